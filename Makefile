@@ -1,0 +1,53 @@
+PYTHON ?= python3
+VENV := .venv
+BIN := $(VENV)/bin
+export PIP_DISABLE_PIP_VERSION_CHECK := 1
+
+.PHONY: help demo test lint format docs bench bench-recall lock clean
+
+help: ## show what there is
+	@grep -E '^[a-z-]+:.*##' $(MAKEFILE_LIST) | sed 's/:.*## /\t/' | expand -t 16
+
+$(VENV)/base: pyproject.toml requirements.lock
+	$(PYTHON) -m venv $(VENV)
+	$(BIN)/pip install --quiet -c requirements.lock -e .
+	@touch $@
+
+$(VENV)/dev: $(VENV)/base
+	$(BIN)/pip install --quiet -c requirements.lock -e '.[dev]'
+	@touch $@
+
+$(VENV)/bench: $(VENV)/base
+	$(BIN)/pip install --quiet -c requirements.lock -e '.[bench]'
+	@touch $@
+
+demo: $(VENV)/base ## make the environment, install, and show the loop
+	@$(BIN)/heedful demo
+
+test: $(VENV)/dev ## run all tests
+	$(BIN)/pytest -n auto
+
+lint: $(VENV)/dev ## style, types and layers
+	$(BIN)/ruff check .
+	$(BIN)/ruff format --check .
+	$(BIN)/mypy
+	$(BIN)/lint-imports
+
+format: $(VENV)/dev ## put the code in shape
+	$(BIN)/ruff check --fix .
+	$(BIN)/ruff format .
+
+docs: $(VENV)/dev ## write docs/reference from the code
+	$(BIN)/python -m docs.generate
+
+bench: $(VENV)/bench ## speed and size at 100,000 facts, beside chromadb, lancedb and raw SQLite
+	$(BIN)/python -m bench.speed
+
+bench-recall: $(VENV)/bench ## quality of recall on LoCoMo
+	$(BIN)/python -m bench.recall
+
+lock: $(VENV)/dev $(VENV)/bench ## write the versions in use to requirements.lock
+	$(BIN)/pip freeze --exclude-editable > requirements.lock
+
+clean: ## remove what was made
+	rm -rf $(VENV) bench/out .mypy_cache .ruff_cache .pytest_cache .hypothesis .import_linter_cache

@@ -1,0 +1,6 @@
+"""Text to vector."""
+
+from heedful.embedding.base import Calibration, Embedder, Vectors
+from heedful.embedding.choose import choose
+
+__all__ = ["Calibration", "Embedder", "Vectors", "choose"]

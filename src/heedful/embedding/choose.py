@@ -1,0 +1,38 @@
+"""From a word in the settings to an embedder."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+from heedful.embedding.base import Embedder
+from heedful.embedding.endpoint import EndpointEmbedder
+from heedful.embedding.fast import FastEmbedder
+from heedful.embedding.onnx import bundled, from_folder
+from heedful.errors import Invalid
+
+
+def choose(spec: str, *, api_key: str | None = None, timeout: float = 30.0) -> Embedder:
+    """`bundled`, `fast`, a folder with an ONNX model, or `https://host/v1#model-name`."""
+    if spec == "bundled":
+        return bundled()
+    if spec == "fast":
+        return FastEmbedder()
+    if spec.startswith(("http://", "https://")):
+        url, _, model = spec.partition("#")
+        if not model:
+            raise Invalid(
+                f"embedding {spec!r} names no model",
+                field="embedding",
+                value=spec,
+                remedy='Write it behind a #, like "http://localhost:11434/v1#nomic-embed-text"',
+            )
+        return EndpointEmbedder(url, model, api_key=api_key, timeout=timeout)
+    folder = Path(spec).expanduser()
+    if folder.is_dir():
+        return from_folder(folder)
+    raise Invalid(
+        f"embedding {spec!r} is neither a known model nor a folder",
+        field="embedding",
+        value=spec,
+        remedy='Use "bundled", "fast", a folder with tokenizer.json and an .onnx file, or "URL#model"',
+    )

@@ -1,0 +1,258 @@
+"""Puts the parts together: what `heedful.open()` returns."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping, Sequence
+from pathlib import Path
+from types import TracebackType
+from typing import Any, Self
+
+from heedful import settings
+from heedful.clock import Clock, from_stored, system_clock
+from heedful.embedding import Embedder, choose
+from heedful.errors import NotFound
+from heedful.memory import checks
+from heedful.memory import doctor as _doctor
+from heedful.memory import forget as _forget
+from heedful.memory import recall as _recall
+from heedful.memory import reembed as _reembed
+from heedful.memory import remember as _remember
+from heedful.memory import signals as _signals
+from heedful.memory import stats as _stats
+from heedful.memory.remember import Progress
+from heedful.memory.workspace import Workspace
+from heedful.model import (
+    DEFAULT_DATASET,
+    Check,
+    FactStats,
+    ForgetResult,
+    Metadata,
+    Mode,
+    Recall,
+    Receipt,
+    RememberResult,
+    Retraction,
+    Shown,
+    Signal,
+    SignalResult,
+    SignalType,
+    UsefulnessStats,
+)
+from heedful.storage import Database, receipts, scopes
+
+
+class Heedful:
+    """One project of one store. Threads may share it; close it when done, or use it in a `with`."""
+
+    def __init__(self, workspace: Workspace) -> None:
+        self._workspace = workspace
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        self.close()
+
+    def __repr__(self) -> str:
+        return f"<Heedful {self._workspace.database.file} project={self._workspace.project!r}>"
+
+    def remember(
+        self,
+        texts: str | Path | Sequence[str | Path],
+        *,
+        dataset: str = DEFAULT_DATASET,
+        metadata: Metadata | Sequence[Metadata] | None = None,
+        source: str | None = None,
+        progress: Progress | None = None,
+    ) -> RememberResult:
+        """Stores facts: a text, many texts, or files and folders given as `Path`.
+
+        Long texts are split. A text with the same source and metadata as one that is there is not stored twice. A
+        file replaces what it said when it was remembered before. Files that can't be read are in `errors`.
+        """
+        return _remember.remember(self._workspace, texts, dataset, metadata, source, progress)
+
+    def recall(
+        self,
+        query: str,
+        *,
+        dataset: str = DEFAULT_DATASET,
+        top_k: int = 10,
+        mode: Mode = "hybrid",
+        where: Metadata | None = None,
+        boost_by_usefulness: bool = False,
+        usefulness_weight: float = 0.3,
+        min_usefulness: float = 0.0,
+        explain: bool = False,
+    ) -> Recall:
+        """Finds the facts that answer a query, best first.
+
+        With `boost_by_usefulness`, `score = (1 - usefulness_weight) × relevance + usefulness_weight × usefulness`, and
+        facts below `min_usefulness` are left out. `where` filters by metadata. `explain` adds the reasons.
+        """
+        request = _recall.checked(
+            query,
+            dataset,
+            top_k,
+            mode,
+            where,
+            boost_by_usefulness,
+            usefulness_weight,
+            min_usefulness,
+            explain,
+        )
+        return _recall.recall(self._workspace, request)
+
+    def signal(
+        self, signals: Iterable[Signal | Mapping[str, Any]], *, idempotency_key: str | None = None
+    ) -> SignalResult:
+        """Says how useful facts were for a query.
+
+        Facts that are not there are listed in `errors`; the others are applied. A call that is sent again with its
+        `idempotency_key` counts once and returns the first result.
+        """
+        return _signals.signal(self._workspace, _signals.parsed(signals), idempotency_key)
+
+    def signal_recall(
+        self,
+        recall_id: str,
+        *,
+        used: Sequence[str] = (),
+        helpful: Sequence[str] = (),
+        not_helpful: Sequence[str] = (),
+        confidence: float = 1.0,
+        author: str | None = None,
+        idempotency_key: str | None = None,
+    ) -> SignalResult:
+        """Says how useful the facts of one recall were; those shown and never named are `ignored`.
+
+        It may come days later. Saying the same of the same fact again counts once.
+        """
+        named: dict[SignalType, Sequence[str]] = {"used": used, "helpful": helpful, "not_helpful": not_helpful}
+        return _signals.signal_recall(self._workspace, recall_id, named, confidence, author, idempotency_key)
+
+    def retract(self, event_id: str, *, author: str | None = None) -> Retraction:
+        """Undoes a signal: every score becomes what it would be had it never been given."""
+        return _signals.retract(self._workspace, event_id, author)
+
+    def forget(
+        self,
+        fact_ids: str | Sequence[str] | None = None,
+        *,
+        source: str | None = None,
+        dataset: str | None = None,
+    ) -> ForgetResult:
+        """Removes facts, or all facts of a source, or a whole dataset, with everything derived from them."""
+        return _forget.forget(self._workspace, fact_ids, source, dataset)
+
+    def receipt(self, recall_id: str) -> Receipt:
+        """What one recall showed: facts, ranks and scores."""
+        with self._workspace.database.read() as connection:
+            row = receipts.get(connection, self._workspace.project, recall_id)
+        if row is None:
+            raise NotFound(
+                f"no recall {recall_id!r} in project {self._workspace.project!r}",
+                field="recall_id",
+                value=recall_id,
+            )
+        return Receipt(
+            recall_id=row.id,
+            dataset=row.dataset,
+            query=row.query,
+            mode=row.mode,
+            at=from_stored(row.at),
+            shown=[
+                Shown(
+                    fact_id=line[0],
+                    rank=rank,
+                    score=line[1],
+                    relevance=line[2],
+                    usefulness=line[3],
+                    usefulness_source=line[4],
+                )
+                for rank, line in enumerate(row.shown, start=1)
+            ],
+        )
+
+    def fact_stats(self, fact_id: str) -> FactStats:
+        """The usefulness of one fact: over all, by context, and the signals behind it."""
+        return _stats.fact_stats(self._workspace, fact_id)
+
+    def usefulness_stats(self, dataset: str = DEFAULT_DATASET) -> UsefulnessStats:
+        """The usefulness of a dataset: totals, distribution, and the facts at both ends."""
+        return _stats.usefulness_stats(self._workspace, dataset)
+
+    def datasets(self) -> list[str]:
+        """The names of the project's datasets, oldest first."""
+        with self._workspace.database.read() as connection:
+            return list(scopes.dataset_names(connection, self._workspace.project).values())
+
+    def doctor(self, *, repair: bool = True) -> list[Check]:
+        """Checks the store, the model, the scores and the indexes; repairs scores and indexes."""
+        return _doctor.doctor(self._workspace, repair)
+
+    def close(self) -> None:
+        """Saves the indexes and lets go of the store."""
+        self._workspace.close()
+
+
+def open(
+    url_or_path: str | Path | None = None,
+    *,
+    project: str | None = None,
+    clock: Clock | None = None,
+    embedding: str | Embedder | None = None,
+) -> Heedful:
+    """Opens a store, and makes it if it is new.
+
+    `url_or_path` is a file, `sqlite:///file.db`, or `:memory:`; `heedful.db` in the current folder if left out.
+    `embedding` is `bundled`, `fast`, a folder with an ONNX model, `URL#model`, or an embedder of your own.
+    """
+    return Heedful(_workspace(url_or_path, project, clock, embedding))
+
+
+def reembed(
+    url_or_path: str | Path | None = None,
+    *,
+    embedding: str | Embedder | None = None,
+    progress: Progress | None = None,
+) -> int:
+    """Makes the vectors of a store anew with another model; returns how many were made.
+
+    It may be stopped and started again; until it ends, the store serves with its former model.
+    """
+    given = settings.load()
+    embedder = _embedder(given, embedding)
+    database = Database(url_or_path or given.store)
+    try:
+        return _reembed.reembed(database, embedder, progress)
+    finally:
+        database.close()
+
+
+def _workspace(
+    url_or_path: str | Path | None,
+    project: str | None,
+    clock: Clock | None,
+    embedding: str | Embedder | None,
+) -> Workspace:
+    given = settings.load()
+    name = checks.name("project", given.project if project is None else project)
+    embedder = _embedder(given, embedding)
+    database = Database(given.store if url_or_path is None else url_or_path)
+    workspace = Workspace(database, embedder, name, clock or system_clock)
+    try:
+        with database.read() as connection:
+            workspace.model(connection)
+    except BaseException:
+        database.close()
+        raise
+    return workspace
+
+
+def _embedder(given: settings.Settings, embedding: str | Embedder | None) -> Embedder:
+    if embedding is not None and not isinstance(embedding, str):
+        return embedding
+    return choose(embedding or given.embedding, api_key=given.embedding_api_key, timeout=given.embedding_timeout)

@@ -1,0 +1,85 @@
+"""Everything Heedful raises on purpose.
+
+HeedfulError
+├── NotFound      what was named is not there (or is another project's)
+├── Invalid       a value can't be accepted; also a ValueError
+├── Conflict      the request contradicts what is stored
+├── Forbidden     the caller may not do this
+└── Unavailable   a store, model or server can't be used right now
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+from pydantic import ValidationError
+
+__all__ = ["Conflict", "Forbidden", "HeedfulError", "Invalid", "NotFound", "Unavailable"]
+
+
+class HeedfulError(Exception):
+    """The base of all errors; `code` is stable and `remedy` says what to do."""
+
+    default_code = "error"
+
+    def __init__(
+        self,
+        message: str,
+        *,
+        code: str | None = None,
+        field: str | None = None,
+        value: Any = None,
+        remedy: str | None = None,
+    ) -> None:
+        self.message = message
+        self.code = code or self.default_code
+        self.field = field
+        self.value = value
+        self.remedy = remedy
+        super().__init__(f"{message}. {remedy}" if remedy else message)
+
+
+class NotFound(HeedfulError):
+    """What was named does not exist here."""
+
+    default_code = "not_found"
+
+
+class Invalid(HeedfulError, ValueError):
+    """A value can't be accepted; nothing was changed."""
+
+    default_code = "invalid"
+
+    @classmethod
+    def from_validation(cls, error: ValidationError) -> Invalid:
+        """The first problem of a pydantic error, in our words."""
+        first = error.errors()[0]
+        field = ".".join(str(part) for part in first["loc"]) or "value"
+        value = first.get("input")
+        if first["type"] == "missing":
+            return cls(f"{field} is required", field=field, remedy=f"Pass {field}=…")
+        reason = first["msg"].removeprefix("Value error, ").removeprefix("Input ")
+        return cls(f"{field} {reason}, got {_shown(value)}", field=field, value=value)
+
+
+class Conflict(HeedfulError):
+    """The request contradicts what is stored."""
+
+    default_code = "conflict"
+
+
+class Forbidden(HeedfulError):
+    """The caller may not do this."""
+
+    default_code = "forbidden"
+
+
+class Unavailable(HeedfulError):
+    """Something this call needs can't be used right now."""
+
+    default_code = "unavailable"
+
+
+def _shown(value: Any, limit: int = 80) -> str:
+    text = repr(value)
+    return text if len(text) <= limit else text[: limit - 1] + "…"

@@ -1,0 +1,61 @@
+"""Arrays in one file, written whole or not at all, and mapped instead of read."""
+
+from __future__ import annotations
+
+import json
+import os
+import struct
+from collections.abc import Mapping
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+MAGIC = b"heedful-index-1\n"
+_ALIGN = 64
+
+Arrays = Mapping[str, NDArray[Any]]
+
+
+def save(path: Path, about: Mapping[str, Any], arrays: Arrays) -> None:
+    """Writes a file beside `path`, then puts it in its place."""
+    path.parent.mkdir(exist_ok=True)
+    places: dict[str, tuple[str, list[int], int]] = {}
+    offset = 0
+    for name, array in arrays.items():
+        places[name] = (array.dtype.str, list(array.shape), offset)
+        offset += array.nbytes + (-array.nbytes % _ALIGN)
+    header = json.dumps({"about": dict(about), "arrays": places}).encode()
+    start = len(MAGIC) + 8 + len(header)
+    header += b" " * (-start % _ALIGN)
+    unfinished = path.with_name(f"{path.name}.{os.getpid()}.tmp")
+    try:
+        with unfinished.open("wb") as file:
+            file.write(MAGIC + struct.pack("<Q", len(header)) + header)
+            for array in arrays.values():
+                file.write(np.ascontiguousarray(array).data)
+                file.write(b"\0" * (-array.nbytes % _ALIGN))
+        unfinished.replace(path)
+    finally:
+        unfinished.unlink(missing_ok=True)
+
+
+def load(path: Path) -> tuple[dict[str, Any], dict[str, NDArray[Any]]] | None:
+    """What was saved, mapped from the file; None if there is no such file or it is not whole."""
+    try:
+        with path.open("rb") as file:
+            if file.read(len(MAGIC)) != MAGIC:
+                return None
+            (length,) = struct.unpack("<Q", file.read(8))
+            header = json.loads(file.read(length))
+        content = np.memmap(path, np.uint8, "r", offset=len(MAGIC) + 8 + length)
+    except (FileNotFoundError, struct.error, ValueError):
+        return None
+    arrays: dict[str, NDArray[Any]] = {}
+    for name, (dtype, shape, offset) in header["arrays"].items():
+        size = int(np.prod(shape)) * np.dtype(dtype).itemsize
+        if offset + size > len(content):
+            return None
+        arrays[name] = content[offset : offset + size].view(dtype).reshape(shape)
+    return header["about"], arrays

@@ -1,0 +1,73 @@
+"""The vectors of a dataset: a mapped part that was saved, and a part in memory that grows."""
+
+from __future__ import annotations
+
+import numpy as np
+from numpy.typing import NDArray
+
+from heedful.index import codes
+from heedful.index.growable import Growable
+
+Vectors = NDArray[np.float32]
+Bools = NDArray[np.bool_]
+
+
+class VectorIndex:
+    """Finds the rows nearest to a query by cosine; all vectors have length 1."""
+
+    def __init__(self, saved: Vectors, mean: Vectors | None = None, bits: codes.Words | None = None) -> None:
+        self._saved = saved
+        self._tail = Growable(np.empty((0, saved.shape[1]), np.float32))
+        self._mean = mean
+        self._codes = None if bits is None else Growable(np.array(bits), last=True)
+
+    def __len__(self) -> int:
+        return len(self._saved) + len(self._tail.rows)
+
+    def append(self, vectors: Vectors) -> None:
+        self._tail.append(vectors)
+        if self._codes is not None and self._mean is not None:
+            self._codes.append(codes.encode(vectors, self._mean))
+
+    def all(self) -> Vectors:
+        """Every vector, in order."""
+        return np.concatenate([self._saved, self._tail.rows]) if len(self._tail.rows) else self._saved
+
+    def coded(self) -> tuple[Vectors, codes.Words]:
+        """The mean and the sign bits, made when they are first needed."""
+        if self._codes is None or self._mean is None:
+            every = self.all()
+            self._mean = every.mean(axis=0, dtype=np.float64).astype(np.float32)
+            self._codes = Growable(codes.encode(every, self._mean), last=True)
+        return self._mean, self._codes.rows
+
+    def cosines(self, query: Vectors, rows: NDArray[np.int64]) -> Vectors:
+        """The cosine of each of these rows, in [0, 1]."""
+        boundary = len(self._saved)
+        if not len(self._tail.rows):
+            found = self._saved[rows] @ query
+        elif not boundary:
+            found = self._tail.rows[rows] @ query
+        else:
+            found = np.empty(len(rows), np.float32)
+            in_saved = rows < boundary
+            found[in_saved] = self._saved[rows[in_saved]] @ query
+            found[~in_saved] = self._tail.rows[rows[~in_saved] - boundary] @ query
+        clipped: Vectors = np.clip(found, 0, 1)
+        return clipped
+
+    def nearest(self, query: Vectors, count: int, allowed: Bools) -> tuple[NDArray[np.int64], Vectors]:
+        """Up to `count` allowed rows with the greatest cosines, and those, best first."""
+        permitted = int(np.count_nonzero(allowed))
+        if permitted <= codes.EXACT_BELOW:
+            rows = np.flatnonzero(allowed)
+        else:
+            mean, words = self.coded()
+            mask = None if permitted == len(allowed) else allowed
+            rows = codes.nearest(words, codes.encode(query[None], mean), mask, max(codes.RESCORED, 4 * count))
+        cosines = self.cosines(query, rows)
+        if len(rows) > count:
+            kept = np.argpartition(cosines, len(rows) - count)[len(rows) - count :]
+            rows, cosines = rows[kept], cosines[kept]
+        order = np.lexsort((rows, -cosines))
+        return rows[order], cosines[order]

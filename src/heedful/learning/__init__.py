@@ -1,0 +1,1 @@
+"""How opinions become scores: pure functions, no I/O."""

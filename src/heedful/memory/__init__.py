@@ -1,0 +1,1 @@
+"""Remember, recall, signal, forget: what a user does with facts."""

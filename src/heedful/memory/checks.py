@@ -1,0 +1,115 @@
+"""Arguments that can't be accepted are refused by name, before anything is done."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Sequence
+from typing import Any
+
+import orjson
+
+from heedful.errors import Invalid
+from heedful.model import MODES, Metadata
+
+MAX_TEXT = 5_000_000
+MAX_QUERY = 10_000
+MAX_NAME = 200
+MAX_TOP_K = 1_000
+MAX_SIGNALS = 10_000
+MAX_METADATA = 65_536
+
+
+def name(field: str, value: Any) -> str:
+    """A project's or dataset's name."""
+    if not isinstance(value, str) or not value.strip():
+        raise Invalid(f"{field} must be a name, got {value!r}", field=field, value=value)
+    if len(value) > MAX_NAME:
+        raise Invalid(f"{field} has {len(value)} characters, the limit is {MAX_NAME}", field=field, value=value)
+    return value
+
+
+def query(value: Any) -> str:
+    if not isinstance(value, str) or not value.strip():
+        raise Invalid(f"query must not be empty or blank, got {value!r}", field="query", value=value)
+    if len(value) > MAX_QUERY:
+        raise Invalid(f"query has {len(value)} characters, the limit is {MAX_QUERY}", field="query", value=value)
+    return _storable("query", value)
+
+
+def fraction(field: str, value: Any) -> float:
+    """A number in [0, 1]."""
+    if isinstance(value, bool) or not isinstance(value, int | float) or not (0 <= value <= 1):
+        raise Invalid(f"{field} must be a number in [0, 1], got {value!r}", field=field, value=value)
+    return float(value)
+
+
+def top_k(value: Any) -> int:
+    if isinstance(value, bool) or not isinstance(value, int) or not 1 <= value <= MAX_TOP_K:
+        raise Invalid(f"top_k must be a whole number from 1 to {MAX_TOP_K}, got {value!r}", field="top_k", value=value)
+    return value
+
+
+def mode(value: Any) -> None:
+    if value not in MODES:
+        raise Invalid(f"mode is {value!r}", field="mode", value=value, remedy=f"Use one of {', '.join(MODES)}")
+
+
+def text(field: str, value: Any) -> str:
+    """A text to remember."""
+    if not isinstance(value, str) or not value.strip():
+        raise Invalid(f"{field} must not be empty or blank, got {value!r}", field=field, value=value)
+    if len(value) > MAX_TEXT:
+        raise Invalid(
+            f"{field} has {len(value)} characters, the limit is {MAX_TEXT}",
+            field=field,
+            value=value[:50],
+            remedy="Split it",
+        )
+    return _storable(field, value)
+
+
+def metadata(field: str, value: Any) -> Metadata:
+    """A mapping that JSON can hold, with finite numbers."""
+    if not isinstance(value, dict) or not all(isinstance(key, str) for key in value):
+        raise Invalid(f"{field} must be a mapping with text keys, got {value!r}", field=field, value=value)
+    _finite_numbers(field, value)
+    try:
+        packed = orjson.dumps(value)
+    except TypeError as error:
+        raise Invalid(
+            f"{field} holds what JSON can't ({error})",
+            field=field,
+            value=value,
+            remedy="Use texts, numbers, true, false, null, lists and mappings",
+        ) from error
+    if len(packed) > MAX_METADATA:
+        raise Invalid(f"{field} takes {len(packed)} bytes, the limit is {MAX_METADATA}", field=field)
+    cleaned: Metadata = orjson.loads(packed)
+    return cleaned
+
+
+def batch(field: str, items: Sequence[Any], limit: int) -> None:
+    if len(items) > limit:
+        raise Invalid(
+            f"{field} has {len(items)} items, the limit is {limit}",
+            field=field,
+            value=len(items),
+            remedy="Send them in several calls",
+        )
+
+
+def _finite_numbers(field: str, value: Any) -> None:
+    if isinstance(value, float) and not math.isfinite(value):
+        raise Invalid(f"{field} holds {value}, which JSON can't", field=field, value=value)
+    for inner in value.values() if isinstance(value, dict) else value if isinstance(value, list) else ():
+        _finite_numbers(field, inner)
+
+
+def _storable(field: str, value: str) -> str:
+    if "\0" in value:
+        raise Invalid(f"{field} holds a NUL character", field=field, value=value[:50], remedy="Remove it")
+    try:
+        value.encode()
+    except UnicodeEncodeError as error:
+        raise Invalid(f"{field} is not valid Unicode ({error.reason})", field=field, value=value[:50]) from error
+    return value

@@ -1,0 +1,98 @@
+"""Checks the store, the model and what is derived, and repairs the latter."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from sqlalchemy import Connection
+
+from heedful.errors import HeedfulError
+from heedful.learning.policies import Tally
+from heedful.memory.workspace import Workspace
+from heedful.model import Check
+from heedful.storage import facts, ledger, scopes, scores
+from heedful.storage import vectors as stored
+from heedful.storage.rows import batches
+from heedful.storage.scores import Key
+
+CLOSE = 1e-9
+"""Scores that differ by less are the same score."""
+
+
+def doctor(workspace: Workspace, repair: bool) -> list[Check]:
+    """One line for each thing that was looked at."""
+    checks = [_store(workspace), _model(workspace)]
+    if not all(check.ok for check in checks):
+        return checks
+    with workspace.database.read() as connection:
+        names = scopes.dataset_names(connection, workspace.project)
+    for number, name in names.items():
+        checks += [_scores(workspace, number, name, repair), _index(workspace, number, name, repair)]
+    return checks
+
+
+def _store(workspace: Workspace) -> Check:
+    found = workspace.database.integrity()
+    return Check(name="store", ok=found == "ok", detail=f"{workspace.database.file}: {found}")
+
+
+def _model(workspace: Workspace) -> Check:
+    name = workspace.embedder.name
+    try:
+        width = workspace.embed(["How are you?"]).shape[1]
+        with workspace.database.read() as connection:
+            model = workspace.model(connection)
+            lacking = 0 if model is None else stored.count_without(connection, model.id)
+    except HeedfulError as error:
+        return Check(name="model", ok=False, detail=str(error))
+    if lacking:
+        return Check(name="model", ok=False, detail=f"{lacking} facts have no vector; run: heedful reembed")
+    return Check(name="model", ok=True, detail=f"{name}, {width} dimensions")
+
+
+def _scores(workspace: Workspace, dataset: int, name: str, repair: bool) -> Check:
+    with workspace.database.write() as connection:
+        wrong = _wrong_scores(connection, dataset)
+        if wrong and repair:
+            scores.refold(workspace.database, connection, dict.fromkeys(wrong, dataset), wrong)
+    title = f"scores of {name}"
+    if not wrong:
+        return Check(name=title, ok=True, detail="equal to the fold of the ledger")
+    return Check(
+        name=title, ok=repair, detail=f"{len(wrong)} facts differed from the fold of the ledger", repaired=repair
+    )
+
+
+def _wrong_scores(connection: Connection, dataset: int) -> list[int]:
+    wrong: list[int] = []
+    for run in batches([seq for seq, _ in facts.of_dataset(connection, dataset)], 2000):
+        kept = scores.all_of(connection, run)
+        folded = scores.folded(ledger.surviving(connection, run))
+        wrong += _differing(kept, folded)
+    return wrong
+
+
+def _differing(kept: dict[Key, Tally], folded: dict[Key, Tally]) -> Sequence[int]:
+    differing = {key[0] for key in kept.keys() ^ folded.keys()}
+    for key in kept.keys() & folded.keys():
+        one, other = kept[key], folded[key]
+        if (one.last_at, one.breakdown) != (other.last_at, other.breakdown) or abs(one.score - other.score) > CLOSE:
+            differing.add(key[0])
+    return sorted(differing)
+
+
+def _index(workspace: Workspace, dataset: int, name: str, repair: bool) -> Check:
+    title = f"index of {name}"
+    with workspace.database.read() as connection:
+        model = workspace.model(connection)
+        if model is None:
+            return Check(name=title, ok=True, detail="empty")
+        index = workspace.index(dataset, model)
+        index.follow(connection)
+        wrong = index.differences(connection)
+        if wrong and repair:
+            index.rebuild(connection)
+            index.save()
+    if not wrong:
+        return Check(name=title, ok=True, detail=f"{len(index)} facts")
+    return Check(name=title, ok=repair, detail=f"{wrong} facts differed from the store", repaired=repair)

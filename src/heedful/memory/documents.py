@@ -1,0 +1,180 @@
+"""Texts and files as documents: what is to be remembered together or not at all."""
+
+from __future__ import annotations
+
+import csv
+import io
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass, field
+from pathlib import Path
+
+import orjson
+
+from heedful.errors import HeedfulError, Invalid, Unavailable
+from heedful.memory import checks
+from heedful.memory.splitting import Piece, split
+from heedful.model import FileError, Metadata
+
+SUFFIXES = (".txt", ".md", ".jsonl", ".csv", ".pdf")
+
+
+@dataclass(frozen=True, slots=True)
+class Document:
+    """Pieces with their metadata; a file's document replaces what its source had before."""
+
+    pieces: list[tuple[Piece, Metadata]]
+    source: str | None
+    replaces: bool = False
+
+
+@dataclass(frozen=True, slots=True)
+class Reading:
+    """The documents that could be read, and the files that could not."""
+
+    documents: list[Document] = field(default_factory=list)
+    errors: list[FileError] = field(default_factory=list)
+
+
+def read(
+    texts: str | Path | Sequence[str | Path],
+    metadata: Metadata | Sequence[Metadata] | None,
+    source: str | None,
+) -> Reading:
+    """Checks and splits all that was given: a `str` is a text, a `Path` is a file or folder."""
+    items = [texts] if isinstance(texts, str | Path) else list(texts)
+    common = _metadata_of(items, metadata)
+    if source is not None:
+        checks.text("source", source)
+        if any(isinstance(item, Path) for item in items):
+            raise Invalid("source is given with a file, whose source is its path", field="source", value=source)
+    reading = Reading()
+    for place, (item, about) in enumerate(zip(items, common, strict=True)):
+        if isinstance(item, Path):
+            _read_path(item, about, reading)
+        else:
+            whole = checks.text("texts" if isinstance(texts, str) else f"texts[{place}]", item)
+            reading.documents.append(Document([(piece, about) for piece in split(whole)], source))
+    return reading
+
+
+def _metadata_of(items: Sequence[str | Path], metadata: Metadata | Sequence[Metadata] | None) -> list[Metadata]:
+    if metadata is None:
+        return [{}] * len(items)
+    if isinstance(metadata, Sequence) and not isinstance(metadata, str):
+        if len(metadata) != len(items):
+            raise Invalid(
+                f"metadata has {len(metadata)} items for {len(items)} texts",
+                field="metadata",
+                value=len(metadata),
+                remedy="Give one mapping for all, or one for each text",
+            )
+        return [checks.metadata(f"metadata[{place}]", each) for place, each in enumerate(metadata)]
+    return [checks.metadata("metadata", metadata)] * len(items)
+
+
+def _read_path(path: Path, about: Metadata, reading: Reading) -> None:
+    for file in _files(path):
+        try:
+            pieces = [
+                (piece, about | own) for text, own in _records(file) for piece in split(checks.text("text", text))
+            ]
+        except (HeedfulError, OSError) as error:
+            code = error.code if isinstance(error, HeedfulError) else "unreadable"
+            reading.errors.append(FileError(source=file.as_posix(), code=code, message=str(error)))
+        else:
+            reading.documents.append(Document(pieces, file.as_posix(), replaces=True))
+
+
+def _files(path: Path) -> Iterator[Path]:
+    """The file itself, or all in a folder but the hidden ones, in the order of their names."""
+    if not path.is_dir():
+        yield path
+        return
+    for child in sorted(path.iterdir()):
+        if not child.name.startswith("."):
+            yield from _files(child)
+
+
+def _records(file: Path) -> Iterator[tuple[str, Metadata]]:
+    suffix = file.suffix.lower()
+    if suffix not in SUFFIXES:
+        raise Invalid(
+            f"{file.name} is not a kind of file that can be remembered",
+            code="unsupported",
+            field="file",
+            value=file.suffix,
+            remedy=f"Use {' '.join(SUFFIXES)}",
+        )
+    if suffix == ".pdf":
+        yield _pdf(file), {}
+    elif suffix == ".jsonl":
+        yield from _jsonl(_decoded(file))
+    elif suffix == ".csv":
+        yield from _csv(_decoded(file))
+    else:
+        yield _decoded(file), {}
+
+
+def _decoded(file: Path) -> str:
+    content = file.read_bytes()
+    try:
+        text = content.decode("utf-8-sig")
+    except UnicodeDecodeError as error:
+        raise Invalid(
+            f"{file.name} is not UTF-8 text (byte {error.start})",
+            code="undecodable",
+            field="file",
+            value=file.name,
+            remedy="Convert it to UTF-8",
+        ) from error
+    if "\0" in text:
+        raise Invalid(f"{file.name} is a binary file", code="undecodable", field="file", value=file.name)
+    return text
+
+
+def _jsonl(content: str) -> Iterator[tuple[str, Metadata]]:
+    for number, line in enumerate(content.splitlines(), start=1):
+        if not line.strip():
+            continue
+        try:
+            record = orjson.loads(line)
+        except orjson.JSONDecodeError as error:
+            raise Invalid(f"line {number} is not JSON ({error})", field=f"line {number}", value=line[:80]) from error
+        if not isinstance(record, dict) or not isinstance(record.get("text"), str):
+            raise Invalid(
+                f'line {number} has no "text"',
+                field=f"line {number}",
+                value=line[:80],
+                remedy='Write {"text": "…", "metadata": {…}} on each line',
+            )
+        own = record.get("metadata", {key: value for key, value in record.items() if key != "text"})
+        yield record["text"], checks.metadata(f"line {number} metadata", own)
+
+
+def _csv(content: str) -> Iterator[tuple[str, Metadata]]:
+    rows = csv.DictReader(io.StringIO(content, newline=""))
+    if "text" not in (rows.fieldnames or []):
+        raise Invalid(
+            "the file has no column text",
+            field="text",
+            value=rows.fieldnames,
+            remedy=f"Rename one of its columns ({', '.join(rows.fieldnames or [])})",
+        )
+    for row in rows:
+        own = {key: value for key, value in row.items() if key not in ("text", None) and value not in ("", None)}
+        if row["text"] and row["text"].strip():
+            yield row["text"], checks.metadata("columns", own)
+
+
+def _pdf(file: Path) -> str:
+    try:
+        from pypdf import PdfReader
+        from pypdf.errors import PyPdfError
+    except ImportError as error:
+        raise Unavailable(
+            "reading PDF files needs an extra", code="extra_missing", remedy='Run: pip install "heedful[pdf]"'
+        ) from error
+    try:
+        return "\n\n".join(page.extract_text() for page in PdfReader(file).pages)
+    except (PyPdfError, ValueError) as error:
+        raise Invalid(f"{file.name} is not a readable PDF ({error})", code="undecodable", field="file") from error

@@ -1,0 +1,94 @@
+"""The reasons behind one hit."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from sqlalchemy import Connection
+
+from heedful.clock import from_stored
+from heedful.index.dataset import Found
+from heedful.index.fusion import VECTOR
+from heedful.learning.policies import Usefulness
+from heedful.memory.usefulness import Context
+from heedful.model import EventRef, Explanation
+from heedful.storage import ledger
+
+
+def explanation(
+    connection: Connection,
+    found: Found,
+    place: int,
+    usefulness: Usefulness,
+    context: Context,
+    weight: float,
+    fact_seq: int,
+    now: int,
+) -> Explanation:
+    """The parts of a hit's relevance, the events behind its usefulness, and the arithmetic to its score."""
+    vector, words, beside = (
+        None if part is None else round(float(part[place]), 6) for part in (found.vector, found.words, found.neighbours)
+    )
+    relevance = round(float(found.relevance[place]), 6)
+    events = _events(connection, usefulness, context, fact_seq)
+    matched = context.matches[0] if context.matches else None
+    return Explanation(
+        vector=vector,
+        words=words,
+        neighbours=beside,
+        matched_context=None if matched is None else matched.text,
+        context_similarity=None if matched is None else matched.similarity,
+        events=events,
+        arithmetic=[
+            _relevance_line(vector, words, beside, relevance),
+            _usefulness_line(usefulness, events),
+            _score_line(relevance, usefulness, weight),
+        ],
+    )
+
+
+def _events(connection: Connection, usefulness: Usefulness, context: Context, fact_seq: int) -> list[EventRef]:
+    if usefulness.source == "neutral":
+        return []
+    queries = context.query_ids if usefulness.source == "context" else None
+    signals = ledger.surviving(connection, [fact_seq], queries)
+    texts = ledger.query_texts(connection, sorted({signal.query_id for signal in signals}))
+    return [
+        EventRef(
+            event_id=signal.id,
+            signal_type=signal.observation.signal_type,
+            query=texts[signal.query_id],
+            confidence=signal.observation.confidence,
+            at=from_stored(signal.observation.at),
+            author=signal.author,
+        )
+        for signal in signals
+    ]
+
+
+def _relevance_line(vector: float | None, words: float | None, beside: float | None, relevance: float) -> str:
+    if vector is None:
+        return f"relevance = words = {relevance:.4f}"
+    if words is None:
+        return f"relevance = vector = {relevance:.4f}"
+    return (
+        f"relevance = {VECTOR:g} × vector {vector:.4f} + {1 - VECTOR:g} × words {words:.4f}"
+        f" + neighbours {beside or 0:.4f} = {relevance:.4f}"
+    )
+
+
+def _usefulness_line(usefulness: Usefulness, events: Sequence[EventRef]) -> str:
+    where = {
+        "context": "in this context",
+        "global": "over all queries (none in this context)",
+        "neutral": "no signals: neutral",
+    }[usefulness.source]
+    counted = f", {len(events)} signals, decayed to now" if events else ""
+    return f"usefulness = {usefulness.value:.4f} ({where}{counted})"
+
+
+def _score_line(relevance: float, usefulness: Usefulness, weight: float) -> str:
+    score = (1 - weight) * relevance + weight * usefulness.value
+    if weight == 0:
+        return f"score = relevance = {score:.4f} (not boosted)"
+    return f"score = {1 - weight:g} × {relevance:.4f} + {weight:g} × {usefulness.value:.4f} = {score:.4f}"

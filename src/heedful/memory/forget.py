@@ -1,0 +1,79 @@
+"""Removing facts and everything derived from them."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from heedful.errors import Invalid, NotFound
+from heedful.memory import checks
+from heedful.memory.workspace import Workspace
+from heedful.model import DEFAULT_DATASET, ForgetResult
+from heedful.storage import facts, receipts, scopes
+
+
+def forget(
+    workspace: Workspace, fact_ids: str | Sequence[str] | None, source: str | None, dataset: str | None
+) -> ForgetResult:
+    """Forgets the facts named, or a source, or a whole dataset.
+
+    Texts, vectors, scores and receipts go. The ledger keeps who said what about which id, without any text.
+    """
+    if fact_ids is not None:
+        if source is not None or dataset is not None:
+            raise Invalid(
+                "fact_ids is given along with source or dataset",
+                field="fact_ids",
+                value=fact_ids,
+                remedy="Facts are named by their ids alone",
+            )
+        return _facts(workspace, [fact_ids] if isinstance(fact_ids, str) else list(fact_ids))
+    if source is not None:
+        return _source(workspace, source, checks.name("dataset", dataset or DEFAULT_DATASET))
+    if dataset is not None:
+        return _dataset(workspace, checks.name("dataset", dataset))
+    raise Invalid(
+        "nothing is named that should be forgotten",
+        field="fact_ids",
+        remedy="Pass fact_ids, source or dataset",
+    )
+
+
+def _facts(workspace: Workspace, ids: list[str]) -> ForgetResult:
+    with workspace.database.write() as connection:
+        places = facts.locate(connection, workspace.project, ids)
+        for fact_id in ids:
+            if fact_id not in places:
+                raise NotFound(
+                    f"no fact {fact_id!r} in project {workspace.project!r}; nothing was forgotten",
+                    field="fact_ids",
+                    value=fact_id,
+                )
+        names = scopes.dataset_names(connection, workspace.project)
+        by_dataset: dict[int, list[int]] = {}
+        for seq, number in places.values():
+            by_dataset.setdefault(number, []).append(seq)
+        for number, seqs in by_dataset.items():
+            facts.remove(connection, number, seqs)
+    return ForgetResult(facts=len(places), dataset=", ".join(names[number] for number in by_dataset))
+
+
+def _source(workspace: Workspace, source: str, dataset: str) -> ForgetResult:
+    with workspace.database.write() as connection:
+        number = workspace.dataset(connection, dataset)
+        seqs = [] if number is None else [seq for seq, _ in facts.of_dataset(connection, number, source)]
+        if number is None or not seqs:
+            raise NotFound(f"dataset {dataset!r} has no source {source!r}", field="source", value=source)
+        facts.remove(connection, number, seqs)
+    return ForgetResult(facts=len(seqs), dataset=dataset)
+
+
+def _dataset(workspace: Workspace, dataset: str) -> ForgetResult:
+    with workspace.database.write() as connection:
+        number = scopes.dataset_id(connection, workspace.project, dataset)
+        if number is None:
+            raise NotFound(f"project {workspace.project!r} has no dataset {dataset!r}", field="dataset", value=dataset)
+        seqs = [seq for seq, _ in facts.of_dataset(connection, number)]
+        facts.remove(connection, number, seqs)
+        receipts.forget_dataset(connection, number)
+    workspace.drop(number)
+    return ForgetResult(facts=len(seqs), dataset=dataset)

@@ -1,0 +1,158 @@
+"""Storing facts: checked, split, embedded, and written document by document."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+
+from sqlalchemy import Connection
+
+from heedful.ids import new_id
+from heedful.memory import checks
+from heedful.memory.documents import Document, read
+from heedful.memory.workspace import Workspace
+from heedful.model import FactRef, Metadata, RememberResult
+from heedful.storage import facts, scopes
+from heedful.storage.facts import NewFact, digest
+from heedful.storage.vectors import ensure_model, pack
+
+Progress = Callable[[int, int], None]
+"""Called with how many pieces are done, and how many there are."""
+
+TOGETHER = 256
+"""Pieces that are embedded and written at once; a document is never divided between two transactions."""
+
+
+@dataclass(slots=True)
+class _Outcome:
+    facts: list[FactRef]
+    added: int = 0
+    known: int = 0
+    removed: int = 0
+
+
+def remember(
+    workspace: Workspace,
+    texts: str | Path | Sequence[str | Path],
+    dataset: str,
+    metadata: Metadata | Sequence[Metadata] | None,
+    source: str | None,
+    progress: Progress | None,
+) -> RememberResult:
+    """Stores all documents that could be read; each is stored whole or not at all."""
+    checks.name("dataset", dataset)
+    reading = read(texts, metadata, source)
+    with workspace.database.read() as connection:
+        workspace.model(connection)
+    total = sum(len(document.pieces) for document in reading.documents)
+    outcome = _Outcome([])
+    done = 0
+    for documents in _groups(reading.documents):
+        _store(workspace, dataset, documents, outcome)
+        done += sum(len(document.pieces) for document in documents)
+        if progress is not None:
+            progress(done, total)
+    if outcome.added >= TOGETHER:
+        _index_now(workspace, dataset)
+    return RememberResult(
+        dataset=dataset,
+        facts=outcome.facts,
+        added=outcome.added,
+        known=outcome.known,
+        removed=outcome.removed,
+        errors=reading.errors,
+    )
+
+
+def _groups(documents: list[Document]) -> Iterator[list[Document]]:
+    group: list[Document] = []
+    size = 0
+    for document in documents:
+        if group and size + len(document.pieces) > TOGETHER:
+            yield group
+            group, size = [], 0
+        group.append(document)
+        size += len(document.pieces)
+    if group:
+        yield group
+
+
+def _store(workspace: Workspace, dataset: str, documents: list[Document], outcome: _Outcome) -> None:
+    keys = [digest(piece.text, document.source, about) for document in documents for piece, about in document.pieces]
+    with workspace.database.read() as connection:
+        number = scopes.dataset_id(connection, workspace.project, dataset)
+        present = {} if number is None else facts.known(connection, number, keys)
+    # The model is slow and may fail: it runs before the transaction, on what is new.
+    fresh = {
+        digest(piece.text, document.source, about): piece.text
+        for document in documents
+        for piece, about in document.pieces
+    }
+    wanted = [key for key in fresh if key not in present]
+    embedded = workspace.embed([fresh[key] for key in wanted])
+    vectors = {key: pack(vector) for key, vector in zip(wanted, embedded, strict=True)}
+    with workspace.database.write() as connection:
+        at = workspace.now()
+        workspace.model(connection)
+        model = ensure_model(connection, workspace.embedder.name, workspace.embedder.dimensions)
+        number = scopes.ensure_dataset(connection, workspace.project, dataset, at)
+        present = facts.known(connection, number, keys)
+        for document in documents:
+            _write(connection, number, model, document, vectors, present, at, outcome)
+
+
+def _write(
+    connection: Connection,
+    dataset: int,
+    model: int,
+    document: Document,
+    vectors: dict[bytes, bytes],
+    present: dict[bytes, str],
+    at: int,
+    outcome: _Outcome,
+) -> None:
+    first = 0
+    if document.source is not None and not document.replaces:
+        first = facts.next_ordinal(connection, dataset, document.source)
+    new: list[NewFact] = []
+    kept: dict[str, tuple[int, int, int]] = {}
+    for piece, about in document.pieces:
+        key = digest(piece.text, document.source, about)
+        place = first + len(new) + len(kept)
+        fact_id = present.get(key)
+        if fact_id is None:
+            fact_id = present[key] = new_id()
+            new.append(
+                NewFact(fact_id, piece.text, about, document.source, place, piece.start, piece.stop, vectors[key])
+            )
+            outcome.facts.append(FactRef(fact_id=fact_id, text=piece.text, new=True))
+        else:
+            if document.replaces and fact_id not in {fact.id for fact in new}:
+                kept[fact_id] = (place, piece.start, piece.stop)
+            outcome.known += 1
+            outcome.facts.append(FactRef(fact_id=fact_id, text=piece.text, new=False))
+    if document.replaces:
+        outcome.removed += _make_room(connection, dataset, document, kept)
+    facts.add(connection, dataset, model, new, at)
+    outcome.added += len(new)
+
+
+def _make_room(connection: Connection, dataset: int, document: Document, kept: dict[str, tuple[int, int, int]]) -> int:
+    """Removes what a changed file no longer says, and moves what it says elsewhere."""
+    assert document.source is not None
+    stored = facts.of_dataset(connection, dataset, document.source)
+    gone = [seq for seq, fact_id in stored if fact_id not in kept]
+    facts.remove(connection, dataset, gone)
+    facts.move(connection, dataset, {seq: kept[fact_id] for seq, fact_id in stored if fact_id in kept})
+    return len(gone)
+
+
+def _index_now(workspace: Workspace, dataset: str) -> None:
+    """After much was added, the one who added it brings the index up to date, not the next who asks."""
+    with workspace.database.read() as connection:
+        model = workspace.model(connection)
+        number = scopes.dataset_id(connection, workspace.project, dataset)
+        if model is not None and number is not None:
+            workspace.index(number, model).follow(connection)
+    workspace.save_indexes()

@@ -1,0 +1,122 @@
+"""What signals say, summed up."""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Iterable
+
+from sqlalchemy import Connection
+
+from heedful.clock import from_stored
+from heedful.errors import NotFound
+from heedful.learning.decay import NEUTRAL
+from heedful.learning.policies import Tally
+from heedful.memory import checks
+from heedful.memory.usefulness import together
+from heedful.memory.workspace import Workspace
+from heedful.model import SIGNAL_TYPES, ContextScore, FactStats, RankedFact, SignalType, UsefulnessStats
+from heedful.storage import facts, ledger, scopes, scores
+from heedful.storage.scores import ALL_QUERIES
+
+BINS = 10
+LISTED = 10
+"""How many facts are named as the most and the least useful."""
+
+
+def fact_stats(workspace: Workspace, fact_id: str) -> FactStats:
+    """The score of one fact now, its signals, and its scores by context."""
+    with workspace.database.read() as connection:
+        place = facts.locate(connection, workspace.project, [fact_id]).get(fact_id)
+        if place is None:
+            raise NotFound(f"no fact {fact_id!r} in project {workspace.project!r}", field="fact_id", value=fact_id)
+        seq, dataset = place
+        now = workspace.now()
+        tally = scores.read(connection, [seq], [ALL_QUERIES]).get((seq, ALL_QUERIES), Tally())
+        return FactStats(
+            fact_id=fact_id,
+            text=facts.by_seq(connection, [seq])[seq].text,
+            dataset=scopes.dataset_names(connection, workspace.project)[dataset],
+            score=tally.at(now),
+            signal_count=tally.count,
+            signal_breakdown=tally.breakdown,
+            last_signal_at=None if tally.last_at is None else from_stored(tally.last_at),
+            contexts=_contexts(workspace, connection, dataset, seq, now),
+        )
+
+
+def usefulness_stats(workspace: Workspace, dataset: str) -> UsefulnessStats:
+    """Totals, the distribution of scores, and the facts at both ends."""
+    checks.name("dataset", dataset)
+    with workspace.database.read() as connection:
+        number = workspace.dataset(connection, dataset)
+        tallies = {} if number is None else scores.overall(connection, number)
+        now = workspace.now()
+        now_scores = {seq: tally.at(now) for seq, tally in tallies.items()}
+        best = sorted(now_scores, key=lambda seq: (-now_scores[seq], seq))[:LISTED]
+        worst = sorted(now_scores, key=lambda seq: (now_scores[seq], seq))[:LISTED]
+        rows = facts.by_seq(connection, list({*best, *worst}))
+
+        def ranked(seqs: Iterable[int]) -> list[RankedFact]:
+            return [
+                RankedFact(
+                    fact_id=rows[seq].id,
+                    text=rows[seq].text,
+                    score=now_scores[seq],
+                    signal_count=tallies[seq].count,
+                )
+                for seq in seqs
+            ]
+
+        breakdown: Counter[SignalType] = Counter(dict.fromkeys(SIGNAL_TYPES, 0))
+        for tally in tallies.values():
+            breakdown.update(tally.breakdown)
+        return UsefulnessStats(
+            dataset=dataset,
+            total_facts=0 if number is None else facts.count(connection, number),
+            facts_with_signals=len(tallies),
+            total_signals=sum(breakdown.values()),
+            signal_breakdown=dict(breakdown),
+            average_score=sum(now_scores.values()) / len(now_scores) if now_scores else NEUTRAL,
+            distribution=_distribution(now_scores.values()),
+            most_useful=ranked(best),
+            least_useful=ranked(worst),
+            contexts=0 if number is None else scores.signalled_queries(connection, number),
+        )
+
+
+def _contexts(workspace: Workspace, connection: Connection, dataset: int, seq: int, now: int) -> list[ContextScore]:
+    """The contexts of one fact. The earliest query that no context has yet makes the next one."""
+    signals = ledger.surviving(connection, [seq])
+    model = workspace.model(connection)
+    if not signals or model is None:
+        return []
+    index = workspace.contexts(connection, dataset, model)
+    texts = ledger.query_texts(connection, sorted({signal.query_id for signal in signals}))
+    contexts: list[ContextScore] = []
+    grouped: set[int] = set()
+    for query in dict.fromkeys(signal.query_id for signal in signals):
+        if query in grouped:
+            continue
+        alike = {match.query_id for match in index.matches(texts[query], index.vector_of(query))}
+        members = [member for member in texts if member in alike]
+        tally = together(connection, [seq], members)[seq]
+        contexts.append(_context_score(query, members, texts, tally, now))
+        grouped.update(members)
+    return contexts
+
+
+def _context_score(query: int, members: list[int], texts: dict[int, str], tally: Tally, now: int) -> ContextScore:
+    assert tally.last_at is not None
+    return ContextScore(
+        query=texts[query],
+        queries=[texts[query], *(texts[member] for member in members if member != query)],
+        score=tally.at(now),
+        signal_count=tally.count,
+        signal_breakdown=tally.breakdown,
+        last_signal_at=from_stored(tally.last_at),
+    )
+
+
+def _distribution(values: Iterable[float]) -> dict[str, int]:
+    counted = Counter(min(BINS - 1, int(value * BINS)) for value in values)
+    return {f"{place / BINS:.1f}-{(place + 1) / BINS:.1f}": counted[place] for place in range(BINS)}

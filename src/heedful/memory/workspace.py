@@ -1,0 +1,111 @@
+"""What every service works on: one project of one store, with its model, clock and indexes."""
+
+from __future__ import annotations
+
+import threading
+from collections.abc import Sequence
+from pathlib import Path
+
+from sqlalchemy import Connection
+
+from heedful.clock import Clock, to_stored
+from heedful.embedding import Embedder
+from heedful.errors import Conflict, NotFound
+from heedful.index import DatasetIndex
+from heedful.index.contexts import ContextIndex
+from heedful.model import DEFAULT_DATASET
+from heedful.storage import Database, ledger, queries, scopes
+from heedful.storage import vectors as stored_vectors
+from heedful.storage.vectors import ModelRow, Vectors
+
+
+class Workspace:
+    """One project of one open store."""
+
+    def __init__(self, database: Database, embedder: Embedder, project: str, clock: Clock) -> None:
+        self.database = database
+        self.embedder = embedder
+        self.project = project
+        self._clock = clock
+        self._lock = threading.Lock()
+        self._indexes: dict[tuple[int, int], DatasetIndex] = {}
+        self._contexts: dict[tuple[int, int], ContextIndex] = {}
+
+    def now(self) -> int:
+        return to_stored(self._clock())
+
+    def embed(self, texts: Sequence[str]) -> Vectors:
+        return self.embedder.embed(texts)
+
+    def model(self, connection: Connection) -> ModelRow | None:
+        """The model of the store's vectors, None before the first fact; another one than ours is an error."""
+        active = stored_vectors.active_model(connection)
+        if active is not None and active.name != self.embedder.name:
+            raise Conflict(
+                f"the vectors of this store were made by {active.name}, and it was opened with {self.embedder.name}",
+                code="other_model",
+                remedy="Open it with the former, or run: heedful reembed",
+            )
+        return active
+
+    def dataset(self, connection: Connection, name: str) -> int | None:
+        """The number of a dataset to read from; None if it is the default one and still empty."""
+        found = scopes.dataset_id(connection, self.project, name)
+        if found is None and name != DEFAULT_DATASET:
+            names = list(scopes.dataset_names(connection, self.project).values())
+            raise NotFound(
+                f"project {self.project!r} has no dataset {name!r}",
+                field="dataset",
+                value=name,
+                remedy=f"It has: {', '.join(names)}" if names else "Nothing was remembered in it yet",
+            )
+        return found
+
+    def index(self, dataset: int, model: ModelRow) -> DatasetIndex:
+        """The index of a dataset; `follow` it before a search."""
+        with self._lock:
+            key = (dataset, model.id)
+            if key not in self._indexes:
+                self._indexes[key] = DatasetIndex(dataset, model, self._index_folder() / f"{dataset}-{model.id}.index")
+            return self._indexes[key]
+
+    def contexts(self, connection: Connection, dataset: int, model: ModelRow) -> ContextIndex:
+        """The queries with signals of a dataset, as `connection` sees them."""
+        with self._lock:
+            key = (dataset, model.id)
+            if key not in self._contexts:
+                self._contexts[key] = ContextIndex(dataset, model, self.embedder.calibration)
+            index = self._contexts[key]
+        made = index.follow(connection, self.embed)
+        if made:
+            with self.database.write(durable=False) as writing:
+                queries.set_vectors(writing, model.id, made)
+        return index
+
+    def has_signals(self, connection: Connection, dataset: int) -> bool:
+        """Whether anybody has said anything about the facts of a dataset."""
+        return ledger.last_event(connection, dataset) > 0
+
+    def drop(self, dataset: int) -> None:
+        """Forgets the indexes of a dataset that is no more, in memory and on disk."""
+        with self._lock:
+            for indexes in (self._indexes, self._contexts):
+                for key in [key for key in indexes if key[0] == dataset]:
+                    del indexes[key]
+        for file in self._index_folder().glob(f"{dataset}-*.index"):
+            file.unlink(missing_ok=True)
+
+    def save_indexes(self) -> None:
+        """Saves what has changed enough since it was last saved."""
+        with self._lock:
+            indexes = list(self._indexes.values())
+        for index in indexes:
+            if index.worth_saving():
+                index.save()
+
+    def close(self) -> None:
+        self.save_indexes()
+        self.database.close()
+
+    def _index_folder(self) -> Path:
+        return self.database.file.with_name(f"{self.database.file.name}-index")

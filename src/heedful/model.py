@@ -1,0 +1,277 @@
+"""The nouns, as frozen models that every surface shares."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterator
+from datetime import datetime
+from typing import Annotated, Any, Literal, get_args
+
+from pydantic import AfterValidator, BaseModel, ConfigDict, Field, ValidationError
+
+from heedful.errors import Invalid
+
+DEFAULT_DATASET = "main_dataset"
+DEFAULT_PROJECT = "default"
+
+Mode = Literal["hybrid", "semantic", "lexical"]
+SignalType = Literal["used", "ignored", "helpful", "not_helpful"]
+UsefulnessSource = Literal["context", "global", "neutral"]
+
+SIGNAL_TYPES: tuple[SignalType, ...] = get_args(SignalType)
+MODES: tuple[Mode, ...] = get_args(Mode)
+
+Metadata = dict[str, Any]
+
+
+def _not_blank(text: str) -> str:
+    if not text.strip():
+        raise ValueError("must not be empty or blank")
+    return text
+
+
+def _finite(number: float) -> float:
+    if not math.isfinite(number):
+        raise ValueError("must be a finite number in [0, 1]")
+    return number
+
+
+NotBlank = Annotated[str, AfterValidator(_not_blank)]
+Fraction = Annotated[float, Field(ge=0.0, le=1.0), AfterValidator(_finite)]
+
+
+class Model(BaseModel):
+    """A frozen value; bad fields raise `Invalid` instead of pydantic's own error."""
+
+    model_config = ConfigDict(frozen=True, extra="forbid")
+
+    def __init__(self, **data: Any) -> None:
+        try:
+            super().__init__(**data)
+        except ValidationError as error:
+            raise Invalid.from_validation(error) from None
+
+
+class Signal(Model):
+    """One opinion about one fact for one query."""
+
+    fact_id: NotBlank
+    signal_type: SignalType
+    query: NotBlank
+    confidence: Fraction = 1.0
+    context: str | None = None
+    at: datetime | None = None
+    """When it was given; now, if left out. Late and out-of-order signals fold in this order."""
+    author: str | None = None
+    idempotency_key: str | None = None
+
+
+class ItemError(Model):
+    """Why one item of a batch was refused."""
+
+    index: int
+    code: str
+    message: str
+    fact_id: str | None = None
+
+
+class SignalResult(Model):
+    """What a call to `signal` or `signal_recall` did."""
+
+    processed: int
+    updated_facts: list[str]
+    errors: list[ItemError]
+    event_ids: list[str]
+
+
+class Retraction(Model):
+    """What `retract` undid."""
+
+    event_id: str
+    """The new event that records the retraction."""
+    retracted: str
+    updated_facts: list[str]
+
+
+class FactRef(Model):
+    """A fact as `remember` reports it."""
+
+    fact_id: str
+    text: str
+    new: bool
+
+
+class FileError(Model):
+    """A file that could not be remembered."""
+
+    source: str
+    code: str
+    message: str
+
+
+class RememberResult(Model):
+    """What `remember` stored, document by document in the order given."""
+
+    dataset: str
+    facts: list[FactRef]
+    added: int
+    known: int
+    removed: int
+    errors: list[FileError]
+
+    @property
+    def fact_ids(self) -> list[str]:
+        """The ids of all facts named, new and known, in order."""
+        return [fact.fact_id for fact in self.facts]
+
+
+class ForgetResult(Model):
+    """What `forget` removed."""
+
+    facts: int
+    dataset: str
+
+
+class EventRef(Model):
+    """One ledger event behind a score."""
+
+    event_id: str
+    signal_type: SignalType
+    query: str
+    confidence: float
+    at: datetime
+    author: str | None = None
+
+
+class Explanation(Model):
+    """Why a hit has its score: the parts, the evidence and the arithmetic."""
+
+    vector: float | None
+    """Similarity by meaning, in [0, 1]."""
+    words: float | None
+    """Similarity by words, in [0, 1]."""
+    neighbours: float | None
+    """What the facts beside it in its source lent, already included in `relevance`."""
+    matched_context: str | None
+    """The earlier query whose context was matched most closely."""
+    context_similarity: float | None
+    events: list[EventRef]
+    arithmetic: list[str]
+
+
+class Hit(Model):
+    """One recalled fact."""
+
+    fact_id: str
+    text: str
+    score: float
+    relevance: float
+    usefulness: float
+    usefulness_source: UsefulnessSource
+    metadata: Metadata
+    source: str | None = None
+    position: tuple[int, int] | None = None
+    """Where the text stands in its source, in characters."""
+    rank: int
+    explanation: Explanation | None = None
+
+
+class Recall(Model):
+    """The answer to `recall`: hits, best first, under a receipt."""
+
+    recall_id: str
+    query: str
+    dataset: str
+    mode: Mode
+    hits: list[Hit]
+
+    def __iter__(self) -> Iterator[Hit]:  # type: ignore[override]
+        return iter(self.hits)
+
+    def __len__(self) -> int:
+        return len(self.hits)
+
+    def __getitem__(self, index: int) -> Hit:
+        return self.hits[index]
+
+
+class Shown(Model):
+    """One line of a receipt."""
+
+    fact_id: str
+    rank: int
+    score: float
+    relevance: float
+    usefulness: float
+    usefulness_source: UsefulnessSource
+
+
+class Receipt(Model):
+    """What was shown by one recall."""
+
+    recall_id: str
+    dataset: str
+    query: str
+    mode: Mode
+    at: datetime
+    shown: list[Shown]
+
+
+class ContextScore(Model):
+    """The usefulness of one fact in one context."""
+
+    query: str
+    """The earliest query of the context."""
+    queries: list[str]
+    score: float
+    signal_count: int
+    signal_breakdown: dict[SignalType, int]
+    last_signal_at: datetime
+
+
+class FactStats(Model):
+    """All that signals say of one fact; scores are decayed to now."""
+
+    fact_id: str
+    text: str
+    dataset: str
+    score: float
+    signal_count: int
+    signal_breakdown: dict[SignalType, int]
+    last_signal_at: datetime | None
+    contexts: list[ContextScore]
+
+
+class RankedFact(Model):
+    """A fact in a list of the most or least useful."""
+
+    fact_id: str
+    text: str
+    score: float
+    signal_count: int
+
+
+class UsefulnessStats(Model):
+    """The signals of one dataset; scores are decayed to now."""
+
+    dataset: str
+    total_facts: int
+    facts_with_signals: int
+    total_signals: int
+    signal_breakdown: dict[SignalType, int]
+    average_score: float
+    """The mean over facts that have signals; 0.5 if none has."""
+    distribution: dict[str, int]
+    """Facts with signals by score, in ten bins from "0.0-0.1" to "0.9-1.0"."""
+    most_useful: list[RankedFact]
+    least_useful: list[RankedFact]
+    contexts: int
+
+
+class Check(Model):
+    """One line of `doctor`."""
+
+    name: str
+    ok: bool
+    detail: str
+    repaired: bool = False

@@ -1,0 +1,43 @@
+"""Settings: the environment first, then `heedful.toml`, then the defaults."""
+
+from __future__ import annotations
+
+import os
+import tomllib
+from collections.abc import Mapping
+from pathlib import Path
+from typing import Any
+
+from pydantic import Field
+
+from heedful.errors import Invalid
+from heedful.model import DEFAULT_PROJECT, Model
+
+FILE = "heedful.toml"
+PREFIX = "HEEDFUL_"
+
+
+class Settings(Model):
+    """What `open` uses where its caller says nothing."""
+
+    store: str = "heedful.db"
+    project: str = DEFAULT_PROJECT
+    embedding: str = "bundled"
+    embedding_api_key: str | None = Field(default=None, repr=False)
+    embedding_timeout: float = Field(default=30.0, gt=0)
+
+
+def load(environment: Mapping[str, str] = os.environ, folder: Path | None = None) -> Settings:
+    """The settings in force for a process that runs in `folder` (the current one)."""
+    path = (folder or Path.cwd()) / FILE
+    values: dict[str, Any] = {}
+    if path.is_file():
+        try:
+            values = tomllib.loads(path.read_text(encoding="utf-8"))
+        except (tomllib.TOMLDecodeError, UnicodeDecodeError) as error:
+            raise Invalid(f"{path} can't be read: {error}", field=FILE, remedy="Mend or remove it") from error
+    for name in Settings.model_fields:
+        given = environment.get(PREFIX + name.upper())
+        if given is not None:
+            values[name] = given
+    return Settings(**values)

@@ -1,0 +1,139 @@
+"""One store: its connection, its transactions and its version."""
+
+from __future__ import annotations
+
+import threading
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
+from pathlib import Path
+from typing import Any
+
+from sqlalchemy import URL, Connection, Table, inspect, make_url, text
+from sqlalchemy.exc import ArgumentError, NoSuchModuleError
+
+from heedful.errors import Conflict, Invalid, Unavailable
+from heedful.storage import sqlite
+from heedful.storage.migrations import HEAD, REVISIONS
+
+
+class Database:
+    """A store, opened and brought to the present version."""
+
+    def __init__(self, url_or_path: str | Path) -> None:
+        self.url = _url(url_or_path)
+        self.file, self._discard = sqlite.file_of(self.url)
+        self.url = self.url.set(database=str(self.file))
+        if not self.file.parent.is_dir():
+            raise Unavailable(
+                f"the folder {self.file.parent} does not exist",
+                code="store_read_only",
+                remedy="Create it, or name another file",
+            )
+        self._engine = sqlite.create(self.url)
+        self._writing = threading.RLock()
+        self._prepare()
+
+    @contextmanager
+    def read(self) -> Iterator[Connection]:
+        """A consistent view; nothing is written."""
+        with self._engine.connect() as connection, connection.begin():
+            yield connection
+
+    @contextmanager
+    def write(self, *, durable: bool = True) -> Iterator[Connection]:
+        """A transaction, committed at the end, or rolled back on an error.
+
+        What is not `durable` survives the death of the process, but perhaps not of the machine.
+        """
+        with self._writing, self._engine.connect() as connection:
+            connection = connection.execution_options(write=True, durable=durable)
+            with connection.begin():
+                yield connection
+
+    def upsert(
+        self,
+        connection: Connection,
+        table: Table,
+        rows: Sequence[dict[str, Any]],
+        *,
+        keys: list[str],
+        changed: list[str],
+    ) -> None:
+        """Inserts rows; where `keys` are there already, overwrites `changed` (or nothing)."""
+        if rows:
+            connection.execute(sqlite.upsert(table, keys, changed), rows)
+
+    def integrity(self) -> str:
+        """ "ok", or what is wrong with the file."""
+        with self.read() as connection:
+            return sqlite.integrity(connection)
+
+    def close(self) -> None:
+        self._engine.dispose()
+        self._discard()
+
+    def _prepare(self) -> None:
+        try:
+            sqlite.use_wal(self._engine)
+            with self.read() as connection:
+                version = _version(connection)
+            if version != HEAD:
+                self._migrate(version)
+        except BaseException:
+            self.close()
+            raise
+
+    def _migrate(self, seen: str | None) -> None:
+        if seen is not None and seen not in REVISIONS:
+            raise Conflict(
+                f"store {self.url.database} was made by a newer Heedful (revision {seen}, this one knows {HEAD})",
+                code="store_newer",
+                remedy="Upgrade heedful; nothing was changed",
+            )
+        from heedful.storage.migrations.run import upgrade
+
+        # Several processes may open a new store at once: the lock decides who migrates it.
+        with self.write() as connection:
+            if _version(connection) != HEAD:
+                upgrade(connection)
+
+
+def _version(connection: Connection) -> str | None:
+    tables = inspect(connection).get_table_names()
+    if "alembic_version" in tables:
+        return connection.execute(text("SELECT version_num FROM alembic_version")).scalar()
+    if tables:
+        raise Conflict(
+            f"{connection.engine.url.database} is a database of another program",
+            code="store_foreign",
+            remedy="Name another file; nothing was changed",
+        )
+    return None
+
+
+def _url(url_or_path: str | Path) -> URL:
+    text_form = str(url_or_path)
+    if not text_form.strip():
+        raise Invalid("url_or_path must not be empty", field="url_or_path", value=url_or_path)
+    if text_form == ":memory:":
+        return make_url("sqlite://")
+    if "://" not in text_form:
+        return make_url(f"sqlite:///{Path(text_form).expanduser()}")
+    try:
+        url = make_url(text_form)
+        url.get_dialect()
+    except (ArgumentError, NoSuchModuleError) as error:
+        raise Invalid(
+            f"url_or_path {text_form!r} is not a store's URL ({error})",
+            field="url_or_path",
+            value=text_form,
+            remedy='Use a path, or "sqlite:///file.db"',
+        ) from error
+    if url.get_backend_name() != "sqlite":
+        raise Invalid(
+            f"url_or_path names a {url.get_backend_name()} store, which this version can't open",
+            field="url_or_path",
+            value=url.render_as_string(),
+            remedy='Use a path, or "sqlite:///file.db"',
+        )
+    return url

@@ -1,0 +1,235 @@
+"""Facts: inserting, finding, filtering and removing them, with the feed that indexes follow."""
+
+from __future__ import annotations
+
+import hashlib
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+import orjson
+from sqlalchemy import Connection, Select, delete, func, insert, select, update
+
+from heedful.model import Metadata
+from heedful.storage.rows import AnyRow, batches
+from heedful.storage.schema import changes, datasets, fact_tags, facts, projects, scores, vectors
+
+REMOVED, ADDED = 0, 1
+
+
+@dataclass(frozen=True, slots=True)
+class NewFact:
+    """A fact about to be stored."""
+
+    id: str
+    text: str
+    metadata: Metadata
+    source: str | None
+    ordinal: int
+    start: int
+    stop: int
+    vector: bytes
+
+    @property
+    def digest(self) -> bytes:
+        return digest(self.text, self.source, self.metadata)
+
+
+def digest(text: str, source: str | None, metadata: Metadata) -> bytes:
+    """What makes a fact the same fact: its text, its source and its metadata."""
+    canonical = orjson.dumps([text, source, metadata], option=orjson.OPT_SORT_KEYS)
+    return hashlib.blake2b(canonical, digest_size=16).digest()
+
+
+def add(connection: Connection, dataset: int, model: int, new: Sequence[NewFact], at: int) -> None:
+    """Stores facts with vectors, tags and their lines in the feed."""
+    for run in batches(new, 2000):
+        connection.execute(
+            insert(facts),
+            [
+                {
+                    "id": fact.id,
+                    "dataset_id": dataset,
+                    "digest": fact.digest,
+                    "text": fact.text,
+                    "metadata": fact.metadata,
+                    "source": fact.source,
+                    "ordinal": fact.ordinal,
+                    "start": fact.start,
+                    "stop": fact.stop,
+                    "created_at": at,
+                }
+                for fact in run
+            ],
+        )
+        ids = [fact.id for fact in run]
+        seqs = {
+            row.id: row.seq for row in connection.execute(select(facts.c.id, facts.c.seq).where(facts.c.id.in_(ids)))
+        }
+        connection.execute(
+            insert(vectors),
+            [{"fact_seq": seqs[fact.id], "model_id": model, "vector": fact.vector} for fact in run],
+        )
+        tags = [
+            {"fact_seq": seqs[fact.id], "dataset_id": dataset, **tag}
+            for fact in run
+            for tag in flattened(fact.metadata)
+        ]
+        if tags:
+            connection.execute(insert(fact_tags), tags)
+        _announce(connection, dataset, [seqs[fact.id] for fact in run], ADDED)
+
+
+def flattened(metadata: Metadata) -> list[dict[str, Any]]:
+    """Metadata as (key, value, number) rows; inner keys are dotted, each item of a list is a row."""
+    rows: dict[tuple[str, str], float | None] = {}
+
+    def walk(key: str, value: Any) -> None:
+        if isinstance(value, dict):
+            for inner, below in value.items():
+                walk(f"{key}.{inner}" if key else inner, below)
+        elif isinstance(value, list):
+            for item in value:
+                walk(key, item)
+        else:
+            number = float(value) if isinstance(value, int | float) and not isinstance(value, bool) else None
+            rows[key, tag(value)] = number
+
+    walk("", metadata)
+    return [{"key": key, "value": value, "number": number} for (key, value), number in rows.items()]
+
+
+def tag(value: Any) -> str:
+    """A scalar as it is compared: 1 and 1.0 are alike, the text "1" is not."""
+    if isinstance(value, str):
+        return '"' + value
+    if isinstance(value, float) and value.is_integer():
+        value = int(value)
+    return orjson.dumps(value).decode()
+
+
+def known(connection: Connection, dataset: int, digests: Sequence[bytes]) -> dict[bytes, str]:
+    """The ids of facts the dataset has already, by digest."""
+    found: dict[bytes, str] = {}
+    for run in batches(digests):
+        rows = connection.execute(
+            select(facts.c.digest, facts.c.id).where(facts.c.dataset_id == dataset, facts.c.digest.in_(run))
+        )
+        found.update({row.digest: row.id for row in rows})
+    return found
+
+
+def next_ordinal(connection: Connection, dataset: int, source: str) -> int:
+    """Where the next fact of a source goes."""
+    last = connection.execute(
+        select(func.max(facts.c.ordinal)).where(facts.c.dataset_id == dataset, facts.c.source == source)
+    ).scalar()
+    return 0 if last is None else int(last) + 1
+
+
+def by_seq(connection: Connection, seqs: Sequence[int]) -> dict[int, AnyRow]:
+    """What a hit shows, by fact number."""
+    columns = select(
+        facts.c.seq, facts.c.id, facts.c.text, facts.c.metadata, facts.c.source, facts.c.start, facts.c.stop
+    )
+    return {row.seq: row for row in connection.execute(columns.where(facts.c.seq.in_(seqs)))}
+
+
+def locate(connection: Connection, project: str, ids: Sequence[str]) -> dict[str, tuple[int, int]]:
+    """(fact number, dataset number) of the facts that are this project's; others are left out."""
+    found: dict[str, tuple[int, int]] = {}
+    for run in batches(ids):
+        rows = connection.execute(
+            select(facts.c.id, facts.c.seq, facts.c.dataset_id)
+            .join(datasets, datasets.c.id == facts.c.dataset_id)
+            .join(projects, projects.c.id == datasets.c.project_id)
+            .where(projects.c.name == project, facts.c.id.in_(run))
+        )
+        found.update({row.id: (row.seq, row.dataset_id) for row in rows})
+    return found
+
+
+def present(connection: Connection, ids: Sequence[str]) -> set[str]:
+    """Which of these facts are still there."""
+    return {row.id for run in batches(ids) for row in connection.execute(select(facts.c.id).where(facts.c.id.in_(run)))}
+
+
+def of_dataset(connection: Connection, dataset: int, source: str | None = None) -> list[tuple[int, str]]:
+    """(number, id) of all facts of a dataset, or of one of its sources."""
+    statement = select(facts.c.seq, facts.c.id).where(facts.c.dataset_id == dataset)
+    if source is not None:
+        statement = statement.where(facts.c.source == source)
+    return [(row.seq, row.id) for row in connection.execute(statement)]
+
+
+def count(connection: Connection, dataset: int) -> int:
+    """How many facts a dataset has."""
+    statement = select(func.count()).select_from(facts).where(facts.c.dataset_id == dataset)
+    return int(connection.execute(statement).scalar_one())
+
+
+def remove(connection: Connection, dataset: int, seqs: Sequence[int]) -> None:
+    """Removes facts and all that is derived from them."""
+    for run in batches(seqs):
+        for table in (scores, vectors, fact_tags):
+            connection.execute(delete(table).where(table.c.fact_seq.in_(run)))
+        connection.execute(delete(facts).where(facts.c.seq.in_(run)))
+        _announce(connection, dataset, run, REMOVED)
+
+
+def move(connection: Connection, dataset: int, places: dict[int, tuple[int, int, int]]) -> None:
+    """Gives facts new places in their source, as (ordinal, start, stop); those that stay are left alone."""
+    moved = []
+    for run in batches(list(places)):
+        rows = connection.execute(
+            select(facts.c.seq, facts.c.ordinal, facts.c.start, facts.c.stop).where(facts.c.seq.in_(run))
+        )
+        moved += [row.seq for row in rows if (row.ordinal, row.start, row.stop) != places[row.seq]]
+    for seq in moved:
+        ordinal, start, stop = places[seq]
+        connection.execute(update(facts).where(facts.c.seq == seq).values(ordinal=ordinal, start=start, stop=stop))
+    if moved:
+        _announce(connection, dataset, moved, ADDED)
+
+
+def last_change(connection: Connection, dataset: int) -> int:
+    """The number of the newest line in a dataset's feed; 0 if there is none."""
+    statement = select(func.max(changes.c.seq)).where(changes.c.dataset_id == dataset)
+    return int(connection.execute(statement).scalar() or 0)
+
+
+def changes_after(connection: Connection, dataset: int, seq: int) -> list[AnyRow]:
+    """The feed of a dataset behind a known line, in order."""
+    return list(
+        connection.execute(
+            select(changes.c.seq, changes.c.fact_seq, changes.c.kind)
+            .where(changes.c.dataset_id == dataset, changes.c.seq > seq)
+            .order_by(changes.c.seq)
+        )
+    )
+
+
+def indexable(connection: Connection, dataset: int, model: int, seqs: Sequence[int] | None = None) -> Iterator[AnyRow]:
+    """What an index needs of facts, in order: seq, text, source, ordinal, vector."""
+    base = (
+        select(facts.c.seq, facts.c.text, facts.c.source, facts.c.ordinal, vectors.c.vector)
+        .join(vectors, vectors.c.fact_seq == facts.c.seq)
+        .where(facts.c.dataset_id == dataset, vectors.c.model_id == model)
+        .order_by(facts.c.seq)
+    )
+    if seqs is None:
+        yield from connection.execution_options(yield_per=5000).execute(base)
+        return
+    for run in batches(seqs):
+        yield from connection.execute(base.where(facts.c.seq.in_(run)))
+
+
+def matching(connection: Connection, statements: Sequence[Select[int]]) -> list[int]:
+    """The numbers of facts that satisfy every one of the filters."""
+    first, *others = statements
+    combined = first.intersect(*others) if others else first
+    return list(connection.execute(combined).scalars())
+
+
+def _announce(connection: Connection, dataset: int, seqs: Sequence[int], kind: int) -> None:
+    connection.execute(insert(changes), [{"dataset_id": dataset, "fact_seq": seq, "kind": kind} for seq in seqs])

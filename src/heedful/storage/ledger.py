@@ -1,0 +1,150 @@
+"""The append-only record of all feedback. There is no update and no delete here."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import asdict, dataclass, field
+from typing import cast
+
+from sqlalchemy import ColumnElement, Connection, exists, func, insert, select
+
+from heedful.ids import new_id
+from heedful.learning.signals import Observation
+from heedful.model import Metadata, SignalType
+from heedful.storage.rows import AnyRow, batches
+from heedful.storage.schema import events, facts, projects, queries
+
+SIGNAL = "signal"
+RETRACTION = "retraction"
+
+
+@dataclass(frozen=True, slots=True)
+class Event:
+    """One line of the ledger."""
+
+    project_id: int
+    kind: str
+    target_type: str
+    target_id: str
+    source: str
+    at: int
+    recorded_at: int
+    dataset_id: int | None = None
+    author: str | None = None
+    query_id: int | None = None
+    value: str | None = None
+    confidence: float | None = None
+    receipt_id: str | None = None
+    rank: int | None = None
+    body: Metadata | None = None
+    idempotency_key: str = ""
+    id: str = field(default_factory=new_id)
+
+
+@dataclass(frozen=True, slots=True)
+class Surviving:
+    """A signal that was not retracted, as folds and explanations need it."""
+
+    id: str
+    fact_seq: int
+    query_id: int
+    observation: Observation
+    author: str | None
+
+
+def append(connection: Connection, new: Sequence[Event]) -> None:
+    """Adds events; each is its own idempotency key unless it has one."""
+    rows = []
+    for event in new:
+        row = asdict(event)
+        row["idempotency_key"] = event.idempotency_key or event.id
+        rows.append(row)
+    if rows:
+        connection.execute(insert(events), rows)
+
+
+def with_keys(connection: Connection, project: int, keys: Sequence[str]) -> dict[str, str]:
+    """The ids of events that carry one of these idempotency keys."""
+    found: dict[str, str] = {}
+    for run in batches(keys):
+        rows = connection.execute(
+            select(events.c.idempotency_key, events.c.id).where(
+                events.c.project_id == project, events.c.idempotency_key.in_(run)
+            )
+        )
+        found.update({row.idempotency_key: row.id for row in rows})
+    return found
+
+
+def get(connection: Connection, project: str, event_id: str) -> AnyRow | None:
+    """One event of a project."""
+    return connection.execute(
+        select(events)
+        .join(projects, projects.c.id == events.c.project_id)
+        .where(projects.c.name == project, events.c.id == event_id)
+    ).first()
+
+
+def retraction_of(connection: Connection, project: int, event_id: str) -> str | None:
+    """The id of the event that retracted this one, if any did."""
+    return connection.execute(
+        select(events.c.id).where(
+            events.c.project_id == project, events.c.kind == RETRACTION, events.c.target_id == event_id
+        )
+    ).scalar()
+
+
+def surviving(
+    connection: Connection, fact_seqs: Sequence[int], query_ids: Sequence[int] | None = None
+) -> list[Surviving]:
+    """The signals about these facts (for these queries) that still count, in folding order."""
+    found: list[Surviving] = []
+    for run in batches(fact_seqs, 2000):
+        conditions: list[ColumnElement[bool]] = [facts.c.seq.in_(run), events.c.kind == SIGNAL, ~_is_retracted()]
+        if query_ids is not None:
+            conditions.append(events.c.query_id.in_(query_ids))
+        rows = connection.execute(
+            select(
+                events.c.id,
+                facts.c.seq.label("fact_seq"),
+                events.c.query_id,
+                events.c.value,
+                events.c.confidence,
+                events.c.at,
+                events.c.author,
+            )
+            .join(facts, facts.c.id == events.c.target_id)
+            .where(*conditions)
+            .order_by(events.c.at, events.c.seq)
+        )
+        for row in rows:
+            observation = Observation(cast(SignalType, row.value), row.confidence, row.at)
+            found.append(Surviving(row.id, row.fact_seq, row.query_id, observation, row.author))
+    return found
+
+
+def last_event(connection: Connection, dataset: int) -> int:
+    """The number of the newest event of a dataset; 0 if there is none."""
+    newest = connection.execute(select(func.max(events.c.seq)).where(events.c.dataset_id == dataset))
+    return int(newest.scalar() or 0)
+
+
+def queries_after(connection: Connection, dataset: int, seq: int) -> list[int]:
+    """The queries that signals behind a known event name."""
+    rows = connection.execute(
+        select(events.c.query_id)
+        .where(events.c.dataset_id == dataset, events.c.seq > seq, events.c.kind == SIGNAL)
+        .distinct()
+    )
+    return [row.query_id for row in rows]
+
+
+def query_texts(connection: Connection, ids: Sequence[int]) -> dict[int, str]:
+    """The words of queries, by number."""
+    rows = connection.execute(select(queries.c.id, queries.c.text).where(queries.c.id.in_(ids)))
+    return {row.id: row.text for row in rows}
+
+
+def _is_retracted() -> ColumnElement[bool]:
+    later = events.alias("later")
+    return exists().where(later.c.target_id == events.c.id, later.c.kind == RETRACTION)

@@ -1,0 +1,65 @@
+"""The questions that were asked or signalled, and their vectors once somebody needs them."""
+
+from __future__ import annotations
+
+import hashlib
+from collections.abc import Sequence
+
+from sqlalchemy import Connection, select, update
+
+from heedful.storage.database import Database
+from heedful.storage.rows import batches
+from heedful.storage.schema import queries
+
+
+def digest(text: str) -> bytes:
+    """What makes a query the same query: its words, but for the white space."""
+    return hashlib.blake2b(" ".join(text.split()).encode(), digest_size=16).digest()
+
+
+def ensure(
+    database: Database,
+    connection: Connection,
+    dataset: int,
+    texts: Sequence[str],
+    vectors: dict[str, tuple[int, bytes]] | None = None,
+) -> dict[str, int]:
+    """The number of each query; new ones are stored, with (model, vector) where known."""
+    known = vectors or {}
+    distinct = {digest(text): text for text in texts}
+    rows = []
+    for key, text in distinct.items():
+        model, vector = known.get(text, (None, None))
+        rows.append({"dataset_id": dataset, "digest": key, "text": text, "model_id": model, "vector": vector})
+    database.upsert(connection, queries, rows, keys=["dataset_id", "digest"], changed=[])
+    numbers: dict[bytes, int] = {}
+    for run in batches(list(distinct)):
+        found = connection.execute(
+            select(queries.c.digest, queries.c.id).where(queries.c.dataset_id == dataset, queries.c.digest.in_(run))
+        )
+        numbers.update({row.digest: row.id for row in found})
+    return {text: numbers[digest(text)] for text in texts}
+
+
+def find(connection: Connection, dataset: int, text: str) -> int | None:
+    """The number of a query that is known already."""
+    return connection.execute(
+        select(queries.c.id).where(queries.c.dataset_id == dataset, queries.c.digest == digest(text))
+    ).scalar()
+
+
+def load(connection: Connection, ids: Sequence[int]) -> list[tuple[int, str, int | None, bytes | None]]:
+    """Queries as (number, text, model, vector)."""
+    found = []
+    for run in batches(ids):
+        rows = connection.execute(
+            select(queries.c.id, queries.c.text, queries.c.model_id, queries.c.vector).where(queries.c.id.in_(run))
+        )
+        found += [(row.id, row.text, row.model_id, row.vector) for row in rows]
+    return found
+
+
+def set_vectors(connection: Connection, model: int, made: Sequence[tuple[int, bytes]]) -> None:
+    """Stores vectors that were made after the query was."""
+    for query, vector in made:
+        connection.execute(update(queries).where(queries.c.id == query).values(model_id=model, vector=vector))

@@ -1,0 +1,56 @@
+"""What each recall showed."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from sqlalchemy import Connection, delete, insert, select
+
+from heedful.storage.rows import AnyRow
+from heedful.storage.schema import datasets, projects, queries, receipts
+
+Line = tuple[str, float, float, float, str]
+"""One fact that was shown: id, score, relevance, usefulness and where that came from; its place is its rank."""
+
+
+@dataclass(frozen=True, slots=True)
+class NewReceipt:
+    """A receipt about to be stored."""
+
+    id: str
+    dataset_id: int
+    query_id: int
+    mode: str
+    at: int
+    shown: list[Line]
+
+
+def add(connection: Connection, new: NewReceipt) -> None:
+    connection.execute(
+        insert(receipts).values(
+            id=new.id,
+            dataset_id=new.dataset_id,
+            query_id=new.query_id,
+            mode=new.mode,
+            at=new.at,
+            shown=new.shown,
+        )
+    )
+
+
+def get(connection: Connection, project: str, receipt_id: str) -> AnyRow | None:
+    """A receipt of a project, with the words of its query and the name of its dataset."""
+    return connection.execute(
+        select(receipts, queries.c.text.label("query"), datasets.c.name.label("dataset"))
+        .join(queries, queries.c.id == receipts.c.query_id)
+        .join(datasets, datasets.c.id == receipts.c.dataset_id)
+        .join(projects, projects.c.id == datasets.c.project_id)
+        .where(projects.c.name == project, receipts.c.id == receipt_id)
+    ).first()
+
+
+def forget_dataset(connection: Connection, dataset: int) -> None:
+    """Removes the receipts and the queries of a dataset, and the dataset's own row."""
+    connection.execute(delete(receipts).where(receipts.c.dataset_id == dataset))
+    connection.execute(delete(queries).where(queries.c.dataset_id == dataset))
+    connection.execute(delete(datasets).where(datasets.c.id == dataset))

@@ -1,0 +1,47 @@
+"""Idempotency: the first result of a call with a key is the result of every retry."""
+
+from __future__ import annotations
+
+import hashlib
+from typing import Any
+
+import orjson
+from sqlalchemy import Connection, insert, select
+
+from heedful.errors import Conflict
+from heedful.model import Metadata
+from heedful.storage.schema import requests
+
+
+def fingerprint(call: str, arguments: Any) -> bytes:
+    """What makes a call the same call."""
+    canonical = orjson.dumps([call, arguments], option=orjson.OPT_SORT_KEYS)
+    return hashlib.blake2b(canonical, digest_size=16).digest()
+
+
+def earlier(connection: Connection, project: int, key: str, sought: bytes) -> Metadata | None:
+    """The result of the first call with this key, if there was one."""
+    row = connection.execute(
+        select(requests.c.fingerprint, requests.c.result).where(
+            requests.c.project_id == project, requests.c.idempotency_key == key
+        )
+    ).first()
+    if row is None:
+        return None
+    if row.fingerprint != sought:
+        raise Conflict(
+            f"idempotency_key {key!r} was used for another call",
+            code="idempotency_key_reused",
+            field="idempotency_key",
+            value=key,
+            remedy="Use a new key for each different call",
+        )
+    result: Metadata = row.result
+    return result
+
+
+def keep(connection: Connection, project: int, key: str, made: bytes, result: Metadata, at: int) -> None:
+    """Remembers the result of a call for its retries."""
+    connection.execute(
+        insert(requests).values(project_id=project, idempotency_key=key, fingerprint=made, result=result, at=at)
+    )

@@ -1,0 +1,195 @@
+"""The tables. Times are integers (see `heedful.clock`); vectors are half floats."""
+
+from __future__ import annotations
+
+from sqlalchemy import (
+    JSON,
+    BigInteger,
+    Column,
+    Float,
+    ForeignKey,
+    Index,
+    Integer,
+    LargeBinary,
+    MetaData,
+    SmallInteger,
+    String,
+    Table,
+    Text,
+    UniqueConstraint,
+)
+
+metadata = MetaData(
+    naming_convention={
+        "ix": "ix_%(table_name)s_%(column_0_N_name)s",
+        "uq": "uq_%(table_name)s_%(column_0_N_name)s",
+        "fk": "fk_%(table_name)s_%(column_0_N_name)s",
+        "pk": "pk_%(table_name)s",
+    }
+)
+
+# SQLite gives automatic numbers to INTEGER keys only.
+Sequence = BigInteger().with_variant(Integer, "sqlite")
+
+projects = Table(
+    "projects",
+    metadata,
+    Column("id", Sequence, primary_key=True, autoincrement=True),
+    Column("name", String(200), nullable=False, unique=True),
+    Column("created_at", BigInteger, nullable=False),
+    sqlite_autoincrement=True,
+)
+
+datasets = Table(
+    "datasets",
+    metadata,
+    Column("id", Sequence, primary_key=True, autoincrement=True),
+    Column("project_id", ForeignKey("projects.id"), nullable=False),
+    Column("name", String(200), nullable=False),
+    Column("created_at", BigInteger, nullable=False),
+    UniqueConstraint("project_id", "name"),
+    sqlite_autoincrement=True,
+)
+
+models = Table(
+    "models",
+    metadata,
+    Column("id", Sequence, primary_key=True, autoincrement=True),
+    Column("name", Text, nullable=False, unique=True),
+    Column("dimensions", Integer, nullable=False),
+    Column("active", SmallInteger, nullable=False, default=0),
+    sqlite_autoincrement=True,
+)
+
+facts = Table(
+    "facts",
+    metadata,
+    Column("seq", Sequence, primary_key=True, autoincrement=True),
+    Column("id", String(36), nullable=False, unique=True),
+    Column("dataset_id", ForeignKey("datasets.id"), nullable=False),
+    Column("digest", LargeBinary(16), nullable=False),
+    Column("text", Text, nullable=False),
+    Column("metadata", JSON, nullable=False),
+    Column("source", Text),
+    Column("ordinal", Integer, nullable=False, default=0),
+    Column("start", Integer, nullable=False, default=0),
+    Column("stop", Integer, nullable=False, default=0),
+    Column("created_at", BigInteger, nullable=False),
+    UniqueConstraint("dataset_id", "digest"),
+    Index("ix_facts_dataset_id_source", "dataset_id", "source"),
+    sqlite_autoincrement=True,
+)
+
+fact_tags = Table(
+    "fact_tags",
+    metadata,
+    Column("fact_seq", ForeignKey("facts.seq", ondelete="CASCADE"), primary_key=True),
+    Column("dataset_id", Sequence, nullable=False),
+    Column("key", Text, primary_key=True),
+    Column("value", Text, primary_key=True),
+    Column("number", Float),
+    Index("ix_fact_tags_dataset_id_key_value", "dataset_id", "key", "value"),
+)
+"""Metadata, flattened so that filters use an index on any database."""
+
+vectors = Table(
+    "vectors",
+    metadata,
+    Column("fact_seq", ForeignKey("facts.seq", ondelete="CASCADE"), primary_key=True),
+    Column("model_id", ForeignKey("models.id"), primary_key=True),
+    Column("vector", LargeBinary, nullable=False),
+)
+"""Each vector is stamped with its model; a change of model writes new rows beside the old ones first."""
+
+changes = Table(
+    "changes",
+    metadata,
+    Column("seq", Sequence, primary_key=True, autoincrement=True),
+    Column("dataset_id", Sequence, nullable=False),
+    Column("fact_seq", Sequence, nullable=False),
+    Column("kind", SmallInteger, nullable=False),
+    Index("ix_changes_dataset_id_seq", "dataset_id", "seq"),
+    sqlite_autoincrement=True,
+)
+"""The feed that indexes follow: facts added (1) and removed (0), in order."""
+
+queries = Table(
+    "queries",
+    metadata,
+    Column("id", Sequence, primary_key=True, autoincrement=True),
+    Column("dataset_id", ForeignKey("datasets.id"), nullable=False),
+    Column("digest", LargeBinary(16), nullable=False),
+    Column("text", Text, nullable=False),
+    Column("model_id", ForeignKey("models.id")),
+    Column("vector", LargeBinary),
+    UniqueConstraint("dataset_id", "digest"),
+    sqlite_autoincrement=True,
+)
+
+events = Table(
+    "events",
+    metadata,
+    Column("seq", Sequence, primary_key=True, autoincrement=True),
+    Column("id", String(36), nullable=False, unique=True),
+    Column("project_id", ForeignKey("projects.id"), nullable=False),
+    Column("dataset_id", Sequence),
+    Column("idempotency_key", Text, nullable=False),
+    Column("kind", String(20), nullable=False),
+    Column("target_type", String(20), nullable=False),
+    Column("target_id", String(200), nullable=False),
+    Column("author", Text),
+    Column("source", String(50), nullable=False),
+    Column("at", BigInteger, nullable=False),
+    Column("recorded_at", BigInteger, nullable=False),
+    Column("query_id", Sequence),
+    Column("value", Text),
+    Column("confidence", Float),
+    Column("receipt_id", String(36)),
+    Column("rank", Integer),
+    Column("body", JSON),
+    UniqueConstraint("project_id", "idempotency_key"),
+    Index("ix_events_target_id_at", "target_id", "at"),
+    Index("ix_events_dataset_id_seq", "dataset_id", "seq"),
+    sqlite_autoincrement=True,
+)
+"""The ledger. Rows are inserted, never changed and never deleted."""
+
+scores = Table(
+    "scores",
+    metadata,
+    Column("fact_seq", ForeignKey("facts.seq", ondelete="CASCADE"), primary_key=True),
+    Column("query_id", Sequence, primary_key=True),
+    Column("dataset_id", Sequence, nullable=False),
+    Column("score", Float, nullable=False),
+    Column("last_at", BigInteger, nullable=False),
+    Column("used", Integer, nullable=False),
+    Column("ignored", Integer, nullable=False),
+    Column("helpful", Integer, nullable=False),
+    Column("not_helpful", Integer, nullable=False),
+    Index("ix_scores_dataset_id_query_id", "dataset_id", "query_id"),
+    sqlite_with_rowid=False,
+)
+"""Folds of the ledger, kept for speed: one row for each (fact, query), and one with query 0 for all queries."""
+
+receipts = Table(
+    "receipts",
+    metadata,
+    Column("id", String(36), primary_key=True),
+    Column("dataset_id", ForeignKey("datasets.id"), nullable=False),
+    Column("query_id", Sequence, nullable=False),
+    Column("mode", String(20), nullable=False),
+    Column("at", BigInteger, nullable=False),
+    Column("shown", JSON, nullable=False),
+    Index("ix_receipts_dataset_id", "dataset_id"),
+)
+
+requests = Table(
+    "requests",
+    metadata,
+    Column("project_id", ForeignKey("projects.id"), primary_key=True),
+    Column("idempotency_key", String(200), primary_key=True),
+    Column("fingerprint", LargeBinary(16), nullable=False),
+    Column("result", JSON, nullable=False),
+    Column("at", BigInteger, nullable=False),
+)
+"""The first result of each call that was given an idempotency key."""

@@ -1,0 +1,53 @@
+"""Projects and datasets: the walls that nothing crosses. Reading never creates one."""
+
+from __future__ import annotations
+
+from sqlalchemy import Connection, insert, select
+
+from heedful.storage.schema import datasets, projects
+
+
+def project_id(connection: Connection, name: str) -> int | None:
+    """The project's number, or None if nothing was ever written to it."""
+    return connection.execute(select(projects.c.id).where(projects.c.name == name)).scalar()
+
+
+def ensure_project(connection: Connection, name: str, at: int) -> int:
+    """The project's number; the project is made if it is new."""
+    found = project_id(connection, name)
+    if found is not None:
+        return found
+    made = connection.execute(insert(projects).values(name=name, created_at=at).returning(projects.c.id))
+    return int(made.scalar_one())
+
+
+def dataset_id(connection: Connection, project: str, name: str) -> int | None:
+    """The dataset's number, or None if the project has no such dataset."""
+    return connection.execute(
+        select(datasets.c.id).join(projects).where(projects.c.name == project, datasets.c.name == name)
+    ).scalar()
+
+
+def ensure_dataset(connection: Connection, project: str, name: str, at: int) -> int:
+    """The dataset's number; it and its project are made if they are new."""
+    found = dataset_id(connection, project, name)
+    if found is not None:
+        return found
+    owner = ensure_project(connection, project, at)
+    made = connection.execute(
+        insert(datasets).values(project_id=owner, name=name, created_at=at).returning(datasets.c.id)
+    )
+    return int(made.scalar_one())
+
+
+def owner(connection: Connection, dataset: int) -> int:
+    """The number of the project that a dataset is in."""
+    return int(connection.execute(select(datasets.c.project_id).where(datasets.c.id == dataset)).scalar_one())
+
+
+def dataset_names(connection: Connection, project: str) -> dict[int, str]:
+    """All datasets of a project, oldest first."""
+    rows = connection.execute(
+        select(datasets.c.id, datasets.c.name).join(projects).where(projects.c.name == project).order_by(datasets.c.id)
+    )
+    return {row.id: row.name for row in rows}

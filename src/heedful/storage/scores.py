@@ -1,0 +1,130 @@
+"""The folds of the ledger, kept so that recall need not fold. Derived: `refold` makes them anew."""
+
+from __future__ import annotations
+
+from collections import defaultdict
+from collections.abc import Iterable, Sequence
+from dataclasses import asdict
+
+from sqlalchemy import Connection, delete, func, select
+
+from heedful.learning.policies import Documented, Tally
+from heedful.learning.policies.base import fold
+from heedful.learning.signals import Observation
+from heedful.storage import ledger
+from heedful.storage.database import Database
+from heedful.storage.rows import AnyRow, batches
+from heedful.storage.schema import scores
+
+ALL_QUERIES = 0
+"""The query number under which a fact's score over all queries is kept."""
+
+Key = tuple[int, int]
+"""(fact number, query number)."""
+
+_COUNTS = ("used", "ignored", "helpful", "not_helpful")
+_VALUES = ["dataset_id", "score", "last_at", *_COUNTS]
+_POLICY = Documented()
+
+
+def read(connection: Connection, fact_seqs: Sequence[int], query_ids: Sequence[int]) -> dict[Key, Tally]:
+    """The tallies of these facts for these queries, where there are any."""
+    found: dict[Key, Tally] = {}
+    for run in batches(fact_seqs, 5000):
+        rows = connection.execute(select(scores).where(scores.c.fact_seq.in_(run), scores.c.query_id.in_(query_ids)))
+        found.update({(row.fact_seq, row.query_id): _tally(row) for row in rows})
+    return found
+
+
+def observe(
+    database: Database,
+    connection: Connection,
+    dataset_of: dict[int, int],
+    signals: Iterable[tuple[int, int, Observation]],
+) -> None:
+    """Takes new signals, as (fact, query, observation), into the scores.
+
+    A signal older than the last one a score has seen can't be added at the end: that score is folded anew.
+    """
+    by_key: dict[Key, list[Observation]] = defaultdict(list)
+    for fact, query, observation in signals:
+        by_key[fact, query].append(observation)
+        by_key[fact, ALL_QUERIES].append(observation)
+    queries = sorted({query for _, query in by_key})
+    present: dict[Key, Tally] = {}
+    for run in batches(queries, 5000):
+        present.update(read(connection, sorted({fact for fact, _ in by_key}), run))
+    updated: dict[Key, Tally] = {}
+    late: set[int] = set()
+    for key, observations in by_key.items():
+        state = present.get(key, _POLICY.start())
+        observations.sort(key=lambda observation: observation.at)
+        if state.last_at is not None and observations[0].at < state.last_at:
+            late.add(key[0])
+            continue
+        for observation in observations:
+            state = _POLICY.observe(state, observation)
+        updated[key] = state
+    _write(database, connection, dataset_of, updated)
+    refold(database, connection, dataset_of, sorted(late))
+
+
+def refold(database: Database, connection: Connection, dataset_of: dict[int, int], fact_seqs: Sequence[int]) -> None:
+    """Makes all scores of these facts anew from the signals that survive."""
+    if not fact_seqs:
+        return
+    for run in batches(fact_seqs, 2000):
+        connection.execute(delete(scores).where(scores.c.fact_seq.in_(run)))
+        _write(database, connection, dataset_of, folded(ledger.surviving(connection, run)))
+
+
+def folded(signals: Iterable[ledger.Surviving]) -> dict[Key, Tally]:
+    """Signals in folding order as the scores they make."""
+    by_key: dict[Key, list[Observation]] = defaultdict(list)
+    for signal in signals:
+        by_key[signal.fact_seq, signal.query_id].append(signal.observation)
+        by_key[signal.fact_seq, ALL_QUERIES].append(signal.observation)
+    return {key: fold(_POLICY, observations) for key, observations in by_key.items()}
+
+
+def all_of(connection: Connection, fact_seqs: Sequence[int]) -> dict[Key, Tally]:
+    """Every tally of these facts."""
+    rows = connection.execute(select(scores).where(scores.c.fact_seq.in_(fact_seqs)))
+    return {(row.fact_seq, row.query_id): _tally(row) for row in rows}
+
+
+def facts_with(connection: Connection, dataset: int, query_ids: Sequence[int]) -> list[int]:
+    """The facts of a dataset that have signals for one of these queries."""
+    rows = connection.execute(
+        select(scores.c.fact_seq).where(scores.c.dataset_id == dataset, scores.c.query_id.in_(query_ids)).distinct()
+    )
+    return [row.fact_seq for row in rows]
+
+
+def overall(connection: Connection, dataset: int) -> dict[int, Tally]:
+    """The tally over all queries of every fact of a dataset that has signals."""
+    rows = connection.execute(select(scores).where(scores.c.dataset_id == dataset, scores.c.query_id == ALL_QUERIES))
+    return {row.fact_seq: _tally(row) for row in rows}
+
+
+def signalled_queries(connection: Connection, dataset: int) -> int:
+    """How many different queries have signals in a dataset."""
+    return int(
+        connection.execute(
+            select(func.count(func.distinct(scores.c.query_id))).where(
+                scores.c.dataset_id == dataset, scores.c.query_id != ALL_QUERIES
+            )
+        ).scalar_one()
+    )
+
+
+def _write(database: Database, connection: Connection, dataset_of: dict[int, int], tallies: dict[Key, Tally]) -> None:
+    rows = [
+        {"fact_seq": fact, "query_id": query, "dataset_id": dataset_of[fact], **asdict(tally)}
+        for (fact, query), tally in tallies.items()
+    ]
+    database.upsert(connection, scores, rows, keys=["fact_seq", "query_id"], changed=_VALUES)
+
+
+def _tally(row: AnyRow) -> Tally:
+    return Tally(row.score, row.last_at, *(getattr(row, name) for name in _COUNTS))

@@ -1,0 +1,121 @@
+"""All that only SQLite understands: pragmas, locking, its error codes, its upsert."""
+
+from __future__ import annotations
+
+import sqlite3
+from collections.abc import Callable
+from pathlib import Path
+from tempfile import TemporaryDirectory
+from typing import Any
+
+from sqlalchemy import Connection, Engine, Table, create_engine, event
+from sqlalchemy.dialects.sqlite import insert
+from sqlalchemy.engine import URL, ExceptionContext
+from sqlalchemy.pool import QueuePool
+from sqlalchemy.sql.dml import Insert
+
+from heedful.errors import HeedfulError, Unavailable
+
+BUSY_SECONDS = 60
+"""How long a writer waits for the others before it gives up."""
+
+PARAMETERS = 30_000
+"""Bound values one statement may carry (SQLite's own limit is 32,766)."""
+
+_PRAGMAS = (
+    f"PRAGMA busy_timeout = {BUSY_SECONDS * 1000}",
+    "PRAGMA foreign_keys = ON",
+    "PRAGMA temp_store = MEMORY",
+    "PRAGMA cache_size = -65536",
+    "PRAGMA mmap_size = 268435456",
+    "PRAGMA synchronous = FULL",
+)
+
+
+def create(url: URL) -> Engine:
+    """An engine whose transactions are opened by us: `BEGIN IMMEDIATE` to write, `BEGIN` to read."""
+    engine = create_engine(
+        url,
+        poolclass=QueuePool,
+        connect_args={"isolation_level": None, "check_same_thread": False, "timeout": BUSY_SECONDS},
+        pool_size=8,
+        max_overflow=24,
+    )
+    event.listen(engine, "connect", _prepare)
+    event.listen(engine, "begin", _begin)
+    event.listen(engine, "handle_error", _translate)
+    return engine
+
+
+def file_of(url: URL) -> tuple[Path, Callable[[], object]]:
+    """The file behind a URL, and how to discard it: a store "in memory" is a file that goes when it is closed."""
+    if url.database and url.database != ":memory:":
+        return Path(url.database), lambda: None
+    folder = TemporaryDirectory(prefix="heedful-")
+    return Path(folder.name) / "heedful.db", folder.cleanup
+
+
+def use_wal(engine: Engine) -> None:
+    """Readers and one writer at the same time; kept in the file, so set once."""
+    with engine.connect().execution_options(isolation_level="AUTOCOMMIT") as connection:
+        if connection.exec_driver_sql("PRAGMA journal_mode").scalar() != "wal":
+            connection.exec_driver_sql("PRAGMA journal_mode = WAL")
+
+
+def upsert(table: Table, keys: list[str], changed: list[str]) -> Insert:
+    """Insert, or overwrite `changed` where `keys` are there already."""
+    statement = insert(table)
+    if not changed:
+        return statement.on_conflict_do_nothing(index_elements=keys)
+    return statement.on_conflict_do_update(
+        index_elements=keys, set_={name: statement.excluded[name] for name in changed}
+    )
+
+
+def integrity(connection: Connection) -> str:
+    """ "ok", or what SQLite found wrong with the file."""
+    return str(connection.exec_driver_sql("PRAGMA quick_check(1)").scalar())
+
+
+def _prepare(connection: sqlite3.Connection, record: Any) -> None:
+    for pragma in _PRAGMAS:
+        connection.execute(pragma)
+
+
+def _begin(connection: Connection) -> None:
+    options = connection.get_execution_options()
+    if options.get("isolation_level") == "AUTOCOMMIT":
+        return
+    wanted = "FULL" if options.get("durable", True) else "NORMAL"
+    if options.get("write") and connection.info.get("synchronous", "FULL") != wanted:
+        connection.exec_driver_sql(f"PRAGMA synchronous = {wanted}")
+        connection.info["synchronous"] = wanted
+    connection.exec_driver_sql("BEGIN IMMEDIATE" if options.get("write") else "BEGIN")
+
+
+def _translate(context: ExceptionContext) -> None:
+    error = context.original_exception
+    if isinstance(error, HeedfulError) or not isinstance(error, sqlite3.Error):
+        return
+    code = getattr(error, "sqlite_errorcode", None)
+    primary = code & 0xFF if code is not None else None
+    engine = context.engine
+    where = f"store {engine.url.database}" if engine is not None else "the store"
+    known = {
+        sqlite3.SQLITE_NOTADB: ("store_damaged", "is not a Heedful store, or is damaged", _DAMAGED),
+        sqlite3.SQLITE_CORRUPT: ("store_damaged", "is damaged", _DAMAGED),
+        sqlite3.SQLITE_READONLY: ("store_read_only", "can't be written", _READ_ONLY),
+        sqlite3.SQLITE_CANTOPEN: ("store_read_only", "can't be opened or created", _READ_ONLY),
+        sqlite3.SQLITE_FULL: ("disk_full", "has no room left on its disk", _FULL),
+        sqlite3.SQLITE_IOERR: ("store_io", "can't be read or written", _READ_ONLY),
+        sqlite3.SQLITE_BUSY: ("store_busy", f"was locked for {BUSY_SECONDS} s", _BUSY),
+    }
+    if primary in known:
+        kind, what, remedy = known[primary]
+        raise Unavailable(f"{where} {what} ({error})", code=kind, remedy=remedy) from error
+
+
+_DAMAGED = "Restore it from a backup, or name another file; nothing was changed"
+_READ_ONLY = "Check that the folder exists and that you may write to it; nothing was changed"
+_FULL = "Free some space and try again; nothing was changed"
+_BUSY = "Look for a process that holds a transaction open; nothing was changed"

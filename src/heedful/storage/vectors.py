@@ -1,0 +1,94 @@
+"""Which model made the vectors, and the vectors themselves as half floats."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import numpy as np
+from numpy.typing import NDArray
+from sqlalchemy import Connection, delete, func, insert, select, update
+
+from heedful.storage.schema import facts, models, queries, vectors
+
+Vectors = NDArray[np.float32]
+
+
+@dataclass(frozen=True, slots=True)
+class ModelRow:
+    """The model that a store's vectors were made with."""
+
+    id: int
+    name: str
+    dimensions: int
+
+
+def pack(vector: Vectors) -> bytes:
+    """A vector as it is stored."""
+    return vector.astype(np.float16).tobytes()
+
+
+def unpack(blobs: list[bytes], dimensions: int) -> Vectors:
+    """Stored vectors as rows of floats."""
+    joined = np.frombuffer(b"".join(blobs), np.float16).reshape(len(blobs), dimensions)
+    return joined.astype(np.float32)
+
+
+def active_model(connection: Connection) -> ModelRow | None:
+    """The model in force; None before the first fact."""
+    row = connection.execute(
+        select(models.c.id, models.c.name, models.c.dimensions).where(models.c.active == 1)
+    ).first()
+    return None if row is None else ModelRow(row.id, row.name, row.dimensions)
+
+
+def ensure_model(connection: Connection, name: str, dimensions: int) -> int:
+    """The number of a model; it becomes the active one if there is none."""
+    known = connection.execute(select(models.c.id).where(models.c.name == name)).scalar()
+    if known is None:
+        known = connection.execute(
+            insert(models).values(name=name, dimensions=dimensions, active=0).returning(models.c.id)
+        ).scalar_one()
+    if active_model(connection) is None:
+        connection.execute(update(models).where(models.c.id == known).values(active=1))
+    return int(known)
+
+
+def activate(connection: Connection, model: int) -> None:
+    """Makes `model` the one in force and drops what the others made."""
+    connection.execute(update(models).values(active=0))
+    connection.execute(update(models).where(models.c.id == model).values(active=1))
+    connection.execute(delete(vectors).where(vectors.c.model_id != model))
+    connection.execute(update(queries).where(queries.c.model_id != model).values(vector=None, model_id=None))
+
+
+def facts_without(connection: Connection, model: int, limit: int) -> list[tuple[int, str]]:
+    """Facts that have no vector of `model` yet, as (seq, text)."""
+    rows = connection.execute(
+        select(facts.c.seq, facts.c.text)
+        .outerjoin(vectors, (vectors.c.fact_seq == facts.c.seq) & (vectors.c.model_id == model))
+        .where(vectors.c.fact_seq.is_(None))
+        .order_by(facts.c.seq)
+        .limit(limit)
+    )
+    return [(row.seq, row.text) for row in rows]
+
+
+def count_without(connection: Connection, model: int) -> int:
+    """How many facts have no vector of `model` yet."""
+    made = select(func.count()).select_from(vectors).where(vectors.c.model_id == model).scalar_subquery()
+    total = select(func.count()).select_from(facts).scalar_subquery()
+    return int(connection.execute(select(total - made)).scalar_one())
+
+
+def still_there(connection: Connection, seqs: list[int]) -> set[int]:
+    """Which of these facts were not forgotten meanwhile."""
+    return {row.seq for row in connection.execute(select(facts.c.seq).where(facts.c.seq.in_(seqs)))}
+
+
+def store(connection: Connection, model: int, made: list[tuple[int, bytes]]) -> None:
+    """Writes vectors of facts as (fact seq, packed vector)."""
+    if made:
+        connection.execute(
+            insert(vectors),
+            [{"fact_seq": seq, "model_id": model, "vector": blob} for seq, blob in made],
+        )
