@@ -1,0 +1,130 @@
+"""What all commands share: opening the store, tables, JSON, progress and errors."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager
+from dataclasses import dataclass
+from typing import Any
+
+import click
+import orjson
+from pydantic import BaseModel
+from rich.console import Console
+from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeRemainingColumn
+from rich.table import Table
+
+import heedful
+from heedful.engine import Heedful
+from heedful.errors import HeedfulError, Invalid
+from heedful.model import DEFAULT_DATASET, Hit, Metadata
+
+
+@dataclass(frozen=True, slots=True)
+class Options:
+    """What stands before the subcommand."""
+
+    store: str | None
+    project: str | None
+    embedding: str | None
+
+    def open(self) -> Heedful:
+        return heedful.open(self.store, project=self.project, embedding=self.embedding)
+
+
+Decorator = Callable[[Callable[..., Any]], Callable[..., Any]]
+
+as_json: Decorator = click.option("--json", "as_json", is_flag=True, help="Print JSON instead of a table.")
+dataset: Decorator = click.option(
+    "--dataset", metavar="NAME", default=DEFAULT_DATASET, show_default=True, help="The set of facts."
+)
+
+
+def console() -> Console:
+    """Standard output; not wrapped when it is no terminal, so that lines can be searched."""
+    screen = Console(highlight=False, soft_wrap=False)
+    return screen if screen.is_terminal else Console(highlight=False, width=160)
+
+
+def print_json(value: BaseModel | Sequence[BaseModel]) -> None:
+    """A result as JSON, with the names it has in Python."""
+    plain = value.model_dump(mode="json") if isinstance(value, BaseModel) else [each.model_dump() for each in value]
+    click.echo(orjson.dumps(plain, option=orjson.OPT_INDENT_2).decode())
+
+
+def table(*columns: str, numbers: Sequence[str] = ()) -> Table:
+    """A table without frames; columns of numbers are aligned to the right."""
+    made = Table(box=None, pad_edge=False, header_style="bold")
+    for column in columns:
+        made.add_column(column, justify="right" if column in numbers else "left", overflow="fold")
+    return made
+
+
+def print_hits(screen: Console, hits: Sequence[Hit]) -> None:
+    """Ranked facts, with the numbers behind the rank."""
+    numbers = ("rank", "score", "relevance", "usefulness")
+    rows = table(*numbers, "from", "fact", "fact_id", numbers=numbers)
+    for hit in hits:
+        rows.add_row(
+            str(hit.rank),
+            f"{hit.score:.4f}",
+            f"{hit.relevance:.4f}",
+            f"{hit.usefulness:.4f}",
+            hit.usefulness_source,
+            shortened(hit.text),
+            hit.fact_id,
+        )
+    screen.print(rows)
+
+
+def shortened(text: str, limit: int = 70) -> str:
+    """A text in one line."""
+    line = " ".join(text.split())
+    return line if len(line) <= limit else line[: limit - 1] + "…"
+
+
+def pairs(field: str, given: Sequence[str]) -> Metadata | None:
+    """KEY=VALUE options as a mapping; a value that reads as JSON is that, any other is text."""
+    found: Metadata = {}
+    for item in given:
+        key, equals, value = item.partition("=")
+        if not key or not equals:
+            raise Invalid(f"{field} is {item!r}", field=field, value=item, remedy="Write it as KEY=VALUE")
+        try:
+            found[key] = orjson.loads(value)
+        except orjson.JSONDecodeError:
+            found[key] = value
+    return found or None
+
+
+@contextmanager
+def progress(title: str) -> Iterator[Callable[[int, int], None]]:
+    """A bar on standard error, shown on a terminal only."""
+    screen = Console(stderr=True)
+    bar = Progress(
+        TextColumn(title),
+        BarColumn(),
+        MofNCompleteColumn(),
+        TimeRemainingColumn(),
+        console=screen,
+        transient=True,
+        disable=not screen.is_terminal,
+    )
+    with bar:
+        task = bar.add_task(title, total=None)
+
+        def show(done: int, total: int) -> None:
+            bar.update(task, completed=done, total=total)
+
+        yield show
+
+
+def report(error: HeedfulError, *, as_json: bool) -> None:
+    """An error on standard error: what is wrong, then what to do."""
+    if as_json:
+        body = {"code": error.code, "message": error.message, "field": error.field, "remedy": error.remedy}
+        click.echo(orjson.dumps({"error": body}, option=orjson.OPT_INDENT_2).decode(), err=True)
+        return
+    click.echo(f"error: {error.message}", err=True)
+    if error.remedy:
+        click.echo(f"  {error.remedy}", err=True)

@@ -1,0 +1,204 @@
+"""remember, recall, explain, forget."""
+
+from __future__ import annotations
+
+import sys
+from collections.abc import Sequence
+from pathlib import Path
+
+import click
+from rich.markup import escape
+
+from heedful.cli.common import (
+    Options,
+    as_json,
+    console,
+    dataset,
+    pairs,
+    print_hits,
+    print_json,
+    progress,
+    shortened,
+    table,
+)
+from heedful.errors import Invalid
+from heedful.model import MODES, Mode, Recall
+
+SHOWN = 10
+"""Files and facts that are listed one by one."""
+
+
+@click.command()
+@click.argument("texts", nargs=-1)
+@click.option(
+    "--file",
+    "files",
+    multiple=True,
+    metavar="PATH",
+    type=click.Path(path_type=Path),
+    help="A file or folder (.txt .md .jsonl .csv .pdf); may be repeated.",
+)
+@dataset
+@click.option("--metadata", multiple=True, metavar="KEY=VALUE", help="Metadata for all of them; may be repeated.")
+@click.option("--source", metavar="NAME", help="Where the texts come from.")
+@as_json
+@click.pass_obj
+def remember(
+    options: Options,
+    texts: tuple[str, ...],
+    files: tuple[Path, ...],
+    dataset: str,
+    metadata: tuple[str, ...],
+    source: str | None,
+    as_json: bool,
+) -> None:
+    """Store facts: TEXTS, or files and folders with --file. A single - reads lines from standard input."""
+    given: list[str | Path] = [*_lines(texts), *files]
+    if not given:
+        raise Invalid("nothing is given to remember", field="texts", remedy="Pass texts, or --file PATH")
+    with options.open() as heedful, progress("remembering") as show:
+        result = heedful.remember(
+            given, dataset=dataset, metadata=pairs("metadata", metadata), source=source, progress=show
+        )
+    if as_json:
+        print_json(result)
+    else:
+        screen = console()
+        removed = f", {result.removed} removed" if result.removed else ""
+        screen.print(f"{result.added} new, {result.known} known{removed} in {result.dataset}")
+        for fact in result.facts[:SHOWN]:
+            screen.print(f"  {fact.fact_id}  {escape(shortened(fact.text))}")
+        if len(result.facts) > SHOWN:
+            screen.print(f"  … and {len(result.facts) - SHOWN} more")
+    for error in result.errors:
+        click.echo(f"not remembered: {error.source}: {error.message}", err=True)
+    if result.errors:
+        sys.exit(1)
+
+
+def _lines(texts: tuple[str, ...]) -> Sequence[str]:
+    if texts != ("-",):
+        return texts
+    return [line.strip() for line in sys.stdin if line.strip()]
+
+
+@click.command()
+@click.argument("query")
+@dataset
+@click.option("--top-k", default=10, show_default=True, help="How many facts.")
+@click.option("--mode", type=click.Choice(MODES), default="hybrid", show_default=True)
+@click.option("--where", multiple=True, metavar="KEY=VALUE", help="Only facts with this metadata; may be repeated.")
+@click.option("--boost-by-usefulness", is_flag=True, help="Blend in what signals say.")
+@click.option("--usefulness-weight", default=0.3, show_default=True, help="The share of usefulness in the score.")
+@click.option("--min-usefulness", default=0.0, show_default=True, help="Leave out facts below this.")
+@click.option("--explain", is_flag=True, help="Show the reasons for every rank.")
+@as_json
+@click.pass_obj
+def recall(
+    options: Options,
+    query: str,
+    dataset: str,
+    top_k: int,
+    mode: Mode,
+    where: tuple[str, ...],
+    boost_by_usefulness: bool,
+    usefulness_weight: float,
+    min_usefulness: float,
+    explain: bool,
+    as_json: bool,
+) -> None:
+    """Find the facts that answer QUERY, best first."""
+    with options.open() as heedful:
+        result = heedful.recall(
+            query,
+            dataset=dataset,
+            top_k=top_k,
+            mode=mode,
+            where=pairs("where", where),
+            boost_by_usefulness=boost_by_usefulness,
+            usefulness_weight=usefulness_weight,
+            min_usefulness=min_usefulness,
+            explain=explain,
+        )
+    _show(result, as_json)
+
+
+@click.command()
+@click.argument("query")
+@dataset
+@click.option("--top-k", default=3, show_default=True, help="How many facts.")
+@click.option("--usefulness-weight", default=0.3, show_default=True, help="The share of usefulness in the score.")
+@as_json
+@click.pass_obj
+def explain(options: Options, query: str, dataset: str, top_k: int, usefulness_weight: float, as_json: bool) -> None:
+    """Show why each fact ranks where it does for QUERY, down to the events and the arithmetic."""
+    with options.open() as heedful:
+        result = heedful.recall(
+            query,
+            dataset=dataset,
+            top_k=top_k,
+            boost_by_usefulness=True,
+            usefulness_weight=usefulness_weight,
+            explain=True,
+        )
+    _show(result, as_json)
+
+
+def _show(result: Recall, as_json: bool) -> None:
+    if as_json:
+        print_json(result)
+        return
+    screen = console()
+    if not result.hits:
+        screen.print(f"Nothing found in {result.dataset}.")
+        return
+    if result.hits[0].explanation is None:
+        print_hits(screen, result.hits)
+    else:
+        _show_reasons(result)
+    screen.print(f"recall_id {result.recall_id}")
+
+
+def _show_reasons(result: Recall) -> None:
+    screen = console()
+    for hit in result.hits:
+        why = hit.explanation
+        assert why is not None
+        screen.print(f"[bold]{hit.rank}. {escape(shortened(hit.text))}[/bold]  {hit.fact_id}")
+        if why.matched_context is not None:
+            screen.print(f"   context: {escape(why.matched_context)!r} (similarity {why.context_similarity:.4f})")
+        for line in why.arithmetic:
+            screen.print(f"   {line}")
+        if why.events:
+            rows = table("   event", "signal", "confidence", "at", "query", numbers=("confidence",))
+            for event in why.events[-SHOWN:]:
+                rows.add_row(
+                    f"   {event.event_id}",
+                    event.signal_type,
+                    f"{event.confidence:g}",
+                    f"{event.at:%Y-%m-%d %H:%M}",
+                    escape(shortened(event.query, 50)),
+                )
+            screen.print(rows)
+
+
+@click.command()
+@click.argument("fact_ids", nargs=-1)
+@click.option("--source", metavar="NAME", help="Forget all facts of a source.")
+@click.option("--dataset", metavar="NAME", help="The source's dataset; alone, forget the whole dataset.")
+@click.option("--yes", is_flag=True, help="Don't ask before a whole dataset goes.")
+@as_json
+@click.pass_obj
+def forget(
+    options: Options, fact_ids: tuple[str, ...], source: str | None, dataset: str | None, yes: bool, as_json: bool
+) -> None:
+    """Remove FACT_IDS, a source, or a dataset, with everything derived from them."""
+    whole = dataset is not None and source is None and not fact_ids
+    if whole and not yes:
+        click.confirm(f"Forget all of dataset {dataset}?", abort=True, err=True)
+    with options.open() as heedful:
+        result = heedful.forget(list(fact_ids) or None, source=source, dataset=dataset)
+    if as_json:
+        print_json(result)
+    else:
+        click.echo(f"{result.facts} facts forgotten in {result.dataset}")

@@ -1,0 +1,187 @@
+"""signal, retract, stats."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any
+
+import click
+from rich.markup import escape
+
+from heedful.cli.common import Options, as_json, console, dataset, print_json, shortened, table
+from heedful.engine import Heedful
+from heedful.errors import Invalid
+from heedful.model import SIGNAL_TYPES, FactStats, RankedFact, SignalResult, UsefulnessStats
+
+
+@click.command()
+@click.argument("fact_ids", nargs=-1)
+@click.option("--type", "signal_type", type=click.Choice(SIGNAL_TYPES), help="What to say of FACT_IDS.")
+@click.option("--query", metavar="TEXT", help="The query FACT_IDS were (not) useful for.")
+@click.option("--context", metavar="TEXT", help="A note that is kept with the signal.")
+@click.option("--recall", "recall_id", metavar="RECALL_ID", help="Instead: speak of what a recall showed.")
+@click.option("--used", multiple=True, metavar="FACT", help="With --recall: a fact_id or a rank; may be repeated.")
+@click.option("--helpful", multiple=True, metavar="FACT", help="With --recall; may be repeated.")
+@click.option("--not-helpful", multiple=True, metavar="FACT", help="With --recall; may be repeated.")
+@click.option("--confidence", default=1.0, show_default=True, help="How sure you are, from 0 to 1.")
+@click.option("--author", metavar="NAME", help="Whose opinion it is.")
+@click.option("--idempotency-key", metavar="KEY", help="The same call with the same key counts once.")
+@as_json
+@click.pass_obj
+def signal(
+    options: Options,
+    fact_ids: tuple[str, ...],
+    signal_type: str | None,
+    query: str | None,
+    context: str | None,
+    recall_id: str | None,
+    used: tuple[str, ...],
+    helpful: tuple[str, ...],
+    not_helpful: tuple[str, ...],
+    confidence: float,
+    author: str | None,
+    idempotency_key: str | None,
+    as_json: bool,
+) -> None:
+    """Say how useful facts were: FACT_IDS for a --query, or what a --recall showed.
+
+    With --recall, what was shown and is not named counts as ignored.
+    """
+    if recall_id is None and (not fact_ids or signal_type is None or query is None):
+        raise Invalid(
+            "it is not said which facts were useful for what",
+            field="fact_ids",
+            remedy='Pass FACT_ID --type used --query "…", or --recall RECALL_ID --used 1',
+        )
+    if recall_id is not None and (fact_ids or signal_type or query):
+        raise Invalid(
+            "--recall is given along with FACT_IDS, --type or --query",
+            field="recall",
+            value=recall_id,
+            remedy="Name its facts with --used, --helpful and --not-helpful",
+        )
+    with options.open() as heedful:
+        if recall_id is None:
+            signals: list[dict[str, Any]] = [
+                {
+                    "fact_id": fact_id,
+                    "signal_type": signal_type,
+                    "query": query,
+                    "confidence": confidence,
+                    "context": context,
+                    "author": author,
+                }
+                for fact_id in fact_ids
+            ]
+            result = heedful.signal(signals, idempotency_key=idempotency_key)
+        else:
+            result = heedful.signal_recall(
+                recall_id,
+                used=_facts(heedful, recall_id, used),
+                helpful=_facts(heedful, recall_id, helpful),
+                not_helpful=_facts(heedful, recall_id, not_helpful),
+                confidence=confidence,
+                author=author,
+                idempotency_key=idempotency_key,
+            )
+    _show(result, as_json)
+
+
+def _facts(heedful: Heedful, recall_id: str, given: Sequence[str]) -> list[str]:
+    """Fact ids, where a small number stands for the fact that was shown at that rank."""
+    if not any(each.isdigit() for each in given):
+        return list(given)
+    shown = {str(line.rank): line.fact_id for line in heedful.receipt(recall_id).shown}
+    for each in given:
+        if each.isdigit() and each not in shown:
+            raise Invalid(f"the recall showed no rank {each}", field="rank", value=each, remedy=f"It has {len(shown)}")
+    return [shown.get(each, each) for each in given]
+
+
+def _show(result: SignalResult, as_json: bool) -> None:
+    if as_json:
+        print_json(result)
+    else:
+        click.echo(f"{result.processed} signals, {len(result.updated_facts)} facts updated")
+        for event_id in result.event_ids:
+            click.echo(f"  event {event_id}")
+    for error in result.errors:
+        click.echo(f"not applied: {error.message}", err=True)
+    if result.errors:
+        raise SystemExit(1)
+
+
+@click.command()
+@click.argument("event_id")
+@click.option("--author", metavar="NAME", help="Who takes it back.")
+@as_json
+@click.pass_obj
+def retract(options: Options, event_id: str, author: str | None, as_json: bool) -> None:
+    """Undo the signal EVENT_ID, as if it had never been given."""
+    with options.open() as heedful:
+        result = heedful.retract(event_id, author=author)
+    if as_json:
+        print_json(result)
+    elif result.updated_facts:
+        click.echo(f"retracted {result.retracted}; scores of {', '.join(result.updated_facts)} folded anew")
+    else:
+        click.echo(f"{result.retracted} was retracted before, or its fact is gone; nothing changed")
+
+
+@click.command()
+@click.argument("fact_id", required=False)
+@dataset
+@as_json
+@click.pass_obj
+def stats(options: Options, fact_id: str | None, dataset: str, as_json: bool) -> None:
+    """Show what signals say of a dataset, or of one FACT_ID."""
+    with options.open() as heedful:
+        result = heedful.usefulness_stats(dataset) if fact_id is None else heedful.fact_stats(fact_id)
+    if as_json:
+        print_json(result)
+    elif isinstance(result, FactStats):
+        _show_fact(result)
+    else:
+        _show_dataset(result)
+
+
+def _show_fact(stats: FactStats) -> None:
+    screen = console()
+    screen.print(escape(shortened(stats.text)))
+    breakdown = ", ".join(f"{count} {kind}" for kind, count in stats.signal_breakdown.items())
+    screen.print(f"score {stats.score:.4f} from {stats.signal_count} signals ({breakdown})")
+    if stats.contexts:
+        rows = table("score", "signals", "last", "context", numbers=("score", "signals"))
+        for context in stats.contexts:
+            also = f" (+{len(context.queries) - 1} alike)" if len(context.queries) > 1 else ""
+            rows.add_row(
+                f"{context.score:.4f}",
+                str(context.signal_count),
+                f"{context.last_signal_at:%Y-%m-%d %H:%M}",
+                escape(shortened(context.query)) + also,
+            )
+        screen.print(rows)
+
+
+def _show_dataset(stats: UsefulnessStats) -> None:
+    screen = console()
+    screen.print(
+        f"{stats.dataset}: {stats.total_facts} facts, {stats.facts_with_signals} with signals, "
+        f"{stats.total_signals} signals, average score {stats.average_score:.4f}"
+    )
+    if not stats.total_signals:
+        screen.print("Nobody has given a signal yet: heedful signal --recall RECALL_ID --used 1")
+        return
+    screen.print(", ".join(f"{count} {kind}" for kind, count in stats.signal_breakdown.items()))
+    most = max(stats.distribution.values())
+    for label, count in stats.distribution.items():
+        screen.print(f"  {label}  {'█' * round(30 * count / most):30} {count}")
+    _show_ranked("most useful", stats.most_useful)
+    _show_ranked("least useful", stats.least_useful)
+
+
+def _show_ranked(title: str, facts: Sequence[RankedFact]) -> None:
+    rows = table("score", "signals", title, "fact_id", numbers=("score", "signals"))
+    for fact in facts:
+        rows.add_row(f"{fact.score:.4f}", str(fact.signal_count), escape(shortened(fact.text, 60)), fact.fact_id)
+    console().print(rows)

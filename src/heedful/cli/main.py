@@ -1,0 +1,47 @@
+"""The `heedful` command and its subcommands."""
+
+from __future__ import annotations
+
+import sys
+
+import click
+
+import heedful
+from heedful.cli import demo, facts, feedback, upkeep
+from heedful.cli.common import Options, report
+from heedful.errors import HeedfulError
+
+
+@click.group(context_settings={"help_option_names": ["-h", "--help"], "max_content_width": 100})
+@click.option("--store", metavar="URL_OR_PATH", help="The store; HEEDFUL_STORE, or heedful.db in this folder.")
+@click.option("--project", metavar="NAME", help="The project; HEEDFUL_PROJECT, or default.")
+@click.option("--embedding", metavar="SPEC", help="bundled, fast, a folder, or URL#model; HEEDFUL_EMBEDDING.")
+@click.version_option(heedful.__version__, message="heedful %(version)s")
+@click.pass_context
+def cli(context: click.Context, store: str | None, project: str | None, embedding: str | None) -> None:
+    """Heedful, the feedback loop for AI agents: remember, recall, say what was useful, recall better."""
+    context.obj = Options(store, project, embedding)
+
+
+for command in (
+    demo.demo,
+    facts.remember,
+    facts.recall,
+    facts.explain,
+    facts.forget,
+    feedback.signal,
+    feedback.retract,
+    feedback.stats,
+    upkeep.reembed,
+    upkeep.doctor,
+):
+    cli.add_command(command)
+
+
+def main() -> None:
+    """Runs the command line; an error of Heedful's own is told in a line, with what to do."""
+    try:
+        cli(prog_name="heedful")
+    except HeedfulError as error:
+        report(error, as_json="--json" in sys.argv)
+        sys.exit(2)

@@ -1,0 +1,37 @@
+"""reembed, doctor."""
+
+from __future__ import annotations
+
+import click
+from rich.markup import escape
+
+import heedful
+from heedful.cli.common import Options, as_json, console, print_json, progress
+
+
+@click.command()
+@click.pass_obj
+def reembed(options: Options) -> None:
+    """Make all vectors anew with the model of --embedding. It can be stopped and started again."""
+    with progress("embedding") as show:
+        made = heedful.reembed(options.store, embedding=options.embedding, progress=show)
+    click.echo(f"{made} facts embedded; the store now uses this model")
+
+
+@click.command()
+@click.option("--repair/--no-repair", default=True, show_default=True, help="Make anew what is derived and wrong.")
+@as_json
+@click.pass_obj
+def doctor(options: Options, repair: bool, as_json: bool) -> None:
+    """Check the store, the model, the scores and the indexes, and repair what is derived."""
+    with options.open() as opened:
+        checks = opened.doctor(repair=repair)
+    if as_json:
+        print_json(checks)
+    else:
+        screen = console()
+        for check in checks:
+            word = "repaired" if check.repaired else "ok" if check.ok else "BAD"
+            screen.print(f"{word:9} {escape(check.name)}: {escape(check.detail)}")
+    if not all(check.ok for check in checks):
+        raise SystemExit(1)
