@@ -17,6 +17,9 @@ from heedful.storage.vectors import ModelRow, Vectors, pack, unpack
 CANDIDATES = 1000
 """The nearest queries that are compared word by word."""
 
+SLACK = 0.1
+"""Queries that differ in case alone may lie this far below the mark."""
+
 
 @dataclass(frozen=True, slots=True)
 class Match:
@@ -74,7 +77,7 @@ class ContextIndex:
             rows, cosines = self._vectors.nearest(vector, CANDIDATES, np.ones(len(self._ids), bool))
             found = []
             for row, cosine in zip(rows.tolist(), cosines.tolist(), strict=True):
-                if cosine < min(self._calibration.same, SAME_NEED) - 0.01:
+                if cosine < self._calibration.same - SLACK:
                     break
                 alike = similarity(text, self._texts[row], cosine, calibration=self._calibration)
                 if alike >= SAME_NEED:
@@ -84,6 +87,4 @@ class ContextIndex:
     def vector_of(self, query_id: int) -> Vectors:
         """The vector of a query that a signal names."""
         with self._lock:
-            row = self._row_of[query_id]
-            vector: Vectors = self._vectors.all()[row]
-            return vector
+            return self._vectors.row(self._row_of[query_id])

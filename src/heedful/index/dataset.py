@@ -66,7 +66,7 @@ class DatasetIndex:
             newest = facts.last_change(connection, self.dataset)
             if newest == self._change:
                 return
-            if not self._change and not self._load(newest):
+            if not self._change and not self._load(connection, newest):
                 self._append(list(facts.indexable(connection, self.dataset, self.model.id)))
                 self._change = newest
             elif newest != self._change:
@@ -117,7 +117,7 @@ class DatasetIndex:
             self._compact()
             segment = self._segments[0]
             mean, bits = self._vectors.coded()
-            about = {"change": self._change, "model": self.model.name, "dimensions": self.model.dimensions}
+            about = {"change": self._change, "model": self.model.name, "last": self._last}
             arrays: snapshot.Arrays = {
                 "seqs": self._seqs.rows,
                 "vectors": self._vectors.all(),
@@ -149,14 +149,19 @@ class DatasetIndex:
         self._norms = np.empty(0, np.float32)
         self._neighbours = Neighbours(np.empty(0, np.uint64))
         self._saved_rows = 0
+        self._last = (0, "")
 
-    def _load(self, newest: int) -> bool:
+    def _load(self, connection: Connection, newest: int) -> bool:
         loaded = snapshot.load(self._file)
         if loaded is None:
             return False
         about, arrays = loaded
         if about["model"] != self.model.name or about["change"] > newest:
             return False
+        # A store that was replaced or set back has other facts under the same numbers.
+        if not facts.was(connection, self.dataset, *about["last"]):
+            return False
+        self._last = tuple(about["last"])
         self._seqs = Growable(np.array(arrays["seqs"]))
         self._alive = Growable(np.ones(len(arrays["seqs"]), bool))
         self._vectors = VectorIndex(arrays["vectors"], np.array(arrays["mean"]), arrays["bits"])
@@ -188,6 +193,7 @@ class DatasetIndex:
             self._neighbours.append(np.array([place(row.source, row.ordinal) for row in run], np.uint64))
             self._alive.append(np.ones(len(run), bool))
             self._seqs.append(np.array([row.seq for row in run], np.int64))
+            self._last = (run[-1].seq, run[-1].id)
         if len(self._segments) > SEGMENTS:
             # The oldest stays as it is: it is the largest, and may be mapped from a file.
             self._segments[1:] = [postings.merge(self._segments[1:])]
@@ -203,8 +209,9 @@ class DatasetIndex:
             whole = postings.only(postings.merge(self._segments), moved)
             vectors = VectorIndex(self._vectors.all()[kept])
             places = self._neighbours.places[kept]
-            seqs = self._seqs.rows[kept]
+            seqs, last = self._seqs.rows[kept], self._last
             self._reset()
+            self._last = last
             self._segments, self._vectors = [whole], vectors
             self._neighbours = Neighbours(places)
             self._seqs, self._alive = Growable(seqs), Growable(np.ones(len(seqs), bool))

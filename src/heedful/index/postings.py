@@ -117,7 +117,8 @@ def coverage(segments: Sequence[Segment], query: str, alive: Bools, norms: Float
     if bound:
         total *= np.float32(1 / bound)
         np.minimum(total, 1, out=total)
-    total[~alive] = 0
+    if living < len(alive):
+        total[~alive] = 0
     return total
 
 

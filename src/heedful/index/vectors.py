@@ -29,6 +29,12 @@ class VectorIndex:
         if self._codes is not None and self._mean is not None:
             self._codes.append(codes.encode(vectors, self._mean))
 
+    def row(self, row: int) -> Vectors:
+        """One vector."""
+        boundary = len(self._saved)
+        found: Vectors = self._saved[row] if row < boundary else self._tail.rows[row - boundary]
+        return found
+
     def all(self) -> Vectors:
         """Every vector, in order."""
         return np.concatenate([self._saved, self._tail.rows]) if len(self._tail.rows) else self._saved

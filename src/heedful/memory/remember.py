@@ -116,6 +116,7 @@ def _write(
     if document.source is not None and not document.replaces:
         first = facts.next_ordinal(connection, dataset, document.source)
     new: list[NewFact] = []
+    fresh: set[str] = set()
     kept: dict[str, tuple[int, int, int]] = {}
     for piece, about in document.pieces:
         key = digest(piece.text, document.source, about)
@@ -123,12 +124,13 @@ def _write(
         fact_id = present.get(key)
         if fact_id is None:
             fact_id = present[key] = new_id()
+            fresh.add(fact_id)
             new.append(
                 NewFact(fact_id, piece.text, about, document.source, place, piece.start, piece.stop, vectors[key])
             )
             outcome.facts.append(FactRef(fact_id=fact_id, text=piece.text, new=True))
         else:
-            if document.replaces and fact_id not in {fact.id for fact in new}:
+            if document.replaces and fact_id not in fresh:
                 kept[fact_id] = (place, piece.start, piece.stop)
             outcome.known += 1
             outcome.facts.append(FactRef(fact_id=fact_id, text=piece.text, new=False))

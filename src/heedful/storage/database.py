@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import os
 import threading
+import weakref
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from pathlib import Path
@@ -32,6 +34,7 @@ class Database:
         self._engine = sqlite.create(self.url)
         self._writing = threading.RLock()
         self._prepare()
+        _after_fork(self)
 
     @contextmanager
     def read(self) -> Iterator[Connection]:
@@ -96,6 +99,20 @@ class Database:
         with self.write() as connection:
             if _version(connection) != HEAD:
                 upgrade(connection)
+
+
+def _after_fork(database: Database) -> None:
+    """A forked child must not use its parent's connections."""
+    reference = weakref.ref(database)
+
+    def leave() -> None:
+        found = reference()
+        if found is not None:
+            found._engine.dispose(close=False)
+            found._writing = threading.RLock()
+
+    if hasattr(os, "register_at_fork"):
+        os.register_at_fork(after_in_child=leave)
 
 
 def _version(connection: Connection) -> str | None:

@@ -16,6 +16,9 @@ from heedful.storage.schema import changes, datasets, fact_tags, facts, projects
 
 REMOVED, ADDED = 0, 1
 
+LONGEST_TAG = 200
+"""Characters of a text in metadata that filters compare; the rest is compared by its sum."""
+
 
 @dataclass(frozen=True, slots=True)
 class NewFact:
@@ -102,7 +105,7 @@ def flattened(metadata: Metadata) -> list[dict[str, Any]]:
 def tag(value: Any) -> str:
     """A scalar as it is compared: 1 and 1.0 are alike, the text "1" is not."""
     if isinstance(value, str):
-        return '"' + value
+        return '"' + (value if len(value) <= LONGEST_TAG else value[:LONGEST_TAG] + digest(value, None, {}).hex())
     if isinstance(value, float) and value.is_integer():
         value = int(value)
     return orjson.dumps(value).decode()
@@ -198,6 +201,17 @@ def last_change(connection: Connection, dataset: int) -> int:
     return int(connection.execute(statement).scalar() or 0)
 
 
+def was(connection: Connection, dataset: int, seq: int, fact_id: str) -> bool:
+    """Whether the fact of this number is, or was before it was removed, the one with this id."""
+    found = connection.execute(select(facts.c.id).where(facts.c.seq == seq)).scalar()
+    if found is not None:
+        return bool(found == fact_id)
+    removal = select(changes.c.seq).where(
+        changes.c.dataset_id == dataset, changes.c.fact_seq == seq, changes.c.kind == REMOVED
+    )
+    return connection.execute(removal).first() is not None
+
+
 def changes_after(connection: Connection, dataset: int, seq: int) -> list[AnyRow]:
     """The feed of a dataset behind a known line, in order."""
     return list(
@@ -210,9 +224,9 @@ def changes_after(connection: Connection, dataset: int, seq: int) -> list[AnyRow
 
 
 def indexable(connection: Connection, dataset: int, model: int, seqs: Sequence[int] | None = None) -> Iterator[AnyRow]:
-    """What an index needs of facts, in order: seq, text, source, ordinal, vector."""
+    """What an index needs of facts, in order: seq, id, text, source, ordinal, vector."""
     base = (
-        select(facts.c.seq, facts.c.text, facts.c.source, facts.c.ordinal, vectors.c.vector)
+        select(facts.c.seq, facts.c.id, facts.c.text, facts.c.source, facts.c.ordinal, vectors.c.vector)
         .join(vectors, vectors.c.fact_seq == facts.c.seq)
         .where(facts.c.dataset_id == dataset, vectors.c.model_id == model)
         .order_by(facts.c.seq)

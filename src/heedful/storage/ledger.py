@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import asdict, dataclass, field
-from typing import cast
+from dataclasses import dataclass, field
+from typing import Any, cast
 
 from sqlalchemy import ColumnElement, Connection, exists, func, insert, select
 
@@ -54,13 +54,8 @@ class Surviving:
 
 def append(connection: Connection, new: Sequence[Event]) -> None:
     """Adds events; each is its own idempotency key unless it has one."""
-    rows = []
-    for event in new:
-        row = asdict(event)
-        row["idempotency_key"] = event.idempotency_key or event.id
-        rows.append(row)
-    if rows:
-        connection.execute(insert(events), rows)
+    if new:
+        connection.execute(insert(events), [_row(event) for event in new])
 
 
 def with_keys(connection: Connection, project: int, keys: Sequence[str]) -> dict[str, str]:
@@ -143,6 +138,12 @@ def query_texts(connection: Connection, ids: Sequence[int]) -> dict[int, str]:
     """The words of queries, by number."""
     rows = connection.execute(select(queries.c.id, queries.c.text).where(queries.c.id.in_(ids)))
     return {row.id: row.text for row in rows}
+
+
+def _row(event: Event) -> dict[str, Any]:
+    row = {name: getattr(event, name) for name in Event.__slots__}
+    row["idempotency_key"] = event.idempotency_key or event.id
+    return row
 
 
 def _is_retracted() -> ColumnElement[bool]:

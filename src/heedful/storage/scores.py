@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections import defaultdict
 from collections.abc import Iterable, Sequence
-from dataclasses import asdict
 
 from sqlalchemy import Connection, delete, func, select
 
@@ -120,7 +119,14 @@ def signalled_queries(connection: Connection, dataset: int) -> int:
 
 def _write(database: Database, connection: Connection, dataset_of: dict[int, int], tallies: dict[Key, Tally]) -> None:
     rows = [
-        {"fact_seq": fact, "query_id": query, "dataset_id": dataset_of[fact], **asdict(tally)}
+        {
+            "fact_seq": fact,
+            "query_id": query,
+            "dataset_id": dataset_of[fact],
+            "score": tally.score,
+            "last_at": tally.last_at,
+            **tally.breakdown,
+        }
         for (fact, query), tally in tallies.items()
     ]
     database.upsert(connection, scores, rows, keys=["fact_seq", "query_id"], changed=_VALUES)
