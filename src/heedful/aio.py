@@ -55,6 +55,7 @@ class AsyncHeedful:
     signal = _awaited(Heedful.signal)
     signal_recall = _awaited(Heedful.signal_recall)
     retract = _awaited(Heedful.retract)
+    supersede = _awaited(Heedful.supersede)
     forget = _awaited(Heedful.forget)
     receipt = _awaited(Heedful.receipt)
     fact_stats = _awaited(Heedful.fact_stats)

@@ -17,8 +17,10 @@ from heedful.memory import forget as _forget
 from heedful.memory import recall as _recall
 from heedful.memory import reembed as _reembed
 from heedful.memory import remember as _remember
+from heedful.memory import retract as _retract
 from heedful.memory import signals as _signals
 from heedful.memory import stats as _stats
+from heedful.memory import supersede as _supersede
 from heedful.memory.remember import Progress
 from heedful.memory.workspace import Workspace
 from heedful.model import (
@@ -36,6 +38,7 @@ from heedful.model import (
     Signal,
     SignalResult,
     SignalType,
+    Supersession,
     UsefulnessStats,
 )
 from heedful.storage import Database, receipts, scopes
@@ -134,8 +137,17 @@ class Heedful:
         return _signals.signal_recall(self._workspace, recall_id, named, confidence, author, idempotency_key)
 
     def retract(self, event_id: str, *, author: str | None = None) -> Retraction:
-        """Undoes a signal: every score becomes what it would be had it never been given."""
-        return _signals.retract(self._workspace, event_id, author)
+        """Undoes a signal or a supersession: everything becomes as if it had never been given."""
+        return _retract.retract(self._workspace, event_id, author)
+
+    def supersede(
+        self, fact_id: str, text: str | None = None, *, by: str | None = None, author: str | None = None
+    ) -> Supersession:
+        """Corrects a fact: from now on `text`, or the fact `by`, is recalled in its place.
+
+        The old fact stays in history; `retract` of the event brings it back.
+        """
+        return _supersede.supersede(self._workspace, fact_id, text, by, author)
 
     def forget(
         self,

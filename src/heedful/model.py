@@ -93,6 +93,15 @@ class Retraction(Model):
     updated_facts: list[str]
 
 
+class Supersession(Model):
+    """What `supersede` did."""
+
+    event_id: str
+    """Retract it to undo the supersession."""
+    fact_id: str
+    superseded_by: str
+
+
 class FactRef(Model):
     """A fact as `remember` reports it."""
 

@@ -183,6 +183,26 @@ def _show_reasons(result: Recall) -> None:
 
 
 @click.command()
+@click.argument("fact_id")
+@click.argument("text", required=False)
+@click.option("--by", metavar="FACT_ID", help="Instead of TEXT: a fact that is there already.")
+@click.option("--author", metavar="NAME", help="Who corrects it.")
+@as_json
+@click.pass_obj
+def supersede(
+    options: Options, fact_id: str, text: str | None, by: str | None, author: str | None, as_json: bool
+) -> None:
+    """Correct FACT_ID: from now on TEXT is recalled in its place. Retract the event to undo it."""
+    with options.open() as heedful:
+        result = heedful.supersede(fact_id, text, by=by, author=author)
+    if as_json:
+        print_json(result)
+    else:
+        click.echo(f"{result.fact_id} is superseded by {result.superseded_by}")
+        click.echo(f"  event {result.event_id}")
+
+
+@click.command()
 @click.argument("fact_ids", nargs=-1)
 @click.option("--source", metavar="NAME", help="Forget all facts of a source.")
 @click.option("--dataset", metavar="NAME", help="The source's dataset; alone, forget the whole dataset.")

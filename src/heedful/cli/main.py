@@ -28,6 +28,7 @@ for command in (
     facts.remember,
     facts.recall,
     facts.explain,
+    facts.supersede,
     facts.forget,
     feedback.signal,
     feedback.retract,

@@ -83,7 +83,7 @@ class DatasetIndex:
 
     def differences(self, connection: Connection) -> int:
         """How many facts the store and the index do not have in common."""
-        stored = {seq for seq, _ in facts.of_dataset(connection, self.dataset)}
+        stored = facts.recallable(connection, self.dataset)
         with self._lock:
             indexed = set(self._seqs.rows[self._alive.rows].tolist())
         return len(stored ^ indexed)

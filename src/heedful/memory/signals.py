@@ -1,4 +1,4 @@
-"""Opinions about facts: taking them, taking them back."""
+"""Opinions about facts, on their way into the ledger and the scores."""
 
 from __future__ import annotations
 
@@ -9,13 +9,13 @@ from typing import Any, cast
 from sqlalchemy import Connection
 
 from heedful.clock import to_stored
-from heedful.errors import Conflict, Invalid, NotFound
+from heedful.errors import Invalid, NotFound
 from heedful.learning.signals import Observation
 from heedful.memory import checks
 from heedful.memory.workspace import Workspace
-from heedful.model import ItemError, Retraction, Signal, SignalResult, SignalType
+from heedful.model import ItemError, Signal, SignalResult, SignalType
 from heedful.storage import facts, ledger, queries, receipts, requests, scopes, scores
-from heedful.storage.ledger import RETRACTION, SIGNAL, Event
+from heedful.storage.ledger import SIGNAL, Event
 from heedful.storage.rows import AnyRow
 
 
@@ -84,49 +84,6 @@ def signal_recall(
             )
         items, errors = _from_receipt(connection, receipt, named, confidence, author)
         return _once(workspace, connection, idempotency_key, fingerprint, items, errors)
-
-
-def retract(workspace: Workspace, event_id: str, author: str | None) -> Retraction:
-    """Undoes a signal: the scores become what they would be without it."""
-    with workspace.database.write() as connection:
-        event = ledger.get(connection, workspace.project, event_id)
-        if event is None:
-            raise NotFound(
-                f"no event {event_id!r} in project {workspace.project!r}",
-                field="event_id",
-                value=event_id,
-                remedy="Use one of the event_ids that signal() returned",
-            )
-        if event.kind != SIGNAL:
-            raise Conflict(
-                f"event {event_id} is a {event.kind}, and only a signal can be retracted",
-                field="event_id",
-                value=event_id,
-                remedy="Give the signal again",
-            )
-        fact_id = event.target_id
-        earlier = ledger.retraction_of(connection, event.project_id, event_id)
-        if earlier is not None:
-            return Retraction(event_id=earlier, retracted=event_id, updated_facts=[])
-        now = workspace.now()
-        undone = Event(
-            project_id=event.project_id,
-            kind=RETRACTION,
-            target_type="event",
-            target_id=event_id,
-            source="retract",
-            at=now,
-            recorded_at=now,
-            dataset_id=event.dataset_id,
-            author=author,
-            idempotency_key=f"retract/{event_id}",
-        )
-        ledger.append(connection, [undone])
-        place = facts.locate(connection, workspace.project, [fact_id]).get(fact_id)
-        if place is None:
-            return Retraction(event_id=undone.id, retracted=event_id, updated_facts=[])
-        scores.refold(workspace.database, connection, {place[0]: place[1]}, [place[0]])
-        return Retraction(event_id=undone.id, retracted=event_id, updated_facts=[fact_id])
 
 
 def _once(

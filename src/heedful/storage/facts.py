@@ -133,7 +133,13 @@ def next_ordinal(connection: Connection, dataset: int, source: str) -> int:
 def by_seq(connection: Connection, seqs: Sequence[int]) -> dict[int, AnyRow]:
     """What a hit shows, by fact number."""
     columns = select(
-        facts.c.seq, facts.c.id, facts.c.text, facts.c.metadata, facts.c.source, facts.c.start, facts.c.stop
+        facts.c.seq,
+        facts.c.id,
+        facts.c.text,
+        facts.c.metadata,
+        facts.c.source,
+        facts.c.start,
+        facts.c.stop,
     )
     return {row.seq: row for row in connection.execute(columns.where(facts.c.seq.in_(seqs)))}
 
@@ -165,10 +171,22 @@ def of_dataset(connection: Connection, dataset: int, source: str | None = None) 
     return [(row.seq, row.id) for row in connection.execute(statement)]
 
 
+def recallable(connection: Connection, dataset: int) -> set[int]:
+    """The numbers of all facts of a dataset that are not superseded."""
+    statement = select(facts.c.seq).where(facts.c.dataset_id == dataset, facts.c.superseded == 0)
+    return set(connection.execute(statement).scalars())
+
+
 def count(connection: Connection, dataset: int) -> int:
-    """How many facts a dataset has."""
-    statement = select(func.count()).select_from(facts).where(facts.c.dataset_id == dataset)
+    """How many facts a dataset has that are not superseded."""
+    statement = select(func.count()).select_from(facts).where(facts.c.dataset_id == dataset, facts.c.superseded == 0)
     return int(connection.execute(statement).scalar_one())
+
+
+def set_superseded(connection: Connection, dataset: int, seq: int, superseded: bool) -> None:
+    """Takes a fact out of recall, or lets it in again; it stays in history."""
+    connection.execute(update(facts).where(facts.c.seq == seq).values(superseded=int(superseded)))
+    _announce(connection, dataset, [seq], REMOVED if superseded else ADDED)
 
 
 def remove(connection: Connection, dataset: int, seqs: Sequence[int]) -> None:
@@ -228,7 +246,7 @@ def indexable(connection: Connection, dataset: int, model: int, seqs: Sequence[i
     base = (
         select(facts.c.seq, facts.c.id, facts.c.text, facts.c.source, facts.c.ordinal, vectors.c.vector)
         .join(vectors, vectors.c.fact_seq == facts.c.seq)
-        .where(facts.c.dataset_id == dataset, vectors.c.model_id == model)
+        .where(facts.c.dataset_id == dataset, vectors.c.model_id == model, facts.c.superseded == 0)
         .order_by(facts.c.seq)
     )
     if seqs is None:

@@ -16,6 +16,7 @@ from heedful.storage.schema import events, facts, projects, queries
 
 SIGNAL = "signal"
 RETRACTION = "retraction"
+SUPERSESSION = "supersession"
 
 
 @dataclass(frozen=True, slots=True)
@@ -87,6 +88,14 @@ def retraction_of(connection: Connection, project: int, event_id: str) -> str | 
             events.c.project_id == project, events.c.kind == RETRACTION, events.c.target_id == event_id
         )
     ).scalar()
+
+
+def is_superseded(connection: Connection, fact_id: str) -> bool:
+    """Whether a supersession of this fact stands."""
+    found = connection.execute(
+        select(events.c.id).where(events.c.target_id == fact_id, events.c.kind == SUPERSESSION, ~_is_retracted())
+    )
+    return found.first() is not None
 
 
 def surviving(

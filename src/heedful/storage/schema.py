@@ -36,6 +36,7 @@ projects = Table(
     metadata,
     Column("id", Sequence, primary_key=True, autoincrement=True),
     Column("name", String(200), nullable=False, unique=True),
+    Column("policy", String(50)),
     Column("created_at", BigInteger, nullable=False),
     sqlite_autoincrement=True,
 )
@@ -46,6 +47,7 @@ datasets = Table(
     Column("id", Sequence, primary_key=True, autoincrement=True),
     Column("project_id", ForeignKey("projects.id"), nullable=False),
     Column("name", String(200), nullable=False),
+    Column("policy", String(50)),
     Column("created_at", BigInteger, nullable=False),
     UniqueConstraint("project_id", "name"),
     sqlite_autoincrement=True,
@@ -74,6 +76,7 @@ facts = Table(
     Column("ordinal", Integer, nullable=False, default=0),
     Column("start", Integer, nullable=False, default=0),
     Column("stop", Integer, nullable=False, default=0),
+    Column("superseded", SmallInteger, nullable=False, default=0),
     Column("created_at", BigInteger, nullable=False),
     UniqueConstraint("dataset_id", "digest"),
     Index("ix_facts_dataset_id_source", "dataset_id", "source"),
@@ -150,6 +153,7 @@ events = Table(
     UniqueConstraint("project_id", "idempotency_key"),
     Index("ix_events_target_id_at", "target_id", "at"),
     Index("ix_events_dataset_id_seq", "dataset_id", "seq"),
+    Index("ix_events_query_id", "query_id"),
     sqlite_autoincrement=True,
 )
 """The ledger. Rows are inserted, never changed and never deleted."""

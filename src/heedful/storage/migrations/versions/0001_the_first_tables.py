@@ -32,6 +32,7 @@ def upgrade() -> None:
     op.create_table('projects',
     sa.Column('id', sa.BigInteger().with_variant(sa.Integer(), 'sqlite'), autoincrement=True, nullable=False),
     sa.Column('name', sa.String(length=200), nullable=False),
+    sa.Column('policy', sa.String(length=50), nullable=True),
     sa.Column('created_at', sa.BigInteger(), nullable=False),
     sa.PrimaryKeyConstraint('id', name=op.f('pk_projects')),
     sa.UniqueConstraint('name', name=op.f('uq_projects_name')),
@@ -41,6 +42,7 @@ def upgrade() -> None:
     sa.Column('id', sa.BigInteger().with_variant(sa.Integer(), 'sqlite'), autoincrement=True, nullable=False),
     sa.Column('project_id', sa.BigInteger().with_variant(sa.Integer(), 'sqlite'), nullable=False),
     sa.Column('name', sa.String(length=200), nullable=False),
+    sa.Column('policy', sa.String(length=50), nullable=True),
     sa.Column('created_at', sa.BigInteger(), nullable=False),
     sa.ForeignKeyConstraint(['project_id'], ['projects.id'], name=op.f('fk_datasets_project_id')),
     sa.PrimaryKeyConstraint('id', name=op.f('pk_datasets')),
@@ -73,6 +75,7 @@ def upgrade() -> None:
     sqlite_autoincrement=True
     )
     op.create_index('ix_events_dataset_id_seq', 'events', ['dataset_id', 'seq'], unique=False)
+    op.create_index('ix_events_query_id', 'events', ['query_id'], unique=False)
     op.create_index('ix_events_target_id_at', 'events', ['target_id', 'at'], unique=False)
     op.create_table('requests',
     sa.Column('project_id', sa.BigInteger().with_variant(sa.Integer(), 'sqlite'), nullable=False),
@@ -94,6 +97,7 @@ def upgrade() -> None:
     sa.Column('ordinal', sa.Integer(), nullable=False),
     sa.Column('start', sa.Integer(), nullable=False),
     sa.Column('stop', sa.Integer(), nullable=False),
+    sa.Column('superseded', sa.SmallInteger(), nullable=False),
     sa.Column('created_at', sa.BigInteger(), nullable=False),
     sa.ForeignKeyConstraint(['dataset_id'], ['datasets.id'], name=op.f('fk_facts_dataset_id')),
     sa.PrimaryKeyConstraint('seq', name=op.f('pk_facts')),
@@ -176,6 +180,7 @@ def downgrade() -> None:
     op.drop_table('facts')
     op.drop_table('requests')
     op.drop_index('ix_events_target_id_at', table_name='events')
+    op.drop_index('ix_events_query_id', table_name='events')
     op.drop_index('ix_events_dataset_id_seq', table_name='events')
     op.drop_table('events')
     op.drop_table('datasets')

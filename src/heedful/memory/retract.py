@@ -1,0 +1,67 @@
+"""Taking an opinion back: afterwards everything is as if it had never been given."""
+
+from __future__ import annotations
+
+from sqlalchemy import Connection
+
+from heedful.errors import Conflict, NotFound
+from heedful.memory.workspace import Workspace
+from heedful.model import Retraction
+from heedful.storage import facts, ledger, scores
+from heedful.storage.ledger import RETRACTION, SIGNAL, SUPERSESSION, Event
+from heedful.storage.rows import AnyRow
+
+
+def retract(workspace: Workspace, event_id: str, author: str | None) -> Retraction:
+    """Undoes a signal or a supersession; doing it again changes nothing."""
+    with workspace.database.write() as connection:
+        event = ledger.get(connection, workspace.project, event_id)
+        if event is None:
+            raise NotFound(
+                f"no event {event_id!r} in project {workspace.project!r}",
+                field="event_id",
+                value=event_id,
+                remedy="Use an event_id that signal() or supersede() returned",
+            )
+        if event.kind not in (SIGNAL, SUPERSESSION):
+            raise Conflict(
+                f"event {event_id} is a {event.kind}, which can't be retracted",
+                field="event_id",
+                value=event_id,
+                remedy="Give the opinion again",
+            )
+        earlier = ledger.retraction_of(connection, event.project_id, event_id)
+        if earlier is not None:
+            return Retraction(event_id=earlier, retracted=event_id, updated_facts=[])
+        now = workspace.now()
+        undone = Event(
+            project_id=event.project_id,
+            kind=RETRACTION,
+            target_type="event",
+            target_id=event_id,
+            source="retract",
+            at=now,
+            recorded_at=now,
+            dataset_id=event.dataset_id,
+            author=author,
+            idempotency_key=f"retract/{event_id}",
+        )
+        ledger.append(connection, [undone])
+        updated = _undo(workspace, connection, event)
+        return Retraction(event_id=undone.id, retracted=event_id, updated_facts=updated)
+
+
+def _undo(workspace: Workspace, connection: Connection, event: AnyRow) -> list[str]:
+    named = [event.target_id, event.value] if event.kind == SUPERSESSION else [event.target_id]
+    places = facts.locate(connection, workspace.project, named)
+    if event.kind == SIGNAL:
+        dataset_of = dict(places.values())
+        scores.refold(workspace.database, connection, dataset_of, sorted(dataset_of))
+        return list(places)
+    if event.target_id in places:
+        seq, dataset = places[event.target_id]
+        facts.set_superseded(connection, dataset, seq, ledger.is_superseded(connection, event.target_id))
+    if event.value in places and event.body["created"]:
+        seq, dataset = places[event.value]
+        facts.set_superseded(connection, dataset, seq, True)
+    return list(places)

@@ -1,0 +1,95 @@
+"""Corrections: a fact takes the place of another, which stays in history."""
+
+from __future__ import annotations
+
+from sqlalchemy import Connection
+
+from heedful.errors import Conflict, Invalid, NotFound
+from heedful.ids import new_id
+from heedful.memory import checks
+from heedful.memory.workspace import Workspace
+from heedful.model import Supersession
+from heedful.storage import facts, ledger, scopes
+from heedful.storage.facts import NewFact, digest
+from heedful.storage.ledger import SUPERSESSION, Event
+from heedful.storage.vectors import ensure_model, pack
+
+PROVENANCE = "supersedes"
+"""The key under which a correction's metadata name the fact it corrects."""
+
+
+def supersede(workspace: Workspace, fact_id: str, text: str | None, by: str | None, author: str | None) -> Supersession:
+    """Takes a fact out of recall in favour of a new text, or of a fact that is there already."""
+    if (text is None) == (by is None):
+        raise Invalid(
+            "it is not said what supersedes the fact",
+            field="text",
+            value=text,
+            remedy="Pass text, or by=FACT_ID, and not both",
+        )
+    if by == fact_id:
+        raise Invalid(f"fact {fact_id} can't supersede itself", field="by", value=by)
+    vector = None if text is None else pack(workspace.embed([checks.text("text", text)])[0])
+    with workspace.database.write() as connection:
+        seq, dataset = _locate(workspace, connection, "fact_id", fact_id)
+        if ledger.is_superseded(connection, fact_id):
+            raise Conflict(
+                f"fact {fact_id} is superseded already",
+                field="fact_id",
+                value=fact_id,
+                remedy="Supersede its successor, or retract the first supersession",
+            )
+        created = False
+        if by is None:
+            assert text is not None
+            assert vector is not None
+            by, created = _correction(workspace, connection, seq, dataset, fact_id, text, vector)
+        elif _locate(workspace, connection, "by", by)[1] != dataset:
+            raise Invalid(f"fact {by} is in another dataset than {fact_id}", field="by", value=by)
+        now = workspace.now()
+        event = Event(
+            project_id=scopes.owner(connection, dataset),
+            kind=SUPERSESSION,
+            target_type="fact",
+            target_id=fact_id,
+            source="supersede",
+            at=now,
+            recorded_at=now,
+            dataset_id=dataset,
+            author=author,
+            value=by,
+            body={"created": created},
+        )
+        ledger.append(connection, [event])
+        facts.set_superseded(connection, dataset, seq, True)
+        return Supersession(event_id=event.id, fact_id=fact_id, superseded_by=by)
+
+
+def _correction(
+    workspace: Workspace,
+    connection: Connection,
+    seq: int,
+    dataset: int,
+    fact_id: str,
+    text: str,
+    vector: bytes,
+) -> tuple[str, bool]:
+    """The fact that says `text`, with the old one's metadata, and whether it had to be made."""
+    workspace.model(connection)
+    model = ensure_model(connection, workspace.embedder.name, workspace.embedder.dimensions)
+    old = facts.by_seq(connection, [seq])[seq]
+    about = {**old.metadata, PROVENANCE: fact_id}
+    # It has no source: a file that is remembered again must not sweep its corrections away.
+    known = facts.known(connection, dataset, [digest(text, None, about)])
+    if known:
+        return next(iter(known.values())), False
+    made = NewFact(new_id(), text, about, None, 0, 0, len(text), vector)
+    facts.add(connection, dataset, model, [made], workspace.now())
+    return made.id, True
+
+
+def _locate(workspace: Workspace, connection: Connection, field: str, fact_id: str) -> tuple[int, int]:
+    place = facts.locate(connection, workspace.project, [fact_id]).get(fact_id)
+    if place is None:
+        raise NotFound(f"no fact {fact_id!r} in project {workspace.project!r}", field=field, value=fact_id)
+    return place
