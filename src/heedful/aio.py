@@ -56,6 +56,7 @@ class AsyncHeedful:
     signal_recall = _awaited(Heedful.signal_recall)
     retract = _awaited(Heedful.retract)
     supersede = _awaited(Heedful.supersede)
+    set_policy = _awaited(Heedful.set_policy)
     forget = _awaited(Heedful.forget)
     receipt = _awaited(Heedful.receipt)
     fact_stats = _awaited(Heedful.fact_stats)

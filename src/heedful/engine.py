@@ -14,6 +14,7 @@ from heedful.errors import NotFound
 from heedful.memory import checks
 from heedful.memory import doctor as _doctor
 from heedful.memory import forget as _forget
+from heedful.memory import policies as _policies
 from heedful.memory import recall as _recall
 from heedful.memory import reembed as _reembed
 from heedful.memory import remember as _remember
@@ -30,6 +31,7 @@ from heedful.model import (
     ForgetResult,
     Metadata,
     Mode,
+    PolicyName,
     Recall,
     Receipt,
     RememberResult,
@@ -88,12 +90,17 @@ class Heedful:
         boost_by_usefulness: bool = False,
         usefulness_weight: float = 0.3,
         min_usefulness: float = 0.0,
+        policy: PolicyName | None = None,
+        exploration: float = 0.0,
+        seed: int | None = None,
         explain: bool = False,
     ) -> Recall:
         """Finds the facts that answer a query, best first.
 
         With `boost_by_usefulness`, `score = (1 - usefulness_weight) × relevance + usefulness_weight × usefulness`, and
-        facts below `min_usefulness` are left out. `where` filters by metadata. `explain` adds the reasons.
+        facts below `min_usefulness` are left out. `policy` chooses another rule for this call. With the chance of
+        `exploration`, a fact that nobody has judged gets the last place, drawn with `seed`. `where` filters by
+        metadata. `explain` adds the reasons.
         """
         request = _recall.checked(
             query,
@@ -104,6 +111,9 @@ class Heedful:
             boost_by_usefulness,
             usefulness_weight,
             min_usefulness,
+            policy,
+            exploration,
+            seed,
             explain,
         )
         return _recall.recall(self._workspace, request)
@@ -149,6 +159,10 @@ class Heedful:
         """
         return _supersede.supersede(self._workspace, fact_id, text, by, author)
 
+    def set_policy(self, policy: PolicyName | None, *, dataset: str | None = None) -> None:
+        """Chooses the rule for recalls of a dataset, or of the whole project; None takes the choice back."""
+        _policies.set_policy(self._workspace, policy, dataset)
+
     def forget(
         self,
         fact_ids: str | Sequence[str] | None = None,
@@ -174,6 +188,8 @@ class Heedful:
             dataset=row.dataset,
             query=row.query,
             mode=row.mode,
+            policy=row.policy,
+            usefulness_weight=row.weight,
             at=from_stored(row.at),
             shown=[
                 Shown(
@@ -183,6 +199,7 @@ class Heedful:
                     relevance=line[2],
                     usefulness=line[3],
                     usefulness_source=line[4],
+                    propensity=line[5],
                 )
                 for rank, line in enumerate(row.shown, start=1)
             ],

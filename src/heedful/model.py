@@ -17,9 +17,11 @@ DEFAULT_PROJECT = "default"
 Mode = Literal["hybrid", "semantic", "lexical"]
 SignalType = Literal["used", "ignored", "helpful", "not_helpful"]
 UsefulnessSource = Literal["context", "global", "neutral"]
+PolicyName = Literal["documented", "adaptive"]
 
 SIGNAL_TYPES: tuple[SignalType, ...] = get_args(SignalType)
 MODES: tuple[Mode, ...] = get_args(Mode)
+POLICY_NAMES: tuple[PolicyName, ...] = get_args(PolicyName)
 
 Metadata = dict[str, Any]
 
@@ -192,6 +194,7 @@ class Recall(Model):
     query: str
     dataset: str
     mode: Mode
+    policy: PolicyName
     hits: list[Hit]
 
     def __iter__(self) -> Iterator[Hit]:  # type: ignore[override]
@@ -213,6 +216,8 @@ class Shown(Model):
     relevance: float
     usefulness: float
     usefulness_source: UsefulnessSource
+    propensity: float
+    """The chance it had to stand there: 1, but where exploration was at work."""
 
 
 class Receipt(Model):
@@ -222,6 +227,9 @@ class Receipt(Model):
     dataset: str
     query: str
     mode: Mode
+    policy: PolicyName
+    usefulness_weight: float
+    """0 where the recall was not boosted."""
     at: datetime
     shown: list[Shown]
 
@@ -284,3 +292,14 @@ class Check(Model):
     ok: bool
     detail: str
     repaired: bool = False
+
+
+class Detection(Model):
+    """What an answer says of one fact that was shown."""
+
+    fact_id: str
+    signal_type: Literal["used", "ignored"] | None
+    """None where it can't be told."""
+    confidence: float
+    """How sure `signal_type` is, in [0, 1]; 0 without one."""
+    reasons: list[str]

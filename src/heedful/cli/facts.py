@@ -22,7 +22,7 @@ from heedful.cli.common import (
     table,
 )
 from heedful.errors import Invalid
-from heedful.model import MODES, Mode, Recall
+from heedful.model import MODES, POLICY_NAMES, Mode, PolicyName, Recall
 
 SHOWN = 10
 """Files and facts that are listed one by one."""
@@ -91,6 +91,9 @@ def _lines(texts: tuple[str, ...]) -> Sequence[str]:
 @click.option("--boost-by-usefulness", is_flag=True, help="Blend in what signals say.")
 @click.option("--usefulness-weight", default=0.3, show_default=True, help="The share of usefulness in the score.")
 @click.option("--min-usefulness", default=0.0, show_default=True, help="Leave out facts below this.")
+@click.option("--policy", type=click.Choice(POLICY_NAMES), help="Another rule than the dataset's.")
+@click.option("--exploration", default=0.0, show_default=True, help="The chance to try a fact nobody has judged.")
+@click.option("--seed", type=int, help="The seed of that draw.")
 @click.option("--explain", is_flag=True, help="Show the reasons for every rank.")
 @as_json
 @click.pass_obj
@@ -104,6 +107,9 @@ def recall(
     boost_by_usefulness: bool,
     usefulness_weight: float,
     min_usefulness: float,
+    policy: PolicyName | None,
+    exploration: float,
+    seed: int | None,
     explain: bool,
     as_json: bool,
 ) -> None:
@@ -118,6 +124,9 @@ def recall(
             boost_by_usefulness=boost_by_usefulness,
             usefulness_weight=usefulness_weight,
             min_usefulness=min_usefulness,
+            policy=policy,
+            exploration=exploration,
+            seed=seed,
             explain=explain,
         )
     _show(result, as_json)
@@ -128,9 +137,18 @@ def recall(
 @dataset
 @click.option("--top-k", default=3, show_default=True, help="How many facts.")
 @click.option("--usefulness-weight", default=0.3, show_default=True, help="The share of usefulness in the score.")
+@click.option("--policy", type=click.Choice(POLICY_NAMES), help="Another rule than the dataset's.")
 @as_json
 @click.pass_obj
-def explain(options: Options, query: str, dataset: str, top_k: int, usefulness_weight: float, as_json: bool) -> None:
+def explain(
+    options: Options,
+    query: str,
+    dataset: str,
+    top_k: int,
+    usefulness_weight: float,
+    policy: PolicyName | None,
+    as_json: bool,
+) -> None:
     """Show why each fact ranks where it does for QUERY, down to the events and the arithmetic."""
     with options.open() as heedful:
         result = heedful.recall(
@@ -139,6 +157,7 @@ def explain(options: Options, query: str, dataset: str, top_k: int, usefulness_w
             top_k=top_k,
             boost_by_usefulness=True,
             usefulness_weight=usefulness_weight,
+            policy=policy,
             explain=True,
         )
     _show(result, as_json)

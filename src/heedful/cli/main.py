@@ -33,6 +33,7 @@ for command in (
     feedback.signal,
     feedback.retract,
     feedback.stats,
+    upkeep.policy,
     upkeep.reembed,
     upkeep.doctor,
 ):

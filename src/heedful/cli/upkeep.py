@@ -1,4 +1,4 @@
-"""reembed, doctor."""
+"""policy, reembed, doctor."""
 
 from __future__ import annotations
 
@@ -7,6 +7,8 @@ from rich.markup import escape
 
 import heedful
 from heedful.cli.common import Options, as_json, console, print_json, progress
+from heedful.memory import checks
+from heedful.model import POLICY_NAMES
 
 
 @click.command()
@@ -16,6 +18,17 @@ def reembed(options: Options) -> None:
     with progress("embedding") as show:
         made = heedful.reembed(options.store, embedding=options.embedding, progress=show)
     click.echo(f"{made} facts embedded; the store now uses this model")
+
+
+@click.command()
+@click.argument("name", type=click.Choice([*POLICY_NAMES, "none"]))
+@click.option("--dataset", metavar="NAME", help="For this dataset alone; else for the whole project.")
+@click.pass_obj
+def policy(options: Options, name: str, dataset: str | None) -> None:
+    """Choose the rule that recalls go by; none takes the choice back."""
+    with options.open() as opened:
+        opened.set_policy(None if name == "none" else checks.policy(name), dataset=dataset)
+    click.echo(f"{f'dataset {dataset}' if dataset else 'the project'} recalls by: {name}")
 
 
 @click.command()

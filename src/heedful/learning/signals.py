@@ -1,4 +1,4 @@
-"""What one signal is worth."""
+"""Signals as the policies see them, and what one is worth."""
 
 from __future__ import annotations
 
@@ -19,6 +19,23 @@ class Observation:
     signal_type: SignalType
     confidence: float
     at: int
+
+
+@dataclass(frozen=True, slots=True)
+class Opinion:
+    """A signal that stands, as seen from the query that is asked."""
+
+    fact: int
+    query: int
+    signal_type: SignalType
+    confidence: float
+    at: int
+    """When it was given, in stored time; opinions come in this order."""
+    similarity: float = 0.0
+    """How surely its query asks for the same as the one asked, in [0, 1]."""
+    rank: int | None = None
+    """Where the fact was shown when it was judged."""
+    author: str | None = None
 
 
 def delta(signal_type: SignalType, confidence: float) -> float:

@@ -9,7 +9,7 @@ from typing import Any
 import orjson
 
 from heedful.errors import Invalid
-from heedful.model import MODES, Metadata
+from heedful.model import MODES, POLICY_NAMES, Metadata, PolicyName
 
 MAX_TEXT = 5_000_000
 MAX_QUERY = 10_000
@@ -52,6 +52,15 @@ def top_k(value: Any) -> int:
 def mode(value: Any) -> None:
     if value not in MODES:
         raise Invalid(f"mode is {value!r}", field="mode", value=value, remedy=f"Use one of {', '.join(MODES)}")
+
+
+def policy(value: Any) -> PolicyName:
+    if value not in POLICY_NAMES:
+        raise Invalid(
+            f"policy is {value!r}", field="policy", value=value, remedy=f"Use one of {', '.join(POLICY_NAMES)}"
+        )
+    name: PolicyName = value
+    return name
 
 
 def text(field: str, value: Any) -> str:

@@ -4,33 +4,27 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
+import numpy as np
 from sqlalchemy import Connection
 
 from heedful.clock import from_stored
 from heedful.index.dataset import Found
 from heedful.index.fusion import VECTOR
-from heedful.learning.policies import Usefulness
+from heedful.learning.policies import Ranked, Usefulness
 from heedful.memory.usefulness import Context
-from heedful.model import EventRef, Explanation
+from heedful.model import EventRef, Explanation, PolicyName
 from heedful.storage import ledger
 
 
 def explanation(
-    connection: Connection,
-    found: Found,
-    place: int,
-    usefulness: Usefulness,
-    context: Context,
-    weight: float,
-    fact_seq: int,
-    now: int,
+    connection: Connection, found: Found, ranked: Ranked, context: Context, policy: PolicyName, weight: float
 ) -> Explanation:
     """The parts of a hit's relevance, the events behind its usefulness, and the arithmetic to its score."""
+    place = int(np.flatnonzero(found.facts == ranked.fact)[0])
     vector, words, beside = (
         None if part is None else round(float(part[place]), 6) for part in (found.vector, found.words, found.neighbours)
     )
-    relevance = round(float(found.relevance[place]), 6)
-    events = _events(connection, usefulness, context, fact_seq)
+    events = _events(connection, ranked.usefulness, context, ranked.fact)
     matched = context.matches[0] if context.matches else None
     return Explanation(
         vector=vector,
@@ -40,9 +34,9 @@ def explanation(
         context_similarity=None if matched is None else matched.similarity,
         events=events,
         arithmetic=[
-            _relevance_line(vector, words, beside, relevance),
-            _usefulness_line(usefulness, events),
-            _score_line(relevance, usefulness, weight),
+            _relevance_line(vector, words, beside, ranked.relevance),
+            _usefulness_line(ranked.usefulness, events),
+            _score_line(ranked, policy, weight),
         ],
     )
 
@@ -87,8 +81,11 @@ def _usefulness_line(usefulness: Usefulness, events: Sequence[EventRef]) -> str:
     return f"usefulness = {usefulness.value:.4f} ({where}{counted})"
 
 
-def _score_line(relevance: float, usefulness: Usefulness, weight: float) -> str:
-    score = (1 - weight) * relevance + weight * usefulness.value
+def _score_line(ranked: Ranked, policy: PolicyName, weight: float) -> str:
     if weight == 0:
-        return f"score = relevance = {score:.4f} (not boosted)"
-    return f"score = {1 - weight:g} × {relevance:.4f} + {weight:g} × {usefulness.value:.4f} = {score:.4f}"
+        return f"score = relevance = {ranked.score:.4f} (not boosted)"
+    if policy == "adaptive":
+        moved = ranked.score - ranked.relevance
+        return f"score = {ranked.relevance:.4f} {moved:+.4f} by evidence (at most ±{weight:g}) = {ranked.score:.4f}"
+    useful = ranked.usefulness.value
+    return f"score = {1 - weight:g} × {ranked.relevance:.4f} + {weight:g} × {useful:.4f} = {ranked.score:.4f}"

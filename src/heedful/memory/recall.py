@@ -9,19 +9,21 @@ from sqlalchemy import Connection
 
 from heedful.ids import new_id
 from heedful.index.dataset import Found
-from heedful.learning.decay import NEUTRAL
-from heedful.learning.policies import Usefulness
+from heedful.learning.placement import explored
+from heedful.learning.policies import Candidate, Ranked
 from heedful.memory import checks, explain
-from heedful.memory.usefulness import POLICY, Context, assess, context_of, proven
+from heedful.memory.usefulness import AdaptiveJudge, Context, DocumentedJudge, Judge
 from heedful.memory.workspace import Workspace
-from heedful.model import Hit, Metadata, Mode, Recall
-from heedful.storage import facts, queries, receipts
+from heedful.model import Hit, Metadata, Mode, PolicyName, Recall
+from heedful.storage import facts, queries, receipts, scopes
 from heedful.storage.filters import selections
 from heedful.storage.receipts import NewReceipt
 from heedful.storage.vectors import ModelRow, Vectors, pack
 
 DIGITS = 6
 """Relevance is rounded to this many digits, so that the arithmetic of a score can be checked by hand."""
+
+DEFAULT_POLICY: PolicyName = "documented"
 
 
 @dataclass(frozen=True, slots=True)
@@ -35,6 +37,9 @@ class Request:
     where: Metadata | None
     weight: float
     min_usefulness: float
+    policy: PolicyName | None
+    exploration: float
+    seed: int | None
     explain: bool
 
     @property
@@ -51,6 +56,9 @@ def checked(
     boost_by_usefulness: bool,
     usefulness_weight: float,
     min_usefulness: float,
+    policy: PolicyName | None,
+    exploration: float,
+    seed: int | None,
     explain: bool,
 ) -> Request:
     """The request behind the arguments of `recall`."""
@@ -65,31 +73,45 @@ def checked(
         where=None if where is None else checks.metadata("where", where),
         weight=weight if boost_by_usefulness else 0.0,
         min_usefulness=least if boost_by_usefulness else 0.0,
+        policy=None if policy is None else checks.policy(policy),
+        exploration=checks.fraction("exploration", exploration),
+        seed=seed,
         explain=explain,
     )
 
 
 @dataclass(frozen=True, slots=True)
-class _Candidate:
-    seq: int
-    place: int
-    relevance: float
-    usefulness: Usefulness
-    score: float
+class _Outcome:
+    """What a search came to, and what its receipt needs."""
+
+    hits: list[Hit]
+    policy: PolicyName
+    vector: Vectors | None
+    propensity: float = 1.0
+    """The chance that the last fact shown had to stand there."""
 
 
 def recall(workspace: Workspace, request: Request) -> Recall:
     """The best facts for a query, under a receipt that feedback can name later."""
     vector = workspace.embed([request.query])[0] if request.mode != "lexical" else None
+    recall_id = new_id()
     with workspace.database.read() as connection:
         model = workspace.model(connection)
         dataset = workspace.dataset(connection, request.dataset)
-        recall_id = new_id()
         if model is None or dataset is None:
-            return Recall(recall_id=recall_id, query=request.query, dataset=request.dataset, mode=request.mode, hits=[])
-        hits, vector = _search(workspace, connection, request, dataset, model, vector)
-    _keep(workspace, request, recall_id, dataset, model, vector, hits)
-    return Recall(recall_id=recall_id, query=request.query, dataset=request.dataset, mode=request.mode, hits=hits)
+            outcome = _Outcome([], request.policy or DEFAULT_POLICY, vector)
+        else:
+            outcome = _search(workspace, connection, request, dataset, model, vector, recall_id)
+    if model is not None and dataset is not None:
+        _keep(workspace, request, recall_id, dataset, model, outcome)
+    return Recall(
+        recall_id=recall_id,
+        query=request.query,
+        dataset=request.dataset,
+        mode=request.mode,
+        policy=outcome.policy,
+        hits=outcome.hits,
+    )
 
 
 def _search(
@@ -99,7 +121,8 @@ def _search(
     dataset: int,
     model: ModelRow,
     vector: Vectors | None,
-) -> tuple[list[Hit], Vectors | None]:
+    recall_id: str,
+) -> _Outcome:
     allowed = None
     if request.where:
         allowed = facts.matching(connection, selections(dataset, request.where))
@@ -107,30 +130,64 @@ def _search(
     if workspace.has_signals(connection, dataset):
         if vector is None:
             vector = workspace.embed([request.query])[0]
-        context = context_of(workspace, connection, dataset, model, request.query, vector)
+        context = Context(workspace.contexts(connection, dataset, model).matches(request.query, vector))
+    policy = request.policy or scopes.policy_of(connection, dataset) or DEFAULT_POLICY
+    judge: Judge
+    if policy == "adaptive":
+        judge = AdaptiveJudge(connection, workspace.evidence(dataset), context, workspace.now())
+    else:
+        judge = DocumentedJudge(connection, dataset, context, workspace.now())
     index = workspace.index(dataset, model)
     index.follow(connection)
-    also = proven(connection, dataset, context) if request.boosted else []
+    also = judge.proven() if request.boosted else []
     found = index.search(request.query, vector, request.mode, allowed, also, 2 * request.top_k)
-    now = workspace.now()
-    ranked = _ranked(connection, request, found, context, now)
-    rows = facts.by_seq(connection, [candidate.seq for candidate in ranked])
+    ranked, propensity = _ranked(request, found, judge, recall_id)
+    hits = _hits(connection, request, found, ranked, context, checks.policy(policy))
+    return _Outcome(hits, checks.policy(policy), vector, propensity)
+
+
+def _ranked(request: Request, found: Found, judge: Judge, recall_id: str) -> tuple[list[Ranked], float]:
+    relevance = np.round(found.relevance.astype(np.float64), DIGITS)
+    order = np.lexsort((found.facts, -relevance))
+    if not request.boosted and not request.exploration:
+        order = order[: request.top_k]
+    candidates = [
+        Candidate(fact, own) for fact, own in zip(found.facts[order].tolist(), relevance[order].tolist(), strict=True)
+    ]
+    ranked = judge.rank(candidates, request.weight)
+    if request.min_usefulness:
+        ranked = [each for each in ranked if each.usefulness.value >= request.min_usefulness]
+    if not request.exploration:
+        return ranked[: request.top_k], 1.0
+    seed = request.seed if request.seed is not None else int(recall_id.replace("-", ""), 16)
+    known = [each.usefulness.source == "context" for each in ranked]
+    places, propensity = explored(range(len(ranked)), known, request.top_k, request.exploration, seed)
+    return [ranked[place] for place in places[: request.top_k]], propensity
+
+
+def _hits(
+    connection: Connection,
+    request: Request,
+    found: Found,
+    ranked: list[Ranked],
+    context: Context,
+    policy: PolicyName,
+) -> list[Hit]:
+    rows = facts.by_seq(connection, [each.fact for each in ranked])
     hits = []
-    for rank, candidate in enumerate((each for each in ranked if each.seq in rows), start=1):
-        row = rows[candidate.seq]
+    for rank, each in enumerate((each for each in ranked if each.fact in rows), start=1):
+        row = rows[each.fact]
         explanation = None
         if request.explain:
-            explanation = explain.explanation(
-                connection, found, candidate.place, candidate.usefulness, context, request.weight, candidate.seq, now
-            )
+            explanation = explain.explanation(connection, found, each, context, policy, request.weight)
         hits.append(
             Hit(
                 fact_id=row.id,
                 text=row.text,
-                score=candidate.score,
-                relevance=candidate.relevance,
-                usefulness=candidate.usefulness.value,
-                usefulness_source=candidate.usefulness.source,
+                score=each.score,
+                relevance=each.relevance,
+                usefulness=each.usefulness.value,
+                usefulness_source=each.usefulness.source,
                 metadata=row.metadata,
                 source=row.source,
                 position=(row.start, row.stop),
@@ -138,26 +195,7 @@ def _search(
                 explanation=explanation,
             )
         )
-    return hits, vector
-
-
-def _ranked(connection: Connection, request: Request, found: Found, context: Context, now: int) -> list[_Candidate]:
-    relevance = np.round(found.relevance.astype(np.float64), DIGITS)
-    order = np.lexsort((found.facts, -relevance))
-    if not request.boosted:
-        order = order[: request.top_k]
-    seqs = found.facts[order].tolist()
-    known = assess(connection, seqs, context, now) if seqs else {}
-    candidates = []
-    for place, seq in zip(order.tolist(), seqs, strict=True):
-        usefulness = known.get(seq, Usefulness(NEUTRAL, "neutral"))
-        if usefulness.value < request.min_usefulness:
-            continue
-        own = float(relevance[place])
-        score = POLICY.blend(own, usefulness.value, request.weight)
-        candidates.append(_Candidate(seq, place, own, usefulness, score))
-    candidates.sort(key=lambda candidate: (-candidate.score, candidate.seq))
-    return candidates[: request.top_k]
+    return hits
 
 
 def _keep(
@@ -166,15 +204,28 @@ def _keep(
     recall_id: str,
     dataset: int,
     model: ModelRow,
-    vector: Vectors | None,
-    hits: list[Hit],
+    outcome: _Outcome,
 ) -> None:
     shown: list[receipts.Line] = [
-        (hit.fact_id, hit.score, hit.relevance, hit.usefulness, hit.usefulness_source) for hit in hits
+        (hit.fact_id, hit.score, hit.relevance, hit.usefulness, hit.usefulness_source, 1.0) for hit in outcome.hits
     ]
-    known = {} if vector is None else {request.query: (model.id, pack(vector))}
+    if outcome.propensity != 1.0:
+        shown[-1] = (*shown[-1][:5], outcome.propensity)
+    known = {} if outcome.vector is None else {request.query: (model.id, pack(outcome.vector))}
     with workspace.database.write(durable=False) as connection:
         query = queries.find(connection, dataset, request.query)
         if query is None:
             query = queries.ensure(workspace.database, connection, dataset, [request.query], known)[request.query]
-        receipts.add(connection, NewReceipt(recall_id, dataset, query, request.mode, workspace.now(), shown))
+        receipts.add(
+            connection,
+            NewReceipt(
+                recall_id,
+                dataset,
+                query,
+                request.mode,
+                outcome.policy,
+                request.weight,
+                workspace.now(),
+                shown,
+            ),
+        )

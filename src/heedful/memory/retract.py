@@ -44,6 +44,7 @@ def retract(workspace: Workspace, event_id: str, author: str | None) -> Retracti
             recorded_at=now,
             dataset_id=event.dataset_id,
             author=author,
+            query_id=event.query_id,
             idempotency_key=f"retract/{event_id}",
         )
         ledger.append(connection, [undone])

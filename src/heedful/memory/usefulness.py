@@ -1,22 +1,29 @@
-"""What signals say of facts for one query."""
+"""What signals say of facts for one query, by the rule of a policy."""
 
 from __future__ import annotations
 
 from collections import defaultdict
 from collections.abc import Sequence
 from dataclasses import dataclass, field
+from typing import Protocol
 
 from sqlalchemy import Connection
 
 from heedful.index.contexts import Match
-from heedful.learning.policies import Documented, Tally, Usefulness
-from heedful.learning.policies.base import fold
-from heedful.memory.workspace import Workspace
+from heedful.index.evidence import EvidenceIndex
+from heedful.learning.policies import Adaptive, Candidate, Documented, Ranked, Tally, Usefulness
+from heedful.learning.signals import Observation
 from heedful.storage import ledger, scores
 from heedful.storage.scores import ALL_QUERIES
-from heedful.storage.vectors import ModelRow, Vectors
 
-POLICY = Documented()
+DOCUMENTED = Documented()
+ADAPTIVE = Adaptive()
+
+PROVEN = 5
+"""Facts that proof alone may add to the candidates of an adaptive recall."""
+
+NEARLY_THE_SAME = 0.5
+"""The share of evidence that a query must lend for its proof to add candidates."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -30,37 +37,76 @@ class Context:
         return [match.query_id for match in self.matches]
 
 
-def context_of(
-    workspace: Workspace, connection: Connection, dataset: int, model: ModelRow, query: str, vector: Vectors
-) -> Context:
-    """The context of a query in a dataset."""
-    return Context(workspace.contexts(connection, dataset, model).matches(query, vector))
+class Judge(Protocol):
+    """A policy at work on one recall, with the evidence that the store keeps ready for it."""
+
+    def proven(self) -> list[int]:
+        """Facts that signals make candidates, however relevant they are."""
+        ...
+
+    def rank(self, candidates: Sequence[Candidate], weight: float) -> list[Ranked]:
+        """Candidates, best first."""
+        ...
 
 
-def proven(connection: Connection, dataset: int, context: Context) -> list[int]:
-    """The facts that have signals in a context."""
-    return scores.facts_with(connection, dataset, context.query_ids) if context.matches else []
+class DocumentedJudge:
+    """The documented rule on the scores that are kept folded."""
+
+    def __init__(self, connection: Connection, dataset: int, context: Context, now: int) -> None:
+        self._connection = connection
+        self._dataset = dataset
+        self._context = context
+        self._now = now
+
+    def proven(self) -> list[int]:
+        if not self._context.matches:
+            return []
+        return scores.facts_with(self._connection, self._dataset, self._context.query_ids)
+
+    def rank(self, candidates: Sequence[Candidate], weight: float) -> list[Ranked]:
+        return DOCUMENTED.order(candidates, self._usefulness([each.fact for each in candidates]), weight)
+
+    def _usefulness(self, fact_seqs: Sequence[int]) -> dict[int, Usefulness]:
+        stored = scores.read(self._connection, fact_seqs, [ALL_QUERIES, *self._context.query_ids])
+        in_context: dict[int, list[Tally]] = defaultdict(list)
+        for (fact, query), tally in stored.items():
+            if query != ALL_QUERIES:
+                in_context[fact].append(tally)
+        tallies = {fact: found[0] for fact, found in in_context.items() if len(found) == 1}
+        # Steps are clamped, so two scores can't be added up: their signals are folded together.
+        several = [fact for fact, found in in_context.items() if len(found) > 1]
+        tallies |= together(self._connection, several, self._context.query_ids)
+        return {
+            fact: DOCUMENTED.usefulness(tallies.get(fact), stored.get((fact, ALL_QUERIES)), self._now)
+            for fact in fact_seqs
+        }
 
 
-def assess(connection: Connection, fact_seqs: Sequence[int], context: Context, now: int) -> dict[int, Usefulness]:
-    """The usefulness of each fact for the query of a context."""
-    stored = scores.read(connection, fact_seqs, [ALL_QUERIES, *context.query_ids])
-    in_context: dict[int, list[Tally]] = defaultdict(list)
-    for (fact, query), tally in stored.items():
-        if query != ALL_QUERIES:
-            in_context[fact].append(tally)
-    tallies = {fact: found[0] for fact, found in in_context.items() if len(found) == 1}
-    # Steps are clamped, so two scores can't be added up: their signals are folded together.
-    several = [fact for fact, found in in_context.items() if len(found) > 1]
-    tallies |= together(connection, several, context.query_ids)
-    return {fact: POLICY.usefulness(tallies.get(fact), stored.get((fact, ALL_QUERIES)), now) for fact in fact_seqs}
+class AdaptiveJudge:
+    """The adaptive rule on the voices of the queries that are like the one asked."""
+
+    def __init__(self, connection: Connection, evidence: EvidenceIndex, context: Context, now: int) -> None:
+        evidence.follow(connection)
+        self._rate = evidence.rate()
+        self._heard = evidence.heard(connection, context.matches)
+        self._counts = ADAPTIVE.counts(self._heard, now)
+        self._now = now
+
+    def proven(self) -> list[int]:
+        near = [each for each in self._heard if ADAPTIVE.kernel(each.similarity) >= NEARLY_THE_SAME]
+        net = {fact: each.positive - each.negative for fact, each in ADAPTIVE.counts(near, self._now).items()}
+        found = [fact for fact, support in net.items() if support > 0]
+        return sorted(found, key=lambda fact: (-net[fact], fact))[:PROVEN]
+
+    def rank(self, candidates: Sequence[Candidate], weight: float) -> list[Ranked]:
+        return ADAPTIVE.order(candidates, self._counts, self._rate, weight)
 
 
 def together(connection: Connection, fact_seqs: Sequence[int], query_ids: Sequence[int]) -> dict[int, Tally]:
     """One tally for each fact, over the signals of all these queries."""
     if not fact_seqs:
         return {}
-    signals = defaultdict(list)
+    signals: dict[int, list[Observation]] = defaultdict(list)
     for signal in ledger.surviving(connection, fact_seqs, query_ids):
         signals[signal.fact_seq].append(signal.observation)
-    return {fact: fold(POLICY, observations) for fact, observations in signals.items()}
+    return {fact: DOCUMENTED.fold(observations) for fact, observations in signals.items()}

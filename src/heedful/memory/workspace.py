@@ -13,6 +13,7 @@ from heedful.embedding import Embedder
 from heedful.errors import Conflict, NotFound
 from heedful.index import DatasetIndex
 from heedful.index.contexts import ContextIndex
+from heedful.index.evidence import EvidenceIndex
 from heedful.model import DEFAULT_DATASET
 from heedful.storage import Database, ledger, queries, scopes
 from heedful.storage import vectors as stored_vectors
@@ -30,6 +31,7 @@ class Workspace:
         self._lock = threading.Lock()
         self._indexes: dict[tuple[int, int], DatasetIndex] = {}
         self._contexts: dict[tuple[int, int], ContextIndex] = {}
+        self._evidence: dict[int, EvidenceIndex] = {}
 
     def now(self) -> int:
         return to_stored(self._clock())
@@ -82,6 +84,11 @@ class Workspace:
                 queries.set_vectors(writing, model.id, made)
         return index
 
+    def evidence(self, dataset: int) -> EvidenceIndex:
+        """The voices of a dataset; `follow` it before use."""
+        with self._lock:
+            return self._evidence.setdefault(dataset, EvidenceIndex(dataset))
+
     def has_signals(self, connection: Connection, dataset: int) -> bool:
         """Whether anybody has said anything about the facts of a dataset."""
         return ledger.last_event(connection, dataset) > 0
@@ -92,6 +99,7 @@ class Workspace:
             for indexes in (self._indexes, self._contexts):
                 for key in [key for key in indexes if key[0] == dataset]:
                     del indexes[key]
+            self._evidence.pop(dataset, None)
         for file in self._index_folder().glob(f"{dataset}-*.index"):
             file.unlink(missing_ok=True)
 

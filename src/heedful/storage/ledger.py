@@ -6,10 +6,11 @@ from collections.abc import Sequence
 from dataclasses import dataclass, field
 from typing import Any, cast
 
-from sqlalchemy import ColumnElement, Connection, exists, func, insert, select
+from sqlalchemy import ColumnElement, Connection, case, exists, func, insert, select
 
 from heedful.ids import new_id
-from heedful.learning.signals import Observation
+from heedful.learning.evidence import POSITIVE
+from heedful.learning.signals import Observation, Opinion
 from heedful.model import Metadata, SignalType
 from heedful.storage.rows import AnyRow, batches
 from heedful.storage.schema import events, facts, projects, queries
@@ -134,13 +135,71 @@ def last_event(connection: Connection, dataset: int) -> int:
 
 
 def queries_after(connection: Connection, dataset: int, seq: int) -> list[int]:
-    """The queries that signals behind a known event name."""
+    """The queries whose signals were given or retracted behind a known event."""
     rows = connection.execute(
         select(events.c.query_id)
-        .where(events.c.dataset_id == dataset, events.c.seq > seq, events.c.kind == SIGNAL)
+        .where(events.c.dataset_id == dataset, events.c.seq > seq, events.c.query_id.is_not(None))
         .distinct()
     )
     return [row.query_id for row in rows]
+
+
+def opinions(connection: Connection, query_ids: Sequence[int]) -> dict[int, list[Opinion]]:
+    """The signals for these queries that still count, by query, in the order they were given."""
+    found: dict[int, list[Opinion]] = {query: [] for query in query_ids}
+    for run in batches(query_ids):
+        rows = connection.execute(
+            select(
+                facts.c.seq.label("fact"),
+                events.c.query_id,
+                events.c.value,
+                events.c.confidence,
+                events.c.at,
+                events.c.recorded_at,
+                events.c.rank,
+                events.c.author,
+            )
+            .join(facts, facts.c.id == events.c.target_id)
+            .where(events.c.query_id.in_(run), events.c.kind == SIGNAL, ~_is_retracted())
+            .order_by(events.c.at, events.c.seq)
+        )
+        for row in rows:
+            # A signal dated ahead of its arrival must not outweigh those that can still come.
+            given = min(row.at, row.recorded_at)
+            found[row.query_id].append(
+                Opinion(row.fact, row.query_id, row.value, row.confidence, given, rank=row.rank, author=row.author)
+            )
+    return found
+
+
+def masses_after(connection: Connection, dataset: int, seq: int) -> tuple[float, float]:
+    """How much positive and negative mass the events behind a known one have added, less what they retracted."""
+    retraction = events.alias("retraction")
+    added = select(_mass("positive"), _mass("negative")).where(
+        events.c.dataset_id == dataset, events.c.kind == SIGNAL, events.c.seq > seq
+    )
+    taken = (
+        select(_mass("positive"), _mass("negative"))
+        .join(retraction, retraction.c.target_id == events.c.id)
+        .where(
+            retraction.c.dataset_id == dataset,
+            retraction.c.kind == RETRACTION,
+            retraction.c.seq > seq,
+            events.c.kind == SIGNAL,
+        )
+    )
+    plus, minus = connection.execute(added).one(), connection.execute(taken).one()
+    return float((plus[0] or 0) - (minus[0] or 0)), float((plus[1] or 0) - (minus[1] or 0))
+
+
+def _mass(side: str) -> ColumnElement[float]:
+    """The sum of what `learning.evidence.mass` gives, over events."""
+    positive = events.c.value.in_(sorted(POSITIVE))
+    each = case(
+        ((events.c.value == "ignored") & events.c.rank.is_not(None), events.c.confidence / events.c.rank),
+        else_=events.c.confidence,
+    )
+    return func.sum(case((positive if side == "positive" else ~positive, each), else_=0.0))
 
 
 def query_texts(connection: Connection, ids: Sequence[int]) -> dict[int, str]:

@@ -9,8 +9,9 @@ from sqlalchemy import Connection, delete, insert, select
 from heedful.storage.rows import AnyRow
 from heedful.storage.schema import datasets, projects, queries, receipts
 
-Line = tuple[str, float, float, float, str]
-"""One fact that was shown: id, score, relevance, usefulness and where that came from; its place is its rank."""
+Line = tuple[str, float, float, float, str, float]
+"""One fact that was shown: id, score, relevance, usefulness, where that came from, and the chance it had to stand
+there; its place is its rank."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -21,6 +22,8 @@ class NewReceipt:
     dataset_id: int
     query_id: int
     mode: str
+    policy: str
+    weight: float
     at: int
     shown: list[Line]
 
@@ -32,6 +35,8 @@ def add(connection: Connection, new: NewReceipt) -> None:
             dataset_id=new.dataset_id,
             query_id=new.query_id,
             mode=new.mode,
+            policy=new.policy,
+            weight=new.weight,
             at=new.at,
             shown=new.shown,
         )

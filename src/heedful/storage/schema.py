@@ -182,6 +182,8 @@ receipts = Table(
     Column("dataset_id", ForeignKey("datasets.id"), nullable=False),
     Column("query_id", Sequence, nullable=False),
     Column("mode", String(20), nullable=False),
+    Column("policy", String(50), nullable=False),
+    Column("weight", Float, nullable=False),
     Column("at", BigInteger, nullable=False),
     Column("shown", JSON, nullable=False),
     Index("ix_receipts_dataset_id", "dataset_id"),

@@ -8,7 +8,6 @@ from collections.abc import Iterable, Sequence
 from sqlalchemy import Connection, delete, func, select
 
 from heedful.learning.policies import Documented, Tally
-from heedful.learning.policies.base import fold
 from heedful.learning.signals import Observation
 from heedful.storage import ledger
 from heedful.storage.database import Database
@@ -56,7 +55,7 @@ def observe(
     updated: dict[Key, Tally] = {}
     late: set[int] = set()
     for key, observations in by_key.items():
-        state = present.get(key, _POLICY.start())
+        state = present.get(key, Tally())
         observations.sort(key=lambda observation: observation.at)
         if state.last_at is not None and observations[0].at < state.last_at:
             late.add(key[0])
@@ -83,7 +82,7 @@ def folded(signals: Iterable[ledger.Surviving]) -> dict[Key, Tally]:
     for signal in signals:
         by_key[signal.fact_seq, signal.query_id].append(signal.observation)
         by_key[signal.fact_seq, ALL_QUERIES].append(signal.observation)
-    return {key: fold(_POLICY, observations) for key, observations in by_key.items()}
+    return {key: _POLICY.fold(observations) for key, observations in by_key.items()}
 
 
 def all_of(connection: Connection, fact_seqs: Sequence[int]) -> dict[Key, Tally]:

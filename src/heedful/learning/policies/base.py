@@ -1,15 +1,21 @@
-"""What every policy can do."""
+"""What every policy can do, and the values it works on."""
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import Protocol, TypeVar
+from typing import Protocol
 
-from heedful.learning.signals import Observation
+from heedful.learning.signals import Opinion
 from heedful.model import UsefulnessSource
 
-State = TypeVar("State")
+
+@dataclass(frozen=True, slots=True)
+class Candidate:
+    """A fact that might be shown, with its relevance in [0, 1]."""
+
+    fact: int
+    relevance: float
 
 
 @dataclass(frozen=True, slots=True)
@@ -20,36 +26,28 @@ class Usefulness:
     source: UsefulnessSource
 
 
-class Policy(Protocol[State]):
-    """A rule that folds signals into usefulness and blends it with relevance.
+@dataclass(frozen=True, slots=True)
+class Ranked:
+    """A candidate in its place, with the numbers that put it there."""
 
-    `observe` is called in the order of the signals' own time; a state is a value, so
-    leaving an observation out and folding again undoes it exactly.
+    fact: int
+    relevance: float
+    usefulness: Usefulness
+    score: float
+
+
+class Policy(Protocol):
+    """A rule that folds opinions into usefulness and blends it with relevance.
+
+    A policy is a pure function of the opinions that stand: leaving one out undoes it exactly, and the order in which
+    they arrived does not matter, but only the order in which they were given.
     """
 
     @property
     def name(self) -> str: ...
 
-    def start(self) -> State:
-        """The state of a fact nobody has spoken of."""
+    def rank(
+        self, candidates: Sequence[Candidate], opinions: Sequence[Opinion], weight: float, now: int
+    ) -> list[Ranked]:
+        """All candidates, best first. `weight` bounds the influence of usefulness; 0 ranks by relevance alone."""
         ...
-
-    def observe(self, state: State, signal: Observation) -> State:
-        """The state after one more signal."""
-        ...
-
-    def usefulness(self, context: State | None, overall: State | None, now: int) -> Usefulness:
-        """The score for one query, from the signals of its context and of all queries."""
-        ...
-
-    def blend(self, relevance: float, usefulness: float, weight: float) -> float:
-        """The final score, in [0, 1] for inputs in [0, 1]."""
-        ...
-
-
-def fold(policy: Policy[State], signals: Iterable[Observation]) -> State:
-    """All signals of one fact, in their own order, as one state."""
-    state = policy.start()
-    for signal in signals:
-        state = policy.observe(state, signal)
-    return state

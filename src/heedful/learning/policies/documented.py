@@ -2,11 +2,14 @@
 
 from __future__ import annotations
 
+from collections import defaultdict
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 
+from heedful.learning.contexts import SAME_NEED
 from heedful.learning.decay import NEUTRAL, decayed
-from heedful.learning.policies.base import Usefulness
-from heedful.learning.signals import Observation, delta
+from heedful.learning.policies.base import Candidate, Ranked, Usefulness
+from heedful.learning.signals import Observation, Opinion, delta
 from heedful.model import SIGNAL_TYPES, SignalType
 
 
@@ -44,9 +47,6 @@ class Documented:
 
     name = "documented"
 
-    def start(self) -> Tally:
-        return Tally()
-
     def observe(self, state: Tally, signal: Observation) -> Tally:
         """Decays the score to the signal's time, then takes the step."""
         score = min(1.0, max(0.0, state.at(signal.at) + delta(signal.signal_type, signal.confidence)))
@@ -54,6 +54,13 @@ class Documented:
         counts[signal.signal_type] += 1
         last_at = signal.at if state.last_at is None else max(state.last_at, signal.at)
         return Tally(score=score, last_at=last_at, **counts)
+
+    def fold(self, signals: Iterable[Observation]) -> Tally:
+        """All signals of one fact, in the order they were given, as one tally."""
+        state = Tally()
+        for signal in signals:
+            state = self.observe(state, signal)
+        return state
 
     def usefulness(self, context: Tally | None, overall: Tally | None, now: int) -> Usefulness:
         """The context's score, else the fact's own, else neutral."""
@@ -64,4 +71,37 @@ class Documented:
         return Usefulness(NEUTRAL, "neutral")
 
     def blend(self, relevance: float, usefulness: float, weight: float) -> float:
+        """The final score, in [0, 1] for inputs in [0, 1]."""
         return (1.0 - weight) * relevance + weight * usefulness
+
+    def rank(
+        self, candidates: Sequence[Candidate], opinions: Sequence[Opinion], weight: float, now: int
+    ) -> list[Ranked]:
+        in_context: dict[int, list[Observation]] = defaultdict(list)
+        overall: dict[int, list[Observation]] = defaultdict(list)
+        for opinion in opinions:
+            observation = Observation(opinion.signal_type, opinion.confidence, opinion.at)
+            overall[opinion.fact].append(observation)
+            if opinion.similarity >= SAME_NEED:
+                in_context[opinion.fact].append(observation)
+        return self.order(
+            candidates,
+            {
+                each.fact: self.usefulness(self.fold(in_context[each.fact]), self.fold(overall[each.fact]), now)
+                for each in candidates
+            },
+            weight,
+        )
+
+    def order(self, candidates: Sequence[Candidate], usefulness: dict[int, Usefulness], weight: float) -> list[Ranked]:
+        """Candidates by their blended score; of equals, the older fact comes first."""
+        ranked = [
+            Ranked(
+                each.fact,
+                each.relevance,
+                usefulness[each.fact],
+                self.blend(each.relevance, usefulness[each.fact].value, weight),
+            )
+            for each in candidates
+        ]
+        return sorted(ranked, key=lambda each: (-each.score, each.fact))

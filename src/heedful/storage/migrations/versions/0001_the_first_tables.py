@@ -124,6 +124,8 @@ def upgrade() -> None:
     sa.Column('dataset_id', sa.BigInteger().with_variant(sa.Integer(), 'sqlite'), nullable=False),
     sa.Column('query_id', sa.BigInteger().with_variant(sa.Integer(), 'sqlite'), nullable=False),
     sa.Column('mode', sa.String(length=20), nullable=False),
+    sa.Column('policy', sa.String(length=50), nullable=False),
+    sa.Column('weight', sa.Float(), nullable=False),
     sa.Column('at', sa.BigInteger(), nullable=False),
     sa.Column('shown', sa.JSON(), nullable=False),
     sa.ForeignKeyConstraint(['dataset_id'], ['datasets.id'], name=op.f('fk_receipts_dataset_id')),
