@@ -54,6 +54,7 @@ class AsyncHeedful:
     recall = _awaited(Heedful.recall)
     signal = _awaited(Heedful.signal)
     signal_recall = _awaited(Heedful.signal_recall)
+    detect = _awaited(Heedful.detect)
     retract = _awaited(Heedful.retract)
     supersede = _awaited(Heedful.supersede)
     set_policy = _awaited(Heedful.set_policy)
@@ -61,6 +62,7 @@ class AsyncHeedful:
     receipt = _awaited(Heedful.receipt)
     fact_stats = _awaited(Heedful.fact_stats)
     usefulness_stats = _awaited(Heedful.usefulness_stats)
+    replay = _awaited(Heedful.replay)
     datasets = _awaited(Heedful.datasets)
     doctor = _awaited(Heedful.doctor)
 

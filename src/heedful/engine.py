@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
+from datetime import datetime
 from pathlib import Path
 from types import TracebackType
 from typing import Any, Self
@@ -18,15 +19,19 @@ from heedful.memory import policies as _policies
 from heedful.memory import recall as _recall
 from heedful.memory import reembed as _reembed
 from heedful.memory import remember as _remember
+from heedful.memory import replay as _replay
 from heedful.memory import retract as _retract
+from heedful.memory import signal_recall as _signal_recall
 from heedful.memory import signals as _signals
 from heedful.memory import stats as _stats
 from heedful.memory import supersede as _supersede
 from heedful.memory.remember import Progress
+from heedful.memory.signal_recall import Facts
 from heedful.memory.workspace import Workspace
 from heedful.model import (
     DEFAULT_DATASET,
     Check,
+    Detection,
     FactStats,
     ForgetResult,
     Metadata,
@@ -35,6 +40,7 @@ from heedful.model import (
     Recall,
     Receipt,
     RememberResult,
+    ReplayReport,
     Retraction,
     Shown,
     Signal,
@@ -43,7 +49,7 @@ from heedful.model import (
     Supersession,
     UsefulnessStats,
 )
-from heedful.storage import Database, receipts, scopes
+from heedful.storage import Database, facts, receipts, scopes
 
 
 class Heedful:
@@ -119,7 +125,7 @@ class Heedful:
         return _recall.recall(self._workspace, request)
 
     def signal(
-        self, signals: Iterable[Signal | Mapping[str, Any]], *, idempotency_key: str | None = None
+        self, signals: Signal | Iterable[Signal | Mapping[str, Any]], *, idempotency_key: str | None = None
     ) -> SignalResult:
         """Says how useful facts were for a query.
 
@@ -132,19 +138,31 @@ class Heedful:
         self,
         recall_id: str,
         *,
-        used: Sequence[str] = (),
-        helpful: Sequence[str] = (),
-        not_helpful: Sequence[str] = (),
+        used: Facts = (),
+        helpful: Facts = (),
+        not_helpful: Facts = (),
+        answer: str | None = None,
         confidence: float = 1.0,
         author: str | None = None,
         idempotency_key: str | None = None,
     ) -> SignalResult:
         """Says how useful the facts of one recall were; those shown and never named are `ignored`.
 
-        It may come days later. Saying the same of the same fact again counts once.
+        With the `answer` that was made from them, those not named are what `detect` says of them, or nothing.
+        Facts are named by id, or by their hits. It may come days later. Saying the same of a fact again counts once,
+        and a fact that is named later is no longer `ignored`.
         """
-        named: dict[SignalType, Sequence[str]] = {"used": used, "helpful": helpful, "not_helpful": not_helpful}
-        return _signals.signal_recall(self._workspace, recall_id, named, confidence, author, idempotency_key)
+        named: dict[SignalType, Facts] = {"used": used, "helpful": helpful, "not_helpful": not_helpful}
+        return _signal_recall.signal_recall(
+            self._workspace, recall_id, named, answer, confidence, author, idempotency_key
+        )
+
+    def detect(self, answer: str, recall_id: str) -> list[Detection]:
+        """Which of the facts that a recall showed did an answer use? Works without a language model.
+
+        Each fact is `used` or `ignored` with a confidence and reasons, or None where it can't be told.
+        """
+        return _signal_recall.detect_recall(self._workspace, answer, recall_id)
 
     def retract(self, event_id: str, *, author: str | None = None) -> Retraction:
         """Undoes a signal or a supersession: everything becomes as if it had never been given."""
@@ -175,6 +193,7 @@ class Heedful:
 
     def receipt(self, recall_id: str) -> Receipt:
         """What one recall showed: facts, ranks and scores."""
+        checks.identifier("recall_id", recall_id)
         with self._workspace.database.read() as connection:
             row = receipts.get(connection, self._workspace.project, recall_id)
         if row is None:
@@ -213,10 +232,28 @@ class Heedful:
         """The usefulness of a dataset: totals, distribution, and the facts at both ends."""
         return _stats.usefulness_stats(self._workspace, dataset)
 
+    def replay(
+        self,
+        *,
+        dataset: str = DEFAULT_DATASET,
+        policies: Sequence[PolicyName] | None = None,
+        weights: Sequence[float] | None = None,
+        since: datetime | None = None,
+        seed: int = 0,
+    ) -> ReplayReport:
+        """What other policies and weights would have made of the recalls that people rated.
+
+        The facts that each recall showed are ordered anew by the opinions recorded before it, and judged by its own
+        `helpful` and `not_helpful` ratings. Both policies and the weights 0.1 to 0.9 are tried if none are given.
+        Nothing is changed.
+        """
+        return _replay.replay(self._workspace, dataset, policies, weights, since, seed)
+
     def datasets(self) -> list[str]:
-        """The names of the project's datasets, oldest first."""
+        """The names of the project's datasets that have facts, oldest first."""
         with self._workspace.database.read() as connection:
-            return list(scopes.dataset_names(connection, self._workspace.project).values())
+            names = scopes.dataset_names(connection, self._workspace.project)
+            return [name for number, name in names.items() if facts.count(connection, number)]
 
     def doctor(self, *, repair: bool = True) -> list[Check]:
         """Checks the store, the model, the scores and the indexes; repairs scores and indexes."""
@@ -254,7 +291,7 @@ def reembed(
     """
     given = settings.load()
     embedder = _embedder(given, embedding)
-    database = Database(url_or_path or given.store)
+    database = Database(given.store if url_or_path is None else url_or_path)
     try:
         return _reembed.reembed(database, embedder, progress)
     finally:

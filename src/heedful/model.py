@@ -32,13 +32,26 @@ def _not_blank(text: str) -> str:
     return text
 
 
+def storable(text: str) -> str:
+    """The text itself, if every store can hold it."""
+    if "\0" in text:
+        raise ValueError("must not hold a NUL character")
+    try:
+        text.encode()
+    except UnicodeEncodeError as error:
+        raise ValueError(f"must be valid Unicode ({error.reason})") from error
+    return text
+
+
 def _finite(number: float) -> float:
     if not math.isfinite(number):
         raise ValueError("must be a finite number in [0, 1]")
     return number
 
 
-NotBlank = Annotated[str, AfterValidator(_not_blank)]
+Text = Annotated[str, AfterValidator(storable)]
+NotBlank = Annotated[Text, AfterValidator(_not_blank)]
+IdempotencyKey = Annotated[NotBlank, Field(max_length=200)]
 Fraction = Annotated[float, Field(ge=0.0, le=1.0), AfterValidator(_finite)]
 
 
@@ -61,11 +74,11 @@ class Signal(Model):
     signal_type: SignalType
     query: NotBlank
     confidence: Fraction = 1.0
-    context: str | None = None
+    context: Text | None = None
     at: datetime | None = None
     """When it was given; now, if left out. Late and out-of-order signals fold in this order."""
-    author: str | None = None
-    idempotency_key: str | None = None
+    author: Text | None = None
+    idempotency_key: IdempotencyKey | None = None
 
 
 class ItemError(Model):
@@ -77,13 +90,24 @@ class ItemError(Model):
     fact_id: str | None = None
 
 
+class GivenSignal(Model):
+    """One signal that was taken, under the event that can be retracted."""
+
+    event_id: str
+    fact_id: str
+    signal_type: SignalType
+
+
 class SignalResult(Model):
     """What a call to `signal` or `signal_recall` did."""
 
     processed: int
+    """How many signals were taken now; a retry takes none."""
     updated_facts: list[str]
     errors: list[ItemError]
     event_ids: list[str]
+    signals: list[GivenSignal]
+    """The same events with what they say."""
 
 
 class Retraction(Model):
@@ -282,7 +306,8 @@ class UsefulnessStats(Model):
     """Facts with signals by score, in ten bins from "0.0-0.1" to "0.9-1.0"."""
     most_useful: list[RankedFact]
     least_useful: list[RankedFact]
-    contexts: int
+    queries: int
+    """Different queries that have signals."""
 
 
 class Check(Model):
@@ -303,3 +328,79 @@ class Detection(Model):
     confidence: float
     """How sure `signal_type` is, in [0, 1]; 0 without one."""
     reasons: list[str]
+
+
+class Estimate(Model):
+    """A mean and its 95% interval."""
+
+    value: float
+    low: float
+    high: float
+
+
+class WorseQuery(Model):
+    """A query whose helpful fact another order would put lower."""
+
+    query: str
+    receipts: int
+    """How many of its rated recalls were replayed."""
+    change: float
+    """The mean change of the reciprocal rank over those; below 0."""
+    recall_id: str
+    """The recall of it that would lose most."""
+    old_rank: int
+    """Where that recall showed its first helpful fact."""
+    new_rank: int
+    """Where it would have been."""
+
+
+class ReplayArm(Model):
+    """What one way to order the facts that were shown is worth, by the ratings they got."""
+
+    policy: PolicyName | None
+    """None for the logged order and for relevance alone."""
+    usefulness_weight: float | None
+    """None for the logged order, whose recalls may have had different ones."""
+    mrr: Estimate
+    """The mean reciprocal rank of the first helpful fact."""
+    ndcg: Estimate
+    """nDCG at 10; helpful facts count 1, all others 0."""
+    mrr_change: Estimate
+    """The difference to the logged order, with the interval of the paired difference."""
+    ndcg_change: Estimate
+    queries_better: int
+    queries_worse: int
+    worse: list[WorseQuery]
+    """The ten that lose most, worst first."""
+
+
+class ReplayAdvice(Model):
+    """The weight that a policy should be given, by what was replayed."""
+
+    policy: PolicyName
+    usefulness_weight: float | None
+    """0 where nothing surely beats relevance alone; None where there are too few ratings to tell."""
+    reason: str
+
+
+class ReplayReport(Model):
+    """What other policies and weights would have made of the recalls that people rated."""
+
+    dataset: str
+    rated: int
+    """Recalls that got explicit ratings which stand."""
+    replayed: int
+    """Those of them with a fact rated helpful: the others say nothing about an order."""
+    queries: int
+    """How many different queries those had."""
+    effective_sample_size: float
+    """How many recalls with equal weights would say as much; below `replayed` where exploration was at work."""
+    seed: int
+    logged: ReplayArm | None
+    """The order that was shown; None where nothing was replayed."""
+    none: ReplayArm | None
+    """Relevance alone."""
+    arms: list[ReplayArm]
+    """Each policy with each weight."""
+    advice: list[ReplayAdvice]
+    """One for each policy."""

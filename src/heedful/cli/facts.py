@@ -72,7 +72,10 @@ def remember(
             screen.print(f"  … and {len(result.facts) - SHOWN} more")
     for error in result.errors:
         click.echo(f"not remembered: {error.source}: {error.message}", err=True)
-    if result.errors:
+    for text in texts:
+        if len(text) < 200 and Path(text).exists():
+            click.echo(f"hint: {text} is also a file; --file {text} remembers what it says", err=True)
+    if any(error.code != "unsupported" for error in result.errors):
         sys.exit(1)
 
 
@@ -86,7 +89,7 @@ def _lines(texts: tuple[str, ...]) -> Sequence[str]:
 @click.argument("query")
 @dataset
 @click.option("--top-k", default=10, show_default=True, help="How many facts.")
-@click.option("--mode", type=click.Choice(MODES), default="hybrid", show_default=True)
+@click.option("--mode", type=click.Choice(MODES), default="hybrid", show_default=True, help="How to search.")
 @click.option("--where", multiple=True, metavar="KEY=VALUE", help="Only facts with this metadata; may be repeated.")
 @click.option("--boost-by-usefulness", is_flag=True, help="Blend in what signals say.")
 @click.option("--usefulness-weight", default=0.3, show_default=True, help="The share of usefulness in the score.")

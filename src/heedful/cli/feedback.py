@@ -1,7 +1,8 @@
-"""signal, retract, stats."""
+"""signal, detect, retract, stats."""
 
 from __future__ import annotations
 
+import sys
 from collections.abc import Sequence
 from typing import Any
 
@@ -23,6 +24,7 @@ from heedful.model import SIGNAL_TYPES, FactStats, RankedFact, SignalResult, Use
 @click.option("--used", multiple=True, metavar="FACT", help="With --recall: a fact_id or a rank; may be repeated.")
 @click.option("--helpful", multiple=True, metavar="FACT", help="With --recall; may be repeated.")
 @click.option("--not-helpful", multiple=True, metavar="FACT", help="With --recall; may be repeated.")
+@click.option("--answer", metavar="TEXT", help="With --recall: what the agent made of it; tells what was used.")
 @click.option("--confidence", default=1.0, show_default=True, help="How sure you are, from 0 to 1.")
 @click.option("--author", metavar="NAME", help="Whose opinion it is.")
 @click.option("--idempotency-key", metavar="KEY", help="The same call with the same key counts once.")
@@ -38,6 +40,7 @@ def signal(
     used: tuple[str, ...],
     helpful: tuple[str, ...],
     not_helpful: tuple[str, ...],
+    answer: str | None,
     confidence: float,
     author: str | None,
     idempotency_key: str | None,
@@ -80,6 +83,7 @@ def signal(
                 used=_facts(heedful, recall_id, used),
                 helpful=_facts(heedful, recall_id, helpful),
                 not_helpful=_facts(heedful, recall_id, not_helpful),
+                answer=answer,
                 confidence=confidence,
                 author=author,
                 idempotency_key=idempotency_key,
@@ -103,12 +107,33 @@ def _show(result: SignalResult, as_json: bool) -> None:
         print_json(result)
     else:
         click.echo(f"{result.processed} signals, {len(result.updated_facts)} facts updated")
-        for event_id in result.event_ids:
-            click.echo(f"  event {event_id}")
+        for given in result.signals:
+            click.echo(f"  event {given.event_id}  {given.signal_type:11}  {given.fact_id}")
     for error in result.errors:
         click.echo(f"not applied: {error.message}", err=True)
     if result.errors:
         raise SystemExit(1)
+
+
+@click.command()
+@click.argument("recall_id")
+@click.argument("answer")
+@as_json
+@click.pass_obj
+def detect(options: Options, recall_id: str, answer: str, as_json: bool) -> None:
+    """Tell which of the facts that RECALL_ID showed ANSWER used. A single - reads it from standard input."""
+    text = sys.stdin.read() if answer == "-" else answer
+    with options.open() as heedful:
+        found = heedful.detect(text, recall_id)
+    if as_json:
+        print_json(found)
+        return
+    rows = table("signal", "confidence", "why", "fact_id", numbers=("confidence",))
+    for each in found:
+        rows.add_row(
+            each.signal_type or "unsure", f"{each.confidence:.2f}", escape("; ".join(each.reasons)), each.fact_id
+        )
+    console().print(rows)
 
 
 @click.command()
@@ -117,7 +142,7 @@ def _show(result: SignalResult, as_json: bool) -> None:
 @as_json
 @click.pass_obj
 def retract(options: Options, event_id: str, author: str | None, as_json: bool) -> None:
-    """Undo the signal EVENT_ID, as if it had never been given."""
+    """Undo the signal or supersession EVENT_ID, as if it had never been given."""
     with options.open() as heedful:
         result = heedful.retract(event_id, author=author)
     if as_json:

@@ -7,7 +7,7 @@ import sys
 import click
 
 import heedful
-from heedful.cli import demo, facts, feedback, upkeep
+from heedful.cli import demo, facts, feedback, replay, upkeep
 from heedful.cli.common import Options, report
 from heedful.errors import HeedfulError
 
@@ -31,8 +31,10 @@ for command in (
     facts.supersede,
     facts.forget,
     feedback.signal,
+    feedback.detect,
     feedback.retract,
     feedback.stats,
+    replay.replay,
     upkeep.policy,
     upkeep.reembed,
     upkeep.doctor,

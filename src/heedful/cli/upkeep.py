@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
+from typing import cast
+
 import click
 from rich.markup import escape
 
 import heedful
 from heedful.cli.common import Options, as_json, console, print_json, progress
-from heedful.memory import checks
-from heedful.model import POLICY_NAMES
+from heedful.model import POLICY_NAMES, PolicyName
 
 
 @click.command()
@@ -27,7 +28,7 @@ def reembed(options: Options) -> None:
 def policy(options: Options, name: str, dataset: str | None) -> None:
     """Choose the rule that recalls go by; none takes the choice back."""
     with options.open() as opened:
-        opened.set_policy(None if name == "none" else checks.policy(name), dataset=dataset)
+        opened.set_policy(None if name == "none" else cast(PolicyName, name), dataset=dataset)
     click.echo(f"{f'dataset {dataset}' if dataset else 'the project'} recalls by: {name}")
 
 

@@ -63,11 +63,31 @@ class OnnxEmbedder:
                 list(pool.map(run, batches))
         return vectors
 
+    def width(self) -> int:
+        """How many dimensions the model's output has; loads the files."""
+        with self._loading:
+            width = self._session.get_outputs()[0].shape[-1] if self._tokenizer else None
+        if not isinstance(width, int):
+            raise Unavailable(
+                f"the model {self._model} does not say how wide its output is",
+                code="model_unusable",
+                remedy="Export it with a fixed hidden size",
+            )
+        return width
+
+    def _unusable(self, file: Path, error: Exception) -> Unavailable:
+        return Unavailable(
+            f"the model file {file} can't be used ({error})", code="model_unusable", remedy="Export it again"
+        )
+
     @cached_property
     def _tokenizer(self) -> Any:
         from tokenizers import Tokenizer
 
-        tokenizer = Tokenizer.from_file(str(self._tokenizer_file))
+        try:
+            tokenizer = Tokenizer.from_file(str(self._tokenizer_file))
+        except Exception as error:  # The library has no narrower class.
+            raise self._unusable(self._tokenizer_file, error) from error
         tokenizer.no_padding()
         tokenizer.enable_truncation(self._max_tokens)
         return tokenizer
@@ -81,7 +101,10 @@ class OnnxEmbedder:
         options.intra_op_num_threads = 1
         options.inter_op_num_threads = 1
         options.log_severity_level = 3
-        return onnxruntime.InferenceSession(str(self._model), options, providers=["CPUExecutionProvider"])
+        try:
+            return onnxruntime.InferenceSession(str(self._model), options, providers=["CPUExecutionProvider"])
+        except Exception as error:  # The library's classes are private.
+            raise self._unusable(self._model, error) from error
 
     def _pooled(self, session: Any, ids: list[list[int]]) -> Vectors:
         width = max(len(row) for row in ids)
@@ -124,19 +147,12 @@ def from_folder(folder: Path) -> OnnxEmbedder:
             remedy="Export the model to ONNX with its tokenizer.json beside it",
         )
     model = next((path for path in models if path.name == "model.onnx"), models[0])
-    with model.open("rb") as file:
-        stamp = hashlib.file_digest(file, "sha256").hexdigest()[:12]
+    stamp = hashlib.sha256(b"".join(_digest(path) for path in (model, tokenizer))).hexdigest()[:12]
     embedder = OnnxEmbedder(model, tokenizer, name=f"{folder.name}@{stamp}", dimensions=0)
-    embedder.dimensions = int(_output_width(embedder))
+    embedder.dimensions = embedder.width()
     return embedder
 
 
-def _output_width(embedder: OnnxEmbedder) -> int:
-    width = embedder._session.get_outputs()[0].shape[-1]
-    if not isinstance(width, int):
-        raise Unavailable(
-            f"the model of {embedder.name} does not say how wide its output is",
-            code="model_unusable",
-            remedy="Export it with a fixed hidden size",
-        )
-    return width
+def _digest(path: Path) -> bytes:
+    with path.open("rb") as file:
+        return hashlib.file_digest(file, "sha256").digest()

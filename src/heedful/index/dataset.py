@@ -100,7 +100,8 @@ class DatasetIndex:
                 rows, _ = self._vectors.nearest(vector, max(POOL, pool), permitted)
             if mode != "semantic":
                 words = postings.coverage(self._segments, query, self._alive.rows, self._norms)
-                rows = self._with_words(rows, words, max(POOL, pool), neighbours=mode == "hybrid")
+                wanted = words if allowed is None else np.where(permitted, words, np.float32(0))
+                rows = self._with_words(rows, wanted, max(POOL, pool), neighbours=mode == "hybrid")
             if also:
                 rows = np.concatenate([rows, self._rows_of(also)])
             rows = np.unique(rows)
@@ -112,9 +113,10 @@ class DatasetIndex:
     def save(self) -> None:
         """Writes the index beside its store, so that the next process need not make it."""
         with self._lock:
-            if not self._change or not len(self._seqs.rows):
-                return
             self._compact()
+            if not len(self._seqs.rows):
+                self._file.unlink(missing_ok=True)
+                return
             segment = self._segments[0]
             mean, bits = self._vectors.coded()
             about = {"change": self._change, "model": self.model.name, "last": self._last}

@@ -48,14 +48,17 @@ def load(path: Path) -> tuple[dict[str, Any], dict[str, NDArray[Any]]] | None:
             if file.read(len(MAGIC)) != MAGIC:
                 return None
             (length,) = struct.unpack("<Q", file.read(8))
+            if length > path.stat().st_size:
+                return None
             header = json.loads(file.read(length))
         content = np.memmap(path, np.uint8, "r", offset=len(MAGIC) + 8 + length)
-    except (FileNotFoundError, struct.error, ValueError):
+        return header["about"], {name: _array(content, *place) for name, place in header["arrays"].items()}
+    except (OSError, struct.error, ValueError, TypeError, KeyError, AttributeError, OverflowError):
         return None
-    arrays: dict[str, NDArray[Any]] = {}
-    for name, (dtype, shape, offset) in header["arrays"].items():
-        size = int(np.prod(shape)) * np.dtype(dtype).itemsize
-        if offset + size > len(content):
-            return None
-        arrays[name] = content[offset : offset + size].view(dtype).reshape(shape)
-    return header["about"], arrays
+
+
+def _array(content: NDArray[np.uint8], dtype: str, shape: list[int], offset: int) -> NDArray[Any]:
+    size = int(np.prod(shape)) * np.dtype(dtype).itemsize
+    if offset < 0 or offset + size > len(content):
+        raise ValueError("an array reaches beyond the file")
+    return content[offset : offset + size].view(dtype).reshape(shape)

@@ -30,7 +30,7 @@ USED_FROM = 0.5
 IGNORED_TO = 0.1
 """The probabilities of use from which, and down to which, a fact is spoken of."""
 
-# The logistic rule, fitted on three conversations of LoCoMo (bench/detect.py) and rounded.
+# The logistic rule, fitted on three conversations of LoCoMo and rounded; bench/detect.py measures it.
 BIAS = -3.0
 SHARE = 7.0  # for the share of a sentence that is credited to the fact
 RUN = 3.0  # for the logarithm of the weight of the longest run of words in common
@@ -39,7 +39,7 @@ NEARER_OVERALL = 1.0  # and to the question and the answer as a whole
 
 TELLING = 1.5  # the weight of a name, number or date against that of another word
 ECHOED = 0.3  # the weight of a word that is in the question already
-IN_A_RUN = 0.1  # what each word adds to a run, whatever it is
+IN_A_RUN = 0.1  # what each word adds to a run that has words of weight
 DOUBT = 0.5  # evidence that every sentence is short of; keeps a single word from being a whole proof
 FIT = 0.3  # how much closeness in meaning counts when facts compete for a word
 CONTRADICTED = 0.3  # what is left of the evidence when sentence and fact have numbers, and none in common
@@ -47,7 +47,8 @@ UNSEEN = 10  # texts that are taken to exist beside those that rarity is counted
 
 EXPLAINED = 0.25
 TELLS_MUCH = 4.0
-"""A fact is ignored only if facts explain this share of the answer, or the answer has this weight of words."""
+"""A fact is ignored only if facts explain this share of the answer, or the answer has this weight of words; and not if
+it is the nearest in meaning to a sentence of which less is explained."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -94,8 +95,11 @@ def attribute(
     near = np.nan_to_num(cosines.astype(np.float64)).clip(-1, 1)
     whole = near.max(axis=0) if overall is None else np.nan_to_num(overall.astype(np.float64)).clip(-1, 1)
     evidence = _Evidence(sentences, facts, near, query, rarity or rarity_among([*facts, *sentences]))
-    ahead = _ahead(near, calibration).max(axis=0)
+    lead = _ahead(near, calibration)
+    ahead = np.minimum(lead, lead * evidence.kept).max(axis=0)
     ahead_overall = _ahead(whole[None], calibration)[0]
+    unexplained = evidence.shares.sum(axis=1, keepdims=True) < EXPLAINED
+    paraphrased = (unexplained & (lead >= 0) & (near >= calibration.same / 2)).any(axis=0)
     return [
         _attribution(
             BIAS
@@ -106,6 +110,7 @@ def attribute(
             evidence,
             fact,
             bool(ahead[fact] > 0),
+            bool(paraphrased[fact]),
         )
         for fact in range(len(facts))
     ]
@@ -146,9 +151,9 @@ class _Evidence:
         for place in np.ndindex(near.shape):
             self.runs[place] = self._longest_run(*place)
         credits = self._credits(near)
-        kept = self._kept()
-        self.shares = credits / self.masses[:, None] * kept
-        self.runs *= kept
+        self.kept = self._kept()
+        self.shares = credits / self.masses[:, None] * self.kept
+        self.runs *= self.kept
         told = float((self.masses - DOUBT).sum())
         self.can_rule_out = told >= TELLS_MUCH or credits.sum() / (told + DOUBT) >= EXPLAINED
 
@@ -194,9 +199,9 @@ class _Evidence:
         for block in SequenceMatcher(None, said, known, autojunk=False).get_matching_blocks():
             if block.size > 1:
                 terms = said[block.a : block.a + block.size]
-                weight = sum(self.weights[sentence].get(term, 0.0) + IN_A_RUN for term in terms)
-                if weight > best:
-                    best = weight
+                weight = sum(self.weights[sentence].get(term, 0.0) for term in terms)
+                if weight > 0 and weight + IN_A_RUN * block.size > best:
+                    best = weight + IN_A_RUN * block.size
                     self._run_places[sentence, fact] = (block.a, block.a + block.size - 1)
         return best
 
@@ -241,7 +246,7 @@ def _ahead(near: Floats, calibration: Calibration) -> Floats:
     return ahead
 
 
-def _attribution(score: float, evidence: _Evidence, fact: int, nearest: bool) -> Attribution:
+def _attribution(score: float, evidence: _Evidence, fact: int, nearest: bool, paraphrased: bool) -> Attribution:
     probability = _logistic(score)
     sentence = int(evidence.shares[:, fact].argmax())
     if probability >= USED_FROM:
@@ -251,6 +256,8 @@ def _attribution(score: float, evidence: _Evidence, fact: int, nearest: bool) ->
         return Attribution(None, probability, ["not enough to tell", *proofs])
     if not evidence.can_rule_out:
         return Attribution(None, probability, ["the answer has too few words of its own to tell"])
+    if paraphrased:
+        return Attribution(None, probability, ["nearest in meaning to a sentence that no fact has the words of"])
     if evidence.shared(sentence, fact):
         return Attribution("ignored", probability, ["other facts, or none, account for the words in common"])
     return Attribution("ignored", probability, ["no telling word in common"])

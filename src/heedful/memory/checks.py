@@ -9,7 +9,7 @@ from typing import Any
 import orjson
 
 from heedful.errors import Invalid
-from heedful.model import MODES, POLICY_NAMES, Metadata, PolicyName
+from heedful.model import MODES, POLICY_NAMES, Metadata, PolicyName, storable
 
 MAX_TEXT = 5_000_000
 MAX_QUERY = 10_000
@@ -25,7 +25,24 @@ def name(field: str, value: Any) -> str:
         raise Invalid(f"{field} must be a name, got {value!r}", field=field, value=value)
     if len(value) > MAX_NAME:
         raise Invalid(f"{field} has {len(value)} characters, the limit is {MAX_NAME}", field=field, value=value)
-    return value
+    return _storable(field, value)
+
+
+def identifier(field: str, value: Any) -> str:
+    """The id of something, or a person's name; whether it exists is another question."""
+    if not isinstance(value, str):
+        raise Invalid(f"{field} must be a text, got {value!r}", field=field, value=value)
+    return _storable(field, value)
+
+
+def author(value: Any) -> str | None:
+    """Who says something, if that is said."""
+    return None if value is None else identifier("author", value)
+
+
+def idempotency_key(value: Any) -> str | None:
+    """What makes a retry recognisable, if it is given."""
+    return None if value is None else name("idempotency_key", value)
 
 
 def query(value: Any) -> str:
@@ -81,10 +98,10 @@ def metadata(field: str, value: Any) -> Metadata:
     """A mapping that JSON can hold, with finite numbers."""
     if not isinstance(value, dict) or not all(isinstance(key, str) for key in value):
         raise Invalid(f"{field} must be a mapping with text keys, got {value!r}", field=field, value=value)
-    _finite_numbers(field, value)
     try:
+        _finite_numbers(field, value)
         packed = orjson.dumps(value)
-    except TypeError as error:
+    except (TypeError, RecursionError) as error:
         raise Invalid(
             f"{field} holds what JSON can't ({error})",
             field=field,
@@ -115,10 +132,8 @@ def _finite_numbers(field: str, value: Any) -> None:
 
 
 def _storable(field: str, value: str) -> str:
-    if "\0" in value:
-        raise Invalid(f"{field} holds a NUL character", field=field, value=value[:50], remedy="Remove it")
     try:
-        value.encode()
-    except UnicodeEncodeError as error:
-        raise Invalid(f"{field} is not valid Unicode ({error.reason})", field=field, value=value[:50]) from error
-    return value
+        return storable(value)
+    except ValueError as error:
+        shown = value[:50].encode(errors="replace").decode()
+        raise Invalid(f"{field} {error}, got {shown!r}", field=field, value=shown) from error

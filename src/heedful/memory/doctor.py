@@ -27,7 +27,11 @@ def doctor(workspace: Workspace, repair: bool) -> list[Check]:
     with workspace.database.read() as connection:
         names = scopes.dataset_names(connection, workspace.project)
     for number, name in names.items():
-        checks += [_scores(workspace, number, name, repair), _index(workspace, number, name, repair)]
+        checks += [
+            _scores(workspace, number, name, repair),
+            _filters(workspace, number, name, repair),
+            _index(workspace, number, name, repair),
+        ]
     return checks
 
 
@@ -79,6 +83,17 @@ def _differing(kept: dict[Key, Tally], folded: dict[Key, Tally]) -> Sequence[int
         if (one.last_at, one.breakdown) != (other.last_at, other.breakdown) or abs(one.score - other.score) > CLOSE:
             differing.add(key[0])
     return sorted(differing)
+
+
+def _filters(workspace: Workspace, dataset: int, name: str, repair: bool) -> Check:
+    with workspace.database.write() as connection:
+        wrong = facts.with_wrong_tags(connection, dataset)
+        if wrong and repair:
+            facts.retag(connection, dataset, wrong)
+    title = f"filters of {name}"
+    if not wrong:
+        return Check(name=title, ok=True, detail="equal to the metadata of the facts")
+    return Check(name=title, ok=repair, detail=f"{len(wrong)} facts differed from their metadata", repaired=repair)
 
 
 def _index(workspace: Workspace, dataset: int, name: str, repair: bool) -> Check:

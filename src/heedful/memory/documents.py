@@ -10,7 +10,7 @@ from pathlib import Path
 
 import orjson
 
-from heedful.errors import HeedfulError, Invalid, Unavailable
+from heedful.errors import HeedfulError, Invalid, NotFound, Unavailable
 from heedful.memory import checks
 from heedful.memory.splitting import Piece, split
 from heedful.model import FileError, Metadata
@@ -41,6 +41,8 @@ def read(
     source: str | None,
 ) -> Reading:
     """Checks and splits all that was given: a `str` is a text, a `Path` is a file or folder."""
+    if not isinstance(texts, str | Path | Sequence):
+        raise Invalid(f"texts must be a text, a Path or a list of them, got {texts!r}", field="texts", value=texts)
     items = [texts] if isinstance(texts, str | Path) else list(texts)
     common = _metadata_of(items, metadata)
     if source is not None:
@@ -73,29 +75,38 @@ def _metadata_of(items: Sequence[str | Path], metadata: Metadata | Sequence[Meta
 
 
 def _read_path(path: Path, about: Metadata, reading: Reading) -> None:
-    for file in _files(path):
+    for file in _files(path, reading):
         try:
             pieces = [
                 (piece, about | own) for text, own in _records(file) for piece in split(checks.text("text", text))
             ]
-        except (HeedfulError, OSError) as error:
+            source = checks.text("source", file.as_posix())
+        except (HeedfulError, OSError, csv.Error) as error:
             code = error.code if isinstance(error, HeedfulError) else "unreadable"
-            reading.errors.append(FileError(source=file.as_posix(), code=code, message=str(error)))
+            shown = file.as_posix().encode(errors="replace").decode()
+            reading.errors.append(FileError(source=shown, code=code, message=str(error)))
         else:
-            reading.documents.append(Document(pieces, file.as_posix(), replaces=True))
+            reading.documents.append(Document(pieces, source, replaces=True))
 
 
-def _files(path: Path) -> Iterator[Path]:
+def _files(path: Path, reading: Reading) -> Iterator[Path]:
     """The file itself, or all in a folder but the hidden ones, in the order of their names."""
     if not path.is_dir():
         yield path
         return
-    for child in sorted(path.iterdir()):
+    try:
+        children = sorted(path.iterdir())
+    except OSError as error:
+        reading.errors.append(FileError(source=path.as_posix(), code="unreadable", message=str(error)))
+        return
+    for child in children:
         if not child.name.startswith("."):
-            yield from _files(child)
+            yield from _files(child, reading)
 
 
 def _records(file: Path) -> Iterator[tuple[str, Metadata]]:
+    if not file.exists():
+        raise NotFound(f"{file} does not exist", field="file", value=str(file))
     suffix = file.suffix.lower()
     if suffix not in SUFFIXES:
         raise Invalid(
@@ -118,7 +129,7 @@ def _records(file: Path) -> Iterator[tuple[str, Metadata]]:
 def _decoded(file: Path) -> str:
     content = file.read_bytes()
     try:
-        text = content.decode("utf-8-sig")
+        text = content.decode().removeprefix("\ufeff")
     except UnicodeDecodeError as error:
         raise Invalid(
             f"{file.name} is not UTF-8 text (byte {error.start})",
@@ -133,7 +144,7 @@ def _decoded(file: Path) -> str:
 
 
 def _jsonl(content: str) -> Iterator[tuple[str, Metadata]]:
-    for number, line in enumerate(content.splitlines(), start=1):
+    for number, line in enumerate(content.split("\n"), start=1):
         if not line.strip():
             continue
         try:
@@ -152,6 +163,7 @@ def _jsonl(content: str) -> Iterator[tuple[str, Metadata]]:
 
 
 def _csv(content: str) -> Iterator[tuple[str, Metadata]]:
+    csv.field_size_limit(checks.MAX_TEXT)
     rows = csv.DictReader(io.StringIO(content, newline=""))
     if "text" not in (rows.fieldnames or []):
         raise Invalid(

@@ -24,8 +24,10 @@ def explanation(
     vector, words, beside = (
         None if part is None else round(float(part[place]), 6) for part in (found.vector, found.words, found.neighbours)
     )
-    events = _events(connection, ranked.usefulness, context, ranked.fact)
-    matched = context.matches[0] if context.matches else None
+    signals = _signals(connection, ranked.usefulness, context, ranked.fact)
+    events = _events(connection, signals)
+    spoken = {signal.query_id for signal in signals}
+    matched = next((match for match in context.matches if match.query_id in spoken), None)
     return Explanation(
         vector=vector,
         words=words,
@@ -41,11 +43,14 @@ def explanation(
     )
 
 
-def _events(connection: Connection, usefulness: Usefulness, context: Context, fact_seq: int) -> list[EventRef]:
+def _signals(connection: Connection, usefulness: Usefulness, context: Context, fact_seq: int) -> list[ledger.Surviving]:
     if usefulness.source == "neutral":
         return []
     queries = context.query_ids if usefulness.source == "context" else None
-    signals = ledger.surviving(connection, [fact_seq], queries)
+    return ledger.surviving(connection, [fact_seq], queries)
+
+
+def _events(connection: Connection, signals: Sequence[ledger.Surviving]) -> list[EventRef]:
     texts = ledger.query_texts(connection, sorted({signal.query_id for signal in signals}))
     return [
         EventRef(

@@ -16,7 +16,8 @@ def forget(
 ) -> ForgetResult:
     """Forgets the facts named, or a source, or a whole dataset.
 
-    Texts, vectors, scores and receipts go. The ledger keeps who said what about which id, without any text.
+    Texts, metadata, vectors, scores and notes go, and with a dataset its questions and receipts. The ledger keeps who
+    said what about which id, without any text.
     """
     if fact_ids is not None:
         if source is not None or dataset is not None:
@@ -26,8 +27,10 @@ def forget(
                 value=fact_ids,
                 remedy="Facts are named by their ids alone",
             )
-        return _facts(workspace, [fact_ids] if isinstance(fact_ids, str) else list(fact_ids))
+        named = [fact_ids] if isinstance(fact_ids, str) else list(fact_ids)
+        return _facts(workspace, [checks.identifier("fact_ids", fact_id) for fact_id in named])
     if source is not None:
+        checks.identifier("source", source)
         return _source(workspace, source, checks.name("dataset", dataset or DEFAULT_DATASET))
     if dataset is not None:
         return _dataset(workspace, checks.name("dataset", dataset))

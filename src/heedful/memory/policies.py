@@ -17,5 +17,7 @@ def set_policy(workspace: Workspace, policy: PolicyName | None, dataset: str | N
         project = scopes.ensure_project(connection, workspace.project, at)
         number = None
         if dataset is not None:
-            number = scopes.ensure_dataset(connection, workspace.project, checks.name("dataset", dataset), at)
+            number = workspace.dataset(connection, checks.name("dataset", dataset))
+            if number is None:
+                number = scopes.ensure_dataset(connection, workspace.project, dataset, at)
         scopes.set_policy(connection, project, number, policy)

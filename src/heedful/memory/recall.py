@@ -9,6 +9,7 @@ from sqlalchemy import Connection
 
 from heedful.ids import new_id
 from heedful.index.dataset import Found
+from heedful.learning.decay import NEUTRAL
 from heedful.learning.placement import explored
 from heedful.learning.policies import Candidate, Ranked
 from heedful.memory import checks, explain
@@ -24,6 +25,9 @@ DIGITS = 6
 """Relevance is rounded to this many digits, so that the arithmetic of a score can be checked by hand."""
 
 DEFAULT_POLICY: PolicyName = "documented"
+
+CLOSE = 1e-9
+"""A score that is this close to the least that is asked for is enough."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -70,7 +74,7 @@ def checked(
         dataset=checks.name("dataset", dataset),
         top_k=checks.top_k(top_k),
         mode=mode,
-        where=None if where is None else checks.metadata("where", where),
+        where=_where(where),
         weight=weight if boost_by_usefulness else 0.0,
         min_usefulness=least if boost_by_usefulness else 0.0,
         policy=None if policy is None else checks.policy(policy),
@@ -78,6 +82,15 @@ def checked(
         seed=seed,
         explain=explain,
     )
+
+
+def _where(where: Metadata | None) -> Metadata | None:
+    """The filter, if it says anything and can be understood."""
+    if where is None:
+        return None
+    wanted = checks.metadata("where", where)
+    selections(0, wanted)
+    return wanted or None
 
 
 @dataclass(frozen=True, slots=True)
@@ -102,8 +115,7 @@ def recall(workspace: Workspace, request: Request) -> Recall:
             outcome = _Outcome([], request.policy or DEFAULT_POLICY, vector)
         else:
             outcome = _search(workspace, connection, request, dataset, model, vector, recall_id)
-    if model is not None and dataset is not None:
-        _keep(workspace, request, recall_id, dataset, model, outcome)
+    _keep(workspace, request, recall_id, dataset, model, outcome)
     return Recall(
         recall_id=recall_id,
         query=request.query,
@@ -124,7 +136,7 @@ def _search(
     recall_id: str,
 ) -> _Outcome:
     allowed = None
-    if request.where:
+    if request.where is not None:
         allowed = facts.matching(connection, selections(dataset, request.where))
     context = Context()
     if workspace.has_signals(connection, dataset):
@@ -139,11 +151,25 @@ def _search(
         judge = DocumentedJudge(connection, dataset, context, workspace.now())
     index = workspace.index(dataset, model)
     index.follow(connection)
+    if request.min_usefulness:
+        allowed = _useful_enough(connection, request, dataset, judge, allowed)
     also = judge.proven() if request.boosted else []
     found = index.search(request.query, vector, request.mode, allowed, also, 2 * request.top_k)
     ranked, propensity = _ranked(request, found, judge, recall_id)
     hits = _hits(connection, request, found, ranked, context, checks.policy(policy))
     return _Outcome(hits, checks.policy(policy), vector, propensity)
+
+
+def _useful_enough(
+    connection: Connection, request: Request, dataset: int, judge: Judge, allowed: list[int] | None
+) -> list[int]:
+    """The allowed facts that are useful enough: asked before the search, so that none is lost behind the others."""
+    candidates = facts.recallable(connection, dataset) if allowed is None else set(allowed)
+    judged = judge.usefulness()
+    least = request.min_usefulness - CLOSE
+    if least > NEUTRAL:
+        return [fact for fact, usefulness in judged.items() if usefulness >= least and fact in candidates]
+    return list(candidates - {fact for fact, usefulness in judged.items() if usefulness < least})
 
 
 def _ranked(request: Request, found: Found, judge: Judge, recall_id: str) -> tuple[list[Ranked], float]:
@@ -155,8 +181,6 @@ def _ranked(request: Request, found: Found, judge: Judge, recall_id: str) -> tup
         Candidate(fact, own) for fact, own in zip(found.facts[order].tolist(), relevance[order].tolist(), strict=True)
     ]
     ranked = judge.rank(candidates, request.weight)
-    if request.min_usefulness:
-        ranked = [each for each in ranked if each.usefulness.value >= request.min_usefulness]
     if not request.exploration:
         return ranked[: request.top_k], 1.0
     seed = request.seed if request.seed is not None else int(recall_id.replace("-", ""), 16)
@@ -202,17 +226,24 @@ def _keep(
     workspace: Workspace,
     request: Request,
     recall_id: str,
-    dataset: int,
-    model: ModelRow,
+    dataset: int | None,
+    model: ModelRow | None,
     outcome: _Outcome,
 ) -> None:
+    """Writes the receipt; a dataset that was forgotten meanwhile gets none."""
     shown: list[receipts.Line] = [
         (hit.fact_id, hit.score, hit.relevance, hit.usefulness, hit.usefulness_source, 1.0) for hit in outcome.hits
     ]
     if outcome.propensity != 1.0:
         shown[-1] = (*shown[-1][:5], outcome.propensity)
-    known = {} if outcome.vector is None else {request.query: (model.id, pack(outcome.vector))}
+    known = {}
+    if outcome.vector is not None and model is not None:
+        known = {request.query: (model.id, pack(outcome.vector))}
     with workspace.database.write(durable=False) as connection:
+        if dataset is None:
+            dataset = scopes.ensure_dataset(connection, workspace.project, request.dataset, workspace.now())
+        elif not scopes.exists(connection, dataset):
+            return
         query = queries.find(connection, dataset, request.query)
         if query is None:
             query = queries.ensure(workspace.database, connection, dataset, [request.query], known)[request.query]

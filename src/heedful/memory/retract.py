@@ -5,6 +5,7 @@ from __future__ import annotations
 from sqlalchemy import Connection
 
 from heedful.errors import Conflict, NotFound
+from heedful.memory import checks
 from heedful.memory.workspace import Workspace
 from heedful.model import Retraction
 from heedful.storage import facts, ledger, scores
@@ -14,6 +15,8 @@ from heedful.storage.rows import AnyRow
 
 def retract(workspace: Workspace, event_id: str, author: str | None) -> Retraction:
     """Undoes a signal or a supersession; doing it again changes nothing."""
+    checks.identifier("event_id", event_id)
+    checks.author(author)
     with workspace.database.write() as connection:
         event = ledger.get(connection, workspace.project, event_id)
         if event is None:
@@ -30,26 +33,31 @@ def retract(workspace: Workspace, event_id: str, author: str | None) -> Retracti
                 value=event_id,
                 remedy="Give the opinion again",
             )
-        earlier = ledger.retraction_of(connection, event.project_id, event_id)
-        if earlier is not None:
-            return Retraction(event_id=earlier, retracted=event_id, updated_facts=[])
-        now = workspace.now()
-        undone = Event(
-            project_id=event.project_id,
-            kind=RETRACTION,
-            target_type="event",
-            target_id=event_id,
-            source="retract",
-            at=now,
-            recorded_at=now,
-            dataset_id=event.dataset_id,
-            author=author,
-            query_id=event.query_id,
-            idempotency_key=f"retract/{event_id}",
-        )
-        ledger.append(connection, [undone])
-        updated = _undo(workspace, connection, event)
-        return Retraction(event_id=undone.id, retracted=event_id, updated_facts=updated)
+        return retract_event(workspace, connection, event, author)
+
+
+def retract_event(workspace: Workspace, connection: Connection, event: AnyRow, author: str | None) -> Retraction:
+    """Undoes an event in a transaction that is open already."""
+    earlier = ledger.retraction_of(connection, event.project_id, event.id)
+    if earlier is not None:
+        return Retraction(event_id=earlier, retracted=event.id, updated_facts=[])
+    now = workspace.now()
+    undone = Event(
+        project_id=event.project_id,
+        kind=RETRACTION,
+        target_type="event",
+        target_id=event.id,
+        source="retract",
+        at=now,
+        recorded_at=now,
+        dataset_id=event.dataset_id,
+        author=author,
+        query_id=event.query_id,
+        idempotency_key=f"retract/{event.id}",
+    )
+    ledger.append(connection, [undone])
+    updated = _undo(workspace, connection, event)
+    return Retraction(event_id=undone.id, retracted=event.id, updated_facts=updated)
 
 
 def _undo(workspace: Workspace, connection: Connection, event: AnyRow) -> list[str]:

@@ -9,18 +9,17 @@ from typing import Any, cast
 from sqlalchemy import Connection
 
 from heedful.clock import to_stored
-from heedful.errors import Invalid, NotFound
+from heedful.errors import Invalid
 from heedful.learning.signals import Observation
 from heedful.memory import checks
 from heedful.memory.workspace import Workspace
-from heedful.model import ItemError, Signal, SignalResult, SignalType
-from heedful.storage import facts, ledger, queries, receipts, requests, scopes, scores
+from heedful.model import GivenSignal, ItemError, Signal, SignalResult
+from heedful.storage import facts, ledger, queries, requests, scopes, scores
 from heedful.storage.ledger import SIGNAL, Event
-from heedful.storage.rows import AnyRow
 
 
 @dataclass(frozen=True, slots=True)
-class _Given:
+class Given:
     """A signal on its way into the ledger."""
 
     index: int
@@ -31,77 +30,53 @@ class _Given:
     key: str | None = None
 
 
-def parsed(signals: Iterable[Signal | Mapping[str, Any]]) -> list[Signal]:
+def parsed(signals: Signal | Iterable[Signal | Mapping[str, Any]]) -> list[Signal]:
     """All signals, checked; the first that can't be accepted refuses the whole call."""
+    if isinstance(signals, Signal | Mapping):
+        signals = [signals]
+    if isinstance(signals, str) or not isinstance(signals, Iterable):
+        raise Invalid(f"signals must be a list of signals, got {signals!r}", field="signals", value=signals)
     items = list(signals)
     checks.batch("signals", items, checks.MAX_SIGNALS)
     found = []
     for place, item in enumerate(items):
         try:
+            if not isinstance(item, Signal | Mapping):
+                raise Invalid(f"must be a Signal or a mapping, got {item!r}", field="", value=item)
             signal = item if isinstance(item, Signal) else Signal(**item)
             checks.query(signal.query)
         except Invalid as error:
-            raise Invalid(
-                f"signals[{place}].{error.message}", field=f"signals[{place}].{error.field}", value=error.value
-            ) from None
+            name = f"signals[{place}].{error.field}" if error.field else f"signals[{place}]"
+            message = error.message.removeprefix(error.field or "").lstrip()
+            raise Invalid(f"{name} {message}", field=name, value=error.value, remedy=error.remedy) from None
         found.append(signal)
     return found
 
 
 def signal(workspace: Workspace, given: Sequence[Signal], idempotency_key: str | None) -> SignalResult:
     """Takes signals into the ledger and the scores; unknown facts are refused one by one."""
+    checks.idempotency_key(idempotency_key)
     arguments = [each.model_dump(mode="json") for each in given]
     fingerprint = requests.fingerprint("signal", arguments)
-    items = [_Given(place, each, "signal", key=each.idempotency_key) for place, each in enumerate(given)]
+    items = [
+        Given(place, each, "signal", key=None if each.idempotency_key is None else f"signal/{each.idempotency_key}")
+        for place, each in enumerate(given)
+    ]
     with workspace.database.write() as connection:
-        return _once(workspace, connection, idempotency_key, fingerprint, items, [])
+        return once(workspace, connection, idempotency_key, fingerprint, items, [])
 
 
-def signal_recall(
-    workspace: Workspace,
-    recall_id: str,
-    named: Mapping[SignalType, Sequence[str]],
-    confidence: float,
-    author: str | None,
-    idempotency_key: str | None,
-) -> SignalResult:
-    """Signals about what a recall showed; what nobody has spoken of under its receipt is `ignored`."""
-    checks.fraction("confidence", confidence)
-    both = set(named["helpful"]) & set(named["not_helpful"])
-    if both:
-        raise Invalid(f"fact {min(both)} is named as helpful and as not_helpful", field="not_helpful", value=min(both))
-    fingerprint = requests.fingerprint(
-        "signal_recall", [recall_id, {kind: sorted(ids) for kind, ids in named.items()}, confidence, author]
-    )
-    with workspace.database.write() as connection:
-        receipt = receipts.get(connection, workspace.project, recall_id)
-        if receipt is None:
-            raise NotFound(
-                f"no recall {recall_id!r} in project {workspace.project!r}",
-                field="recall_id",
-                value=recall_id,
-                remedy="Use the recall_id that recall() returned",
-            )
-        items, errors = _from_receipt(connection, receipt, named, confidence, author)
-        return _once(workspace, connection, idempotency_key, fingerprint, items, errors)
-
-
-def _once(
+def once(
     workspace: Workspace,
     connection: Connection,
     key: str | None,
     fingerprint: bytes,
-    items: list[_Given],
+    items: list[Given],
     errors: list[ItemError],
 ) -> SignalResult:
+    """Takes signals in an open transaction; a call with a key that was seen before returns the first result."""
     if key is None:
         return _apply(workspace, connection, items, errors)
-    if not isinstance(key, str) or not key.strip() or len(key) > checks.MAX_NAME:
-        raise Invalid(
-            f"idempotency_key must be a text of 1 to {checks.MAX_NAME} characters, got {key!r}",
-            field="idempotency_key",
-            value=key,
-        )
     now = workspace.now()
     project = scopes.ensure_project(connection, workspace.project, now)
     first = requests.earlier(connection, project, key, fingerprint)
@@ -112,20 +87,23 @@ def _once(
     return result
 
 
-def _apply(workspace: Workspace, connection: Connection, items: list[_Given], errors: list[ItemError]) -> SignalResult:
+def _apply(workspace: Workspace, connection: Connection, items: list[Given], errors: list[ItemError]) -> SignalResult:
     now = workspace.now()
     project = scopes.project_id(connection, workspace.project)
     places = facts.locate(connection, workspace.project, sorted({item.signal.fact_id for item in items}))
     keys = [item.key for item in items if item.key is not None]
     seen = ledger.with_keys(connection, project, keys) if project is not None and keys else {}
-    accepted: list[_Given] = []
-    event_ids: list[str] = []
+    accepted: list[Given] = []
+    taken: list[GivenSignal] = []
     events: list[Event] = []
     known = _queries(workspace, connection, items, places)
     for item in items:
         fact_id = item.signal.fact_id
         if item.key is not None and item.key in seen:
-            event_ids.append(seen[item.key])
+            if seen[item.key].target_id != fact_id or seen[item.key].value != item.signal.signal_type:
+                errors.append(_reused(item))
+            else:
+                taken.append(_taken(item, seen[item.key].id))
             continue
         if fact_id not in places or project is None:
             errors.append(_unknown(item.index, fact_id, workspace.project))
@@ -133,11 +111,19 @@ def _apply(workspace: Workspace, connection: Connection, items: list[_Given], er
         dataset = places[fact_id][1]
         event = _event(item, project, dataset, known[dataset, item.signal.query], now)
         if item.key is not None:
-            seen[item.key] = event.id
+            seen[item.key] = event
         accepted.append(item)
         events.append(event)
-        event_ids.append(event.id)
+        taken.append(_taken(item, event.id))
     ledger.append(connection, events)
+    ledger.annotate(
+        connection,
+        [
+            (event.id, places[item.signal.fact_id][0], item.signal.context)
+            for item, event in zip(accepted, events, strict=True)
+            if item.signal.context is not None
+        ],
+    )
     scores.observe(
         workspace.database,
         connection,
@@ -153,14 +139,18 @@ def _apply(workspace: Workspace, connection: Connection, items: list[_Given], er
     )
     updated = list(dict.fromkeys(item.signal.fact_id for item in accepted))
     return SignalResult(
-        processed=len(events), updated_facts=updated, errors=sorted(errors, key=lambda e: e.index), event_ids=event_ids
+        processed=len(events),
+        updated_facts=updated,
+        errors=sorted(errors, key=lambda error: error.index),
+        event_ids=[each.event_id for each in taken],
+        signals=taken,
     )
 
 
 def _queries(
     workspace: Workspace,
     connection: Connection,
-    items: list[_Given],
+    items: list[Given],
     places: dict[str, tuple[int, int]],
 ) -> dict[tuple[int, str], int]:
     """The number of each query, by dataset and words. New ones are embedded when a recall first needs them,
@@ -176,7 +166,7 @@ def _queries(
     }
 
 
-def _event(item: _Given, project: int, dataset: int, query: int, now: int) -> Event:
+def _event(item: Given, project: int, dataset: int, query: int, now: int) -> Event:
     given = item.signal
     return Event(
         project_id=project,
@@ -193,50 +183,12 @@ def _event(item: _Given, project: int, dataset: int, query: int, now: int) -> Ev
         confidence=given.confidence,
         receipt_id=item.receipt_id,
         rank=item.rank,
-        body=None if given.context is None else {"context": given.context},
         idempotency_key=item.key or "",
     )
 
 
-def _from_receipt(
-    connection: Connection,
-    receipt: AnyRow,
-    named: Mapping[SignalType, Sequence[str]],
-    confidence: float,
-    author: str | None,
-) -> tuple[list[_Given], list[ItemError]]:
-    ranks = {line[0]: rank for rank, line in enumerate(receipt.shown, start=1)}
-    project = scopes.owner(connection, receipt.dataset_id)
-
-    def key(kind: str, fact_id: str) -> str:
-        return f"{receipt.id}/{author or ''}/{fact_id}/{kind}"
-
-    spoken = ledger.with_keys(
-        connection,
-        project,
-        [key(kind, fact) for fact in ranks for kind in ("used", "helpful", "not_helpful", "ignored")],
-    )
-    wanted = [(kind, fact) for kind, ids in named.items() for fact in dict.fromkeys(ids)]
-    about = {fact for _, fact in wanted} | {
-        fact for fact in ranks if any(key(kind, fact) in spoken for kind in ("used", "helpful", "not_helpful"))
-    }
-    present = facts.present(connection, list(ranks))
-    wanted += [("ignored", fact) for fact in ranks if fact not in about and fact in present]
-    items, errors = [], []
-    for index, (kind, fact) in enumerate(wanted):
-        if fact not in ranks:
-            errors.append(
-                ItemError(
-                    index=index,
-                    code="not_found",
-                    message=f"fact {fact!r} was not shown by recall {receipt.id}",
-                    fact_id=fact,
-                )
-            )
-            continue
-        given = Signal(fact_id=fact, signal_type=kind, query=receipt.query, confidence=confidence, author=author)
-        items.append(_Given(index, given, "signal_recall", receipt.id, ranks[fact], key(kind, fact)))
-    return items, errors
+def _taken(item: Given, event_id: str) -> GivenSignal:
+    return GivenSignal(event_id=event_id, fact_id=item.signal.fact_id, signal_type=item.signal.signal_type)
 
 
 def _unknown(index: int, fact_id: str, project: str) -> ItemError:
@@ -245,4 +197,13 @@ def _unknown(index: int, fact_id: str, project: str) -> ItemError:
         code="not_found",
         message=f"no fact {fact_id!r} in project {project!r}",
         fact_id=fact_id,
+    )
+
+
+def _reused(item: Given) -> ItemError:
+    return ItemError(
+        index=item.index,
+        code="idempotency_key_reused",
+        message=f"idempotency_key {item.signal.idempotency_key!r} was used for another signal",
+        fact_id=item.signal.fact_id,
     )

@@ -25,6 +25,7 @@ LISTED = 10
 
 def fact_stats(workspace: Workspace, fact_id: str) -> FactStats:
     """The score of one fact now, its signals, and its scores by context."""
+    checks.identifier("fact_id", fact_id)
     with workspace.database.read() as connection:
         place = facts.locate(connection, workspace.project, [fact_id]).get(fact_id)
         if place is None:
@@ -80,7 +81,7 @@ def usefulness_stats(workspace: Workspace, dataset: str) -> UsefulnessStats:
             distribution=_distribution(now_scores.values()),
             most_useful=ranked(best),
             least_useful=ranked(worst),
-            contexts=0 if number is None else scores.signalled_queries(connection, number),
+            queries=0 if number is None else scores.signalled_queries(connection, number),
         )
 
 

@@ -20,6 +20,8 @@ PROVENANCE = "supersedes"
 
 def supersede(workspace: Workspace, fact_id: str, text: str | None, by: str | None, author: str | None) -> Supersession:
     """Takes a fact out of recall in favour of a new text, or of a fact that is there already."""
+    checks.identifier("fact_id", fact_id)
+    checks.author(author)
     if (text is None) == (by is None):
         raise Invalid(
             "it is not said what supersedes the fact",

@@ -44,6 +44,10 @@ class Judge(Protocol):
         """Facts that signals make candidates, however relevant they are."""
         ...
 
+    def usefulness(self) -> dict[int, float]:
+        """The usefulness of every fact that it is not neutral for."""
+        ...
+
     def rank(self, candidates: Sequence[Candidate], weight: float) -> list[Ranked]:
         """Candidates, best first."""
         ...
@@ -62,6 +66,10 @@ class DocumentedJudge:
         if not self._context.matches:
             return []
         return scores.facts_with(self._connection, self._dataset, self._context.query_ids)
+
+    def usefulness(self) -> dict[int, float]:
+        judged = list(scores.overall(self._connection, self._dataset))
+        return {fact: each.value for fact, each in self._usefulness(judged).items()}
 
     def rank(self, candidates: Sequence[Candidate], weight: float) -> list[Ranked]:
         return DOCUMENTED.order(candidates, self._usefulness([each.fact for each in candidates]), weight)
@@ -97,6 +105,10 @@ class AdaptiveJudge:
         net = {fact: each.positive - each.negative for fact, each in ADAPTIVE.counts(near, self._now).items()}
         found = [fact for fact, support in net.items() if support > 0]
         return sorted(found, key=lambda fact: (-net[fact], fact))[:PROVEN]
+
+    def usefulness(self) -> dict[int, float]:
+        known = [Candidate(fact, 0.0) for fact in self._counts]
+        return {each.fact: each.usefulness.value for each in self.rank(known, 0.0)}
 
     def rank(self, candidates: Sequence[Candidate], weight: float) -> list[Ranked]:
         return ADAPTIVE.order(candidates, self._counts, self._rate, weight)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import logging
 import threading
 from collections.abc import Sequence
 from pathlib import Path
@@ -18,6 +19,8 @@ from heedful.model import DEFAULT_DATASET
 from heedful.storage import Database, ledger, queries, scopes
 from heedful.storage import vectors as stored_vectors
 from heedful.storage.vectors import ModelRow, Vectors
+
+logger = logging.getLogger("heedful")
 
 
 class Workspace:
@@ -42,11 +45,19 @@ class Workspace:
     def model(self, connection: Connection) -> ModelRow | None:
         """The model of the store's vectors, None before the first fact; another one than ours is an error."""
         active = stored_vectors.active_model(connection)
+        if active is not None and active.name == self.embedder.name and active.dimensions != self.embedder.dimensions:
+            raise Conflict(
+                f"{active.name} has {self.embedder.dimensions} dimensions, and the vectors of this store have "
+                f"{active.dimensions}",
+                code="other_model",
+                remedy="Give the model another name, and run: heedful reembed",
+            )
         if active is not None and active.name != self.embedder.name:
             raise Conflict(
                 f"the vectors of this store were made by {active.name}, and it was opened with {self.embedder.name}",
                 code="other_model",
-                remedy="Open it with the former, or run: heedful reembed",
+                remedy="Open it with its own model (embedding=…, --embedding or HEEDFUL_EMBEDDING), or make all "
+                "vectors anew with this one: heedful reembed",
             )
         return active
 
@@ -109,7 +120,11 @@ class Workspace:
             indexes = list(self._indexes.values())
         for index in indexes:
             if index.worth_saving():
-                index.save()
+                try:
+                    index.save()
+                except OSError as error:
+                    # It is derived: without it, the next process takes longer to open the store.
+                    logger.warning("the index of dataset %s can't be saved: %s", index.dataset, error)
 
     def close(self) -> None:
         self.save_indexes()

@@ -16,6 +16,7 @@ from sqlalchemy.exc import ArgumentError, NoSuchModuleError
 from heedful.errors import Conflict, Invalid, Unavailable
 from heedful.storage import sqlite
 from heedful.storage.migrations import HEAD, REVISIONS
+from heedful.storage.schema import events, facts
 
 
 class Database:
@@ -33,12 +34,14 @@ class Database:
             )
         self._engine = sqlite.create(self.url)
         self._writing = threading.RLock()
+        self._closed = False
         self._prepare()
         _after_fork(self)
 
     @contextmanager
     def read(self) -> Iterator[Connection]:
         """A consistent view; nothing is written."""
+        self._check_open()
         with self._engine.connect() as connection, connection.begin():
             yield connection
 
@@ -48,6 +51,7 @@ class Database:
 
         What is not `durable` survives the death of the process, but perhaps not of the machine.
         """
+        self._check_open()
         with self._writing, self._engine.connect() as connection:
             connection = connection.execution_options(write=True, durable=durable)
             with connection.begin():
@@ -72,14 +76,19 @@ class Database:
             return sqlite.integrity(connection)
 
     def close(self) -> None:
+        self._closed = True
         self._engine.dispose()
         self._discard()
 
+    def _check_open(self) -> None:
+        if self._closed:
+            raise Unavailable(f"store {self.file} is closed", code="store_closed", remedy="Open it again")
+
     def _prepare(self) -> None:
         try:
-            sqlite.use_wal(self._engine)
             with self.read() as connection:
                 version = _version(connection)
+            sqlite.use_wal(self._engine)
             if version != HEAD:
                 self._migrate(version)
         except BaseException:
@@ -95,10 +104,14 @@ class Database:
             )
         from heedful.storage.migrations.run import upgrade
 
-        # Several processes may open a new store at once: the lock decides who migrates it.
-        with self.write() as connection:
+        # Several processes may open a new store at once: the write lock decides who migrates it. The library that
+        # migrates serves one thread at a time.
+        with _MIGRATING, self.write() as connection:
             if _version(connection) != HEAD:
                 upgrade(connection)
+
+
+_MIGRATING = threading.Lock()
 
 
 def _after_fork(database: Database) -> None:
@@ -116,8 +129,8 @@ def _after_fork(database: Database) -> None:
 
 
 def _version(connection: Connection) -> str | None:
-    tables = inspect(connection).get_table_names()
-    if "alembic_version" in tables:
+    tables = set(inspect(connection).get_table_names())
+    if {"alembic_version", events.name, facts.name} <= tables:
         return connection.execute(text("SELECT version_num FROM alembic_version")).scalar()
     if tables:
         raise Conflict(
@@ -133,22 +146,22 @@ def _url(url_or_path: str | Path) -> URL:
     if not text_form.strip():
         raise Invalid("url_or_path must not be empty", field="url_or_path", value=url_or_path)
     if text_form == ":memory:":
-        return make_url("sqlite://")
+        return URL.create("sqlite")
     if "://" not in text_form:
-        return make_url(f"sqlite:///{Path(text_form).expanduser()}")
+        return URL.create("sqlite", database=str(Path(text_form).expanduser()))
     try:
         url = make_url(text_form)
         url.get_dialect()
-    except (ArgumentError, NoSuchModuleError) as error:
+    except (ArgumentError, NoSuchModuleError, ImportError) as error:
         raise Invalid(
             f"url_or_path {text_form!r} is not a store's URL ({error})",
             field="url_or_path",
             value=text_form,
             remedy='Use a path, or "sqlite:///file.db"',
         ) from error
-    if url.get_backend_name() != "sqlite":
+    if url.drivername not in ("sqlite", "sqlite+pysqlite"):
         raise Invalid(
-            f"url_or_path names a {url.get_backend_name()} store, which this version can't open",
+            f"url_or_path names a {url.drivername} store, which this version can't open",
             field="url_or_path",
             value=url.render_as_string(),
             remedy='Use a path, or "sqlite:///file.db"',

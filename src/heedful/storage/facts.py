@@ -12,7 +12,7 @@ from sqlalchemy import Connection, Select, delete, func, insert, select, update
 
 from heedful.model import Metadata
 from heedful.storage.rows import AnyRow, batches
-from heedful.storage.schema import changes, datasets, fact_tags, facts, projects, scores, vectors
+from heedful.storage.schema import changes, datasets, fact_tags, facts, notes, projects, scores, vectors
 
 REMOVED, ADDED = 0, 1
 
@@ -81,6 +81,31 @@ def add(connection: Connection, dataset: int, model: int, new: Sequence[NewFact]
         if tags:
             connection.execute(insert(fact_tags), tags)
         _announce(connection, dataset, [seqs[fact.id] for fact in run], ADDED)
+
+
+def with_wrong_tags(connection: Connection, dataset: int) -> list[int]:
+    """The facts whose tags are not those of their metadata."""
+    kept: dict[int, set[tuple[str, str]]] = {}
+    for row in connection.execute(
+        select(fact_tags.c.fact_seq, fact_tags.c.key, fact_tags.c.value).where(fact_tags.c.dataset_id == dataset)
+    ):
+        kept.setdefault(row.fact_seq, set()).add((row.key, row.value))
+    rows = connection.execute(select(facts.c.seq, facts.c.metadata).where(facts.c.dataset_id == dataset))
+    return [
+        row.seq
+        for row in rows
+        if kept.get(row.seq, set()) != {(tag["key"], tag["value"]) for tag in flattened(row.metadata)}
+    ]
+
+
+def retag(connection: Connection, dataset: int, seqs: Sequence[int]) -> None:
+    """Makes the tags of facts anew from their metadata."""
+    for run in batches(seqs):
+        connection.execute(delete(fact_tags).where(fact_tags.c.fact_seq.in_(run)))
+        rows = connection.execute(select(facts.c.seq, facts.c.metadata).where(facts.c.seq.in_(run))).all()
+        tags = [{"fact_seq": row.seq, "dataset_id": dataset, **tag} for row in rows for tag in flattened(row.metadata)]
+        if tags:
+            connection.execute(insert(fact_tags), tags)
 
 
 def flattened(metadata: Metadata) -> list[dict[str, Any]]:
@@ -192,7 +217,7 @@ def set_superseded(connection: Connection, dataset: int, seq: int, superseded: b
 def remove(connection: Connection, dataset: int, seqs: Sequence[int]) -> None:
     """Removes facts and all that is derived from them."""
     for run in batches(seqs):
-        for table in (scores, vectors, fact_tags):
+        for table in (scores, vectors, fact_tags, notes):
             connection.execute(delete(table).where(table.c.fact_seq.in_(run)))
         connection.execute(delete(facts).where(facts.c.seq.in_(run)))
         _announce(connection, dataset, run, REMOVED)

@@ -13,7 +13,7 @@ from heedful.learning.evidence import POSITIVE
 from heedful.learning.signals import Observation, Opinion
 from heedful.model import Metadata, SignalType
 from heedful.storage.rows import AnyRow, batches
-from heedful.storage.schema import events, facts, projects, queries
+from heedful.storage.schema import events, facts, notes, projects, queries
 
 SIGNAL = "signal"
 RETRACTION = "retraction"
@@ -60,17 +60,29 @@ def append(connection: Connection, new: Sequence[Event]) -> None:
         connection.execute(insert(events), [_row(event) for event in new])
 
 
-def with_keys(connection: Connection, project: int, keys: Sequence[str]) -> dict[str, str]:
-    """The ids of events that carry one of these idempotency keys."""
-    found: dict[str, str] = {}
+def annotate(connection: Connection, written: Sequence[tuple[str, int, str]]) -> None:
+    """Keeps what people wrote with events, as (event, fact number, text)."""
+    if written:
+        connection.execute(
+            insert(notes), [{"event_id": event, "fact_seq": fact, "text": text} for event, fact, text in written]
+        )
+
+
+def with_keys(connection: Connection, project: int, keys: Sequence[str]) -> dict[str, AnyRow | Event]:
+    """The events that carry one of these idempotency keys."""
+    found: dict[str, AnyRow | Event] = {}
     for run in batches(keys):
         rows = connection.execute(
-            select(events.c.idempotency_key, events.c.id).where(
-                events.c.project_id == project, events.c.idempotency_key.in_(run)
-            )
+            select(events).where(events.c.project_id == project, events.c.idempotency_key.in_(run))
         )
-        found.update({row.idempotency_key: row.id for row in rows})
+        found.update({row.idempotency_key: row for row in rows})
     return found
+
+
+def of_receipt(connection: Connection, receipt_id: str) -> list[AnyRow]:
+    """The signals under one receipt that still count."""
+    statement = select(events).where(events.c.receipt_id == receipt_id, events.c.kind == SIGNAL, ~_is_retracted())
+    return list(connection.execute(statement))
 
 
 def get(connection: Connection, project: str, event_id: str) -> AnyRow | None:
@@ -164,12 +176,52 @@ def opinions(connection: Connection, query_ids: Sequence[int]) -> dict[int, list
             .order_by(events.c.at, events.c.seq)
         )
         for row in rows:
-            # A signal dated ahead of its arrival must not outweigh those that can still come.
-            given = min(row.at, row.recorded_at)
-            found[row.query_id].append(
-                Opinion(row.fact, row.query_id, row.value, row.confidence, given, rank=row.rank, author=row.author)
-            )
+            found[row.query_id].append(_opinion(row))
     return found
+
+
+def recorded(connection: Connection, dataset: int) -> list[tuple[int, Opinion]]:
+    """All signals of a dataset that still count, as (when it was recorded, opinion), in that order."""
+    rows = connection.execute(
+        select(
+            facts.c.seq.label("fact"),
+            events.c.query_id,
+            events.c.value,
+            events.c.confidence,
+            events.c.at,
+            events.c.recorded_at,
+            events.c.rank,
+            events.c.author,
+        )
+        .join(facts, facts.c.id == events.c.target_id)
+        .where(events.c.dataset_id == dataset, events.c.kind == SIGNAL, ~_is_retracted())
+        .order_by(events.c.recorded_at, events.c.seq)
+    )
+    return [(row.recorded_at, _opinion(row)) for row in rows]
+
+
+def ratings(connection: Connection, dataset: int) -> list[AnyRow]:
+    """The explicit opinions of a dataset that name a receipt and still count, in the order they were given:
+    receipt_id, fact (its number), author, value, confidence."""
+    rows = connection.execute(
+        select(
+            events.c.receipt_id,
+            facts.c.seq.label("fact"),
+            events.c.author,
+            events.c.value,
+            events.c.confidence,
+        )
+        .join(facts, facts.c.id == events.c.target_id)
+        .where(
+            events.c.dataset_id == dataset,
+            events.c.kind == SIGNAL,
+            events.c.value.in_(("helpful", "not_helpful")),
+            events.c.receipt_id.is_not(None),
+            ~_is_retracted(),
+        )
+        .order_by(events.c.at, events.c.seq)
+    )
+    return list(rows)
 
 
 def masses_after(connection: Connection, dataset: int, seq: int) -> tuple[float, float]:
@@ -212,6 +264,12 @@ def _row(event: Event) -> dict[str, Any]:
     row = {name: getattr(event, name) for name in Event.__slots__}
     row["idempotency_key"] = event.idempotency_key or event.id
     return row
+
+
+def _opinion(row: AnyRow) -> Opinion:
+    # A signal dated ahead of its arrival must not outweigh those that can still come.
+    given = min(row.at, row.recorded_at)
+    return Opinion(row.fact, row.query_id, row.value, row.confidence, given, rank=row.rank, author=row.author)
 
 
 def _is_retracted() -> ColumnElement[bool]:

@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass
 
 from sqlalchemy import Connection, delete, insert, select
 
-from heedful.storage.rows import AnyRow
+from heedful.storage.rows import AnyRow, batches
 from heedful.storage.schema import datasets, projects, queries, receipts
 
 Line = tuple[str, float, float, float, str, float]
@@ -52,6 +53,19 @@ def get(connection: Connection, project: str, receipt_id: str) -> AnyRow | None:
         .join(projects, projects.c.id == datasets.c.project_id)
         .where(projects.c.name == project, receipts.c.id == receipt_id)
     ).first()
+
+
+def load(connection: Connection, dataset: int, ids: Sequence[str], since: int | None = None) -> list[AnyRow]:
+    """These receipts of a dataset, from a moment on, oldest first, with the words of their queries."""
+    statement = (
+        select(receipts.c.id, receipts.c.query_id, receipts.c.at, receipts.c.shown, queries.c.text.label("query"))
+        .join(queries, queries.c.id == receipts.c.query_id)
+        .where(receipts.c.dataset_id == dataset)
+    )
+    if since is not None:
+        statement = statement.where(receipts.c.at >= since)
+    found = [row for run in batches(ids) for row in connection.execute(statement.where(receipts.c.id.in_(run)))]
+    return sorted(found, key=lambda row: (row.at, row.id))
 
 
 def forget_dataset(connection: Connection, dataset: int) -> None:

@@ -154,9 +154,19 @@ events = Table(
     Index("ix_events_target_id_at", "target_id", "at"),
     Index("ix_events_dataset_id_seq", "dataset_id", "seq"),
     Index("ix_events_query_id", "query_id"),
+    Index("ix_events_receipt_id", "receipt_id"),
     sqlite_autoincrement=True,
 )
 """The ledger. Rows are inserted, never changed and never deleted."""
+
+notes = Table(
+    "notes",
+    metadata,
+    Column("event_id", String(36), primary_key=True),
+    Column("fact_seq", ForeignKey("facts.seq", ondelete="CASCADE"), nullable=False, index=True),
+    Column("text", Text, nullable=False),
+)
+"""What people wrote with an event. It may quote the fact, so it goes when the fact goes; the event stays."""
 
 scores = Table(
     "scores",

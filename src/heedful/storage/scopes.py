@@ -59,13 +59,18 @@ def set_policy(connection: Connection, project: int, dataset: int | None, policy
         connection.execute(update(datasets).where(datasets.c.id == dataset).values(policy=policy))
 
 
+def exists(connection: Connection, dataset: int) -> bool:
+    """Whether a dataset is still there."""
+    return connection.execute(select(datasets.c.id).where(datasets.c.id == dataset)).first() is not None
+
+
 def owner(connection: Connection, dataset: int) -> int:
     """The number of the project that a dataset is in."""
     return int(connection.execute(select(datasets.c.project_id).where(datasets.c.id == dataset)).scalar_one())
 
 
 def dataset_names(connection: Connection, project: str) -> dict[int, str]:
-    """All datasets of a project, oldest first."""
+    """All datasets of a project, also those that hold no fact yet, oldest first."""
     rows = connection.execute(
         select(datasets.c.id, datasets.c.name).join(projects).where(projects.c.name == project).order_by(datasets.c.id)
     )

@@ -49,7 +49,9 @@ class Documented:
 
     def observe(self, state: Tally, signal: Observation) -> Tally:
         """Decays the score to the signal's time, then takes the step."""
-        score = min(1.0, max(0.0, state.at(signal.at) + delta(signal.signal_type, signal.confidence)))
+        stepped = state.at(signal.at) + delta(signal.signal_type, signal.confidence)
+        # Rounded, so that three steps of 0.1 from 0.5 are 0.8 and not a little less.
+        score = min(1.0, max(0.0, round(stepped, 12)))
         counts = state.breakdown
         counts[signal.signal_type] += 1
         last_at = signal.at if state.last_at is None else max(state.last_at, signal.at)

@@ -76,6 +76,7 @@ def upgrade() -> None:
     )
     op.create_index('ix_events_dataset_id_seq', 'events', ['dataset_id', 'seq'], unique=False)
     op.create_index('ix_events_query_id', 'events', ['query_id'], unique=False)
+    op.create_index('ix_events_receipt_id', 'events', ['receipt_id'], unique=False)
     op.create_index('ix_events_target_id_at', 'events', ['target_id', 'at'], unique=False)
     op.create_table('requests',
     sa.Column('project_id', sa.BigInteger().with_variant(sa.Integer(), 'sqlite'), nullable=False),
@@ -142,6 +143,14 @@ def upgrade() -> None:
     sa.PrimaryKeyConstraint('fact_seq', 'key', 'value', name=op.f('pk_fact_tags'))
     )
     op.create_index('ix_fact_tags_dataset_id_key_value', 'fact_tags', ['dataset_id', 'key', 'value'], unique=False)
+    op.create_table('notes',
+    sa.Column('event_id', sa.String(length=36), nullable=False),
+    sa.Column('fact_seq', sa.BigInteger().with_variant(sa.Integer(), 'sqlite'), nullable=False),
+    sa.Column('text', sa.Text(), nullable=False),
+    sa.ForeignKeyConstraint(['fact_seq'], ['facts.seq'], name=op.f('fk_notes_fact_seq'), ondelete='CASCADE'),
+    sa.PrimaryKeyConstraint('event_id', name=op.f('pk_notes'))
+    )
+    op.create_index(op.f('ix_notes_fact_seq'), 'notes', ['fact_seq'], unique=False)
     op.create_table('scores',
     sa.Column('fact_seq', sa.BigInteger().with_variant(sa.Integer(), 'sqlite'), nullable=False),
     sa.Column('query_id', sa.BigInteger().with_variant(sa.Integer(), 'sqlite'), nullable=False),
@@ -173,6 +182,8 @@ def downgrade() -> None:
     op.drop_table('vectors')
     op.drop_index('ix_scores_dataset_id_query_id', table_name='scores')
     op.drop_table('scores')
+    op.drop_index(op.f('ix_notes_fact_seq'), table_name='notes')
+    op.drop_table('notes')
     op.drop_index('ix_fact_tags_dataset_id_key_value', table_name='fact_tags')
     op.drop_table('fact_tags')
     op.drop_index('ix_receipts_dataset_id', table_name='receipts')
@@ -182,6 +193,7 @@ def downgrade() -> None:
     op.drop_table('facts')
     op.drop_table('requests')
     op.drop_index('ix_events_target_id_at', table_name='events')
+    op.drop_index('ix_events_receipt_id', table_name='events')
     op.drop_index('ix_events_query_id', table_name='events')
     op.drop_index('ix_events_dataset_id_seq', table_name='events')
     op.drop_table('events')

@@ -1,0 +1,278 @@
+"""The ledger folded once more, by other rules: what they would have made of the recalls that people rated."""
+
+from __future__ import annotations
+
+from collections import defaultdict
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from datetime import datetime
+from math import prod
+from typing import Any
+
+import numpy as np
+
+from heedful.clock import to_stored
+from heedful.errors import Invalid
+from heedful.index.contexts import ContextIndex
+from heedful.learning import replay as learning
+from heedful.learning.policies import Candidate
+from heedful.learning.replay import Floats, Trial
+from heedful.learning.signals import Opinion
+from heedful.learning.timeline import FOLDS, Asked, Order, replayed
+from heedful.memory import checks
+from heedful.memory.workspace import Workspace
+from heedful.model import POLICY_NAMES, Estimate, PolicyName, ReplayAdvice, ReplayArm, ReplayReport, WorseQuery
+from heedful.storage import facts, ledger, receipts
+from heedful.storage.rows import AnyRow
+
+WEIGHTS = tuple(tenth / 10 for tenth in range(1, 10))
+
+LISTED = 10
+"""How many of the queries that would get worse are named for each arm."""
+
+DIGITS = 6
+
+LOGGED, NONE = 0, 1
+"""The first columns of what is measured; the arms follow."""
+
+
+@dataclass(frozen=True, slots=True)
+class _Rated:
+    """A recall with a fact that was rated helpful. What was forgotten since is not in it."""
+
+    recall_id: str
+    query_id: int
+    query: str
+    at: int
+    shown: list[Candidate]
+    """In the order they were shown."""
+    helpful: frozenset[int]
+    weight: float
+    """One over the chance that the rated facts had to stand where they stood."""
+
+
+@dataclass(frozen=True, slots=True)
+class _History:
+    """What a dataset's ledger holds for a replay."""
+
+    rated: int = 0
+    recalls: Sequence[_Rated] = ()
+    opinions: Sequence[tuple[int, Opinion]] = ()
+    contexts: ContextIndex | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class _Measured:
+    """Each recall a row; the logged order, relevance alone and each arm a column."""
+
+    ranks: Floats
+    """Of the first helpful fact."""
+    ndcg: Floats
+    weights: Floats
+    """What each recall counts."""
+
+    @property
+    def reciprocal(self) -> Floats:
+        return 1 / self.ranks
+
+
+def replay(
+    workspace: Workspace,
+    dataset: str,
+    policies: Sequence[PolicyName] | None,
+    weights: Sequence[float] | None,
+    since: datetime | None,
+    seed: int,
+) -> ReplayReport:
+    """Orders what rated recalls showed by each policy with each weight, and says what the ratings make of it."""
+    checks.name("dataset", dataset)
+    chosen = _distinct("policies", policies, POLICY_NAMES, checks.policy)
+    tried = sorted(_distinct("weights", weights, WEIGHTS, lambda weight: checks.fraction("weights", weight)))
+    if since is not None and not isinstance(since, datetime):
+        raise Invalid(f"since must be a datetime, got {since!r}", field="since", value=since)
+    if isinstance(seed, bool) or not isinstance(seed, int) or seed < 0:
+        raise Invalid(f"seed must be a whole number from 0 on, got {seed!r}", field="seed", value=seed)
+    history = _history(workspace, dataset, None if since is None else to_stored(since))
+    if not history.recalls:
+        few = learning.advice([], Trial(0.0, 0.0, np.zeros(0)), 0, 0.0)
+        return _report(dataset, history, 0.0, seed, [], [_advice(policy, few) for policy in chosen])
+    measured = _measure(history, chosen, tried)
+    values = np.hstack([measured.reciprocal, measured.ndcg])
+    means = learning.weighted_means(values, measured.weights)
+    samples = learning.resampled_means(values, measured.weights, seed)
+    effective = learning.effective_sample_size(measured.weights)
+    named = [(None, None), (None, 0.0), *((policy, weight) for policy in chosen for weight in tried)]
+    made = [
+        _arm(history.recalls, measured, means, samples, column, policy, weight)
+        for column, (policy, weight) in enumerate(named)
+    ]
+    trials = [Trial(weight or 0.0, float(means[at]), samples[:, at]) for at, (_, weight) in enumerate(named)]
+    advised = []
+    for place, policy in enumerate(chosen):
+        start = NONE + 1 + place * len(tried)
+        found = learning.advice(trials[start : start + len(tried)], trials[NONE], len(history.recalls), effective)
+        advised.append(_advice(policy, found))
+    return _report(dataset, history, effective, seed, made, advised)
+
+
+def _distinct(
+    field: str, given: Sequence[Any] | None, default: Sequence[Any], check: Callable[[Any], Any]
+) -> list[Any]:
+    if given is None:
+        return list(default)
+    if isinstance(given, str) or not isinstance(given, Sequence) or not given:
+        raise Invalid(f"{field} must be a list that is not empty, got {given!r}", field=field, value=given)
+    return list(dict.fromkeys(check(each) for each in given))
+
+
+def _history(workspace: Workspace, dataset: str, since: int | None) -> _History:
+    with workspace.database.read() as connection:
+        number = workspace.dataset(connection, dataset)
+        model = workspace.model(connection)
+        if number is None or model is None:
+            return _History()
+        by_receipt: dict[str, list[AnyRow]] = defaultdict(list)
+        for rating in ledger.ratings(connection, number):
+            by_receipt[rating.receipt_id].append(rating)
+        rows = receipts.load(connection, number, list(by_receipt), since)
+        known = {fact_id: seq for seq, fact_id in facts.of_dataset(connection, number)}
+        found = (_rated(row, by_receipt[row.id], known) for row in rows)
+        return _History(
+            rated=len(rows),
+            recalls=[each for each in found if each is not None],
+            opinions=ledger.recorded(connection, number),
+            contexts=workspace.contexts(connection, number, model),
+        )
+
+
+def _rated(row: AnyRow, ratings: Sequence[AnyRow], known: dict[str, int]) -> _Rated | None:
+    """The recall behind a receipt, if its raters call a fact helpful that is still there.
+
+    The last word of each author counts, and a fact is helpful if those who say so are surer than those who don't.
+    """
+    last = {(rating.fact, rating.author): rating for rating in ratings}
+    balance: dict[int, float] = defaultdict(float)
+    for rating in last.values():
+        balance[rating.fact] += rating.confidence if rating.value == "helpful" else -rating.confidence
+    helpful = frozenset(fact for fact, net in balance.items() if net > 0)
+    if not helpful:
+        return None
+    there = [(known[line[0]], line) for line in row.shown if line[0] in known]
+    return _Rated(
+        recall_id=row.id,
+        query_id=row.query_id,
+        query=row.query,
+        at=row.at,
+        shown=[Candidate(fact, line[2]) for fact, line in there],
+        helpful=helpful,
+        weight=1 / prod(line[5] for fact, line in there if fact in balance),
+    )
+
+
+def _measure(history: _History, policies: Sequence[PolicyName], weights: Sequence[float]) -> _Measured:
+    contexts = history.contexts
+    assert contexts is not None
+    alike: dict[int, dict[int, float]] = {}
+    for each in history.recalls:
+        if each.query_id not in alike:
+            matches = contexts.matches(each.query, contexts.vector_of(each.query_id))
+            alike[each.query_id] = {match.query_id: match.similarity for match in matches}
+    asked = [Asked(each.query_id, each.at, each.shown, alike[each.query_id]) for each in history.recalls]
+    folded = replayed(asked, history.opinions, [FOLDS[policy]() for policy in policies], weights)
+    ranks, ndcg = [], []
+    for each, orders in zip(history.recalls, folded, strict=True):
+        columns: list[Order] = [[line.fact for line in each.shown], _by_relevance(each.shown), *orders]
+        ranks.append([learning.first_rank(order, each.helpful) for order in columns])
+        ndcg.append([learning.ndcg(order, each.helpful) for order in columns])
+    return _Measured(
+        np.array(ranks, np.float64),
+        np.array(ndcg, np.float64),
+        np.array([each.weight for each in history.recalls], np.float64),
+    )
+
+
+def _by_relevance(shown: Sequence[Candidate]) -> Order:
+    return [each.fact for each in sorted(shown, key=lambda each: (-each.relevance, each.fact))]
+
+
+def _arm(
+    recalls: Sequence[_Rated],
+    measured: _Measured,
+    means: Floats,
+    samples: Floats,
+    column: int,
+    policy: PolicyName | None,
+    weight: float | None,
+) -> ReplayArm:
+    count = measured.ranks.shape[1]
+    better, worse = _changed(recalls, measured, column)
+
+    def estimate(place: int, against: int | None = None) -> Estimate:
+        value, drawn = means[place], samples[:, place]
+        if against is not None:
+            value, drawn = value - means[against], drawn - samples[:, against]
+        low, high = learning.interval(drawn)
+        return Estimate(value=round(float(value), DIGITS), low=round(low, DIGITS), high=round(high, DIGITS))
+
+    return ReplayArm(
+        policy=policy,
+        usefulness_weight=weight,
+        mrr=estimate(column),
+        ndcg=estimate(count + column),
+        mrr_change=estimate(column, LOGGED),
+        ndcg_change=estimate(count + column, count + LOGGED),
+        queries_better=better,
+        queries_worse=len(worse),
+        worse=worse[:LISTED],
+    )
+
+
+def _changed(recalls: Sequence[_Rated], measured: _Measured, column: int) -> tuple[int, list[WorseQuery]]:
+    """How many queries an arm makes better than they were logged, and those it makes worse, worst first."""
+    changes = measured.reciprocal[:, column] - measured.reciprocal[:, LOGGED]
+    of_query: dict[int, list[int]] = defaultdict(list)
+    for place, each in enumerate(recalls):
+        of_query[each.query_id].append(place)
+    better, worse = 0, []
+    for places in of_query.values():
+        change = round(float(changes[places].mean()), DIGITS)
+        better += change > 0
+        if change < 0:
+            most = min(places, key=lambda place: float(changes[place]))
+            worse.append(
+                WorseQuery(
+                    query=recalls[most].query,
+                    receipts=len(places),
+                    change=change,
+                    recall_id=recalls[most].recall_id,
+                    old_rank=int(measured.ranks[most, LOGGED]),
+                    new_rank=int(measured.ranks[most, column]),
+                )
+            )
+    return better, sorted(worse, key=lambda each: (each.change, each.query))
+
+
+def _advice(policy: PolicyName, found: learning.Advice) -> ReplayAdvice:
+    return ReplayAdvice(policy=policy, usefulness_weight=found.weight, reason=found.reason)
+
+
+def _report(
+    dataset: str,
+    history: _History,
+    effective: float,
+    seed: int,
+    made: Sequence[ReplayArm],
+    advised: list[ReplayAdvice],
+) -> ReplayReport:
+    return ReplayReport(
+        dataset=dataset,
+        rated=history.rated,
+        replayed=len(history.recalls),
+        queries=len({each.query_id for each in history.recalls}),
+        effective_sample_size=round(effective, DIGITS),
+        seed=seed,
+        logged=made[LOGGED] if made else None,
+        none=made[NONE] if made else None,
+        arms=list(made[NONE + 1 :]),
+        advice=advised,
+    )
