@@ -1,0 +1,95 @@
+"""What the tests share: stores that close themselves, a clock that stands still, and the models."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Callable, Iterable, Iterator
+from contextlib import ExitStack
+from datetime import datetime, timedelta
+from pathlib import Path
+from typing import Any
+
+import pytest
+from hypothesis import HealthCheck, settings
+
+import heedful
+from heedful import Heedful
+from heedful.embedding import Embedder, choose
+from heedful.model import SignalType
+from heedful.testing import ManualClock, WordEmbedder
+
+settings.register_profile(
+    "suite",
+    deadline=None,
+    max_examples=60,
+    derandomize=True,
+    database=None,
+    suppress_health_check=[HealthCheck.too_slow, HealthCheck.function_scoped_fixture],
+)
+settings.load_profile("suite")
+
+WEIGHTS = {"used": 1.0, "ignored": -0.5, "helpful": 1.5, "not_helpful": -1.0}
+
+
+@pytest.fixture(autouse=True)
+def no_settings(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
+    """Neither the environment nor a file in the current folder changes what a test opens."""
+    for name in [name for name in os.environ if name.startswith("HEEDFUL_")]:
+        monkeypatch.delenv(name)
+    monkeypatch.chdir(tmp_path)
+
+
+@pytest.fixture
+def clock() -> ManualClock:
+    return ManualClock()
+
+
+@pytest.fixture
+def path(tmp_path: Path) -> Path:
+    return tmp_path / "store.db"
+
+
+@pytest.fixture
+def open_store(path: Path, clock: ManualClock) -> Iterator[Callable[..., Heedful]]:
+    """Opens the test's store (or another) with the quick model; all are closed at the end."""
+    with ExitStack() as opened:
+
+        def opening(where: str | Path | None = None, **options: Any) -> Heedful:
+            chosen: dict[str, Any] = {"clock": clock, "embedding": WordEmbedder(), **options}
+            return opened.enter_context(heedful.open(path if where is None else where, **chosen))
+
+        yield opening
+
+
+@pytest.fixture
+def store(open_store: Callable[..., Heedful]) -> Heedful:
+    return open_store()
+
+
+@pytest.fixture(scope="session")
+def bundled() -> Embedder:
+    """The model that `open` uses by default."""
+    return choose("bundled")
+
+
+Event = tuple[SignalType, float, datetime]
+
+
+@pytest.fixture(scope="session")
+def documented_score() -> Callable[[Iterable[Event], datetime], float]:
+    """The document's rule written a second time: what signals in folding order make of a score at a moment."""
+
+    def score(events: Iterable[Event], now: datetime) -> float:
+        value, last = 0.5, None
+        for kind, confidence, at in events:
+            if last is not None:
+                value = faded(value, at - last)
+            value = min(1.0, max(0.0, value + WEIGHTS[kind] * confidence * 0.1))
+            last = at
+        return value if last is None else faded(value, now - last)
+
+    def faded(value: float, elapsed: timedelta) -> float:
+        days = max(0.0, elapsed.total_seconds() / 86400)
+        return float(0.5 + (value - 0.5) * 0.95 ** (days / 7))
+
+    return score

@@ -1,0 +1,120 @@
+from __future__ import annotations
+
+import asyncio
+import inspect
+from collections.abc import AsyncIterator
+from contextlib import asynccontextmanager
+from pathlib import Path
+
+import pytest
+
+import heedful
+from heedful import AsyncHeedful, Heedful, Invalid, NotFound, Signal
+from heedful.testing import ManualClock, WordEmbedder
+
+PUBLIC = [name for name, value in vars(Heedful).items() if callable(value) and not name.startswith("_")]
+
+
+@asynccontextmanager
+async def opened(path: Path) -> AsyncIterator[AsyncHeedful]:
+    async with await heedful.aopen(path, clock=ManualClock(), embedding=WordEmbedder()) as store:
+        yield store
+
+
+@pytest.mark.parametrize("name", PUBLIC)
+def test_every_method_is_there_with_the_same_parameters(name: str) -> None:
+    method = getattr(AsyncHeedful, name)
+    assert inspect.iscoroutinefunction(method)
+    one, other = inspect.signature(getattr(Heedful, name)), inspect.signature(method)
+    assert one.parameters == other.parameters
+    assert one.return_annotation == other.return_annotation
+    assert inspect.getdoc(method)
+
+
+def test_nothing_else_is_there() -> None:
+    others = [name for name, value in vars(AsyncHeedful).items() if callable(value) and not name.startswith("_")]
+    assert sorted(others) == sorted(PUBLIC)
+
+
+def test_it_opens_with_the_same_parameters() -> None:
+    assert inspect.signature(heedful.open).parameters == inspect.signature(heedful.aopen).parameters
+
+
+def test_the_loop_works(path: Path) -> None:
+    async def loop() -> None:
+        async with opened(path) as store:
+            fact, other = (await store.remember(["Anna leads the company", "Bob cooks"])).fact_ids
+            recall = await store.recall("company", explain=True)
+            assert recall[0].fact_id == fact
+            result = await store.signal_recall(recall.recall_id, helpful=[fact])
+            assert result.processed == 2
+            assert (await store.fact_stats(fact)).score == 0.65
+            assert (await store.receipt(recall.recall_id)).query == "company"
+            given = await store.signal([Signal(fact_id=other, signal_type="used", query="food")])
+            await store.retract(given.event_ids[0])
+            assert (await store.usefulness_stats()).total_signals == 2
+            assert (await store.forget(other)).facts == 1
+            assert await store.datasets() == ["main_dataset"]
+            assert all(check.ok for check in await store.doctor())
+
+    asyncio.run(loop())
+
+
+def test_many_calls_at_once_all_count(path: Path) -> None:
+    async def many() -> None:
+        async with opened(path) as store:
+            fact = (await store.remember("one fact")).fact_ids[0]
+            signals = [
+                store.signal([Signal(fact_id=fact, signal_type="used", query=f"q{number}", confidence=0.01)])
+                for number in range(40)
+            ]
+            recalls = [store.recall("fact", boost_by_usefulness=True) for _ in range(40)]
+            writes = [store.remember(f"fact number {number}") for number in range(20)]
+            await asyncio.gather(*signals, *recalls, *writes)
+            stats = await store.fact_stats(fact)
+            assert stats.signal_count == 40
+            assert stats.score == pytest.approx(0.54)
+            assert (await store.usefulness_stats()).total_facts == 21
+
+    asyncio.run(many())
+
+
+def test_errors_are_the_same(path: Path) -> None:
+    async def wrong() -> None:
+        async with opened(path) as store:
+            with pytest.raises(NotFound):
+                await store.fact_stats("nope")
+            with pytest.raises(Invalid):
+                await store.recall(" ")
+
+    asyncio.run(wrong())
+
+
+def test_a_store_that_can_not_be_opened_leaves_no_threads(path: Path) -> None:
+    async def failing() -> None:
+        with pytest.raises(Invalid):
+            await heedful.aopen(path, project="", embedding=WordEmbedder())
+
+    asyncio.run(failing())
+
+
+def test_closing_waits_for_what_is_under_way(path: Path) -> None:
+    async def closing() -> None:
+        store = await heedful.aopen(path, embedding=WordEmbedder())
+        under_way = [asyncio.ensure_future(store.remember(f"fact {number}")) for number in range(10)]
+        await asyncio.sleep(0)
+        await store.close()
+        results = await asyncio.gather(*under_way)
+        assert sum(result.added for result in results) == 10
+
+    asyncio.run(closing())
+    with heedful.open(path, embedding=WordEmbedder()) as store:
+        assert store.usefulness_stats().total_facts == 10
+
+
+def test_it_says_what_it_is(path: Path) -> None:
+    async def shown() -> str:
+        async with opened(path) as store:
+            return repr(store)
+
+    assert asyncio.run(shown()) == f"<AsyncHeedful {path} project='default'>"

@@ -1,0 +1,169 @@
+"""Every example in README.md and docs/ is run, and what it shows is what comes out."""
+
+from __future__ import annotations
+
+import contextlib
+import io
+import re
+import shlex
+import shutil
+from collections.abc import Callable
+from dataclasses import dataclass
+from functools import cache
+from importlib import import_module
+from pathlib import Path
+from typing import Any
+
+import httpx
+import orjson
+import pytest
+from click.testing import CliRunner
+
+import heedful
+from heedful.cli.main import cli
+from heedful.embedding.onnx import OnnxEmbedder, bundled
+from heedful.testing import WordEmbedder
+
+ROOT = Path(__file__).parents[1]
+PAGES = sorted([ROOT / "README.md", ROOT / "CONTRIBUTING.md", ROOT / "CHANGELOG.md", *ROOT.glob("docs/**/*.md")])
+
+SHOWN = ("sh", "text", "toml", "mermaid")
+"""Blocks that are read and not run: `make` and `pip` lines, output, files, pictures."""
+
+_FENCE = re.compile(r"^```(\w*)\n(.*?)^```$", re.MULTILINE | re.DOTALL)
+_ID = r"([0-9a-f]{8}-[0-9a-f-]{27})"
+_IDS = {
+    "RECALL_ID": rf"recall_id {_ID}",
+    "EVENT_ID": rf"event {_ID}",
+    "FACT_ID": rf"(?m)^  {_ID}  |^ +1 .* {_ID} *$",
+}
+"""Where the output of a command shows an id: a later RECALL_ID on the page stands for the last one seen."""
+
+
+@dataclass(frozen=True, slots=True)
+class Block:
+    """A fenced block, its first line's number, and the text block that follows it directly, if one does."""
+
+    kind: str
+    body: str
+    line: int
+    output: str | None
+
+
+def blocks(page: Path) -> list[Block]:
+    text = page.read_text(encoding="utf-8")
+    matches = list(_FENCE.finditer(text))
+    assert 2 * len(matches) == len(re.findall(r"^ *```", text, re.MULTILINE)), "a fence is indented or not closed"
+    found = []
+    for place, match in enumerate(matches):
+        after = matches[place + 1] if place + 1 < len(matches) else None
+        output = None
+        if after is not None and after[1] == "text" and not text[match.end() : after.start()].strip():
+            output = after[2]
+        found.append(Block(match[1], match[2], text[: match.start()].count("\n") + 2, output))
+    return found
+
+
+class Reader:
+    """Somebody who types a page in from top to bottom, in an empty folder."""
+
+    def __init__(self, page: Path) -> None:
+        self._page = page
+        self._names: dict[str, Any] = {"__name__": "__main__"}
+        self._seen: dict[str, str] = {}
+
+    def read(self) -> None:
+        try:
+            for block in blocks(self._page):
+                if block.kind == "python":
+                    self._python(block)
+                elif block.kind == "console":
+                    self._console(block)
+        finally:
+            for value in self._names.values():
+                if isinstance(value, heedful.Heedful):
+                    value.close()
+
+    def _python(self, block: Block) -> None:
+        # Empty lines put the code where it stands in the page, so that a traceback names that line.
+        code = compile("\n" * (block.line - 1) + block.body, str(self._page), "exec", dont_inherit=True)
+        with contextlib.redirect_stdout(io.StringIO()) as printed:
+            exec(code, self._names)
+        expected = block.output if block.output is not None else ""
+        assert printed.getvalue() == expected, f"{self._page}:{block.line} prints something else"
+
+    def _console(self, block: Block) -> None:
+        for line in block.body.replace("\\\n", "").splitlines():
+            if not line.startswith("$ "):
+                continue
+            program, *arguments = shlex.split(line[2:])
+            assert program == "heedful", f"{self._page}:{block.line} runs {program}"
+            given = [self._seen.get(argument, argument) for argument in arguments]
+            result = CliRunner().invoke(cli, given, catch_exceptions=True)
+            assert result.exit_code == 0, f"{self._page}: {line}\n{result.output}\n{result.exception!r}"
+            for name, pattern in _IDS.items():
+                found = re.search(pattern, result.stdout)
+                if found is not None:
+                    self._seen[name] = next(filter(None, found.groups()))
+
+
+@cache
+def loaded() -> OnnxEmbedder:
+    """The bundled model, loaded once for all pages."""
+    return bundled()
+
+
+def _name(page: Path) -> str:
+    return page.relative_to(ROOT).as_posix()
+
+
+def _models(folder: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """A folder with an ONNX model, and a double in place of the embedding server."""
+    model = folder / "models" / "my-model"
+    model.mkdir(parents=True)
+    shutil.copy(loaded()._model, model / "model.onnx")
+    shutil.copy(loaded()._tokenizer_file, model / "tokenizer.json")
+
+    def serve(request: httpx.Request) -> httpx.Response:
+        assert str(request.url) == "http://localhost:11434/v1/embeddings"
+        vectors = WordEmbedder().embed(orjson.loads(request.content)["input"]).tolist()
+        rows = [{"index": index, "embedding": vector} for index, vector in enumerate(vectors)]
+        return httpx.Response(200, json={"data": rows})
+
+    real = httpx.Client
+
+    def client(**options: Any) -> httpx.Client:
+        return real(**options, transport=httpx.MockTransport(serve))
+
+    monkeypatch.setattr(httpx, "Client", client)
+
+
+# What a page takes for granted.
+PREPARED: dict[str, Callable[[Path, pytest.MonkeyPatch], None]] = {"docs/howto/choose-a-model.md": _models}
+
+
+@pytest.mark.parametrize("page", PAGES, ids=_name)
+def test_examples_do_what_the_page_shows(page: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.chdir(tmp_path)
+    for variable in ("STORE", "PROJECT", "EMBEDDING", "EMBEDDING_API_KEY", "EMBEDDING_TIMEOUT"):
+        monkeypatch.delenv(f"HEEDFUL_{variable}", raising=False)
+    monkeypatch.setattr(import_module("heedful.embedding.choose"), "bundled", loaded)
+    if _name(page) in PREPARED:
+        PREPARED[_name(page)](tmp_path, monkeypatch)
+    Reader(page).read()
+
+
+@pytest.mark.parametrize("page", PAGES, ids=_name)
+def test_no_block_is_passed_over(page: Path) -> None:
+    for block in blocks(page):
+        assert block.kind in ("python", "console", *SHOWN), f"{page}:{block.line} is of the kind {block.kind!r}"
+        if block.kind == "sh":
+            assert not re.search(r"(?m)^\W*heedful ", block.body), f"{page}:{block.line} must be a console block"
+        if block.kind == "console":
+            commands = [line for line in block.body.splitlines() if line.startswith("$ ")]
+            assert commands, f"{page}:{block.line} has no command"
+
+
+def test_the_pages_are_found() -> None:
+    assert len(PAGES) > 20
+    assert sum(block.kind == "python" for page in PAGES for block in blocks(page)) > 40

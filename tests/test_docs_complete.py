@@ -1,0 +1,144 @@
+"""The documentation is complete, current, and points at things that exist."""
+
+from __future__ import annotations
+
+import importlib.util
+import re
+from functools import cache
+from pathlib import Path
+from types import ModuleType
+
+import grimp
+import pytest
+
+import heedful
+from heedful.cli.main import cli
+
+ROOT = Path(__file__).parents[1]
+PAGES = sorted([*ROOT.glob("*.md"), *ROOT.glob("docs/**/*.md")])
+GUIDES = [ROOT / "docs/start.md", *sorted(ROOT.glob("docs/howto/*.md"))]
+COMMON = frozenset({"model", "errors", "settings", "clock", "ids"})
+"""Modules that all may use: the picture of the layers leaves them out."""
+
+METHODS = [name for name in vars(heedful.Heedful) if not name.startswith("_")]
+
+_LINK = re.compile(r"\]\(([^)\s]+)\)")
+_FENCE = re.compile(r"^```.*?^```$", re.MULTILINE | re.DOTALL)
+
+
+@cache
+def text(page: Path) -> str:
+    return page.read_text(encoding="utf-8")
+
+
+@cache
+def generator() -> ModuleType:
+    """docs/generate.py, which is not installed and may not be on the path."""
+    spec = importlib.util.spec_from_file_location("docs_generate", ROOT / "docs/generate.py")
+    assert spec is not None
+    assert spec.loader is not None
+    module = importlib.util.module_from_spec(spec)
+    spec.loader.exec_module(module)
+    return module
+
+
+def _name(page: Path) -> str:
+    return page.relative_to(ROOT).as_posix()
+
+
+def test_the_reference_is_what_the_code_says_now() -> None:
+    made: dict[str, str] = generator().pages()
+    kept = {page.name: text(page) for page in ROOT.glob("docs/reference/*.md")}
+    assert sorted(kept) == sorted(made)
+    for name, page in made.items():
+        assert kept[name] == page, f"docs/reference/{name} is out of date: run make docs"
+
+
+def test_the_reference_has_every_public_name() -> None:
+    page = text(ROOT / "docs/reference/python.md").replace("\\_", "_")
+    for name in heedful.__all__:
+        assert f"heedful.{name}" in page, name
+
+
+@pytest.mark.parametrize("method", METHODS)
+def test_every_method_is_in_a_guide(method: str) -> None:
+    called = re.compile(rf"\.{method}\(|`{method}(\(…\)|\(.*?\))?`")
+    assert any(called.search(text(page)) for page in GUIDES), f"no guide mentions {method}"
+
+
+@pytest.mark.parametrize("name", ["open", "aopen", "reembed"])
+def test_every_function_is_in_a_guide(name: str) -> None:
+    assert any(f"heedful.{name}(" in text(page) for page in GUIDES), f"no guide mentions {name}"
+
+
+@pytest.mark.parametrize("command", sorted(cli.commands))
+def test_every_command_is_in_a_guide(command: str) -> None:
+    run = re.compile(rf"\bheedful (--\S+ \S+ )*{command}\b")
+    assert any(run.search(text(page)) for page in GUIDES), f"no guide runs heedful {command}"
+
+
+@pytest.mark.parametrize("page", PAGES, ids=_name)
+def test_links_lead_somewhere(page: Path) -> None:
+    for link in _LINK.findall(_FENCE.sub("", text(page))):
+        if re.match(r"https?:", link):
+            continue
+        path, _, anchor = link.partition("#")
+        target = (page.parent / path).resolve() if path else page
+        assert target.is_file(), f"{_name(page)} links to {link}"
+        if anchor:
+            assert anchor in anchors(target), f"{_name(page)} links to {link}"
+
+
+def anchors(page: Path) -> set[str]:
+    """The names that a forge gives to the headings of a page."""
+    headings = re.findall(r"^#+ (.+)$", _FENCE.sub("", text(page)), re.MULTILINE)
+    return {re.sub(r"[^\w\- ]", "", heading.lower()).replace(" ", "-") for heading in headings}
+
+
+def test_every_page_can_be_reached_from_the_index() -> None:
+    index = ROOT / "docs/README.md"
+    linked = {(index.parent / link.partition("#")[0]).resolve() for link in _LINK.findall(text(index))}
+    assert set(ROOT.glob("docs/**/*.md")) - linked == {index}
+
+
+@pytest.mark.parametrize("page", [ROOT / "README.md", ROOT / "CONTRIBUTING.md", ROOT / "docs/benchmarks.md"], ids=_name)
+def test_make_targets_exist(page: Path) -> None:
+    targets = set(re.findall(r"^([a-z-]+):", text(ROOT / "Makefile"), re.MULTILINE))
+    named = re.findall(r"(?:^|`)make ([a-z][a-z -]*)", text(page), re.MULTILINE)
+    assert named
+    for target in " ".join(named).split():
+        assert target in targets, f"{_name(page)} names make {target}"
+
+
+def test_the_readme_names_the_targets_people_need() -> None:
+    for target in ("demo", "test", "lint", "bench", "bench-recall", "docs"):
+        assert f"make {target}" in text(ROOT / "README.md")
+
+
+def test_the_picture_of_the_layers_is_what_is_imported() -> None:
+    picture = re.search(r"```mermaid\n(.*?)```", text(ROOT / "docs/architecture.md"), re.DOTALL)
+    assert picture is not None
+    node = r"(\w+)(?:\[[^\]]*\])?"
+    drawn = set(re.findall(rf"^ *{node} --> {node}$", picture[1], re.MULTILINE))
+    assert drawn == {edge for edge in imports() if COMMON.isdisjoint(edge)}
+
+
+def test_what_the_picture_leaves_out_uses_nothing_in_it() -> None:
+    assert not [edge for edge in imports() if edge[0] in COMMON and edge[1] not in COMMON]
+
+
+@cache
+def imports() -> frozenset[tuple[str, str]]:
+    """Which top-level part of the package imports which; `heedful` is the package's own file."""
+    graph = grimp.build_graph("heedful", cache_dir=None)
+    found = set()
+    for module in graph.modules:
+        for imported in graph.find_modules_directly_imported_by(module):
+            edge = (_part(module), _part(imported))
+            if edge[0] != edge[1]:
+                found.add(edge)
+    return frozenset(found)
+
+
+def _part(module: str) -> str:
+    return module.split(".")[1] if "." in module else module

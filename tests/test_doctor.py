@@ -1,0 +1,114 @@
+from __future__ import annotations
+
+import sqlite3
+from collections.abc import Callable, Sequence
+from pathlib import Path
+
+import pytest
+
+from heedful import Heedful, Signal, Unavailable
+from heedful.embedding import Vectors
+from heedful.model import Check
+from heedful.testing import WordEmbedder
+
+
+def by_name(checks: list[Check]) -> dict[str, Check]:
+    return {check.name: check for check in checks}
+
+
+@pytest.fixture
+def facts(store: Heedful) -> list[str]:
+    ids = store.remember([f"fact number {number}" for number in range(5)]).fact_ids
+    store.signal([Signal(fact_id=fact, signal_type="helpful", query="q") for fact in ids])
+    return ids
+
+
+def test_a_sound_store_needs_no_repair(store: Heedful, facts: list[str]) -> None:
+    checks = store.doctor()
+    assert [check.name for check in checks] == [
+        "store",
+        "model",
+        "scores of main_dataset",
+        "index of main_dataset",
+    ]
+    assert all(check.ok and not check.repaired and check.detail for check in checks)
+
+
+def test_an_empty_store_is_sound(store: Heedful) -> None:
+    assert all(check.ok for check in store.doctor())
+
+
+@pytest.mark.parametrize(
+    "damage",
+    ["UPDATE scores SET score = 0.99", "DELETE FROM scores", "UPDATE scores SET used = used + 1", "UPDATE scores SET last_at = 1"],
+)
+def test_wrong_scores_are_folded_anew(store: Heedful, facts: list[str], path: Path, damage: str) -> None:
+    before = [store.fact_stats(fact) for fact in facts]
+    harm(path, damage)
+    looked = by_name(store.doctor(repair=False))["scores of main_dataset"]
+    assert (looked.ok, looked.repaired) == (False, False)
+    mended = by_name(store.doctor())["scores of main_dataset"]
+    assert (mended.ok, mended.repaired) == (True, True)
+    assert "5 facts" in mended.detail
+    assert [store.fact_stats(fact) for fact in facts] == before
+    assert by_name(store.doctor())["scores of main_dataset"].repaired is False
+
+
+def test_an_index_that_lacks_facts_is_made_anew(store: Heedful, facts: list[str], path: Path) -> None:
+    store.recall("fact")
+    harm(path, "DELETE FROM facts WHERE text = 'fact number 3'")
+    looked = by_name(store.doctor(repair=False))["index of main_dataset"]
+    assert (looked.ok, looked.repaired) == (False, False)
+    mended = by_name(store.doctor())["index of main_dataset"]
+    assert (mended.ok, mended.repaired) == (True, True)
+    assert by_name(store.doctor())["index of main_dataset"].repaired is False
+
+
+def test_a_vector_that_is_missing_is_named_with_what_to_run(store: Heedful, facts: list[str], path: Path) -> None:
+    harm(path, "DELETE FROM vectors WHERE fact_seq = 2")
+    check = by_name(store.doctor())["model"]
+    assert not check.ok
+    assert "heedful reembed" in check.detail
+
+
+def test_filters_that_lost_their_tags_are_mended(store: Heedful, path: Path) -> None:
+    fact = store.remember("tagged", metadata={"lang": "en"}).fact_ids[0]
+    harm(path, "DELETE FROM fact_tags")
+    store.doctor()
+    assert [hit.fact_id for hit in store.recall("tagged", where={"lang": "en"})] == [fact]
+
+
+def test_a_model_that_can_not_be_used_is_named(open_store: Callable[..., Heedful]) -> None:
+    class Gone(WordEmbedder):
+        def embed(self, texts: Sequence[str]) -> Vectors:
+            raise Unavailable("the server sleeps")
+
+    check = by_name(open_store(embedding=Gone()).doctor())["model"]
+    assert (check.ok, check.detail) == (False, "the server sleeps")
+
+
+def test_a_damaged_store_is_named(open_store: Callable[..., Heedful], path: Path) -> None:
+    store = open_store()
+    store.remember([f"a rather long fact number {number} " * 20 for number in range(300)])
+    store.close()
+    content = bytearray(path.read_bytes())
+    middle = len(content) // 2
+    content[middle : middle + 8192] = b"\xff" * 8192
+    path.write_bytes(content)
+    check = by_name(open_store().doctor())["store"]
+    assert not check.ok
+    assert str(path) in check.detail
+
+
+def test_looking_changes_nothing(store: Heedful, facts: list[str], path: Path) -> None:
+    harm(path, "UPDATE scores SET score = 0.99")
+    store.doctor(repair=False)
+    assert store.fact_stats(facts[0]).score == 0.99
+
+
+def harm(path: Path, statement: str) -> None:
+    """Changes a store behind its back."""
+    connection = sqlite3.connect(path, isolation_level=None)
+    connection.execute("PRAGMA foreign_keys = ON")
+    connection.execute(statement)
+    connection.close()

@@ -1,0 +1,130 @@
+from __future__ import annotations
+
+from collections.abc import Callable
+from datetime import timedelta
+
+import pytest
+
+from heedful import Conflict, Heedful, NotFound, Signal
+from heedful.model import SignalType
+from heedful.testing import ManualClock
+
+
+@pytest.fixture
+def fact(store: Heedful) -> str:
+    return store.remember("Use connection pooling.").fact_ids[0]
+
+
+def give(store: Heedful, fact: str, kind: SignalType = "used", query: str = "q") -> str:
+    return store.signal([Signal(fact_id=fact, signal_type=kind, query=query)]).event_ids[0]
+
+
+def test_a_retracted_signal_was_never_given(store: Heedful, fact: str) -> None:
+    before = store.fact_stats(fact)
+    event = give(store, fact)
+    undone = store.retract(event)
+    assert (undone.retracted, undone.updated_facts) == (event, [fact])
+    assert undone.event_id != event
+    assert store.fact_stats(fact) == before
+    assert store.recall("q", boost_by_usefulness=True)[0].usefulness_source == "neutral"
+
+
+def test_retracting_one_of_many_leaves_what_the_others_make(store: Heedful, fact: str, clock: ManualClock) -> None:
+    twin = store.remember("The other fact.").fact_ids[0]
+    kinds: list[SignalType] = ["helpful"] * 5 + ["not_helpful", "used"]
+    events = []
+    for place, kind in enumerate(kinds):
+        events.append(give(store, fact, kind, f"question {place % 2}"))
+        if place != 4:
+            give(store, twin, kind, f"question {place % 2}")
+        clock.advance(days=3)
+    store.retract(events[4])
+    one, other = store.fact_stats(fact), store.fact_stats(twin)
+    assert one.model_dump(exclude={"fact_id", "text"}) == other.model_dump(exclude={"fact_id", "text"})
+
+
+def test_a_clamped_step_is_undone_exactly(store: Heedful, fact: str) -> None:
+    events = [give(store, fact, "helpful") for _ in range(6)]
+    give(store, fact, "not_helpful")
+    assert store.fact_stats(fact).score == pytest.approx(0.9)
+    for event in events[:3]:
+        store.retract(event)
+    assert store.fact_stats(fact).score == pytest.approx(0.5 + 0.45 - 0.1)
+
+
+def test_retracting_twice_is_retracting_once(store: Heedful, fact: str) -> None:
+    event = give(store, fact)
+    give(store, fact)
+    first, second = store.retract(event), store.retract(event)
+    assert second.event_id == first.event_id
+    assert second.updated_facts == []
+    assert store.fact_stats(fact).signal_count == 1
+
+
+def test_the_last_signal_before_counts_for_the_decay_again(store: Heedful, fact: str, clock: ManualClock) -> None:
+    start = clock()
+    give(store, fact)
+    clock.advance(days=7)
+    store.retract(give(store, fact))
+    stats = store.fact_stats(fact)
+    assert (stats.score, stats.last_signal_at) == (0.595, start)
+
+
+def test_a_late_signal_can_be_retracted(store: Heedful, fact: str, clock: ManualClock) -> None:
+    give(store, fact)
+    before = store.fact_stats(fact)
+    late = Signal(fact_id=fact, signal_type="helpful", query="q", at=clock() - timedelta(days=30))
+    store.retract(store.signal([late]).event_ids[0])
+    assert store.fact_stats(fact) == before
+
+
+def test_a_retraction_holds_after_reopening(store: Heedful, fact: str, open_store: Callable[..., Heedful]) -> None:
+    store.retract(give(store, fact))
+    store.close()
+    again = open_store()
+    assert again.fact_stats(fact).signal_count == 0
+    assert all(check.ok and not check.repaired for check in again.doctor())
+
+
+def test_a_retracted_context_is_no_longer_matched(store: Heedful, fact: str) -> None:
+    store.retract(give(store, fact, query="who is it"))
+    explained = store.recall("who is it", explain=True)[0].explanation
+    assert explained is not None
+    assert (explained.matched_context, explained.context_similarity) == (None, None)
+
+
+def test_the_same_signal_may_be_given_again(store: Heedful, fact: str) -> None:
+    store.retract(give(store, fact))
+    give(store, fact)
+    assert store.fact_stats(fact).score == 0.6
+
+
+def test_a_retry_of_a_retracted_call_does_not_bring_it_back(store: Heedful, fact: str) -> None:
+    signals = [Signal(fact_id=fact, signal_type="used", query="q")]
+    first = store.signal(signals, idempotency_key="k")
+    store.retract(first.event_ids[0])
+    assert store.signal(signals, idempotency_key="k") == first
+    assert store.fact_stats(fact).signal_count == 0
+
+
+def test_a_retraction_can_not_be_retracted(store: Heedful, fact: str) -> None:
+    undone = store.retract(give(store, fact))
+    with pytest.raises(Conflict, match="only a signal can be retracted") as caught:
+        store.retract(undone.event_id)
+    assert caught.value.remedy
+
+
+def test_an_event_that_never_was_is_not_found(store: Heedful) -> None:
+    with pytest.raises(NotFound, match="no event 'nope'") as caught:
+        store.retract("nope")
+    assert caught.value.field == "event_id"
+
+
+def test_a_signal_about_a_forgotten_fact_can_be_retracted(store: Heedful, fact: str) -> None:
+    event = give(store, fact)
+    store.forget(fact)
+    assert store.retract(event).updated_facts == []
+
+
+def test_a_retraction_has_an_author(store: Heedful, fact: str) -> None:
+    assert store.retract(give(store, fact), author="ann").event_id

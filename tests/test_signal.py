@@ -1,0 +1,191 @@
+from __future__ import annotations
+
+from collections.abc import Callable
+from datetime import UTC, datetime, timedelta, timezone
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from heedful import Conflict, Heedful, Invalid, Signal
+from heedful.model import SignalType
+from heedful.testing import ManualClock
+
+
+@pytest.fixture
+def fact(store: Heedful) -> str:
+    return store.remember("Use connection pooling.").fact_ids[0]
+
+
+def used(fact: str, query: str = "q", **more: Any) -> Signal:
+    return Signal(fact_id=fact, signal_type="used", query=query, **more)
+
+
+@pytest.mark.parametrize(
+    ("kind", "score"), [("used", 0.6), ("ignored", 0.45), ("helpful", 0.65), ("not_helpful", 0.4)]
+)
+def test_a_signal_moves_the_score_as_documented(store: Heedful, fact: str, kind: SignalType, score: float) -> None:
+    result = store.signal([Signal(fact_id=fact, signal_type=kind, query="q")])
+    assert (result.processed, result.updated_facts, result.errors) == (1, [fact], [])
+    assert len(result.event_ids) == 1
+    assert store.fact_stats(fact).score == score
+
+
+def test_confidence_scales_the_step(store: Heedful, fact: str) -> None:
+    store.signal([used(fact, confidence=0.5)])
+    assert store.fact_stats(fact).score == 0.55
+
+
+def test_signals_may_be_mappings(store: Heedful, fact: str) -> None:
+    result = store.signal([{"fact_id": fact, "signal_type": "used", "query": "q"}])
+    assert result.processed == 1
+
+
+def test_signals_may_come_from_a_generator(store: Heedful, fact: str) -> None:
+    assert store.signal(used(fact) for _ in range(3)).processed == 3
+
+
+def test_no_signals_do_nothing(store: Heedful) -> None:
+    result = store.signal([])
+    assert (result.processed, result.updated_facts, result.errors, result.event_ids) == (0, [], [], [])
+
+
+def test_a_batch_counts_each_signal(store: Heedful) -> None:
+    facts = store.remember(["one", "two"]).fact_ids
+    result = store.signal([used(facts[0]), used(facts[1]), used(facts[0], "another question")])
+    assert result.processed == 3
+    assert result.updated_facts == facts
+    assert len(set(result.event_ids)) == 3
+    assert [store.fact_stats(fact).signal_count for fact in facts] == [2, 1]
+
+
+def test_unknown_facts_are_refused_by_name_and_the_others_are_applied(store: Heedful, fact: str) -> None:
+    result = store.signal([used("nobody"), used(fact), used("nothing")])
+    assert result.processed == 1
+    assert [(error.index, error.code, error.fact_id) for error in result.errors] == [
+        (0, "not_found", "nobody"),
+        (2, "not_found", "nothing"),
+    ]
+    assert "nobody" in result.errors[0].message
+    assert store.fact_stats(fact).score == 0.6
+
+
+def test_a_forgotten_fact_is_not_found(store: Heedful, fact: str) -> None:
+    store.forget(fact)
+    assert [error.code for error in store.signal([used(fact)]).errors] == ["not_found"]
+
+
+def test_a_signal_needs_no_model(open_store: Callable[..., Heedful], store: Heedful, fact: str) -> None:
+    result = open_store(embedding=Silent()).signal([used(fact)])
+    assert result.processed == 1
+
+
+class Silent:
+    """A model that must not be asked."""
+
+    name = "words-for-tests"
+    dimensions = 64
+    calibration = (0.0, 0.85)
+
+    def embed(self, texts: object) -> Any:
+        raise AssertionError("asked")
+
+
+def test_signals_fold_in_the_order_of_their_own_time(store: Heedful, fact: str, clock: ManualClock) -> None:
+    start = clock()
+    clock.advance(days=14)
+    store.signal([used(fact, at=start + timedelta(days=7))])
+    store.signal([Signal(fact_id=fact, signal_type="not_helpful", query="q", at=start)])
+    expected = 0.5 + ((0.4 - 0.5) * 0.95 + 0.1) * 0.95
+    stats = store.fact_stats(fact)
+    assert stats.score == pytest.approx(expected, abs=1e-12)
+    assert stats.last_signal_at == start + timedelta(days=7)
+
+
+def test_a_time_of_another_zone_is_the_same_moment(store: Heedful, fact: str) -> None:
+    moment = datetime(2025, 6, 1, 12, tzinfo=timezone(timedelta(hours=2)))
+    store.signal([used(fact, at=moment)])
+    assert store.fact_stats(fact).last_signal_at == datetime(2025, 6, 1, 10, tzinfo=UTC)
+
+
+def test_a_signal_keeps_its_context_note_and_author(store: Heedful, fact: str) -> None:
+    event = store.signal([used(fact, author="ann", context="in the onboarding chat")]).event_ids[0]
+    explained = store.recall("q", explain=True)[0].explanation
+    assert explained is not None
+    assert [(each.event_id, each.author) for each in explained.events] == [(event, "ann")]
+
+
+class TestRetries:
+    def test_a_retry_counts_once_and_returns_the_first_result(self, store: Heedful, fact: str) -> None:
+        signals = [used(fact), used("nobody")]
+        first = store.signal(signals, idempotency_key="k1")
+        again = store.signal(signals, idempotency_key="k1")
+        assert again == first
+        assert store.fact_stats(fact).score == 0.6
+
+    def test_a_retry_after_reopening_counts_once(self, open_store: Callable[..., Heedful], path: Path) -> None:
+        store = open_store()
+        fact = store.remember("x").fact_ids[0]
+        first = store.signal([used(fact)], idempotency_key="k1")
+        store.close()
+        assert open_store().signal([used(fact)], idempotency_key="k1") == first
+
+    def test_a_retry_returns_the_first_result_though_the_fact_is_gone(self, store: Heedful, fact: str) -> None:
+        first = store.signal([used(fact)], idempotency_key="k1")
+        store.forget(fact)
+        assert store.signal([used(fact)], idempotency_key="k1") == first
+
+    def test_another_call_with_the_same_key_is_a_conflict(self, store: Heedful, fact: str) -> None:
+        store.signal([used(fact)], idempotency_key="k1")
+        with pytest.raises(Conflict, match="'k1'") as caught:
+            store.signal([used(fact, "another")], idempotency_key="k1")
+        assert caught.value.code == "idempotency_key_reused"
+        assert caught.value.remedy
+        assert store.fact_stats(fact).signal_count == 1
+
+    def test_another_verb_with_the_same_key_is_a_conflict(self, store: Heedful, fact: str) -> None:
+        store.signal([used(fact)], idempotency_key="k1")
+        recall = store.recall("pooling")
+        with pytest.raises(Conflict):
+            store.signal_recall(recall.recall_id, used=[fact], idempotency_key="k1")
+        assert store.fact_stats(fact).signal_count == 1
+
+    def test_without_a_key_the_same_signal_counts_again(self, store: Heedful, fact: str) -> None:
+        store.signal([used(fact)])
+        store.signal([used(fact)])
+        assert store.fact_stats(fact).signal_count == 2
+
+    def test_a_key_of_one_signal_counts_once(self, store: Heedful, fact: str) -> None:
+        first = store.signal([used(fact, idempotency_key="i1"), used(fact, idempotency_key="i2")])
+        again = store.signal([used(fact, idempotency_key="i2"), used(fact, idempotency_key="i3")])
+        assert first.processed == 2
+        assert again.processed == 1
+        assert again.event_ids[0] == first.event_ids[1]
+        assert store.fact_stats(fact).signal_count == 3
+
+    def test_a_key_twice_in_one_batch_counts_once(self, store: Heedful, fact: str) -> None:
+        result = store.signal([used(fact, idempotency_key="i1")] * 2)
+        assert result.processed == 1
+        assert result.event_ids[0] == result.event_ids[1]
+
+    def test_a_key_of_one_signal_for_another_signal_is_refused(self, store: Heedful, fact: str) -> None:
+        store.signal([used(fact, idempotency_key="i1")])
+        other = Signal(fact_id=fact, signal_type="not_helpful", query="else", idempotency_key="i1")
+        result = store.signal([other, used(fact, idempotency_key="i2")])
+        assert [(error.index, error.code) for error in result.errors] == [(0, "idempotency_key_reused")]
+        assert result.processed == 1
+        assert store.fact_stats(fact).signal_breakdown["not_helpful"] == 0
+
+    @pytest.mark.parametrize("key", ["", " ", "x" * 201])
+    def test_a_key_that_is_none_is_refused(self, store: Heedful, fact: str, key: str) -> None:
+        with pytest.raises(Invalid, match="idempotency_key"):
+            store.signal([used(fact)], idempotency_key=key)
+        with pytest.raises(Invalid, match="idempotency_key"):
+            store.signal([used(fact, idempotency_key=key)])
+        assert store.fact_stats(fact).signal_count == 0
+
+    def test_a_key_may_look_like_anything(self, store: Heedful, fact: str) -> None:
+        event = store.signal([used(fact)]).event_ids[0]
+        store.signal([used(fact, idempotency_key=f"retract/{event}"), used(fact, idempotency_key=event)])
+        assert store.retract(event).updated_facts == [fact]
+        assert store.fact_stats(fact).signal_count == 2

@@ -1,0 +1,172 @@
+from __future__ import annotations
+
+from collections.abc import Callable
+
+import pytest
+
+from heedful import Conflict, Heedful, Invalid, NotFound, Recall
+from heedful.testing import ManualClock
+
+TEXTS = ["apples are red", "apples are green", "apples are sweet", "apples are sour"]
+
+
+@pytest.fixture
+def recall(store: Heedful) -> Recall:
+    store.remember(TEXTS)
+    return store.recall("apples")
+
+
+def kinds(store: Heedful, fact: str) -> dict[str, int]:
+    return {kind: count for kind, count in store.fact_stats(fact).signal_breakdown.items() if count}
+
+
+def test_what_was_shown_and_not_named_is_ignored(store: Heedful, recall: Recall) -> None:
+    a, b, c, d = (hit.fact_id for hit in recall)
+    result = store.signal_recall(recall.recall_id, used=[a], helpful=[b], not_helpful=[c])
+    assert (result.processed, result.errors) == (4, [])
+    assert set(result.updated_facts) == {a, b, c, d}
+    assert [kinds(store, fact) for fact in (a, b, c, d)] == [
+        {"used": 1},
+        {"helpful": 1},
+        {"not_helpful": 1},
+        {"ignored": 1},
+    ]
+
+
+def test_it_is_about_the_query_that_was_asked(store: Heedful, recall: Recall) -> None:
+    fact = recall[0].fact_id
+    store.signal_recall(recall.recall_id, used=[fact])
+    assert [context.query for context in store.fact_stats(fact).contexts] == ["apples"]
+
+
+def test_naming_nothing_ignores_all(store: Heedful, recall: Recall) -> None:
+    store.signal_recall(recall.recall_id)
+    assert all(kinds(store, hit.fact_id) == {"ignored": 1} for hit in recall)
+
+
+def test_a_fact_may_be_used_and_helpful(store: Heedful, recall: Recall) -> None:
+    fact = recall[0].fact_id
+    store.signal_recall(recall.recall_id, used=[fact], helpful=[fact])
+    assert kinds(store, fact) == {"used": 1, "helpful": 1}
+
+
+def test_saying_the_same_again_counts_once(store: Heedful, recall: Recall) -> None:
+    fact = recall[0].fact_id
+    first = store.signal_recall(recall.recall_id, used=[fact, fact])
+    again = store.signal_recall(recall.recall_id, used=[fact])
+    assert (first.processed, again.processed) == (4, 0)
+    assert set(again.event_ids) == set(first.event_ids)
+    assert kinds(store, fact) == {"used": 1}
+
+
+def test_what_was_named_before_is_not_ignored_later(store: Heedful, recall: Recall) -> None:
+    a, b = recall[0].fact_id, recall[1].fact_id
+    store.signal_recall(recall.recall_id, used=[a])
+    store.signal_recall(recall.recall_id, helpful=[b])
+    assert kinds(store, a) == {"used": 1}
+
+
+def test_what_is_named_later_is_no_longer_ignored(store: Heedful, recall: Recall) -> None:
+    a, b = recall[0].fact_id, recall[1].fact_id
+    store.signal_recall(recall.recall_id, used=[a])
+    store.signal_recall(recall.recall_id, used=[b])
+    assert kinds(store, b) == {"used": 1}
+
+
+def test_two_authors_have_their_own_opinions(store: Heedful, recall: Recall) -> None:
+    fact = recall[0].fact_id
+    store.signal_recall(recall.recall_id, used=[fact], author="ann")
+    store.signal_recall(recall.recall_id, not_helpful=[fact], author="bob")
+    assert kinds(store, fact) == {"used": 1, "not_helpful": 1}
+
+
+def test_it_may_come_days_later_and_from_another_process(
+    store: Heedful, recall: Recall, open_store: Callable[..., Heedful], clock: ManualClock
+) -> None:
+    store.close()
+    clock.advance(days=9)
+    later = open_store()
+    later.signal_recall(recall.recall_id, helpful=[recall[0].fact_id])
+    stats = later.fact_stats(recall[0].fact_id)
+    assert (stats.score, stats.last_signal_at) == (0.65, clock())
+
+
+def test_a_fact_that_was_not_shown_is_refused_by_name(store: Heedful, recall: Recall) -> None:
+    other = store.remember("pears are soft").fact_ids[0]
+    result = store.signal_recall(recall.recall_id, used=[other, recall[0].fact_id])
+    assert [(error.code, error.fact_id) for error in result.errors] == [("not_found", other)]
+    assert kinds(store, recall[0].fact_id) == {"used": 1}
+    assert kinds(store, other) == {}
+
+
+def test_a_fact_forgotten_meanwhile_is_refused_if_named_and_skipped_if_not(store: Heedful, recall: Recall) -> None:
+    named, silent = recall[0].fact_id, recall[1].fact_id
+    store.forget([named, silent])
+    result = store.signal_recall(recall.recall_id, used=[named])
+    assert [(error.code, error.fact_id) for error in result.errors] == [("not_found", named)]
+    assert result.processed == 2
+
+
+def test_one_id_is_one_fact_not_a_list_of_letters(store: Heedful, recall: Recall) -> None:
+    fact = recall[0].fact_id
+    try:
+        store.signal_recall(recall.recall_id, used=fact)
+    except Invalid as error:
+        assert error.field == "used"
+        assert all(kinds(store, hit.fact_id) == {} for hit in recall)
+    else:
+        assert kinds(store, fact) == {"used": 1}
+
+
+def test_the_signals_of_an_empty_recall_are_none(store: Heedful) -> None:
+    result = store.signal_recall(store.recall("anything").recall_id)
+    assert (result.processed, result.errors) == (0, [])
+
+
+def test_a_retracted_signal_may_be_given_again(store: Heedful, recall: Recall) -> None:
+    fact = recall[0].fact_id
+    first = store.signal_recall(recall.recall_id, used=[fact])
+    store.retract(first.event_ids[0])
+    store.signal_recall(recall.recall_id, used=[fact])
+    assert kinds(store, fact) == {"used": 1}
+
+
+def test_helpful_and_not_helpful_contradict_each_other(store: Heedful, recall: Recall) -> None:
+    fact = recall[0].fact_id
+    with pytest.raises(Invalid, match=fact):
+        store.signal_recall(recall.recall_id, helpful=[fact], not_helpful=[fact])
+    assert kinds(store, fact) == {}
+
+
+def test_used_and_not_helpful_do_not(store: Heedful, recall: Recall) -> None:
+    fact = recall[0].fact_id
+    store.signal_recall(recall.recall_id, used=[fact], not_helpful=[fact])
+    assert kinds(store, fact) == {"used": 1, "not_helpful": 1}
+
+
+def test_a_recall_that_never_was_is_not_found(store: Heedful) -> None:
+    with pytest.raises(NotFound, match="no recall 'nope'") as caught:
+        store.signal_recall("nope")
+    assert caught.value.field == "recall_id"
+
+
+@pytest.mark.parametrize("confidence", [-0.1, 1.1, float("nan"), "1", True])
+def test_a_confidence_outside_is_refused(store: Heedful, recall: Recall, confidence: float) -> None:
+    with pytest.raises(Invalid, match="confidence"):
+        store.signal_recall(recall.recall_id, confidence=confidence)
+    assert kinds(store, recall[0].fact_id) == {}
+
+
+def test_confidence_scales_all_of_them(store: Heedful, recall: Recall) -> None:
+    store.signal_recall(recall.recall_id, used=[recall[0].fact_id], confidence=0.5)
+    assert store.fact_stats(recall[0].fact_id).score == 0.55
+    assert store.fact_stats(recall[1].fact_id).score == 0.475
+
+
+def test_a_retry_returns_the_first_result(store: Heedful, recall: Recall) -> None:
+    fact = recall[0].fact_id
+    first = store.signal_recall(recall.recall_id, used=[fact], idempotency_key="k")
+    assert store.signal_recall(recall.recall_id, used=[fact], idempotency_key="k") == first
+    with pytest.raises(Conflict):
+        store.signal_recall(recall.recall_id, helpful=[fact], idempotency_key="k")
+    assert kinds(store, fact) == {"used": 1}

@@ -1,0 +1,133 @@
+from __future__ import annotations
+
+from datetime import timedelta
+
+import pytest
+
+from heedful import Heedful, NotFound, Signal
+from heedful.model import SignalType
+from heedful.testing import ManualClock
+
+
+def give(store: Heedful, fact: str, kind: SignalType, query: str = "q", times: int = 1) -> None:
+    store.signal([Signal(fact_id=fact, signal_type=kind, query=query)] * times)
+
+
+class TestOfAFact:
+    def test_a_fact_nobody_has_spoken_of(self, store: Heedful) -> None:
+        fact = store.remember("quiet").fact_ids[0]
+        stats = store.fact_stats(fact)
+        assert (stats.fact_id, stats.text, stats.dataset) == (fact, "quiet", "main_dataset")
+        assert (stats.score, stats.signal_count, stats.last_signal_at, stats.contexts) == (0.5, 0, None, [])
+        assert stats.signal_breakdown == {"used": 0, "ignored": 0, "helpful": 0, "not_helpful": 0}
+
+    def test_all_four_types_are_counted(self, store: Heedful, clock: ManualClock) -> None:
+        fact = store.remember("loud").fact_ids[0]
+        kinds: list[SignalType] = ["used", "used", "ignored", "helpful", "not_helpful"]
+        for kind in kinds:
+            give(store, fact, kind)
+        stats = store.fact_stats(fact)
+        assert stats.signal_breakdown == {"used": 2, "ignored": 1, "helpful": 1, "not_helpful": 1}
+        assert stats.signal_count == 5
+        assert stats.score == pytest.approx(0.7, abs=1e-12)
+        assert stats.last_signal_at == clock()
+
+    def test_the_score_is_decayed_to_now(self, store: Heedful, clock: ManualClock) -> None:
+        fact = store.remember("fading").fact_ids[0]
+        give(store, fact, "used")
+        clock.advance(days=7)
+        stats = store.fact_stats(fact)
+        assert stats.score == 0.595
+        assert stats.contexts[0].score == 0.595
+        assert stats.last_signal_at == clock() - timedelta(days=7)
+
+    def test_each_context_has_its_own_score(self, store: Heedful, clock: ManualClock) -> None:
+        fact = store.remember("Use connection pooling").fact_ids[0]
+        give(store, fact, "helpful", "database performance")
+        give(store, fact, "helpful", "Database performance?")
+        clock.advance(days=1)
+        give(store, fact, "not_helpful", "authentication methods")
+        first, second = store.fact_stats(fact).contexts
+        assert (first.query, first.queries) == (
+            "database performance",
+            ["database performance", "Database performance?"],
+        )
+        assert first.score == pytest.approx(0.5 + 0.3 * 0.95 ** (1 / 7))
+        assert (first.signal_count, first.signal_breakdown["helpful"]) == (2, 2)
+        assert (second.query, second.score, second.last_signal_at) == ("authentication methods", 0.4, clock())
+
+    def test_a_fact_that_is_not_there(self, store: Heedful) -> None:
+        with pytest.raises(NotFound, match="no fact 'nope'") as caught:
+            store.fact_stats("nope")
+        assert caught.value.field == "fact_id"
+
+
+class TestOfADataset:
+    def test_an_empty_one(self, store: Heedful) -> None:
+        stats = store.usefulness_stats()
+        assert (stats.dataset, stats.total_facts, stats.facts_with_signals, stats.total_signals) == (
+            "main_dataset",
+            0,
+            0,
+            0,
+        )
+        assert (stats.average_score, stats.contexts, stats.most_useful, stats.least_useful) == (0.5, 0, [], [])
+        assert sum(stats.distribution.values()) == 0
+        assert store.datasets() == []
+
+    def test_totals_and_the_average_of_those_with_signals(self, store: Heedful) -> None:
+        one, two, _ = store.remember(["one", "two", "three"]).fact_ids
+        give(store, one, "helpful", times=2)
+        give(store, two, "not_helpful")
+        stats = store.usefulness_stats()
+        assert (stats.total_facts, stats.facts_with_signals, stats.total_signals) == (3, 2, 3)
+        assert stats.signal_breakdown == {"used": 0, "ignored": 0, "helpful": 2, "not_helpful": 1}
+        assert stats.average_score == pytest.approx((0.8 + 0.4) / 2)
+
+    def test_the_distribution_has_ten_bins(self, store: Heedful) -> None:
+        facts = store.remember([f"fact {number}" for number in range(4)]).fact_ids
+        give(store, facts[0], "helpful", times=9)
+        give(store, facts[1], "not_helpful", times=9)
+        give(store, facts[2], "used")
+        give(store, facts[3], "used", times=3)
+        distribution = store.usefulness_stats().distribution
+        assert list(distribution) == [f"{low / 10:.1f}-{(low + 1) / 10:.1f}" for low in range(10)]
+        assert {name: count for name, count in distribution.items() if count} == {
+            "0.0-0.1": 1,
+            "0.6-0.7": 1,
+            "0.8-0.9": 1,
+            "0.9-1.0": 1,
+        }
+
+    def test_the_ten_most_and_least_useful(self, store: Heedful) -> None:
+        facts = store.remember([f"fact {number}" for number in range(25)]).fact_ids
+        for place, fact in enumerate(facts):
+            store.signal([Signal(fact_id=fact, signal_type="helpful", query="q", confidence=place / 25)])
+        stats = store.usefulness_stats()
+        assert [fact.fact_id for fact in stats.most_useful] == facts[:-11:-1]
+        assert [fact.fact_id for fact in stats.least_useful] == facts[:10]
+        best = stats.most_useful[0]
+        assert (best.text, best.score, best.signal_count) == ("fact 24", pytest.approx(0.5 + 0.15 * 24 / 25), 1)
+
+    def test_scores_are_decayed_to_now(self, store: Heedful, clock: ManualClock) -> None:
+        fact = store.remember("x").fact_ids[0]
+        give(store, fact, "used")
+        clock.advance(weeks=1)
+        assert store.usefulness_stats().average_score == 0.595
+
+    def test_queries_that_mean_the_same_are_one_context(self, store: Heedful) -> None:
+        fact = store.remember("x").fact_ids[0]
+        for query in ("who leads the company", "Who leads the company?", "where is the office"):
+            give(store, fact, "used", query)
+        assert store.usefulness_stats().contexts == 2
+
+    def test_a_dataset_that_is_not_there(self, store: Heedful) -> None:
+        with pytest.raises(NotFound, match="'nope'"):
+            store.usefulness_stats("nope")
+
+    def test_other_datasets_do_not_count(self, store: Heedful) -> None:
+        fact = store.remember("x", dataset="second").fact_ids[0]
+        store.remember("y")
+        give(store, fact, "used")
+        assert store.usefulness_stats().total_signals == 0
+        assert store.usefulness_stats("second").total_signals == 1

@@ -1,0 +1,60 @@
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+
+from heedful import Invalid
+from heedful.settings import load
+
+
+def test_the_defaults_need_nothing(tmp_path: Path) -> None:
+    found = load({}, tmp_path)
+    assert (found.store, found.project, found.embedding) == ("heedful.db", "default", "bundled")
+    assert found.embedding_api_key is None
+    assert found.embedding_timeout == 30.0
+
+
+def test_a_file_comes_before_the_defaults(tmp_path: Path) -> None:
+    (tmp_path / "heedful.toml").write_text('store = "mine.db"\nembedding_timeout = 5\n')
+    found = load({}, tmp_path)
+    assert (found.store, found.embedding_timeout, found.project) == ("mine.db", 5.0, "default")
+
+
+def test_the_environment_comes_before_the_file(tmp_path: Path) -> None:
+    (tmp_path / "heedful.toml").write_text('store = "mine.db"\nproject = "mine"\n')
+    found = load({"HEEDFUL_STORE": "other.db", "HEEDFUL_EMBEDDING_TIMEOUT": "2.5", "STORE": "no.db"}, tmp_path)
+    assert (found.store, found.project, found.embedding_timeout) == ("other.db", "mine", 2.5)
+
+
+def test_the_current_folder_is_where_the_file_is_looked_for(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    (tmp_path / "heedful.toml").write_text('project = "here"\n')
+    monkeypatch.chdir(tmp_path)
+    assert load({}).project == "here"
+
+
+@pytest.mark.parametrize("content", [b"store = ", b"\xff\xfe", b"store = 'a'\nstore = 'b'"])
+def test_a_file_that_can_not_be_read_is_named(tmp_path: Path, content: bytes) -> None:
+    (tmp_path / "heedful.toml").write_bytes(content)
+    with pytest.raises(Invalid, match=r"heedful\.toml can't be read") as caught:
+        load({}, tmp_path)
+    assert caught.value.remedy
+
+
+def test_an_unknown_setting_is_refused_by_name(tmp_path: Path) -> None:
+    (tmp_path / "heedful.toml").write_text('stroe = "typo.db"\n')
+    with pytest.raises(Invalid, match="stroe"):
+        load({}, tmp_path)
+
+
+@pytest.mark.parametrize("value", ["soon", "0", "-1"])
+def test_a_timeout_that_is_none_is_refused_by_name_and_value(tmp_path: Path, value: str) -> None:
+    with pytest.raises(Invalid, match="embedding_timeout") as caught:
+        load({"HEEDFUL_EMBEDDING_TIMEOUT": value}, tmp_path)
+    assert caught.value.value == value
+
+
+def test_a_key_is_not_shown(tmp_path: Path) -> None:
+    found = load({"HEEDFUL_EMBEDDING_API_KEY": "secret"}, tmp_path)
+    assert found.embedding_api_key == "secret"
+    assert "secret" not in repr(found)
