@@ -3,7 +3,7 @@ VENV := .venv
 BIN := $(VENV)/bin
 export PIP_DISABLE_PIP_VERSION_CHECK := 1
 
-.PHONY: help demo test lint format docs bench bench-recall lock clean
+.PHONY: help demo test lint format docs bench bench-recall bench-learning bench-detect lock clean
 
 help: ## show what there is
 	@grep -E '^[a-z-]+:.*##' $(MAKEFILE_LIST) | sed 's/:.*## /\t/' | expand -t 16
@@ -45,6 +45,12 @@ bench: $(VENV)/bench ## speed and size at 100,000 facts, beside chromadb, lanced
 
 bench-recall: $(VENV)/bench ## quality of recall on LoCoMo
 	$(BIN)/python -m bench.recall
+
+bench-learning: $(VENV)/bench ## what feedback does to ranks on COVID-Q, by policy
+	$(BIN)/python -m bench.learning
+
+bench-detect: $(VENV)/bench ## how well it is told which facts an answer used, on LoCoMo
+	$(BIN)/python -m bench.detect
 
 lock: $(VENV)/dev $(VENV)/bench ## write the versions in use to requirements.lock
 	$(BIN)/pip freeze --exclude-editable > requirements.lock

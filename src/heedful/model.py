@@ -334,8 +334,11 @@ class Estimate(Model):
     """A mean and its 95% interval."""
 
     value: float
+    """The mean."""
     low: float
+    """The lower end."""
     high: float
+    """The upper end."""
 
 
 class WorseQuery(Model):
@@ -368,8 +371,11 @@ class ReplayArm(Model):
     mrr_change: Estimate
     """The difference to the logged order, with the interval of the paired difference."""
     ndcg_change: Estimate
+    """The same of nDCG."""
     queries_better: int
+    """How many queries have a better mean reciprocal rank than they had as logged."""
     queries_worse: int
+    """How many have a worse one."""
     worse: list[WorseQuery]
     """The ten that lose most, worst first."""
 
@@ -381,6 +387,7 @@ class ReplayAdvice(Model):
     usefulness_weight: float | None
     """0 where nothing surely beats relevance alone; None where there are too few ratings to tell."""
     reason: str
+    """Why, in words."""
 
 
 class ReplayReport(Model):
@@ -396,6 +403,7 @@ class ReplayReport(Model):
     effective_sample_size: float
     """How many recalls with equal weights would say as much; below `replayed` where exploration was at work."""
     seed: int
+    """What the intervals were drawn with."""
     logged: ReplayArm | None
     """The order that was shown; None where nothing was replayed."""
     none: ReplayArm | None

@@ -9,7 +9,7 @@ from xml.sax.saxutils import escape
 from heedful.model import PolicyName, ReplayArm, ReplayReport
 
 WIDTH, HEIGHT = 760, 460
-LEFT, RIGHT, TOP, BOTTOM = 64, 150, 78, 56
+LEFT, RIGHT, TOP, BOTTOM = 64, 150, 96, 56
 
 COLOURS: dict[PolicyName, str] = {"documented": "#0072B2", "adaptive": "#D55E00"}
 """Okabe and Ito's, which people who see fewer colours can tell apart."""
@@ -28,7 +28,7 @@ def chart(report: ReplayReport) -> str:
     assert report.none is not None
     values = [end for arm in (report.logged, report.none, *report.arms) for end in (arm.mrr.low, arm.mrr.high)]
     ticks = _ticks(min(values), max(values))
-    heaviest = max([1e-9, *(arm.usefulness_weight or 0 for arm in report.arms)])
+    heaviest = max(arm.usefulness_weight or 0.0 for arm in report.arms) or 1.0
 
     def x(weight: float) -> float:
         return LEFT + (WIDTH - LEFT - RIGHT) * weight / heaviest
@@ -37,16 +37,15 @@ def chart(report: ReplayReport) -> str:
         return HEIGHT - BOTTOM - (HEIGHT - TOP - BOTTOM) * (value - ticks[0]) / (ticks[-1] - ticks[0])
 
     advised = {each.policy: each.usefulness_weight for each in report.advice}
-    policies = list(dict.fromkeys(arm.policy for arm in report.arms if arm.policy is not None))
-    drawn: list[str] = []
-    labels: list[tuple[float, str, str]] = []
+    bands, lines, labels = [], [], []
     for arm, name, dashes in ((report.logged, "as logged", "2 4"), (report.none, "relevance alone", "8 4")):
         height = y(arm.mrr.value)
-        drawn.append(_line(LEFT, height, WIDTH - RIGHT, height, FAINT, f' stroke-dasharray="{dashes}"'))
+        lines.append(_line(LEFT, height, WIDTH - RIGHT, height, FAINT, f' stroke-dasharray="{dashes}"'))
         labels.append((height, name, FAINT))
-    for policy in policies:
-        arms = [arm for arm in report.arms if arm.policy == policy]
-        drawn += _series(arms, report.none, x, y, COLOURS[policy], advised.get(policy))
+    for place, policy in enumerate(dict.fromkeys(arm.policy for arm in report.arms if arm.policy is not None)):
+        arms = [report.none, *(arm for arm in report.arms if arm.policy == policy)]
+        bands.append(_band(arms, x, y, COLOURS[policy]))
+        lines += _series(arms, x, y, COLOURS[policy], advised[policy], ring=8 + 4 * place)
         labels.append((y(arms[-1].mrr.value), policy, COLOURS[policy]))
     return "\n".join(
         [
@@ -54,8 +53,9 @@ def chart(report: ReplayReport) -> str:
             f'viewBox="0 0 {WIDTH} {HEIGHT}" font-family="Helvetica, Arial, sans-serif" font-size="13">',
             f'<rect width="{WIDTH}" height="{HEIGHT}" fill="white"/>',
             *_heading(report),
-            *_axes(ticks, heaviest, x, y),
-            *drawn,
+            *bands,
+            *_axes(ticks, _ticks(0.0, heaviest), heaviest, x, y),
+            *lines,
             *_labels(labels),
             "</svg>\n",
         ]
@@ -72,39 +72,41 @@ def _heading(report: ReplayReport) -> list[str]:
     ]
 
 
-def _axes(ticks: Sequence[float], heaviest: float, x: Scale, y: Scale) -> list[str]:
+def _axes(ticks: Sequence[float], weights: Sequence[float], heaviest: float, x: Scale, y: Scale) -> list[str]:
     parts = []
-    digits = max(1, -floor(log10(ticks[1] - ticks[0])))
+    digits = max(1, ceil(-log10(ticks[1] - ticks[0]) - 1e-9))
     for tick in ticks:
-        parts.append(_line(LEFT, y(tick), WIDTH - RIGHT, y(tick), GRID))
-        parts.append(_text(LEFT - 8, y(tick) + 4, f"{tick:.{digits}f}", FAINT, ' text-anchor="end"'))
-    for share in range(6):
-        weight = heaviest * share / 5
-        parts.append(_text(x(weight), HEIGHT - BOTTOM + 20, f"{weight:.2g}", FAINT, ' text-anchor="middle"'))
+        parts.append(_line(LEFT, y(tick), WIDTH - RIGHT, y(tick), GRID, width=1))
+        parts.append(_text(LEFT - 10, y(tick) + 4, f"{tick:.{digits}f}", FAINT, ' text-anchor="end"'))
+    for weight in weights:
+        if weight <= heaviest:
+            parts.append(_text(x(weight), HEIGHT - BOTTOM + 22, f"{weight:g}", FAINT, ' text-anchor="middle"'))
     middle = (LEFT + WIDTH - RIGHT) / 2
     parts.append(_text(middle, HEIGHT - 14, "usefulness_weight", INK, ' text-anchor="middle"'))
-    parts.append(_text(LEFT, TOP - 10, "mean reciprocal rank of the first helpful fact", INK))
+    parts.append(_text(LEFT, TOP - 12, "mean reciprocal rank of the first helpful fact", INK))
     return parts
 
 
-def _series(
-    arms: Sequence[ReplayArm], none: ReplayArm, x: Scale, y: Scale, colour: str, advised: float | None
-) -> list[str]:
-    """A band, a line from relevance alone at weight 0, and dots."""
-    points = [(arm.usefulness_weight or 0.0, arm.mrr) for arm in (none, *arms)]
-    above = [f"{x(weight):.1f},{y(mrr.high):.1f}" for weight, mrr in points]
-    below = [f"{x(weight):.1f},{y(mrr.low):.1f}" for weight, mrr in reversed(points)]
-    along = [f"{x(weight):.1f},{y(mrr.value):.1f}" for weight, mrr in points]
-    parts = [
-        f'<polygon points="{" ".join(above + below)}" fill="{colour}" fill-opacity="0.13"/>',
-        f'<polyline points="{" ".join(along)}" fill="none" stroke="{colour}" stroke-width="2.5"/>',
-    ]
-    for weight, mrr in points:
-        place = f'cx="{x(weight):.1f}" cy="{y(mrr.value):.1f}"'
+def _band(arms: Sequence[ReplayArm], x: Scale, y: Scale, colour: str) -> str:
+    above = [_point(arm, arm.mrr.high, x, y) for arm in arms]
+    below = [_point(arm, arm.mrr.low, x, y) for arm in reversed(arms)]
+    return f'<polygon points="{" ".join(above + below)}" fill="{colour}" fill-opacity="0.13"/>'
+
+
+def _series(arms: Sequence[ReplayArm], x: Scale, y: Scale, colour: str, advised: float | None, ring: int) -> list[str]:
+    """A line with a dot for each arm, and a ring around the one that is recommended."""
+    along = " ".join(_point(arm, arm.mrr.value, x, y) for arm in arms)
+    parts = [f'<polyline points="{along}" fill="none" stroke="{colour}" stroke-width="2.5"/>']
+    for arm in arms:
+        place = f'cx="{x(arm.usefulness_weight or 0.0):.1f}" cy="{y(arm.mrr.value):.1f}"'
         parts.append(f'<circle {place} r="3.5" fill="{colour}"/>')
-        if weight == advised:
-            parts.append(f'<circle {place} r="8" fill="none" stroke="{colour}" stroke-width="2"/>')
+        if arm.usefulness_weight == advised:
+            parts.append(f'<circle {place} r="{ring}" fill="none" stroke="{colour}" stroke-width="2"/>')
     return parts
+
+
+def _point(arm: ReplayArm, value: float, x: Scale, y: Scale) -> str:
+    return f"{x(arm.usefulness_weight or 0.0):.1f},{y(value):.1f}"
 
 
 def _labels(labels: Sequence[tuple[float, str, str]]) -> list[str]:
@@ -113,7 +115,7 @@ def _labels(labels: Sequence[tuple[float, str, str]]) -> list[str]:
     heights: list[float] = []
     for height, _, _ in ordered:
         heights.append(max(height, heights[-1] + LINE_HEIGHT) if heights else height)
-    lowest = HEIGHT - BOTTOM + LINE_HEIGHT * 0.0
+    lowest: float = HEIGHT - BOTTOM
     for place in range(len(heights) - 1, -1, -1):
         heights[place] = min(heights[place], lowest)
         lowest = heights[place] - LINE_HEIGHT
@@ -124,7 +126,7 @@ def _labels(labels: Sequence[tuple[float, str, str]]) -> list[str]:
 
 
 def _ticks(low: float, high: float) -> list[float]:
-    """Round numbers around both ends, four to eight of them."""
+    """Round numbers around both ends, two to eight of them."""
     spread = max(high - low, 0.02)
     step = next(
         step for step in (size * 10.0**power for power in (-3, -2, -1) for size in (1, 2, 5)) if spread / step <= 6
@@ -133,10 +135,9 @@ def _ticks(low: float, high: float) -> list[float]:
     return [round(place * step, 6) for place in range(first, last + 1)]
 
 
-def _line(x1: float, y1: float, x2: float, y2: float, colour: str, style: str = "") -> str:
-    return (
-        f'<line x1="{x1:.1f}" y1="{y1:.1f}" x2="{x2:.1f}" y2="{y2:.1f}" stroke="{colour}" stroke-width="1.5"{style}/>'
-    )
+def _line(x1: float, y1: float, x2: float, y2: float, colour: str, style: str = "", width: float = 1.5) -> str:
+    ends = f'x1="{x1:.1f}" y1="{y1:.1f}" x2="{x2:.1f}" y2="{y2:.1f}"'
+    return f'<line {ends} stroke="{colour}" stroke-width="{width}"{style}/>'
 
 
 def _text(x: float, y: float, words: str, colour: str, style: str = "") -> str:

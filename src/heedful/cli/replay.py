@@ -18,11 +18,22 @@ from heedful.model import POLICY_NAMES, Estimate, PolicyName, ReplayAdvice, Repl
 
 @click.command()
 @dataset
-@click.option("--policy", "policies", multiple=True, type=click.Choice(POLICY_NAMES), help="May be repeated; all.")
-@click.option("--weight", "weights", multiple=True, type=float, help="May be repeated; 0.1 to 0.9.")
-@click.option("--since", metavar="DATE", type=click.DateTime(["%Y-%m-%d", "%Y-%m-%dT%H:%M:%S"]), help="In UTC.")
+@click.option(
+    "--policy",
+    "policies",
+    multiple=True,
+    type=click.Choice(POLICY_NAMES),
+    help="One to try; may be repeated. Else all.",
+)
+@click.option("--weight", "weights", multiple=True, type=float, help="One to try; may be repeated. Else 0.1 to 0.9.")
+@click.option(
+    "--since",
+    metavar="DATE",
+    type=click.DateTime(["%Y-%m-%d", "%Y-%m-%dT%H:%M:%S"]),
+    help="Only recalls from then on, in UTC.",
+)
 @click.option("--seed", default=0, show_default=True, help="For the draws behind the intervals.")
-@click.option("--picture", metavar="FILE", type=click.Path(path_type=Path), help="Draw it: .svg, or .png.")
+@click.option("--picture", metavar="FILE", type=click.Path(path_type=Path), help="Draw it in a .svg or .png file.")
 @as_json
 @click.pass_obj
 def replay(
@@ -125,7 +136,9 @@ def _show_worse(arm: ReplayArm) -> None:
         screen.print(f"   with {arm.usefulness_weight:g}, no query gets worse")
         return
     screen.print(f"   with {arm.usefulness_weight:g}, the helpful fact moves down in {arm.queries_worse} queries:")
-    rows = table("   was at", "would be at", "query", "recall_id", numbers=("   was at", "would be at"))
+    numbers = ("   change", "recalls", "was at", "would be at")
+    rows = table(*numbers, "query", "recall_id", numbers=numbers)
     for each in arm.worse:
-        rows.add_row(str(each.old_rank), str(each.new_rank), escape(shortened(each.query)), each.recall_id)
+        ranks = (str(each.receipts), str(each.old_rank), str(each.new_rank))
+        rows.add_row(f"{each.change:+.3f}", *ranks, escape(shortened(each.query)), each.recall_id)
     screen.print(rows)

@@ -6,10 +6,11 @@
 - Intervals: Efron, "Bootstrap Methods" (1979), percentiles; all orders share the resamples, so differences are paired.
 - One-standard-error rule: Breiman et al., "Classification and Regression Trees" (1984), section 3.4.3.
 
-What is corrected: where exploration drew a fact into the list, a rating of it counts by one over the chance of that
-draw. What is not: that people look at the top first. A rating proves that its fact was looked at, and dividing it by
-the chance of a look would multiply its noise. What can't be: a fact that was not shown has no rating, and one that was
-shown and not rated counts as not helpful. Both favour the order that was logged, so a gain is rather larger than told.
+What is corrected: where exploration drew a helpful fact into the list, its recall counts by one over the chance of
+that draw. What is not: that people look at the top first. A rating proves that its fact was looked at, and dividing it
+by the chance of a look would multiply its noise. What can't be: a fact that was not shown has no rating, and one that
+was shown and not rated counts as not helpful. Both favour the order that was logged, so a gain is rather larger than
+told. Raters are taken at their word: what all of them get wrong looks like a gain.
 """
 
 from __future__ import annotations

@@ -82,7 +82,7 @@ def _usefulness_line(usefulness: Usefulness, events: Sequence[EventRef]) -> str:
         "global": "over all queries (none in this context)",
         "neutral": "no signals: neutral",
     }[usefulness.source]
-    counted = f", {len(events)} signals, decayed to now" if events else ""
+    counted = f", {len(events)} signal{'s' * (len(events) != 1)}, decayed to now" if events else ""
     return f"usefulness = {usefulness.value:.4f} ({where}{counted})"
 
 

@@ -48,7 +48,7 @@ class _Rated:
     """In the order they were shown."""
     helpful: frozenset[int]
     weight: float
-    """One over the chance that the rated facts had to stand where they stood."""
+    """One over the chance that the helpful facts had to stand where they stood."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -165,7 +165,7 @@ def _rated(row: AnyRow, ratings: Sequence[AnyRow], known: dict[str, int]) -> _Ra
         at=row.at,
         shown=[Candidate(fact, line[2]) for fact, line in there],
         helpful=helpful,
-        weight=1 / prod(line[5] for fact, line in there if fact in balance),
+        weight=1 / prod(line[5] for fact, line in there if fact in helpful),
     )
 
 

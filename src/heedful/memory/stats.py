@@ -119,5 +119,6 @@ def _context_score(query: int, members: list[int], texts: dict[int, str], tally:
 
 
 def _distribution(values: Iterable[float]) -> dict[str, int]:
-    counted = Counter(min(BINS - 1, int(value * BINS)) for value in values)
+    # Rounded, so that a score of 0.6 that decayed for a second is still among those from 0.6 on.
+    counted = Counter(min(BINS - 1, int(round(value, 4) * BINS)) for value in values)
     return {f"{place / BINS:.1f}-{(place + 1) / BINS:.1f}": counted[place] for place in range(BINS)}
