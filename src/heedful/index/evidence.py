@@ -11,7 +11,7 @@ from sqlalchemy import Connection
 from heedful.index.contexts import Match
 from heedful.learning.evidence import Agreement, Voice, agreement, voices
 from heedful.learning.policies.adaptive import Heard, dataset_rate
-from heedful.storage import ledger
+from heedful.storage import ledger, opinions
 
 KEPT = 20_000
 """Queries whose voices are kept in memory."""
@@ -37,7 +37,7 @@ class EvidenceIndex:
                 return
             for query in ledger.queries_after(connection, self.dataset, self._event):
                 self._said.pop(query, None)
-            positive, negative = ledger.masses_after(connection, self.dataset, self._event)
+            positive, negative = opinions.masses_after(connection, self.dataset, self._event)
             self._masses = (self._masses[0] + positive, self._masses[1] + negative)
             self._event = newest
 
@@ -51,7 +51,7 @@ class EvidenceIndex:
         with self._lock:
             lacking = [match.query_id for match in matches if match.query_id not in self._said]
             if lacking:
-                for query, given in ledger.opinions(connection, lacking).items():
+                for query, given in opinions.of_queries(connection, lacking).items():
                     heard = voices(given)
                     self._said[query] = (heard, agreement(heard))
             for match in matches:

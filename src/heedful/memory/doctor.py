@@ -10,7 +10,7 @@ from heedful.errors import HeedfulError
 from heedful.learning.policies import Tally
 from heedful.memory.workspace import Workspace
 from heedful.model import Check
-from heedful.storage import facts, ledger, scopes, scores
+from heedful.storage import facts, opinions, scopes, scores
 from heedful.storage import vectors as stored
 from heedful.storage.rows import batches
 from heedful.storage.scores import Key
@@ -71,7 +71,7 @@ def _wrong_scores(connection: Connection, dataset: int) -> list[int]:
     wrong: list[int] = []
     for run in batches([seq for seq, _ in facts.of_dataset(connection, dataset)], 2000):
         kept = scores.all_of(connection, run)
-        folded = scores.folded(ledger.surviving(connection, run))
+        folded = scores.folded(opinions.surviving(connection, run))
         wrong += _differing(kept, folded)
     return wrong
 

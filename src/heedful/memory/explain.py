@@ -13,7 +13,7 @@ from heedful.index.fusion import VECTOR
 from heedful.learning.policies import Ranked, Usefulness
 from heedful.memory.usefulness import Context
 from heedful.model import EventRef, Explanation, PolicyName
-from heedful.storage import ledger
+from heedful.storage import ledger, opinions
 
 
 def explanation(
@@ -43,14 +43,16 @@ def explanation(
     )
 
 
-def _signals(connection: Connection, usefulness: Usefulness, context: Context, fact_seq: int) -> list[ledger.Surviving]:
+def _signals(
+    connection: Connection, usefulness: Usefulness, context: Context, fact_seq: int
+) -> list[opinions.Surviving]:
     if usefulness.source == "neutral":
         return []
     queries = context.query_ids if usefulness.source == "context" else None
-    return ledger.surviving(connection, [fact_seq], queries)
+    return opinions.surviving(connection, [fact_seq], queries)
 
 
-def _events(connection: Connection, signals: Sequence[ledger.Surviving]) -> list[EventRef]:
+def _events(connection: Connection, signals: Sequence[opinions.Surviving]) -> list[EventRef]:
     texts = ledger.query_texts(connection, sorted({signal.query_id for signal in signals}))
     return [
         EventRef(

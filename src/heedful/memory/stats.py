@@ -15,7 +15,7 @@ from heedful.memory import checks
 from heedful.memory.usefulness import together
 from heedful.memory.workspace import Workspace
 from heedful.model import SIGNAL_TYPES, ContextScore, FactStats, RankedFact, SignalType, UsefulnessStats
-from heedful.storage import facts, ledger, scopes, scores
+from heedful.storage import facts, ledger, opinions, scopes, scores
 from heedful.storage.scores import ALL_QUERIES
 
 BINS = 10
@@ -87,7 +87,7 @@ def usefulness_stats(workspace: Workspace, dataset: str) -> UsefulnessStats:
 
 def _contexts(workspace: Workspace, connection: Connection, dataset: int, seq: int, now: int) -> list[ContextScore]:
     """The contexts of one fact. The earliest query that no context has yet makes the next one."""
-    signals = ledger.surviving(connection, [seq])
+    signals = opinions.surviving(connection, [seq])
     model = workspace.model(connection)
     if not signals or model is None:
         return []

@@ -13,7 +13,7 @@ from heedful.index.contexts import Match
 from heedful.index.evidence import EvidenceIndex
 from heedful.learning.policies import Adaptive, Candidate, Documented, Ranked, Tally, Usefulness
 from heedful.learning.signals import Observation
-from heedful.storage import ledger, scores
+from heedful.storage import opinions, scores
 from heedful.storage.scores import ALL_QUERIES
 
 DOCUMENTED = Documented()
@@ -119,6 +119,6 @@ def together(connection: Connection, fact_seqs: Sequence[int], query_ids: Sequen
     if not fact_seqs:
         return {}
     signals: dict[int, list[Observation]] = defaultdict(list)
-    for signal in ledger.surviving(connection, fact_seqs, query_ids):
+    for signal in opinions.surviving(connection, fact_seqs, query_ids):
         signals[signal.fact_seq].append(signal.observation)
     return {fact: DOCUMENTED.fold(observations) for fact, observations in signals.items()}

@@ -4,16 +4,14 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass, field
-from typing import Any, cast
+from typing import Any
 
-from sqlalchemy import ColumnElement, Connection, case, exists, func, insert, select
+from sqlalchemy import ColumnElement, Connection, exists, func, insert, select
 
 from heedful.ids import new_id
-from heedful.learning.evidence import POSITIVE
-from heedful.learning.signals import Observation, Opinion
-from heedful.model import Metadata, SignalType
+from heedful.model import Metadata
 from heedful.storage.rows import AnyRow, batches
-from heedful.storage.schema import events, facts, notes, projects, queries
+from heedful.storage.schema import events, notes, projects, queries
 
 SIGNAL = "signal"
 RETRACTION = "retraction"
@@ -43,17 +41,6 @@ class Event:
     id: str = field(default_factory=new_id)
 
 
-@dataclass(frozen=True, slots=True)
-class Surviving:
-    """A signal that was not retracted, as folds and explanations need it."""
-
-    id: str
-    fact_seq: int
-    query_id: int
-    observation: Observation
-    author: str | None
-
-
 def append(connection: Connection, new: Sequence[Event]) -> None:
     """Adds events; each is its own idempotency key unless it has one."""
     if new:
@@ -81,7 +68,7 @@ def with_keys(connection: Connection, project: int, keys: Sequence[str]) -> dict
 
 def of_receipt(connection: Connection, receipt_id: str) -> list[AnyRow]:
     """The signals under one receipt that still count."""
-    statement = select(events).where(events.c.receipt_id == receipt_id, events.c.kind == SIGNAL, ~_is_retracted())
+    statement = select(events).where(events.c.receipt_id == receipt_id, events.c.kind == SIGNAL, ~is_retracted())
     return list(connection.execute(statement))
 
 
@@ -106,38 +93,9 @@ def retraction_of(connection: Connection, project: int, event_id: str) -> str | 
 def is_superseded(connection: Connection, fact_id: str) -> bool:
     """Whether a supersession of this fact stands."""
     found = connection.execute(
-        select(events.c.id).where(events.c.target_id == fact_id, events.c.kind == SUPERSESSION, ~_is_retracted())
+        select(events.c.id).where(events.c.target_id == fact_id, events.c.kind == SUPERSESSION, ~is_retracted())
     )
     return found.first() is not None
-
-
-def surviving(
-    connection: Connection, fact_seqs: Sequence[int], query_ids: Sequence[int] | None = None
-) -> list[Surviving]:
-    """The signals about these facts (for these queries) that still count, in folding order."""
-    found: list[Surviving] = []
-    for run in batches(fact_seqs, 2000):
-        conditions: list[ColumnElement[bool]] = [facts.c.seq.in_(run), events.c.kind == SIGNAL, ~_is_retracted()]
-        if query_ids is not None:
-            conditions.append(events.c.query_id.in_(query_ids))
-        rows = connection.execute(
-            select(
-                events.c.id,
-                facts.c.seq.label("fact_seq"),
-                events.c.query_id,
-                events.c.value,
-                events.c.confidence,
-                events.c.at,
-                events.c.author,
-            )
-            .join(facts, facts.c.id == events.c.target_id)
-            .where(*conditions)
-            .order_by(events.c.at, events.c.seq)
-        )
-        for row in rows:
-            observation = Observation(cast(SignalType, row.value), row.confidence, row.at)
-            found.append(Surviving(row.id, row.fact_seq, row.query_id, observation, row.author))
-    return found
 
 
 def last_event(connection: Connection, dataset: int) -> int:
@@ -156,104 +114,6 @@ def queries_after(connection: Connection, dataset: int, seq: int) -> list[int]:
     return [row.query_id for row in rows]
 
 
-def opinions(connection: Connection, query_ids: Sequence[int]) -> dict[int, list[Opinion]]:
-    """The signals for these queries that still count, by query, in the order they were given."""
-    found: dict[int, list[Opinion]] = {query: [] for query in query_ids}
-    for run in batches(query_ids):
-        rows = connection.execute(
-            select(
-                facts.c.seq.label("fact"),
-                events.c.query_id,
-                events.c.value,
-                events.c.confidence,
-                events.c.at,
-                events.c.recorded_at,
-                events.c.rank,
-                events.c.author,
-            )
-            .join(facts, facts.c.id == events.c.target_id)
-            .where(events.c.query_id.in_(run), events.c.kind == SIGNAL, ~_is_retracted())
-            .order_by(events.c.at, events.c.seq)
-        )
-        for row in rows:
-            found[row.query_id].append(_opinion(row))
-    return found
-
-
-def recorded(connection: Connection, dataset: int) -> list[tuple[int, Opinion]]:
-    """All signals of a dataset that still count, as (when it was recorded, opinion), in that order."""
-    rows = connection.execute(
-        select(
-            facts.c.seq.label("fact"),
-            events.c.query_id,
-            events.c.value,
-            events.c.confidence,
-            events.c.at,
-            events.c.recorded_at,
-            events.c.rank,
-            events.c.author,
-        )
-        .join(facts, facts.c.id == events.c.target_id)
-        .where(events.c.dataset_id == dataset, events.c.kind == SIGNAL, ~_is_retracted())
-        .order_by(events.c.recorded_at, events.c.seq)
-    )
-    return [(row.recorded_at, _opinion(row)) for row in rows]
-
-
-def ratings(connection: Connection, dataset: int) -> list[AnyRow]:
-    """The explicit opinions of a dataset that name a receipt and still count, in the order they were given:
-    receipt_id, fact (its number), author, value, confidence."""
-    rows = connection.execute(
-        select(
-            events.c.receipt_id,
-            facts.c.seq.label("fact"),
-            events.c.author,
-            events.c.value,
-            events.c.confidence,
-        )
-        .join(facts, facts.c.id == events.c.target_id)
-        .where(
-            events.c.dataset_id == dataset,
-            events.c.kind == SIGNAL,
-            events.c.value.in_(("helpful", "not_helpful")),
-            events.c.receipt_id.is_not(None),
-            ~_is_retracted(),
-        )
-        .order_by(events.c.at, events.c.seq)
-    )
-    return list(rows)
-
-
-def masses_after(connection: Connection, dataset: int, seq: int) -> tuple[float, float]:
-    """How much positive and negative mass the events behind a known one have added, less what they retracted."""
-    retraction = events.alias("retraction")
-    added = select(_mass("positive"), _mass("negative")).where(
-        events.c.dataset_id == dataset, events.c.kind == SIGNAL, events.c.seq > seq
-    )
-    taken = (
-        select(_mass("positive"), _mass("negative"))
-        .join(retraction, retraction.c.target_id == events.c.id)
-        .where(
-            retraction.c.dataset_id == dataset,
-            retraction.c.kind == RETRACTION,
-            retraction.c.seq > seq,
-            events.c.kind == SIGNAL,
-        )
-    )
-    plus, minus = connection.execute(added).one(), connection.execute(taken).one()
-    return float((plus[0] or 0) - (minus[0] or 0)), float((plus[1] or 0) - (minus[1] or 0))
-
-
-def _mass(side: str) -> ColumnElement[float]:
-    """The sum of what `learning.evidence.mass` gives, over events."""
-    positive = events.c.value.in_(sorted(POSITIVE))
-    each = case(
-        ((events.c.value == "ignored") & events.c.rank.is_not(None), events.c.confidence / events.c.rank),
-        else_=events.c.confidence,
-    )
-    return func.sum(case((positive if side == "positive" else ~positive, each), else_=0.0))
-
-
 def query_texts(connection: Connection, ids: Sequence[int]) -> dict[int, str]:
     """The words of queries, by number."""
     rows = connection.execute(select(queries.c.id, queries.c.text).where(queries.c.id.in_(ids)))
@@ -266,12 +126,7 @@ def _row(event: Event) -> dict[str, Any]:
     return row
 
 
-def _opinion(row: AnyRow) -> Opinion:
-    # A signal dated ahead of its arrival must not outweigh those that can still come.
-    given = min(row.at, row.recorded_at)
-    return Opinion(row.fact, row.query_id, row.value, row.confidence, given, rank=row.rank, author=row.author)
-
-
-def _is_retracted() -> ColumnElement[bool]:
+def is_retracted() -> ColumnElement[bool]:
+    """The condition that an event was taken back."""
     later = events.alias("later")
     return exists().where(later.c.target_id == events.c.id, later.c.kind == RETRACTION)

@@ -9,7 +9,7 @@ from sqlalchemy import Connection, delete, func, select
 
 from heedful.learning.policies import Documented, Tally
 from heedful.learning.signals import Observation
-from heedful.storage import ledger
+from heedful.storage import opinions
 from heedful.storage.database import Database
 from heedful.storage.rows import AnyRow, batches
 from heedful.storage.schema import scores
@@ -73,10 +73,10 @@ def refold(database: Database, connection: Connection, dataset_of: dict[int, int
         return
     for run in batches(fact_seqs, 2000):
         connection.execute(delete(scores).where(scores.c.fact_seq.in_(run)))
-        _write(database, connection, dataset_of, folded(ledger.surviving(connection, run)))
+        _write(database, connection, dataset_of, folded(opinions.surviving(connection, run)))
 
 
-def folded(signals: Iterable[ledger.Surviving]) -> dict[Key, Tally]:
+def folded(signals: Iterable[opinions.Surviving]) -> dict[Key, Tally]:
     """Signals in folding order as the scores they make."""
     by_key: dict[Key, list[Observation]] = defaultdict(list)
     for signal in signals:
