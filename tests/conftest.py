@@ -49,12 +49,22 @@ def path(tmp_path: Path) -> Path:
     return tmp_path / "store.db"
 
 
+@pytest.fixture(scope="session")
+def empty_store(tmp_path_factory: pytest.TempPathFactory) -> bytes:
+    """The file of a new store, for tests that are not about making one."""
+    file = tmp_path_factory.mktemp("empty") / "store.db"
+    heedful.open(file, embedding=WordEmbedder()).close()
+    return file.read_bytes()
+
+
 @pytest.fixture
-def open_store(path: Path, clock: ManualClock) -> Iterator[Callable[..., Heedful]]:
-    """Opens the test's store (or another) with the quick model; all are closed at the end."""
+def open_store(path: Path, clock: ManualClock, empty_store: bytes) -> Iterator[Callable[..., Heedful]]:
+    """Opens the test's store (or another, by name) with the quick model; all are closed at the end."""
     with ExitStack() as opened:
 
         def opening(where: str | Path | None = None, **options: Any) -> Heedful:
+            if where is None and not path.exists():
+                path.write_bytes(empty_store)
             chosen: dict[str, Any] = {"clock": clock, "embedding": WordEmbedder(), **options}
             return opened.enter_context(heedful.open(path if where is None else where, **chosen))
 

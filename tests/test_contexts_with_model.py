@@ -61,7 +61,10 @@ def test_signals_of_one_context_fold_together(store: Heedful, anna: str) -> None
     assert hit(store, CFO, anna).usefulness == pytest.approx(0.4)
     stats = store.fact_stats(anna)
     assert stats.score == pytest.approx(0.65)
-    assert [(context.queries, context.signal_count) for context in stats.contexts] == [([CEO, PARAPHRASE], 2), ([CFO], 1)]
+    assert [(context.queries, context.signal_count) for context in stats.contexts] == [
+        ([CEO, PARAPHRASE], 2),
+        ([CFO], 1),
+    ]
 
 
 def test_the_fact_s_own_score_is_the_fallback_and_then_one_half(store: Heedful, anna: str) -> None:
@@ -94,7 +97,7 @@ def test_the_next_recall_of_a_similar_question_ranks_better(store: Heedful) -> N
     before = next(each.rank for each in store.recall(PARAPHRASE) if each.fact_id == proven)
     after = next(
         each.rank
-        for each in store.recall(PARAPHRASE, boost_by_usefulness=True, usefulness_weight=0.5)
+        for each in store.recall(PARAPHRASE, boost_by_usefulness=True, usefulness_weight=0.6)
         if each.fact_id == proven
     )
     assert after < before

@@ -29,6 +29,7 @@ def test_a_sound_store_needs_no_repair(store: Heedful, facts: list[str]) -> None
         "store",
         "model",
         "scores of main_dataset",
+        "filters of main_dataset",
         "index of main_dataset",
     ]
     assert all(check.ok and not check.repaired and check.detail for check in checks)
@@ -40,7 +41,12 @@ def test_an_empty_store_is_sound(store: Heedful) -> None:
 
 @pytest.mark.parametrize(
     "damage",
-    ["UPDATE scores SET score = 0.99", "DELETE FROM scores", "UPDATE scores SET used = used + 1", "UPDATE scores SET last_at = 1"],
+    [
+        "UPDATE scores SET score = 0.99",
+        "DELETE FROM scores",
+        "UPDATE scores SET used = used + 1",
+        "UPDATE scores SET last_at = 1",
+    ],
 )
 def test_wrong_scores_are_folded_anew(store: Heedful, facts: list[str], path: Path, damage: str) -> None:
     before = [store.fact_stats(fact) for fact in facts]
@@ -64,6 +70,21 @@ def test_an_index_that_lacks_facts_is_made_anew(store: Heedful, facts: list[str]
     assert by_name(store.doctor())["index of main_dataset"].repaired is False
 
 
+def test_a_saved_index_with_other_content_is_made_anew(
+    open_store: Callable[..., Heedful], path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("heedful.index.dataset.SAVE_AFTER", 100)
+    store = open_store()
+    store.remember([f"fact{number}" for number in range(300)])
+    store.close()
+    (file,) = path.with_name("store.db-index").iterdir()
+    content = file.read_bytes()
+    file.write_bytes(content[:4096] + bytes(len(content) - 4096))
+    again = open_store()
+    again.doctor()
+    assert again.recall("fact7", top_k=1)[0].text == "fact7"
+
+
 def test_a_vector_that_is_missing_is_named_with_what_to_run(store: Heedful, facts: list[str], path: Path) -> None:
     harm(path, "DELETE FROM vectors WHERE fact_seq = 2")
     check = by_name(store.doctor())["model"]
@@ -74,7 +95,8 @@ def test_a_vector_that_is_missing_is_named_with_what_to_run(store: Heedful, fact
 def test_filters_that_lost_their_tags_are_mended(store: Heedful, path: Path) -> None:
     fact = store.remember("tagged", metadata={"lang": "en"}).fact_ids[0]
     harm(path, "DELETE FROM fact_tags")
-    store.doctor()
+    assert by_name(store.doctor(repair=False))["filters of main_dataset"].ok is False
+    assert by_name(store.doctor())["filters of main_dataset"].repaired
     assert [hit.fact_id for hit in store.recall("tagged", where={"lang": "en"})] == [fact]
 
 
@@ -89,7 +111,7 @@ def test_a_model_that_can_not_be_used_is_named(open_store: Callable[..., Heedful
 
 def test_a_damaged_store_is_named(open_store: Callable[..., Heedful], path: Path) -> None:
     store = open_store()
-    store.remember([f"a rather long fact number {number} " * 20 for number in range(300)])
+    store.remember([f"fact {number} {'x' * 900}" for number in range(150)])
     store.close()
     content = bytearray(path.read_bytes())
     middle = len(content) // 2

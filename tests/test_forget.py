@@ -32,7 +32,7 @@ def test_many_facts_are_forgotten(store: Heedful) -> None:
 
 def test_an_unknown_fact_keeps_all_of_them(store: Heedful) -> None:
     ids = store.remember(["one", "two"]).fact_ids
-    with pytest.raises(NotFound, match="'nobody'.*nothing was forgotten"):
+    with pytest.raises(NotFound, match=r"'nobody'.*nothing was forgotten"):
         store.forget([ids[0], "nobody"])
     assert texts_of(store) == {"one", "two"}
 
@@ -113,9 +113,7 @@ def test_a_fact_that_is_remembered_again_starts_anew(store: Heedful) -> None:
 
 
 @pytest.mark.parametrize("everything", ["fact", "source", "dataset"])
-def test_no_word_of_it_stays_in_the_store(
-    open_store: Callable[..., Heedful], path: Path, everything: str
-) -> None:
+def test_no_word_of_it_stays_in_the_store(open_store: Callable[..., Heedful], path: Path, everything: str) -> None:
     store = open_store()
     secret = "xylophonic-secret"
     fact = store.remember(

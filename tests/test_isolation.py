@@ -65,7 +65,9 @@ def test_a_signal_on_the_other_s_fact_is_not_found(
     ours: Heedful, theirs: Heedful, fact: str, before: FactStats
 ) -> None:
     mine = ours.remember("mine").fact_ids[0]
-    result = ours.signal([Signal(fact_id=each, signal_type="not_helpful", query="launch code") for each in (fact, mine)])
+    result = ours.signal(
+        [Signal(fact_id=each, signal_type="not_helpful", query="launch code") for each in (fact, mine)]
+    )
     assert [(error.index, error.code, error.fact_id) for error in result.errors] == [(0, "not_found", fact)]
     assert result.processed == 1
     assert theirs.fact_stats(fact) == before
@@ -115,7 +117,7 @@ def test_the_statistics_of_the_other_are_not_seen(ours: Heedful, fact: str, befo
     with pytest.raises(NotFound):
         ours.fact_stats(fact)
     stats = ours.usefulness_stats()
-    assert (stats.total_facts, stats.total_signals, stats.contexts) == (0, 0, 0)
+    assert (stats.total_facts, stats.total_signals, stats.queries) == (0, 0, 0)
 
 
 def test_the_same_text_is_a_fact_of_each(ours: Heedful, theirs: Heedful, fact: str, before: FactStats) -> None:

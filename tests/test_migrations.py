@@ -28,7 +28,9 @@ def test_a_migrated_store_is_what_the_tables_say(path: Path) -> None:
     database = Database(path)
     try:
         with database.read() as connection:
-            context = MigrationContext.configure(connection, opts={"compare_type": True, "compare_server_default": True})
+            context = MigrationContext.configure(
+                connection, opts={"compare_type": True, "compare_server_default": True}
+            )
             assert compare_metadata(context, metadata) == []
     finally:
         database.close()

@@ -4,11 +4,13 @@ import os
 from collections.abc import Callable
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
+from typing import Any
 
 import pytest
+from sqlalchemy import URL, Engine, create_engine
 
 import heedful
-from heedful import Heedful, Invalid
+from heedful import Heedful, Invalid, Unavailable
 from heedful.testing import WordEmbedder
 
 
@@ -111,6 +113,13 @@ def test_a_model_may_be_chosen_by_name(path: Path) -> None:
     assert not path.exists()
 
 
+def test_a_closed_store_says_so(store: Heedful) -> None:
+    store.close()
+    with pytest.raises(Unavailable, match="is closed") as caught:
+        store.recall("x")
+    assert caught.value.code == "store_closed"
+
+
 def test_closing_twice_is_closing_once(store: Heedful) -> None:
     store.close()
     store.close()
@@ -132,7 +141,7 @@ def test_threads_may_open_new_stores_at_once(open_store: Callable[..., Heedful],
 
 def test_threads_may_open_one_new_store_at_once(open_store: Callable[..., Heedful], path: Path) -> None:
     with ThreadPoolExecutor(8) as pool:
-        stores = list(pool.map(lambda _: open_store(), range(8)))
+        stores = list(pool.map(lambda _: open_store(path), range(8)))
     for store in stores:
         store.remember("x")
     assert stores[0].usefulness_stats().total_facts == 1
@@ -151,3 +160,23 @@ def test_threads_may_share_a_store(store: Heedful) -> None:
     stats = store.usefulness_stats()
     assert (stats.total_facts, stats.total_signals) == (50, 40)
     assert all(check.ok and not check.repaired for check in store.doctor())
+
+
+def test_no_verb_waits_for_a_second_connection_while_it_holds_one(
+    open_store: Callable[..., Heedful], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def small(url: URL, **options: Any) -> Engine:
+        return create_engine(url, **{**options, "pool_size": 1, "max_overflow": 0, "pool_timeout": 0.5})
+
+    monkeypatch.setattr("heedful.storage.sqlite.create_engine", small)
+    store = open_store()
+    fact, other = store.remember(["one fact", "another fact"]).fact_ids
+    event = store.signal([{"fact_id": fact, "signal_type": "used", "query": "a new question"}]).event_ids[0]
+    recall = store.recall("yet another question", boost_by_usefulness=True, explain=True)
+    store.signal([{"fact_id": fact, "signal_type": "used", "query": "a third question"}])
+    store.fact_stats(fact)
+    store.signal_recall(recall.recall_id, used=[fact])
+    store.usefulness_stats()
+    store.retract(event)
+    store.forget(other)
+    assert all(check.ok for check in store.doctor())

@@ -12,6 +12,7 @@ def test_the_public_names_are_these_and_sorted() -> None:
     assert heedful.__all__ == [
         "AsyncHeedful",
         "Conflict",
+        "FactStats",
         "Forbidden",
         "Heedful",
         "HeedfulError",
@@ -19,9 +20,14 @@ def test_the_public_names_are_these_and_sorted() -> None:
         "Invalid",
         "NotFound",
         "Recall",
+        "Receipt",
+        "RememberResult",
+        "Retraction",
         "Signal",
         "SignalResult",
+        "Supersession",
         "Unavailable",
+        "UsefulnessStats",
         "__version__",
         "aopen",
         "open",
@@ -32,9 +38,7 @@ def test_the_public_names_are_these_and_sorted() -> None:
 
 def test_nothing_else_leaks() -> None:
     found = {
-        name
-        for name, value in vars(heedful).items()
-        if not name.startswith("_") and not isinstance(value, ModuleType)
+        name for name, value in vars(heedful).items() if not name.startswith("_") and not isinstance(value, ModuleType)
     }
     assert found == set(heedful.__all__) - {"__version__"}
 
@@ -49,22 +53,26 @@ def test_the_methods_are_these() -> None:
     assert {name for name in vars(Heedful) if not name.startswith("_")} == {
         "close",
         "datasets",
+        "detect",
         "doctor",
         "fact_stats",
         "forget",
         "recall",
         "receipt",
         "remember",
+        "replay",
         "retract",
+        "set_policy",
         "signal",
         "signal_recall",
+        "supersede",
         "usefulness_stats",
     }
 
 
 def test_recall_has_the_documented_parameters_and_defaults() -> None:
     parameters = inspect.signature(Heedful.recall).parameters
-    assert {name: parameter.default for name, parameter in parameters.items() if name not in ("self", "query")} == {
+    documented = {
         "dataset": "main_dataset",
         "top_k": 10,
         "mode": "hybrid",
@@ -74,6 +82,7 @@ def test_recall_has_the_documented_parameters_and_defaults() -> None:
         "min_usefulness": 0.0,
         "explain": False,
     }
+    assert {name: parameters[name].default for name in documented} == documented
 
 
 def test_remember_has_the_documented_parameters_and_defaults() -> None:
@@ -86,7 +95,7 @@ def test_the_documented_fields_are_there() -> None:
     assert {"fact_id", "text", "score", "relevance", "usefulness", "usefulness_source", "metadata"} <= set(
         Hit.model_fields
     )
-    assert set(SignalResult.model_fields) == {"processed", "updated_facts", "errors", "event_ids"}
+    assert {"processed", "updated_facts", "errors", "event_ids"} <= set(SignalResult.model_fields)
     assert {"score", "signal_count", "signal_breakdown", "last_signal_at", "contexts"} <= set(FactStats.model_fields)
     assert list(heedful.Signal.model_fields)[:5] == ["fact_id", "signal_type", "query", "confidence", "context"]
 

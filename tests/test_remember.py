@@ -148,7 +148,9 @@ class TestFiles:
         (made / "inner" / "lines.jsonl").write_text(
             '{"text": "A line with its own metadata.", "metadata": {"n": 1}}\n\n{"text": "Another line.", "n": 2}\n'
         )
-        (made / "inner" / "table.csv").write_text('text,lang,empty\n"A row, with a comma.",en,\n,de,\nSecond row.,fr,x\n')
+        (made / "inner" / "table.csv").write_text(
+            'text,lang,empty\n"A row, with a comma.",en,\n,de,\nSecond row.,fr,x\n'
+        )
         (made / ".hidden.txt").write_text("Nobody sees this.")
         return made
 
@@ -278,6 +280,10 @@ class TestFiles:
         result = store.remember(folder)
         assert "A good file." in {fact.text for fact in result.facts}
         assert len(result.facts) + len(result.errors) == 2
+
+    def test_a_folder_that_holds_itself_is_read_once(self, store: Heedful, folder: Path) -> None:
+        (folder / "inner" / "again").symlink_to(folder)
+        assert store.remember(folder).added == 6
 
     def test_a_file_that_is_not_there_is_reported(self, store: Heedful, tmp_path: Path) -> None:
         (error,) = store.remember([tmp_path / "gone.txt"]).errors

@@ -31,7 +31,7 @@ def test_a_retracted_signal_was_never_given(store: Heedful, fact: str) -> None:
 
 def test_retracting_one_of_many_leaves_what_the_others_make(store: Heedful, fact: str, clock: ManualClock) -> None:
     twin = store.remember("The other fact.").fact_ids[0]
-    kinds: list[SignalType] = ["helpful"] * 5 + ["not_helpful", "used"]
+    kinds: list[SignalType] = ["helpful", "helpful", "helpful", "helpful", "helpful", "not_helpful", "used"]
     events = []
     for place, kind in enumerate(kinds):
         events.append(give(store, fact, kind, f"question {place % 2}"))
@@ -109,7 +109,7 @@ def test_a_retry_of_a_retracted_call_does_not_bring_it_back(store: Heedful, fact
 
 def test_a_retraction_can_not_be_retracted(store: Heedful, fact: str) -> None:
     undone = store.retract(give(store, fact))
-    with pytest.raises(Conflict, match="only a signal can be retracted") as caught:
+    with pytest.raises(Conflict, match="can't be retracted") as caught:
         store.retract(undone.event_id)
     assert caught.value.remedy
 

@@ -21,9 +21,7 @@ def used(fact: str, query: str = "q", **more: Any) -> Signal:
     return Signal(fact_id=fact, signal_type="used", query=query, **more)
 
 
-@pytest.mark.parametrize(
-    ("kind", "score"), [("used", 0.6), ("ignored", 0.45), ("helpful", 0.65), ("not_helpful", 0.4)]
-)
+@pytest.mark.parametrize(("kind", "score"), [("used", 0.6), ("ignored", 0.45), ("helpful", 0.65), ("not_helpful", 0.4)])
 def test_a_signal_moves_the_score_as_documented(store: Heedful, fact: str, kind: SignalType, score: float) -> None:
     result = store.signal([Signal(fact_id=fact, signal_type=kind, query="q")])
     assert (result.processed, result.updated_facts, result.errors) == (1, [fact], [])
@@ -39,6 +37,10 @@ def test_confidence_scales_the_step(store: Heedful, fact: str) -> None:
 def test_signals_may_be_mappings(store: Heedful, fact: str) -> None:
     result = store.signal([{"fact_id": fact, "signal_type": "used", "query": "q"}])
     assert result.processed == 1
+
+
+def test_one_signal_needs_no_list(store: Heedful, fact: str) -> None:
+    assert store.signal(used(fact)).processed == 1
 
 
 def test_signals_may_come_from_a_generator(store: Heedful, fact: str) -> None:
@@ -168,13 +170,16 @@ class TestRetries:
         assert result.processed == 1
         assert result.event_ids[0] == result.event_ids[1]
 
-    def test_a_key_of_one_signal_for_another_signal_is_refused(self, store: Heedful, fact: str) -> None:
+    @pytest.mark.parametrize("change", [{"signal_type": "not_helpful"}, {"query": "else"}, {"confidence": 0.5}])
+    def test_a_key_of_one_signal_for_another_signal_is_refused(
+        self, store: Heedful, fact: str, change: dict[str, Any]
+    ) -> None:
         store.signal([used(fact, idempotency_key="i1")])
-        other = Signal(fact_id=fact, signal_type="not_helpful", query="else", idempotency_key="i1")
+        other = {"fact_id": fact, "signal_type": "used", "query": "q", "idempotency_key": "i1", **change}
         result = store.signal([other, used(fact, idempotency_key="i2")])
         assert [(error.index, error.code) for error in result.errors] == [(0, "idempotency_key_reused")]
         assert result.processed == 1
-        assert store.fact_stats(fact).signal_breakdown["not_helpful"] == 0
+        assert store.fact_stats(fact).signal_breakdown == {"used": 2, "ignored": 0, "helpful": 0, "not_helpful": 0}
 
     @pytest.mark.parametrize("key", ["", " ", "x" * 201])
     def test_a_key_that_is_none_is_refused(self, store: Heedful, fact: str, key: str) -> None:

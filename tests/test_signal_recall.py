@@ -107,15 +107,16 @@ def test_a_fact_forgotten_meanwhile_is_refused_if_named_and_skipped_if_not(store
     assert result.processed == 2
 
 
-def test_one_id_is_one_fact_not_a_list_of_letters(store: Heedful, recall: Recall) -> None:
-    fact = recall[0].fact_id
-    try:
-        store.signal_recall(recall.recall_id, used=fact)
-    except Invalid as error:
-        assert error.field == "used"
-        assert all(kinds(store, hit.fact_id) == {} for hit in recall)
-    else:
-        assert kinds(store, fact) == {"used": 1}
+def test_one_fact_needs_no_list(store: Heedful, recall: Recall) -> None:
+    result = store.signal_recall(recall.recall_id, used=recall[0].fact_id, not_helpful=recall[1])
+    assert result.errors == []
+    assert kinds(store, recall[0].fact_id) == {"used": 1}
+    assert kinds(store, recall[1].fact_id) == {"not_helpful": 1}
+
+
+def test_a_fact_may_be_named_by_its_hit(store: Heedful, recall: Recall) -> None:
+    store.signal_recall(recall.recall_id, used=[recall[0]], helpful=recall.hits[1:3])
+    assert [kinds(store, hit.fact_id) for hit in recall.hits[:3]] == [{"used": 1}, {"helpful": 1}, {"helpful": 1}]
 
 
 def test_the_signals_of_an_empty_recall_are_none(store: Heedful) -> None:
@@ -161,6 +162,12 @@ def test_confidence_scales_all_of_them(store: Heedful, recall: Recall) -> None:
     store.signal_recall(recall.recall_id, used=[recall[0].fact_id], confidence=0.5)
     assert store.fact_stats(recall[0].fact_id).score == 0.55
     assert store.fact_stats(recall[1].fact_id).score == 0.475
+
+
+def test_a_retry_returns_the_first_result_though_the_dataset_is_gone(store: Heedful, recall: Recall) -> None:
+    first = store.signal_recall(recall.recall_id, used=[recall[0].fact_id], idempotency_key="k")
+    store.forget(dataset="main_dataset")
+    assert store.signal_recall(recall.recall_id, used=[recall[0].fact_id], idempotency_key="k") == first
 
 
 def test_a_retry_returns_the_first_result(store: Heedful, recall: Recall) -> None:

@@ -62,7 +62,7 @@ class Server:
                 self.end_headers()
                 self.wfile.write(content)
 
-            def log_message(self, format: str, *args: Any) -> None:
+            def log_message(self, *args: Any) -> None:
                 pass
 
         self._server = ThreadingHTTPServer(("127.0.0.1", 0), Handler)

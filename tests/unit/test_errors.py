@@ -1,10 +1,13 @@
 from __future__ import annotations
 
 import pickle
+from typing import Any
 
 import pytest
 
 from heedful import Conflict, Forbidden, HeedfulError, Invalid, NotFound, Signal, Unavailable
+
+GOOD: dict[str, Any] = {"fact_id": "f", "signal_type": "used", "query": "q"}
 
 
 @pytest.mark.parametrize(
@@ -57,9 +60,8 @@ def test_an_error_survives_a_process_boundary() -> None:
     ],
 )
 def test_a_field_that_can_not_be_accepted_is_named_with_its_value(field: str, value: object) -> None:
-    good = {"fact_id": "f", "signal_type": "used", "query": "q"}
     with pytest.raises(Invalid) as caught:
-        Signal(**{**good, field: value})
+        Signal(**{**GOOD, field: value})
     assert caught.value.field == field
     assert field in str(caught.value)
     assert repr(value) in str(caught.value)
@@ -67,8 +69,7 @@ def test_a_field_that_can_not_be_accepted_is_named_with_its_value(field: str, va
 
 @pytest.mark.parametrize("field", ["fact_id", "signal_type", "query"])
 def test_a_field_that_is_missing_is_named_with_a_remedy(field: str) -> None:
-    good = {"fact_id": "f", "signal_type": "used", "query": "q"}
-    del good[field]
+    good = {name: value for name, value in GOOD.items() if name != field}
     with pytest.raises(Invalid, match=f"{field} is required") as caught:
         Signal(**good)
     assert caught.value.remedy == f"Pass {field}=…"
@@ -76,12 +77,12 @@ def test_a_field_that_is_missing_is_named_with_a_remedy(field: str) -> None:
 
 def test_a_field_that_nobody_knows_is_named() -> None:
     with pytest.raises(Invalid, match="confidance"):
-        Signal(fact_id="f", signal_type="used", query="q", confidance=0.5)
+        Signal(**{**GOOD, "confidance": 0.5})
 
 
 def test_a_long_value_is_shortened() -> None:
     with pytest.raises(Invalid) as caught:
-        Signal(fact_id="f", signal_type="x" * 10_000, query="q")
+        Signal(**{**GOOD, "signal_type": "x" * 10_000})
     assert len(str(caught.value)) < 400
 
 

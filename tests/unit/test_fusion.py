@@ -18,7 +18,7 @@ def one(value: float) -> np.ndarray[tuple[int], np.dtype[np.float32]]:
 def test_relevance_is_bounded_and_its_parts_add_up(vector: float, words: float, near: float, far: float) -> None:
     fused = fuse(one(vector), one(words), one(near), one(far))
     relevance, neighbours = float(fused.relevance[0]), float(fused.neighbours[0])
-    assert -1e-6 <= neighbours
+    assert neighbours >= -1e-6
     assert -1e-6 <= relevance <= 1 + 1e-6
     assert relevance == pytest.approx(VECTOR * vector + (1 - VECTOR) * words + neighbours, abs=1e-6)
 

@@ -1,112 +1,143 @@
-"""What every policy must hold to, and what the documented one promises besides."""
+"""What every policy must hold to, and what each of them promises besides."""
 
 from __future__ import annotations
-
-from typing import Any
 
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
 from heedful.clock import DAY
-from heedful.learning.policies import Documented, Policy
-from heedful.learning.policies.base import fold
-from heedful.learning.signals import Observation
+from heedful.learning.policies import Adaptive, Candidate, Documented, Policy, Ranked
+from heedful.learning.policies.documented import Tally
+from heedful.learning.signals import Observation, Opinion
 from heedful.model import SIGNAL_TYPES
 
-POLICIES: list[Policy[Any]] = [Documented()]
+POLICIES: list[Policy] = [Documented(), Adaptive()]
+NOW = 500 * DAY
+FACTS = range(1, 7)
 
 every_policy = pytest.mark.parametrize("policy", POLICIES, ids=lambda policy: policy.name)
 fractions = st.floats(0, 1)
-observations = st.builds(
-    Observation,
-    signal_type=st.sampled_from(SIGNAL_TYPES),
-    confidence=fractions,
-    at=st.integers(0, 400 * DAY),
+relevances = st.integers(0, 1000).map(lambda number: number / 1000)
+candidates = st.lists(
+    st.builds(Candidate, st.sampled_from(FACTS), relevances), max_size=6, unique_by=lambda each: each.fact
 )
-signals = st.lists(observations, max_size=20)
-signals_at_distinct_times = st.lists(observations, max_size=20, unique_by=lambda observation: observation.at)
+# Opinions of one query are equally similar to the one asked.
+similarities = st.lists(st.sampled_from([0.0, 0.5, 0.85, 0.9, 1.0]), min_size=4, max_size=4)
 
 
-def in_time(given_signals: list[Observation]) -> list[Observation]:
-    return sorted(given_signals, key=lambda observation: observation.at)
+@st.composite
+def opinions(draw: st.DrawFn) -> list[Opinion]:
+    alike = draw(similarities)
+    times = sorted(draw(st.lists(st.integers(0, 400 * DAY), max_size=15, unique=True)))
+    found = []
+    for at in times:
+        query = draw(st.integers(0, 3))
+        found.append(
+            Opinion(
+                fact=draw(st.sampled_from(FACTS)),
+                query=query,
+                signal_type=draw(st.sampled_from(SIGNAL_TYPES)),
+                confidence=draw(st.sampled_from([0.0, 0.3, 1.0])),
+                at=at,
+                similarity=alike[query],
+                rank=draw(st.none() | st.integers(1, 10)),
+                author=draw(st.sampled_from([None, "ann", "bob"])),
+            )
+        )
+    return found
+
+
+def order(ranked: list[Ranked]) -> list[int]:
+    return [each.fact for each in ranked]
+
+
+def by_relevance(among: list[Candidate]) -> list[int]:
+    return [each.fact for each in sorted(among, key=lambda each: (-each.relevance, each.fact))]
 
 
 @every_policy
-@given(given_signals=signals, now=st.integers(0, 800 * DAY))
-def test_influence_is_bounded(policy: Policy[Any], given_signals: list[Observation], now: int) -> None:
-    state = fold(policy, in_time(given_signals))
-    assert 0.0 <= policy.usefulness(state, None, now).value <= 1.0
-    assert 0.0 <= policy.usefulness(None, state, now).value <= 1.0
-
-
-@every_policy
-@given(relevance=fractions, usefulness=fractions, weight=fractions)
-def test_a_blend_lies_between_relevance_and_usefulness(
-    policy: Policy[Any], relevance: float, usefulness: float, weight: float
+@given(among=candidates, said=opinions(), weight=fractions)
+def test_all_candidates_are_ranked_best_first(
+    policy: Policy, among: list[Candidate], said: list[Opinion], weight: float
 ) -> None:
-    blended = policy.blend(relevance, usefulness, weight)
-    assert min(relevance, usefulness) - 1e-12 <= blended <= max(relevance, usefulness) + 1e-12
+    ranked = policy.rank(among, said, weight, NOW)
+    assert sorted(order(ranked)) == sorted(each.fact for each in among)
+    assert [each.score for each in ranked] == sorted((each.score for each in ranked), reverse=True)
+    assert {each.fact: each.relevance for each in ranked} == {each.fact: each.relevance for each in among}
 
 
 @every_policy
-@given(relevance=fractions, low=fractions, high=fractions, weight=fractions)
-def test_more_usefulness_never_ranks_lower(
-    policy: Policy[Any], relevance: float, low: float, high: float, weight: float
+@given(among=candidates, said=opinions(), weight=fractions)
+def test_influence_is_bounded(policy: Policy, among: list[Candidate], said: list[Opinion], weight: float) -> None:
+    for each in policy.rank(among, said, weight, NOW):
+        assert 0.0 <= each.usefulness.value <= 1.0
+        assert 0.0 <= each.score <= 1.0
+        assert abs(each.score - each.relevance) <= weight + 1e-9
+
+
+@every_policy
+@given(among=candidates, said=opinions())
+def test_without_weight_relevance_decides(policy: Policy, among: list[Candidate], said: list[Opinion]) -> None:
+    ranked = policy.rank(among, said, 0.0, NOW)
+    assert order(ranked) == by_relevance(among)
+    assert [each.score for each in ranked] == [each.relevance for each in ranked]
+
+
+@every_policy
+@given(among=candidates, weight=st.floats(0, 0.9))
+def test_nothing_said_changes_no_rank_and_is_neutral(policy: Policy, among: list[Candidate], weight: float) -> None:
+    ranked = policy.rank(among, [], weight, NOW)
+    assert order(ranked) == by_relevance(among)
+    assert {(each.usefulness.value, each.usefulness.source) for each in ranked} <= {(0.5, "neutral")}
+
+
+@every_policy
+@given(among=candidates, said=opinions(), weight=fractions, data=st.data())
+def test_the_order_of_candidates_does_not_matter(
+    policy: Policy, among: list[Candidate], said: list[Opinion], weight: float, data: st.DataObject
 ) -> None:
-    low, high = sorted((low, high))
-    assert policy.blend(relevance, low, weight) <= policy.blend(relevance, high, weight)
+    shuffled = data.draw(st.permutations(among))
+    assert policy.rank(shuffled, said, weight, NOW) == policy.rank(among, said, weight, NOW)
 
 
 @every_policy
-@given(given_signals=signals_at_distinct_times, data=st.data())
+@given(among=candidates, said=opinions(), weight=fractions, data=st.data())
 def test_the_order_of_arrival_does_not_matter(
-    policy: Policy[Any], given_signals: list[Observation], data: st.DataObject
+    policy: Policy, among: list[Candidate], said: list[Opinion], weight: float, data: st.DataObject
 ) -> None:
-    arrived = data.draw(st.permutations(given_signals))
-    assert fold(policy, in_time(arrived)) == fold(policy, in_time(given_signals))
+    arrived = data.draw(st.permutations(said))
+    in_time = sorted(arrived, key=lambda opinion: opinion.at)
+    assert policy.rank(among, in_time, weight, NOW) == policy.rank(among, said, weight, NOW)
 
 
 @every_policy
-@given(given_signals=signals_at_distinct_times, extra=observations)
-def test_leaving_a_signal_out_undoes_it_exactly(
-    policy: Policy[Any], given_signals: list[Observation], extra: Observation
+@given(among=candidates, said=opinions(), weight=fractions)
+def test_leaving_an_opinion_out_undoes_it_exactly(
+    policy: Policy, among: list[Candidate], said: list[Opinion], weight: float
 ) -> None:
-    others = [one for one in given_signals if one.at != extra.at]
-    without = fold(policy, in_time(others))
-    with_it = in_time([*others, extra])
-    fold(policy, with_it)
-    assert fold(policy, [one for one in with_it if one != extra]) == without
+    without = said[:-1]
+    before = policy.rank(among, without, weight, NOW)
+    policy.rank(among, said, weight, NOW)
+    assert policy.rank(among, without, weight, NOW) == before
 
 
 @every_policy
-@given(given_signals=signals)
-def test_a_state_is_a_value(policy: Policy[Any], given_signals: list[Observation]) -> None:
-    ordered = in_time(given_signals)
-    start = policy.start()
-    assert fold(policy, ordered) == fold(policy, ordered)
-    assert policy.start() == start
-
-
-@every_policy
-def test_nothing_said_is_neutral(policy: Policy[Any]) -> None:
-    for state in (None, policy.start()):
-        found = policy.usefulness(state, state, 0)
-        assert (found.value, found.source) == (0.5, "neutral")
-
-
-@every_policy
-def test_the_context_comes_before_the_fact_and_the_fact_before_neutral(policy: Policy[Any]) -> None:
-    good = fold(policy, [Observation("helpful", 1.0, 0)])
-    bad = fold(policy, [Observation("not_helpful", 1.0, 0)])
-    assert policy.usefulness(good, bad, 0).source == "context"
-    assert policy.usefulness(good, bad, 0).value > 0.5
-    assert policy.usefulness(None, bad, 0).source == "global"
-    assert policy.usefulness(None, bad, 0).value < 0.5
+def test_praise_lifts_and_blame_lowers(policy: Policy) -> None:
+    among = [Candidate(1, 0.6), Candidate(2, 0.6), Candidate(3, 0.6)]
+    said = [Opinion(2, 0, "helpful", 1.0, NOW - 4 + n, similarity=1.0, author=f"a{n}") for n in range(4)]
+    said += [Opinion(1, 0, "not_helpful", 1.0, NOW - 4 + n, similarity=1.0, author=f"a{n}") for n in range(4)]
+    ranked = {each.fact: each for each in policy.rank(among, said, 0.5, NOW)}
+    assert order(policy.rank(among, said, 0.5, NOW))[0] == 2
+    assert ranked[2].usefulness.value > 0.5 > ranked[1].usefulness.value
+    assert ranked[2].usefulness.source == "context"
 
 
 class TestDocumented:
     policy = Documented()
+
+    def fold(self, *signals: Observation) -> Tally:
+        return self.policy.fold(signals)
 
     def test_the_table_of_the_document(self) -> None:
         a, b = self.policy.blend(0.80, 0.90, 0.3), self.policy.blend(0.90, 0.30, 0.3)
@@ -117,28 +148,79 @@ class TestDocumented:
     def test_the_weight_is_the_share_of_usefulness(self, weight: float, expected: float) -> None:
         assert self.policy.blend(0.2, 0.9, weight) == pytest.approx(expected)
 
+    @given(fractions, fractions, fractions)
+    def test_a_blend_lies_between_relevance_and_usefulness(
+        self, relevance: float, usefulness: float, weight: float
+    ) -> None:
+        blended = self.policy.blend(relevance, usefulness, weight)
+        assert min(relevance, usefulness) - 1e-12 <= blended <= max(relevance, usefulness) + 1e-12
+
     def test_steps_add_up_from_one_half(self) -> None:
-        state = fold(self.policy, [Observation(kind, 1.0, 0) for kind in ("used", "ignored", "helpful")])
+        state = self.fold(Observation("used", 1.0, 0), Observation("ignored", 1.0, 0), Observation("helpful", 1.0, 0))
         assert state.score == pytest.approx(0.7)
         assert state.breakdown == {"used": 1, "ignored": 1, "helpful": 1, "not_helpful": 0}
         assert state.count == 3
 
     def test_a_score_is_what_the_document_adds_up_to(self) -> None:
-        assert fold(self.policy, [Observation("used", 1.0, 0)] * 3).score == 0.8
+        assert self.fold(*[Observation("used", 1.0, 0)] * 3).score == 0.8
 
     def test_a_score_stops_at_one_and_at_zero(self) -> None:
-        best = fold(self.policy, [Observation("helpful", 1.0, 0)] * 10)
-        worst = fold(self.policy, [Observation("not_helpful", 1.0, 0)] * 10)
+        best = self.fold(*[Observation("helpful", 1.0, 0)] * 10)
+        worst = self.fold(*[Observation("not_helpful", 1.0, 0)] * 10)
         assert (best.score, worst.score) == (1.0, 0.0)
         assert self.policy.observe(best, Observation("not_helpful", 1.0, 0)).score == pytest.approx(0.9)
         assert self.policy.observe(worst, Observation("used", 1.0, 0)).score == pytest.approx(0.1)
 
     def test_a_score_fades_before_the_next_step_and_after_it(self) -> None:
-        state = fold(self.policy, [Observation("used", 1.0, 0), Observation("used", 1.0, 7 * DAY)])
+        state = self.fold(Observation("used", 1.0, 0), Observation("used", 1.0, 7 * DAY))
         assert state.score == pytest.approx(0.695)
         assert state.at(14 * DAY) == pytest.approx(0.5 + 0.195 * 0.95)
         assert state.last_at == 7 * DAY
 
     def test_a_signal_without_confidence_counts_but_does_not_move(self) -> None:
-        state = fold(self.policy, [Observation("helpful", 0.0, 0)])
+        state = self.fold(Observation("helpful", 0.0, 0))
         assert (state.score, state.count) == (0.5, 1)
+
+    def test_the_context_comes_before_the_fact_and_the_fact_before_neutral(self) -> None:
+        good, bad = self.fold(Observation("helpful", 1.0, 0)), self.fold(Observation("not_helpful", 1.0, 0))
+        states: list[tuple[Tally | None, Tally]] = [(good, bad), (None, bad), (Tally(), Tally())]
+        found = [self.policy.usefulness(context, overall, 0) for context, overall in states]
+        assert [(each.value, each.source) for each in found] == [(0.65, "context"), (0.4, "global"), (0.5, "neutral")]
+
+
+class TestAdaptive:
+    policy = Adaptive()
+
+    @given(candidates, opinions(), fractions)
+    def test_a_query_without_related_evidence_ranks_as_without_feedback(
+        self, among: list[Candidate], said: list[Opinion], weight: float
+    ) -> None:
+        unrelated = [each for each in said if each.similarity <= 0.85]
+        assert self.policy.rank(among, unrelated, weight, NOW) == self.policy.rank(among, [], weight, NOW)
+
+    @given(candidates, opinions(), fractions)
+    def test_facts_that_nobody_has_judged_keep_their_order(
+        self, among: list[Candidate], said: list[Opinion], weight: float
+    ) -> None:
+        judged = {each.fact for each in said}
+        silent = [fact for fact in order(self.policy.rank(among, said, weight, NOW)) if fact not in judged]
+        assert silent == [fact for fact in by_relevance(among) if fact not in judged]
+
+    @given(candidates, opinions(), fractions)
+    def test_a_fact_that_nobody_has_judged_moves_no_other(
+        self, among: list[Candidate], said: list[Opinion], weight: float
+    ) -> None:
+        judged = {each.fact for each in said}
+        known = [each for each in among if each.fact in judged]
+        alone = order(self.policy.rank(known, said, weight, NOW))
+        assert [fact for fact in order(self.policy.rank(among, said, weight, NOW)) if fact in judged] == alone
+
+    @given(candidates, opinions(), fractions)
+    def test_a_new_fact_falls_by_one_place_at_most(
+        self, among: list[Candidate], said: list[Opinion], weight: float
+    ) -> None:
+        judged = {each.fact for each in said}
+        before, after = by_relevance(among), order(self.policy.rank(among, said, weight, NOW))
+        for each in among:
+            if each.fact not in judged:
+                assert after.index(each.fact) <= before.index(each.fact) + 1

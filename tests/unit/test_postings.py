@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import math
 from collections import Counter
+from itertools import pairwise
 
 import numpy as np
 import pytest
@@ -11,7 +12,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from heedful.index import postings
-from heedful.index.postings import B, K1
+from heedful.index.postings import K1, B
 from heedful.index.terms import terms
 
 words = st.sampled_from(["apple", "apples", "banana", "cherry", "running", "runs", "the", "of", "dog", "Dogs", "2024"])
@@ -35,7 +36,9 @@ def naive(documents: list[str], query: str) -> list[float]:
     return [min(1.0, score / bound) if bound else 0.0 for score in scores]
 
 
-def coverage(segments: list[postings.Segment], query: str, alive: np.ndarray[tuple[int], np.dtype[np.bool_]]) -> list[float]:
+def coverage(
+    segments: list[postings.Segment], query: str, alive: np.ndarray[tuple[int], np.dtype[np.bool_]]
+) -> list[float]:
     lengths = np.concatenate([segment.lengths for segment in segments])
     found = postings.coverage(segments, query, alive, postings.length_norms(lengths, alive))
     return [float(score) for score in found]
@@ -53,9 +56,7 @@ def test_segments_merges_and_removals_do_not_change_a_score(
     documents: list[str], query: str, data: st.DataObject
 ) -> None:
     cuts = sorted(data.draw(st.sets(st.integers(1, len(documents)))) | {0, len(documents)})
-    segments = [
-        postings.build(documents[start:stop], start) for start, stop in zip(cuts, cuts[1:], strict=False) if stop > start
-    ]
+    segments = [postings.build(documents[start:stop], start) for start, stop in pairwise(cuts) if stop > start]
     alive = np.array(data.draw(st.lists(st.booleans(), min_size=len(documents), max_size=len(documents))))
     living = [text for text, lives in zip(documents, alive, strict=True) if lives]
     wanted = iter(naive(living, query))
@@ -89,7 +90,13 @@ def test_a_query_of_the_commonest_words_finds_nothing() -> None:
 
 @pytest.mark.parametrize(
     ("one", "other"),
-    [("Running", "runs"), ("apples", "apple"), ("CEO", "ceo"), ("it's Anna's", "its anna"), ("naïve Über", "NAÏVE über")],
+    [
+        ("Running", "runs"),
+        ("apples", "apple"),
+        ("CEO", "ceo"),
+        ("it's Anna's", "its anna"),
+        ("naïve Über", "NAÏVE über"),
+    ],
 )
 def test_forms_of_a_word_are_one_term(one: str, other: str) -> None:
     assert terms(one) == terms(other)

@@ -58,7 +58,9 @@ def test_another_file_is_none(tmp_path: Path, content: bytes) -> None:
     assert snapshot.load(path) is None
 
 
-@pytest.mark.parametrize("header", [b"[]", b"{}", b'{"about": {}, "arrays": {"a": ["?!", [1], 0]}}', b"null", b"\xff\xff"])
+@pytest.mark.parametrize(
+    "header", [b"[]", b"{}", b'{"about": {}, "arrays": {"a": ["?!", [1], 0]}}', b"null", b"\xff\xff"]
+)
 def test_a_header_that_makes_no_sense_is_none(tmp_path: Path, header: bytes) -> None:
     path = tmp_path / "1-1.index"
     path.write_bytes(snapshot.MAGIC + len(header).to_bytes(8, "little") + header + b"\0" * 64)

@@ -9,7 +9,9 @@ from heedful.memory.splitting import LONGEST, split
 texts = st.one_of(
     st.text(max_size=400),
     st.lists(
-        st.sampled_from(["# Title\n", "## Part\n", "A sentence.", "Why? ", "word ", "\n\n", "\n", " ", "“Yes.” ", "。"]),
+        st.sampled_from(
+            ["# Title\n", "## Part\n", "A sentence.", "Why? ", "word ", "\n\n", "\n", " ", "“Yes.” ", "。"]
+        ),
         max_size=60,
     ).map("".join),
 )

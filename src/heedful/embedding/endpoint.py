@@ -59,10 +59,10 @@ class EndpointEmbedder:
 
     def _request(self, texts: Sequence[str]) -> Vectors:
         body = {"model": self._model, "input": list(texts), "encoding_format": "float"}
-        problem = ""
+        problem, asked = "", 0.0
         for attempt in range(self._attempts):
             if attempt:
-                self._sleep(min(8.0, 0.25 * 2**attempt) * random.uniform(0.5, 1.0))
+                self._sleep(max(asked, min(8.0, 0.25 * 2**attempt) * random.uniform(0.5, 1.0)))
             try:
                 response = self._client.post("/embeddings", json=body)
             except httpx.TransportError as error:
@@ -70,6 +70,7 @@ class EndpointEmbedder:
                 continue
             if response.status_code in RETRIED:
                 problem = f"HTTP {response.status_code}: {response.text[:200]}"
+                asked = _seconds(response.headers.get("Retry-After", ""))
                 continue
             if response.is_error:
                 raise self._unavailable(f"HTTP {response.status_code}: {response.text[:200]}")
@@ -94,3 +95,8 @@ class EndpointEmbedder:
             code="model_unreachable",
             remedy="Check HEEDFUL_EMBEDDING and HEEDFUL_EMBEDDING_API_KEY, and that the server runs",
         )
+
+
+def _seconds(retry_after: str) -> float:
+    """How long a server asks to wait, within reason; dates are not read."""
+    return min(30.0, float(retry_after)) if retry_after.isdigit() else 0.0

@@ -12,17 +12,17 @@ from typing import Any
 import numpy as np
 
 from heedful.embedding.base import Vectors, normalised
+from heedful.embedding.files import digest
 from heedful.errors import Unavailable
 from heedful.learning.contexts import WORDLLAMA
 
-NAME = "wordllama-l2-supercat-256"
 DIMENSIONS = 256
+WEIGHTS = "weights/l2_supercat_256.safetensors"
 
 
 class FastEmbedder:
     """WordLlama's 256 dimensions, from the files in its package."""
 
-    name = NAME
     dimensions = DIMENSIONS
     calibration = WORDLLAMA
 
@@ -35,6 +35,7 @@ class FastEmbedder:
                 remedy='Run: pip install "heedful[fast]"',
             )
         self._folder = Path(spec.origin).parent
+        self.name = f"wordllama-l2-supercat-256@{digest(self._folder / WEIGHTS)[:12]}"
         self._loading = threading.Lock()
 
     def embed(self, texts: Sequence[str]) -> Vectors:

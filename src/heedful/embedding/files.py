@@ -31,7 +31,7 @@ def verified(package: str, suffix: str, sha256: str) -> Path:
             code="model_missing",
             remedy=f"Run: pip install --force-reinstall {package}",
         )
-    found = _digest(path)
+    found = digest(path)
     if found != sha256:
         raise Unavailable(
             f"{path} is not the file this version was tested with (SHA-256 {found[:12]}…, expected {sha256[:12]}…)",
@@ -41,6 +41,7 @@ def verified(package: str, suffix: str, sha256: str) -> Path:
     return path
 
 
-def _digest(path: Path) -> str:
+def digest(path: Path) -> str:
+    """The SHA-256 sum of a file."""
     with path.open("rb") as file:
         return hashlib.file_digest(file, "sha256").hexdigest()

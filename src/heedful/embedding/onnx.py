@@ -14,7 +14,7 @@ from typing import Any
 import numpy as np
 
 from heedful.embedding.base import Calibration, Vectors, normalised
-from heedful.embedding.files import verified
+from heedful.embedding.files import digest, verified
 from heedful.errors import Unavailable
 from heedful.learning.contexts import MINILM, PLAIN
 
@@ -147,12 +147,7 @@ def from_folder(folder: Path) -> OnnxEmbedder:
             remedy="Export the model to ONNX with its tokenizer.json beside it",
         )
     model = next((path for path in models if path.name == "model.onnx"), models[0])
-    stamp = hashlib.sha256(b"".join(_digest(path) for path in (model, tokenizer))).hexdigest()[:12]
+    stamp = hashlib.sha256((digest(model) + digest(tokenizer)).encode()).hexdigest()[:12]
     embedder = OnnxEmbedder(model, tokenizer, name=f"{folder.name}@{stamp}", dimensions=0)
     embedder.dimensions = embedder.width()
     return embedder
-
-
-def _digest(path: Path) -> bytes:
-    with path.open("rb") as file:
-        return hashlib.file_digest(file, "sha256").digest()

@@ -52,7 +52,7 @@ class ContextIndex:
         """Takes in the queries of new signals; returns vectors that had to be made, for the store to keep."""
         with self._lock:
             newest = ledger.last_event(connection, self.dataset)
-            if newest == self._event:
+            if newest <= self._event:
                 return []
             named = ledger.queries_after(connection, self.dataset, self._event)
             rows = queries.load(connection, [query for query in named if query not in self._row_of])

@@ -64,12 +64,12 @@ class DatasetIndex:
         """Takes in every change that was committed before `connection` looked."""
         with self._lock:
             newest = facts.last_change(connection, self.dataset)
-            if newest == self._change:
+            if newest <= self._change:
                 return
             if not self._change and not self._load(connection, newest):
                 self._append(list(facts.indexable(connection, self.dataset, self.model.id)))
                 self._change = newest
-            elif newest != self._change:
+            else:
                 self._catch_up(connection)
             self._settle()
 
@@ -80,6 +80,10 @@ class DatasetIndex:
             self._change = 0
             self._reset()
         self.follow(connection)
+
+    def is_damaged(self) -> bool:
+        """Whether the file that the index was saved to is there, but is not what was saved."""
+        return self._file.exists() and not snapshot.is_whole(self._file)
 
     def differences(self, connection: Connection) -> int:
         """How many facts the store and the index do not have in common."""

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import threading
-from collections import OrderedDict
 from collections.abc import Mapping, Sequence
 
 from sqlalchemy import Connection
@@ -27,13 +26,13 @@ class EvidenceIndex:
         self._lock = threading.Lock()
         self._event = 0
         self._masses = (0.0, 0.0)
-        self._said: OrderedDict[int, Said] = OrderedDict()
+        self._said: dict[int, Said] = {}
 
     def follow(self, connection: Connection) -> None:
         """Takes in every opinion and retraction that was committed before `connection` looked."""
         with self._lock:
             newest = ledger.last_event(connection, self.dataset)
-            if newest == self._event:
+            if newest <= self._event:
                 return
             for query in ledger.queries_after(connection, self.dataset, self._event):
                 self._said.pop(query, None)
@@ -49,14 +48,14 @@ class EvidenceIndex:
     def heard(self, connection: Connection, matches: Sequence[Match]) -> list[Heard]:
         """What was said for queries that are like the one asked."""
         with self._lock:
-            lacking = [match.query_id for match in matches if match.query_id not in self._said]
-            if lacking:
-                for query, given in opinions.of_queries(connection, lacking).items():
-                    heard = voices(given)
-                    self._said[query] = (heard, agreement(heard))
-            for match in matches:
-                self._said.move_to_end(match.query_id)
-            found = [Heard(match.similarity, *self._said[match.query_id]) for match in matches]
-            while len(self._said) > KEPT:
-                self._said.popitem(last=False)
-            return found
+            said = {match.query_id: self._said.get(match.query_id) for match in matches}
+            lacking = [query for query, known in said.items() if known is None]
+            for query, given in opinions.of_queries(connection, lacking).items():
+                heard = voices(given)
+                said[query] = (heard, agreement(heard))
+            # A view that is older than what was followed lacks opinions, so what it reads is not kept.
+            if ledger.last_event(connection, self.dataset) == self._event:
+                self._said.update((query, known) for query, known in said.items() if known is not None)
+                while len(self._said) > KEPT:
+                    del self._said[next(iter(self._said))]
+            return [Heard(match.similarity, *known) for match in matches if (known := said[match.query_id]) is not None]

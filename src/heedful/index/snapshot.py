@@ -5,7 +5,8 @@ from __future__ import annotations
 import json
 import os
 import struct
-from collections.abc import Mapping
+import zlib
+from collections.abc import Iterable, Mapping
 from pathlib import Path
 from typing import Any
 
@@ -26,7 +27,7 @@ def save(path: Path, about: Mapping[str, Any], arrays: Arrays) -> None:
     for name, array in arrays.items():
         places[name] = (array.dtype.str, list(array.shape), offset)
         offset += array.nbytes + (-array.nbytes % _ALIGN)
-    header = json.dumps({"about": dict(about), "arrays": places}).encode()
+    header = json.dumps({"about": dict(about), "arrays": places, "sum": _sum(arrays.values())}).encode()
     start = len(MAGIC) + 8 + len(header)
     header += b" " * (-start % _ALIGN)
     unfinished = path.with_name(f"{path.name}.{os.getpid()}.tmp")
@@ -55,6 +56,25 @@ def load(path: Path) -> tuple[dict[str, Any], dict[str, NDArray[Any]]] | None:
         return header["about"], {name: _array(content, *place) for name, place in header["arrays"].items()}
     except (OSError, struct.error, ValueError, TypeError, KeyError, AttributeError, OverflowError):
         return None
+
+
+def is_whole(path: Path) -> bool:
+    """Whether a file holds what was saved, to the last byte. Reads all of it."""
+    loaded = load(path)
+    if loaded is None:
+        return False
+    with path.open("rb") as file:
+        file.seek(len(MAGIC))
+        (length,) = struct.unpack("<Q", file.read(8))
+        header = json.loads(file.read(length))
+    return bool(header.get("sum") == _sum(loaded[1].values()))
+
+
+def _sum(arrays: Iterable[NDArray[Any]]) -> int:
+    total = 0
+    for array in arrays:
+        total = zlib.crc32(np.ascontiguousarray(array).data, total)
+    return total
 
 
 def _array(content: NDArray[np.uint8], dtype: str, shape: list[int], offset: int) -> NDArray[Any]:

@@ -104,10 +104,13 @@ def _index(workspace: Workspace, dataset: int, name: str, repair: bool) -> Check
             return Check(name=title, ok=True, detail="empty")
         index = workspace.index(dataset, model)
         index.follow(connection)
+        damaged = index.is_damaged()
         wrong = index.differences(connection)
-        if wrong and repair:
+        if (wrong or damaged) and repair:
             index.rebuild(connection)
             index.save()
-    if not wrong:
-        return Check(name=title, ok=True, detail=f"{len(index)} facts")
-    return Check(name=title, ok=repair, detail=f"{wrong} facts differed from the store", repaired=repair)
+    if damaged:
+        return Check(name=title, ok=repair, detail="its file was damaged", repaired=repair)
+    if wrong:
+        return Check(name=title, ok=repair, detail=f"{wrong} facts differed from the store", repaired=repair)
+    return Check(name=title, ok=True, detail=f"{len(index)} facts")

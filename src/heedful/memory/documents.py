@@ -75,7 +75,7 @@ def _metadata_of(items: Sequence[str | Path], metadata: Metadata | Sequence[Meta
 
 
 def _read_path(path: Path, about: Metadata, reading: Reading) -> None:
-    for file in _files(path, reading):
+    for file in _files(path, reading, frozenset()):
         try:
             pieces = [
                 (piece, about | own) for text, own in _records(file) for piece in split(checks.text("text", text))
@@ -89,10 +89,15 @@ def _read_path(path: Path, about: Metadata, reading: Reading) -> None:
             reading.documents.append(Document(pieces, source, replaces=True))
 
 
-def _files(path: Path, reading: Reading) -> Iterator[Path]:
-    """The file itself, or all in a folder but the hidden ones, in the order of their names."""
+def _files(path: Path, reading: Reading, inside: frozenset[Path]) -> Iterator[Path]:
+    """The file itself, or all in a folder but the hidden ones, in the order of their names.
+
+    `inside` are the folders it stands in: a link back to one of them is not followed.
+    """
     if not path.is_dir():
         yield path
+        return
+    if path.resolve() in inside:
         return
     try:
         children = sorted(path.iterdir())
@@ -101,7 +106,7 @@ def _files(path: Path, reading: Reading) -> Iterator[Path]:
         return
     for child in children:
         if not child.name.startswith("."):
-            yield from _files(child, reading)
+            yield from _files(child, reading, inside | {path.resolve()})
 
 
 def _records(file: Path) -> Iterator[tuple[str, Metadata]]:
@@ -163,7 +168,15 @@ def _jsonl(content: str) -> Iterator[tuple[str, Metadata]]:
 
 
 def _csv(content: str) -> Iterator[tuple[str, Metadata]]:
-    csv.field_size_limit(checks.MAX_TEXT)
+    # The limit is the whole process's: it is put back when the file is read.
+    usual = csv.field_size_limit(checks.MAX_TEXT)
+    try:
+        yield from _rows(content)
+    finally:
+        csv.field_size_limit(usual)
+
+
+def _rows(content: str) -> Iterator[tuple[str, Metadata]]:
     rows = csv.DictReader(io.StringIO(content, newline=""))
     if "text" not in (rows.fieldnames or []):
         raise Invalid(
@@ -181,12 +194,12 @@ def _csv(content: str) -> Iterator[tuple[str, Metadata]]:
 def _pdf(file: Path) -> str:
     try:
         from pypdf import PdfReader
-        from pypdf.errors import PyPdfError
+        from pypdf.errors import DependencyError, PyPdfError
     except ImportError as error:
         raise Unavailable(
             "reading PDF files needs an extra", code="extra_missing", remedy='Run: pip install "heedful[pdf]"'
         ) from error
     try:
         return "\n\n".join(page.extract_text() for page in PdfReader(file).pages)
-    except (PyPdfError, ValueError) as error:
+    except (PyPdfError, DependencyError, ValueError) as error:
         raise Invalid(f"{file.name} is not a readable PDF ({error})", code="undecodable", field="file") from error

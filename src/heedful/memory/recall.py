@@ -240,6 +240,7 @@ def _keep(
     if outcome.vector is not None and model is not None:
         known = {request.query: (model.id, pack(outcome.vector))}
     with workspace.database.write(durable=False) as connection:
+        workspace.keep_vectors(connection)
         if dataset is None:
             dataset = scopes.ensure_dataset(connection, workspace.project, request.dataset, workspace.now())
         elif not scopes.exists(connection, dataset):

@@ -12,7 +12,7 @@ from heedful.ids import new_id
 from heedful.memory import checks
 from heedful.memory.detect import detect
 from heedful.memory.retract import retract_event
-from heedful.memory.signals import Given, once
+from heedful.memory.signals import Given, earlier, take
 from heedful.memory.workspace import Workspace
 from heedful.model import Detection, Hit, ItemError, Signal, SignalResult, SignalType
 from heedful.storage import facts, ledger, receipts, requests
@@ -52,12 +52,19 @@ def signal_recall(
     fingerprint = requests.fingerprint(
         "signal_recall", [recall_id, {kind: sorted(each) for kind, each in ids.items()}, answer, confidence, author]
     )
+    with workspace.database.read() as connection:
+        first = earlier(workspace, connection, idempotency_key, fingerprint)
+    if first is not None:
+        return first
     told = None if answer is None else detect_recall(workspace, answer, recall_id)
     with workspace.database.write() as connection:
+        first = earlier(workspace, connection, idempotency_key, fingerprint)
+        if first is not None:
+            return first
         receipt = _receipt(workspace, connection, recall_id)
         said = [_Said(kind, fact, confidence) for kind, each in ids.items() for fact in each]
         items, errors, mistaken = _meant(connection, receipt, said, told, confidence, author)
-        result = once(workspace, connection, idempotency_key, fingerprint, items, errors)
+        result = take(workspace, connection, idempotency_key, fingerprint, items, errors)
         # Who names a fact later has not ignored it.
         for event in mistaken:
             retract_event(workspace, connection, event, author)
@@ -118,14 +125,14 @@ def _meant(
             message = f"fact {each.fact_id!r} was not shown by recall {receipt.id}"
             errors.append(ItemError(index=index, code="not_found", message=message, fact_id=each.fact_id))
             continue
+        before = standing.get((each.fact_id, each.kind))
         given = Signal(
             fact_id=each.fact_id,
             signal_type=each.kind,
             query=receipt.query,
-            confidence=each.confidence,
+            confidence=each.confidence if before is None else before.confidence,
             author=author,
         )
-        before = standing.get((each.fact_id, each.kind))
         # The same said twice is one event; said again after it was retracted, it is a new one.
         key = new_id() if before is None else before.idempotency_key
         items.append(Given(index, given, "signal_recall", receipt.id, ranks[each.fact_id], key))

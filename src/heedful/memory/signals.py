@@ -16,6 +16,7 @@ from heedful.memory.workspace import Workspace
 from heedful.model import GivenSignal, ItemError, Signal, SignalResult
 from heedful.storage import facts, ledger, queries, requests, scopes, scores
 from heedful.storage.ledger import SIGNAL, Event
+from heedful.storage.rows import AnyRow
 
 
 @dataclass(frozen=True, slots=True)
@@ -63,10 +64,20 @@ def signal(workspace: Workspace, given: Sequence[Signal], idempotency_key: str |
         for place, each in enumerate(given)
     ]
     with workspace.database.write() as connection:
-        return once(workspace, connection, idempotency_key, fingerprint, items, [])
+        first = earlier(workspace, connection, idempotency_key, fingerprint)
+        return first or take(workspace, connection, idempotency_key, fingerprint, items, [])
 
 
-def once(
+def earlier(workspace: Workspace, connection: Connection, key: str | None, fingerprint: bytes) -> SignalResult | None:
+    """The result of the first call with this key, if there was one."""
+    project = scopes.project_id(connection, workspace.project)
+    if key is None or project is None:
+        return None
+    first = requests.earlier(connection, project, key, fingerprint)
+    return None if first is None else SignalResult(**first)
+
+
+def take(
     workspace: Workspace,
     connection: Connection,
     key: str | None,
@@ -74,16 +85,12 @@ def once(
     items: list[Given],
     errors: list[ItemError],
 ) -> SignalResult:
-    """Takes signals in an open transaction; a call with a key that was seen before returns the first result."""
-    if key is None:
-        return _apply(workspace, connection, items, errors)
-    now = workspace.now()
-    project = scopes.ensure_project(connection, workspace.project, now)
-    first = requests.earlier(connection, project, key, fingerprint)
-    if first is not None:
-        return SignalResult(**first)
+    """Takes signals in an open transaction, and keeps the result for retries of a call that has a key."""
     result = _apply(workspace, connection, items, errors)
-    requests.keep(connection, project, key, fingerprint, result.model_dump(mode="json"), now)
+    if key is not None:
+        now = workspace.now()
+        project = scopes.ensure_project(connection, workspace.project, now)
+        requests.keep(connection, project, key, fingerprint, result.model_dump(mode="json"), now)
     return result
 
 
@@ -100,7 +107,8 @@ def _apply(workspace: Workspace, connection: Connection, items: list[Given], err
     for item in items:
         fact_id = item.signal.fact_id
         if item.key is not None and item.key in seen:
-            if seen[item.key].target_id != fact_id or seen[item.key].value != item.signal.signal_type:
+            query = known[places[fact_id][1], item.signal.query] if fact_id in places else None
+            if not _is_same(seen[item.key], item, query):
                 errors.append(_reused(item))
             else:
                 taken.append(_taken(item, seen[item.key].id))
@@ -185,6 +193,13 @@ def _event(item: Given, project: int, dataset: int, query: int, now: int) -> Eve
         rank=item.rank,
         idempotency_key=item.key or "",
     )
+
+
+def _is_same(event: AnyRow | Event, item: Given, query: int | None) -> bool:
+    """Whether an event says what a signal with its key says again; a fact that is gone can't be compared further."""
+    given = item.signal
+    said = (event.target_id, event.value, event.confidence)
+    return said == (given.fact_id, given.signal_type, given.confidence) and query in (None, event.query_id)
 
 
 def _taken(item: Given, event_id: str) -> GivenSignal:

@@ -35,6 +35,7 @@ class Workspace:
         self._indexes: dict[tuple[int, int], DatasetIndex] = {}
         self._contexts: dict[tuple[int, int], ContextIndex] = {}
         self._evidence: dict[int, EvidenceIndex] = {}
+        self._unwritten: list[tuple[int, int, bytes]] = []
 
     def now(self) -> int:
         return to_stored(self._clock())
@@ -90,10 +91,16 @@ class Workspace:
                 self._contexts[key] = ContextIndex(dataset, model, self.embedder.calibration)
             index = self._contexts[key]
         made = index.follow(connection, self.embed)
-        if made:
-            with self.database.write(durable=False) as writing:
-                queries.set_vectors(writing, model.id, made)
+        with self._lock:
+            self._unwritten += [(model.id, *each) for each in made]
         return index
+
+    def keep_vectors(self, connection: Connection) -> None:
+        """Writes vectors of queries that were made during a read, so that nobody has to make them again."""
+        with self._lock:
+            made, self._unwritten = self._unwritten, []
+        for model, query, vector in made:
+            queries.set_vectors(connection, model, [(query, vector)])
 
     def evidence(self, dataset: int) -> EvidenceIndex:
         """The voices of a dataset; `follow` it before use."""

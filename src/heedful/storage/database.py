@@ -36,7 +36,7 @@ class Database:
         self._writing = threading.RLock()
         self._closed = False
         self._prepare()
-        _after_fork(self)
+        _OPEN.add(self)
 
     @contextmanager
     def read(self) -> Iterator[Connection]:
@@ -114,18 +114,18 @@ class Database:
 _MIGRATING = threading.Lock()
 
 
-def _after_fork(database: Database) -> None:
-    """A forked child must not use its parent's connections."""
-    reference = weakref.ref(database)
+_OPEN: weakref.WeakSet[Database] = weakref.WeakSet()
 
-    def leave() -> None:
-        found = reference()
-        if found is not None:
-            found._engine.dispose(close=False)
-            found._writing = threading.RLock()
 
-    if hasattr(os, "register_at_fork"):
-        os.register_at_fork(after_in_child=leave)
+def _leave_connections() -> None:
+    """A forked child must not use its parent's connections, nor wait for its parent's threads."""
+    for database in list(_OPEN):
+        database._engine.dispose(close=False)
+        database._writing = threading.RLock()
+
+
+if hasattr(os, "register_at_fork"):
+    os.register_at_fork(after_in_child=_leave_connections)
 
 
 def _version(connection: Connection) -> str | None:

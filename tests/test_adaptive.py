@@ -1,0 +1,381 @@
+"""The adaptive policy through the library's own interface."""
+
+from __future__ import annotations
+
+import subprocess
+import sys
+from collections.abc import Callable
+from dataclasses import replace
+from datetime import timedelta
+from itertools import count
+from pathlib import Path
+
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from heedful import Heedful, Invalid, Recall, Signal
+from heedful.clock import to_stored
+from heedful.embedding import Embedder
+from heedful.index.contexts import Match
+from heedful.index.evidence import EvidenceIndex
+from heedful.learning.policies import POLICIES, Candidate
+from heedful.learning.policies.adaptive import dataset_rate
+from heedful.learning.signals import Opinion
+from heedful.model import POLICY_NAMES, SIGNAL_TYPES, PolicyName
+from heedful.storage import facts as stored_facts
+from heedful.storage import ledger, opinions
+from heedful.testing import ManualClock
+
+QUERY = "which ripe apples should I buy"
+TEXTS = ["ripe red apples", "ripe green apples", "ripe sour apples", "ripe sweet apples", "ripe cheap apples"]
+CREW = ("ann", "bob", "cy", "dan", "eli")
+
+
+def praise(store: Heedful, fact: str, *authors: str, query: str = QUERY) -> list[str]:
+    given_signals = [Signal(fact_id=fact, signal_type="helpful", query=query, author=each) for each in authors]
+    return store.signal(given_signals).event_ids
+
+
+def boosted(store: Heedful, query: str = QUERY, policy: PolicyName | None = "adaptive", **options: object) -> Recall:
+    return store.recall(query, boost_by_usefulness=True, policy=policy, **options)  # type: ignore[arg-type]
+
+
+@pytest.fixture
+def facts(store: Heedful) -> list[str]:
+    return store.remember(TEXTS).fact_ids
+
+
+class TestWhichPolicy:
+    def test_the_documented_one_unless_told_otherwise(self, store: Heedful, facts: list[str]) -> None:
+        assert store.recall(QUERY).policy == "documented"
+
+    def test_a_call_comes_before_the_dataset_and_the_dataset_before_the_project(
+        self, store: Heedful, facts: list[str]
+    ) -> None:
+        store.set_policy("adaptive")
+        assert store.recall(QUERY).policy == "adaptive"
+        store.set_policy("documented", dataset="main_dataset")
+        assert store.recall(QUERY).policy == "documented"
+        assert store.recall(QUERY, policy="adaptive").policy == "adaptive"
+        store.set_policy(None, dataset="main_dataset")
+        assert store.recall(QUERY).policy == "adaptive"
+        store.set_policy(None)
+        assert store.recall(QUERY).policy == "documented"
+
+    def test_a_dataset_of_another_name_or_project_is_left_alone(
+        self, store: Heedful, facts: list[str], open_store: Callable[..., Heedful]
+    ) -> None:
+        store.remember("pears", dataset="fruit")
+        store.set_policy("adaptive", dataset="fruit")
+        assert store.recall("pears", dataset="fruit").policy == "adaptive"
+        assert store.recall("pears").policy == "documented"
+        store.set_policy("adaptive")
+        other = open_store(project="other")
+        other.remember("pears")
+        assert other.recall("pears").policy == "documented"
+
+    def test_it_is_kept_and_written_on_the_receipt(
+        self, store: Heedful, facts: list[str], open_store: Callable[..., Heedful]
+    ) -> None:
+        store.set_policy("adaptive")
+        store.close()
+        again = open_store()
+        found = again.recall(QUERY)
+        assert (found.policy, again.receipt(found.recall_id).policy) == ("adaptive", "adaptive")
+
+    def test_a_policy_that_is_none_is_refused_by_name(self, store: Heedful, facts: list[str]) -> None:
+        with pytest.raises(Invalid, match="magic"):
+            store.recall(QUERY, policy="magic")  # type: ignore[arg-type]
+        with pytest.raises(Invalid, match="magic"):
+            store.set_policy("magic")  # type: ignore[arg-type]
+
+    def test_a_project_may_choose_before_there_are_facts(self, store: Heedful) -> None:
+        store.set_policy("adaptive")
+        store.remember("pears")
+        assert store.recall("pears").policy == "adaptive"
+
+
+class TestLearning:
+    def test_praise_lifts_a_fact_for_that_question(self, store: Heedful, facts: list[str]) -> None:
+        last = store.recall(QUERY)[4].fact_id
+        praise(store, last, *CREW)
+        hit = boosted(store)[0]
+        assert (hit.fact_id, hit.usefulness_source) == (last, "context")
+        assert hit.usefulness > 0.5
+
+    def test_a_signal_on_one_phrasing_helps_another(
+        self, open_store: Callable[..., Heedful], bundled: Embedder
+    ) -> None:
+        store = open_store(embedding=bundled)
+        facts = store.remember(
+            [
+                "Passwords must have at least twelve characters.",
+                "Accounts are locked after five failed attempts.",
+                "The help desk is open on weekdays.",
+            ]
+        ).fact_ids
+        praise(store, facts[1], *CREW, query="How do I reset my password?")
+        asked = "How can I reset my password?"
+        assert store.recall(asked)[0].fact_id == facts[0]
+        assert boosted(store, asked)[0].fact_id == facts[1]
+
+    def test_it_says_nothing_of_another_question(self, store: Heedful, facts: list[str]) -> None:
+        praise(store, facts[4], "ann", "bob", "cy")
+        store.signal([Signal(fact_id=facts[0], signal_type="not_helpful", query=QUERY, author="ann")])
+        other = "how sour are green ones"
+        plain, learned = store.recall(other), boosted(store, other)
+        assert [(hit.fact_id, hit.score) for hit in plain] == [(hit.fact_id, hit.score) for hit in learned]
+
+    def test_a_new_fact_is_not_buried(self, store: Heedful, facts: list[str], clock: ManualClock) -> None:
+        for number in range(10):
+            shown = store.recall(QUERY)
+            store.signal_recall(shown.recall_id, helpful=facts[:4], author=f"user {number}")
+            clock.advance(minutes=1)
+        (new,) = store.remember("apples you should buy").fact_ids
+        plain = [hit.fact_id for hit in store.recall(QUERY)]
+        learned = [hit.fact_id for hit in boosted(store)]
+        assert learned.index(new) <= plain.index(new) + 1
+
+    def test_the_score_stays_within_the_weight(self, store: Heedful, facts: list[str]) -> None:
+        praise(store, facts[4], *(f"user {number}" for number in range(20)))
+        for weight in (0.0, 0.1, 1.0):
+            for hit in boosted(store, usefulness_weight=weight):
+                assert abs(hit.score - hit.relevance) <= weight + 1e-9
+
+    def test_of_two_facts_alike_the_later_evidence_wins_and_age_alone_does_not(
+        self, store: Heedful, clock: ManualClock
+    ) -> None:
+        old, new = store.remember(["the boss is Ada", "the boss is Bob"]).fact_ids
+
+        def leader() -> str:
+            return boosted(store, "boss", mode="lexical")[0].fact_id
+
+        assert leader() == old
+        praise(store, new, "ann", query="boss")
+        assert leader() == new
+        clock.advance(hours=1)
+        praise(store, old, "bob", query="boss")
+        assert leader() == old
+        clock.advance(hours=1)
+        praise(store, new, "cy", query="boss")
+        praise(store, old, "cy", query="boss")
+        clock.advance(hours=1)
+        store.signal([Signal(fact_id=old, signal_type="not_helpful", query="boss", author="dan")])
+        assert leader() == new
+
+    def test_a_lie_told_often_is_still_one_voice(self, store: Heedful, facts: list[str], clock: ManualClock) -> None:
+        praise(store, facts[1], *(f"user {number}" for number in range(9)))
+        clock.advance(minutes=1)
+        for _ in range(20):
+            store.signal([Signal(fact_id=facts[1], signal_type="not_helpful", query=QUERY, author="eve")])
+            praise(store, facts[0], "eve")
+            clock.advance(minutes=1)
+        assert boosted(store)[0].fact_id == facts[1]
+
+
+class TestUndo:
+    def test_it_is_exact(self, store: Heedful, facts: list[str], clock: ManualClock) -> None:
+        praise(store, facts[3], "ann")
+        before = boosted(store).hits
+        events = praise(store, facts[4], "ann", "bob", "cy")
+        assert boosted(store).hits != before
+        for event in events:
+            store.retract(event)
+        assert boosted(store).hits == before
+
+    def test_of_everything_gives_the_plain_order_and_scores(self, store: Heedful, facts: list[str]) -> None:
+        for event in praise(store, facts[4], "ann", "bob"):
+            store.retract(event)
+        assert [(hit.fact_id, hit.score) for hit in boosted(store)] == [
+            (hit.fact_id, hit.score) for hit in store.recall(QUERY)
+        ]
+
+
+class TestProof:
+    ODD = "zebra crossings hum quietly"
+    ASKED = "which amber brick cedar denim ember do apples need"
+
+    @pytest.fixture
+    def odd(self, store: Heedful) -> str:
+        words = ["amber", "brick", "cedar", "denim", "ember"]
+        store.remember(
+            [f"{words[number % 5]} filler{number} padding{number} stuffing{number}" for number in range(300)]
+        )
+        return store.remember(self.ODD).fact_ids[0]
+
+    def test_a_fact_proven_for_this_question_is_a_candidate(self, store: Heedful, odd: str) -> None:
+        assert odd not in [hit.fact_id for hit in store.recall(self.ASKED, top_k=50)]
+        praise(store, odd, "ann", "bob", "cy", query=self.ASKED)
+        assert odd in [hit.fact_id for hit in boosted(store, self.ASKED, top_k=10, usefulness_weight=0.6)]
+
+    def test_not_without_boost_and_not_for_another_question(self, store: Heedful, odd: str) -> None:
+        praise(store, odd, "ann", "bob", "cy", query=self.ASKED)
+        assert odd not in [hit.fact_id for hit in store.recall(self.ASKED, top_k=50, policy="adaptive")]
+        assert odd not in [hit.fact_id for hit in boosted(store, "amber filler1 brick", top_k=50)]
+
+    def test_what_was_blamed_as_much_as_praised_is_none(self, store: Heedful, odd: str) -> None:
+        praise(store, odd, "ann", query=self.ASKED)
+        store.signal([Signal(fact_id=odd, signal_type="not_helpful", query=self.ASKED, author="bob")])
+        assert odd not in [hit.fact_id for hit in boosted(store, self.ASKED, top_k=50)]
+
+    def test_a_filter_holds_for_proven_facts_as_well(self, store: Heedful, odd: str) -> None:
+        praise(store, odd, "ann", "bob", "cy", query=self.ASKED)
+        assert odd not in [hit.fact_id for hit in boosted(store, self.ASKED, where={"team": "a"})]
+
+
+SPEAK = """
+import sys
+import heedful
+from heedful.testing import WordEmbedder
+with heedful.open(sys.argv[1], embedding=WordEmbedder()) as store:
+    store.signal([{"fact_id": sys.argv[2], "signal_type": "helpful", "query": sys.argv[3], "author": "elsewhere"}])
+    print(store.recall(sys.argv[3], boost_by_usefulness=True, policy="adaptive")[0].fact_id)
+"""
+
+
+class TestProcesses:
+    def test_two_processes_see_each_others_opinions(self, open_store: Callable[..., Heedful], path: Path) -> None:
+        store = open_store(clock=None)
+        facts = store.remember(TEXTS).fact_ids
+        praise(store, facts[0], "ann")
+        assert boosted(store)[0].fact_id == facts[0]
+        praise(store, facts[4], *CREW)
+        done = subprocess.run(
+            [sys.executable, "-c", SPEAK, str(path), facts[4], QUERY], capture_output=True, text=True, check=True
+        )
+        assert done.stdout.strip() == facts[4]
+        before = boosted(store, explain=True)[0]
+        assert before.fact_id == facts[4]
+        assert before.explanation is not None
+        assert "elsewhere" in {event.author for event in before.explanation.events}
+
+    def test_a_retraction_elsewhere_is_seen(
+        self, store: Heedful, facts: list[str], open_store: Callable[..., Heedful]
+    ) -> None:
+        other = open_store()
+        events = praise(store, facts[4], *CREW)
+        assert boosted(other)[0].fact_id == facts[4]
+        for event in events:
+            store.retract(event)
+        assert boosted(other).hits == boosted(store).hits
+        assert boosted(other)[0].usefulness_source == "neutral"
+
+
+class TestViews:
+    """A recall that began before a signal may look after one that began behind it."""
+
+    def test_what_an_older_view_has_not_seen_counts_once(self, store: Heedful, facts: list[str]) -> None:
+        praise(store, facts[0], "ann")
+        workspace = store._workspace
+        evidence = EvidenceIndex(1)
+        with workspace.database.read() as older:
+            assert ledger.last_event(older, 1) == 1
+            praise(store, facts[1], "ann")
+            for _ in range(3):
+                with workspace.database.read() as newer:
+                    evidence.follow(newer)
+                    rate = evidence.rate()
+                evidence.follow(older)
+        with workspace.database.read() as newer:
+            evidence.follow(newer)
+            assert evidence.rate() == rate == round(dataset_rate(2.0, 0.0), 9)
+
+    def test_what_an_older_view_reads_is_not_kept(self, store: Heedful, facts: list[str]) -> None:
+        praise(store, facts[0], "ann")
+        workspace = store._workspace
+        evidence = EvidenceIndex(1)
+        with workspace.database.read() as older:
+            (query,) = ledger.queries_after(older, 1, 0)
+            matches = [Match(query, QUERY, 1.0)]
+            praise(store, facts[1], "ann")
+            with workspace.database.read() as newer:
+                evidence.follow(newer)
+                evidence.heard(older, matches)
+                evidence.follow(newer)
+                assert {voice.fact for each in evidence.heard(newer, matches) for voice in each.voices} == {1, 2}
+
+
+PHRASINGS = [
+    QUERY,
+    "which ripe apples should I buy now",
+    "which ripe red apples should I buy now",
+    "pears",
+]
+numbers = count()
+
+
+@st.composite
+def histories(draw: st.DrawFn) -> list[tuple[int, int, int, int, float, int]]:
+    """Signals as (fact, phrasing, kind, author, confidence, minutes ago), at distinct times."""
+    ago = draw(st.lists(st.integers(0, 60 * 24 * 100), max_size=10, unique=True))
+    return [
+        (
+            draw(st.integers(0, 4)),
+            draw(st.integers(0, 3)),
+            draw(st.integers(0, 3)),
+            draw(st.integers(0, 3)),
+            draw(st.sampled_from([0.4, 1.0])),
+            minutes,
+        )
+        for minutes in ago
+    ]
+
+
+@pytest.mark.parametrize("policy", POLICY_NAMES)
+@settings(max_examples=12)
+@given(history=histories(), taken_back=st.sets(st.integers(0, 9), max_size=4), weight=st.sampled_from([0.1, 0.3, 1.0]))
+def test_the_store_ranks_as_the_rule_does_on_its_ledger(
+    store: Heedful,
+    clock: ManualClock,
+    policy: PolicyName,
+    history: list[tuple[int, int, int, int, float, int]],
+    taken_back: set[int],
+    weight: float,
+) -> None:
+    dataset = f"example {next(numbers)}"
+    ids = store.remember(TEXTS, dataset=dataset).fact_ids
+    events = []
+    for fact, phrasing, kind, author, sure, minutes in history:
+        given_signal = Signal(
+            fact_id=ids[fact],
+            signal_type=SIGNAL_TYPES[kind],
+            query=PHRASINGS[phrasing],
+            confidence=sure,
+            at=clock() - timedelta(minutes=minutes),
+            author=None if author == 3 else f"user {author}",
+        )
+        events += store.signal([given_signal]).event_ids
+    for place in taken_back:
+        if place < len(events):
+            store.retract(events[place])
+    for asked in (PHRASINGS[0], PHRASINGS[2]):
+        plain = store.recall(asked, dataset=dataset)
+        numbers_of, opinions = seen_from(store, dataset, asked)
+        candidates = [Candidate(numbers_of[hit.fact_id], hit.relevance) for hit in plain]
+        expected = POLICIES[policy].rank(candidates, opinions, weight, to_stored(clock()))
+        found = boosted(store, asked, policy, dataset=dataset, usefulness_weight=weight).hits
+        assert [numbers_of[hit.fact_id] for hit in found] == [each.fact for each in expected]
+        assert [hit.score for hit in found] == pytest.approx([each.score for each in expected], abs=1e-6)
+        assert [hit.usefulness_source for hit in found] == [each.usefulness.source for each in expected]
+
+
+def seen_from(store: Heedful, dataset: str, asked: str) -> tuple[dict[str, int], list[Opinion]]:
+    """The numbers of facts, and all opinions that stand in the ledger, as seen from a query."""
+    workspace = store._workspace
+    with workspace.database.read() as connection:
+        number, model = workspace.dataset(connection, dataset), workspace.model(connection)
+        assert number is not None
+        assert model is not None
+        located = stored_facts.locate(
+            connection, workspace.project, [hit.fact_id for hit in store.recall(asked, dataset=dataset)]
+        )
+        queries = ledger.queries_after(connection, number, 0)
+        matches = workspace.contexts(connection, number, model).matches(asked, workspace.embed([asked])[0])
+        similar = {match.query_id: match.similarity for match in matches}
+        given_opinions = [
+            replace(opinion, similarity=similar.get(query, 0.0))
+            for query, theirs in opinions.of_queries(connection, queries).items()
+            for opinion in theirs
+        ]
+    return {fact: seq for fact, (seq, _) in located.items()}, sorted(given_opinions, key=lambda each: each.at)

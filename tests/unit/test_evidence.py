@@ -1,0 +1,148 @@
+"""Opinions as evidence: masses, voices, and trust."""
+
+from __future__ import annotations
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from heedful.clock import DAY
+from heedful.learning.evidence import (
+    KEPT_OF_EARLIER,
+    LONE_VOICE,
+    NOBODY,
+    Agreement,
+    Voice,
+    aging,
+    agreement,
+    mass,
+    voices,
+)
+from heedful.learning.signals import Opinion
+from heedful.model import SIGNAL_TYPES, SignalType
+
+
+def said(
+    kind: SignalType, fact: int = 0, author: str | None = "ann", at: int = 0, rank: int | None = None, sure: float = 1.0
+) -> Opinion:
+    return Opinion(fact, 0, kind, sure, at, rank=rank, author=author)
+
+
+def vote(author: str, verdict: int, fact: int = 0) -> Voice:
+    return Voice(fact, author, float(verdict > 0), float(verdict < 0))
+
+
+@pytest.mark.parametrize("kind", ["used", "helpful", "not_helpful"])
+def test_only_what_was_ignored_is_corrected_for_its_rank(kind: SignalType) -> None:
+    assert mass(said(kind, rank=4)) == 1.0
+    assert mass(said("ignored", rank=4)) == 0.25
+    assert mass(said("ignored", rank=None)) == 1.0
+
+
+@pytest.mark.parametrize("kind", SIGNAL_TYPES)
+def test_confidence_scales_a_mass(kind: SignalType) -> None:
+    assert mass(said(kind, rank=2, sure=0.5)) == mass(said(kind, rank=2)) / 2
+
+
+def test_nobody_said_nothing() -> None:
+    assert voices([]) == []
+    assert agreement([]) == {}
+
+
+def test_each_author_has_one_voice_for_each_fact() -> None:
+    found = voices(
+        [said("helpful", 0, "ann"), said("used", 1, "ann"), said("helpful", 0, "bob"), said("used", 0, "bob")]
+    )
+    assert [(voice.fact, voice.author) for voice in found] == [(0, "ann"), (0, "bob"), (1, "ann")]
+
+
+def test_opinions_without_an_author_are_one_voice() -> None:
+    (voice,) = voices([said("helpful", author=None, at=at) for at in range(50)])
+    assert voice.author == NOBODY
+    assert voice.positive <= LONE_VOICE + 1e-9
+
+
+@given(kinds=st.lists(st.sampled_from(SIGNAL_TYPES), min_size=1, max_size=40), crowd=st.integers(0, 20))
+def test_one_author_never_weighs_more_than_the_limit(kinds: list[SignalType], crowd: int) -> None:
+    opinions = [said(kind) for kind in kinds] + [said("used", author=f"other {number}") for number in range(crowd)]
+    found = {voice.author: voice for voice in voices(opinions)}
+    assert found["ann"].positive + found["ann"].negative <= max(1.0, LONE_VOICE / (crowd + 1)) + 1e-9
+
+
+def test_a_changed_mind_shows_at_once() -> None:
+    (voice,) = voices(
+        [*(said("helpful", at=at) for at in range(20)), *(said("not_helpful", at=20 + at) for at in range(5))]
+    )
+    assert voice.verdict == -1
+
+
+def test_earlier_opinions_count_less() -> None:
+    (voice,) = voices([said("helpful", at=0), said("not_helpful", at=1)])
+    assert voice.positive == pytest.approx(KEPT_OF_EARLIER * voice.negative)
+
+
+def test_a_voice_remembers_when_it_last_spoke_for_a_fact() -> None:
+    (voice,) = voices([said("helpful", at=3), said("used", at=7), said("not_helpful", at=9)])
+    assert voice.latest == 7
+    (against,) = voices([said("ignored", at=9)])
+    assert against.latest == 0
+
+
+def test_evidence_fades_by_5_per_cent_a_week() -> None:
+    assert aging(0) == 1.0
+    assert aging(7 * DAY) == pytest.approx(0.95)
+    assert aging(14 * DAY) == pytest.approx(0.95**2)
+
+
+def test_masses_are_as_of_time_0() -> None:
+    (early,), (late,) = voices([said("helpful", at=0)]), voices([said("helpful", at=7 * DAY)])
+    assert early.positive * aging(7 * DAY) == pytest.approx(0.95)
+    assert late.positive * aging(7 * DAY) == pytest.approx(1.0)
+
+
+def test_masses_stay_finite_for_dates_of_today() -> None:
+    (voice,) = voices([said("helpful", at=40_000 * DAY)])
+    assert voice.positive * aging(40_000 * DAY) == pytest.approx(1.0)
+
+
+def test_an_author_whom_nobody_contradicts_is_trusted() -> None:
+    assert Agreement().trust == 1.0
+    assert agreement([vote("ann", 1)]) == {}
+    assert agreement([vote("ann", 1), vote("bob", 1)])["ann"].trust == 1.0
+
+
+def test_who_disagrees_with_everyone_counts_less_and_the_others_hardly() -> None:
+    heard = [
+        vote(author, -1 if author == "eve" else 1, fact) for fact in range(5) for author in ("ann", "bob", "cy", "eve")
+    ]
+    found = agreement(heard)
+    assert found["eve"].trust < 0.5 < 0.8 < found["ann"].trust
+
+
+def test_trust_lies_between_0_and_1_and_falls_with_disagreement() -> None:
+    trusts = [Agreement(agree=1.0, differ=float(differ)).trust for differ in range(10)]
+    assert trusts == sorted(trusts, reverse=True)
+    assert 0 < trusts[-1] < trusts[0] <= 1
+
+
+def test_the_undecided_agree_with_nobody() -> None:
+    assert agreement([vote("ann", 0), vote("bob", 1)]) == {}
+
+
+def test_agreements_add_up() -> None:
+    assert Agreement(1, 2) + Agreement(3, 4) == Agreement(4, 6)
+
+
+@given(
+    st.lists(
+        st.tuples(st.sampled_from("abcd"), st.sampled_from([-1, 0, 1]), st.integers(0, 3)),
+        max_size=12,
+        unique_by=lambda each: (each[0], each[2]),
+    )
+)
+def test_agreement_does_not_depend_on_who_is_heard_first(cast: list[tuple[str, int, int]]) -> None:
+    one = agreement([vote(*each) for each in cast])
+    other = agreement([vote(*each) for each in reversed(cast)])
+    assert {author: each.trust for author, each in one.items()} == pytest.approx(
+        {author: each.trust for author, each in other.items()}
+    )
