@@ -115,7 +115,7 @@ class TestLearning:
                 "The help desk is open on weekdays.",
             ]
         ).fact_ids
-        praise(store, facts[1], *CREW, query="How do I reset my password?")
+        praise(store, facts[1], *CREW, "eve", "fay", query="How do I reset my password?")
         asked = "How can I reset my password?"
         assert store.recall(asked)[0].fact_id == facts[0]
         assert boosted(store, asked)[0].fact_id == facts[1]

@@ -1,4 +1,4 @@
-"""What every policy must hold to, and what each of them promises besides."""
+"""What each policy promises besides the contract that all of them keep."""
 
 from __future__ import annotations
 
@@ -7,16 +7,14 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from heedful.clock import DAY
-from heedful.learning.policies import Adaptive, Candidate, Documented, Policy, Ranked
+from heedful.learning.policies import Adaptive, Candidate, Documented, Ranked
 from heedful.learning.policies.documented import Tally
 from heedful.learning.signals import Observation, Opinion
 from heedful.model import SIGNAL_TYPES
 
-POLICIES: list[Policy] = [Documented(), Adaptive()]
 NOW = 500 * DAY
 FACTS = range(1, 7)
 
-every_policy = pytest.mark.parametrize("policy", POLICIES, ids=lambda policy: policy.name)
 fractions = st.floats(0, 1)
 relevances = st.integers(0, 1000).map(lambda number: number / 1000)
 candidates = st.lists(
@@ -54,83 +52,6 @@ def order(ranked: list[Ranked]) -> list[int]:
 
 def by_relevance(among: list[Candidate]) -> list[int]:
     return [each.fact for each in sorted(among, key=lambda each: (-each.relevance, each.fact))]
-
-
-@every_policy
-@given(among=candidates, said=opinions(), weight=fractions)
-def test_all_candidates_are_ranked_best_first(
-    policy: Policy, among: list[Candidate], said: list[Opinion], weight: float
-) -> None:
-    ranked = policy.rank(among, said, weight, NOW)
-    assert sorted(order(ranked)) == sorted(each.fact for each in among)
-    assert [each.score for each in ranked] == sorted((each.score for each in ranked), reverse=True)
-    assert {each.fact: each.relevance for each in ranked} == {each.fact: each.relevance for each in among}
-
-
-@every_policy
-@given(among=candidates, said=opinions(), weight=fractions)
-def test_influence_is_bounded(policy: Policy, among: list[Candidate], said: list[Opinion], weight: float) -> None:
-    for each in policy.rank(among, said, weight, NOW):
-        assert 0.0 <= each.usefulness.value <= 1.0
-        assert 0.0 <= each.score <= 1.0
-        assert abs(each.score - each.relevance) <= weight + 1e-9
-
-
-@every_policy
-@given(among=candidates, said=opinions())
-def test_without_weight_relevance_decides(policy: Policy, among: list[Candidate], said: list[Opinion]) -> None:
-    ranked = policy.rank(among, said, 0.0, NOW)
-    assert order(ranked) == by_relevance(among)
-    assert [each.score for each in ranked] == [each.relevance for each in ranked]
-
-
-@every_policy
-@given(among=candidates, weight=st.floats(0, 0.9))
-def test_nothing_said_changes_no_rank_and_is_neutral(policy: Policy, among: list[Candidate], weight: float) -> None:
-    ranked = policy.rank(among, [], weight, NOW)
-    assert order(ranked) == by_relevance(among)
-    assert {(each.usefulness.value, each.usefulness.source) for each in ranked} <= {(0.5, "neutral")}
-
-
-@every_policy
-@given(among=candidates, said=opinions(), weight=fractions, data=st.data())
-def test_the_order_of_candidates_does_not_matter(
-    policy: Policy, among: list[Candidate], said: list[Opinion], weight: float, data: st.DataObject
-) -> None:
-    shuffled = data.draw(st.permutations(among))
-    assert policy.rank(shuffled, said, weight, NOW) == policy.rank(among, said, weight, NOW)
-
-
-@every_policy
-@given(among=candidates, said=opinions(), weight=fractions, data=st.data())
-def test_the_order_of_arrival_does_not_matter(
-    policy: Policy, among: list[Candidate], said: list[Opinion], weight: float, data: st.DataObject
-) -> None:
-    arrived = data.draw(st.permutations(said))
-    in_time = sorted(arrived, key=lambda opinion: opinion.at)
-    assert policy.rank(among, in_time, weight, NOW) == policy.rank(among, said, weight, NOW)
-
-
-@every_policy
-@given(among=candidates, said=opinions(), weight=fractions)
-def test_leaving_an_opinion_out_undoes_it_exactly(
-    policy: Policy, among: list[Candidate], said: list[Opinion], weight: float
-) -> None:
-    without = said[:-1]
-    before = policy.rank(among, without, weight, NOW)
-    policy.rank(among, said, weight, NOW)
-    assert policy.rank(among, without, weight, NOW) == before
-
-
-@every_policy
-def test_praise_lifts_and_blame_lowers(policy: Policy) -> None:
-    among = [Candidate(1, 0.6), Candidate(2, 0.6), Candidate(3, 0.6)]
-    said = [Opinion(2, 0, "helpful", 1.0, NOW - 4 + n, similarity=1.0, author=f"a{n}") for n in range(4)]
-    said += [Opinion(1, 0, "not_helpful", 1.0, NOW - 4 + n, similarity=1.0, author=f"a{n}") for n in range(4)]
-    ranked = {each.fact: each for each in policy.rank(among, said, 0.5, NOW)}
-    assert order(policy.rank(among, said, 0.5, NOW))[0] == 2
-    assert ranked[2].usefulness.value > 0.5 > ranked[1].usefulness.value
-    assert ranked[2].usefulness.source == "context"
 
 
 class TestDocumented:

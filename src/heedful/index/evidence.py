@@ -54,7 +54,7 @@ class EvidenceIndex:
                 heard = voices(given)
                 said[query] = (heard, agreement(heard))
             # A view that is older than what was followed lacks opinions, so what it reads is not kept.
-            if ledger.last_event(connection, self.dataset) == self._event:
+            if lacking and ledger.last_event(connection, self.dataset) == self._event:
                 self._said.update((query, known) for query, known in said.items() if known is not None)
                 while len(self._said) > KEPT:
                     del self._said[next(iter(self._said))]

@@ -12,7 +12,6 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from math import log
 
-from heedful.learning.contexts import SAME_NEED
 from heedful.learning.decay import NEUTRAL
 from heedful.learning.evidence import POSITIVE, Agreement, Voice, aging, agreement, mass, voices
 from heedful.learning.placement import merged
@@ -22,19 +21,19 @@ from heedful.learning.signals import Opinion
 
 @dataclass(frozen=True, slots=True)
 class Constants:
-    """The numbers of the rule; each lies on a plateau but `gate`, which trades gain for harm."""
+    """The numbers of the rule: the most gain on one half of COVID-Q at which needs that nobody rated lose nothing."""
 
-    gate: float = SAME_NEED
+    gate: float = 0.87
     """The similarity up to which a query lends nothing."""
     same: float = 0.96
     """The similarity from which it lends everything."""
-    fact: float = 1.0
+    fact: float = 2.0
     """Opinions that hold a fact at its context's rate."""
     context: float = 5.0
     """Opinions that hold a context at the dataset's rate."""
     full: float = 3.0
     """The log-odds above its context's rate that earn a fact the full weight."""
-    caution: float = 0.5
+    caution: float = 0.25
     """The share of the weight that evidence against a fact may use."""
 
 
@@ -60,6 +59,9 @@ class Counts:
         return self.positive + self.negative
 
 
+UNKNOWN = Usefulness(NEUTRAL, "neutral")
+
+
 class Adaptive:
     """Beta counts with decay, a hierarchical prior, a kernel over queries, trust, and protection of new facts."""
 
@@ -78,9 +80,8 @@ class Adaptive:
         negative = sum(mass(each) for each in opinions if each.signal_type not in POSITIVE)
         near = []
         for theirs in by_query.values():
-            if theirs[0].similarity > self.constants.gate:
-                heard = voices(theirs)
-                near.append(Heard(theirs[0].similarity, heard, agreement(heard)))
+            heard = voices(theirs)
+            near.append(Heard(theirs[0].similarity, heard, agreement(heard)))
         return self.order(candidates, self.counts(near, now), dataset_rate(positive, negative), weight)
 
     def kernel(self, similarity: float) -> float:
@@ -90,25 +91,25 @@ class Adaptive:
 
     def counts(self, near: Iterable[Heard], now: int) -> dict[int, Counts]:
         """The evidence about each fact that the queries near the one asked lend it."""
-        heard = list(near)
+        heard = [each for each in near if self.kernel(each.similarity) > 0]
         known: dict[str, Agreement] = defaultdict(Agreement)
         for each in heard:
             for author, theirs in each.agreement.items():
                 known[author] += theirs
-        found: dict[int, Counts] = defaultdict(Counts)
+        trusted = {author: theirs.trust for author, theirs in known.items()}
+        sums: dict[int, list[float]] = defaultdict(lambda: [0.0, 0.0])
+        latest: dict[int, int] = defaultdict(int)
         faded = aging(now)
         for each in heard:
             lent = self.kernel(each.similarity) * faded
             for voice in each.voices:
-                weight = lent * known[voice.author].trust
+                weight = lent * trusted.get(voice.author, 1.0)
                 if weight:
-                    before = found[voice.fact]
-                    found[voice.fact] = Counts(
-                        before.positive + weight * voice.positive,
-                        before.negative + weight * voice.negative,
-                        max(before.latest, voice.latest),
-                    )
-        return dict(found)
+                    both = sums[voice.fact]
+                    both[0] += weight * voice.positive
+                    both[1] += weight * voice.negative
+                    latest[voice.fact] = max(latest[voice.fact], voice.latest)
+        return {fact: Counts(positive, negative, latest[fact]) for fact, (positive, negative) in sums.items()}
 
     def boosts(self, counts: Mapping[int, Counts], rate: float) -> dict[int, tuple[float, float]]:
         """(boost in [-1, 1], usefulness in [0, 1]) of each fact that has evidence.
@@ -146,12 +147,11 @@ class Adaptive:
         counted = {fact: each for fact, each in counts.items() if each.total > 0}
         boosted = self.boosts(counted, rate)
         places = sorted(candidates, key=lambda each: each.fact)
-        scores = [
-            min(1.0, max(0.0, each.relevance + weight * boosted.get(each.fact, (0.0, 0.0))[0])) for each in places
-        ]
+        # Not clipped: at the top of the scale, those with more evidence must still come first.
+        wanted = [each.relevance + weight * boosted.get(each.fact, (0.0, 0.0))[0] for each in places]
         order = merged(
             [each.relevance for each in places],
-            scores,
+            wanted,
             [counts[each.fact].latest if weight and each.fact in counted else 0 for each in places],
             [weight > 0 and each.fact in counted for each in places],
         )
@@ -159,9 +159,9 @@ class Adaptive:
         for place in order:
             each = places[place]
             # Where a fact was protected, those behind it show no more than its score.
-            lowest = min(lowest, scores[place])
+            lowest = min(lowest, max(0.0, wanted[place]))
             useful = boosted.get(each.fact)
-            usefulness = Usefulness(NEUTRAL, "neutral") if useful is None else Usefulness(useful[1], "context")
+            usefulness = UNKNOWN if useful is None else Usefulness(useful[1], "context")
             ranked.append(Ranked(each.fact, each.relevance, usefulness, lowest))
         return ranked
 

@@ -1,0 +1,203 @@
+"""The rules that are compared, and the adaptive one without each of its parts.
+
+Every arm says at which rank it puts the right fact of a query. All work on the product's own classes; what is left
+out is left out by constants or by a small subclass here, never by an option there.
+"""
+
+from __future__ import annotations
+
+from collections import defaultdict
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from dataclasses import dataclass, replace
+
+import numpy as np
+
+from bench.learning_worlds import NOW, Corpus, Floats, World
+from heedful.learning.contexts import SAME_NEED
+from heedful.learning.decay import NEUTRAL
+from heedful.learning.evidence import POSITIVE, Agreement, Voice, agreement, mass, voices
+from heedful.learning.policies import Adaptive, Candidate, Documented, Ranked, Tally, Usefulness
+from heedful.learning.policies.adaptive import Constants, Counts, Heard, dataset_rate
+from heedful.learning.signals import Observation, Opinion
+from heedful.memory.usefulness import NEARLY_THE_SAME, PROVEN
+
+WEIGHT = 0.3
+SMALL_POOL = 5
+"""Candidates by relevance in the arms that show what proof adds: where relevance finds all facts, it adds none."""
+
+Place = Callable[[int], int | None]
+"""The rank of the right fact of a query; None if it is not among the candidates."""
+Arm = Callable[[Corpus, World], Place]
+
+RULE = Documented()
+PRODUCT = Adaptive()
+
+
+def none(corpus: Corpus, world: World) -> Place:
+    """Relevance alone."""
+    return corpus.plain
+
+
+def documented(weight: float, *, contexts: bool = True) -> Arm:
+    """The documented rule; without contexts, its scores over all queries are all there is."""
+
+    def arm(corpus: Corpus, world: World) -> Place:
+        everything = sorted((each for said in world.opinions.values() for each in said), key=lambda each: each.at)
+        overall = _tallies(everything)
+
+        def place(query: int) -> int:
+            near = [other for other in world.rated if corpus.similarity[query, other] >= SAME_NEED]
+            said = sorted((each for other in near for each in world.opinions[other]), key=lambda each: each.at)
+            own = _tallies(said) if contexts else {}
+            useful = np.full(len(corpus.facts), NEUTRAL)
+            for fact in overall:
+                useful[fact] = RULE.usefulness(own.get(fact), overall[fact], NOW).value
+            return _rank_of((1 - weight) * corpus.relevance[query] + weight * useful, int(corpus.answer[query]))
+
+        return place
+
+    return arm
+
+
+@dataclass(frozen=True, slots=True)
+class Variant:
+    """The adaptive rule as one arm has it."""
+
+    policy: Adaptive = PRODUCT
+    weight: float = WEIGHT
+    trust: bool = True
+    rank_correction: bool = True
+    base_rate: bool = True
+    pool: int | None = None
+    proof: bool = True
+
+    def __call__(self, corpus: Corpus, world: World) -> Place:
+        said = {query: self._heard(opinions) for query, opinions in world.opinions.items()}
+        every = [each for opinions in world.opinions.values() for each in self._seen(opinions)]
+        positive = sum(mass(each) for each in every if each.signal_type in POSITIVE)
+        negative = sum(mass(each) for each in every if each.signal_type not in POSITIVE)
+        rate = round(dataset_rate(positive, negative), 9) if self.base_rate else NEUTRAL
+
+        def place(query: int) -> int | None:
+            alike = corpus.similarity[query]
+            near = [
+                Heard(float(alike[other]), *said[other])
+                for other in world.rated
+                if self.policy.kernel(float(alike[other])) > 0
+            ]
+            candidates = self._candidates(corpus, query, near)
+            if not near:  # Then all rules rank by relevance; a test holds them to it.
+                rank = corpus.plain(query)
+                return rank if rank <= len(candidates) else None
+            ranked = self.policy.order(candidates, self.policy.counts(near, NOW), rate, self.weight)
+            order = [each.fact for each in ranked]
+            right = int(corpus.answer[query])
+            return order.index(right) + 1 if right in order else None
+
+        return place
+
+    def _seen(self, opinions: Sequence[Opinion]) -> Iterable[Opinion]:
+        return opinions if self.rank_correction else [replace(each, rank=None) for each in opinions]
+
+    def _heard(self, opinions: Sequence[Opinion]) -> tuple[Sequence[Voice], Mapping[str, Agreement]]:
+        heard = voices(self._seen(opinions))
+        return heard, agreement(heard) if self.trust else {}
+
+    def _candidates(self, corpus: Corpus, query: int, near: Sequence[Heard]) -> list[Candidate]:
+        own = corpus.relevance[query]
+        if self.pool is None:
+            return [Candidate(fact, relevance) for fact, relevance in enumerate(own.tolist())]
+        found = np.argsort(-own, kind="stable")[: self.pool].tolist()
+        if self.proof:
+            found = list(dict.fromkeys([*found, *self._proven(near)]))
+        return [Candidate(fact, float(own[fact])) for fact in found]
+
+    def _proven(self, near: Sequence[Heard]) -> list[int]:
+        """The facts that `AdaptiveJudge.proven` adds."""
+        close = [each for each in near if self.policy.kernel(each.similarity) >= NEARLY_THE_SAME]
+        net = {fact: each.positive - each.negative for fact, each in self.policy.counts(close, NOW).items()}
+        return sorted((fact for fact in net if net[fact] > 0), key=lambda fact: (-net[fact], fact))[:PROVEN]
+
+
+class Step(Adaptive):
+    """All evidence or none, from the mark of the documented rule on."""
+
+    def kernel(self, similarity: float) -> float:
+        return float(similarity >= SAME_NEED)
+
+
+class Unbounded(Adaptive):
+    """Facts that nobody has judged may be overtaken by any number of others."""
+
+    def order(
+        self, candidates: Sequence[Candidate], counts: Mapping[int, Counts], rate: float, weight: float
+    ) -> list[Ranked]:
+        boosted = self.boosts({fact: each for fact, each in counts.items() if each.total > 0}, rate)
+        nothing = Usefulness(NEUTRAL, "neutral")
+        ranked = [
+            Ranked(
+                each.fact,
+                each.relevance,
+                nothing,
+                min(1.0, max(0.0, each.relevance + weight * boosted.get(each.fact, (0.0, 0.0))[0])),
+            )
+            for each in candidates
+        ]
+        return sorted(ranked, key=lambda each: (-each.score, -each.relevance, each.fact))
+
+
+def with_constants(**changed: float) -> Adaptive:
+    """The adaptive rule with some numbers changed."""
+    return Adaptive(replace(Constants(), **changed))
+
+
+NEVER_MOVES = 1e9
+"""So many opinions that a prior stays where it is."""
+
+RULES: dict[str, Arm] = {
+    "none": none,
+    "global": documented(WEIGHT, contexts=False),
+    "documented, w = .1": documented(0.1),
+    "documented, w = .3": documented(0.3),
+    "documented, w = .5": documented(0.5),
+    "adaptive": Variant(),
+}
+
+PARTS: dict[str, Arm] = {
+    "gate (lends from .5 on)": Variant(with_constants(gate=0.5)),
+    "kernel (a step at .85)": Variant(Step()),
+    "shrinkage (held by .05 opinions)": Variant(with_constants(fact=0.05)),
+    "context prior": Variant(with_constants(context=NEVER_MOVES)),
+    "base rate (neutral instead)": Variant(with_constants(context=NEVER_MOVES), base_rate=False),
+    "evidence against a fact": Variant(with_constants(caution=0.0)),
+    "rank correction": Variant(rank_correction=False),
+    "trust": Variant(trust=False),
+    "displacement bound": Variant(Unbounded()),
+}
+"""The adaptive rule without each part."""
+
+POOLED: dict[str, Arm] = {
+    f"none, {SMALL_POOL} candidates": Variant(weight=0.0, pool=SMALL_POOL, proof=False),
+    f"adaptive, {SMALL_POOL} candidates": Variant(pool=SMALL_POOL),
+    "without candidates by proof": Variant(pool=SMALL_POOL, proof=False),
+}
+"""What proof adds where relevance finds few candidates; compared with the first of these."""
+
+
+def reciprocal_ranks(arm: Arm, corpus: Corpus, world: World) -> Floats:
+    """1 / rank of the right fact of each query asked; 0 where it was not found."""
+    place = arm(corpus, world)
+    ranks = [place(query) for query in world.asked]
+    return np.array([0.0 if rank is None else 1 / rank for rank in ranks])
+
+
+def _tallies(opinions: Iterable[Opinion]) -> dict[int, Tally]:
+    by_fact: dict[int, list[Observation]] = defaultdict(list)
+    for each in opinions:
+        by_fact[each.fact].append(Observation(each.signal_type, each.confidence, each.at))
+    return {fact: RULE.fold(observations) for fact, observations in by_fact.items()}
+
+
+def _rank_of(scores: Floats, right: int) -> int:
+    own = scores[right]
+    return int(np.count_nonzero(scores > own) + np.count_nonzero(scores[:right] == own)) + 1

@@ -1,0 +1,219 @@
+"""Questions with known answers, and people who rate what they are shown: what the learning benchmark runs on.
+
+A set is a CSV file with the columns of COVID-Q: `Category`, `Question ID`, `Question`, `Answers`. Facts are the
+answers, a need is a question id in a category, and its questions are the ways people ask for it.
+"""
+
+from __future__ import annotations
+
+import csv
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Literal
+
+import numpy as np
+from numpy.typing import NDArray
+
+from bench.measure import say
+from bench.vectors import Vectors, embedded
+from heedful.clock import DAY
+from heedful.embedding.onnx import bundled
+from heedful.index import fusion, postings
+from heedful.learning.contexts import SAME_NEED, similarity
+from heedful.learning.signals import Opinion
+from heedful.model import SignalType
+from heedful.simulate import SimulatedUser
+
+FILE = "covidq.csv"
+
+Half = Literal["tune", "report"]
+Floats = NDArray[np.float64]
+Numbers = NDArray[np.int64]
+
+SPLIT_SEED = 2026
+"""Which needs are in which half. Constants were chosen on the tune half: another split would mix them."""
+
+SHOWN = 10
+AUTHORS = 10
+LEAST_SIMILAR = 0.5
+"""Pairs of queries that are less alike than this are never compared word by word; no arm looks below."""
+
+NOW = 100 * DAY
+"""The moment of all recalls. Ratings are given in the minutes before, so age plays no part."""
+
+
+@dataclass(frozen=True, slots=True)
+class Corpus:
+    """Facts, questions, and how all of them relate."""
+
+    name: str
+    facts: list[str]
+    queries: list[str]
+    need: Numbers
+    """The need of each query."""
+    answer: Numbers
+    """The right fact of each query."""
+    half: Mapping[Half, Numbers]
+    """The needs of each half."""
+    fact_vectors: Vectors
+    query_vectors: Vectors
+    relevance: Floats
+    """Of each fact for each query, by meaning and words, as `recall` has it."""
+    similarity: Floats
+    """How alike two queries are in what they ask for; 0 below `LEAST_SIMILAR`."""
+
+    def plain(self, query: int) -> int:
+        """The rank of the right fact without feedback."""
+        own = self.relevance[query, self.answer[query]]
+        ahead = self.relevance[query] > own
+        ties = self.relevance[query, : self.answer[query]] == own
+        return int(np.count_nonzero(ahead) + np.count_nonzero(ties)) + 1
+
+
+@dataclass(frozen=True, slots=True)
+class Condition:
+    """How people rate."""
+
+    name: str
+    explicit: bool
+    noise: float
+    users: int = 3
+    """People who rate each rated question."""
+    adversaries: int = 0
+    """How many of the authors always say the contrary."""
+
+
+@dataclass(frozen=True, slots=True)
+class World:
+    """One draw: which questions were rated, what was said, and which questions show whether it helped."""
+
+    rated: list[int]
+    held_out: list[int]
+    """Other ways to ask for what was rated."""
+    unrated: list[int]
+    """Questions about needs that nobody rated."""
+    opinions: Mapping[int, Sequence[Opinion]]
+    """What was said, by query, in the order it was given."""
+
+    @property
+    def asked(self) -> list[int]:
+        return [*self.held_out, *self.unrated]
+
+
+def read(file: Path, out: Path) -> Corpus:
+    """The needs that have an answer, with vectors from the bundled model."""
+    with file.open(encoding="utf-8", errors="replace", newline="") as stream:
+        rows = list(csv.DictReader(stream))
+    answers: dict[tuple[str, str], str] = {}
+    asked: dict[tuple[str, str], dict[str, None]] = {}
+    for row in rows:
+        key = (row["Question ID"], row["Category"])
+        text = (row["Answers"] or "").strip()
+        if text and text != "-":
+            answers.setdefault(key, text)
+        asked.setdefault(key, {})[row["Question"].strip()] = None
+    keys = sorted(answers)
+    place = {text: number for number, text in enumerate(dict.fromkeys(answers[key] for key in keys))}
+    pairs = [(number, query) for number, key in enumerate(keys) for query in asked[key] if query]
+    queries = [query for _, query in pairs]
+    facts = list(place)
+    fact_vectors, query_vectors = embedded(facts, out, say), embedded(queries, out, say)
+    return Corpus(
+        name=file.name,
+        facts=facts,
+        queries=queries,
+        need=np.array([number for number, _ in pairs]),
+        answer=np.array([place[answers[keys[number]]] for number, _ in pairs]),
+        half=_halves([len(asked[key]) for key in keys]),
+        fact_vectors=fact_vectors,
+        query_vectors=query_vectors,
+        relevance=_relevance(facts, queries, fact_vectors, query_vectors),
+        similarity=_similarities(queries, query_vectors),
+    )
+
+
+def world(corpus: Corpus, half: Half, seed: int, condition: Condition) -> World:
+    """One draw of rated needs and questions (the same for every condition of a seed), and what people said."""
+    draw = np.random.default_rng([seed, 7])
+    members = {int(need): np.flatnonzero(corpus.need == need) for need in corpus.half[half]}
+    several = [need for need, mine in members.items() if len(mine) >= 2]
+    chosen = sorted(draw.permutation(several)[: len(several) // 2].tolist())
+    rated: list[int] = []
+    held_out: list[int] = []
+    for need in chosen:
+        mine = draw.permutation(members[need]).tolist()
+        rated += mine[: len(mine) // 2]
+        held_out += mine[len(mine) // 2 :]
+    unrated = [int(query) for need, mine in members.items() if need not in set(chosen) for query in mine]
+    return World(rated, held_out, unrated, _said(corpus, rated, seed, condition))
+
+
+def _said(corpus: Corpus, rated: Sequence[int], seed: int, condition: Condition) -> dict[int, list[Opinion]]:
+    """What people said of the facts that a recall without feedback showed them, as `signal_recall` records it."""
+    users = [
+        SimulatedUser(
+            1000 * seed + number,
+            author=f"user {number}",
+            noise=condition.noise,
+            explicit=condition.explicit,
+            adversarial=number < condition.adversaries,
+        )
+        for number in range(AUTHORS)
+    ]
+    draw = np.random.default_rng([seed, 11])
+    visits = [
+        (query, users[author]) for query in rated for author in draw.permutation(AUTHORS)[: condition.users].tolist()
+    ]
+    found: dict[int, list[Opinion]] = {query: [] for query in rated}
+    for minute, visit in enumerate(draw.permutation(len(visits)).tolist()):
+        query, user = visits[visit]
+        shown = np.argsort(-corpus.relevance[query], kind="stable")[:SHOWN].tolist()
+        ids = [str(fact) for fact in shown]
+        said = user.judge(ids, [str(corpus.answer[query])])
+        named: dict[str, SignalType] = dict.fromkeys(said.used, "used")
+        named |= dict.fromkeys(said.helpful, "helpful")
+        named |= dict.fromkeys(said.not_helpful, "not_helpful")
+        for rank, (fact, fact_id) in enumerate(zip(shown, ids, strict=True), start=1):
+            kind = named.get(fact_id, "ignored")
+            at = NOW - DAY + minute * 1_000_000
+            found[query].append(Opinion(fact, query, kind, 1.0, at, rank=rank, author=user.author))
+    return found
+
+
+def _halves(phrasings: Sequence[int]) -> dict[Half, Numbers]:
+    """The needs, split once; those with several phrasings and those with one are split alike."""
+    order = np.random.default_rng(SPLIT_SEED).permutation(len(phrasings)).tolist()
+    several = [need for need in order if phrasings[need] >= 2]
+    single = [need for need in order if phrasings[need] < 2]
+    return {
+        "tune": np.array(sorted(several[::2] + single[::2])),
+        "report": np.array(sorted(several[1::2] + single[1::2])),
+    }
+
+
+def _relevance(facts: list[str], queries: list[str], fact_vectors: Vectors, query_vectors: Vectors) -> Floats:
+    """Relevance of facts that stand alone, from the parts that `recall` uses."""
+    segment = postings.build(facts, 0)
+    alive = np.ones(len(facts), bool)
+    norms = postings.length_norms(segment.lengths, alive)
+    nobody = np.zeros(len(facts), np.float32)
+    found = np.empty((len(queries), len(facts)))
+    for place, query in enumerate(queries):
+        cosines = np.clip(fact_vectors @ query_vectors[place], 0, 1)
+        words = postings.coverage([segment], query, alive, norms)
+        found[place] = fusion.fuse(cosines, words, nobody, nobody).relevance
+    return np.round(found, 6)
+
+
+def _similarities(queries: list[str], vectors: Vectors) -> Floats:
+    calibration = bundled().calibration
+    # Below this cosine, a pair is less similar than anyone asks for.
+    least = calibration.floor + (calibration.same - calibration.floor) * LEAST_SIMILAR / SAME_NEED
+    cosines = vectors @ vectors.T
+    found = np.zeros(cosines.shape)
+    for one, other in np.argwhere(cosines >= least).tolist():
+        if one <= other:
+            alike = similarity(queries[one], queries[other], float(cosines[one, other]), calibration=calibration)
+            found[one, other] = found[other, one] = round(alike, 6)
+    return found

@@ -1,0 +1,142 @@
+"""Quality of recall on LoCoMo: `python -m bench.recall --data FOLDER`.
+
+Facts are the turns of a conversation, questions name the turns that answer them; the figure is the share of these
+turns among the first ten facts recalled, averaged over questions.
+"""
+
+from __future__ import annotations
+
+import argparse
+import tempfile
+from collections.abc import Mapping, Sequence
+from pathlib import Path
+
+import numpy as np
+from numpy.typing import NDArray
+
+import heedful
+from bench import baselines, data, locomo, plots
+from bench.measure import Bar, Report, about, console, number, say
+from bench.vectors import Served, embedded
+from heedful.embedding.onnx import bundled
+from heedful.engine import Heedful
+from heedful.model import MODES
+
+TOP = 10
+LIMIT = 0.65
+
+Shares = list[tuple[int, float]]
+"""(category, share of its evidence found) of each question."""
+
+
+def main(arguments: Sequence[str] | None = None) -> None:
+    parser = argparse.ArgumentParser(prog="python -m bench.recall", description=__doc__)
+    parser.add_argument("--data", help=f"folder with {locomo.FILE}; {data.VARIABLE} if left out")
+    parser.add_argument("--out", type=Path, default=Path("bench/out"), help="where figures and pictures go")
+    given = parser.parse_args(arguments)
+    folder = data.folder(given.data)
+    if folder is None or not (folder / locomo.FILE).is_file():
+        missing = "No data folder was named." if folder is None else f"{folder} has no {locomo.FILE}."
+        console.print(f"{missing}\n{data.WHERE}", highlight=False)
+        return
+    conversations = locomo.read(folder / locomo.FILE)
+    report = measured(conversations, given.out)
+    report.show()
+    report.save(given.out / "recall.json")
+    say(f"picture written to {plots.quality(report.figures, LIMIT, given.out / 'recall.png')}")
+
+
+def measured(conversations: Sequence[locomo.Conversation], out: Path) -> Report:
+    """The report over all conversations."""
+    shares: dict[str, Shares] = {}
+    for name, found in _baselines(conversations, out).items():
+        shares[f"baseline: {name}"] = found
+    for name, found in _heedful(conversations, out).items():
+        shares[f"heedful: {name}"] = found
+    turns = sum(len(conversation.turns) for conversation in conversations)
+    asked = sum(len(conversation.questions) for conversation in conversations)
+    report = Report(
+        "Quality of recall",
+        about(data=f"LoCoMo: {len(conversations)} conversations, {turns:,} turns, {asked:,} questions"),
+    )
+    report.figures = {name: by_category(found) for name, found in shares.items()}
+    columns = ["", "all", *locomo.CATEGORIES.values()]
+    section = report.section(f"Share of evidence turns in the top {TOP}", *columns)
+    for name, figures in report.figures.items():
+        section.rows.append([name, *(f"{figures[column]:.3f}" for column in columns[1:])])
+    counts = [sum(kind == category for kind, _ in shares["heedful: hybrid"]) for category in locomo.CATEGORIES]
+    section.rows.append(["questions", f"{asked:,}", *(number(count) for count in counts)])
+    report.bars.append(
+        Bar("share of evidence in the top 10, hybrid", report.figures["heedful: hybrid"]["all"], LIMIT, "at least")
+    )
+    return report
+
+
+def by_category(shares: Shares) -> dict[str, float]:
+    """The mean over all questions, and over those of each category."""
+    found = {"all": float(np.mean([share for _, share in shares]))}
+    for category, name in locomo.CATEGORIES.items():
+        found[name] = float(np.mean([share for kind, share in shares if kind == category]))
+    return found
+
+
+def share(evidence: frozenset[str], turns: Sequence[str]) -> float:
+    """The part of the evidence that is among these turns.
+
+    >>> share(frozenset({"D1:1", "D1:2"}), ["D1:2", "D3:1"])
+    0.5
+    """
+    return len(evidence.intersection(turns)) / len(evidence)
+
+
+def _heedful(conversations: Sequence[locomo.Conversation], out: Path) -> dict[str, Shares]:
+    texts = [turn.text for conversation in conversations for turn in conversation.turns]
+    served = Served(bundled(), texts, embedded(texts, out, say))
+    shares: dict[str, Shares] = {mode: [] for mode in MODES}
+    with tempfile.TemporaryDirectory() as home, heedful.open(Path(home) / "locomo.db", embedding=served) as store:
+        for conversation in conversations:
+            say(f"recalling from {conversation.id}: {len(conversation.turns)} facts")
+            _remember(store, conversation)
+            for mode in MODES:
+                for question in conversation.questions:
+                    found = store.recall(question.text, dataset=conversation.id, mode=mode, top_k=TOP)
+                    turns = [hit.metadata["dia_id"] for hit in found]
+                    shares[mode].append((question.category, share(question.evidence, turns)))
+    return shares
+
+
+def _remember(store: Heedful, conversation: locomo.Conversation) -> None:
+    """One dataset a conversation, one source a session."""
+    for session in dict.fromkeys(turn.session for turn in conversation.turns):
+        turns = [turn for turn in conversation.turns if turn.session == session]
+        store.remember(
+            [turn.text for turn in turns],
+            dataset=conversation.id,
+            source=session,
+            metadata=[{"dia_id": turn.id} for turn in turns],
+        )
+
+
+def _baselines(conversations: Sequence[locomo.Conversation], out: Path) -> dict[str, Shares]:
+    shares: dict[str, Shares] = {}
+    for conversation in conversations:
+        texts = [turn.text for turn in conversation.turns]
+        words = baselines.Bm25(texts)
+        vectors = embedded(texts, out, say)
+        asked = embedded([question.text for question in conversation.questions], out, say)
+        for question, vector in zip(conversation.questions, asked, strict=True):
+            by_words, by_vector = words.scores(question.text), vectors @ vector
+            scores: Mapping[str, NDArray[np.float64]] = {
+                "BM25": by_words,
+                "vector": by_vector.astype(np.float64),
+                "reciprocal-rank fusion of both": baselines.reciprocal_rank_fusion([by_words, by_vector]),
+            }
+            for name, score in scores.items():
+                top = np.argsort(-score, kind="stable")[:TOP]
+                turns = [conversation.turns[row].id for row in top]
+                shares.setdefault(name, []).append((question.category, share(question.evidence, turns)))
+    return shares
+
+
+if __name__ == "__main__":
+    main()
