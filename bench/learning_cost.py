@@ -19,7 +19,7 @@ from heedful.index.contexts import Match
 from heedful.index.evidence import EvidenceIndex
 from heedful.learning.policies import Candidate
 from heedful.memory.usefulness import AdaptiveJudge, Context
-from heedful.storage import Database
+from heedful.storage import Database, ledger
 from heedful.testing import WordEmbedder
 
 SIGNALS = 1_000_000
@@ -79,12 +79,12 @@ def _timed(database: Database, store: _Store, evidence: EvidenceIndex, calls: in
         ]
 
         def judged() -> None:
-            judge = AdaptiveJudge(connection, evidence, Context(matches), NOW)
+            judge = AdaptiveJudge(connection, evidence, newest, Context(matches), NOW)
             judge.proven()
             judge.rank(candidates, 0.3)
 
         with database.read() as connection:
-            connection.exec_driver_sql("SELECT 1 FROM events LIMIT 1")  # The transaction is the recall's, not ours.
+            newest = ledger.last_event(connection, store.dataset)  # A recall knows it from its first look.
             return timed(judged)[0]
 
     opening = recall(0).wall

@@ -32,7 +32,7 @@ class Peer:
 
 
 def peers(texts: Sequence[str], vectors: Vectors, folder: Path) -> list[Peer]:
-    """All that are installed, filled with the texts and their vectors; what was filled in an earlier run is used again."""
+    """All that are installed, filled with texts and vectors; what was filled in an earlier run is used again."""
     found: list[Peer] = []
     for opened in (_chroma, _lance):
         try:

@@ -121,6 +121,7 @@ def speed(figures: Mapping[str, Any], title: str, file: Path) -> Path:
     writes = figures["writes"]
     written = [
         Strip("SQLite alone", writes["raw"], PLAIN, label=f"{writes['raw']:,.0f}"),
+        Strip("SQLite alone, Heedful's tables", writes["indexed"], PLAIN, label=f"{writes['indexed']:,.0f}"),
         Strip("signals, known queries", writes["known"], OURS, label=f"{writes['known']:,.0f}"),
         Strip("signals, new queries", writes["new"], OURS, label=f"{writes['new']:,.0f}"),
     ]

@@ -13,6 +13,7 @@ from pathlib import Path
 from bench.measure import Spent, timed
 from heedful.engine import Heedful
 from heedful.model import SIGNAL_TYPES, Signal
+from heedful.storage import Database
 
 BATCH = 100
 ROWS = 3
@@ -20,8 +21,9 @@ ROWS = 3
 
 _TABLES = """
 CREATE TABLE events (
-    seq INTEGER PRIMARY KEY AUTOINCREMENT, id TEXT NOT NULL, project_id INTEGER, dataset_id INTEGER, kind TEXT,
-    target_id TEXT, source TEXT, at INTEGER, recorded_at INTEGER, query_id INTEGER, value TEXT, confidence REAL
+    seq INTEGER PRIMARY KEY AUTOINCREMENT, id TEXT NOT NULL, project_id INTEGER, dataset_id INTEGER,
+    idempotency_key TEXT, kind TEXT, target_type TEXT, target_id TEXT, source TEXT, at INTEGER, recorded_at INTEGER,
+    query_id INTEGER, value TEXT, confidence REAL
 );
 CREATE TABLE scores (
     fact_seq INTEGER, query_id INTEGER, dataset_id INTEGER, score REAL, last_at INTEGER,
@@ -29,20 +31,22 @@ CREATE TABLE scores (
 ) WITHOUT ROWID;
 """
 _EVENT = (
-    "INSERT INTO events (id, project_id, dataset_id, kind, target_id, source, at, recorded_at, query_id, value,"
-    " confidence) VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)"
+    "INSERT INTO events (id, project_id, dataset_id, idempotency_key, kind, target_type, target_id, source, at,"
+    " recorded_at, query_id, value, confidence) VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)"
 )
 _SCORE = (
-    "INSERT INTO scores VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?) ON CONFLICT (fact_seq, query_id) DO UPDATE SET"
+    "INSERT INTO scores (fact_seq, query_id, dataset_id, score, last_at, used, ignored, helpful, not_helpful)"
+    " VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?) ON CONFLICT (fact_seq, query_id) DO UPDATE SET"
     " score = excluded.score, last_at = excluded.last_at, used = excluded.used"
 )
 
 
 @dataclass(slots=True)
 class Writes:
-    """What every batch took: SQLite alone, signals for known queries, signals for new ones."""
+    """What every batch took: SQLite alone in plain tables and in Heedful's, signals for known and for new queries."""
 
     raw: list[Spent]
+    indexed: list[Spent]
     known: list[Spent]
     new: list[Spent]
 
@@ -52,24 +56,32 @@ def rows_a_second(batches: Sequence[Spent]) -> float:
     return BATCH * ROWS / statistics.median(batch.wall for batch in batches)
 
 
-def measure(store: Heedful, file: Path, fact_ids: Sequence[str], queries: Sequence[str], batches: int) -> Writes:
-    """Batches of all three kinds, in turns. Every batch is on disk before the next begins."""
-    writes = Writes([], [], [])
+def measure(store: Heedful, folder: Path, fact_ids: Sequence[str], queries: Sequence[str], batches: int) -> Writes:
+    """Batches of all kinds, in turns. Every batch is on disk before the next begins."""
+    writes = Writes([], [], [], [])
     known = _signals(fact_ids, queries[:BATCH])
     new = _signals(fact_ids, [f"{queries[place % len(queries)]} ({place})" for place in range((batches + 2) * BATCH)])
-    with closing(sqlite3.connect(file, isolation_level=None)) as connection:
-        connection.execute("PRAGMA journal_mode = WAL")
-        connection.execute("PRAGMA synchronous = FULL")
-        connection.executescript(_TABLES)
-        for place in range(-1, batches):
-            first = _raw(connection, place + 1)
-            second = _heedful(store, [next(known) for _ in range(BATCH)])
-            third = _heedful(store, [next(new) for _ in range(BATCH)])
-            if place >= 0:
-                writes.raw.append(first)
-                writes.known.append(second)
-                writes.new.append(third)
+    Database(folder / "indexed.db").close()
+    with closing(_connected(folder / "raw.db")) as raw, closing(_connected(folder / "indexed.db")) as indexed:
+        raw.executescript(_TABLES)
+        for place in range(batches + 1):
+            spent = (
+                _raw(raw, place),
+                _raw(indexed, place),
+                _heedful(store, [next(known) for _ in range(BATCH)]),
+                _heedful(store, [next(new) for _ in range(BATCH)]),
+            )
+            if place:  # The first is for warming up.
+                for kept, each in zip((writes.raw, writes.indexed, writes.known, writes.new), spent, strict=True):
+                    kept.append(each)
     return writes
+
+
+def _connected(file: Path) -> sqlite3.Connection:
+    connection = sqlite3.connect(file, isolation_level=None)
+    connection.execute("PRAGMA journal_mode = WAL")
+    connection.execute("PRAGMA synchronous = FULL")
+    return connection
 
 
 def _signals(fact_ids: Sequence[str], queries: Sequence[str]) -> Iterator[Signal]:
@@ -96,7 +108,7 @@ def _raw(connection: sqlite3.Connection, batch: int) -> Spent:
     now = time.time_ns() // 1000
     identifiers = [f"{number:08x}-0000-7000-8000-{number:012x}" for number in numbers]
     events = [
-        (identifier, 1, 1, "signal", identifier, "signal", now, now, number % 1000, "used", 1.0)
+        (identifier, 1, 1, identifier, "signal", "fact", identifier, "signal", now, now, number % 1000, "used", 1.0)
         for number, identifier in zip(numbers, identifiers, strict=True)
     ]
     scores = [

@@ -274,11 +274,11 @@ class TestViews:
             praise(store, facts[1], "ann")
             for _ in range(3):
                 with workspace.database.read() as newer:
-                    evidence.follow(newer)
+                    evidence.follow(newer, ledger.last_event(newer, evidence.dataset))
                     rate = evidence.rate()
-                evidence.follow(older)
+                evidence.follow(older, ledger.last_event(older, evidence.dataset))
         with workspace.database.read() as newer:
-            evidence.follow(newer)
+            evidence.follow(newer, ledger.last_event(newer, evidence.dataset))
             assert evidence.rate() == rate == round(dataset_rate(2.0, 0.0), 9)
 
     def test_what_an_older_view_reads_is_not_kept(self, store: Heedful, facts: list[str]) -> None:
@@ -290,9 +290,9 @@ class TestViews:
             matches = [Match(query, QUERY, 1.0)]
             praise(store, facts[1], "ann")
             with workspace.database.read() as newer:
-                evidence.follow(newer)
+                evidence.follow(newer, ledger.last_event(newer, evidence.dataset))
                 evidence.heard(older, matches)
-                evidence.follow(newer)
+                evidence.follow(newer, ledger.last_event(newer, evidence.dataset))
                 assert {voice.fact for each in evidence.heard(newer, matches) for voice in each.voices} == {1, 2}
 
 
@@ -371,7 +371,8 @@ def seen_from(store: Heedful, dataset: str, asked: str) -> tuple[dict[str, int],
             connection, workspace.project, [hit.fact_id for hit in store.recall(asked, dataset=dataset)]
         )
         queries = ledger.queries_after(connection, number, 0)
-        matches = workspace.contexts(connection, number, model).matches(asked, workspace.embed([asked])[0])
+        newest = ledger.last_event(connection, number)
+        matches = workspace.contexts(connection, number, model, newest).matches(asked, workspace.embed([asked])[0])
         similar = {match.query_id: match.similarity for match in matches}
         given_opinions = [
             replace(opinion, similarity=similar.get(query, 0.0))

@@ -112,7 +112,7 @@ def test_bits_that_differ_are_counted_whatever_the_width(rows: int, dimensions: 
     count = min(rows, 5)
     distance = ((vectors > 0) != (query > 0)).sum(axis=1)
     limit = sorted(distance.tolist())[count - 1]
-    found = codes.nearest(codes.encode(vectors, mean), codes.encode(query, mean), None, count)
+    found = codes.nearest(codes.encode(vectors, mean), codes.encode(query, mean), None, count, codes.Scratch())
     assert set(found.tolist()) == {row for row in range(rows) if distance[row] <= limit}
 
 

@@ -1,7 +1,7 @@
 """Meaning: sign bits find the candidates, the vectors themselves decide.
 
-Each vector, less the mean, is kept as one bit a dimension; the bits that differ from the query's are counted for
-all rows, and the nearest are scored exactly. There is no graph to build, and rows come and go freely.
+Each vector, less the mean, is kept as one bit a dimension; the bits that differ from the query's are counted for all
+rows, and the nearest are scored exactly. There is no graph to build, and rows come and go freely.
 """
 
 from __future__ import annotations
@@ -15,7 +15,7 @@ Words = NDArray[np.uint64]
 EXACT_BELOW = 8192
 """Up to this many rows, scoring all of them costs less than finding candidates."""
 
-RESCORED = 1000
+RESCORED = 500
 """Candidates that are scored exactly."""
 
 _FAR = np.uint16(65535)
@@ -30,12 +30,29 @@ def encode(vectors: Vectors, mean: Vectors) -> Words:
     return np.ascontiguousarray(bits.view(np.uint64).T)
 
 
-def nearest(codes: Words, query: Words, allowed: NDArray[np.bool_] | None, count: int) -> NDArray[np.int64]:
+class Scratch:
+    """Room for one scan at a time, kept because asking the system for it takes as long as the scan."""
+
+    def __init__(self) -> None:
+        self._room = 0
+
+    def of(self, rows: int) -> tuple[Words, NDArray[np.uint8], NDArray[np.uint16]]:
+        """Room for so many rows: for words, for counts of bits, and for their sums."""
+        if rows > self._room:
+            self._room = rows + rows // 4
+            self._words = np.empty(self._room, np.uint64)
+            self._bits = np.empty(self._room, np.uint8)
+            self._sums = np.empty(self._room, np.uint16)
+        return self._words[:rows], self._bits[:rows], self._sums[:rows]
+
+
+def nearest(
+    codes: Words, query: Words, allowed: NDArray[np.bool_] | None, count: int, scratch: Scratch
+) -> NDArray[np.int64]:
     """The rows whose bits differ least from the query's: `count` of them, and all that tie with the last."""
     rows = codes.shape[1]
-    differing = np.empty(rows, np.uint64)
-    bits = np.empty(rows, np.uint8)
-    distance = np.zeros(rows, np.uint16)
+    differing, bits, distance = scratch.of(rows)
+    distance[:] = 0
     for word, wanted in zip(codes, query[:, 0], strict=True):
         np.bitwise_xor(word, wanted, out=differing)
         np.bitwise_count(differing, out=bits)

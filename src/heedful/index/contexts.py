@@ -48,10 +48,12 @@ class ContextIndex:
     def __len__(self) -> int:
         return len(self._ids)
 
-    def follow(self, connection: Connection, embed: Callable[[Sequence[str]], Vectors]) -> list[tuple[int, bytes]]:
-        """Takes in the queries of new signals; returns vectors that had to be made, for the store to keep."""
+    def follow(
+        self, connection: Connection, newest: int, embed: Callable[[Sequence[str]], Vectors]
+    ) -> list[tuple[int, bytes]]:
+        """Takes in the queries of signals up to the event `newest`; returns vectors that had to be made, for the store
+        to keep."""
         with self._lock:
-            newest = ledger.last_event(connection, self.dataset)
             if newest <= self._event:
                 return []
             named = ledger.queries_after(connection, self.dataset, self._event)

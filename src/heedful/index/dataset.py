@@ -60,10 +60,11 @@ class DatasetIndex:
         with self._lock:
             return int(np.count_nonzero(self._alive.rows))
 
-    def follow(self, connection: Connection) -> None:
-        """Takes in every change that was committed before `connection` looked."""
+    def follow(self, connection: Connection, newest: int | None = None) -> None:
+        """Takes in every change that was committed before `connection` looked, up to `newest` if that is known."""
         with self._lock:
-            newest = facts.last_change(connection, self.dataset)
+            if newest is None:
+                newest = facts.last_change(connection, self.dataset)
             if newest <= self._change:
                 return
             if not self._change and not self._load(connection, newest):
@@ -108,8 +109,9 @@ class DatasetIndex:
                 rows = self._with_words(rows, wanted, max(POOL, pool), neighbours=mode == "hybrid")
             if also:
                 rows = np.concatenate([rows, self._rows_of(also)])
-            rows = np.unique(rows)
-            rows = rows[permitted[rows]]
+            chosen = np.zeros(len(permitted), bool)
+            chosen[rows] = True
+            rows = np.flatnonzero(chosen & permitted)
             if vector is not None and mode != "lexical":
                 cosines = self._vectors.cosines(vector, rows)
             return self._fused(rows, cosines, words)

@@ -28,10 +28,9 @@ class EvidenceIndex:
         self._masses = (0.0, 0.0)
         self._said: dict[int, Said] = {}
 
-    def follow(self, connection: Connection) -> None:
-        """Takes in every opinion and retraction that was committed before `connection` looked."""
+    def follow(self, connection: Connection, newest: int) -> None:
+        """Takes in every opinion and retraction up to the event `newest`, the last that `connection` sees."""
         with self._lock:
-            newest = ledger.last_event(connection, self.dataset)
             if newest <= self._event:
                 return
             for query in ledger.queries_after(connection, self.dataset, self._event):

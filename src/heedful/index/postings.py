@@ -109,7 +109,7 @@ def coverage(segments: Sequence[Segment], query: str, alive: Bools, norms: Float
             if posting is not None:
                 rows = posting[0] + segment.base if segment.base else posting[0]
                 found.append((rows, posting[1]))
-                holders += int(np.count_nonzero(alive[rows]))
+                holders += len(rows) if living == len(alive) else int(np.count_nonzero(alive[rows]))
         rarity = np.log(1 + (living - holders + 0.5) / (holders + 0.5))
         bound += rarity
         for rows, counts in found:

@@ -52,7 +52,8 @@ def load(path: Path) -> tuple[dict[str, Any], dict[str, NDArray[Any]]] | None:
             if length > path.stat().st_size:
                 return None
             header = json.loads(file.read(length))
-        content = np.memmap(path, np.uint8, "r", offset=len(MAGIC) + 8 + length)
+        # A plain array over the map: the map's own class makes every small step slow.
+        content = np.asarray(np.memmap(path, np.uint8, "r", offset=len(MAGIC) + 8 + length))
         return header["about"], {name: _array(content, *place) for name, place in header["arrays"].items()}
     except (OSError, struct.error, ValueError, TypeError, KeyError, AttributeError, OverflowError):
         return None

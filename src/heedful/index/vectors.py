@@ -20,6 +20,7 @@ class VectorIndex:
         self._tail = Growable(np.empty((0, saved.shape[1]), np.float32))
         self._mean = mean
         self._codes = None if bits is None else Growable(np.array(bits), last=True)
+        self._scratch = codes.Scratch()
 
     def __len__(self) -> int:
         return len(self._saved) + len(self._tail.rows)
@@ -70,7 +71,8 @@ class VectorIndex:
         else:
             mean, words = self.coded()
             mask = None if permitted == len(allowed) else allowed
-            rows = codes.nearest(words, codes.encode(query[None], mean), mask, max(codes.RESCORED, 4 * count))
+            bits = codes.encode(query[None], mean)
+            rows = codes.nearest(words, bits, mask, max(codes.RESCORED, 4 * count), self._scratch)
         cosines = self.cosines(query, rows)
         if len(rows) > count:
             kept = np.argpartition(cosines, len(rows) - count)[len(rows) - count :]

@@ -19,6 +19,7 @@ from heedful.model import Hit, Metadata, Mode, PolicyName, Recall
 from heedful.storage import facts, queries, receipts, scopes
 from heedful.storage.filters import selections
 from heedful.storage.receipts import NewReceipt
+from heedful.storage.state import State, look
 from heedful.storage.vectors import ModelRow, Vectors, pack
 
 DIGITS = 6
@@ -109,12 +110,13 @@ def recall(workspace: Workspace, request: Request) -> Recall:
     vector = workspace.embed([request.query])[0] if request.mode != "lexical" else None
     recall_id = new_id()
     with workspace.database.read() as connection:
-        model = workspace.model(connection)
-        dataset = workspace.dataset(connection, request.dataset)
+        state = look(connection, workspace.project, request.dataset)
+        model = workspace.fitting(state.model)
+        dataset = workspace.existing(connection, request.dataset, state.dataset)
         if model is None or dataset is None:
             outcome = _Outcome([], request.policy or DEFAULT_POLICY, vector)
         else:
-            outcome = _search(workspace, connection, request, dataset, model, vector, recall_id)
+            outcome = _search(workspace, connection, request, state, dataset, model, vector, recall_id)
     _keep(workspace, request, recall_id, dataset, model, outcome)
     return Recall(
         recall_id=recall_id,
@@ -130,6 +132,7 @@ def _search(
     workspace: Workspace,
     connection: Connection,
     request: Request,
+    state: State,
     dataset: int,
     model: ModelRow,
     vector: Vectors | None,
@@ -139,25 +142,26 @@ def _search(
     if request.where is not None:
         allowed = facts.matching(connection, selections(dataset, request.where))
     context = Context()
-    if workspace.has_signals(connection, dataset):
+    if state.event:
         if vector is None:
             vector = workspace.embed([request.query])[0]
-        context = Context(workspace.contexts(connection, dataset, model).matches(request.query, vector))
-    policy = request.policy or scopes.policy_of(connection, dataset) or DEFAULT_POLICY
+        known = workspace.contexts(connection, dataset, model, state.event)
+        context = Context(known.matches(request.query, vector))
+    policy = checks.policy(request.policy or state.policy or DEFAULT_POLICY)
+    now = workspace.now()
     judge: Judge
     if policy == "adaptive":
-        judge = AdaptiveJudge(connection, workspace.evidence(dataset), context, workspace.now())
+        judge = AdaptiveJudge(connection, workspace.evidence(dataset), state.event, context, now)
     else:
-        judge = DocumentedJudge(connection, dataset, context, workspace.now())
+        judge = DocumentedJudge(connection, dataset, context, now, spoken=state.event > 0)
     index = workspace.index(dataset, model)
-    index.follow(connection)
+    index.follow(connection, state.change)
     if request.min_usefulness:
         allowed = _useful_enough(connection, request, dataset, judge, allowed)
     also = judge.proven() if request.boosted else []
     found = index.search(request.query, vector, request.mode, allowed, also, 2 * request.top_k)
     ranked, propensity = _ranked(request, found, judge, recall_id)
-    hits = _hits(connection, request, found, ranked, context, checks.policy(policy))
-    return _Outcome(hits, checks.policy(policy), vector, propensity)
+    return _Outcome(_hits(connection, request, found, ranked, context, policy), policy, vector, propensity)
 
 
 def _useful_enough(
@@ -236,28 +240,17 @@ def _keep(
     ]
     if outcome.propensity != 1.0:
         shown[-1] = (*shown[-1][:5], outcome.propensity)
-    known = {}
+    model_id, vector = None, None
     if outcome.vector is not None and model is not None:
-        known = {request.query: (model.id, pack(outcome.vector))}
+        model_id, vector = model.id, pack(outcome.vector)
     with workspace.database.write(durable=False) as connection:
         workspace.keep_vectors(connection)
+        now = workspace.now()
         if dataset is None:
-            dataset = scopes.ensure_dataset(connection, workspace.project, request.dataset, workspace.now())
-        elif not scopes.exists(connection, dataset):
-            return
-        query = queries.find(connection, dataset, request.query)
-        if query is None:
-            query = queries.ensure(workspace.database, connection, dataset, [request.query], known)[request.query]
-        receipts.add(
-            connection,
-            NewReceipt(
-                recall_id,
-                dataset,
-                query,
-                request.mode,
-                outcome.policy,
-                request.weight,
-                workspace.now(),
-                shown,
-            ),
-        )
+            dataset = scopes.ensure_dataset(connection, workspace.project, request.dataset, now)
+        query = queries.asked(connection, dataset, request.query, model_id, vector)
+        if query is not None:
+            receipts.add(
+                connection,
+                NewReceipt(recall_id, dataset, query, request.mode, outcome.policy, request.weight, now, shown),
+            )

@@ -22,7 +22,7 @@ from heedful.learning.timeline import FOLDS, Asked, Order, replayed
 from heedful.memory import checks
 from heedful.memory.workspace import Workspace
 from heedful.model import POLICY_NAMES, Estimate, PolicyName, ReplayAdvice, ReplayArm, ReplayReport, WorseQuery
-from heedful.storage import facts, opinions, receipts
+from heedful.storage import facts, ledger, opinions, receipts
 from heedful.storage.rows import AnyRow
 
 WEIGHTS = tuple(tenth / 10 for tenth in range(1, 10))
@@ -141,7 +141,7 @@ def _history(workspace: Workspace, dataset: str, since: int | None) -> _History:
             rated=len(rows),
             recalls=[each for each in found if each is not None],
             opinions=opinions.recorded(connection, number),
-            contexts=workspace.contexts(connection, number, model),
+            contexts=workspace.contexts(connection, number, model, ledger.last_event(connection, number)),
         )
 
 

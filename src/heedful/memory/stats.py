@@ -91,7 +91,7 @@ def _contexts(workspace: Workspace, connection: Connection, dataset: int, seq: i
     model = workspace.model(connection)
     if not signals or model is None:
         return []
-    index = workspace.contexts(connection, dataset, model)
+    index = workspace.contexts(connection, dataset, model, ledger.last_event(connection, dataset))
     texts = ledger.query_texts(connection, sorted({signal.query_id for signal in signals}))
     contexts: list[ContextScore] = []
     grouped: set[int] = set()

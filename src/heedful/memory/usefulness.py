@@ -56,11 +56,12 @@ class Judge(Protocol):
 class DocumentedJudge:
     """The documented rule on the scores that are kept folded."""
 
-    def __init__(self, connection: Connection, dataset: int, context: Context, now: int) -> None:
+    def __init__(self, connection: Connection, dataset: int, context: Context, now: int, *, spoken: bool) -> None:
         self._connection = connection
         self._dataset = dataset
         self._context = context
         self._now = now
+        self._spoken = spoken
 
     def proven(self) -> list[int]:
         if not self._context.matches:
@@ -75,6 +76,8 @@ class DocumentedJudge:
         return DOCUMENTED.order(candidates, self._usefulness([each.fact for each in candidates]), weight)
 
     def _usefulness(self, fact_seqs: Sequence[int]) -> dict[int, Usefulness]:
+        if not self._spoken:
+            return dict.fromkeys(fact_seqs, DOCUMENTED.usefulness(None, None, self._now))
         stored = scores.read(self._connection, fact_seqs, [ALL_QUERIES, *self._context.query_ids])
         in_context: dict[int, list[Tally]] = defaultdict(list)
         for (fact, query), tally in stored.items():
@@ -93,8 +96,10 @@ class DocumentedJudge:
 class AdaptiveJudge:
     """The adaptive rule on the voices of the queries that are like the one asked."""
 
-    def __init__(self, connection: Connection, evidence: EvidenceIndex, context: Context, now: int) -> None:
-        evidence.follow(connection)
+    def __init__(
+        self, connection: Connection, evidence: EvidenceIndex, newest: int, context: Context, now: int
+    ) -> None:
+        evidence.follow(connection, newest)
         self._rate = evidence.rate()
         self._heard = evidence.heard(connection, context.matches)
         self._counts = ADAPTIVE.counts(self._heard, now)

@@ -16,7 +16,7 @@ from heedful.index import DatasetIndex
 from heedful.index.contexts import ContextIndex
 from heedful.index.evidence import EvidenceIndex
 from heedful.model import DEFAULT_DATASET
-from heedful.storage import Database, ledger, queries, scopes
+from heedful.storage import Database, queries, scopes
 from heedful.storage import vectors as stored_vectors
 from heedful.storage.vectors import ModelRow, Vectors
 
@@ -45,7 +45,10 @@ class Workspace:
 
     def model(self, connection: Connection) -> ModelRow | None:
         """The model of the store's vectors, None before the first fact; another one than ours is an error."""
-        active = stored_vectors.active_model(connection)
+        return self.fitting(stored_vectors.active_model(connection))
+
+    def fitting(self, active: ModelRow | None) -> ModelRow | None:
+        """The model itself, if it is ours or there is none."""
         if active is not None and active.name == self.embedder.name and active.dimensions != self.embedder.dimensions:
             raise Conflict(
                 f"{active.name} has {self.embedder.dimensions} dimensions, and the vectors of this store have "
@@ -64,7 +67,10 @@ class Workspace:
 
     def dataset(self, connection: Connection, name: str) -> int | None:
         """The number of a dataset to read from; None if it is the default one and still empty."""
-        found = scopes.dataset_id(connection, self.project, name)
+        return self.existing(connection, name, scopes.dataset_id(connection, self.project, name))
+
+    def existing(self, connection: Connection, name: str, found: int | None) -> int | None:
+        """The dataset itself, if it is there or is the default one."""
         if found is None and name != DEFAULT_DATASET:
             names = list(scopes.dataset_names(connection, self.project).values())
             raise NotFound(
@@ -83,14 +89,14 @@ class Workspace:
                 self._indexes[key] = DatasetIndex(dataset, model, self._index_folder() / f"{dataset}-{model.id}.index")
             return self._indexes[key]
 
-    def contexts(self, connection: Connection, dataset: int, model: ModelRow) -> ContextIndex:
-        """The queries with signals of a dataset, as `connection` sees them."""
+    def contexts(self, connection: Connection, dataset: int, model: ModelRow, newest: int) -> ContextIndex:
+        """The queries with signals of a dataset up to the event `newest`, the last that `connection` sees."""
         with self._lock:
             key = (dataset, model.id)
             if key not in self._contexts:
                 self._contexts[key] = ContextIndex(dataset, model, self.embedder.calibration)
             index = self._contexts[key]
-        made = index.follow(connection, self.embed)
+        made = index.follow(connection, newest, self.embed)
         with self._lock:
             self._unwritten += [(model.id, *each) for each in made]
         return index
@@ -106,10 +112,6 @@ class Workspace:
         """The voices of a dataset; `follow` it before use."""
         with self._lock:
             return self._evidence.setdefault(dataset, EvidenceIndex(dataset))
-
-    def has_signals(self, connection: Connection, dataset: int) -> bool:
-        """Whether anybody has said anything about the facts of a dataset."""
-        return ledger.last_event(connection, dataset) > 0
 
     def drop(self, dataset: int) -> None:
         """Forgets the indexes of a dataset that is no more, in memory and on disk."""

@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from typing import Any
 
 import orjson
-from sqlalchemy import Connection, Select, delete, func, insert, select, update
+from sqlalchemy import Connection, Select, bindparam, delete, func, insert, select, update
 
 from heedful.model import Metadata
 from heedful.storage.rows import AnyRow, batches
@@ -155,18 +155,14 @@ def next_ordinal(connection: Connection, dataset: int, source: str) -> int:
     return 0 if last is None else int(last) + 1
 
 
+_BY_SEQ = select(
+    facts.c.seq, facts.c.id, facts.c.text, facts.c.metadata, facts.c.source, facts.c.start, facts.c.stop
+).where(facts.c.seq.in_(bindparam("seqs", expanding=True)))
+
+
 def by_seq(connection: Connection, seqs: Sequence[int]) -> dict[int, AnyRow]:
     """What a hit shows, by fact number."""
-    columns = select(
-        facts.c.seq,
-        facts.c.id,
-        facts.c.text,
-        facts.c.metadata,
-        facts.c.source,
-        facts.c.start,
-        facts.c.stop,
-    )
-    return {row.seq: row for row in connection.execute(columns.where(facts.c.seq.in_(seqs)))}
+    return {row.seq: row for row in connection.execute(_BY_SEQ, {"seqs": list(seqs)})}
 
 
 def locate(connection: Connection, project: str, ids: Sequence[str]) -> dict[str, tuple[int, int]]:

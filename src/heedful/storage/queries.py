@@ -5,11 +5,11 @@ from __future__ import annotations
 import hashlib
 from collections.abc import Sequence
 
-from sqlalchemy import Connection, select, update
+from sqlalchemy import Connection, and_, bindparam, insert, select, update
 
 from heedful.storage.database import Database
 from heedful.storage.rows import batches
-from heedful.storage.schema import queries
+from heedful.storage.schema import datasets, queries
 
 
 def digest(text: str) -> bytes:
@@ -22,15 +22,10 @@ def ensure(
     connection: Connection,
     dataset: int,
     texts: Sequence[str],
-    vectors: dict[str, tuple[int, bytes]] | None = None,
 ) -> dict[str, int]:
-    """The number of each query; new ones are stored, with (model, vector) where known."""
-    known = vectors or {}
+    """The number of each query; new ones are stored, to be embedded when somebody needs that."""
     distinct = {digest(text): text for text in texts}
-    rows = []
-    for key, text in distinct.items():
-        model, vector = known.get(text, (None, None))
-        rows.append({"dataset_id": dataset, "digest": key, "text": text, "model_id": model, "vector": vector})
+    rows = [{"dataset_id": dataset, "digest": key, "text": text} for key, text in distinct.items()]
     database.upsert(connection, queries, rows, keys=["dataset_id", "digest"], changed=[])
     numbers: dict[bytes, int] = {}
     for run in batches(list(distinct)):
@@ -41,11 +36,26 @@ def ensure(
     return {text: numbers[digest(text)] for text in texts}
 
 
-def find(connection: Connection, dataset: int, text: str) -> int | None:
-    """The number of a query that is known already."""
-    return connection.execute(
-        select(queries.c.id).where(queries.c.dataset_id == dataset, queries.c.digest == digest(text))
-    ).scalar()
+_FIND = (
+    select(datasets.c.id.label("dataset"), queries.c.id.label("query"))
+    .select_from(
+        datasets.outerjoin(
+            queries, and_(queries.c.dataset_id == datasets.c.id, queries.c.digest == bindparam("wanted"))
+        )
+    )
+    .where(datasets.c.id == bindparam("of"))
+)
+_ADD = insert(queries).returning(queries.c.id)
+
+
+def asked(connection: Connection, dataset: int, text: str, model: int | None, vector: bytes | None) -> int | None:
+    """The number of a query that is asked, stored if it is new; None if the dataset is no more."""
+    key = digest(text)
+    found = connection.execute(_FIND, {"of": dataset, "wanted": key}).first()
+    if found is None or found.query is not None:
+        return None if found is None else int(found.query)
+    values = {"dataset_id": dataset, "digest": key, "text": text, "model_id": model, "vector": vector}
+    return int(connection.execute(_ADD, values).scalar_one())
 
 
 def load(connection: Connection, ids: Sequence[int]) -> list[tuple[int, str, int | None, bytes | None]]:

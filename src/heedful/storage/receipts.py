@@ -29,19 +29,11 @@ class NewReceipt:
     shown: list[Line]
 
 
+_ADD = insert(receipts)
+
+
 def add(connection: Connection, new: NewReceipt) -> None:
-    connection.execute(
-        insert(receipts).values(
-            id=new.id,
-            dataset_id=new.dataset_id,
-            query_id=new.query_id,
-            mode=new.mode,
-            policy=new.policy,
-            weight=new.weight,
-            at=new.at,
-            shown=new.shown,
-        )
-    )
+    connection.execute(_ADD, {name: getattr(new, name) for name in NewReceipt.__slots__})
 
 
 def get(connection: Connection, project: str, receipt_id: str) -> AnyRow | None:

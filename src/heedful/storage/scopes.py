@@ -40,28 +40,12 @@ def ensure_dataset(connection: Connection, project: str, name: str, at: int) -> 
     return int(made.scalar_one())
 
 
-def policy_of(connection: Connection, dataset: int) -> str | None:
-    """The policy that was set for a dataset, else for its project; None if neither was."""
-    row = connection.execute(
-        select(datasets.c.policy, projects.c.policy.label("of_project"))
-        .join(projects, projects.c.id == datasets.c.project_id)
-        .where(datasets.c.id == dataset)
-    ).one()
-    chosen: str | None = row.policy or row.of_project
-    return chosen
-
-
 def set_policy(connection: Connection, project: int, dataset: int | None, policy: str | None) -> None:
     """Sets the policy of a dataset, or of a whole project; None takes it back."""
     if dataset is None:
         connection.execute(update(projects).where(projects.c.id == project).values(policy=policy))
     else:
         connection.execute(update(datasets).where(datasets.c.id == dataset).values(policy=policy))
-
-
-def exists(connection: Connection, dataset: int) -> bool:
-    """Whether a dataset is still there."""
-    return connection.execute(select(datasets.c.id).where(datasets.c.id == dataset)).first() is not None
 
 
 def owner(connection: Connection, dataset: int) -> int:

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections import defaultdict
 from collections.abc import Iterable, Sequence
 
-from sqlalchemy import Connection, delete, func, select
+from sqlalchemy import Connection, bindparam, delete, func, select
 
 from heedful.learning.policies import Documented, Tally
 from heedful.learning.signals import Observation
@@ -25,11 +25,17 @@ _VALUES = ["dataset_id", "score", "last_at", *_COUNTS]
 _POLICY = Documented()
 
 
+_READ = select(scores).where(
+    scores.c.fact_seq.in_(bindparam("facts", expanding=True)),
+    scores.c.query_id.in_(bindparam("queries", expanding=True)),
+)
+
+
 def read(connection: Connection, fact_seqs: Sequence[int], query_ids: Sequence[int]) -> dict[Key, Tally]:
     """The tallies of these facts for these queries, where there are any."""
     found: dict[Key, Tally] = {}
     for run in batches(fact_seqs, 5000):
-        rows = connection.execute(select(scores).where(scores.c.fact_seq.in_(run), scores.c.query_id.in_(query_ids)))
+        rows = connection.execute(_READ, {"facts": list(run), "queries": list(query_ids)})
         found.update({(row.fact_seq, row.query_id): _tally(row) for row in rows})
     return found
 

@@ -8,6 +8,7 @@ from pathlib import Path
 from tempfile import TemporaryDirectory
 from typing import Any
 
+import orjson
 from sqlalchemy import Connection, Engine, Table, create_engine, event
 from sqlalchemy.dialects.sqlite import insert
 from sqlalchemy.engine import URL, ExceptionContext
@@ -37,6 +38,8 @@ def create(url: URL) -> Engine:
     engine = create_engine(
         url,
         poolclass=QueuePool,
+        json_serializer=lambda value: orjson.dumps(value).decode(),
+        json_deserializer=orjson.loads,
         connect_args={"isolation_level": None, "check_same_thread": False, "timeout": BUSY_SECONDS},
         pool_size=8,
         max_overflow=24,

@@ -1,0 +1,50 @@
+"""What a recall must know before it searches, in one look."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from sqlalchemy import Connection, and_, bindparam, func, literal, select
+
+from heedful.storage.schema import changes, datasets, events, models, projects
+from heedful.storage.vectors import ModelRow
+
+
+@dataclass(frozen=True, slots=True)
+class State:
+    """A dataset as a connection sees it."""
+
+    model: ModelRow | None
+    """The model in force; None before the first fact."""
+    dataset: int | None
+    """None if the project has no such dataset."""
+    policy: str | None
+    """The policy that was set for the dataset, else for its project."""
+    change: int
+    """The newest line of the feed that indexes follow."""
+    event: int
+    """The newest event; 0 if nobody has said anything."""
+
+
+_THERE = datasets.join(projects, projects.c.id == datasets.c.project_id)
+_STATE = select(
+    models.c.id.label("model_id"),
+    models.c.name,
+    models.c.dimensions,
+    datasets.c.id.label("dataset"),
+    func.coalesce(datasets.c.policy, projects.c.policy).label("policy"),
+    select(func.max(changes.c.seq)).where(changes.c.dataset_id == datasets.c.id).scalar_subquery().label("change"),
+    select(func.max(events.c.seq)).where(events.c.dataset_id == datasets.c.id).scalar_subquery().label("event"),
+).select_from(
+    select(literal(1).label("one"))
+    .subquery("always")
+    .outerjoin(models, models.c.active == 1)
+    .outerjoin(_THERE, and_(projects.c.name == bindparam("project"), datasets.c.name == bindparam("wanted")))
+)
+
+
+def look(connection: Connection, project: str, dataset: str) -> State:
+    """The state of a dataset; nothing is created."""
+    row = connection.execute(_STATE, {"project": project, "wanted": dataset}).one()
+    model = None if row.model_id is None else ModelRow(row.model_id, row.name, row.dimensions)
+    return State(model, row.dataset, row.policy, row.change or 0, row.event or 0)
