@@ -15,6 +15,7 @@ from sqlalchemy.exc import ArgumentError, NoSuchModuleError
 
 from heedful.errors import Conflict, Invalid, Unavailable
 from heedful.storage import sqlite
+from heedful.storage.bulk import insert_many
 from heedful.storage.migrations import HEAD, REVISIONS
 from heedful.storage.schema import events, facts
 
@@ -67,8 +68,7 @@ class Database:
         changed: list[str],
     ) -> None:
         """Inserts rows; where `keys` are there already, overwrites `changed` (or nothing)."""
-        if rows:
-            connection.execute(sqlite.upsert(table, keys, changed), rows)
+        insert_many(connection, table, sqlite.upsert(table, keys, changed), rows, kind="upsert")
 
     def integrity(self) -> str:
         """ "ok", or what is wrong with the file."""

@@ -6,10 +6,12 @@ from collections.abc import Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
+import orjson
 from sqlalchemy import ColumnElement, Connection, exists, func, insert, select
 
 from heedful.ids import new_id
 from heedful.model import Metadata
+from heedful.storage.bulk import insert_many
 from heedful.storage.rows import AnyRow, batches
 from heedful.storage.schema import events, notes, projects, queries
 
@@ -43,8 +45,7 @@ class Event:
 
 def append(connection: Connection, new: Sequence[Event]) -> None:
     """Adds events; each is its own idempotency key unless it has one."""
-    if new:
-        connection.execute(insert(events), [_row(event) for event in new])
+    insert_many(connection, events, insert(events), [_row(event) for event in new])
 
 
 def annotate(connection: Connection, written: Sequence[tuple[str, int, str]]) -> None:
@@ -123,6 +124,7 @@ def query_texts(connection: Connection, ids: Sequence[int]) -> dict[int, str]:
 def _row(event: Event) -> dict[str, Any]:
     row = {name: getattr(event, name) for name in Event.__slots__}
     row["idempotency_key"] = event.idempotency_key or event.id
+    row["body"] = None if event.body is None else orjson.dumps(event.body).decode()
     return row
 
 

@@ -17,6 +17,9 @@ from heedful.storage.schema import scores
 ALL_QUERIES = 0
 """The query number under which a fact's score over all queries is kept."""
 
+FEW = 16
+"""Queries up to which scores are looked up one by one."""
+
 Key = tuple[int, int]
 """(fact number, query number)."""
 
@@ -54,10 +57,7 @@ def observe(
     for fact, query, observation in signals:
         by_key[fact, query].append(observation)
         by_key[fact, ALL_QUERIES].append(observation)
-    queries = sorted({query for _, query in by_key})
-    present: dict[Key, Tally] = {}
-    for run in batches(queries, 5000):
-        present.update(read(connection, sorted({fact for fact, _ in by_key}), run))
+    present = _of_keys(connection, by_key)
     updated: dict[Key, Tally] = {}
     late: set[int] = set()
     for key, observations in by_key.items():
@@ -91,9 +91,12 @@ def folded(signals: Iterable[opinions.Surviving]) -> dict[Key, Tally]:
     return {key: _POLICY.fold(observations) for key, observations in by_key.items()}
 
 
+_ALL_OF = select(scores).where(scores.c.fact_seq.in_(bindparam("facts", expanding=True)))
+
+
 def all_of(connection: Connection, fact_seqs: Sequence[int]) -> dict[Key, Tally]:
     """Every tally of these facts."""
-    rows = connection.execute(select(scores).where(scores.c.fact_seq.in_(fact_seqs)))
+    rows = connection.execute(_ALL_OF, {"facts": list(fact_seqs)})
     return {(row.fact_seq, row.query_id): _tally(row) for row in rows}
 
 
@@ -120,6 +123,19 @@ def signalled_queries(connection: Connection, dataset: int) -> int:
             )
         ).scalar_one()
     )
+
+
+def _of_keys(connection: Connection, keys: Iterable[Key]) -> dict[Key, Tally]:
+    """The tallies under exactly these keys, where there are any."""
+    wanted = set(keys)
+    facts = sorted({fact for fact, _ in wanted})
+    queries = sorted({query for _, query in wanted})
+    if len(queries) <= FEW:
+        found = read(connection, facts, queries)
+    else:
+        # Looking up every fact with every query would take longer than reading all that these facts have.
+        found = {key: tally for run in batches(facts, 2000) for key, tally in all_of(connection, run).items()}
+    return {key: tally for key, tally in found.items() if key in wanted}
 
 
 def _write(database: Database, connection: Connection, dataset_of: dict[int, int], tallies: dict[Key, Tally]) -> None:
