@@ -98,23 +98,32 @@ def _store(workspace: Workspace, dataset: str, documents: list[Document], outcom
         model = ensure_model(connection, workspace.embedder.name, workspace.embedder.dimensions)
         number = scopes.ensure_dataset(connection, workspace.project, dataset, at)
         present = facts.known(connection, number, keys)
+        # Forgotten since the first look: rare enough to embed them here.
+        lost = [key for key in fresh if key not in present and key not in vectors]
+        vectors |= zip(lost, map(pack, workspace.embed([fresh[key] for key in lost])), strict=True)
+        places: dict[str, int] = {}
+        new: list[NewFact] = []
         for document in documents:
-            _write(connection, number, model, document, vectors, present, at, outcome)
+            new += _prepared(connection, number, document, vectors, present, places, outcome)
+        facts.add(connection, number, model, new, at)
+        outcome.added += len(new)
 
 
-def _write(
+def _prepared(
     connection: Connection,
     dataset: int,
-    model: int,
     document: Document,
     vectors: dict[bytes, bytes],
     present: dict[bytes, str],
-    at: int,
+    places: dict[str, int],
     outcome: _Outcome,
-) -> None:
+) -> list[NewFact]:
+    """The facts of a document that are new. `present` are the ids of known facts, `places` where sources go on."""
     first = 0
     if document.source is not None and not document.replaces:
-        first = facts.next_ordinal(connection, dataset, document.source)
+        if document.source not in places:
+            places[document.source] = facts.next_ordinal(connection, dataset, document.source)
+        first = places[document.source]
     new: list[NewFact] = []
     fresh: set[str] = set()
     kept: dict[str, tuple[int, int, int]] = {}
@@ -136,8 +145,9 @@ def _write(
             outcome.facts.append(FactRef(fact_id=fact_id, text=piece.text, new=False))
     if document.replaces:
         outcome.removed += _make_room(connection, dataset, document, kept)
-    facts.add(connection, dataset, model, new, at)
-    outcome.added += len(new)
+    elif document.source is not None:
+        places[document.source] = first + len(new)
+    return new
 
 
 def _make_room(connection: Connection, dataset: int, document: Document, kept: dict[str, tuple[int, int, int]]) -> int:

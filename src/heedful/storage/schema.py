@@ -79,7 +79,7 @@ facts = Table(
     Column("superseded", SmallInteger, nullable=False, default=0),
     Column("created_at", BigInteger, nullable=False),
     UniqueConstraint("dataset_id", "digest"),
-    Index("ix_facts_dataset_id_source", "dataset_id", "source"),
+    Index("ix_facts_dataset_id_source_ordinal", "dataset_id", "source", "ordinal"),
     sqlite_autoincrement=True,
 )
 

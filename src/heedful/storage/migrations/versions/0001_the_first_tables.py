@@ -106,7 +106,7 @@ def upgrade() -> None:
     sa.UniqueConstraint('id', name=op.f('uq_facts_id')),
     sqlite_autoincrement=True
     )
-    op.create_index('ix_facts_dataset_id_source', 'facts', ['dataset_id', 'source'], unique=False)
+    op.create_index('ix_facts_dataset_id_source_ordinal', 'facts', ['dataset_id', 'source', 'ordinal'], unique=False)
     op.create_table('queries',
     sa.Column('id', sa.BigInteger().with_variant(sa.Integer(), 'sqlite'), autoincrement=True, nullable=False),
     sa.Column('dataset_id', sa.BigInteger().with_variant(sa.Integer(), 'sqlite'), nullable=False),
@@ -189,7 +189,7 @@ def downgrade() -> None:
     op.drop_index('ix_receipts_dataset_id', table_name='receipts')
     op.drop_table('receipts')
     op.drop_table('queries')
-    op.drop_index('ix_facts_dataset_id_source', table_name='facts')
+    op.drop_index('ix_facts_dataset_id_source_ordinal', table_name='facts')
     op.drop_table('facts')
     op.drop_table('requests')
     op.drop_index('ix_events_target_id_at', table_name='events')
