@@ -142,11 +142,11 @@ class DatasetIndex:
             snapshot.save(self._file, about, arrays)
             self._saved_rows = len(self._seqs.rows)
 
-    def worth_saving(self) -> bool:
-        """Whether enough has changed since the last save."""
+    def worth_saving(self, *, last: bool = False) -> bool:
+        """Whether enough has changed since the last save; the `last` time, for the next process, less is enough."""
         with self._lock:
             changed = len(self._seqs.rows) - self._saved_rows + int(np.count_nonzero(~self._alive.rows))
-            return changed >= SAVE_AFTER and 4 * changed >= self._saved_rows
+            return changed >= SAVE_AFTER and (last or 4 * changed >= self._saved_rows)
 
     def _reset(self) -> None:
         self._seqs: Growable[np.int64] = Growable(np.empty(0, np.int64))

@@ -123,12 +123,12 @@ class Workspace:
         for file in self._index_folder().glob(f"{dataset}-*.index"):
             file.unlink(missing_ok=True)
 
-    def save_indexes(self) -> None:
+    def save_indexes(self, *, last: bool = False) -> None:
         """Saves what has changed enough since it was last saved."""
         with self._lock:
             indexes = list(self._indexes.values())
         for index in indexes:
-            if index.worth_saving():
+            if index.worth_saving(last=last):
                 try:
                     index.save()
                 except OSError as error:
@@ -136,7 +136,7 @@ class Workspace:
                     logger.warning("the index of dataset %s can't be saved: %s", index.dataset, error)
 
     def close(self) -> None:
-        self.save_indexes()
+        self.save_indexes(last=True)
         self.database.close()
 
     def _index_folder(self) -> Path:

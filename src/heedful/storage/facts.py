@@ -165,17 +165,23 @@ def by_seq(connection: Connection, seqs: Sequence[int]) -> dict[int, AnyRow]:
     return {row.seq: row for row in connection.execute(_BY_SEQ, {"seqs": list(seqs)})}
 
 
+_PLACES = select(facts.c.id, facts.c.seq, facts.c.dataset_id).where(facts.c.id.in_(bindparam("ids", expanding=True)))
+_OURS = (
+    select(datasets.c.id)
+    .join(projects, projects.c.id == datasets.c.project_id)
+    .where(projects.c.name == bindparam("project"), datasets.c.id.in_(bindparam("numbers", expanding=True)))
+)
+
+
 def locate(connection: Connection, project: str, ids: Sequence[str]) -> dict[str, tuple[int, int]]:
     """(fact number, dataset number) of the facts that are this project's; others are left out."""
     found: dict[str, tuple[int, int]] = {}
+    # Two steps: in one, SQLite would walk through all facts of the project instead of looking these up.
     for run in batches(ids):
-        rows = connection.execute(
-            select(facts.c.id, facts.c.seq, facts.c.dataset_id)
-            .join(datasets, datasets.c.id == facts.c.dataset_id)
-            .join(projects, projects.c.id == datasets.c.project_id)
-            .where(projects.c.name == project, facts.c.id.in_(run))
-        )
-        found.update({row.id: (row.seq, row.dataset_id) for row in rows})
+        rows = connection.execute(_PLACES, {"ids": list(run)}).all()
+        numbers = sorted({row.dataset_id for row in rows})
+        ours = set(connection.execute(_OURS, {"project": project, "numbers": numbers}).scalars())
+        found.update({row.id: (row.seq, row.dataset_id) for row in rows if row.dataset_id in ours})
     return found
 
 
