@@ -11,7 +11,7 @@ from matplotlib import pyplot as plt
 from matplotlib.axes import Axes
 
 import heedful
-from heedful.cli.demo import ASKED, ASKED_NEXT, FACTS, HELPFUL
+from heedful.cli.demo import ASKED_NEXT, FACTS, HELPFUL, judged
 from heedful.model import Hit
 
 FILE = Path(__file__).parent / "images" / "ranking.svg"
@@ -26,8 +26,7 @@ def ranked() -> tuple[list[Hit], list[Hit]]:
         facts = memory.remember(list(FACTS))
         helpful = facts.fact_ids[FACTS.index(HELPFUL)]
         before = memory.recall(ASKED_NEXT, top_k=SHOWN)
-        for asked in ASKED:
-            memory.signal_recall(memory.recall(asked).recall_id, helpful=[helpful])
+        judged(memory, helpful)
         after = memory.recall(ASKED_NEXT, top_k=SHOWN, boost_by_usefulness=True)
     return before.hits, after.hits
 
@@ -44,7 +43,7 @@ def draw(before: list[Hit], after: list[Hit]) -> None:
     axes.text(
         RIGHT,
         0.12,
-        "after three people, in other words,\nmarked one fact as helpful",
+        "after three people, in other words,\nsaid what helped and what did not",
         fontsize=11,
         color=INK,
         ha="center",

@@ -10,7 +10,9 @@ from rich.markup import escape
 
 import heedful
 from heedful.cli.common import Options, console, table
+from heedful.engine import Heedful
 from heedful.model import Hit
+from heedful.simulate import SimulatedUser
 
 FACTS = (
     "Passwords must have at least twelve characters and one digit.",
@@ -44,11 +46,8 @@ def demo(options: Options) -> None:
         screen.print(f"\n[bold]2. Recall[/bold] {ASKED_NEXT!r}: what helps is at rank {place}.")
         _ranking(screen, before.hits)
 
-        events = []
-        for asked in ASKED:
-            shown = memory.recall(asked)
-            events += memory.signal_recall(shown.recall_id, helpful=[helpful]).event_ids
-        screen.print("\n[bold]3. Signal.[/bold] Three people asked, in other words, and said which fact helped:")
+        events = judged(memory, helpful)
+        screen.print("\n[bold]3. Signal.[/bold] Three people asked, in other words, and said what helped:")
         for asked in ASKED:
             screen.print(f"   {asked!r}")
 
@@ -68,6 +67,15 @@ def demo(options: Options) -> None:
         same = [hit.fact_id for hit in undone.hits] == [hit.fact_id for hit in before.hits]
         verdict = "exactly as it was" if same else "changed, which should not be"
         screen.print(f"\n[bold]6. Retract[/bold] all {len(events)} signals: the ranking is {verdict}.\n")
+
+
+def judged(memory: Heedful, helpful: str) -> list[str]:
+    """Three simulated people ask, read all they are shown, and say what helped; returns the events."""
+    events: list[str] = []
+    for seed, asked in enumerate(ASKED):
+        person = SimulatedUser(seed, examination=0.0)
+        events += person.respond(memory, memory.recall(asked), {helpful}).event_ids
+    return events
 
 
 def _ranking(screen: Console, hits: Sequence[Hit], earlier: Sequence[Hit] = ()) -> None:
