@@ -32,6 +32,9 @@ QUERIES = 1000
 LONGEST = 900
 """Longer texts would be split into several facts."""
 
+TOPICS, TOPIC_WORDS, COMMON = 2000, 30, 200
+"""Topics of made sentences, the words of each, and the commonest words, which belong to none."""
+
 _WORD = re.compile("a|i|[a-z]{2,}")
 
 
@@ -99,15 +102,19 @@ def topped_up(texts: list[str], size: int, seed: int) -> list[str]:
 
 
 def generated(count: int, seed: int) -> Iterator[str]:
-    """Distinct sentences of random words, each as frequent as in real text (Zipf)."""
+    """Distinct sentences: half of their words belong to a topic, half are as frequent as in real text (Zipf)."""
     random = np.random.default_rng(seed)
     words = common_words()
     weights = 1 / (np.arange(len(words)) + 2.7)
     weights /= weights.sum()
+    topics = random.integers(COMMON, len(words), (TOPICS, TOPIC_WORDS))
     seen: set[str] = set()
     while len(seen) < count:
         lengths = random.integers(5, 20, 1000)
-        drawn = random.choice(len(words), lengths.sum(), p=weights)
+        subject = np.repeat(random.integers(0, TOPICS, 1000), lengths)
+        anywhere = random.choice(len(words), lengths.sum(), p=weights)
+        about_it = topics[subject, random.integers(0, TOPIC_WORDS, len(subject))]
+        drawn = np.where(random.random(len(subject)) < 0.5, about_it, anywhere)
         for places in np.split(drawn, np.cumsum(lengths)[:-1]):
             sentence = " ".join(words[place] for place in places).capitalize() + "."
             if sentence not in seen and len(seen) < count:

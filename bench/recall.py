@@ -37,7 +37,7 @@ def main(arguments: Sequence[str] | None = None) -> None:
     folder = data.folder(given.data)
     if folder is None or not (folder / locomo.FILE).is_file():
         missing = "No data folder was named." if folder is None else f"{folder} has no {locomo.FILE}."
-        console.print(f"{missing}\n{data.WHERE}", highlight=False)
+        console.print(f"{missing}\n{data.WHERE}", highlight=False, markup=False)
         return
     conversations = locomo.read(folder / locomo.FILE)
     report = measured(conversations, given.out)

@@ -50,7 +50,9 @@ def main(arguments: Sequence[str] | None = None) -> None:
     given = parser.parse_args(arguments)
     folder = data.folder(given.data)
     if folder is None:
-        console.print(f"No data folder was named: the texts are made up.\n{data.WHERE}\n", highlight=False)
+        console.print(
+            f"No data folder was named: the texts are made up.\n{data.WHERE}\n", highlight=False, markup=False
+        )
     report = measured(folder, plan(given.facts, given.quick), given.out)
     report.show()
     report.save(given.out / "speed.json")
