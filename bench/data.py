@@ -63,7 +63,11 @@ def corpus(data: Path | None, size: int, seed: int = 0) -> Corpus:
     """`size` facts and the queries for them, the same ones for the same seed."""
     if data is None:
         made = list(generated(size + QUERIES, seed))
-        return Corpus(made[QUERIES:], made[:QUERIES], "sentences made by the benchmark")
+        return Corpus(
+            made[QUERIES:],
+            made[:QUERIES],
+            "sentences made by the benchmark; approximate vector searches find less in them than in real texts",
+        )
     real = distinct(real_texts(data))
     np.random.default_rng(seed).shuffle(real)
     queries, rest = real[:QUERIES], real[QUERIES:]

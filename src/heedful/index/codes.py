@@ -12,7 +12,7 @@ from numpy.typing import NDArray
 Vectors = NDArray[np.float32]
 Words = NDArray[np.uint64]
 
-EXACT_BELOW = 8192
+EXACT_BELOW = 2048
 """Up to this many rows, scoring all of them costs less than finding candidates."""
 
 RESCORED = 500

@@ -43,6 +43,8 @@ class ContextIndex:
         self._row_of: dict[int, int] = {}
         self._ids: list[int] = []
         self._texts: list[str] = []
+        self.judged = np.empty(0, np.int64)
+        """The facts that were ever judged, in order; all others are neutral."""
         self._vectors = VectorIndex(np.empty((0, model.dimensions), np.float32))
 
     def __len__(self) -> int:
@@ -68,6 +70,8 @@ class ContextIndex:
                 self._row_of[query] = len(self._ids)
                 self._ids.append(query)
                 self._texts.append(text)
+            judged = ledger.facts_after(connection, self.dataset, self._event)
+            self.judged = np.union1d(self.judged, np.array(judged, np.int64))
             self._event = newest
             return made
 

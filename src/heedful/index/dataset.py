@@ -23,9 +23,6 @@ from heedful.storage.vectors import ModelRow, Vectors, unpack
 POOL = 100
 """Candidates from each side; the rest of a large dataset is never looked at twice."""
 
-SEGMENTS = 8
-"""Small runs of words are merged when there are more than this."""
-
 SAVE_AFTER = 2000
 """A change of this many facts, and of a quarter of all, is worth saving."""
 
@@ -196,15 +193,21 @@ class DatasetIndex:
             first = len(self._seqs.rows)
             segment = postings.build([row.text for row in run], first)
             self._segments.append(segment)
+            self._merge_alike()
             self._lengths.append(segment.lengths)
             self._vectors.append(unpack([row.vector for row in run], self.model.dimensions))
             self._neighbours.append(np.array([place(row.source, row.ordinal) for row in run], np.uint64))
             self._alive.append(np.ones(len(run), bool))
             self._seqs.append(np.array([row.seq for row in run], np.int64))
             self._last = (run[-1].seq, run[-1].id)
-        if len(self._segments) > SEGMENTS:
-            # The oldest stays as it is: it is the largest, and may be mapped from a file.
-            self._segments[1:] = [postings.merge(self._segments[1:])]
+
+    def _merge_alike(self) -> None:
+        """Keeps runs of words few: each is more than twice as large as the next.
+
+        The oldest stays as it is: it is the largest, and may be mapped from a file.
+        """
+        while len(self._segments) > 2 and len(self._segments[-2].lengths) <= 2 * len(self._segments[-1].lengths):
+            self._segments[-2:] = [postings.merge(self._segments[-2:])]
 
     def _settle(self) -> None:
         self._norms = postings.length_norms(self._lengths.rows, self._alive.rows)

@@ -72,7 +72,7 @@ class VectorIndex:
             mean, words = self.coded()
             mask = None if permitted == len(allowed) else allowed
             bits = codes.encode(query[None], mean)
-            rows = codes.nearest(words, bits, mask, max(codes.RESCORED, 4 * count), self._scratch)
+            rows = codes.nearest(words, bits, mask, max(codes.RESCORED, 2 * count), self._scratch)
         cosines = self.cosines(query, rows)
         if len(rows) > count:
             kept = np.argpartition(cosines, len(rows) - count)[len(rows) - count :]

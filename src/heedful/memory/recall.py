@@ -13,7 +13,7 @@ from heedful.learning.decay import NEUTRAL
 from heedful.learning.placement import explored
 from heedful.learning.policies import Candidate, Ranked
 from heedful.memory import checks, explain
-from heedful.memory.usefulness import AdaptiveJudge, Context, DocumentedJudge, Judge
+from heedful.memory.usefulness import NOBODY, AdaptiveJudge, Context, DocumentedJudge, Judge
 from heedful.memory.workspace import Workspace
 from heedful.model import Hit, Metadata, Mode, PolicyName, Recall
 from heedful.storage import facts, queries, receipts, scopes
@@ -142,18 +142,19 @@ def _search(
     if request.where is not None:
         allowed = facts.matching(connection, selections(dataset, request.where))
     context = Context()
+    judged = NOBODY
     if state.event:
         if vector is None:
             vector = workspace.embed([request.query])[0]
         known = workspace.contexts(connection, dataset, model, state.event)
-        context = Context(known.matches(request.query, vector))
+        context, judged = Context(known.matches(request.query, vector)), known.judged
     policy = checks.policy(request.policy or state.policy or DEFAULT_POLICY)
     now = workspace.now()
     judge: Judge
     if policy == "adaptive":
         judge = AdaptiveJudge(connection, workspace.evidence(dataset), state.event, context, now)
     else:
-        judge = DocumentedJudge(connection, dataset, context, now, spoken=state.event > 0)
+        judge = DocumentedJudge(connection, dataset, context, now, judged)
     index = workspace.index(dataset, model)
     index.follow(connection, state.change)
     if request.min_usefulness:
@@ -181,6 +182,8 @@ def _ranked(request: Request, found: Found, judge: Judge, recall_id: str) -> tup
     order = np.lexsort((found.facts, -relevance))
     if not request.boosted and not request.exploration:
         order = order[: request.top_k]
+    elif not request.exploration:
+        order = order[judge.contenders(found.facts[order], request.top_k)]
     candidates = [
         Candidate(fact, own) for fact, own in zip(found.facts[order].tolist(), relevance[order].tolist(), strict=True)
     ]

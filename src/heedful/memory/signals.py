@@ -57,8 +57,9 @@ def parsed(signals: Signal | Iterable[Signal | Mapping[str, Any]]) -> list[Signa
 def signal(workspace: Workspace, given: Sequence[Signal], idempotency_key: str | None) -> SignalResult:
     """Takes signals into the ledger and the scores; unknown facts are refused one by one."""
     checks.idempotency_key(idempotency_key)
-    arguments = [each.model_dump(mode="json") for each in given]
-    fingerprint = requests.fingerprint("signal", arguments)
+    fingerprint = b""
+    if idempotency_key is not None:
+        fingerprint = requests.fingerprint("signal", [each.model_dump(mode="json") for each in given])
     items = [
         Given(place, each, "signal", key=None if each.idempotency_key is None else f"signal/{each.idempotency_key}")
         for place, each in enumerate(given)

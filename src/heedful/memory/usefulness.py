@@ -7,6 +7,8 @@ from collections.abc import Sequence
 from dataclasses import dataclass, field
 from typing import Protocol
 
+import numpy as np
+from numpy.typing import NDArray
 from sqlalchemy import Connection
 
 from heedful.index.contexts import Match
@@ -15,6 +17,9 @@ from heedful.learning.policies import Adaptive, Candidate, Documented, Ranked, T
 from heedful.learning.signals import Observation
 from heedful.storage import opinions, scores
 from heedful.storage.scores import ALL_QUERIES
+
+NOBODY: NDArray[np.int64] = np.empty(0, np.int64)
+"""No fact was judged."""
 
 DOCUMENTED = Documented()
 ADAPTIVE = Adaptive()
@@ -48,6 +53,10 @@ class Judge(Protocol):
         """The usefulness of every fact that it is not neutral for."""
         ...
 
+    def contenders(self, facts: NDArray[np.int64], top_k: int) -> NDArray[np.bool_]:
+        """Which of these facts, the most relevant first, can be among the `top_k` at all."""
+        ...
+
     def rank(self, candidates: Sequence[Candidate], weight: float) -> list[Ranked]:
         """Candidates, best first."""
         ...
@@ -56,12 +65,14 @@ class Judge(Protocol):
 class DocumentedJudge:
     """The documented rule on the scores that are kept folded."""
 
-    def __init__(self, connection: Connection, dataset: int, context: Context, now: int, *, spoken: bool) -> None:
+    def __init__(
+        self, connection: Connection, dataset: int, context: Context, now: int, judged: NDArray[np.int64]
+    ) -> None:
         self._connection = connection
         self._dataset = dataset
         self._context = context
         self._now = now
-        self._spoken = spoken
+        self._judged = judged
 
     def proven(self) -> list[int]:
         if not self._context.matches:
@@ -72,13 +83,21 @@ class DocumentedJudge:
         judged = list(scores.overall(self._connection, self._dataset))
         return {fact: each.value for fact, each in self._usefulness(judged).items()}
 
+    def contenders(self, facts: NDArray[np.int64], top_k: int) -> NDArray[np.bool_]:
+        # Facts that nobody judged are equally useful: only the most relevant of them can be shown.
+        judged = self._are_judged(facts)
+        found: NDArray[np.bool_] = judged | (np.cumsum(~judged) <= top_k)
+        return found
+
     def rank(self, candidates: Sequence[Candidate], weight: float) -> list[Ranked]:
         return DOCUMENTED.order(candidates, self._usefulness([each.fact for each in candidates]), weight)
 
     def _usefulness(self, fact_seqs: Sequence[int]) -> dict[int, Usefulness]:
-        if not self._spoken:
-            return dict.fromkeys(fact_seqs, DOCUMENTED.usefulness(None, None, self._now))
-        stored = scores.read(self._connection, fact_seqs, [ALL_QUERIES, *self._context.query_ids])
+        every = dict.fromkeys(fact_seqs, DOCUMENTED.usefulness(None, None, self._now))
+        heard = [fact for fact, said in zip(fact_seqs, self._are_judged(fact_seqs), strict=True) if said]
+        if not heard:
+            return every
+        stored = scores.read(self._connection, heard, [ALL_QUERIES, *self._context.query_ids])
         in_context: dict[int, list[Tally]] = defaultdict(list)
         for (fact, query), tally in stored.items():
             if query != ALL_QUERIES:
@@ -87,10 +106,16 @@ class DocumentedJudge:
         # Steps are clamped, so two scores can't be added up: their signals are folded together.
         several = [fact for fact, found in in_context.items() if len(found) > 1]
         tallies |= together(self._connection, several, self._context.query_ids)
-        return {
-            fact: DOCUMENTED.usefulness(tallies.get(fact), stored.get((fact, ALL_QUERIES)), self._now)
-            for fact in fact_seqs
+        return every | {
+            fact: DOCUMENTED.usefulness(tallies.get(fact), stored.get((fact, ALL_QUERIES)), self._now) for fact in heard
         }
+
+    def _are_judged(self, fact_seqs: Sequence[int] | NDArray[np.int64]) -> NDArray[np.bool_]:
+        if not len(self._judged):
+            return np.zeros(len(fact_seqs), bool)
+        places = np.searchsorted(self._judged, fact_seqs)
+        found: NDArray[np.bool_] = self._judged[np.minimum(places, len(self._judged) - 1)] == fact_seqs
+        return found
 
 
 class AdaptiveJudge:
@@ -114,6 +139,9 @@ class AdaptiveJudge:
     def usefulness(self) -> dict[int, float]:
         known = [Candidate(fact, 0.0) for fact in self._counts]
         return {each.fact: each.usefulness.value for each in self.rank(known, 0.0)}
+
+    def contenders(self, facts: NDArray[np.int64], top_k: int) -> NDArray[np.bool_]:
+        return np.ones(len(facts), bool)
 
     def rank(self, candidates: Sequence[Candidate], weight: float) -> list[Ranked]:
         return ADAPTIVE.order(candidates, self._counts, self._rate, weight)

@@ -68,7 +68,7 @@ class Database:
         changed: list[str],
     ) -> None:
         """Inserts rows; where `keys` are there already, overwrites `changed` (or nothing)."""
-        insert_many(connection, table, sqlite.upsert(table, keys, changed), rows, kind="upsert")
+        insert_many(connection, table, sqlite.upsert(table, tuple(keys), tuple(changed)), rows, kind="upsert")
 
     def integrity(self) -> str:
         """ "ok", or what is wrong with the file."""

@@ -13,7 +13,7 @@ from heedful.ids import new_id
 from heedful.model import Metadata
 from heedful.storage.bulk import insert_many
 from heedful.storage.rows import AnyRow, batches
-from heedful.storage.schema import events, notes, projects, queries
+from heedful.storage.schema import events, facts, notes, projects, queries
 
 SIGNAL = "signal"
 RETRACTION = "retraction"
@@ -105,6 +105,18 @@ def last_event(connection: Connection, dataset: int) -> int:
     return int(newest.scalar() or 0)
 
 
+def facts_after(connection: Connection, dataset: int, seq: int) -> list[int]:
+    """The facts that were judged behind a known event, and are still there."""
+    rows = connection.execute(
+        select(facts.c.seq)
+        .select_from(events)
+        .join(facts, facts.c.id == events.c.target_id)
+        .where(events.c.dataset_id == dataset, events.c.seq > seq, events.c.kind == SIGNAL)
+        .distinct()
+    )
+    return list(rows.scalars())
+
+
 def queries_after(connection: Connection, dataset: int, seq: int) -> list[int]:
     """The queries whose signals were given or retracted behind a known event."""
     rows = connection.execute(
@@ -122,10 +134,25 @@ def query_texts(connection: Connection, ids: Sequence[int]) -> dict[int, str]:
 
 
 def _row(event: Event) -> dict[str, Any]:
-    row = {name: getattr(event, name) for name in Event.__slots__}
-    row["idempotency_key"] = event.idempotency_key or event.id
-    row["body"] = None if event.body is None else orjson.dumps(event.body).decode()
-    return row
+    return {
+        "id": event.id,
+        "project_id": event.project_id,
+        "dataset_id": event.dataset_id,
+        "idempotency_key": event.idempotency_key or event.id,
+        "kind": event.kind,
+        "target_type": event.target_type,
+        "target_id": event.target_id,
+        "author": event.author,
+        "source": event.source,
+        "at": event.at,
+        "recorded_at": event.recorded_at,
+        "query_id": event.query_id,
+        "value": event.value,
+        "confidence": event.confidence,
+        "receipt_id": event.receipt_id,
+        "rank": event.rank,
+        "body": None if event.body is None else orjson.dumps(event.body).decode(),
+    }
 
 
 def is_retracted() -> ColumnElement[bool]:

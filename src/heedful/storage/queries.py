@@ -25,15 +25,25 @@ def ensure(
 ) -> dict[str, int]:
     """The number of each query; new ones are stored, to be embedded when somebody needs that."""
     distinct = {digest(text): text for text in texts}
-    rows = [{"dataset_id": dataset, "digest": key, "text": text} for key, text in distinct.items()]
+    numbers = _numbers(connection, dataset, list(distinct))
+    new = [key for key in distinct if key not in numbers]
+    rows = [{"dataset_id": dataset, "digest": key, "text": distinct[key]} for key in new]
     database.upsert(connection, queries, rows, keys=["dataset_id", "digest"], changed=[])
-    numbers: dict[bytes, int] = {}
-    for run in batches(list(distinct)):
-        found = connection.execute(
-            select(queries.c.digest, queries.c.id).where(queries.c.dataset_id == dataset, queries.c.digest.in_(run))
-        )
-        numbers.update({row.digest: row.id for row in found})
+    numbers |= _numbers(connection, dataset, new)
     return {text: numbers[digest(text)] for text in texts}
+
+
+_NUMBERS = select(queries.c.digest, queries.c.id).where(
+    queries.c.dataset_id == bindparam("of"), queries.c.digest.in_(bindparam("digests", expanding=True))
+)
+
+
+def _numbers(connection: Connection, dataset: int, digests: Sequence[bytes]) -> dict[bytes, int]:
+    numbers: dict[bytes, int] = {}
+    for run in batches(digests):
+        rows = connection.execute(_NUMBERS, {"of": dataset, "digests": list(run)})
+        numbers.update({row.digest: row.id for row in rows})
+    return numbers
 
 
 _FIND = (

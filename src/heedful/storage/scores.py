@@ -146,7 +146,10 @@ def _write(database: Database, connection: Connection, dataset_of: dict[int, int
             "dataset_id": dataset_of[fact],
             "score": tally.score,
             "last_at": tally.last_at,
-            **tally.breakdown,
+            "used": tally.used,
+            "ignored": tally.ignored,
+            "helpful": tally.helpful,
+            "not_helpful": tally.not_helpful,
         }
         for (fact, query), tally in tallies.items()
     ]

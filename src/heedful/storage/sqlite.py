@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import sqlite3
 from collections.abc import Callable
+from functools import lru_cache
 from pathlib import Path
 from tempfile import TemporaryDirectory
 from typing import Any
@@ -65,7 +66,8 @@ def use_wal(engine: Engine) -> None:
             connection.exec_driver_sql("PRAGMA journal_mode = WAL")
 
 
-def upsert(table: Table, keys: list[str], changed: list[str]) -> Insert:
+@lru_cache
+def upsert(table: Table, keys: tuple[str, ...], changed: tuple[str, ...]) -> Insert:
     """Insert, or overwrite `changed` where `keys` are there already."""
     statement = insert(table)
     if not changed:

@@ -52,10 +52,16 @@ class Documented:
         stepped = state.at(signal.at) + delta(signal.signal_type, signal.confidence)
         # Rounded, so that three steps of 0.1 from 0.5 are 0.8 and not a little less.
         score = min(1.0, max(0.0, round(stepped, 12)))
-        counts = state.breakdown
-        counts[signal.signal_type] += 1
         last_at = signal.at if state.last_at is None else max(state.last_at, signal.at)
-        return Tally(score=score, last_at=last_at, **counts)
+        said = signal.signal_type
+        return Tally(
+            score,
+            last_at,
+            state.used + (said == "used"),
+            state.ignored + (said == "ignored"),
+            state.helpful + (said == "helpful"),
+            state.not_helpful + (said == "not_helpful"),
+        )
 
     def fold(self, signals: Iterable[Observation]) -> Tally:
         """All signals of one fact, in the order they were given, as one tally."""
