@@ -6,7 +6,7 @@ import hashlib
 import re
 from functools import lru_cache
 
-import snowballstemmer
+from heedful.learning.stemming import stem
 
 _WORD = re.compile(r"[^\W_]+")
 
@@ -19,14 +19,13 @@ _STOP = frozenset(
     s t re ve ll d m
     """.split()  # noqa: SIM905
 )
-_stemmer = snowballstemmer.stemmer("english")
 
 
 @lru_cache(maxsize=1 << 17)
 def _term(word: str) -> int | None:
     if word in _STOP:
         return None
-    return int.from_bytes(hashlib.blake2b(_stemmer.stemWord(word).encode(), digest_size=8).digest(), "little")
+    return int.from_bytes(hashlib.blake2b(stem(word).encode(), digest_size=8).digest(), "little")
 
 
 def terms(text: str) -> list[int]:

@@ -6,7 +6,7 @@ import re
 from functools import lru_cache
 from typing import Literal, NamedTuple
 
-import snowballstemmer
+from heedful.learning.stemming import stem
 
 Kind = Literal["word", "name", "number", "common"]
 
@@ -44,7 +44,6 @@ _MONTHS = {
     for name in "january february march april june july august september october november december".split()  # noqa: SIM905
     for form in ({name, name[:3], name[:4]} if name == "september" else {name, name[:3]} - {"mar"})
 }
-_stem = lru_cache(maxsize=1 << 16)(snowballstemmer.stemmer("english").stemWord)
 
 
 @lru_cache(maxsize=4096)
@@ -87,7 +86,7 @@ def _read(word: str, opens: bool) -> tuple[str, Kind]:
     if low in _COMMON or (len(low) < 2 and low.isascii()):
         return low, "common"
     name = (word.isupper() and len(word) > 1) or (word[0].isupper() and not opens)
-    return _stem(low), "name" if name else "word"
+    return stem(low), "name" if name else "word"
 
 
 def _plain(low: str) -> str:
