@@ -11,7 +11,6 @@ from typing import Any, Self
 from heedful import settings
 from heedful.clock import Clock, from_stored, system_clock
 from heedful.embedding import Embedder, choose
-from heedful.errors import NotFound
 from heedful.memory import checks
 from heedful.memory import doctor as _doctor
 from heedful.memory import forget as _forget
@@ -49,7 +48,7 @@ from heedful.model import (
     Supersession,
     UsefulnessStats,
 )
-from heedful.storage import Database, facts, receipts, scopes
+from heedful.storage import Database, facts, scopes
 
 
 class Heedful:
@@ -195,13 +194,7 @@ class Heedful:
         """What one recall showed: facts, ranks and scores."""
         checks.identifier("recall_id", recall_id)
         with self._workspace.database.read() as connection:
-            row = receipts.get(connection, self._workspace.project, recall_id)
-        if row is None:
-            raise NotFound(
-                f"no recall {recall_id!r} in project {self._workspace.project!r}",
-                field="recall_id",
-                value=recall_id,
-            )
+            row = _signal_recall.receipt_of(self._workspace, connection, recall_id)
         return Receipt(
             recall_id=row.id,
             dataset=row.dataset,

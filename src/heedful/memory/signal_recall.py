@@ -61,7 +61,7 @@ def signal_recall(
         first = earlier(workspace, connection, idempotency_key, fingerprint)
         if first is not None:
             return first
-        receipt = _receipt(workspace, connection, recall_id)
+        receipt = receipt_of(workspace, connection, recall_id)
         said = [_Said(kind, fact, confidence) for kind, each in ids.items() for fact in each]
         items, errors, mistaken = _meant(connection, receipt, said, told, confidence, author)
         result = take(workspace, connection, idempotency_key, fingerprint, items, errors)
@@ -75,11 +75,12 @@ def detect_recall(workspace: Workspace, answer: str, recall_id: str) -> list[Det
     """Which of the facts that a recall showed an answer used."""
     checks.identifier("recall_id", recall_id)
     with workspace.database.read() as connection:
-        receipt = _receipt(workspace, connection, recall_id)
+        receipt = receipt_of(workspace, connection, recall_id)
     return detect(workspace, answer, [line[0] for line in receipt.shown], query=receipt.query)
 
 
-def _receipt(workspace: Workspace, connection: Connection, recall_id: str) -> AnyRow:
+def receipt_of(workspace: Workspace, connection: Connection, recall_id: str) -> AnyRow:
+    """What a recall of this project showed."""
     receipt = receipts.get(connection, workspace.project, recall_id)
     if receipt is None:
         raise NotFound(

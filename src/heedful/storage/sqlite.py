@@ -21,9 +21,6 @@ from heedful.errors import HeedfulError, Unavailable
 BUSY_SECONDS = 60
 """How long a writer waits for the others before it gives up."""
 
-PARAMETERS = 30_000
-"""Bound values one statement may carry (SQLite's own limit is 32,766)."""
-
 _PRAGMAS = (
     f"PRAGMA busy_timeout = {BUSY_SECONDS * 1000}",
     "PRAGMA foreign_keys = ON",

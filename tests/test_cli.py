@@ -1,0 +1,94 @@
+"""The command line: what it prints, as JSON too, and how it says that something is wrong."""
+
+from __future__ import annotations
+
+import json
+import subprocess
+import sys
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import pytest
+from click.testing import CliRunner, Result
+
+from heedful.cli.main import cli
+
+Run = Callable[..., Result]
+
+
+@pytest.fixture
+def run(tmp_path: Path) -> Run:
+    def call(*arguments: str, **options: Any) -> Result:
+        return CliRunner().invoke(cli, ["--store", str(tmp_path / "s.db"), *arguments], **options)
+
+    return call
+
+
+def read(result: Result) -> Any:
+    assert result.exit_code == 0, result.output
+    return json.loads(result.stdout)
+
+
+def test_the_loop_by_json(run: Run) -> None:
+    fact, other = [each["fact_id"] for each in read(run("remember", "Ada is the CEO.", "Bo sings.", "--json"))["facts"]]
+    recall = read(run("recall", "Who is the CEO?", "--json"))
+    assert recall["hits"][0]["fact_id"] == fact
+    given = read(run("signal", "--recall", recall["recall_id"], "--used", "1", "--json"))
+    assert {each["fact_id"]: each["signal_type"] for each in given["signals"]} == {fact: "used", other: "ignored"}
+    assert read(run("stats", fact, "--json"))["score"] == pytest.approx(0.6, abs=1e-6)
+    explained = read(run("explain", "Who is the chief executive?", "--json"))["hits"][0]["explanation"]
+    assert explained["matched_context"] == "Who is the CEO?"
+    assert read(run("retract", given["event_ids"][0], "--json"))["updated_facts"] == [fact]
+    found = read(run("detect", recall["recall_id"], "Ada is the CEO.", "--json"))
+    assert {each["fact_id"]: each["signal_type"] for each in found}[fact] == "used"
+    assert read(run("supersede", fact, "Cy is the CEO.", "--json"))["fact_id"] == fact
+    assert read(run("forget", other, "--json"))["facts"] == 1
+    assert all(check["ok"] for check in read(run("doctor", "--json")))
+
+
+def test_tables_name_facts_ranks_and_receipts(run: Run) -> None:
+    run("remember", "Ada is the CEO.")
+    shown = run("recall", "Who is the CEO?").stdout
+    assert "Ada is the CEO." in shown
+    assert "recall_id" in shown
+    assert "score = 0.7 ×" in run("explain", "Who is the CEO?").stdout
+
+
+def test_lines_come_from_standard_input(run: Run) -> None:
+    assert run("remember", "-", input="one fact\n\nanother fact\n").stdout.startswith("2 new")
+
+
+def test_a_file_that_can_not_be_read_is_named_and_the_rest_is_remembered(run: Run, tmp_path: Path) -> None:
+    (tmp_path / "good.txt").write_text("A good file.")
+    (tmp_path / "bad.txt").write_bytes(b"\xff\x00")
+    result = run("remember", "--file", str(tmp_path / "good.txt"), "--file", str(tmp_path / "bad.txt"))
+    assert result.exit_code == 1
+    assert result.stdout.startswith("1 new")
+    assert "not remembered" in result.stderr
+    assert "bad.txt" in result.stderr
+
+
+def test_a_whole_dataset_goes_only_when_asked_twice(run: Run) -> None:
+    run("remember", "one fact")
+    assert run("forget", "--dataset", "main_dataset", input="n\n").exit_code == 1
+    assert read(run("stats", "--json"))["total_facts"] == 1
+    assert read(run("forget", "--dataset", "main_dataset", "--yes", "--json"))["facts"] == 1
+
+
+@pytest.mark.parametrize(
+    ("arguments", "said"),
+    [
+        (["recall", " "], "error: query must not be empty"),
+        (["recall", "x", "--dataset", "nope"], "has no dataset 'nope'"),
+        (["forget"], "Pass fact_ids, source or dataset"),
+        (["signal"], "--recall RECALL_ID --used 1"),
+        (["retract", "nope"], "no event 'nope'"),
+    ],
+)
+def test_an_error_is_a_line_with_what_to_do(tmp_path: Path, arguments: list[str], said: str) -> None:
+    command = [sys.executable, "-c", "from heedful.cli import main; main()", "--store", str(tmp_path / "s.db")]
+    done = subprocess.run([*command, *arguments], capture_output=True, text=True, check=False)
+    assert done.returncode == 2
+    assert said in done.stderr
+    assert "Traceback" not in done.stderr
