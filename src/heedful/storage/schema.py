@@ -77,6 +77,7 @@ facts = Table(
     Column("start", Integer, nullable=False, default=0),
     Column("stop", Integer, nullable=False, default=0),
     Column("superseded", SmallInteger, nullable=False, default=0),
+    Column("linked", SmallInteger, nullable=False, default=0, server_default="0"),
     Column("created_at", BigInteger, nullable=False),
     UniqueConstraint("dataset_id", "digest"),
     Index("ix_facts_dataset_id_source_ordinal", "dataset_id", "source", "ordinal"),
@@ -209,3 +210,131 @@ requests = Table(
     Column("at", BigInteger, nullable=False),
 )
 """The first result of each call that was given an idempotency key."""
+
+entities = Table(
+    "entities",
+    metadata,
+    Column("id", Sequence, primary_key=True, autoincrement=True),
+    Column("dataset_id", ForeignKey("datasets.id"), nullable=False),
+    Column("key", String(200), nullable=False),
+    Column("name", Text, nullable=False),
+    UniqueConstraint("dataset_id", "key"),
+    sqlite_autoincrement=True,
+)
+"""What facts speak of: people, places, things. `key` is the name as it is compared."""
+
+links = Table(
+    "links",
+    metadata,
+    Column("fact_seq", ForeignKey("facts.seq", ondelete="CASCADE"), primary_key=True),
+    Column("entity_id", ForeignKey("entities.id"), primary_key=True),
+    Column("dataset_id", Sequence, nullable=False),
+    Column("score", Float, nullable=False, default=0.5),
+    Column("last_at", BigInteger),
+    Column("used", Integer, nullable=False, default=0),
+    Column("ignored", Integer, nullable=False, default=0),
+    Column("helpful", Integer, nullable=False, default=0),
+    Column("not_helpful", Integer, nullable=False, default=0),
+    Index("ix_links_entity_id", "entity_id"),
+    Index("ix_links_dataset_id", "dataset_id"),
+)
+"""Which fact mentions which entity, with the fold of the signals about that link."""
+
+sessions = Table(
+    "sessions",
+    metadata,
+    Column("seq", Sequence, primary_key=True, autoincrement=True),
+    Column("project_id", ForeignKey("projects.id"), nullable=False),
+    Column("id", String(200), nullable=False),
+    Column("metadata", JSON, nullable=False),
+    Column("created_at", BigInteger, nullable=False),
+    Column("updated_at", BigInteger, nullable=False),
+    UniqueConstraint("project_id", "id"),
+    sqlite_autoincrement=True,
+)
+
+session_tags = Table(
+    "session_tags",
+    metadata,
+    Column("session_seq", ForeignKey("sessions.seq", ondelete="CASCADE"), primary_key=True),
+    Column("project_id", Sequence, nullable=False),
+    Column("key", Text, primary_key=True),
+    Column("value", Text, primary_key=True),
+    Column("number", Float),
+    Index("ix_session_tags_project_id_key_value", "project_id", "key", "value"),
+)
+
+messages = Table(
+    "messages",
+    metadata,
+    Column("seq", Sequence, primary_key=True, autoincrement=True),
+    Column("id", String(36), nullable=False, unique=True),
+    Column("session_seq", ForeignKey("sessions.seq", ondelete="CASCADE"), nullable=False),
+    Column("role", String(50), nullable=False),
+    Column("content", Text, nullable=False),
+    Column("at", BigInteger, nullable=False),
+    Index("ix_messages_session_seq_seq", "session_seq", "seq"),
+    sqlite_autoincrement=True,
+)
+
+entries = Table(
+    "entries",
+    metadata,
+    Column("seq", Sequence, primary_key=True, autoincrement=True),
+    Column("id", String(36), nullable=False, unique=True),
+    Column("session_seq", ForeignKey("sessions.seq", ondelete="CASCADE"), nullable=False),
+    Column("question", Text, nullable=False),
+    Column("answer", Text, nullable=False),
+    Column("context", Text),
+    Column("at", BigInteger, nullable=False),
+    Column("dataset", String(200)),
+    Column("recall_id", String(36)),
+    Column("used", JSON),
+    Column("model", Text),
+    Column("usage", JSON),
+    Index("ix_entries_session_seq_seq", "session_seq", "seq"),
+    sqlite_autoincrement=True,
+)
+"""Questions and answers. `used` are the facts the answer was made from, as [id, share, links]; null if not known yet."""
+
+feedbacks = Table(
+    "feedbacks",
+    metadata,
+    Column("seq", Sequence, primary_key=True, autoincrement=True),
+    Column("id", String(36), nullable=False, unique=True),
+    Column("project_id", ForeignKey("projects.id"), nullable=False),
+    Column("session_seq", ForeignKey("sessions.seq", ondelete="CASCADE")),
+    Column("target_type", String(20), nullable=False),
+    Column("target_id", String(200), nullable=False),
+    Column("author", Text),
+    Column("rating", String(10)),
+    Column("score", SmallInteger),
+    Column("comment", Text),
+    Column("extra", JSON),
+    Column("at", BigInteger, nullable=False),
+    Column("standing", SmallInteger, nullable=False),
+    Index("ix_feedbacks_session_seq_seq", "session_seq", "seq"),
+    Index("ix_feedbacks_target_id", "target_id"),
+    Index("ix_feedbacks_project_id_at", "project_id", "at"),
+    sqlite_autoincrement=True,
+)
+"""What people said, in their words, under the id of its event. It goes when its session goes; the event stays."""
+
+outbox = Table(
+    "outbox",
+    metadata,
+    Column("seq", Sequence, primary_key=True, autoincrement=True),
+    Column("id", String(36), nullable=False, unique=True),
+    Column("project_id", ForeignKey("projects.id"), nullable=False),
+    Column("session_seq", ForeignKey("sessions.seq", ondelete="CASCADE")),
+    Column("channel", String(200), nullable=False),
+    Column("payload", JSON, nullable=False),
+    Column("created_at", BigInteger, nullable=False),
+    Column("attempts", Integer, nullable=False),
+    Column("next_at", BigInteger),
+    Column("delivered_at", BigInteger),
+    Column("error", Text),
+    Index("ix_outbox_project_id_next_at", "project_id", "next_at"),
+    sqlite_autoincrement=True,
+)
+"""Alerts on their way. `next_at` is when to try next: null when there is nothing left to do."""
