@@ -1,39 +1,63 @@
-"""`where=`: conditions on metadata, as selections of facts."""
+"""`where=`: conditions on metadata, as selections of facts or sessions."""
 
 from __future__ import annotations
 
+from collections.abc import Iterator
+from dataclasses import dataclass
 from typing import Any
 
-from sqlalchemy import ColumnElement, Select, select
+from sqlalchemy import Column, ColumnElement, Select, Table, select
 
 from heedful.errors import Invalid
 from heedful.model import Metadata
 from heedful.storage.facts import tag
-from heedful.storage.schema import fact_tags, facts
+from heedful.storage.schema import fact_tags, facts, session_tags, sessions
 
 OPERATORS = ("=", "!=", "<", "<=", ">", ">=", "in", "exists")
 
 Selection = Select[int]
 
 
-def selections(dataset: int, where: Metadata) -> list[Selection]:
-    """One selection of fact numbers for each condition; a fact must be in all of them.
+@dataclass(frozen=True, slots=True)
+class Tagged:
+    """Things with metadata, inside a dataset or a project, and the table that their metadata are flattened to."""
+
+    tags: Table
+    item: Column[int]
+    scope: Column[int]
+    all_items: Column[int]
+    all_scope: Column[int]
+
+
+FACTS = Tagged(fact_tags, fact_tags.c.fact_seq, fact_tags.c.dataset_id, facts.c.seq, facts.c.dataset_id)
+SESSIONS = Tagged(
+    session_tags, session_tags.c.session_seq, session_tags.c.project_id, sessions.c.seq, sessions.c.project_id
+)
+
+
+def conditions(where: Metadata) -> Iterator[tuple[str, str, Any]]:
+    """Each condition as (key, operator, value).
 
     `{"lang": "en"}` is equality, `{"lang": ["en", "de"]}` any of them, `{"year": {">=": 2020, "<": 2024}}`
     a comparison. Dotted keys reach inside.
     """
-    found: list[Selection] = []
     for key, wanted in where.items():
         if not isinstance(key, str) or not key.strip():
             raise Invalid(f"where has the key {key!r}, which is not a name", field="where", value=key)
-        conditions = wanted if isinstance(wanted, dict) else {"in" if isinstance(wanted, list) else "=": wanted}
-        if not conditions:
+        given = wanted if isinstance(wanted, dict) else {"in" if isinstance(wanted, list) else "=": wanted}
+        if not given:
             raise Invalid(f"where[{key!r}] has no condition", field="where", value=wanted)
-        found += [_one(dataset, key, operator, value) for operator, value in conditions.items()]
-    return found
+        for operator, value in given.items():
+            _check(key, operator, value)
+            yield key, operator, value
 
 
-def _one(dataset: int, key: str, operator: str, value: Any) -> Selection:
+def selections(scope: int, where: Metadata, of: Tagged = FACTS) -> list[Selection]:
+    """One selection of numbers for each condition; what is sought must be in all of them."""
+    return [_one(of, scope, key, operator, value) for key, operator, value in conditions(where)]
+
+
+def _check(key: str, operator: str, value: Any) -> None:
     if operator not in OPERATORS:
         raise Invalid(
             f"where[{key!r}] has the operator {operator!r}",
@@ -42,21 +66,30 @@ def _one(dataset: int, key: str, operator: str, value: Any) -> Selection:
             remedy=f"Use one of {', '.join(OPERATORS)}",
         )
     if operator == "exists":
-        return _having(dataset, key) if value else _lacking(dataset, _having(dataset, key))
+        return
+    if operator == "in" and not isinstance(value, list):
+        raise _bad(key, operator, value, "a list")
+    if operator in ("=", "!=", "in"):
+        for item in value if operator == "in" else [value]:
+            if item is not None and not isinstance(item, str | int | float | bool):
+                raise _bad(key, operator, item, "a text, a number, true, false or null")
+    elif isinstance(value, bool) or not isinstance(value, str | int | float):
+        raise _bad(key, operator, value, "a number or a text")
+
+
+def _one(of: Tagged, scope: int, key: str, operator: str, value: Any) -> Selection:
+    tags = of.tags.c
+    if operator == "exists":
+        return _having(of, scope, key) if value else _lacking(of, scope, _having(of, scope, key))
     if operator == "in":
-        if not isinstance(value, list):
-            raise _bad(key, operator, value, "a list")
-        return _having(dataset, key, fact_tags.c.value.in_([_scalar(key, operator, item) for item in value]))
+        return _having(of, scope, key, tags.value.in_([tag(item) for item in value]))
     if operator in ("=", "!="):
-        equal = _having(dataset, key, fact_tags.c.value == _scalar(key, operator, value))
-        return equal if operator == "=" else _lacking(dataset, equal)
+        equal = _having(of, scope, key, tags.value == tag(value))
+        return equal if operator == "=" else _lacking(of, scope, equal)
     if isinstance(value, str):
         # A text is kept behind a quote, which keeps it apart from numbers.
-        is_text = fact_tags.c.value.like('"%')
-        return _having(dataset, key, _compare(fact_tags.c.value, operator, tag(value)), is_text)
-    if isinstance(value, bool) or not isinstance(value, int | float):
-        raise _bad(key, operator, value, "a number or a text")
-    return _having(dataset, key, _compare(fact_tags.c.number, operator, float(value)))
+        return _having(of, scope, key, _compare(tags.value, operator, tag(value)), tags.value.like('"%'))
+    return _having(of, scope, key, _compare(tags.number, operator, float(value)))
 
 
 def _compare(column: ColumnElement[Any], operator: str, limit: Any) -> ColumnElement[bool]:
@@ -69,18 +102,12 @@ def _compare(column: ColumnElement[Any], operator: str, limit: Any) -> ColumnEle
     return compared[operator]
 
 
-def _having(dataset: int, key: str, *conditions: ColumnElement[bool]) -> Selection:
-    return select(fact_tags.c.fact_seq).where(fact_tags.c.dataset_id == dataset, fact_tags.c.key == key, *conditions)
+def _having(of: Tagged, scope: int, key: str, *required: ColumnElement[bool]) -> Selection:
+    return select(of.item).where(of.scope == scope, of.tags.c.key == key, *required)
 
 
-def _lacking(dataset: int, having: Selection) -> Selection:
-    return select(facts.c.seq).where(facts.c.dataset_id == dataset, facts.c.seq.not_in(having))
-
-
-def _scalar(key: str, operator: str, value: Any) -> str:
-    if value is not None and not isinstance(value, str | int | float | bool):
-        raise _bad(key, operator, value, "a text, a number, true, false or null")
-    return tag(value)
+def _lacking(of: Tagged, scope: int, having: Selection) -> Selection:
+    return select(of.all_items).where(of.all_scope == scope, of.all_items.not_in(having))
 
 
 def _bad(key: str, operator: str, value: Any, wanted: str) -> Invalid:

@@ -18,6 +18,7 @@ from heedful.storage.schema import events, facts, notes, projects, queries
 SIGNAL = "signal"
 RETRACTION = "retraction"
 SUPERSESSION = "supersession"
+FEEDBACK = "feedback"
 
 
 @dataclass(frozen=True, slots=True)

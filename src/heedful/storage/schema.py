@@ -295,7 +295,7 @@ entries = Table(
     Index("ix_entries_session_seq_seq", "session_seq", "seq"),
     sqlite_autoincrement=True,
 )
-"""Questions and answers. `used` are the facts the answer was made from, as [id, share, links]; null if not known yet."""
+"""Questions and answers. `used` are the facts an answer was made from, as [id, share, links]; null if not told yet."""
 
 feedbacks = Table(
     "feedbacks",

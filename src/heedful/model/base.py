@@ -1,0 +1,65 @@
+"""What all nouns are made of: frozen models, and the kinds of text and number they hold."""
+
+from __future__ import annotations
+
+import math
+from typing import Annotated, Any, Literal, get_args
+
+from pydantic import AfterValidator, BaseModel, ConfigDict, Field, ValidationError
+
+from heedful.errors import Invalid
+
+DEFAULT_DATASET = "main_dataset"
+DEFAULT_PROJECT = "default"
+
+Mode = Literal["hybrid", "semantic", "lexical"]
+SignalType = Literal["used", "ignored", "helpful", "not_helpful"]
+UsefulnessSource = Literal["context", "global", "neutral"]
+PolicyName = Literal["documented", "adaptive"]
+
+SIGNAL_TYPES: tuple[SignalType, ...] = get_args(SignalType)
+MODES: tuple[Mode, ...] = get_args(Mode)
+POLICY_NAMES: tuple[PolicyName, ...] = get_args(PolicyName)
+
+Metadata = dict[str, Any]
+
+
+def _not_blank(text: str) -> str:
+    if not text.strip():
+        raise ValueError("must not be empty or blank")
+    return text
+
+
+def storable(text: str) -> str:
+    """The text itself, if every store can hold it."""
+    if "\0" in text:
+        raise ValueError("must not hold a NUL character")
+    try:
+        text.encode()
+    except UnicodeEncodeError as error:
+        raise ValueError(f"must be valid Unicode ({error.reason})") from error
+    return text
+
+
+def _finite(number: float) -> float:
+    if not math.isfinite(number):
+        raise ValueError("must be a finite number in [0, 1]")
+    return number
+
+
+Text = Annotated[str, AfterValidator(storable)]
+NotBlank = Annotated[Text, AfterValidator(_not_blank)]
+IdempotencyKey = Annotated[NotBlank, Field(max_length=200)]
+Fraction = Annotated[float, Field(ge=0.0, le=1.0), AfterValidator(_finite)]
+
+
+class Model(BaseModel):
+    """A frozen value; bad fields raise `Invalid` instead of pydantic's own error."""
+
+    model_config = ConfigDict(frozen=True, extra="forbid")
+
+    def __init__(self, **data: Any) -> None:
+        try:
+            super().__init__(**data)
+        except ValidationError as error:
+            raise Invalid.from_validation(error) from None

@@ -1,0 +1,219 @@
+"""Sessions: conversations, answers, and what people said of them."""
+
+from __future__ import annotations
+
+from datetime import datetime
+from typing import Any, Generic, Literal, TypeVar, get_args
+
+from pydantic import Field
+
+from heedful.model.base import Metadata, Model
+from heedful.model.memory import ItemError
+
+Rating = Literal["up", "down"]
+FeedbackTarget = Literal["session", "entry"]
+
+RATINGS: tuple[Rating, ...] = get_args(Rating)
+
+Item = TypeVar("Item")
+
+
+class Page(Model, Generic[Item]):
+    """A part of a list, and how to ask for the next one."""
+
+    items: list[Item]
+    next_cursor: str | None
+    """Pass it as `cursor` to go on; None at the end."""
+
+
+class Session(Model):
+    """One conversation."""
+
+    session_id: str
+    metadata: Metadata
+    created_at: datetime
+    updated_at: datetime
+    """When anything in it was last written."""
+
+
+class Message(Model):
+    """One message of a session."""
+
+    message_id: str
+    role: str
+    content: str
+    at: datetime
+
+
+class UsedFact(Model):
+    """A fact that an answer was made from."""
+
+    fact_id: str
+    share: float
+    """Its part in the answer; the shares of an answer add up to 1."""
+    links: list[str] = Field(default_factory=list)
+    """The links of the graph by which it was found."""
+
+
+class Usage(Model):
+    """What a language model counted; None where it didn't say."""
+
+    prompt_tokens: int | None = None
+    completion_tokens: int | None = None
+
+
+class Entry(Model):
+    """One question and answer of a session, with the feedback that stands."""
+
+    qa_id: str
+    question: str
+    answer: str
+    context: str
+    """The texts that the answer was made from."""
+    time: datetime
+    feedback_text: str | None = None
+    feedback_score: int | None = None
+    recall_id: str | None = None
+    """The receipt of the evidence."""
+    dataset: str | None = None
+    used: list[UsedFact] | None = None
+    """The facts the answer used; None where that was not told yet."""
+    model: str | None = None
+    """The language model that wrote the answer; None if none did."""
+    usage: Usage | None = None
+
+
+class Feedback(Model):
+    """One opinion about a session or an entry."""
+
+    feedback_id: str
+    """Also the id of its event: `retract` takes it back."""
+    session_id: str
+    target_type: FeedbackTarget
+    target_id: str
+    rating: Rating | None
+    """Of an entry: up from 4, down to 2, else None."""
+    score: int | None
+    """1 to 5, for entries."""
+    comment: str | None
+    author: str | None
+    created_at: datetime
+    extra: Metadata
+    """What hooks added."""
+
+
+class SessionDeletion(Model):
+    """What went with a session."""
+
+    session_id: str
+    messages: int
+    entries: int
+    feedbacks: int
+    forgotten_facts: int
+    """Facts that had been learnt in it."""
+
+
+class LearntFact(Model):
+    """A fact that `improve` made from a session."""
+
+    fact_id: str
+    text: str
+    session_id: str
+    qa_id: str
+    learnt_from: Literal["answer", "feedback"]
+    corrects: str | None = None
+    """The fact that the feedback corrects."""
+
+
+class Improvement(Model):
+    """What `improve` changed; all zero when there was nothing new."""
+
+    dataset: str
+    entries: int
+    """Answers whose ratings were looked at."""
+    signals_added: int
+    signals_retracted: int
+    updated_facts: list[str]
+    link_signals_added: int
+    link_signals_retracted: int
+    learnt: list[LearntFact]
+    forgotten: list[str]
+    """Learnt facts whose source is gone."""
+    entities_added: int
+    """Links to entities that the language model found."""
+    errors: list[ItemError]
+
+    @property
+    def changed(self) -> bool:
+        """Whether anything did."""
+        counts = (
+            self.signals_added,
+            self.signals_retracted,
+            self.link_signals_added,
+            self.link_signals_retracted,
+            self.entities_added,
+        )
+        return any(counts) or bool(self.learnt or self.forgotten)
+
+
+class Alert(Model):
+    """One message in the outbox."""
+
+    alert_id: str
+    channel: str
+    payload: dict[str, Any]
+    created_at: datetime
+    attempts: int
+    next_at: datetime | None
+    """When it is tried next; None when it was delivered or discarded."""
+    delivered_at: datetime | None
+    error: str | None
+    """Why the last attempt failed."""
+
+
+class FeedbackMetrics(Model):
+    """All feedback that stands, counted."""
+
+    total: int
+    positive: int
+    negative: int
+    neutral: int
+    avg_comment_length: float
+
+
+class Variant(Model):
+    """The feedback under one value of a metadata key."""
+
+    value: Any
+    sessions: int
+    """Sessions with that value, rated or not."""
+    up: int
+    down: int
+    neutral: int
+    satisfaction: float | None
+    """up / (up + down); None without any."""
+    low: float | None
+    """The lower end of its 95% interval (Wilson)."""
+    high: float | None
+    mean_score: float | None
+    """The mean of the entries' scores; None without any."""
+    probability_best: float | None
+    """That this variant's true satisfaction is the greatest of all."""
+
+
+class Comparison(Model):
+    """The chance that one variant is better than another."""
+
+    better: Any
+    than: Any
+    probability: float
+
+
+class Satisfaction(Model):
+    """Satisfaction by a metadata key."""
+
+    by: str
+    variants: list[Variant]
+    """The most sessions first."""
+    comparisons: list[Comparison]
+    """Each pair once, the likelier winner as `better`."""

@@ -1,0 +1,272 @@
+"""What a store of sessions must do, whatever database it is on. One contract suite runs over every one.
+
+Times are integers (see `heedful.clock`). Lists are read in pages: `after` is the number of the last item that was seen.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Sequence
+from dataclasses import dataclass
+from typing import Any, NamedTuple, Protocol, TypeVar
+
+from heedful.errors import Conflict
+from heedful.model import FeedbackTarget, Metadata, Rating
+
+Result = TypeVar("Result")
+
+Uses = list[tuple[str, float, list[str]]]
+"""The facts of an answer: id, share, and the links by which it was found."""
+
+
+@dataclass(frozen=True, slots=True)
+class SessionRow:
+    """One session; `number` is its place in the list."""
+
+    number: int
+    session_id: str
+    metadata: Metadata
+    created_at: int
+    updated_at: int
+    revision: int = 0
+    """Moves with every change of the metadata, where the store needs that."""
+
+
+@dataclass(frozen=True, slots=True)
+class MessageRow:
+    id: str
+    role: str
+    content: str
+    at: int
+    number: int = 0
+
+
+@dataclass(frozen=True, slots=True)
+class EntryRow:
+    id: str
+    session_id: str
+    question: str
+    answer: str
+    context: str | None
+    at: int
+    dataset: str | None
+    recall_id: str | None
+    used: Uses | None
+    model: str | None
+    usage: Metadata | None
+    number: int = 0
+
+
+@dataclass(frozen=True, slots=True)
+class FeedbackRow:
+    """One opinion, under the id of its event."""
+
+    id: str
+    session_id: str
+    target_type: FeedbackTarget
+    target_id: str
+    author: str | None
+    rating: Rating | None
+    score: int | None
+    comment: str | None
+    extra: Metadata
+    at: int
+    standing: bool = True
+    number: int = 0
+
+    def says(self) -> tuple[Any, ...]:
+        """What makes two opinions about a target the same."""
+        return (self.rating, self.score, self.comment, self.extra)
+
+
+@dataclass(frozen=True, slots=True)
+class AlertRow:
+    id: str
+    channel: str
+    payload: Metadata
+    created_at: int
+    attempts: int = 0
+    next_at: int | None = None
+    delivered_at: int | None = None
+    error: str | None = None
+    number: int = 0
+
+
+class Removed(NamedTuple):
+    """What went with a session."""
+
+    messages: int
+    entries: int
+    feedbacks: list[FeedbackRow]
+    """Those that stood."""
+
+
+class Counts(NamedTuple):
+    """Feedback that stands, counted."""
+
+    up: int
+    down: int
+    neutral: int
+    scores: int
+    """How many have a score."""
+    score_sum: int
+    characters: int
+    """In all comments together."""
+
+
+class ValueCounts(NamedTuple):
+    """The feedback of the sessions that have one value under a metadata key."""
+
+    value: Any
+    sessions: int
+    counts: Counts
+
+
+class Conversations(Protocol):
+    """Sessions, messages and entries."""
+
+    def session(self, session_id: str) -> SessionRow | None: ...
+
+    def create(self, session_id: str, metadata: Metadata, at: int) -> bool:
+        """Makes a session; False if it is there already, and left as it is."""
+        ...
+
+    def touch(self, session_id: str, at: int) -> bool:
+        """Notes that something was written; False if there is no such session."""
+        ...
+
+    def sessions(self, after: int | None, limit: int, where: Metadata | None) -> list[SessionRow]:
+        """The newest first; `where` compares metadata."""
+        ...
+
+    def set_metadata(self, seen: SessionRow, metadata: Metadata, at: int) -> bool:
+        """Replaces the metadata; False if somebody else changed them since they were `seen`."""
+        ...
+
+    def add_messages(self, session_id: str, new: Sequence[MessageRow]) -> None: ...
+
+    def messages(self, session_id: str, after: int | None, limit: int, newest_first: bool) -> list[MessageRow]: ...
+
+    def add_entry(self, new: EntryRow) -> None: ...
+
+    def entry(self, session_id: str, qa_id: str) -> EntryRow | None: ...
+
+    def entries(self, session_id: str, after: int | None, limit: int, newest_first: bool) -> list[EntryRow]: ...
+
+    def entries_of(self, session_ids: Sequence[str] | None) -> Iterable[EntryRow]:
+        """All entries of these sessions, or of all, in order."""
+        ...
+
+    def set_used(self, qa_id: str, used: Uses) -> None: ...
+
+    def delete(self, session_id: str, at: int) -> Removed | None:
+        """Removes a session with all that is in it; its opinions are retracted in the ledger, which keeps no text."""
+        ...
+
+
+class Feedbacks(Protocol):
+    """Opinions: an event in the ledger for each, and what was said in words beside it."""
+
+    def add(self, new: FeedbackRow, key: str, recorded_at: int) -> None:
+        """Appends the event and keeps the words; `key` makes a retry recognisable."""
+        ...
+
+    def with_key(self, key: str) -> FeedbackRow | None:
+        """The opinion that was given with this key; `Conflict` if its words are gone with its session."""
+        ...
+
+    def get(self, feedback_id: str) -> FeedbackRow | None: ...
+
+    def standing(self, target_type: FeedbackTarget, target_ids: Sequence[str]) -> list[FeedbackRow]:
+        """The opinions about these targets that stand, oldest first."""
+        ...
+
+    def withdraw(self, rows: Sequence[FeedbackRow], author: str | None, at: int) -> list[str]:
+        """Appends a retraction for each, whose ids are returned; they no longer stand."""
+        ...
+
+    def retraction_of(self, feedback_id: str) -> str | None:
+        """The event that took an opinion back, if one did."""
+        ...
+
+    def of_session(self, session_id: str, after: int | None, limit: int, newest_first: bool) -> list[FeedbackRow]:
+        """The opinions that stand about a session as a whole."""
+        ...
+
+    def of_sessions(self, session_ids: Sequence[str] | None) -> Iterable[FeedbackRow]:
+        """All opinions that stand, about these sessions and their entries, or about all."""
+        ...
+
+    def counts(self) -> Counts: ...
+
+    def counts_by(self, key: str, since: int | None) -> list[ValueCounts]:
+        """Feedback by the value that sessions have under a (dotted) metadata key."""
+        ...
+
+
+class Outbox(Protocol):
+    """Alerts on their way."""
+
+    def add(self, session_id: str, new: Sequence[AlertRow]) -> None: ...
+
+    def claim(self, channels: Sequence[str], now: int, until: int, limit: int) -> list[AlertRow]:
+        """Alerts of these channels that are due; nobody else gets them until `until`."""
+        ...
+
+    def settle(
+        self, alert_id: str, attempts: int, next_at: int | None, delivered_at: int | None, error: str | None
+    ) -> None: ...
+
+    def due_at(self, channels: Sequence[str]) -> int | None:
+        """When the next alert of these channels is due."""
+        ...
+
+    def list(self, after: int | None, limit: int, pending: bool) -> list[AlertRow]:
+        """The newest first; with `pending`, those that are still to be delivered."""
+        ...
+
+    def get(self, alert_id: str) -> AlertRow | None: ...
+
+
+class Transaction(Protocol):
+    """One consistent view, or one change that happens whole or not at all."""
+
+    @property
+    def conversations(self) -> Conversations: ...
+
+    @property
+    def feedbacks(self) -> Feedbacks: ...
+
+    @property
+    def outbox(self) -> Outbox: ...
+
+
+class SessionStore(Protocol):
+    """The sessions of one project."""
+
+    name: str
+    """Where it is, without secrets."""
+
+    def read(self, body: Callable[[Any], Result]) -> Result:
+        """What `body` makes of a `Transaction` that only reads."""
+        ...
+
+    def write(self, body: Callable[[Any], Result]) -> Result:
+        """What `body` makes of a `Transaction`, committed. It may be called again if the store asks for that."""
+        ...
+
+    def check(self) -> str:
+        """ "ok", or what is wrong."""
+        ...
+
+    def close(self) -> None: ...
+
+
+def key_of_the_deleted(key: str) -> Conflict:
+    """The error for an idempotency key whose opinion went with its session."""
+    return Conflict(
+        f"idempotency_key {key.partition('/')[2]!r} was used for feedback that was deleted with its session",
+        code="idempotency_key_reused",
+        field="idempotency_key",
+        value=key.partition("/")[2],
+        remedy="Use a new key",
+    )

@@ -1,0 +1,201 @@
+"""Opinions about sessions and entries in SQL tables: the ledger, and the words beside it."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+from typing import Any
+
+import orjson
+from sqlalchemy import ColumnElement, Connection, Select, and_, bindparam, case, func, insert, select, update
+
+from heedful.model import FeedbackTarget
+from heedful.storage import ledger
+from heedful.storage.ledger import FEEDBACK, RETRACTION, Event
+from heedful.storage.prepared import Prepared
+from heedful.storage.rows import AnyRow, batches
+from heedful.storage.schema import feedbacks, session_tags, sessions
+from heedful.storage.sessions.base import Counts, FeedbackRow, ValueCounts, key_of_the_deleted
+
+_ADD = Prepared(insert(feedbacks), [column.name for column in feedbacks.c if column.name != "seq"])
+_SESSION = Prepared(
+    select(sessions.c.seq).where(sessions.c.project_id == bindparam("project"), sessions.c.id == bindparam("session"))
+)
+
+
+class SqlFeedbacks:
+    """See `base.Feedbacks`."""
+
+    def __init__(self, connection: Connection, project: int) -> None:
+        self._connection = connection
+        self._project = project
+
+    def add(self, new: FeedbackRow, key: str, recorded_at: int) -> None:
+        event = Event(
+            id=new.id,
+            project_id=self._project,
+            kind=FEEDBACK,
+            target_type=new.target_type,
+            target_id=new.target_id,
+            source="add_feedback",
+            at=new.at,
+            recorded_at=recorded_at,
+            author=new.author,
+            value=str(new.score) if new.score is not None else new.rating,
+            idempotency_key=key,
+        )
+        ledger.append(self._connection, [event])
+        session = _SESSION(self._connection, project=self._project, session=new.session_id).scalar()
+        _ADD(
+            self._connection,
+            id=new.id,
+            project_id=self._project,
+            session_seq=session,
+            target_type=new.target_type,
+            target_id=new.target_id,
+            author=new.author,
+            rating=new.rating,
+            score=new.score,
+            comment=new.comment,
+            extra=orjson.dumps(new.extra).decode(),
+            at=new.at,
+            standing=1,
+        )
+
+    def with_key(self, key: str) -> FeedbackRow | None:
+        found = ledger.with_keys(self._connection, self._project, [key]).get(key)
+        if found is None:
+            return None
+        said = self.get(found.id)
+        if said is None:
+            raise key_of_the_deleted(key)
+        return said
+
+    def get(self, feedback_id: str) -> FeedbackRow | None:
+        row = self._connection.execute(self._rows(feedbacks.c.id == feedback_id)).first()
+        return None if row is None else _feedback(row)
+
+    def standing(self, target_type: FeedbackTarget, target_ids: Sequence[str]) -> list[FeedbackRow]:
+        return [
+            _feedback(row)
+            for run in batches(target_ids)
+            for row in self._connection.execute(
+                self._rows(
+                    feedbacks.c.standing == 1,
+                    feedbacks.c.target_type == target_type,
+                    feedbacks.c.target_id.in_(run),
+                ).order_by(feedbacks.c.seq)
+            )
+        ]
+
+    def withdraw(self, rows: Sequence[FeedbackRow], author: str | None, at: int) -> list[str]:
+        retractions = [
+            Event(
+                project_id=self._project,
+                kind=RETRACTION,
+                target_type="event",
+                target_id=row.id,
+                source="retract",
+                at=at,
+                recorded_at=at,
+                author=author,
+                idempotency_key=f"retract/{row.id}",
+            )
+            for row in rows
+        ]
+        ledger.append(self._connection, retractions)
+        for run in batches([row.id for row in rows]):
+            self._connection.execute(update(feedbacks).where(feedbacks.c.id.in_(run)).values(standing=0))
+        return [event.id for event in retractions]
+
+    def retraction_of(self, feedback_id: str) -> str | None:
+        return ledger.retraction_of(self._connection, self._project, feedback_id)
+
+    def of_session(self, session_id: str, after: int | None, limit: int, newest_first: bool) -> list[FeedbackRow]:
+        statement = self._rows(
+            feedbacks.c.standing == 1, feedbacks.c.target_type == "session", sessions.c.id == session_id
+        )
+        if after is not None:
+            statement = statement.where(feedbacks.c.seq < after if newest_first else feedbacks.c.seq > after)
+        order = feedbacks.c.seq.desc() if newest_first else feedbacks.c.seq
+        return [_feedback(row) for row in self._connection.execute(statement.order_by(order).limit(limit))]
+
+    def of_sessions(self, session_ids: Sequence[str] | None) -> Iterable[FeedbackRow]:
+        statement = self._rows(feedbacks.c.standing == 1).order_by(feedbacks.c.seq)
+        if session_ids is None:
+            yield from map(_feedback, self._connection.execute(statement))
+            return
+        for run in batches(session_ids):
+            yield from map(_feedback, self._connection.execute(statement.where(sessions.c.id.in_(run))))
+
+    def counts(self) -> Counts:
+        row = self._connection.execute(select(*_counted()).where(self._standing())).one()
+        return _counts(row)
+
+    def counts_by(self, key: str, since: int | None) -> list[ValueCounts]:
+        # Values are tags: JSON, but for texts, which stand behind one quote.
+        tagged = select(session_tags.c.session_seq, session_tags.c.value).where(
+            session_tags.c.project_id == self._project, session_tags.c.key == key
+        )
+        held = tagged.subquery()
+        counted = and_(feedbacks.c.session_seq == held.c.session_seq, self._standing())
+        if since is not None:
+            counted = and_(counted, feedbacks.c.at >= since)
+        rows = self._connection.execute(
+            select(
+                held.c.value,
+                func.count(func.distinct(held.c.session_seq)).label("sessions"),
+                *_counted(),
+            )
+            .select_from(held.outerjoin(feedbacks, counted))
+            .group_by(held.c.value)
+        )
+        return [ValueCounts(_untagged(row.value), row.sessions, _counts(row)) for row in rows]
+
+    def _standing(self) -> ColumnElement[bool]:
+        return and_(feedbacks.c.project_id == self._project, feedbacks.c.standing == 1)
+
+    def _rows(self, *conditions: ColumnElement[bool]) -> Select[Any]:
+        return (
+            select(feedbacks, sessions.c.id.label("session_id"))
+            .join(sessions, sessions.c.seq == feedbacks.c.session_seq)
+            .where(feedbacks.c.project_id == self._project, *conditions)
+        )
+
+
+def _counted() -> list[ColumnElement[int]]:
+    def total(condition: ColumnElement[bool]) -> ColumnElement[int]:
+        return func.coalesce(func.sum(case((condition, 1), else_=0)), 0)
+
+    return [
+        total(feedbacks.c.rating == "up").label("up"),
+        total(feedbacks.c.rating == "down").label("down"),
+        total(feedbacks.c.id.is_not(None) & feedbacks.c.rating.is_(None)).label("neutral"),
+        func.count(feedbacks.c.score).label("scores"),
+        func.coalesce(func.sum(feedbacks.c.score), 0).label("score_sum"),
+        func.coalesce(func.sum(func.length(feedbacks.c.comment)), 0).label("characters"),
+    ]
+
+
+def _counts(row: AnyRow) -> Counts:
+    return Counts(*(int(getattr(row, name)) for name in Counts._fields))
+
+
+def _untagged(value: str) -> Any:
+    return value[1:] if value.startswith('"') else orjson.loads(value)
+
+
+def _feedback(row: AnyRow) -> FeedbackRow:
+    return FeedbackRow(
+        id=row.id,
+        session_id=row.session_id,
+        target_type=row.target_type,
+        target_id=row.target_id,
+        author=row.author,
+        rating=row.rating,
+        score=row.score,
+        comment=row.comment,
+        extra=row.extra or {},
+        at=row.at,
+        standing=bool(row.standing),
+        number=row.seq,
+    )

@@ -1,0 +1,74 @@
+"""Sessions in the tables of a `Database`."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from functools import cached_property
+from typing import TypeVar
+
+from sqlalchemy import Connection
+
+from heedful.storage import scopes
+from heedful.storage.database import Database
+from heedful.storage.sessions.conversations import SqlConversations
+from heedful.storage.sessions.feedbacks import SqlFeedbacks
+from heedful.storage.sessions.outbox import SqlOutbox
+
+Result = TypeVar("Result")
+
+NOBODY = -1
+"""The number of a project that nothing was written to yet."""
+
+
+class SqlTransaction:
+    """A transaction of the database; `connection` may be used for more in the same one."""
+
+    def __init__(self, connection: Connection, project: int) -> None:
+        self.connection = connection
+        self._project = project
+
+    @cached_property
+    def conversations(self) -> SqlConversations:
+        return SqlConversations(self.connection, self._project)
+
+    @cached_property
+    def feedbacks(self) -> SqlFeedbacks:
+        return SqlFeedbacks(self.connection, self._project)
+
+    @cached_property
+    def outbox(self) -> SqlOutbox:
+        return SqlOutbox(self.connection, self._project)
+
+
+class SqlSessionStore:
+    """The sessions of one project of a database, which the caller closes."""
+
+    def __init__(self, database: Database, project: str, now: Callable[[], int]) -> None:
+        self.name = str(database.file)
+        self._database = database
+        self._project = project
+        self._now = now
+        self._number: int | None = None
+
+    def read(self, body: Callable[[SqlTransaction], Result]) -> Result:
+        with self._database.read() as connection:
+            return body(SqlTransaction(connection, self._found(connection)))
+
+    def write(self, body: Callable[[SqlTransaction], Result]) -> Result:
+        with self._database.write() as connection:
+            number = self._number or scopes.ensure_project(connection, self._project, self._now())
+            result = body(SqlTransaction(connection, number))
+        # Kept only now: a transaction that is rolled back takes a new project with it.
+        self._number = number
+        return result
+
+    def check(self) -> str:
+        return self._database.integrity()
+
+    def close(self) -> None:
+        """Nothing is held open here."""
+
+    def _found(self, connection: Connection) -> int:
+        if self._number is None:
+            self._number = scopes.project_id(connection, self._project)
+        return NOBODY if self._number is None else self._number
