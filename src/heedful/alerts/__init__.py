@@ -1,0 +1,1 @@
+"""Alerts: what is worth telling somebody at once, delivered at least once."""

@@ -1,0 +1,145 @@
+"""Arguments about sessions that can't be accepted are refused by name, before anything is done."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+from heedful.errors import Invalid
+from heedful.memory import checks
+from heedful.model import RATINGS, Metadata, Rating
+
+MAX_ROLE = 50
+MAX_CONTENT = 1_000_000
+MAX_COMMENT = 10_000
+MAX_PAGE = 1_000
+MAX_MESSAGES = 10_000
+
+OURS = frozenset({"id", "feedback_id", "created_at", "rating", "comment", "qa_id", "feedback_score"})
+"""Keys of a feedback that are not extras."""
+
+
+def session_id(value: Any) -> str:
+    return checks.name("session_id", value)
+
+
+def role(value: Any) -> str:
+    if not isinstance(value, str) or not value.strip() or len(value) > MAX_ROLE:
+        raise Invalid(
+            f"role must be a name of up to {MAX_ROLE} characters, got {value!r}",
+            field="role",
+            value=value,
+            remedy='Use "user", "assistant", "system" or "tool"',
+        )
+    return checks.identifier("role", value)
+
+
+def content(field: str, value: Any, limit: int = MAX_CONTENT) -> str:
+    """A text that may be empty."""
+    if not isinstance(value, str):
+        raise Invalid(f"{field} must be a text, got {value!r}", field=field, value=value)
+    if len(value) > limit:
+        raise Invalid(f"{field} has {len(value)} characters, the limit is {limit}", field=field, value=value[:50])
+    return checks.identifier(field, value)
+
+
+def rating(value: Any) -> Rating | None:
+    if value is not None and (not isinstance(value, str) or value not in RATINGS):
+        raise Invalid(
+            f"rating is {value!r}", field="rating", value=value, remedy='Use "up", "down", or None for neutral'
+        )
+    found: Rating | None = value
+    return found
+
+
+def comment(field: str, value: Any) -> str | None:
+    return None if value is None else content(field, value, MAX_COMMENT)
+
+
+def score(value: Any) -> int | None:
+    if value is not None and (isinstance(value, bool) or not isinstance(value, int) or not 1 <= value <= 5):
+        raise Invalid(
+            f"feedback_score must be a whole number from 1 to 5, got {value!r}",
+            field="feedback_score",
+            value=value,
+            remedy="Use 1 (worst) to 5 (best)",
+        )
+    return None if value is None else int(value)
+
+
+def extra(feedback: Mapping[str, Any]) -> Metadata:
+    """What hooks added to a feedback."""
+    return keyed("feedback", checks.metadata("feedback", {k: v for k, v in feedback.items() if k not in OURS}))
+
+
+def limit(value: Any) -> int:
+    if isinstance(value, bool) or not isinstance(value, int) or not 1 <= value <= MAX_PAGE:
+        raise Invalid(f"limit must be a whole number from 1 to {MAX_PAGE}, got {value!r}", field="limit", value=value)
+    return value
+
+
+def cursor(value: Any) -> int | None:
+    """The number behind a cursor that a page gave."""
+    if value is None:
+        return None
+    if not isinstance(value, str) or not value.isdecimal() or not value.isascii() or len(value) > 18:
+        raise Invalid(
+            f"cursor is {value!r}", field="cursor", value=value, remedy="Use the next_cursor of the page before"
+        )
+    return int(value)
+
+
+def metadata(value: Any) -> Metadata:
+    """Metadata to merge: keys may be dotted at the top, and are plain names inside."""
+    return keyed("metadata", checks.metadata("metadata", value), dotted=True)
+
+
+def keyed(field: str, values: Metadata, *, dotted: bool = False) -> Metadata:
+    """The values, if every store can hold their keys."""
+    for name, value in values.items():
+        if dotted:
+            key(field, name)
+        else:
+            part(field, name, name)
+        _inside(field, name, value)
+    return values
+
+
+def keys(value: Any) -> list[str]:
+    """Metadata keys to delete."""
+    if isinstance(value, str):
+        value = [value]
+    if not isinstance(value, Sequence):
+        raise Invalid(f"keys must be a list of names, got {value!r}", field="keys", value=value)
+    for name in value:
+        key("keys", name)
+    return list(value)
+
+
+def key(field: str, value: Any) -> None:
+    """A (dotted) key of metadata."""
+    if not isinstance(value, str) or not value:
+        raise Invalid(f"{field} has the key {value!r}, which is not a name", field=field, value=value)
+    for each in value.split("."):
+        part(field, value, each)
+
+
+def part(field: str, whole: str, value: str) -> None:
+    """One name of a key, between its dots."""
+    if not value.strip() or value.startswith("$") or "." in value or "\0" in value:
+        raise Invalid(
+            f"{field} has the key {whole!r}",
+            field=field,
+            value=whole,
+            remedy="Use names without a leading $ or dot; a dot reaches inside",
+        )
+
+
+def _inside(field: str, whole: str, value: Any) -> None:
+    if isinstance(value, dict):
+        for name, below in value.items():
+            part(field, f"{whole}.{name}", name)
+            _inside(field, f"{whole}.{name}", below)
+    elif isinstance(value, list):
+        for item in value:
+            _inside(field, whole, item)

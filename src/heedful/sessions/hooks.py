@@ -1,0 +1,208 @@
+"""Hooks: functions that stand between a caller and the store.
+
+A hook is called as `hook(original_func, action, session_id, **kwargs)`. It may look at what is about to be stored,
+change it, refuse it by raising, and act before or after `original_func(...)` stores it.
+For feedback, `action` is "add" and `kwargs` has `feedback`; for metadata, it is "update" with `metadata`, "delete"
+with `keys`, or "get".
+"""
+
+from __future__ import annotations
+
+import logging
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import contextmanager
+from contextvars import ContextVar
+from typing import Any, Protocol
+
+from heedful.alerts.channels import Channel
+from heedful.clock import system_clock
+from heedful.errors import HeedfulError, Invalid, Unavailable
+
+logger = logging.getLogger("heedful.audit")
+
+Hook = Callable[..., Any]
+Original = Callable[..., Any]
+
+MAX_COMMENT = 1_000
+
+_ATTACHED: ContextVar[tuple[Channel, ...]] = ContextVar("heedful_attached", default=())
+_SERVICE: ContextVar[Any] = ContextVar("heedful_sessions", default=None)
+
+
+class Metrics(Protocol):
+    """What the analytics hook asks: `Sessions`."""
+
+    def feedback_metrics(self) -> Any: ...
+
+
+def create_combined_hook(*hooks: Hook) -> Hook:
+    """One hook made of several: the first that is listed is the outermost."""
+    return _Combined(hooks)
+
+
+class _Combined:
+    def __init__(self, hooks: Sequence[Hook]) -> None:
+        self.hooks = tuple(hooks)
+
+    def __call__(self, original_func: Original, action: str, session_id: str, **kwargs: Any) -> Any:
+        names = tuple(kwargs)
+        call = original_func
+        for hook in reversed(self.hooks):
+            call = _around(hook, call, action, session_id, names)
+        return call(*kwargs.values())
+
+
+def _around(hook: Hook, inner: Original, action: str, session_id: str, names: Sequence[str]) -> Original:
+    def call(*values: Any) -> Any:
+        return hook(inner, action, session_id, **dict(zip(names, values, strict=True)))
+
+    return call
+
+
+def validation_hook(original_func: Original, action: str, session_id: str, **kwargs: Any) -> Any:
+    """Trims the comment, limits it to 1,000 characters, and requires one with "down"."""
+    feedback = dict(kwargs["feedback"])
+    comment = feedback.get("comment") or ""
+    if not isinstance(comment, str):
+        raise Invalid(f"comment must be a text, got {comment!r}", field="comment", value=comment)
+    comment = comment.strip()
+    if feedback.get("rating") == "down" and not comment:
+        raise Invalid(
+            'comment is required with the rating "down"',
+            field="comment",
+            value=feedback.get("comment"),
+            remedy="Say in a few words what was wrong",
+        )
+    if len(comment) > MAX_COMMENT:
+        raise Invalid(
+            f"comment has {len(comment)} characters, the limit is {MAX_COMMENT}", field="comment", value=comment[:50]
+        )
+    feedback["comment"] = comment
+    feedback["_validated_at"] = system_clock().isoformat()
+    return original_func(feedback)
+
+
+def audit_hook(original_func: Original, action: str, session_id: str, **kwargs: Any) -> Any:
+    """Writes a line to the log `heedful.audit` before something is stored, and one after, or why it wasn't."""
+    what = {name: dict(value) if isinstance(value, Mapping) else value for name, value in kwargs.items()}
+    logger.info("%s session=%r %s", action, session_id, what)
+    try:
+        result = original_func(*kwargs.values())
+    except Exception as error:
+        logger.warning("%s session=%r refused: %s", action, session_id, error)
+        raise
+    logger.info("%s session=%r stored", action, session_id)
+    return result
+
+
+def is_down(feedback: Mapping[str, Any]) -> bool:
+    """Whether somebody was not satisfied."""
+    return feedback.get("rating") == "down"
+
+
+class AlertHook:
+    """Sends feedback to channels; by default what is rated "down".
+
+    The alert is written in the same transaction as the feedback and delivered in the background, so it neither delays
+    the caller nor gets lost.
+    """
+
+    def __init__(self, *channels: Channel, when: Callable[[Mapping[str, Any]], bool] = is_down) -> None:
+        if not channels:
+            raise Invalid("an AlertHook needs a channel", field="channels", remedy="Pass Webhook(…), Slack(…), …")
+        self.channels = channels
+        self._when = when
+
+    def __call__(self, original_func: Original, action: str, session_id: str, **kwargs: Any) -> Any:
+        feedback = kwargs["feedback"]
+        if not self._when(feedback):
+            return original_func(feedback)
+        token = _ATTACHED.set((*_ATTACHED.get(), *self.channels))
+        try:
+            return original_func(feedback)
+        finally:
+            _ATTACHED.reset(token)
+
+
+class AnalyticsHook:
+    """Counts feedback. The counts are read from the store, so they agree across processes and restarts."""
+
+    def __init__(self) -> None:
+        self._sessions: Metrics | None = None
+
+    def bind(self, sessions: Metrics) -> None:
+        """Tells it whose feedback to count; done when a store is opened with it."""
+        self._sessions = sessions
+
+    def __call__(self, original_func: Original, action: str, session_id: str, **kwargs: Any) -> Any:
+        self._sessions = _SERVICE.get() or self._sessions
+        return original_func(kwargs["feedback"])
+
+    def get_metrics(self) -> dict[str, Any]:
+        """`total`, `positive`, `negative`, `neutral` and `avg_comment_length` of all feedback that stands."""
+        if self._sessions is None:
+            raise Unavailable(
+                "this hook belongs to no store yet",
+                code="hook_unbound",
+                remedy="Pass it as feedback_hook when the store is opened",
+            )
+        metrics: dict[str, Any] = self._sessions.feedback_metrics().model_dump()
+        return metrics
+
+
+def every(hook: Hook | None) -> Iterator[Hook]:
+    """A hook, and those it was combined of."""
+    if hook is None:
+        return
+    yield hook
+    for inner in getattr(hook, "hooks", ()):
+        yield from every(inner)
+
+
+def attached() -> tuple[Channel, ...]:
+    """The channels that hooks want to alert of what is being stored."""
+    return _ATTACHED.get()
+
+
+@contextmanager
+def serving(sessions: Any) -> Iterator[None]:
+    """While hooks run for these sessions."""
+    token = _SERVICE.set(sessions)
+    try:
+        yield
+    finally:
+        _SERVICE.reset(token)
+
+
+class Guarded:
+    """Runs an operation through its hook, and tells an error before it was stored from one after."""
+
+    def __init__(self, hook: Hook | None, sessions: Any) -> None:
+        self._hook = hook
+        self._sessions = sessions
+
+    def run(self, store: Original, action: str, session_id: str, **kwargs: Any) -> list[Any]:
+        """What `store` returned, each time the hook called it. Its result's `id` is what the hook gets."""
+        done: list[Any] = []
+
+        def original(*values: Any) -> Any:
+            done.append(store(*values))
+            return getattr(done[-1], "id", done[-1])
+
+        if self._hook is None:
+            original(*kwargs.values())
+            return done
+        try:
+            with serving(self._sessions):
+                self._hook(original, action, session_id, **kwargs)
+        except Exception as error:
+            if not done or action == "get":
+                raise
+            raise HeedfulError(
+                f"what was given for session {session_id!r} is stored, and then its hook failed with "
+                f"{type(error).__name__}: {error}",
+                code="hook_failed_after_storing",
+                value=getattr(done[-1], "id", None),
+                remedy="Don't send it again; mend the hook",
+            ) from error
+        return done
