@@ -10,10 +10,14 @@ from pathlib import Path
 from types import TracebackType
 from typing import Any, Concatenate, ParamSpec, Self, TypeVar
 
-from heedful import engine
+from heedful import opening
+from heedful.chat.base import LanguageModel
 from heedful.clock import Clock
 from heedful.embedding import Embedder
 from heedful.engine import Heedful
+from heedful.insight.service import Insight
+from heedful.sessions.hooks import Hook
+from heedful.sessions.service import Sessions
 
 THREADS = 8
 
@@ -21,23 +25,64 @@ Parameters = ParamSpec("Parameters")
 Result = TypeVar("Result")
 
 
+class _Awaiting:
+    """Something whose calls run in a pool of threads."""
+
+    def __init__(self, target: Any, pool: ThreadPoolExecutor) -> None:
+        self._target = target
+        self._pool = pool
+
+
 def _awaited(
-    method: Callable[Concatenate[Heedful, Parameters], Result],
-) -> Callable[Concatenate[AsyncHeedful, Parameters], Coroutine[Any, Any, Result]]:
-    async def run(self: AsyncHeedful, /, *args: Parameters.args, **kwargs: Parameters.kwargs) -> Result:
-        call = partial(method, self._heedful, *args, **kwargs)
+    method: Callable[Concatenate[Any, Parameters], Result],
+) -> Callable[Concatenate[_Awaiting, Parameters], Coroutine[Any, Any, Result]]:
+    async def run(self: _Awaiting, /, *args: Parameters.args, **kwargs: Parameters.kwargs) -> Result:
+        call = partial(method, self._target, *args, **kwargs)
         return await asyncio.get_running_loop().run_in_executor(self._pool, call)
 
     update_wrapper(run, method)
     return run
 
 
-class AsyncHeedful:
+class AsyncSessions(_Awaiting):
+    """Every method of `Sessions`, awaited."""
+
+    create = _awaited(Sessions.create)
+    get = _awaited(Sessions.get)
+    list = _awaited(Sessions.list)
+    delete = _awaited(Sessions.delete)
+    add_message = _awaited(Sessions.add_message)
+    add_messages = _awaited(Sessions.add_messages)
+    messages = _awaited(Sessions.messages)
+    get_metadata = _awaited(Sessions.get_metadata)
+    update_metadata = _awaited(Sessions.update_metadata)
+    delete_metadata = _awaited(Sessions.delete_metadata)
+    add_entry = _awaited(Sessions.add_entry)
+    entry = _awaited(Sessions.entry)
+    entries = _awaited(Sessions.entries)
+    add_feedback = _awaited(Sessions.add_feedback)
+    delete_feedback = _awaited(Sessions.delete_feedback)
+    add_session_feedback = _awaited(Sessions.add_session_feedback)
+    feedbacks = _awaited(Sessions.feedbacks)
+    feedback_metrics = _awaited(Sessions.feedback_metrics)
+    alerts = _awaited(Sessions.alerts)
+    deliver_alerts = _awaited(Sessions.deliver_alerts)
+    discard_alert = _awaited(Sessions.discard_alert)
+
+
+class AsyncInsight(_Awaiting):
+    """Every method of `Insight`, awaited."""
+
+    satisfaction = _awaited(Insight.satisfaction)
+
+
+class AsyncHeedful(_Awaiting):
     """One project of one store; every method of `Heedful`, awaited. Use it in an `async with`, or close it."""
 
     def __init__(self, heedful: Heedful, pool: ThreadPoolExecutor) -> None:
-        self._heedful = heedful
-        self._pool = pool
+        super().__init__(heedful, pool)
+        self.sessions = AsyncSessions(heedful.sessions, pool)
+        self.insight = AsyncInsight(heedful.insight, pool)
 
     async def __aenter__(self) -> Self:
         return self
@@ -48,10 +93,11 @@ class AsyncHeedful:
         await self.close()
 
     def __repr__(self) -> str:
-        return f"<Async{repr(self._heedful)[1:]}"
+        return f"<Async{repr(self._target)[1:]}"
 
     remember = _awaited(Heedful.remember)
     recall = _awaited(Heedful.recall)
+    improve = _awaited(Heedful.improve)
     signal = _awaited(Heedful.signal)
     signal_recall = _awaited(Heedful.signal_recall)
     detect = _awaited(Heedful.detect)
@@ -69,7 +115,7 @@ class AsyncHeedful:
     async def close(self) -> None:
         """Waits for calls that are under way, saves the indexes and lets go of the store."""
         await asyncio.to_thread(self._pool.shutdown)
-        await asyncio.to_thread(self._heedful.close)
+        await asyncio.to_thread(self._target.close)
 
 
 async def aopen(
@@ -78,10 +124,24 @@ async def aopen(
     project: str | None = None,
     clock: Clock | None = None,
     embedding: str | Embedder | None = None,
+    language_model: str | LanguageModel | None = None,
+    sessions: str | None = None,
+    feedback_hook: Hook | None = None,
+    metadata_hook: Hook | None = None,
 ) -> AsyncHeedful:
     """Opens a store for asyncio; see `open`."""
     pool = ThreadPoolExecutor(THREADS, thread_name_prefix="heedful")
-    call = partial(engine.open, url_or_path, project=project, clock=clock, embedding=embedding)
+    call = partial(
+        opening.open,
+        url_or_path,
+        project=project,
+        clock=clock,
+        embedding=embedding,
+        language_model=language_model,
+        sessions=sessions,
+        feedback_hook=feedback_hook,
+        metadata_hook=metadata_hook,
+    )
     try:
         heedful = await asyncio.get_running_loop().run_in_executor(pool, call)
     except BaseException:

@@ -8,15 +8,16 @@ from pathlib import Path
 from types import TracebackType
 from typing import Any, Self
 
-from heedful import settings
-from heedful.clock import Clock, from_stored, system_clock
-from heedful.embedding import Embedder, choose
+from heedful.background import Background
+from heedful.chat.base import LanguageModel
+from heedful.clock import from_stored
+from heedful.errors import Invalid
+from heedful.insight.service import Insight
 from heedful.memory import checks
 from heedful.memory import doctor as _doctor
 from heedful.memory import forget as _forget
 from heedful.memory import policies as _policies
 from heedful.memory import recall as _recall
-from heedful.memory import reembed as _reembed
 from heedful.memory import remember as _remember
 from heedful.memory import replay as _replay
 from heedful.memory import retract as _retract
@@ -33,6 +34,7 @@ from heedful.model import (
     Detection,
     FactStats,
     ForgetResult,
+    Improvement,
     Metadata,
     Mode,
     PolicyName,
@@ -48,14 +50,25 @@ from heedful.model import (
     Supersession,
     UsefulnessStats,
 )
-from heedful.storage import Database, facts, scopes
+from heedful.sessions import answering as _answering
+from heedful.sessions import feedback as _feedback
+from heedful.sessions import improve as _improve
+from heedful.sessions.answering import OnToken
+from heedful.sessions.service import Sessions
+from heedful.sessions.space import SessionSpace
+from heedful.storage import facts, scopes
 
 
 class Heedful:
     """One project of one store. Threads may share it; close it when done, or use it in a `with`."""
 
-    def __init__(self, workspace: Workspace) -> None:
+    def __init__(self, workspace: Workspace, space: SessionSpace, language_model: LanguageModel | None) -> None:
         self._workspace = workspace
+        self._space = space
+        self._language_model = language_model
+        self._background = Background()
+        self.sessions = Sessions(space)
+        self.insight = Insight(space.store)
 
     def __enter__(self) -> Self:
         return self
@@ -75,14 +88,19 @@ class Heedful:
         dataset: str = DEFAULT_DATASET,
         metadata: Metadata | Sequence[Metadata] | None = None,
         source: str | None = None,
+        self_improvement: bool = False,
         progress: Progress | None = None,
     ) -> RememberResult:
         """Stores facts: a text, many texts, or files and folders given as `Path`.
 
         Long texts are split. A text with the same source and metadata as one that is there is not stored twice. A
         file replaces what it said when it was remembered before. Files that can't be read are in `errors`.
+        With `self_improvement`, `improve` runs in the background afterwards.
         """
-        return _remember.remember(self._workspace, texts, dataset, metadata, source, progress)
+        result = _remember.remember(self._workspace, texts, dataset, metadata, source, progress)
+        if self_improvement:
+            self._background.submit("improve", lambda: self.improve(dataset))
+        return result
 
     def recall(
         self,
@@ -94,19 +112,30 @@ class Heedful:
         where: Metadata | None = None,
         boost_by_usefulness: bool = False,
         usefulness_weight: float = 0.3,
+        feedback_influence: float | None = None,
         min_usefulness: float = 0.0,
         policy: PolicyName | None = None,
         exploration: float = 0.0,
         seed: int | None = None,
         explain: bool = False,
+        session_id: str | None = None,
+        on_token: OnToken | None = None,
     ) -> Recall:
         """Finds the facts that answer a query, best first.
 
         With `boost_by_usefulness`, `score = (1 - usefulness_weight) × relevance + usefulness_weight × usefulness`, and
         facts below `min_usefulness` are left out. `policy` chooses another rule for this call. With the chance of
         `exploration`, a fact that nobody has judged gets the last place, drawn with `seed`. `where` filters by
-        metadata. `explain` adds the reasons.
+        metadata. `explain` adds the reasons. `feedback_influence` is the same dial as `usefulness_weight`; above 0, it
+        turns the boost on.
+
+        With a `session_id`, the result has an `answer` too, kept as an entry of that session under its `qa_id`: written
+        by the language model if there is one, else made of the sentences that answer. `on_token` gets its parts as
+        they come.
         """
+        if feedback_influence is not None:
+            usefulness_weight = checks.fraction("feedback_influence", feedback_influence)
+            boost_by_usefulness = boost_by_usefulness or usefulness_weight > 0
         request = _recall.checked(
             query,
             dataset,
@@ -121,7 +150,23 @@ class Heedful:
             seed,
             explain,
         )
+        if session_id is not None:
+            return _answering.answer(self._space, self._workspace, self._language_model, request, session_id, on_token)
+        if on_token is not None:
+            raise Invalid(
+                "on_token is given without a session_id",
+                field="on_token",
+                remedy="Answers are made in a session: pass session_id too",
+            )
         return _recall.recall(self._workspace, request)
+
+    def improve(self, dataset: str = DEFAULT_DATASET, session_ids: Sequence[str] | None = None) -> Improvement:
+        """Turns the feedback of sessions (of all, if none are named) into better recall.
+
+        Ratings become signals about the facts that an answer used. Well-rated answers, and comments that correct a
+        fact, become facts. Running it again changes nothing; changing or deleting a rating undoes what it did.
+        """
+        return _improve.improve(self._space, self._workspace, dataset, session_ids)
 
     def signal(
         self, signals: Signal | Iterable[Signal | Mapping[str, Any]], *, idempotency_key: str | None = None
@@ -164,8 +209,10 @@ class Heedful:
         return _signal_recall.detect_recall(self._workspace, answer, recall_id)
 
     def retract(self, event_id: str, *, author: str | None = None) -> Retraction:
-        """Undoes a signal or a supersession: everything becomes as if it had never been given."""
-        return _retract.retract(self._workspace, event_id, author)
+        """Undoes a signal, a feedback or a supersession: everything becomes as if it had never been given."""
+        checks.identifier("event_id", event_id)
+        checks.author(author)
+        return _feedback.retract(self._space, event_id, author) or _retract.retract(self._workspace, event_id, author)
 
     def supersede(
         self, fact_id: str, text: str | None = None, *, by: str | None = None, author: str | None = None
@@ -253,65 +300,8 @@ class Heedful:
         return _doctor.doctor(self._workspace, repair)
 
     def close(self) -> None:
-        """Saves the indexes and lets go of the store."""
+        """Finishes what runs in the background, saves the indexes and lets go of the store."""
+        self._background.close()
+        self._space.courier.close()
+        self._space.store.close()
         self._workspace.close()
-
-
-def open(
-    url_or_path: str | Path | None = None,
-    *,
-    project: str | None = None,
-    clock: Clock | None = None,
-    embedding: str | Embedder | None = None,
-) -> Heedful:
-    """Opens a store, and makes it if it is new.
-
-    `url_or_path` is a file, `sqlite:///file.db`, or `:memory:`; `heedful.db` in the current folder if left out.
-    `embedding` is `bundled`, `fast`, a folder with an ONNX model, `URL#model`, or an embedder of your own.
-    """
-    return Heedful(_workspace(url_or_path, project, clock, embedding))
-
-
-def reembed(
-    url_or_path: str | Path | None = None,
-    *,
-    embedding: str | Embedder | None = None,
-    progress: Progress | None = None,
-) -> int:
-    """Makes the vectors of a store anew with another model; returns how many were made.
-
-    It may be stopped and started again; until it ends, the store serves with its former model.
-    """
-    given = settings.load()
-    embedder = _embedder(given, embedding)
-    database = Database(given.store if url_or_path is None else url_or_path)
-    try:
-        return _reembed.reembed(database, embedder, progress)
-    finally:
-        database.close()
-
-
-def _workspace(
-    url_or_path: str | Path | None,
-    project: str | None,
-    clock: Clock | None,
-    embedding: str | Embedder | None,
-) -> Workspace:
-    given = settings.load()
-    name = checks.name("project", given.project if project is None else project)
-    embedder = _embedder(given, embedding)
-    database = Database(given.store if url_or_path is None else url_or_path)
-    workspace = Workspace(database, embedder, name, clock or system_clock)
-    try:
-        with database.read() as connection:
-            workspace.model(connection)
-    except BaseException:
-        database.close()
-        raise
-    return workspace
-
-
-def _embedder(given: settings.Settings, embedding: str | Embedder | None) -> Embedder:
-    if embedding is not None and not isinstance(embedding, str):
-        return embedding
-    return choose(embedding or given.embedding, api_key=given.embedding_api_key, timeout=given.embedding_timeout)

@@ -22,6 +22,7 @@ class Settings(Model):
 
     store: str = "heedful.db"
     project: str = DEFAULT_PROJECT
+    sessions: str | None = Field(default=None, repr=False)
     embedding: str = "bundled"
     embedding_api_key: str | None = Field(default=None, repr=False)
     embedding_timeout: float = Field(default=30.0, gt=0)

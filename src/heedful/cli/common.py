@@ -17,7 +17,7 @@ from rich.table import Table
 import heedful
 from heedful.engine import Heedful
 from heedful.errors import HeedfulError, Invalid
-from heedful.model import DEFAULT_DATASET, Hit, Metadata
+from heedful.model import DEFAULT_DATASET, Hit, Metadata, Page
 
 
 @dataclass(frozen=True, slots=True)
@@ -27,9 +27,17 @@ class Options:
     store: str | None
     project: str | None
     embedding: str | None
+    language_model: str | None
+    sessions: str | None
 
     def open(self) -> Heedful:
-        return heedful.open(self.store, project=self.project, embedding=self.embedding)
+        return heedful.open(
+            self.store,
+            project=self.project,
+            embedding=self.embedding,
+            language_model=self.language_model,
+            sessions=self.sessions,
+        )
 
 
 Decorator = Callable[[Callable[..., Any]], Callable[..., Any]]
@@ -38,6 +46,14 @@ as_json: Decorator = click.option("--json", "as_json", is_flag=True, help="Print
 dataset: Decorator = click.option(
     "--dataset", metavar="NAME", default=DEFAULT_DATASET, show_default=True, help="The set of facts."
 )
+cursor: Decorator = click.option("--cursor", metavar="TEXT", help="The next_cursor of the page before.")
+limit: Decorator = click.option("--limit", default=100, show_default=True, help="How many at most.")
+
+
+def more(page: Page[Any]) -> None:
+    """Says how to go on, if there is more."""
+    if page.next_cursor is not None:
+        click.echo(f"there is more: --cursor {page.next_cursor}")
 
 
 def console() -> Console:

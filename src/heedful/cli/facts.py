@@ -41,6 +41,7 @@ SHOWN = 10
 @dataset
 @click.option("--metadata", multiple=True, metavar="KEY=VALUE", help="Metadata for all of them; may be repeated.")
 @click.option("--source", metavar="NAME", help="Where the texts come from.")
+@click.option("--self-improvement", is_flag=True, help="Run improve afterwards.")
 @as_json
 @click.pass_obj
 def remember(
@@ -50,6 +51,7 @@ def remember(
     dataset: str,
     metadata: tuple[str, ...],
     source: str | None,
+    self_improvement: bool,
     as_json: bool,
 ) -> None:
     """Store facts: TEXTS, or files and folders with --file. A single - reads lines from standard input."""
@@ -58,7 +60,12 @@ def remember(
         raise Invalid("nothing is given to remember", field="texts", remedy="Pass texts, or --file PATH")
     with options.open() as heedful, progress("remembering") as show:
         result = heedful.remember(
-            given, dataset=dataset, metadata=pairs("metadata", metadata), source=source, progress=show
+            given,
+            dataset=dataset,
+            metadata=pairs("metadata", metadata),
+            source=source,
+            self_improvement=self_improvement,
+            progress=show,
         )
     if as_json:
         print_json(result)
@@ -93,11 +100,13 @@ def _lines(texts: tuple[str, ...]) -> Sequence[str]:
 @click.option("--where", multiple=True, metavar="KEY=VALUE", help="Only facts with this metadata; may be repeated.")
 @click.option("--boost-by-usefulness", is_flag=True, help="Blend in what signals say.")
 @click.option("--usefulness-weight", default=0.3, show_default=True, help="The share of usefulness in the score.")
+@click.option("--feedback-influence", type=float, help="The same dial; above 0, it turns the boost on.")
 @click.option("--min-usefulness", default=0.0, show_default=True, help="Leave out facts below this.")
 @click.option("--policy", type=click.Choice(POLICY_NAMES), help="Another rule than the dataset's.")
 @click.option("--exploration", default=0.0, show_default=True, help="The chance to try a fact nobody has judged.")
 @click.option("--seed", type=int, help="The seed of that draw.")
 @click.option("--explain", is_flag=True, help="Show the reasons for every rank.")
+@click.option("--session-id", metavar="ID", help="Answer too, and keep question and answer in this session.")
 @as_json
 @click.pass_obj
 def recall(
@@ -109,11 +118,13 @@ def recall(
     where: tuple[str, ...],
     boost_by_usefulness: bool,
     usefulness_weight: float,
+    feedback_influence: float | None,
     min_usefulness: float,
     policy: PolicyName | None,
     exploration: float,
     seed: int | None,
     explain: bool,
+    session_id: str | None,
     as_json: bool,
 ) -> None:
     """Find the facts that answer QUERY, best first."""
@@ -126,11 +137,13 @@ def recall(
             where=pairs("where", where),
             boost_by_usefulness=boost_by_usefulness,
             usefulness_weight=usefulness_weight,
+            feedback_influence=feedback_influence,
             min_usefulness=min_usefulness,
             policy=policy,
             exploration=exploration,
             seed=seed,
             explain=explain,
+            session_id=session_id,
         )
     _show(result, as_json)
 
@@ -171,13 +184,16 @@ def _show(result: Recall, as_json: bool) -> None:
         print_json(result)
         return
     screen = console()
+    if result.answer is not None:
+        screen.print(f"{escape(result.answer)}\n")
     if not result.hits:
         screen.print(f"Nothing found in {result.dataset}.")
-        return
-    if result.hits[0].explanation is None:
+    elif result.hits[0].explanation is None:
         print_hits(screen, result.hits)
     else:
         _show_reasons(result)
+    if result.qa_id is not None:
+        screen.print(f"qa_id {result.qa_id}")
     screen.print(f"recall_id {result.recall_id}")
 
 

@@ -7,7 +7,7 @@ import sys
 import click
 
 import heedful
-from heedful.cli import demo, facts, feedback, replay, upkeep
+from heedful.cli import demo, facts, feedback, improve, replay, sessions, upkeep
 from heedful.cli.common import Options, report
 from heedful.errors import HeedfulError
 
@@ -16,11 +16,20 @@ from heedful.errors import HeedfulError
 @click.option("--store", metavar="URL_OR_PATH", help="The store; HEEDFUL_STORE, or heedful.db in this folder.")
 @click.option("--project", metavar="NAME", help="The project; HEEDFUL_PROJECT, or default.")
 @click.option("--embedding", metavar="SPEC", help="bundled, fast, a folder, or URL#model; HEEDFUL_EMBEDDING.")
+@click.option("--language-model", metavar="URL#MODEL", help="What writes answers; HEEDFUL_LANGUAGE_MODEL.")
+@click.option("--sessions", metavar="URL", help="mongodb://… to keep sessions there; HEEDFUL_SESSIONS.")
 @click.version_option(heedful.__version__, message="heedful %(version)s")
 @click.pass_context
-def cli(context: click.Context, store: str | None, project: str | None, embedding: str | None) -> None:
+def cli(
+    context: click.Context,
+    store: str | None,
+    project: str | None,
+    embedding: str | None,
+    language_model: str | None,
+    sessions: str | None,
+) -> None:
     """Heedful, the feedback loop for AI agents: remember, recall, say what was useful, recall better."""
-    context.obj = Options(store, project, embedding)
+    context.obj = Options(store, project, embedding, language_model, sessions)
 
 
 for command in (
@@ -34,6 +43,9 @@ for command in (
     feedback.detect,
     feedback.retract,
     feedback.stats,
+    sessions.sessions,
+    improve.improve,
+    improve.insight,
     replay.replay,
     upkeep.policy,
     upkeep.reembed,

@@ -65,7 +65,15 @@ def remember(
     )
 
 
-def _groups(documents: list[Document]) -> Iterator[list[Document]]:
+def store(workspace: Workspace, dataset: str, documents: Sequence[Document]) -> list[FactRef]:
+    """Stores documents that are ready, and returns their facts in order."""
+    outcome = _Outcome([])
+    for group in _groups(documents):
+        _store(workspace, dataset, group, outcome)
+    return outcome.facts
+
+
+def _groups(documents: Sequence[Document]) -> Iterator[list[Document]]:
     group: list[Document] = []
     size = 0
     for document in documents:

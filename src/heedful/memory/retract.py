@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+
 from sqlalchemy import Connection
 
 from heedful.errors import Conflict, NotFound
@@ -41,8 +43,28 @@ def retract_event(workspace: Workspace, connection: Connection, event: AnyRow, a
     earlier = ledger.retraction_of(connection, event.project_id, event.id)
     if earlier is not None:
         return Retraction(event_id=earlier, retracted=event.id, updated_facts=[])
+    undone = _retraction(event, author, workspace.now())
+    ledger.append(connection, [undone])
+    updated = _undo(workspace, connection, event)
+    return Retraction(event_id=undone.id, retracted=event.id, updated_facts=updated)
+
+
+def retract_events(
+    workspace: Workspace, connection: Connection, standing: Sequence[AnyRow], author: str | None
+) -> list[str]:
+    """Undoes many signals that stand, in a transaction that is open already; returns the facts that changed."""
     now = workspace.now()
-    undone = Event(
+    ledger.append(connection, [_retraction(event, author, now) for event in standing])
+    places = facts.locate(
+        connection, workspace.project, sorted({event.target_id for event in standing if event.kind == SIGNAL})
+    )
+    dataset_of = dict(places.values())
+    scores.refold(workspace.database, connection, dataset_of, sorted(dataset_of))
+    return list(places)
+
+
+def _retraction(event: AnyRow, author: str | None, now: int) -> Event:
+    return Event(
         project_id=event.project_id,
         kind=RETRACTION,
         target_type="event",
@@ -55,9 +77,6 @@ def retract_event(workspace: Workspace, connection: Connection, event: AnyRow, a
         query_id=event.query_id,
         idempotency_key=f"retract/{event.id}",
     )
-    ledger.append(connection, [undone])
-    updated = _undo(workspace, connection, event)
-    return Retraction(event_id=undone.id, retracted=event.id, updated_facts=updated)
 
 
 def _undo(workspace: Workspace, connection: Connection, event: AnyRow) -> list[str]:

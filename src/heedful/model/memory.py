@@ -173,6 +173,11 @@ class Recall(Model):
     mode: Mode
     policy: PolicyName
     hits: list[Hit]
+    session_id: str | None = None
+    qa_id: str | None = None
+    """The entry of the session under which question and answer are kept; None without a session."""
+    answer: str | None = None
+    """What the hits answer, with citations; None without a session."""
 
     def __iter__(self) -> Iterator[Hit]:  # type: ignore[override]
         return iter(self.hits)

@@ -8,7 +8,6 @@ from typing import Any, Generic, Literal, TypeVar, get_args
 from pydantic import Field
 
 from heedful.model.base import Metadata, Model
-from heedful.model.memory import ItemError
 
 Rating = Literal["up", "down"]
 FeedbackTarget = Literal["session", "entry"]
@@ -141,7 +140,6 @@ class Improvement(Model):
     """Learnt facts whose source is gone."""
     entities_added: int
     """Links to entities that the language model found."""
-    errors: list[ItemError]
 
     @property
     def changed(self) -> bool:

@@ -10,29 +10,24 @@ from __future__ import annotations
 
 import logging
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from contextlib import contextmanager
 from contextvars import ContextVar
-from typing import Any, Protocol
+from typing import Any
 
 from heedful.alerts.channels import Channel
 from heedful.clock import system_clock
 from heedful.errors import HeedfulError, Invalid, Unavailable
+from heedful.model import FeedbackMetrics
 
 logger = logging.getLogger("heedful.audit")
 
 Hook = Callable[..., Any]
 Original = Callable[..., Any]
+Metrics = Callable[[], FeedbackMetrics]
 
 MAX_COMMENT = 1_000
 
 _ATTACHED: ContextVar[tuple[Channel, ...]] = ContextVar("heedful_attached", default=())
-_SERVICE: ContextVar[Any] = ContextVar("heedful_sessions", default=None)
-
-
-class Metrics(Protocol):
-    """What the analytics hook asks: `Sessions`."""
-
-    def feedback_metrics(self) -> Any: ...
+_METRICS: ContextVar[Metrics | None] = ContextVar("heedful_metrics", default=None)
 
 
 def create_combined_hook(*hooks: Hook) -> Hook:
@@ -128,26 +123,25 @@ class AnalyticsHook:
     """Counts feedback. The counts are read from the store, so they agree across processes and restarts."""
 
     def __init__(self) -> None:
-        self._sessions: Metrics | None = None
+        self._metrics: Metrics | None = None
 
-    def bind(self, sessions: Metrics) -> None:
-        """Tells it whose feedback to count; done when a store is opened with it."""
-        self._sessions = sessions
+    def bind(self, metrics: Metrics) -> None:
+        """Tells it what to ask; done when a store is opened with it."""
+        self._metrics = metrics
 
     def __call__(self, original_func: Original, action: str, session_id: str, **kwargs: Any) -> Any:
-        self._sessions = _SERVICE.get() or self._sessions
+        self._metrics = _METRICS.get() or self._metrics
         return original_func(kwargs["feedback"])
 
     def get_metrics(self) -> dict[str, Any]:
         """`total`, `positive`, `negative`, `neutral` and `avg_comment_length` of all feedback that stands."""
-        if self._sessions is None:
+        if self._metrics is None:
             raise Unavailable(
                 "this hook belongs to no store yet",
                 code="hook_unbound",
                 remedy="Pass it as feedback_hook when the store is opened",
             )
-        metrics: dict[str, Any] = self._sessions.feedback_metrics().model_dump()
-        return metrics
+        return self._metrics().model_dump()
 
 
 def every(hook: Hook | None) -> Iterator[Hook]:
@@ -164,22 +158,12 @@ def attached() -> tuple[Channel, ...]:
     return _ATTACHED.get()
 
 
-@contextmanager
-def serving(sessions: Any) -> Iterator[None]:
-    """While hooks run for these sessions."""
-    token = _SERVICE.set(sessions)
-    try:
-        yield
-    finally:
-        _SERVICE.reset(token)
-
-
 class Guarded:
     """Runs an operation through its hook, and tells an error before it was stored from one after."""
 
-    def __init__(self, hook: Hook | None, sessions: Any) -> None:
+    def __init__(self, hook: Hook | None, metrics: Metrics | None = None) -> None:
         self._hook = hook
-        self._sessions = sessions
+        self._metrics = metrics
 
     def run(self, store: Original, action: str, session_id: str, **kwargs: Any) -> list[Any]:
         """What `store` returned, each time the hook called it. Its result's `id` is what the hook gets."""
@@ -192,9 +176,9 @@ class Guarded:
         if self._hook is None:
             original(*kwargs.values())
             return done
+        token = _METRICS.set(self._metrics)
         try:
-            with serving(self._sessions):
-                self._hook(original, action, session_id, **kwargs)
+            self._hook(original, action, session_id, **kwargs)
         except Exception as error:
             if not done or action == "get":
                 raise
@@ -205,4 +189,6 @@ class Guarded:
                 value=getattr(done[-1], "id", None),
                 remedy="Don't send it again; mend the hook",
             ) from error
+        finally:
+            _METRICS.reset(token)
         return done

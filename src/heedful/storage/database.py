@@ -17,6 +17,7 @@ from heedful.errors import Conflict, Invalid, Unavailable
 from heedful.storage import sqlite
 from heedful.storage.bulk import insert_many
 from heedful.storage.migrations import HEAD, REVISIONS
+from heedful.storage.prepared import Direct
 from heedful.storage.schema import events, facts
 
 
@@ -57,6 +58,17 @@ class Database:
             connection = connection.execution_options(write=True, durable=durable)
             with connection.begin():
                 yield connection
+
+    @contextmanager
+    def direct(self, *, write: bool) -> Iterator[Direct]:
+        """A durable transaction for statements that are prepared, without the cost of the toolkit."""
+        self._check_open()
+        if not write:
+            with sqlite.direct(self._engine, write=False) as transaction:
+                yield transaction
+            return
+        with self._writing, sqlite.direct(self._engine, write=True) as transaction:
+            yield transaction
 
     def upsert(
         self,
@@ -147,6 +159,13 @@ def _url(url_or_path: str | Path) -> URL:
         raise Invalid("url_or_path must not be empty", field="url_or_path", value=url_or_path)
     if text_form == ":memory:":
         return URL.create("sqlite")
+    if text_form.startswith(("mongodb:", "mongodb+srv:")):
+        raise Invalid(
+            "url_or_path names a MongoDB, which keeps sessions and feedback; facts are kept in a file",
+            field="url_or_path",
+            value=text_form.partition("@")[2] or text_form,
+            remedy='Use open("heedful.db", sessions="mongodb://…")',
+        )
     if "://" not in text_form:
         return URL.create("sqlite", database=str(Path(text_form).expanduser()))
     try:

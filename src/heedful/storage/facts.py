@@ -185,6 +185,15 @@ def locate(connection: Connection, project: str, ids: Sequence[str]) -> dict[str
     return found
 
 
+def texts(connection: Connection, ids: Sequence[str]) -> dict[str, str]:
+    """The texts of facts that are there, by id."""
+    return {
+        row.id: row.text
+        for run in batches(ids)
+        for row in connection.execute(select(facts.c.id, facts.c.text).where(facts.c.id.in_(run)))
+    }
+
+
 def present(connection: Connection, ids: Sequence[str]) -> set[str]:
     """Which of these facts are still there."""
     return {row.id for run in batches(ids) for row in connection.execute(select(facts.c.id).where(facts.c.id.in_(run)))}
@@ -196,6 +205,26 @@ def of_dataset(connection: Connection, dataset: int, source: str | None = None) 
     if source is not None:
         statement = statement.where(facts.c.source == source)
     return [(row.seq, row.id) for row in connection.execute(statement)]
+
+
+def with_sources(connection: Connection, project: str, sources: Sequence[str]) -> list[AnyRow]:
+    """The facts of a project that come from these sources."""
+    statement = _of_project(connection, project)
+    return [row for run in batches(sources) for row in connection.execute(statement.where(facts.c.source.in_(run)))]
+
+
+def with_source_prefix(connection: Connection, project: str, prefix: str) -> list[AnyRow]:
+    """The facts of a project whose source begins so."""
+    statement = _of_project(connection, project)
+    return list(connection.execute(statement.where(facts.c.source.startswith(prefix, autoescape=True))))
+
+
+def _of_project(connection: Connection, project: str) -> Select[Any]:
+    ours = select(datasets.c.id).join(projects).where(projects.c.name == project)
+    numbers = list(connection.execute(ours).scalars())
+    return select(facts.c.seq, facts.c.id, facts.c.dataset_id, facts.c.text, facts.c.metadata).where(
+        facts.c.dataset_id.in_(numbers)
+    )
 
 
 def recallable(connection: Connection, dataset: int) -> set[int]:

@@ -46,7 +46,7 @@ class Event:
 
 def append(connection: Connection, new: Sequence[Event]) -> None:
     """Adds events; each is its own idempotency key unless it has one."""
-    insert_many(connection, events, insert(events), [_row(event) for event in new])
+    insert_many(connection, events, insert(events), [row(event) for event in new])
 
 
 def annotate(connection: Connection, written: Sequence[tuple[str, int, str]]) -> None:
@@ -66,6 +66,48 @@ def with_keys(connection: Connection, project: int, keys: Sequence[str]) -> dict
         )
         found.update({row.idempotency_key: row for row in rows})
     return found
+
+
+def known_keys(connection: Connection, project: str, keys: Sequence[str]) -> set[str]:
+    """Which of these idempotency keys were used in a project."""
+    statement = (
+        select(events.c.idempotency_key)
+        .join(projects, projects.c.id == events.c.project_id)
+        .where(projects.c.name == project)
+    )
+    return {
+        key
+        for run in batches(keys)
+        for key in connection.execute(statement.where(events.c.idempotency_key.in_(run))).scalars()
+    }
+
+
+def with_source(connection: Connection, dataset: int, source: str) -> list[AnyRow]:
+    """The events of a dataset that came this way and stand."""
+    statement = select(events).where(
+        events.c.dataset_id == dataset,
+        events.c.source == source,
+        events.c.kind != RETRACTION,
+        ~is_retracted(),
+    )
+    return list(connection.execute(statement))
+
+
+def with_prefix(connection: Connection, project: str, prefix: str) -> list[AnyRow]:
+    """The events of a project whose idempotency key begins with `prefix`, which ends in a slash, and that stand."""
+    after = prefix[:-1] + chr(ord("/") + 1)
+    return list(
+        connection.execute(
+            select(events)
+            .join(projects, projects.c.id == events.c.project_id)
+            .where(
+                projects.c.name == project,
+                events.c.idempotency_key >= prefix,
+                events.c.idempotency_key < after,
+                ~is_retracted(),
+            )
+        )
+    )
 
 
 def of_receipt(connection: Connection, receipt_id: str) -> list[AnyRow]:
@@ -134,7 +176,8 @@ def query_texts(connection: Connection, ids: Sequence[int]) -> dict[int, str]:
     return {row.id: row.text for row in rows}
 
 
-def _row(event: Event) -> dict[str, Any]:
+def row(event: Event) -> dict[str, Any]:
+    """An event as the table has it."""
     return {
         "id": event.id,
         "project_id": event.project_id,

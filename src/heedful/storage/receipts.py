@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
+from typing import Any
 
 from sqlalchemy import Connection, delete, insert, select
 
@@ -65,3 +66,23 @@ def forget_dataset(connection: Connection, dataset: int) -> None:
     connection.execute(delete(receipts).where(receipts.c.dataset_id == dataset))
     connection.execute(delete(queries).where(queries.c.dataset_id == dataset))
     connection.execute(delete(datasets).where(datasets.c.id == dataset))
+
+
+def shown(connection: Connection, project: str, ids: Sequence[str]) -> dict[str, list[str]]:
+    """The facts that recalls of a project showed, best first, by recall."""
+    rows = (
+        row
+        for run in batches(ids)
+        for row in connection.execute(
+            select(receipts.c.id, receipts.c.shown)
+            .join(datasets, datasets.c.id == receipts.c.dataset_id)
+            .join(projects, projects.c.id == datasets.c.project_id)
+            .where(projects.c.name == project, receipts.c.id.in_(run))
+        )
+    )
+    return {row.id: [line[0] for line in row.shown] for row in rows}
+
+
+def links_of(lines: Sequence[Sequence[Any]]) -> dict[str, list[str]]:
+    """The links by which facts were found, by fact, where there are any."""
+    return {line[0]: line[6] for line in lines if len(line) > 6}

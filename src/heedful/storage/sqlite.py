@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 import sqlite3
-from collections.abc import Callable
+from collections.abc import Callable, Iterator, MutableMapping
+from contextlib import contextmanager
 from functools import lru_cache
 from pathlib import Path
 from tempfile import TemporaryDirectory
@@ -17,6 +18,7 @@ from sqlalchemy.pool import QueuePool
 from sqlalchemy.sql.dml import Insert
 
 from heedful.errors import HeedfulError, Unavailable
+from heedful.storage.prepared import Direct
 
 BUSY_SECONDS = 60
 """How long a writer waits for the others before it gives up."""
@@ -84,24 +86,53 @@ def _prepare(connection: sqlite3.Connection, record: Any) -> None:
         connection.execute(pragma)
 
 
+@contextmanager
+def direct(engine: Engine, *, write: bool) -> Iterator[Direct]:
+    """A transaction straight on the driver."""
+    borrowed = engine.raw_connection()
+    driver: Any = borrowed.driver_connection
+    try:
+        if write:
+            _synchronise(driver, borrowed.info, durable=True)
+        driver.execute("BEGIN IMMEDIATE" if write else "BEGIN")
+        yield Direct(engine, borrowed)
+        driver.execute("COMMIT")
+    except sqlite3.Error as error:
+        raise translated(error, engine) or error from error
+    finally:
+        # What was not committed is rolled back when the pool takes the connection back.
+        borrowed.close()
+
+
 def _begin(connection: Connection) -> None:
     options = connection.get_execution_options()
-    if options.get("isolation_level") == "AUTOCOMMIT":
+    if options.get("begun") or options.get("isolation_level") == "AUTOCOMMIT":
         return
-    wanted = "FULL" if options.get("durable", True) else "NORMAL"
-    if options.get("write") and connection.info.get("synchronous", "FULL") != wanted:
-        connection.exec_driver_sql(f"PRAGMA synchronous = {wanted}")
-        connection.info["synchronous"] = wanted
+    if options.get("write"):
+        _synchronise(connection.connection.driver_connection, connection.info, durable=options.get("durable", True))
     connection.exec_driver_sql("BEGIN IMMEDIATE" if options.get("write") else "BEGIN")
+
+
+def _synchronise(driver: Any, info: MutableMapping[Any, Any], *, durable: bool) -> None:
+    wanted = "FULL" if durable else "NORMAL"
+    if info.get("synchronous", "FULL") != wanted:
+        driver.execute(f"PRAGMA synchronous = {wanted}")
+        info["synchronous"] = wanted
 
 
 def _translate(context: ExceptionContext) -> None:
     error = context.original_exception
-    if isinstance(error, HeedfulError) or not isinstance(error, sqlite3.Error):
-        return
+    known = None if isinstance(error, HeedfulError) else translated(error, context.engine)
+    if known is not None:
+        raise known from error
+
+
+def translated(error: BaseException, engine: Engine | None) -> Unavailable | None:
+    """What an error of the driver means to a user, where that is known."""
+    if not isinstance(error, sqlite3.Error):
+        return None
     code = getattr(error, "sqlite_errorcode", None)
     primary = code & 0xFF if code is not None else None
-    engine = context.engine
     where = f"store {engine.url.database}" if engine is not None else "the store"
     known = {
         sqlite3.SQLITE_NOTADB: ("store_damaged", "is not a Heedful store, or is damaged", _DAMAGED),
@@ -112,9 +143,10 @@ def _translate(context: ExceptionContext) -> None:
         sqlite3.SQLITE_IOERR: ("store_io", "can't be read or written", _READ_ONLY),
         sqlite3.SQLITE_BUSY: ("store_busy", f"was locked for {BUSY_SECONDS} s", _BUSY),
     }
-    if primary in known:
-        kind, what, remedy = known[primary]
-        raise Unavailable(f"{where} {what} ({error})", code=kind, remedy=remedy) from error
+    if primary not in known:
+        return None
+    kind, what, remedy = known[primary]
+    return Unavailable(f"{where} {what} ({error})", code=kind, remedy=remedy)
 
 
 _DAMAGED = "Restore it from a backup, or name another file; nothing was changed"

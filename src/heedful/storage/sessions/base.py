@@ -75,7 +75,7 @@ class FeedbackRow:
 
     def says(self) -> tuple[Any, ...]:
         """What makes two opinions about a target the same."""
-        return (self.rating, self.score, self.comment, self.extra)
+        return (self.rating, self.score, self.comment)
 
 
 @dataclass(frozen=True, slots=True)

@@ -3,41 +3,57 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
-from dataclasses import asdict
+from itertools import starmap
 from typing import Any
 
 import orjson
-from sqlalchemy import Connection, Select, Table, bindparam, delete, func, insert, select, update
+from sqlalchemy import Column, Connection, Select, Table, bindparam, delete, func, insert, select, update
 
 from heedful.model import Metadata
 from heedful.storage import facts
 from heedful.storage.bulk import insert_many
 from heedful.storage.filters import SESSIONS, selections
-from heedful.storage.prepared import Prepared
-from heedful.storage.rows import AnyRow, batches
+from heedful.storage.prepared import Direct, Prepared
+from heedful.storage.rows import batches, unpacked
 from heedful.storage.schema import entries, feedbacks, messages, outbox, session_tags, sessions
 from heedful.storage.sessions.base import EntryRow, MessageRow, Removed, SessionRow, Uses
 from heedful.storage.sessions.feedbacks import SqlFeedbacks
 
-_TOUCH = Prepared(
-    update(sessions)
-    .where(sessions.c.project_id == bindparam("project"), sessions.c.id == bindparam("session"))
-    .values(updated_at=bindparam("now"))
-    .returning(sessions.c.seq)
+_ENTRY_COLUMNS = [column.name for column in entries.c if column.name != "seq"]
+
+_THIS = (sessions.c.project_id == bindparam("project")) & (sessions.c.id == bindparam("session"))
+_SESSION_ROW = (sessions.c.seq, sessions.c.id, sessions.c.metadata, sessions.c.created_at, sessions.c.updated_at)
+_MESSAGE_ROW = (messages.c.id, messages.c.role, messages.c.content, messages.c.at, messages.c.seq)
+_ENTRY_ROW = (
+    *(entries.c.id, entries.c.question, entries.c.answer, entries.c.context, entries.c.at, entries.c.dataset),
+    *(entries.c.recall_id, entries.c.used, entries.c.model, entries.c.usage, entries.c.seq),
 )
-_ADD_ENTRY = Prepared(insert(entries), [column.name for column in entries.c if column.name != "seq"])
+
+_SEQ = Prepared(select(sessions.c.seq).where(_THIS))
+_SESSION = Prepared(select(*_SESSION_ROW).where(_THIS))
+_TOUCH = Prepared(update(sessions).where(_THIS).values(updated_at=bindparam("now")).returning(sessions.c.seq))
+_ADD_ENTRY = Prepared(insert(entries), _ENTRY_COLUMNS)
+_ENTRY = Prepared(
+    select(sessions.c.id, *_ENTRY_ROW)
+    .join(sessions, sessions.c.seq == entries.c.session_seq)
+    .where(_THIS, entries.c.id == bindparam("entry"))
+)
 
 
 class SqlConversations:
     """See `base.Conversations`."""
 
-    def __init__(self, connection: Connection, project: int) -> None:
-        self._connection = connection
+    def __init__(self, direct: Direct, project: int) -> None:
+        self._direct = direct
         self._project = project
 
+    @property
+    def _connection(self) -> Connection:
+        return self._direct.connection
+
     def session(self, session_id: str) -> SessionRow | None:
-        row = self._connection.execute(self._session(session_id)).first()
-        return None if row is None else _session(row)
+        rows = self._direct.run(_SESSION, project=self._project, session=session_id)
+        return _session(rows[0]) if rows else None
 
     def create(self, session_id: str, metadata: Metadata, at: int) -> bool:
         if self._seq(session_id) is not None:
@@ -54,7 +70,7 @@ class SqlConversations:
         return self._touched(session_id, at) is not None
 
     def sessions(self, after: int | None, limit: int, where: Metadata | None) -> list[SessionRow]:
-        statement = select(sessions).where(sessions.c.project_id == self._project)
+        statement = select(*_SESSION_ROW).where(sessions.c.project_id == self._project)
         for selection in selections(self._project, where or {}, SESSIONS):
             statement = statement.where(sessions.c.seq.in_(selection))
         if after is not None:
@@ -83,33 +99,35 @@ class SqlConversations:
         )
 
     def messages(self, session_id: str, after: int | None, limit: int, newest_first: bool) -> list[MessageRow]:
-        rows = self._page(messages, session_id, after, limit, newest_first)
-        return [MessageRow(row.id, row.role, row.content, row.at, row.seq) for row in rows]
+        return [MessageRow(*row) for row in self._page(messages, _MESSAGE_ROW, session_id, after, limit, newest_first)]
 
     def add_entry(self, new: EntryRow) -> None:
-        values = asdict(new)
-        values["session_seq"] = self._touched(values.pop("session_id"), new.at)
+        values = {name: getattr(new, name) for name in _ENTRY_COLUMNS if name != "session_seq"}
+        values["session_seq"] = self._touched(new.session_id, new.at)
         for name in ("used", "usage"):
             values[name] = None if values[name] is None else orjson.dumps(values[name]).decode()
-        del values["number"]
-        _ADD_ENTRY(self._connection, **values)
+        self._direct.run(_ADD_ENTRY, **values)
 
     def entry(self, session_id: str, qa_id: str) -> EntryRow | None:
-        statement = self._entries().where(sessions.c.id == session_id, entries.c.id == qa_id)
-        row = self._connection.execute(statement).first()
-        return None if row is None else _entry(row)
+        rows = self._direct.run(_ENTRY, project=self._project, session=session_id, entry=qa_id)
+        return _entry(*rows[0]) if rows else None
 
     def entries(self, session_id: str, after: int | None, limit: int, newest_first: bool) -> list[EntryRow]:
-        rows = self._page(entries, session_id, after, limit, newest_first)
-        return [_entry(row, session_id) for row in rows]
+        rows = self._page(entries, _ENTRY_ROW, session_id, after, limit, newest_first)
+        return [_entry(session_id, *row) for row in rows]
 
     def entries_of(self, session_ids: Sequence[str] | None) -> Iterable[EntryRow]:
-        statement = self._entries().order_by(entries.c.seq)
+        statement = (
+            select(sessions.c.id, *_ENTRY_ROW)
+            .join(sessions, sessions.c.seq == entries.c.session_seq)
+            .where(sessions.c.project_id == self._project)
+            .order_by(entries.c.seq)
+        )
         if session_ids is None:
-            yield from map(_entry, self._connection.execute(statement))
+            yield from starmap(_entry, self._connection.execute(statement))
             return
         for run in batches(session_ids):
-            yield from map(_entry, self._connection.execute(statement.where(sessions.c.id.in_(run))))
+            yield from starmap(_entry, self._connection.execute(statement.where(sessions.c.id.in_(run))))
 
     def set_used(self, qa_id: str, used: Uses) -> None:
         self._connection.execute(update(entries).where(entries.c.id == qa_id).values(used=used))
@@ -118,7 +136,7 @@ class SqlConversations:
         seq = self._seq(session_id)
         if seq is None:
             return None
-        opinions = SqlFeedbacks(self._connection, self._project)
+        opinions = SqlFeedbacks(self._direct, self._project)
         stood = list(opinions.of_sessions([session_id]))
         opinions.withdraw(stood, None, at)
         counted = {table: self._count(table, seq) for table in (messages, entries)}
@@ -127,29 +145,24 @@ class SqlConversations:
         self._connection.execute(delete(sessions).where(sessions.c.seq == seq))
         return Removed(counted[messages], counted[entries], stood)
 
-    def _session(self, session_id: str) -> Select[Any]:
-        return select(sessions).where(sessions.c.project_id == self._project, sessions.c.id == session_id)
-
     def _seq(self, session_id: str) -> int | None:
-        return self._connection.execute(
-            select(sessions.c.seq).where(sessions.c.project_id == self._project, sessions.c.id == session_id)
-        ).scalar()
+        rows = self._direct.run(_SEQ, project=self._project, session=session_id)
+        return rows[0][0] if rows else None
 
     def _touched(self, session_id: str, at: int) -> int | None:
-        row = _TOUCH(self._connection, project=self._project, session=session_id, now=at).first()
-        return None if row is None else int(row[0])
-
-    def _entries(self) -> Select[Any]:
-        return (
-            select(entries, sessions.c.id.label("session_id"))
-            .join(sessions, sessions.c.seq == entries.c.session_seq)
-            .where(sessions.c.project_id == self._project)
-        )
+        rows = self._direct.run(_TOUCH, project=self._project, session=session_id, now=at)
+        return rows[0][0] if rows else None
 
     def _page(
-        self, table: Table, session_id: str, after: int | None, limit: int, newest_first: bool
-    ) -> Iterable[AnyRow]:
-        statement = select(table).where(table.c.session_seq == self._seq(session_id))
+        self,
+        table: Table,
+        columns: Sequence[Column[Any]],
+        session_id: str,
+        after: int | None,
+        limit: int,
+        newest_first: bool,
+    ) -> Iterable[Any]:
+        statement: Select[Any] = select(*columns).where(table.c.session_seq == self._seq(session_id))
         if after is not None:
             statement = statement.where(table.c.seq < after if newest_first else table.c.seq > after)
         return self._connection.execute(
@@ -166,22 +179,37 @@ class SqlConversations:
         return int(self._connection.execute(statement).scalar_one())
 
 
-def _session(row: AnyRow) -> SessionRow:
-    return SessionRow(row.seq, row.id, row.metadata, row.created_at, row.updated_at)
+def _session(row: Sequence[Any]) -> SessionRow:
+    number, session_id, metadata, created_at, updated_at = row
+    return SessionRow(number, session_id, unpacked(metadata), created_at, updated_at)
 
 
-def _entry(row: AnyRow, session_id: str | None = None) -> EntryRow:
+def _entry(
+    session_id: str,
+    qa_id: str,
+    question: str,
+    answer: str,
+    context: str | None,
+    at: int,
+    dataset: str | None,
+    recall_id: str | None,
+    used: Any,
+    model: str | None,
+    usage: Any,
+    number: int,
+) -> EntryRow:
+    uses = unpacked(used)
     return EntryRow(
-        id=row.id,
-        session_id=row.session_id if session_id is None else session_id,
-        question=row.question,
-        answer=row.answer,
-        context=row.context,
-        at=row.at,
-        dataset=row.dataset,
-        recall_id=row.recall_id,
-        used=None if row.used is None else [(fact, share, links) for fact, share, links in row.used],
-        model=row.model,
-        usage=row.usage,
-        number=row.seq,
+        id=qa_id,
+        session_id=session_id,
+        question=question,
+        answer=answer,
+        context=context,
+        at=at,
+        dataset=dataset,
+        recall_id=recall_id,
+        used=None if uses is None else [(fact, share, links) for fact, share, links in uses],
+        model=model,
+        usage=unpacked(usage),
+        number=number,
     )

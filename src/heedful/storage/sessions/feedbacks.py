@@ -3,19 +3,36 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
+from itertools import starmap
 from typing import Any
 
 import orjson
 from sqlalchemy import ColumnElement, Connection, Select, and_, bindparam, case, func, insert, select, update
 
-from heedful.model import FeedbackTarget
+from heedful.model import FeedbackTarget, Rating
 from heedful.storage import ledger
 from heedful.storage.ledger import FEEDBACK, RETRACTION, Event
-from heedful.storage.prepared import Prepared
-from heedful.storage.rows import AnyRow, batches
-from heedful.storage.schema import feedbacks, session_tags, sessions
+from heedful.storage.prepared import Direct, Prepared
+from heedful.storage.rows import AnyRow, batches, unpacked
+from heedful.storage.schema import events, feedbacks, session_tags, sessions
 from heedful.storage.sessions.base import Counts, FeedbackRow, ValueCounts, key_of_the_deleted
 
+_ROW = (
+    *(feedbacks.c.id, sessions.c.id, feedbacks.c.target_type, feedbacks.c.target_id, feedbacks.c.author),
+    *(feedbacks.c.rating, feedbacks.c.score, feedbacks.c.comment, feedbacks.c.extra, feedbacks.c.at),
+    *(feedbacks.c.standing, feedbacks.c.seq),
+)
+_ROWS = select(*_ROW).join(sessions, sessions.c.seq == feedbacks.c.session_seq)
+
+_ABOUT = Prepared(
+    _ROWS.where(
+        feedbacks.c.project_id == bindparam("project"),
+        feedbacks.c.standing == 1,
+        feedbacks.c.target_type == bindparam("type"),
+        feedbacks.c.target_id == bindparam("target"),
+    ).order_by(feedbacks.c.seq)
+)
+_APPEND = Prepared(insert(events), [column.name for column in events.c if column.name != "seq"])
 _ADD = Prepared(insert(feedbacks), [column.name for column in feedbacks.c if column.name != "seq"])
 _SESSION = Prepared(
     select(sessions.c.seq).where(sessions.c.project_id == bindparam("project"), sessions.c.id == bindparam("session"))
@@ -25,9 +42,13 @@ _SESSION = Prepared(
 class SqlFeedbacks:
     """See `base.Feedbacks`."""
 
-    def __init__(self, connection: Connection, project: int) -> None:
-        self._connection = connection
+    def __init__(self, direct: Direct, project: int) -> None:
+        self._direct = direct
         self._project = project
+
+    @property
+    def _connection(self) -> Connection:
+        return self._direct.connection
 
     def add(self, new: FeedbackRow, key: str, recorded_at: int) -> None:
         event = Event(
@@ -43,10 +64,10 @@ class SqlFeedbacks:
             value=str(new.score) if new.score is not None else new.rating,
             idempotency_key=key,
         )
-        ledger.append(self._connection, [event])
-        session = _SESSION(self._connection, project=self._project, session=new.session_id).scalar()
-        _ADD(
-            self._connection,
+        self._direct.run(_APPEND, **ledger.row(event))
+        ((session,),) = self._direct.run(_SESSION, project=self._project, session=new.session_id)
+        self._direct.run(
+            _ADD,
             id=new.id,
             project_id=self._project,
             session_seq=session,
@@ -72,11 +93,14 @@ class SqlFeedbacks:
 
     def get(self, feedback_id: str) -> FeedbackRow | None:
         row = self._connection.execute(self._rows(feedbacks.c.id == feedback_id)).first()
-        return None if row is None else _feedback(row)
+        return None if row is None else _feedback(*row)
 
     def standing(self, target_type: FeedbackTarget, target_ids: Sequence[str]) -> list[FeedbackRow]:
+        if len(target_ids) == 1:
+            rows = self._direct.run(_ABOUT, project=self._project, type=target_type, target=target_ids[0])
+            return [_feedback(*row) for row in rows]
         return [
-            _feedback(row)
+            _feedback(*row)
             for run in batches(target_ids)
             for row in self._connection.execute(
                 self._rows(
@@ -117,15 +141,15 @@ class SqlFeedbacks:
         if after is not None:
             statement = statement.where(feedbacks.c.seq < after if newest_first else feedbacks.c.seq > after)
         order = feedbacks.c.seq.desc() if newest_first else feedbacks.c.seq
-        return [_feedback(row) for row in self._connection.execute(statement.order_by(order).limit(limit))]
+        return [_feedback(*row) for row in self._connection.execute(statement.order_by(order).limit(limit))]
 
     def of_sessions(self, session_ids: Sequence[str] | None) -> Iterable[FeedbackRow]:
         statement = self._rows(feedbacks.c.standing == 1).order_by(feedbacks.c.seq)
         if session_ids is None:
-            yield from map(_feedback, self._connection.execute(statement))
+            yield from starmap(_feedback, self._connection.execute(statement))
             return
         for run in batches(session_ids):
-            yield from map(_feedback, self._connection.execute(statement.where(sessions.c.id.in_(run))))
+            yield from starmap(_feedback, self._connection.execute(statement.where(sessions.c.id.in_(run))))
 
     def counts(self) -> Counts:
         row = self._connection.execute(select(*_counted()).where(self._standing())).one()
@@ -155,11 +179,7 @@ class SqlFeedbacks:
         return and_(feedbacks.c.project_id == self._project, feedbacks.c.standing == 1)
 
     def _rows(self, *conditions: ColumnElement[bool]) -> Select[Any]:
-        return (
-            select(feedbacks, sessions.c.id.label("session_id"))
-            .join(sessions, sessions.c.seq == feedbacks.c.session_seq)
-            .where(feedbacks.c.project_id == self._project, *conditions)
-        )
+        return _ROWS.where(feedbacks.c.project_id == self._project, *conditions)
 
 
 def _counted() -> list[ColumnElement[int]]:
@@ -184,18 +204,24 @@ def _untagged(value: str) -> Any:
     return value[1:] if value.startswith('"') else orjson.loads(value)
 
 
-def _feedback(row: AnyRow) -> FeedbackRow:
+def _feedback(
+    feedback_id: str,
+    session_id: str,
+    target_type: FeedbackTarget,
+    target_id: str,
+    author: str | None,
+    rating: Rating | None,
+    score: int | None,
+    comment: str | None,
+    extra: Any,
+    at: int,
+    standing: int,
+    number: int,
+) -> FeedbackRow:
     return FeedbackRow(
-        id=row.id,
-        session_id=row.session_id,
-        target_type=row.target_type,
-        target_id=row.target_id,
-        author=row.author,
-        rating=row.rating,
-        score=row.score,
-        comment=row.comment,
-        extra=row.extra or {},
-        at=row.at,
-        standing=bool(row.standing),
-        number=row.seq,
+        *(feedback_id, session_id, target_type, target_id, author, rating, score, comment),
+        extra=unpacked(extra),
+        at=at,
+        standing=bool(standing),
+        number=number,
     )

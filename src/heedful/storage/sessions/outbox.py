@@ -4,8 +4,9 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from sqlalchemy import Connection, func, insert, select, update
+from sqlalchemy import func, insert, select, update
 
+from heedful.storage.prepared import Direct
 from heedful.storage.rows import AnyRow
 from heedful.storage.schema import outbox, sessions
 from heedful.storage.sessions.base import AlertRow
@@ -14,16 +15,16 @@ from heedful.storage.sessions.base import AlertRow
 class SqlOutbox:
     """See `base.Outbox`."""
 
-    def __init__(self, connection: Connection, project: int) -> None:
-        self._connection = connection
+    def __init__(self, direct: Direct, project: int) -> None:
+        self._direct = direct
         self._project = project
 
     def add(self, session_id: str, new: Sequence[AlertRow]) -> None:
         if not new:
             return
         session = select(sessions.c.seq).where(sessions.c.project_id == self._project, sessions.c.id == session_id)
-        seq = self._connection.execute(session).scalar()
-        self._connection.execute(
+        seq = self._direct.connection.execute(session).scalar()
+        self._direct.connection.execute(
             insert(outbox),
             [
                 {
@@ -47,8 +48,8 @@ class SqlOutbox:
             .order_by(outbox.c.next_at, outbox.c.seq)
             .limit(limit)
         )
-        claimed = [_alert(row) for row in self._connection.execute(due)]
-        self._connection.execute(
+        claimed = [_alert(row) for row in self._direct.connection.execute(due)]
+        self._direct.connection.execute(
             update(outbox).where(outbox.c.id.in_([alert.id for alert in claimed])).values(next_at=until)
         )
         return claimed
@@ -56,14 +57,14 @@ class SqlOutbox:
     def settle(
         self, alert_id: str, attempts: int, next_at: int | None, delivered_at: int | None, error: str | None
     ) -> None:
-        self._connection.execute(
+        self._direct.connection.execute(
             update(outbox)
             .where(outbox.c.project_id == self._project, outbox.c.id == alert_id)
             .values(attempts=attempts, next_at=next_at, delivered_at=delivered_at, error=error)
         )
 
     def due_at(self, channels: Sequence[str]) -> int | None:
-        return self._connection.execute(
+        return self._direct.connection.execute(
             select(func.min(outbox.c.next_at)).where(
                 outbox.c.project_id == self._project, outbox.c.channel.in_(channels)
             )
@@ -75,11 +76,11 @@ class SqlOutbox:
             statement = statement.where(outbox.c.next_at.is_not(None))
         if after is not None:
             statement = statement.where(outbox.c.seq < after)
-        rows = self._connection.execute(statement.order_by(outbox.c.seq.desc()).limit(limit))
+        rows = self._direct.connection.execute(statement.order_by(outbox.c.seq.desc()).limit(limit))
         return [_alert(row) for row in rows]
 
     def get(self, alert_id: str) -> AlertRow | None:
-        row = self._connection.execute(
+        row = self._direct.connection.execute(
             select(outbox).where(outbox.c.project_id == self._project, outbox.c.id == alert_id)
         ).first()
         return None if row is None else _alert(row)

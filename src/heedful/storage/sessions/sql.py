@@ -10,6 +10,7 @@ from sqlalchemy import Connection
 
 from heedful.storage import scopes
 from heedful.storage.database import Database
+from heedful.storage.prepared import Direct
 from heedful.storage.sessions.conversations import SqlConversations
 from heedful.storage.sessions.feedbacks import SqlFeedbacks
 from heedful.storage.sessions.outbox import SqlOutbox
@@ -23,21 +24,25 @@ NOBODY = -1
 class SqlTransaction:
     """A transaction of the database; `connection` may be used for more in the same one."""
 
-    def __init__(self, connection: Connection, project: int) -> None:
-        self.connection = connection
+    def __init__(self, direct: Direct, project: int) -> None:
+        self._direct = direct
         self._project = project
+
+    @property
+    def connection(self) -> Connection:
+        return self._direct.connection
 
     @cached_property
     def conversations(self) -> SqlConversations:
-        return SqlConversations(self.connection, self._project)
+        return SqlConversations(self._direct, self._project)
 
     @cached_property
     def feedbacks(self) -> SqlFeedbacks:
-        return SqlFeedbacks(self.connection, self._project)
+        return SqlFeedbacks(self._direct, self._project)
 
     @cached_property
     def outbox(self) -> SqlOutbox:
-        return SqlOutbox(self.connection, self._project)
+        return SqlOutbox(self._direct, self._project)
 
 
 class SqlSessionStore:
@@ -51,13 +56,13 @@ class SqlSessionStore:
         self._number: int | None = None
 
     def read(self, body: Callable[[SqlTransaction], Result]) -> Result:
-        with self._database.read() as connection:
-            return body(SqlTransaction(connection, self._found(connection)))
+        with self._database.direct(write=False) as direct:
+            return body(SqlTransaction(direct, self._found(direct)))
 
     def write(self, body: Callable[[SqlTransaction], Result]) -> Result:
-        with self._database.write() as connection:
-            number = self._number or scopes.ensure_project(connection, self._project, self._now())
-            result = body(SqlTransaction(connection, number))
+        with self._database.direct(write=True) as direct:
+            number = self._number or scopes.ensure_project(direct.connection, self._project, self._now())
+            result = body(SqlTransaction(direct, number))
         # Kept only now: a transaction that is rolled back takes a new project with it.
         self._number = number
         return result
@@ -68,7 +73,7 @@ class SqlSessionStore:
     def close(self) -> None:
         """Nothing is held open here."""
 
-    def _found(self, connection: Connection) -> int:
+    def _found(self, direct: Direct) -> int:
         if self._number is None:
-            self._number = scopes.project_id(connection, self._project)
+            self._number = scopes.project_id(direct.connection, self._project)
         return NOBODY if self._number is None else self._number

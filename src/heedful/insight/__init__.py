@@ -1,0 +1,1 @@
+"""What people said, added up by the store."""

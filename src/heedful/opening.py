@@ -1,0 +1,139 @@
+"""Opening a store: what `heedful.open` does."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+from heedful import settings
+from heedful.alerts.courier import Courier
+from heedful.chat import LanguageModel
+from heedful.chat import choose as choose_language_model
+from heedful.clock import Clock, system_clock
+from heedful.embedding import Embedder, choose
+from heedful.engine import Heedful
+from heedful.errors import Invalid
+from heedful.memory import checks
+from heedful.memory import reembed as _reembed
+from heedful.memory.remember import Progress
+from heedful.memory.workspace import Workspace
+from heedful.sessions.feedback import metrics
+from heedful.sessions.hooks import Hook, every
+from heedful.sessions.space import SessionSpace
+from heedful.storage import Database
+from heedful.storage.sessions import SessionStore, SqlSessionStore
+
+
+def open(
+    url_or_path: str | Path | None = None,
+    *,
+    project: str | None = None,
+    clock: Clock | None = None,
+    embedding: str | Embedder | None = None,
+    language_model: str | LanguageModel | None = None,
+    sessions: str | None = None,
+    feedback_hook: Hook | None = None,
+    metadata_hook: Hook | None = None,
+) -> Heedful:
+    """Opens a store, and makes it if it is new.
+
+    `url_or_path` is a file, `sqlite:///file.db`, or `:memory:`; `heedful.db` in the current folder if left out.
+    `embedding` is `bundled`, `fast`, a folder with an ONNX model, `URL#model`, or an embedder of your own.
+    `language_model`, if any, writes answers: `URL#model` of an OpenAI-compatible endpoint. `sessions` is a `mongodb://`
+    URL if sessions and their feedback should be kept there. Hooks stand between callers and the store.
+    """
+    given = settings.load()
+    model = _language_model(given, language_model)
+    workspace = _workspace(given, url_or_path, project, clock, embedding)
+    try:
+        store = _session_store(workspace, given.sessions if sessions is None else sessions)
+    except BaseException:
+        workspace.close()
+        raise
+    return Heedful(workspace, _space(workspace, store, feedback_hook, metadata_hook), model)
+
+
+def reembed(
+    url_or_path: str | Path | None = None,
+    *,
+    embedding: str | Embedder | None = None,
+    progress: Progress | None = None,
+) -> int:
+    """Makes the vectors of a store anew with another model; returns how many were made.
+
+    It may be stopped and started again; until it ends, the store serves with its former model.
+    """
+    given = settings.load()
+    embedder = _embedder(given, embedding)
+    database = Database(given.store if url_or_path is None else url_or_path)
+    try:
+        return _reembed.reembed(database, embedder, progress)
+    finally:
+        database.close()
+
+
+def _workspace(
+    given: settings.Settings,
+    url_or_path: str | Path | None,
+    project: str | None,
+    clock: Clock | None,
+    embedding: str | Embedder | None,
+) -> Workspace:
+    name = checks.name("project", given.project if project is None else project)
+    embedder = _embedder(given, embedding)
+    database = Database(given.store if url_or_path is None else url_or_path)
+    workspace = Workspace(database, embedder, name, clock or system_clock)
+    try:
+        with database.read() as connection:
+            workspace.model(connection)
+    except BaseException:
+        database.close()
+        raise
+    return workspace
+
+
+def _session_store(workspace: Workspace, url: str | None) -> SessionStore:
+    if url is None:
+        return SqlSessionStore(workspace.database, workspace.project, workspace.now)
+    if not url.startswith(("mongodb://", "mongodb+srv://")):
+        raise Invalid(
+            f"sessions is {url!r}",
+            field="sessions",
+            value=url,
+            remedy="Use mongodb://host/database, or leave it out to keep sessions with the facts",
+        )
+    from heedful.storage.mongo import MongoSessionStore
+
+    return MongoSessionStore(url, workspace.project, workspace.now)
+
+
+def _space(
+    workspace: Workspace, store: SessionStore, feedback_hook: Hook | None, metadata_hook: Hook | None
+) -> SessionSpace:
+    courier = Courier(store, workspace.now)
+    space = SessionSpace(store, workspace.project, workspace.now, courier, workspace, feedback_hook, metadata_hook)
+    attend(space)
+    return space
+
+
+def attend(space: SessionSpace) -> None:
+    """Lets hooks that need the store have it: channels are told to the courier, counters what to count."""
+    for hook in every(space.feedback_hook):
+        if hasattr(hook, "bind"):
+            hook.bind(lambda: metrics(space))
+        space.courier.add(*getattr(hook, "channels", ()))
+
+
+def _language_model(given: settings.Settings, named: str | LanguageModel | None) -> LanguageModel | None:
+    if named is not None and not isinstance(named, str):
+        return named
+    return choose_language_model(
+        named or given.language_model,
+        api_key=given.language_model_api_key,
+        timeout=given.language_model_timeout,
+    )
+
+
+def _embedder(given: settings.Settings, embedding: str | Embedder | None) -> Embedder:
+    if embedding is not None and not isinstance(embedding, str):
+        return embedding
+    return choose(embedding or given.embedding, api_key=given.embedding_api_key, timeout=given.embedding_timeout)

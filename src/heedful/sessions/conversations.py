@@ -1,0 +1,213 @@
+"""Sessions and their messages."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from datetime import datetime
+from typing import Any, TypeVar
+
+from heedful.clock import from_stored, to_stored
+from heedful.errors import Conflict, Invalid
+from heedful.ids import new_id
+from heedful.memory import checks as values
+from heedful.model import Message, Metadata, Page, Session, SessionDeletion
+from heedful.sessions import checks
+from heedful.sessions.hooks import Guarded
+from heedful.sessions.metadata import merged, without
+from heedful.sessions.space import SessionSpace
+from heedful.sessions.undo import Gone, change
+from heedful.storage.filters import conditions
+from heedful.storage.sessions import Transaction
+from heedful.storage.sessions.base import MessageRow, Removed, SessionRow
+
+Row = TypeVar("Row")
+Item = TypeVar("Item")
+
+ATTEMPTS = 100
+"""How often a change of metadata is tried again when others change them at the same time."""
+
+
+def create(space: SessionSpace, session_id: str | None, metadata: Metadata | None) -> Session:
+    """The session, made if it is new; metadata given for one that is there are merged into its own."""
+    name = new_id() if session_id is None else checks.session_id(session_id)
+    given = {} if metadata is None else merged({}, checks.metadata(metadata))
+
+    def make(tx: Transaction) -> SessionRow | None:
+        tx.conversations.create(name, given, space.now())
+        return tx.conversations.session(name)
+
+    row = space.store.write(make)
+    assert row is not None
+    if metadata and row.metadata != given:
+        update_metadata(space, name, metadata)
+        return get(space, name)
+    return _session(row)
+
+
+def get(space: SessionSpace, session_id: str) -> Session:
+    name = checks.session_id(session_id)
+    row = space.store.read(lambda tx: tx.conversations.session(name))
+    if row is None:
+        raise space.missing(name)
+    return _session(row)
+
+
+def listed(space: SessionSpace, where: Metadata | None, cursor: str | None, limit: int) -> Page[Session]:
+    wanted = None if where is None else values.metadata("where", where)
+    for _ in conditions(wanted or {}):
+        pass
+    after = checks.cursor(cursor)
+    return page(
+        lambda count: space.store.read(lambda tx: tx.conversations.sessions(after, count, wanted)), limit, _session
+    )
+
+
+def delete(space: SessionSpace, session_id: str) -> SessionDeletion:
+    name = checks.session_id(session_id)
+
+    def remove(tx: Transaction, gone: Gone) -> Removed | None:
+        removed = tx.conversations.delete(name, space.now())
+        if removed is not None:
+            gone.session_id = name
+            gone.rows += removed.feedbacks
+        return removed
+
+    removed, undone = change(space, remove)
+    if removed is None:
+        raise space.missing(name)
+    return SessionDeletion(
+        session_id=name,
+        messages=removed.messages,
+        entries=removed.entries,
+        feedbacks=len(removed.feedbacks),
+        forgotten_facts=len(undone.forgotten),
+    )
+
+
+def add_messages(space: SessionSpace, session_id: str, given: Iterable[Message | Mapping[str, Any]]) -> list[Message]:
+    """Adds messages in order; the session is made if it is new."""
+    name = checks.session_id(session_id)
+    if isinstance(given, str | Mapping) or not isinstance(given, Iterable):
+        raise Invalid(f"messages must be a list, got {given!r}", field="messages", value=given)
+    items = list(given)
+    values.batch("messages", items, checks.MAX_MESSAGES)
+    rows = [_new(space, item) for item in items]
+
+    def add(tx: Transaction) -> None:
+        tx.conversations.create(name, {}, space.now())
+        if rows:
+            tx.conversations.add_messages(name, rows)
+
+    space.store.write(add)
+    return [_message(row) for row in rows]
+
+
+def messages(space: SessionSpace, session_id: str, cursor: str | None, limit: int, newest_first: bool) -> Page[Message]:
+    name, after = checks.session_id(session_id), checks.cursor(cursor)
+
+    def read(tx: Transaction, count: int) -> list[MessageRow]:
+        if tx.conversations.session(name) is None:
+            raise space.missing(name)
+        return tx.conversations.messages(name, after, count, newest_first)
+
+    return page(lambda count: space.store.read(lambda tx: read(tx, count)), limit, _message)
+
+
+def get_metadata(space: SessionSpace, session_id: str) -> Metadata:
+    name = checks.session_id(session_id)
+    done = Guarded(space.metadata_hook).run(lambda: get(space, name).metadata, "get", name)
+    found: Metadata = done[-1] if done else {}
+    return found
+
+
+def update_metadata(space: SessionSpace, session_id: str, metadata: Metadata) -> Metadata:
+    """Merges by key and returns what the session then has."""
+    name = checks.session_id(session_id)
+    checks.metadata(metadata)
+
+    def store(changes: Any) -> Metadata:
+        given = checks.metadata(changes)
+        return _changed(space, name, lambda current: merged(current, given))
+
+    done = Guarded(space.metadata_hook).run(store, "update", name, metadata=dict(metadata))
+    return done[-1] if done else get(space, name).metadata
+
+
+def delete_metadata(space: SessionSpace, session_id: str, keys: str | Sequence[str]) -> Metadata:
+    """Removes keys and returns what the session then has."""
+    name = checks.session_id(session_id)
+
+    def store(given: Any) -> Metadata:
+        named = checks.keys(given)
+        return _changed(space, name, lambda current: without(current, named))
+
+    done = Guarded(space.metadata_hook).run(store, "delete", name, keys=checks.keys(keys))
+    return done[-1] if done else get(space, name).metadata
+
+
+def page(read: Callable[[int], Sequence[Row]], limit: int, shown: Callable[[Row], Item]) -> Page[Item]:
+    """A page of rows, which have numbers; one more is read, to know whether there is a next page."""
+    count = checks.limit(limit)
+    rows = read(count + 1)
+    last = rows[count - 1] if len(rows) > count else None
+    return Page(
+        items=[shown(row) for row in rows[:count]],
+        next_cursor=None if last is None else str(last.number),  # type: ignore[attr-defined]
+    )
+
+
+def _changed(space: SessionSpace, name: str, change: Callable[[Metadata], Metadata]) -> Metadata:
+    def attempt(tx: Transaction) -> Metadata | None:
+        seen = tx.conversations.session(name)
+        if seen is None:
+            raise space.missing(name)
+        changed = change(seen.metadata)
+        return changed if tx.conversations.set_metadata(seen, changed, space.now()) else None
+
+    for _ in range(ATTEMPTS):
+        changed = space.store.write(attempt)
+        if changed is not None:
+            return changed
+    raise Conflict(
+        f"the metadata of session {name!r} are being changed by too many at once",
+        field="metadata",
+        value=name,
+        remedy="Try again; nothing was changed",
+    )
+
+
+def _new(space: SessionSpace, item: Message | Mapping[str, Any]) -> MessageRow:
+    if isinstance(item, Message):
+        return MessageRow(item.message_id, item.role, item.content, to_stored(item.at))
+    if not isinstance(item, Mapping):
+        raise Invalid(f"a message must be a mapping, got {item!r}", field="messages", value=item)
+    unknown = sorted(set(item) - {"role", "content", "at"})
+    if unknown:
+        raise Invalid(
+            f"a message has the key {unknown[0]!r}",
+            field="messages",
+            value=unknown[0],
+            remedy="Use role, content and, if known, at",
+        )
+    at = item.get("at")
+    if at is not None and not isinstance(at, datetime):
+        raise Invalid(f"at must be a datetime, got {at!r}", field="at", value=at)
+    return MessageRow(
+        new_id(),
+        checks.role(item.get("role")),
+        checks.content("content", item.get("content")),
+        space.now() if at is None else to_stored(at),
+    )
+
+
+def _session(row: SessionRow) -> Session:
+    return Session(
+        session_id=row.session_id,
+        metadata=row.metadata,
+        created_at=from_stored(row.created_at),
+        updated_at=from_stored(row.updated_at),
+    )
+
+
+def _message(row: MessageRow) -> Message:
+    return Message(message_id=row.id, role=row.role, content=row.content, at=from_stored(row.at))

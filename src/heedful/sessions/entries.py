@@ -1,0 +1,151 @@
+"""Questions and answers of a session."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+
+from heedful.clock import from_stored
+from heedful.errors import NotFound
+from heedful.ids import new_id
+from heedful.memory import checks as values
+from heedful.memory.detect import detect
+from heedful.memory.signal_recall import receipt_of
+from heedful.memory.workspace import Workspace
+from heedful.model import Detection, Entry, Page, Usage, UsedFact
+from heedful.sessions import checks
+from heedful.sessions.conversations import page
+from heedful.sessions.space import SessionSpace
+from heedful.storage import facts, receipts
+from heedful.storage.sessions import Transaction
+from heedful.storage.sessions.base import EntryRow, FeedbackRow, Uses
+
+Shares = Sequence[str] | Mapping[str, float]
+"""Facts that an answer used, by id, with their share in it where that is known."""
+
+
+def add(
+    space: SessionSpace,
+    session_id: str,
+    question: str,
+    answer: str,
+    context: str | None,
+    recall_id: str | None,
+    used: Shares | None,
+) -> Entry:
+    """Keeps an answer that was made elsewhere; the session is made if it is new."""
+    name = checks.session_id(session_id)
+    values.query(question)
+    checks.content("answer", answer)
+    if context is not None:
+        checks.content("context", context)
+    dataset, uses = None, None
+    if recall_id is not None and space.workspace is not None:
+        values.identifier("recall_id", recall_id)
+        with space.workspace.database.read() as connection:
+            receipt = receipt_of(space.workspace, connection, recall_id)
+        dataset = receipt.dataset
+        if used is not None:
+            uses = _uses(used, receipts.links_of(receipt.shown))
+    row = EntryRow(new_id(), name, question, answer, context, space.now(), dataset, recall_id, uses, None, None)
+    return keep(space, row)
+
+
+def keep(space: SessionSpace, row: EntryRow) -> Entry:
+    """Writes an entry; its session is made if it is new."""
+
+    def write(tx: Transaction) -> None:
+        if tx.conversations.session(row.session_id) is None:
+            tx.conversations.create(row.session_id, {}, row.at)
+        tx.conversations.add_entry(row)
+
+    space.store.write(write)
+    return _shown(row, [], _contexts(space, [row]))
+
+
+def listed(space: SessionSpace, session_id: str, cursor: str | None, limit: int, newest_first: bool) -> Page[Entry]:
+    name, after = checks.session_id(session_id), checks.cursor(cursor)
+
+    def read(tx: Transaction) -> tuple[list[EntryRow], list[FeedbackRow]]:
+        if tx.conversations.session(name) is None:
+            raise space.missing(name)
+        rows = tx.conversations.entries(name, after, checks.limit(limit) + 1, newest_first)
+        return rows, tx.feedbacks.standing("entry", [row.id for row in rows])
+
+    rows, said = space.store.read(read)
+    contexts = _contexts(space, rows)
+    return page(lambda count: rows, limit, lambda row: _shown(row, said, contexts))
+
+
+def get(space: SessionSpace, session_id: str, qa_id: str) -> Entry:
+    name = checks.session_id(session_id)
+    values.identifier("qa_id", qa_id)
+
+    def read(tx: Transaction) -> tuple[EntryRow | None, list[FeedbackRow]]:
+        return tx.conversations.entry(name, qa_id), tx.feedbacks.standing("entry", [qa_id])
+
+    row, said = space.store.read(read)
+    if row is None:
+        raise NotFound(f"session {name!r} has no entry {qa_id!r}", field="qa_id", value=qa_id)
+    return _shown(row, said, _contexts(space, [row]))
+
+
+def told(workspace: Workspace, row: EntryRow) -> Uses:
+    """The facts that an answer used, told from its own words, each by how sure that is."""
+    if row.recall_id is None:
+        return []
+    with workspace.database.read() as connection:
+        receipt = receipts.get(connection, workspace.project, row.recall_id)
+    if receipt is None:
+        return []
+    found = detect(workspace, row.answer, [line[0] for line in receipt.shown], query=row.question)
+    return shared_out(found, receipts.links_of(receipt.shown))
+
+
+def shared_out(found: Sequence[Detection], links: Mapping[str, list[str]]) -> Uses:
+    """Detections as shares of an answer."""
+    return _uses({each.fact_id: each.confidence for each in found if each.signal_type == "used"}, links)
+
+
+def _uses(used: Shares, links: Mapping[str, list[str]]) -> Uses:
+    if not isinstance(used, Mapping):
+        used = dict.fromkeys(used, 1.0)
+    for fact, weight in used.items():
+        values.identifier("used", fact)
+        values.fraction("used", weight)
+    total = sum(used.values())
+    return [(fact, round(weight / total, 6), links.get(fact, [])) for fact, weight in used.items() if weight > 0]
+
+
+def _contexts(space: SessionSpace, rows: Sequence[EntryRow]) -> dict[str, str]:
+    """The texts behind each recall, as they were shown; facts that were forgotten since are left out."""
+    wanted = [row.recall_id for row in rows if row.context is None and row.recall_id is not None]
+    if not wanted or space.workspace is None:
+        return {}
+    with space.workspace.database.read() as connection:
+        shown = receipts.shown(connection, space.workspace.project, wanted)
+        texts = facts.texts(connection, sorted({fact for each in shown.values() for fact in each}))
+    return {
+        recall_id: "\n\n".join(f"[{rank}] {texts[fact]}" for rank, fact in enumerate(each, start=1) if fact in texts)
+        for recall_id, each in shown.items()
+    }
+
+
+def _shown(row: EntryRow, said: Sequence[FeedbackRow], contexts: Mapping[str, str]) -> Entry:
+    about = [each for each in said if each.target_id == row.id]
+    latest = about[-1] if about else None
+    return Entry(
+        qa_id=row.id,
+        question=row.question,
+        answer=row.answer,
+        context=row.context if row.context is not None else contexts.get(row.recall_id or "", ""),
+        time=from_stored(row.at),
+        feedback_text=None if latest is None else latest.comment,
+        feedback_score=None if latest is None else latest.score,
+        recall_id=row.recall_id,
+        dataset=row.dataset,
+        used=None
+        if row.used is None
+        else [UsedFact(fact_id=fact, share=share, links=links) for fact, share, links in row.used],
+        model=row.model,
+        usage=None if row.usage is None else Usage(**row.usage),
+    )

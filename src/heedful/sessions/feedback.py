@@ -1,0 +1,269 @@
+"""Opinions about answers and about whole sessions: given, replaced, taken back."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from functools import partial
+from typing import Any
+
+from heedful.clock import from_stored
+from heedful.errors import Conflict, Invalid
+from heedful.ids import new_id
+from heedful.memory import checks as values
+from heedful.model import Feedback, FeedbackMetrics, Metadata, Page, Rating, Retraction
+from heedful.sessions import checks
+from heedful.sessions.conversations import page
+from heedful.sessions.hooks import Guarded, attached
+from heedful.sessions.space import SessionSpace
+from heedful.sessions.undo import Gone, change
+from heedful.storage.sessions import Transaction
+from heedful.storage.sessions.base import AlertRow, FeedbackRow
+
+
+def rate_entry(
+    space: SessionSpace, session_id: str, qa_id: str, text: str | None, score: int | None, author: str | None
+) -> bool:
+    """Keeps what somebody says of an answer, in place of what the same author said before; False without an entry."""
+    name = checks.session_id(session_id)
+    values.identifier("qa_id", qa_id)
+    values.author(author)
+    checks.comment("feedback_text", text)
+    checks.score(score)
+    if score is None and not (text or "").strip():
+        raise Invalid(
+            "neither feedback_text nor feedback_score is given",
+            field="feedback_score",
+            value=score,
+            remedy="Pass at least one of them; delete_feedback clears both",
+        )
+    if space.feedback_hook and space.store.read(lambda tx: tx.conversations.entry(name, qa_id)) is None:
+        return False
+
+    def store(given: Any) -> FeedbackRow | None:
+        said = _mapping(given)
+        row = _row(space, said, name, author, rating_of(checks.score(said.get("feedback_score"))), qa_id)
+        kept, _ = change(space, lambda tx, gone: _replace(space, tx, gone, row))
+        _alert(space)
+        return kept
+
+    shown = {"rating": rating_of(score), "comment": text or "", "qa_id": qa_id, "feedback_score": score}
+    done = Guarded(space.feedback_hook, partial(metrics, space)).run(store, "add", name, feedback=shown)
+    return any(row is not None for row in done)
+
+
+def rate_session(
+    space: SessionSpace, session_id: str, feedback: Mapping[str, Any], author: str | None, idempotency_key: str | None
+) -> Feedback | None:
+    """Keeps what somebody says of a session; None if a hook kept it from being stored."""
+    name = checks.session_id(session_id)
+    values.author(author)
+    values.idempotency_key(idempotency_key)
+    given = dict(_mapping(feedback))
+    _row(space, given, name, author, checks.rating(given.get("rating")), None)
+    if space.feedback_hook and space.store.read(lambda tx: tx.conversations.session(name)) is None:
+        raise space.missing(name)
+    key = None if idempotency_key is None else f"feedback/{idempotency_key}"
+
+    def store(given: Any) -> FeedbackRow:
+        said = _mapping(given)
+        row = _row(space, said, name, author, checks.rating(said.get("rating")), None)
+        kept, _ = change(space, lambda tx, gone: _append(space, tx, gone, row, key))
+        _alert(space)
+        return kept
+
+    done = Guarded(space.feedback_hook, partial(metrics, space)).run(store, "add", name, feedback=given)
+    return shown(done[-1]) if done else None
+
+
+def clear_entry(space: SessionSpace, session_id: str, qa_id: str, author: str | None) -> bool:
+    """Takes back what was said of an answer: by this author, or, without one, by anybody. False without an entry."""
+    name = checks.session_id(session_id)
+    values.identifier("qa_id", qa_id)
+    values.author(author)
+
+    def clear(tx: Transaction, gone: Gone) -> bool:
+        if tx.conversations.entry(name, qa_id) is None:
+            return False
+        stands = [row for row in tx.feedbacks.standing("entry", [qa_id]) if author in (None, row.author)]
+        gone.withdraw(tx, stands, author, space.now())
+        return True
+
+    return change(space, clear)[0]
+
+
+def retract(space: SessionSpace, feedback_id: str, author: str | None) -> Retraction | None:
+    """Takes back one opinion by its id; None if there is none with that id. Doing it again changes nothing."""
+
+    def take_back(tx: Transaction, gone: Gone) -> str | None:
+        row = tx.feedbacks.get(feedback_id)
+        if row is None:
+            return None
+        if not row.standing:
+            return tx.feedbacks.retraction_of(feedback_id)
+        return gone.withdraw(tx, [row], author, space.now())[0]
+
+    event, undone = change(space, take_back)
+    return None if event is None else Retraction(event_id=event, retracted=feedback_id, updated_facts=undone.facts)
+
+
+def of_session(
+    space: SessionSpace, session_id: str, cursor: str | None, limit: int, newest_first: bool
+) -> Page[Feedback]:
+    name, after = checks.session_id(session_id), checks.cursor(cursor)
+
+    def read(tx: Transaction, count: int) -> list[FeedbackRow]:
+        if tx.conversations.session(name) is None:
+            raise space.missing(name)
+        return tx.feedbacks.of_session(name, after, count, newest_first)
+
+    return page(lambda count: space.store.read(lambda tx: read(tx, count)), limit, shown)
+
+
+def metrics(space: SessionSpace) -> FeedbackMetrics:
+    counts = space.store.read(lambda tx: tx.feedbacks.counts())
+    total = counts.up + counts.down + counts.neutral
+    return FeedbackMetrics(
+        total=total,
+        positive=counts.up,
+        negative=counts.down,
+        neutral=counts.neutral,
+        avg_comment_length=counts.characters / total if total else 0.0,
+    )
+
+
+def rating_of(score: int | None) -> Rating | None:
+    """What a score says in one word: up from 4, down to 2."""
+    if score is None or score == 3:
+        return None
+    return "up" if score > 3 else "down"
+
+
+def shown(row: FeedbackRow) -> Feedback:
+    return Feedback(
+        feedback_id=row.id,
+        session_id=row.session_id,
+        target_type=row.target_type,
+        target_id=row.target_id,
+        rating=row.rating,
+        score=row.score,
+        comment=row.comment,
+        author=row.author,
+        created_at=from_stored(row.at),
+        extra=row.extra,
+    )
+
+
+def _mapping(feedback: Any) -> Mapping[str, Any]:
+    if not isinstance(feedback, Mapping):
+        raise Invalid(
+            f"feedback must be a mapping, got {feedback!r}",
+            field="feedback",
+            value=feedback,
+            remedy='Pass {"rating": "up", "comment": "…"}',
+        )
+    return feedback
+
+
+def _row(
+    space: SessionSpace,
+    given: Mapping[str, Any],
+    session_id: str,
+    author: str | None,
+    rating: Rating | None,
+    qa_id: str | None,
+) -> FeedbackRow:
+    comment = checks.comment("comment", given.get("comment"))
+    if qa_id is None and rating is None and "rating" not in given and not (comment or "").strip():
+        raise Invalid(
+            "feedback has neither a rating nor a comment",
+            field="feedback",
+            value=dict(given),
+            remedy='Pass {"rating": "up" | "down" | None, "comment": "…"}',
+        )
+    return FeedbackRow(
+        id=new_id(),
+        session_id=session_id,
+        target_type="session" if qa_id is None else "entry",
+        target_id=session_id if qa_id is None else qa_id,
+        author=author,
+        rating=rating,
+        score=None if qa_id is None else checks.score(given.get("feedback_score")),
+        comment=(comment or "") if qa_id is None else (comment or None),
+        extra=checks.extra(given),
+        at=space.now(),
+    )
+
+
+def _replace(space: SessionSpace, tx: Transaction, gone: Gone, row: FeedbackRow) -> FeedbackRow | None:
+    """The opinion of an entry's author as it stands afterwards."""
+    if tx.conversations.entry(row.session_id, row.target_id) is None:
+        return None
+    before = [each for each in tx.feedbacks.standing("entry", [row.target_id]) if each.author == row.author]
+    if len(before) == 1 and before[0].says() == row.says():
+        return before[0]
+    return _put(space, tx, gone, row, before, row.id)
+
+
+def _append(space: SessionSpace, tx: Transaction, gone: Gone, row: FeedbackRow, key: str | None) -> FeedbackRow:
+    if key is not None:
+        first = tx.feedbacks.with_key(key)
+        if first is not None:
+            if first.says() != row.says() or (first.session_id, first.author) != (row.session_id, row.author):
+                raise _reused(key)
+            return first
+    before = []
+    if row.author is not None:
+        before = [each for each in tx.feedbacks.standing("session", [row.target_id]) if each.author == row.author]
+    return _put(space, tx, gone, row, before, key or row.id)
+
+
+def _put(
+    space: SessionSpace, tx: Transaction, gone: Gone, row: FeedbackRow, before: Sequence[FeedbackRow], key: str
+) -> FeedbackRow:
+    if not tx.conversations.touch(row.session_id, row.at):
+        raise space.missing(row.session_id)
+    gone.withdraw(tx, before, row.author, row.at)
+    tx.feedbacks.add(row, key, row.at)
+    channels = attached()
+    if channels:
+        about = _about(space, row)
+        tx.outbox.add(
+            row.session_id,
+            [AlertRow(new_id(), channel.name, about, row.at, next_at=row.at) for channel in channels],
+        )
+    return row
+
+
+def _about(space: SessionSpace, row: FeedbackRow) -> Metadata:
+    """What an alert says."""
+    feedback: Metadata = {
+        **row.extra,
+        "id": row.id,
+        "target_type": row.target_type,
+        "target_id": row.target_id,
+        "rating": row.rating,
+        "score": row.score,
+        "comment": row.comment,
+        "author": row.author,
+        "created_at": from_stored(row.at).isoformat(),
+    }
+    return {"type": "feedback", "project": space.project, "session_id": row.session_id, "feedback": feedback}
+
+
+def _alert(space: SessionSpace) -> None:
+    """Has the alerts delivered that hooks asked for; called when they are stored."""
+    channels = attached()
+    if channels:
+        space.courier.add(*channels)
+        space.courier.wake()
+
+
+def _reused(key: str) -> Conflict:
+    given = key.removeprefix("feedback/")
+    return Conflict(
+        f"idempotency_key {given!r} was used for another feedback",
+        code="idempotency_key_reused",
+        field="idempotency_key",
+        value=given,
+        remedy="Use a new key for each different call",
+    )

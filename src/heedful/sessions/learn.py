@@ -1,0 +1,91 @@
+"""Makes lessons recallable, and forgets those whose source is gone."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from typing import NamedTuple
+
+from heedful.chat.citations import without_citations
+from heedful.chat.extractive import NOTHING
+from heedful.learning.corrections import corrected
+from heedful.memory.documents import Document
+from heedful.memory.remember import store
+from heedful.memory.splitting import Piece
+from heedful.memory.workspace import Workspace
+from heedful.model import LearntFact
+from heedful.sessions import lessons
+from heedful.sessions.lessons import Lesson
+from heedful.storage import facts
+from heedful.storage.sessions.base import EntryRow, FeedbackRow
+
+
+class Lessons(NamedTuple):
+    """What came and what went."""
+
+    learnt: list[LearntFact]
+    forgotten: list[str]
+
+
+def learn(
+    workspace: Workspace,
+    dataset: str,
+    entries: Sequence[EntryRow],
+    about: Mapping[str, Sequence[FeedbackRow]],
+    session_ids: Sequence[str] | None,
+) -> Lessons:
+    """Brings the learnt facts of these sessions, or of all, to what is said `about` their entries."""
+    wanted = {(each.qa_id, each.text): each for each in _lessons(workspace, entries, about)}
+    with workspace.database.read() as connection:
+        number = workspace.dataset(connection, dataset)
+        known = [each for each in lessons.learnt(connection, workspace.project, session_ids) if each.dataset == number]
+    gone = [each for each in known if (each.qa_id, each.text) not in wanted]
+    present = {(each.qa_id, each.text) for each in known}
+    new = [lesson for key, lesson in wanted.items() if key not in present]
+    if gone and number is not None:
+        with workspace.database.write() as connection:
+            facts.remove(connection, number, [each.seq for each in gone])
+    stored = store(workspace, dataset, [_document(lesson) for lesson in new])
+    return Lessons(
+        [_reported(lesson, fact.fact_id) for lesson, fact in zip(new, stored, strict=True)],
+        [each.fact_id for each in gone],
+    )
+
+
+def _lessons(
+    workspace: Workspace, entries: Sequence[EntryRow], about: Mapping[str, Sequence[FeedbackRow]]
+) -> list[Lesson]:
+    used = sorted({fact for entry in entries for fact, _, _ in entry.used or ()})
+    with workspace.database.read() as connection:
+        texts = facts.texts(connection, used)
+    found: list[Lesson] = []
+    for entry in entries:
+        standing = about.get(entry.id, ())
+        evidence = [(fact, texts[fact]) for fact, _, _ in entry.used or () if fact in texts]
+        if lessons.is_well_rated(standing) and _teaches(entry, [text for _, text in evidence]):
+            found.append(Lesson(lessons.worded(entry.question, entry.answer), "answer", entry.session_id, entry.id))
+        for comment, text in lessons.corrections(entry, standing):
+            place = corrected(comment, [text for _, text in evidence], entry.question)
+            if place is not None:
+                found.append(Lesson(text, "feedback", entry.session_id, entry.id, evidence[place][0]))
+    return found
+
+
+def _teaches(entry: EntryRow, evidence: Sequence[str]) -> bool:
+    """Whether an answer says more than one fact that is there already."""
+    said = without_citations(entry.answer).strip()
+    return bool(said) and said != NOTHING and not any(said in text for text in evidence)
+
+
+def _document(lesson: Lesson) -> Document:
+    return Document([(Piece(lesson.text, 0, len(lesson.text)), lesson.metadata)], lesson.source)
+
+
+def _reported(lesson: Lesson, fact_id: str) -> LearntFact:
+    return LearntFact(
+        fact_id=fact_id,
+        text=lesson.text,
+        session_id=lesson.session_id,
+        qa_id=lesson.qa_id,
+        learnt_from=lesson.kind,
+        corrects=lesson.corrects,
+    )

@@ -1,0 +1,34 @@
+"""What every part of the sessions works on."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass
+
+from heedful.alerts.courier import Courier
+from heedful.errors import NotFound
+from heedful.memory.workspace import Workspace
+from heedful.sessions.hooks import Hook
+from heedful.storage.sessions import SessionStore
+
+
+@dataclass(frozen=True, slots=True)
+class SessionSpace:
+    """The sessions of one project, and the facts that answers are made from, if there are any."""
+
+    store: SessionStore
+    project: str
+    now: Callable[[], int]
+    courier: Courier
+    workspace: Workspace | None = None
+    feedback_hook: Hook | None = None
+    metadata_hook: Hook | None = None
+
+    def missing(self, session_id: str) -> NotFound:
+        """The error for a session that is not there."""
+        return NotFound(
+            f"no session {session_id!r} in project {self.project!r}",
+            field="session_id",
+            value=session_id,
+            remedy="Create it first: sessions.create(session_id), or recall(…, session_id=…)",
+        )

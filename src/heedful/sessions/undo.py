@@ -1,0 +1,118 @@
+"""Changes of what people said, with all that was made of it: exact, and at once."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, field
+from typing import NamedTuple, TypeVar
+
+from sqlalchemy import Connection
+
+from heedful.memory.retract import retract_events
+from heedful.memory.workspace import Workspace
+from heedful.sessions import lessons
+from heedful.sessions.space import SessionSpace
+from heedful.storage import facts, ledger
+from heedful.storage.sessions import SqlSessionStore, Transaction
+from heedful.storage.sessions.base import EntryRow, FeedbackRow
+from heedful.storage.sessions.sql import SqlTransaction
+
+Result = TypeVar("Result")
+
+DERIVED = "improve/"
+"""How the idempotency keys of events begin that `improve` made of feedback; the id of that feedback follows."""
+
+
+class Undone(NamedTuple):
+    """Facts whose scores changed, and learnt facts that were forgotten."""
+
+    facts: list[str]
+    forgotten: list[str]
+
+
+NOTHING = Undone([], [])
+
+
+@dataclass(slots=True)
+class Gone:
+    """Opinions that a transaction took back, and what still stands about the same entries."""
+
+    rows: list[FeedbackRow] = field(default_factory=list)
+    session_id: str | None = None
+    """The session, if it was deleted."""
+    entries: list[tuple[EntryRow, list[FeedbackRow]]] = field(default_factory=list)
+
+    @property
+    def is_empty(self) -> bool:
+        return not self.rows and self.session_id is None
+
+    def withdraw(self, tx: Transaction, rows: Sequence[FeedbackRow], author: str | None, at: int) -> list[str]:
+        """Takes opinions back; returns the events that say so."""
+        if not rows:
+            return []
+        self.rows += rows
+        return tx.feedbacks.withdraw(rows, author, at)
+
+    def look(self, tx: Transaction) -> None:
+        """Reads what learnt facts must be justified by from now on."""
+        if self.session_id is None:
+            for row in self.rows:
+                entry = tx.conversations.entry(row.session_id, row.target_id) if row.target_type == "entry" else None
+                if entry is not None:
+                    self.entries.append((entry, tx.feedbacks.standing("entry", [entry.id])))
+
+
+def change(space: SessionSpace, body: Callable[[Transaction, Gone], Result]) -> tuple[Result, Undone]:
+    """Runs a change; what `improve` made of opinions that it takes back is undone.
+
+    With facts and sessions in one database that is one transaction. Otherwise it follows at once; should the process
+    die between the two, the next `improve` does it.
+    """
+
+    def attempt(tx: Transaction) -> tuple[Result, Gone, Undone]:
+        gone = Gone()
+        result = body(tx, gone)
+        gone.look(tx)
+        if isinstance(tx, SqlTransaction):
+            undone = NOTHING if gone.is_empty else _undo(space.workspace, tx.connection, gone)
+            return result, gone, undone
+        return result, gone, NOTHING
+
+    result, gone, undone = space.store.write(attempt)
+    if not isinstance(space.store, SqlSessionStore) and space.workspace is not None and not gone.is_empty:
+        with space.workspace.database.write() as connection:
+            undone = _undo(space.workspace, connection, gone)
+    return result, undone
+
+
+def _undo(workspace: Workspace | None, connection: Connection, gone: Gone) -> Undone:
+    if workspace is None:
+        return NOTHING
+    derived = [
+        event for row in gone.rows for event in ledger.with_prefix(connection, workspace.project, f"{DERIVED}{row.id}/")
+    ]
+    updated = retract_events(workspace, connection, derived, None)
+    forgotten: list[str] = []
+    for entry, standing in gone.entries:
+        forgotten += _unjustified(workspace, connection, entry, standing)
+    if gone.session_id is not None:
+        forgotten += _forget(workspace, connection, lessons.learnt(connection, workspace.project, [gone.session_id]))
+    return Undone(updated, forgotten)
+
+
+def _unjustified(
+    workspace: Workspace, connection: Connection, entry: EntryRow, standing: Sequence[FeedbackRow]
+) -> list[str]:
+    """Forgets what was learnt from an entry and is no longer borne out by what people say of it."""
+    known = lessons.learnt(connection, workspace.project, [entry.session_id])
+    return _forget(
+        workspace,
+        connection,
+        [each for each in known if each.qa_id == entry.id and not lessons.is_justified(each, entry, standing)],
+    )
+
+
+def _forget(workspace: Workspace, connection: Connection, learnt: Sequence[lessons.Learnt]) -> list[str]:
+    for each in learnt:
+        facts.remove(connection, each.dataset, [each.seq])
+    return [each.fact_id for each in learnt]
