@@ -145,6 +145,9 @@ SETTINGS = {
     "embedding": "`bundled`, `fast`, a folder with an ONNX model, or `URL#model`.",
     "embedding_api_key": "Sent to the endpoint of `URL#model` as a bearer token.",
     "embedding_timeout": "Seconds to wait for one answer of that endpoint.",
+    "language_model": "`URL#model`: the model that writes answers, at any OpenAI-compatible endpoint.",
+    "language_model_api_key": "Sent to that endpoint as a bearer token.",
+    "language_model_timeout": "Seconds to wait for its first token, and for each next one.",
 }
 
 LIMITS = {
@@ -166,7 +169,7 @@ CODES = {
     "invalid": "A value can't be accepted; `field` and `value` name it. Nothing was changed.",
     "model_changed": "A file of the bundled model is not the one this version was tested with.",
     "model_missing": "The model's files, or the package that carries them, are not there.",
-    "model_unreachable": "The embedding endpoint does not answer, or answers with something else.",
+    "model_unreachable": "The endpoint of a model does not answer, or answers with something else.",
     "model_unusable": "A file of the ONNX model is broken, or does not say how wide its vectors are.",
     "not_found": "The fact, recall, event, dataset or source is not there, or is another project's.",
     "other_model": "The store's vectors were made by another model. Open it with that one, or reembed.",

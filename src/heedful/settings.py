@@ -26,6 +26,9 @@ class Settings(Model):
     embedding: str = "bundled"
     embedding_api_key: str | None = Field(default=None, repr=False)
     embedding_timeout: float = Field(default=30.0, gt=0)
+    language_model: str | None = None
+    language_model_api_key: str | None = Field(default=None, repr=False)
+    language_model_timeout: float = Field(default=60.0, gt=0)
 
 
 def load(environment: Mapping[str, str] = os.environ, folder: Path | None = None) -> Settings:

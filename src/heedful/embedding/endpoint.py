@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import random
 import threading
 import time
 from collections.abc import Callable, Sequence
@@ -14,8 +13,7 @@ import numpy as np
 from heedful.embedding.base import Calibration, Vectors, normalised
 from heedful.errors import Unavailable
 from heedful.learning.contexts import PLAIN
-
-RETRIED = frozenset({408, 409, 425, 429, 500, 502, 503, 504})
+from heedful.retrying import RETRIED, TryAgain, persist, seconds
 
 
 class EndpointEmbedder:
@@ -58,24 +56,23 @@ class EndpointEmbedder:
         return np.concatenate(parts)
 
     def _request(self, texts: Sequence[str]) -> Vectors:
+        try:
+            return persist(lambda: self._once(texts), attempts=self._attempts, sleep=self._sleep)
+        except TryAgain as failure:
+            raise self._unavailable(failure.problem) from failure
+
+    def _once(self, texts: Sequence[str]) -> Vectors:
         body = {"model": self._model, "input": list(texts), "encoding_format": "float"}
-        problem, asked = "", 0.0
-        for attempt in range(self._attempts):
-            if attempt:
-                self._sleep(max(asked, min(8.0, 0.25 * 2**attempt) * random.uniform(0.5, 1.0)))
-            try:
-                response = self._client.post("/embeddings", json=body)
-            except httpx.TransportError as error:
-                problem = f"{type(error).__name__}: {error}"
-                continue
-            if response.status_code in RETRIED:
-                problem = f"HTTP {response.status_code}: {response.text[:200]}"
-                asked = _seconds(response.headers.get("Retry-After", ""))
-                continue
-            if response.is_error:
-                raise self._unavailable(f"HTTP {response.status_code}: {response.text[:200]}")
-            return self._read(response, len(texts))
-        raise self._unavailable(f"{problem} (tried {self._attempts} times)")
+        try:
+            response = self._client.post("/embeddings", json=body)
+        except httpx.TransportError as error:
+            raise TryAgain(f"{type(error).__name__}: {error}") from error
+        problem = f"HTTP {response.status_code}: {response.text[:200]}"
+        if response.status_code in RETRIED:
+            raise TryAgain(problem, seconds(response.headers.get("Retry-After", "")))
+        if response.is_error:
+            raise self._unavailable(problem)
+        return self._read(response, len(texts))
 
     def _read(self, response: httpx.Response, expected: int) -> Vectors:
         try:
@@ -95,8 +92,3 @@ class EndpointEmbedder:
             code="model_unreachable",
             remedy="Check HEEDFUL_EMBEDDING and HEEDFUL_EMBEDDING_API_KEY, and that the server runs",
         )
-
-
-def _seconds(retry_after: str) -> float:
-    """How long a server asks to wait, within reason; dates are not read."""
-    return min(30.0, float(retry_after)) if retry_after.isdigit() else 0.0
