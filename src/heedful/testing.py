@@ -1,18 +1,19 @@
-"""Doubles for tests of programs that use Heedful: a model that needs no files, and a clock that stands still."""
+"""Doubles for tests of programs that use Heedful: models that need no files, and a clock that stands still."""
 
 from __future__ import annotations
 
 import hashlib
 import re
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from datetime import UTC, datetime, timedelta
 
 import numpy as np
 
+from heedful.chat.base import ChatMessage, Completion, OnToken, Usage
 from heedful.embedding.base import Calibration, Vectors, normalised
 from heedful.learning.contexts import PLAIN
 
-__all__ = ["ManualClock", "WordEmbedder"]
+__all__ = ["ManualClock", "ScriptedModel", "WordEmbedder"]
 
 
 class WordEmbedder:
@@ -45,3 +46,33 @@ class ManualClock:
     def advance(self, **duration: float) -> None:
         """Moves on by a duration, as `timedelta` takes it: `advance(days=7)`."""
         self.now += timedelta(**duration)
+
+
+class ScriptedModel:
+    """A language model that answers what it is told to: texts in order, or what a function makes of the messages.
+
+    `asked` keeps the messages of each call. A word counts as a token.
+    """
+
+    name = "scripted-for-tests"
+
+    def __init__(self, answers: Sequence[str] | Callable[[Sequence[ChatMessage]], str]) -> None:
+        self.asked: list[list[ChatMessage]] = []
+        self._answers = answers
+
+    def complete(self, messages: Sequence[ChatMessage], *, on_token: OnToken | None = None) -> Completion:
+        self.asked.append(list(messages))
+        text = self._answer(messages)
+        if on_token is not None:
+            for token in re.findall(r"\s*\S+\s*\Z|\s*\S+", text):
+                on_token(token)
+        prompted = sum(len(message.content.split()) for message in messages)
+        return Completion(text, Usage(prompted, len(text.split())))
+
+    def _answer(self, messages: Sequence[ChatMessage]) -> str:
+        if callable(self._answers):
+            return self._answers(messages)
+        place = len(self.asked) - 1
+        if place >= len(self._answers):
+            raise AssertionError(f"the model was asked {place + 1} times and has {len(self._answers)} answers")
+        return self._answers[place]

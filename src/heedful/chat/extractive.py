@@ -1,0 +1,137 @@
+"""Answers without a language model: the sentences of the hits that answer the question, as they stand."""
+
+from __future__ import annotations
+
+import math
+import re
+from collections import Counter
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from functools import lru_cache
+
+from heedful.chat.answer import Use, Written
+from heedful.chat.asked import asked_for, asks_for_a_list, has
+from heedful.chat.sentences import sentences
+from heedful.learning.words import words
+from heedful.model import Hit
+
+NOTHING = "Nothing that is remembered answers this."
+
+Similarity = Callable[[Sequence[str]], Sequence[float]]
+"""The cosine of each text to the question."""
+
+# Chosen on three conversations of LoCoMo, where much around them does as well: what a part of a score counts.
+SHARED = 0.5  # the share of the question's words, by rarity, that the sentence has
+NEAR = 1.0  # closeness in meaning
+RANKED = 0.8  # the hit's own score, against the best one's
+FITS = 0.3  # having the kind of answer that is asked for
+SAYS_LITTLE = 0.2  # what a sentence loses that says next to nothing beyond the question
+
+LEAST_SHARED = 0.25
+LEAST_NEAR = 0.5
+"""A fact that has less of the question's words, in a sentence that is less close in meaning, doesn't answer it."""
+
+FEW, MANY = 3, 6
+"""How many sentences at most, and where a list is asked for."""
+CLOSE_SECOND = 0.9
+"""A further sentence has at least this share of the best one's score."""
+ALIKE = 0.75
+"""A sentence that has this share of its words in common with one that was chosen says nothing new."""
+
+# A run of a script that is written without spaces.
+_UNSPACED = re.compile(r"[\u0e00-\u0eff\u1000-\u109f\u1780-\u17ff\u3040-\u30ff\u3400-\u9fff\uf900-\ufaff]+")
+_SPEAKER = re.compile(r"[^\W\d_][\w .'’-]{0,39}: (?=\S)")
+_QUESTION = re.compile(r"[?？؟\u037e]\W*$")
+
+
+@dataclass(frozen=True, slots=True)
+class _Candidate:
+    """A sentence that may be quoted, and the place of its hit."""
+
+    hit: int
+    text: str
+    terms: frozenset[str]
+
+
+def extract(question: str, hits: Sequence[Hit], similarity: Similarity | None = None) -> Written:
+    """The few sentences of the hits that answer best, each cited as [1] by the place of its hit.
+
+    `similarity` gives the closeness in meaning, where there is an embedder; without it, words decide alone. The same
+    question and hits give the same answer.
+    """
+    candidates = [each for place, hit in enumerate(hits) for each in _candidates(place, hit.text)]
+    scores = _scores(question, hits, candidates, similarity) if candidates else []
+    chosen = _chosen(candidates, scores, MANY if asks_for_a_list(question) else FEW)
+    if not chosen:
+        return Written(NOTHING, [], None, None)
+    text = " ".join(f"{each.text} [{each.hit + 1}]" for each in chosen)
+    quoted = Counter(hits[each.hit].fact_id for each in chosen)
+    return Written(text, [Use(fact_id, times / len(chosen)) for fact_id, times in quoted.items()], None, None)
+
+
+def _candidates(place: int, text: str) -> list[_Candidate]:
+    """The sentences of a hit that say something; who speaks is said with each."""
+    speaker = match.group() if (match := _SPEAKER.match(text)) else ""
+    told = [part if part.startswith(speaker) else speaker + part for part in sentences(text)]
+    return [
+        _Candidate(place, sentence, terms)
+        for sentence in told
+        if not _QUESTION.search(sentence) and (terms := _terms(sentence.removeprefix(speaker)))
+    ]
+
+
+def _scores(
+    question: str, hits: Sequence[Hit], candidates: Sequence[_Candidate], similarity: Similarity | None
+) -> list[float]:
+    """How well each sentence answers; 0 where its fact doesn't."""
+    sought = _terms(question) or frozenset(word.term for word in words(question))
+    facts = [_terms(hit.text) for hit in hits]
+    among = Counter(term for fact in facts for term in fact)
+    weights = {term: math.log((len(hits) + 1) / (among[term] + 0.5)) + 0.1 for term in sorted(sought)}
+    total = sum(weights.values())
+    near = [0.0] * len(candidates) if similarity is None else similarity([each.text for each in candidates])
+    best = max(hit.score for hit in hits)
+    kind = asked_for(question)
+    found = []
+    for each, cosine in zip(candidates, near, strict=True):
+        shared = sum(weights[term] for term in sorted(sought & each.terms)) / total
+        around = sum(weights[term] for term in sorted(sought & facts[each.hit])) / total
+        if around < LEAST_SHARED and cosine < LEAST_NEAR:
+            found.append(0.0)
+            continue
+        score = SHARED * shared + NEAR * max(0.0, float(cosine))
+        score += RANKED * (hits[each.hit].score / best if best > 0 else 1.0)
+        score += FITS * has(kind, each.text, sought) if kind is not None else 0.0
+        found.append(score - (SAYS_LITTLE if len(each.terms - sought) < 2 else 0.0))
+    return found
+
+
+def _chosen(candidates: Sequence[_Candidate], scores: Sequence[float], most: int) -> list[_Candidate]:
+    """The best sentences, none twice; facts in the order of their best one, and a fact's in its own order."""
+    order = sorted(range(len(candidates)), key=lambda place: (-round(scores[place], 9), place))
+    kept: list[int] = []
+    for place in order:
+        if scores[place] <= 0 or scores[place] < CLOSE_SECOND * scores[order[0]] or len(kept) == most:
+            break
+        if not any(_alike(candidates[place].terms, candidates[other].terms) for other in kept):
+            kept.append(place)
+    hits = list(dict.fromkeys(candidates[place].hit for place in kept))
+    kept.sort(key=lambda place: (hits.index(candidates[place].hit), place))
+    return [candidates[place] for place in kept]
+
+
+def _alike(one: frozenset[str], other: frozenset[str]) -> bool:
+    return len(one & other) >= ALIKE * min(len(one), len(other))
+
+
+@lru_cache(maxsize=4096)
+def _terms(text: str) -> frozenset[str]:
+    """The words that tell; where a script has no spaces, every two letters in a row."""
+    found: set[str] = set()
+    for word in words(text):
+        if run := _UNSPACED.fullmatch(word.term):
+            letters = run.group()
+            found.update(letters[at : at + 2] for at in range(max(1, len(letters) - 1)))
+        elif word.kind != "common":
+            found.add(word.term)
+    return frozenset(found)
