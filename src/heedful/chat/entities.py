@@ -12,6 +12,9 @@ from heedful.chat.base import ChatMessage, LanguageModel
 LONGEST = 200
 """Characters of a name at most."""
 
+FAILURES = 1_000
+"""Brackets of an answer that may turn out to open nothing, before the rest is left unread."""
+
 RULES = """\
 You find the names in texts: people, places, organisations, products, works, events, and technical terms.
 
@@ -44,12 +47,13 @@ def name_entities(model: LanguageModel, texts: Sequence[str]) -> list[list[str]]
 def _rows(answer: str) -> Iterator[tuple[int, list[str]]]:
     """What can be read of an answer: it may have words or a fence around it, be one list or object, or break off."""
     decoder = json.JSONDecoder()
-    at = 0
-    while (opening := _JSON.search(answer, at)) is not None:
+    at = failures = 0
+    while failures < FAILURES and (opening := _JSON.search(answer, at)) is not None:
         try:
             value, at = decoder.raw_decode(answer, opening.start())
         except (ValueError, RecursionError):
             at = opening.end()
+            failures += 1
         else:
             yield from _read(value)
 

@@ -27,20 +27,20 @@ RANKED = 0.8  # the hit's own score, against the best one's
 FITS = 0.3  # having the kind of answer that is asked for
 SAYS_LITTLE = 0.2  # what a sentence loses that says next to nothing beyond the question
 
-LEAST_SHARED = 0.25
+LEAST_SHARED = 0.3
 LEAST_NEAR = 0.5
 """A fact that has less of the question's words, in a sentence that is less close in meaning, doesn't answer it."""
 
 FEW, MANY = 3, 6
 """How many sentences at most, and where a list is asked for."""
-CLOSE_SECOND = 0.9
-"""A further sentence has at least this share of the best one's score."""
+CLOSE_SECOND, LISTED = 0.9, 0.8
+"""A further sentence has at least this share of the best one's score; so again for a list."""
 ALIKE = 0.75
 """A sentence that has this share of its words in common with one that was chosen says nothing new."""
 
 # A run of a script that is written without spaces.
 _UNSPACED = re.compile(r"[\u0e00-\u0eff\u1000-\u109f\u1780-\u17ff\u3040-\u30ff\u3400-\u9fff\uf900-\ufaff]+")
-_SPEAKER = re.compile(r"[^\W\d_][\w .'’-]{0,39}: (?=\S)")
+_SPEAKER = re.compile(r"(?:[^\W\d_a-z][\w.'’-]{0,30}\s?){1,3}: (?=\S)")
 _QUESTION = re.compile(r"[?？؟\u037e]\W*$")
 
 
@@ -61,7 +61,8 @@ def extract(question: str, hits: Sequence[Hit], similarity: Similarity | None = 
     """
     candidates = [each for place, hit in enumerate(hits) for each in _candidates(place, hit.text)]
     scores = _scores(question, hits, candidates, similarity) if candidates else []
-    chosen = _chosen(candidates, scores, MANY if asks_for_a_list(question) else FEW)
+    most, least = (MANY, LISTED) if asks_for_a_list(question) else (FEW, CLOSE_SECOND)
+    chosen = _chosen(candidates, scores, most, least)
     if not chosen:
         return Written(NOTHING, [], None, None)
     text = " ".join(f"{each.text} [{each.hit + 1}]" for each in chosen)
@@ -87,8 +88,8 @@ def _scores(
     sought = _terms(question) or frozenset(word.term for word in words(question))
     facts = [_terms(hit.text) for hit in hits]
     among = Counter(term for fact in facts for term in fact)
-    weights = {term: math.log((len(hits) + 1) / (among[term] + 0.5)) + 0.1 for term in sorted(sought)}
-    total = sum(weights.values())
+    weights = {term: math.log(1 + (len(hits) + 1) / (among[term] + 0.5)) for term in sorted(sought)}
+    total = sum(weights.values()) or 1.0
     near = [0.0] * len(candidates) if similarity is None else similarity([each.text for each in candidates])
     best = max(hit.score for hit in hits)
     kind = asked_for(question)
@@ -106,12 +107,12 @@ def _scores(
     return found
 
 
-def _chosen(candidates: Sequence[_Candidate], scores: Sequence[float], most: int) -> list[_Candidate]:
+def _chosen(candidates: Sequence[_Candidate], scores: Sequence[float], most: int, least: float) -> list[_Candidate]:
     """The best sentences, none twice; facts in the order of their best one, and a fact's in its own order."""
     order = sorted(range(len(candidates)), key=lambda place: (-round(scores[place], 9), place))
     kept: list[int] = []
     for place in order:
-        if scores[place] <= 0 or scores[place] < CLOSE_SECOND * scores[order[0]] or len(kept) == most:
+        if scores[place] <= 0 or scores[place] < least * scores[order[0]] or len(kept) == most:
             break
         if not any(_alike(candidates[place].terms, candidates[other].terms) for other in kept):
             kept.append(place)

@@ -41,10 +41,11 @@ def _paragraphs(text: str) -> list[str]:
         if not told or _HEADING.match(line):
             goes_on = False
             continue
-        if goes_on and not _BULLET.match(line) and (told[0].islower() or len(found[-1].split("\n")[-1]) >= _WRAPPED):
+        bullet = _BULLET.match(line)
+        if goes_on and bullet is None and (told[0].islower() or len(found[-1].split("\n")[-1]) >= _WRAPPED):
             found[-1] += f"\n{told}"
         else:
-            found.append(_BULLET.sub("", line, count=1).strip())
+            found.append(told if bullet is None else line[bullet.end() :].strip())
         goes_on = not told.endswith(_STOP)
     return [" ".join(paragraph.split()) for paragraph in found if paragraph]
 
