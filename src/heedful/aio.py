@@ -49,6 +49,7 @@ class AsyncSessions(_Awaiting):
 
     create = _awaited(Sessions.create)
     get = _awaited(Sessions.get)
+    exists = _awaited(Sessions.exists)
     list = _awaited(Sessions.list)
     delete = _awaited(Sessions.delete)
     add_message = _awaited(Sessions.add_message)

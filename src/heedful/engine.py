@@ -119,6 +119,7 @@ class Heedful:
         seed: int | None = None,
         explain: bool = False,
         session_id: str | None = None,
+        answer: bool = False,
         on_token: OnToken | None = None,
     ) -> Recall:
         """Finds the facts that answer a query, best first.
@@ -129,9 +130,9 @@ class Heedful:
         metadata. `explain` adds the reasons. `feedback_influence` is the same dial as `usefulness_weight`; above 0, it
         turns the boost on.
 
-        With a `session_id`, the result has an `answer` too, kept as an entry of that session under its `qa_id`: written
-        by the language model if there is one, else made of the sentences that answer. `on_token` gets its parts as
-        they come.
+        With `answer`, the result has one: written by the language model if there is one, else made of the sentences
+        that answer; `on_token` gets its parts as they come. With a `session_id` it always has, and question and answer
+        are kept as an entry of that session under its `qa_id`.
         """
         if feedback_influence is not None:
             usefulness_weight = checks.fraction("feedback_influence", feedback_influence)
@@ -150,13 +151,13 @@ class Heedful:
             seed,
             explain,
         )
-        if session_id is not None:
+        if session_id is not None or answer:
             return _answering.answer(self._space, self._workspace, self._language_model, request, session_id, on_token)
         if on_token is not None:
             raise Invalid(
-                "on_token is given without a session_id",
+                "on_token is given, but no answer is asked for",
                 field="on_token",
-                remedy="Answers are made in a session: pass session_id too",
+                remedy="Pass answer=True, or a session_id",
             )
         return _recall.recall(self._workspace, request)
 

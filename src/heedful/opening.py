@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from pathlib import Path
 
 from heedful import settings
@@ -49,7 +50,8 @@ def open(
     except BaseException:
         workspace.close()
         raise
-    return Heedful(workspace, _space(workspace, store, feedback_hook, metadata_hook), model)
+    space = session_space(store, workspace.project, workspace.now, workspace, feedback_hook, metadata_hook)
+    return Heedful(workspace, space, model)
 
 
 def reembed(
@@ -106,21 +108,21 @@ def _session_store(workspace: Workspace, url: str | None) -> SessionStore:
     return MongoSessionStore(url, workspace.project, workspace.now)
 
 
-def _space(
-    workspace: Workspace, store: SessionStore, feedback_hook: Hook | None, metadata_hook: Hook | None
+def session_space(
+    store: SessionStore,
+    project: str,
+    now: Callable[[], int],
+    workspace: Workspace | None,
+    feedback_hook: Hook | None,
+    metadata_hook: Hook | None,
 ) -> SessionSpace:
-    courier = Courier(store, workspace.now)
-    space = SessionSpace(store, workspace.project, workspace.now, courier, workspace, feedback_hook, metadata_hook)
-    attend(space)
-    return space
-
-
-def attend(space: SessionSpace) -> None:
-    """Lets hooks that need the store have it: channels are told to the courier, counters what to count."""
-    for hook in every(space.feedback_hook):
+    """What sessions work on. Hooks that need the store get it: channels go to the courier, counters can count."""
+    space = SessionSpace(store, project, now, Courier(store, now), workspace, feedback_hook, metadata_hook)
+    for hook in every(feedback_hook):
         if hasattr(hook, "bind"):
             hook.bind(lambda: metrics(space))
         space.courier.add(*getattr(hook, "channels", ()))
+    return space
 
 
 def _language_model(given: settings.Settings, named: str | LanguageModel | None) -> LanguageModel | None:

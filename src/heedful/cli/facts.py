@@ -107,6 +107,7 @@ def _lines(texts: tuple[str, ...]) -> Sequence[str]:
 @click.option("--seed", type=int, help="The seed of that draw.")
 @click.option("--explain", is_flag=True, help="Show the reasons for every rank.")
 @click.option("--session-id", metavar="ID", help="Answer too, and keep question and answer in this session.")
+@click.option("--answer", is_flag=True, help="Answer too.")
 @as_json
 @click.pass_obj
 def recall(
@@ -125,6 +126,7 @@ def recall(
     seed: int | None,
     explain: bool,
     session_id: str | None,
+    answer: bool,
     as_json: bool,
 ) -> None:
     """Find the facts that answer QUERY, best first."""
@@ -144,6 +146,7 @@ def recall(
             seed=seed,
             explain=explain,
             session_id=session_id,
+            answer=answer,
         )
     _show(result, as_json)
 

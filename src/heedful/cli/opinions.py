@@ -31,9 +31,7 @@ def add_session_feedback(
     """Rate a whole session."""
     given = {**(pairs("extra", extra) or {}), "rating": None if rating == "neutral" else rating, "comment": comment}
     with options.open() as heedful:
-        kept = heedful.sessions.add_session_feedback(
-            session_id, given, author=author, idempotency_key=idempotency_key
-        )
+        kept = heedful.sessions.add_session_feedback(session_id, given, author=author, idempotency_key=idempotency_key)
     assert kept is not None
     if as_json:
         print_json(kept)

@@ -177,6 +177,8 @@ def _show(session: Session, as_json: bool) -> None:
     if as_json:
         print_json(session)
         return
-    click.echo(f"{session.session_id}  made {session.created_at:%Y-%m-%d %H:%M}, written {session.updated_at:%Y-%m-%d %H:%M}")
+    click.echo(
+        f"{session.session_id}  made {session.created_at:%Y-%m-%d %H:%M}, written {session.updated_at:%Y-%m-%d %H:%M}"
+    )
     for key, value in session.metadata.items():
         click.echo(f"  {key}: {value}")

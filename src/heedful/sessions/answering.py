@@ -1,4 +1,4 @@
-"""Recall with a session: the hits, an answer made from them, and both kept."""
+"""Recall with an answer made from the hits, and both kept if there is a session."""
 
 from __future__ import annotations
 
@@ -30,18 +30,21 @@ def answer(
     workspace: Workspace,
     model: LanguageModel | None,
     request: Request,
-    session_id: str,
+    session_id: str | None,
     on_token: OnToken | None,
 ) -> Recall:
-    """A recall with its answer, which is kept as an entry of the session."""
-    name = checks.session_id(session_id)
+    """A recall with its answer, which is kept as an entry of the session, if one is named."""
+    name = None if session_id is None else checks.session_id(session_id)
     found = recall(workspace, request)
     if model is None:
         written = extract(request.query, found.hits, _similarity(workspace, request.query))
         if on_token is not None:
             on_token(written.text)
     else:
-        written = write(model, request.query, found.hits, _earlier(space, name), on_token)
+        earlier = [] if name is None else _earlier(space, name)
+        written = write(model, request.query, found.hits, earlier, on_token)
+    if name is None:
+        return found.model_copy(update={"answer": written.text})
     row = EntryRow(
         id=new_id(),
         session_id=name,

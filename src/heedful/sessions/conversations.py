@@ -52,6 +52,11 @@ def get(space: SessionSpace, session_id: str) -> Session:
     return _session(row)
 
 
+def exists(space: SessionSpace, session_id: str) -> bool:
+    name = checks.session_id(session_id)
+    return space.store.read(lambda tx: tx.conversations.session(name)) is not None
+
+
 def listed(space: SessionSpace, where: Metadata | None, cursor: str | None, limit: int) -> Page[Session]:
     wanted = None if where is None else values.metadata("where", where)
     for _ in conditions(wanted or {}):

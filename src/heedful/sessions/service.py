@@ -44,6 +44,10 @@ class Sessions:
         """One session."""
         return conversations.get(self._space, session_id)
 
+    def exists(self, session_id: str) -> bool:
+        """Whether there is such a session."""
+        return conversations.exists(self._space, session_id)
+
     def list(self, *, where: Metadata | None = None, cursor: str | None = None, limit: int = PAGE) -> Page[Session]:
         """Sessions, the newest first; `where` compares metadata, as in `recall`."""
         return conversations.listed(self._space, where, cursor, limit)

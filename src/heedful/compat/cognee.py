@@ -1,0 +1,224 @@
+"""cognee's calls for sessions and feedback, on Heedful.
+
+`import heedful.compat.cognee as cognee` and go on. Without more, the store is the one that the settings name
+(HEEDFUL_STORE, heedful.toml, else heedful.db); `configure` names another. A `user` is a project: nothing is shared
+between users.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from enum import StrEnum
+from pathlib import Path
+from typing import Any
+
+from heedful.aio import AsyncHeedful, aopen
+from heedful.errors import Invalid
+from heedful.model import DEFAULT_DATASET, Entry, Improvement, Mode, Model, Recall, RememberResult
+
+__all__ = [
+    "RecallResult",
+    "SearchType",
+    "SessionQAEntry",
+    "close",
+    "configure",
+    "improve",
+    "recall",
+    "remember",
+    "session",
+]
+
+SessionQAEntry = Entry
+
+ALL = 1_000
+"""Entries that are read at once."""
+
+
+class SearchType(StrEnum):
+    """How to search, by cognee's names."""
+
+    GRAPH_COMPLETION = "GRAPH_COMPLETION"
+    GRAPH_COMPLETION_COT = "GRAPH_COMPLETION_COT"
+    GRAPH_COMPLETION_CONTEXT_EXTENSION = "GRAPH_COMPLETION_CONTEXT_EXTENSION"
+    GRAPH_SUMMARY_COMPLETION = "GRAPH_SUMMARY_COMPLETION"
+    TRIPLET_COMPLETION = "TRIPLET_COMPLETION"
+    RAG_COMPLETION = "RAG_COMPLETION"
+    TEMPORAL = "TEMPORAL"
+    FEELING_LUCKY = "FEELING_LUCKY"
+    CHUNKS = "CHUNKS"
+    CHUNKS_LEXICAL = "CHUNKS_LEXICAL"
+    SUMMARIES = "SUMMARIES"
+    CYPHER = "CYPHER"
+    NATURAL_LANGUAGE = "NATURAL_LANGUAGE"
+    CODING_RULES = "CODING_RULES"
+
+    @property
+    def mode(self) -> Mode:
+        """The mode of `heedful.recall` that does this."""
+        if self in (SearchType.CYPHER, SearchType.NATURAL_LANGUAGE, SearchType.CODING_RULES):
+            raise Invalid(
+                f"query_type is {self.value}, which has no like here",
+                field="query_type",
+                value=self.value,
+                remedy="Use GRAPH_COMPLETION, RAG_COMPLETION, CHUNKS, CHUNKS_LEXICAL or SUMMARIES",
+            )
+        if self.value.startswith(("GRAPH_", "TRIPLET_")):
+            return "graph"
+        if self is SearchType.CHUNKS:
+            return "semantic"
+        return "lexical" if self is SearchType.CHUNKS_LEXICAL else "hybrid"
+
+    @property
+    def answers(self) -> bool:
+        """Whether it gives an answer rather than texts."""
+        return self not in (SearchType.CHUNKS, SearchType.CHUNKS_LEXICAL)
+
+
+class RecallResult(Model):
+    """One result: an answer, or a text that was found."""
+
+    text: str
+    source: str
+    """`graph` for an answer or text from the facts."""
+    recall_id: str
+    qa_id: str | None = None
+    fact_id: str | None = None
+    score: float | None = None
+
+
+_OPTIONS: dict[str, Any] = {}
+_OPEN: dict[str | None, AsyncHeedful] = {}
+
+
+async def configure(url_or_path: str | Path | None = None, **options: Any) -> None:
+    """Names the store, with the options that `heedful.open` takes; what was open is closed."""
+    await close()
+    _OPTIONS.clear()
+    _OPTIONS.update(options, url_or_path=url_or_path)
+
+
+async def close() -> None:
+    """Closes the store, after what still runs in the background."""
+    while _OPEN:
+        _, store = _OPEN.popitem()
+        await store.close()
+
+
+async def remember(
+    data: str | Path | Sequence[str | Path],
+    dataset_name: str = DEFAULT_DATASET,
+    *,
+    session_id: str | None = None,
+    self_improvement: bool = True,
+    user: Any = None,
+) -> RememberResult:
+    """Stores texts and files; what is remembered in a session says so in its metadata."""
+    store = await _store(user)
+    metadata = None
+    if session_id is not None:
+        await store.sessions.create(session_id)
+        metadata = {"session_id": session_id}
+    return await store.remember(data, dataset=dataset_name, metadata=metadata, self_improvement=self_improvement)
+
+
+async def recall(
+    query_text: str,
+    query_type: SearchType = SearchType.GRAPH_COMPLETION,
+    *,
+    session_id: str | None = None,
+    datasets: str | Sequence[str] | None = None,
+    top_k: int = 10,
+    feedback_influence: float = 0.0,
+    user: Any = None,
+) -> list[RecallResult]:
+    """Answers a question, or finds texts, as `query_type` says; with a session, question and answer are kept."""
+    store = await _store(user)
+    found = await store.recall(
+        query_text,
+        dataset=_dataset(datasets),
+        mode=SearchType(query_type).mode,
+        top_k=top_k,
+        feedback_influence=feedback_influence,
+        session_id=session_id,
+        answer=True,
+    )
+    return _results(found, SearchType(query_type))
+
+
+async def improve(
+    dataset: str = DEFAULT_DATASET, session_ids: Sequence[str] | None = None, *, user: Any = None
+) -> Improvement:
+    """Turns the feedback of sessions into better recall."""
+    return await (await _store(user)).improve(dataset, session_ids)
+
+
+class session:  # noqa: N801 - cognee's name
+    """What belongs to one conversation."""
+
+    @staticmethod
+    async def get_session(session_id: str, last_n: int | None = None, user: Any = None) -> list[SessionQAEntry]:
+        """The questions and answers of a session, oldest first; none if there is no such session."""
+        store = await _store(user)
+        if not await store.sessions.exists(session_id):
+            return []
+        if last_n is not None:
+            page = await store.sessions.entries(session_id, limit=last_n, newest_first=True)
+            return page.items[::-1]
+        found, cursor = [], None
+        while True:
+            page = await store.sessions.entries(session_id, cursor=cursor, limit=ALL)
+            found += page.items
+            cursor = page.next_cursor
+            if cursor is None:
+                return found
+
+    @staticmethod
+    async def add_feedback(
+        session_id: str,
+        qa_id: str,
+        feedback_text: str | None = None,
+        feedback_score: int | None = None,
+        user: Any = None,
+    ) -> bool:
+        """Rates an answer; False if there is no such entry."""
+        store = await _store(user)
+        return await store.sessions.add_feedback(session_id, qa_id, feedback_text, feedback_score)
+
+    @staticmethod
+    async def delete_feedback(session_id: str, qa_id: str, user: Any = None) -> bool:
+        """Clears what was said of an answer; False if there is no such entry."""
+        return await (await _store(user)).sessions.delete_feedback(session_id, qa_id)
+
+
+async def _store(user: Any) -> AsyncHeedful:
+    project = None if user is None else str(getattr(user, "id", user))
+    if project not in _OPEN:
+        options = dict(_OPTIONS)
+        url_or_path = options.pop("url_or_path", None)
+        _OPEN[project] = await aopen(url_or_path, **({**options, "project": project} if project else options))
+    return _OPEN[project]
+
+
+def _dataset(datasets: str | Sequence[str] | None) -> str:
+    names = [datasets] if isinstance(datasets, str) else list(datasets or [DEFAULT_DATASET])
+    if len(names) != 1:
+        raise Invalid(
+            f"datasets has {len(names)} names", field="datasets", value=names, remedy="Recall from one at a time"
+        )
+    return names[0]
+
+
+def _results(found: Recall, query_type: SearchType) -> list[RecallResult]:
+    if query_type.answers and found.answer is not None:
+        return [RecallResult(text=found.answer, source="graph", recall_id=found.recall_id, qa_id=found.qa_id)]
+    return [
+        RecallResult(
+            text=hit.text,
+            source="graph",
+            recall_id=found.recall_id,
+            qa_id=found.qa_id,
+            fact_id=hit.fact_id,
+            score=hit.score,
+        )
+        for hit in found
+    ]

@@ -1,0 +1,180 @@
+"""mongodb_session_manager's calls for metadata and feedback, on Heedful's sessions in MongoDB.
+
+`from heedful.compat.mongodb_session_manager import create_mongodb_session_manager` and go on. A manager works on one
+session, which is made if it is new.
+"""
+
+from __future__ import annotations
+
+import threading
+from collections.abc import Mapping, Sequence
+from typing import TYPE_CHECKING, Any
+
+from heedful.clock import system_clock, to_stored
+from heedful.errors import Unavailable
+from heedful.model import DEFAULT_PROJECT, Metadata
+from heedful.opening import session_space
+from heedful.sessions.hooks import Hook, create_combined_hook
+from heedful.sessions.service import Sessions
+from heedful.storage.mongo import MongoSessionStore, connect
+
+if TYPE_CHECKING:
+    from pymongo import MongoClient
+
+__all__ = [
+    "MongoDBSessionManager",
+    "MongoDBSessionManagerFactory",
+    "close_global_factory",
+    "create_combined_hook",
+    "create_mongodb_session_manager",
+    "get_global_factory",
+    "initialize_global_factory",
+]
+
+DATABASE = "heedful"
+ALL = 1_000
+
+
+class MongoDBSessionManager:
+    """One session in a MongoDB. Options of the pool go to pymongo; a `client` that is given is shared."""
+
+    def __init__(
+        self,
+        session_id: str,
+        connection_string: str = "mongodb://localhost:27017/",
+        database_name: str = DATABASE,
+        *,
+        client: MongoClient[dict[str, Any]] | None = None,
+        feedbackHook: Hook | None = None,  # noqa: N803 - its name there
+        metadataHook: Hook | None = None,  # noqa: N803
+        **options: Any,
+    ) -> None:
+        store = MongoSessionStore(
+            connection_string, DEFAULT_PROJECT, _now, client=client, database=database_name, **options
+        )
+        self.session_id = session_id
+        self._space = session_space(store, DEFAULT_PROJECT, _now, None, feedbackHook, metadataHook)
+        self.sessions = Sessions(self._space)
+        self.sessions.create(session_id)
+
+    def add_feedback(self, feedback: Mapping[str, Any]) -> str | None:
+        """Keeps `{"rating": "up" | "down" | None, "comment": "…"}` and returns its id; None if a hook kept it back."""
+        kept = self.sessions.add_session_feedback(self.session_id, feedback)
+        return None if kept is None else kept.feedback_id
+
+    def get_feedbacks(self) -> list[dict[str, Any]]:
+        """All feedback of the session, oldest first."""
+        found: list[dict[str, Any]] = []
+        cursor = None
+        while True:
+            page = self.sessions.feedbacks(self.session_id, cursor=cursor, limit=ALL)
+            found += [
+                {
+                    **each.extra,
+                    "id": each.feedback_id,
+                    "rating": each.rating,
+                    "comment": each.comment,
+                    "created_at": each.created_at,
+                }
+                for each in page.items
+            ]
+            cursor = page.next_cursor
+            if cursor is None:
+                return found
+
+    def get_metadata(self) -> Metadata:
+        """The metadata of the session."""
+        return self.sessions.get_metadata(self.session_id)
+
+    def update_metadata(self, metadata: Metadata) -> Metadata:
+        """Merges metadata by key; a dotted key reaches inside."""
+        return self.sessions.update_metadata(self.session_id, metadata)
+
+    def delete_metadata(self, metadata_keys: Sequence[str]) -> Metadata:
+        """Removes keys."""
+        return self.sessions.delete_metadata(self.session_id, metadata_keys)
+
+    def close(self) -> None:
+        """Lets go of the server; a shared client stays open."""
+        self._space.courier.close()
+        self._space.store.close()
+
+
+def create_mongodb_session_manager(
+    session_id: str,
+    connection_string: str = "mongodb://localhost:27017/",
+    database_name: str = DATABASE,
+    **options: Any,
+) -> MongoDBSessionManager:
+    """A manager for one session with a connection of its own."""
+    return MongoDBSessionManager(session_id, connection_string, database_name, **options)
+
+
+class MongoDBSessionManagerFactory:
+    """Managers that share one pool of connections."""
+
+    def __init__(
+        self,
+        connection_string: str = "mongodb://localhost:27017/",
+        database_name: str = DATABASE,
+        *,
+        client: MongoClient[dict[str, Any]] | None = None,
+        **options: Any,
+    ) -> None:
+        self._connection_string = connection_string
+        self._database_name = database_name
+        self._owned = client is None
+        self._client = connect(connection_string, **options) if client is None else client
+
+    def create_session_manager(self, session_id: str, **options: Any) -> MongoDBSessionManager:
+        """A manager for one session."""
+        return MongoDBSessionManager(
+            session_id, self._connection_string, self._database_name, client=self._client, **options
+        )
+
+    def close(self) -> None:
+        """Closes the pool."""
+        if self._owned:
+            self._client.close()
+
+
+_LOCK = threading.Lock()
+_FACTORY: list[MongoDBSessionManagerFactory] = []
+
+
+def initialize_global_factory(
+    connection_string: str = "mongodb://localhost:27017/", database_name: str = DATABASE, **options: Any
+) -> MongoDBSessionManagerFactory:
+    """Makes the factory that `get_global_factory` returns; an earlier one is closed."""
+    made = MongoDBSessionManagerFactory(connection_string, database_name, **options)
+    with _LOCK:
+        earlier = _FACTORY[:]
+        _FACTORY[:] = [made]
+    for factory in earlier:
+        factory.close()
+    return made
+
+
+def get_global_factory() -> MongoDBSessionManagerFactory:
+    """The factory of this process."""
+    with _LOCK:
+        if not _FACTORY:
+            raise Unavailable(
+                "there is no global factory",
+                code="no_global_factory",
+                remedy="Call initialize_global_factory(connection_string, database_name) when the program starts",
+            )
+        return _FACTORY[0]
+
+
+def close_global_factory() -> None:
+    """Closes the factory of this process, if there is one."""
+    with _LOCK:
+        earlier = _FACTORY[:]
+        _FACTORY.clear()
+    for factory in earlier:
+        factory.close()
+
+
+def _now() -> int:
+    return to_stored(system_clock())
