@@ -47,14 +47,23 @@ def test_an_unknown_setting_is_refused_by_name(tmp_path: Path) -> None:
         load({}, tmp_path)
 
 
+@pytest.mark.parametrize("name", ["embedding_timeout", "language_model_timeout"])
 @pytest.mark.parametrize("value", ["soon", "0", "-1"])
-def test_a_timeout_that_is_none_is_refused_by_name_and_value(tmp_path: Path, value: str) -> None:
-    with pytest.raises(Invalid, match="embedding_timeout") as caught:
-        load({"HEEDFUL_EMBEDDING_TIMEOUT": value}, tmp_path)
+def test_a_timeout_that_is_none_is_refused_by_name_and_value(tmp_path: Path, name: str, value: str) -> None:
+    with pytest.raises(Invalid, match=name) as caught:
+        load({f"HEEDFUL_{name.upper()}": value}, tmp_path)
     assert caught.value.value == value
 
 
-def test_a_key_is_not_shown(tmp_path: Path) -> None:
-    found = load({"HEEDFUL_EMBEDDING_API_KEY": "secret"}, tmp_path)
-    assert found.embedding_api_key == "secret"
+@pytest.mark.parametrize("name", ["embedding_api_key", "language_model_api_key"])
+def test_a_key_is_not_shown(tmp_path: Path, name: str) -> None:
+    found = load({f"HEEDFUL_{name.upper()}": "secret"}, tmp_path)
+    assert getattr(found, name) == "secret"
     assert "secret" not in repr(found)
+
+
+def test_there_is_no_language_model_unless_one_is_named(tmp_path: Path) -> None:
+    assert load({}, tmp_path).language_model is None
+    assert load({}, tmp_path).language_model_timeout == 60.0
+    given = load({"HEEDFUL_LANGUAGE_MODEL": "http://127.0.0.1:9/v1#words"}, tmp_path)
+    assert given.language_model == "http://127.0.0.1:9/v1#words"

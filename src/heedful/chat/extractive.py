@@ -85,7 +85,7 @@ def _scores(
     question: str, hits: Sequence[Hit], candidates: Sequence[_Candidate], similarity: Similarity | None
 ) -> list[float]:
     """How well each sentence answers; 0 where its fact doesn't."""
-    sought = _terms(question) or frozenset(word.term for word in words(question))
+    sought = _terms(question)
     facts = [_terms(hit.text) for hit in hits]
     among = Counter(term for fact in facts for term in fact)
     weights = {term: math.log(1 + (len(hits) + 1) / (among[term] + 0.5)) for term in sorted(sought)}
