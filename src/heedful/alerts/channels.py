@@ -13,5 +13,9 @@ class Channel(Protocol):
     def name(self) -> str: ...
 
     def send(self, alert_id: str, payload: Mapping[str, Any]) -> None:
-        """Delivers one alert, or raises. It may be called again with the same `alert_id`."""
+        """Delivers one alert, or raises. It may be called again with the same `alert_id`.
+
+        Of a `HeedfulError` the message is kept with the alert and logged. Of any other error it is only the kind:
+        what libraries say may hold an address or a key that nobody should read.
+        """
         ...
