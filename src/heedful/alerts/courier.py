@@ -160,8 +160,9 @@ class Courier:
         # Told once; an alert that stays undelivered is in the outbox for all to see.
         logger.log(
             logging.WARNING if attempts == 1 else logging.INFO,
-            "alert %s did not arrive (attempt %d): %s; next attempt in %.0f s",
+            "alert %s did not arrive at %s (attempt %d): %s; next attempt in %.0f s",
             alert.id,
+            name,
             attempts,
             error,
             wait / SECOND,

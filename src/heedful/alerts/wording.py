@@ -34,10 +34,11 @@ def headline(payload: Mapping[str, Any]) -> str:
 def details(payload: Mapping[str, Any]) -> list[tuple[str, str]]:
     """The rest of it but the comment, as labels and values of one line each."""
     feedback = payload.get("feedback") or {}
+    about_answer = feedback.get("target_type") == "entry"
     found = [
         ("project", payload.get("project")),
         ("session", payload.get("session_id")),
-        ("answer", feedback.get("qa_id")),
+        ("answer", feedback.get("target_id") if about_answer else None),
         ("author", feedback.get("author")),
         ("at", feedback.get("created_at")),
         ("feedback", feedback.get("id")),

@@ -1,0 +1,535 @@
+"""The courier: alerts arrive at least once, whatever happens to channels, processes and the store."""
+
+from __future__ import annotations
+
+import logging
+import os
+import signal
+import sqlite3
+import subprocess
+import sys
+import threading
+from collections.abc import Callable, Iterator, Mapping
+from contextlib import ExitStack
+from pathlib import Path
+from typing import Any
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from heedful import Invalid, Unavailable
+from heedful.alerts import Channel, Slack, Webhook
+from heedful.alerts.courier import LEASE, LONGEST, SECOND, Courier, next_attempt
+from heedful.clock import to_stored
+from heedful.storage.database import Database
+from heedful.storage.sessions import SqlSessionStore
+from heedful.storage.sessions.base import AlertRow
+from heedful.testing import ManualClock
+
+SOON = 20
+"""Seconds after which a test that waits in vain fails."""
+
+
+class Recorder:
+    """A channel that keeps what it was sent, and fails as the script says."""
+
+    def __init__(self, name: str = "desk", *script: BaseException | None) -> None:
+        self.name = name
+        self.script = list(script)
+        self.sent: list[str] = []
+        self._came = threading.Semaphore(0)
+
+    def send(self, alert_id: str, payload: Mapping[str, Any]) -> None:
+        self.sent.append(alert_id)
+        problem = self.script.pop(0) if self.script else None
+        self._came.release()
+        if problem is not None:
+            raise problem
+
+    def wait(self, count: int = 1) -> None:
+        for _ in range(count):
+            assert self._came.acquire(timeout=SOON), f"{self.name} got {self.sent}"
+
+
+class Hanging(Recorder):
+    """A channel that does not come back until it is released."""
+
+    def __init__(self, name: str = "stuck", *script: BaseException | None) -> None:
+        super().__init__(name, *script)
+        self.released = threading.Event()
+
+    def send(self, alert_id: str, payload: Mapping[str, Any]) -> None:
+        self._came.release()
+        self.released.wait(SOON)
+        super().send(alert_id, payload)
+
+
+class Post:
+    """One store with an outbox, and couriers on it."""
+
+    def __init__(self, path: Path, clock: ManualClock, opened: ExitStack) -> None:
+        self._clock = clock
+        self._path = path
+        self._opened = opened
+        self.store = self.open()
+        self.store.write(lambda tx: tx.conversations.create("s1", {}, self.now()))
+
+    def now(self) -> int:
+        return to_stored(self._clock())
+
+    def open(self) -> SqlSessionStore:
+        """The store as another process would open it."""
+        database = Database(self._path)
+        self._opened.callback(database.close)
+        return SqlSessionStore(database, "default", self.now)
+
+    def write(self, *ids: str, channel: str = "desk") -> None:
+        rows = [AlertRow(each, channel, {"type": "feedback"}, self.now(), next_at=self.now()) for each in ids]
+        self.store.write(lambda tx: tx.outbox.add("s1", rows))
+
+    def row(self, alert_id: str) -> AlertRow:
+        found = self.store.read(lambda tx: tx.outbox.get(alert_id))
+        assert found is not None
+        return found
+
+    def courier(self, *channels: Any, store: SqlSessionStore | None = None, **options: Any) -> Courier:
+        courier = Courier(store or self.store, self.now, **options)
+        self._opened.callback(courier.close)
+        courier.add(*channels)
+        return courier
+
+
+@pytest.fixture
+def post(path: Path, clock: ManualClock, empty_store: bytes) -> Iterator[Post]:
+    path.write_bytes(empty_store)
+    with ExitStack() as opened:
+        yield Post(path, clock, opened)
+
+
+def test_an_alert_is_delivered_in_the_background_and_noted(post: Post) -> None:
+    channel = Recorder()
+    courier = post.courier(channel)
+    post.write("a1")
+    courier.wake()
+    channel.wait()
+    courier.close()
+    assert channel.sent == ["a1"]
+    row = post.row("a1")
+    assert (row.delivered_at, row.next_at, row.attempts, row.error) == (post.now(), None, 1, None)
+
+
+def test_what_earlier_processes_left_is_delivered_when_the_channel_is_added(post: Post) -> None:
+    post.write("a1", "a2")
+    channel = Recorder()
+    post.courier(channel).close()
+    assert channel.sent == ["a1", "a2"]
+
+
+def test_alerts_of_other_channels_are_left_alone(post: Post) -> None:
+    post.write("a1", channel="elsewhere")
+    channel = Recorder()
+    post.courier(channel).close()
+    assert channel.sent == []
+    assert post.row("a1").next_at is not None
+
+
+def test_what_is_due_can_be_delivered_in_the_callers_thread(post: Post) -> None:
+    channel, other = Recorder(), Recorder("other")
+    courier = post.courier(channel, other, background=False)
+    post.write("a1", "a2")
+    post.write("b1", channel="other")
+    courier.wake()
+    assert courier.deliver_due() == 3
+    assert courier.deliver_due() == 0
+    assert (channel.sent, other.sent) == (["a1", "a2"], ["b1"])
+
+
+def test_a_failed_alert_is_tried_again_later_and_later_and_never_dropped(post: Post, clock: ManualClock) -> None:
+    channel = Recorder("desk", *[Unavailable("nobody is there")] * 15)
+    courier = post.courier(channel, background=False, jitter=lambda: 0.0)
+    post.write("a1")
+    waits = []
+    for attempt in range(1, 16):
+        assert courier.deliver_due() == 0
+        row = post.row("a1")
+        assert (row.attempts, row.error, row.delivered_at) == (attempt, "nobody is there", None)
+        assert row.next_at is not None
+        waits.append((row.next_at - post.now()) // SECOND)
+        clock.advance(microseconds=row.next_at - post.now() - 1)
+        assert courier.deliver_due() == 0
+        assert len(channel.sent) == attempt
+        clock.advance(microseconds=1)
+    assert waits == [1, 2, 4, 8, 16, 32, 64, 128, 256, 512, 1024, 1800, 1800, 1800, 1800]
+    assert courier.deliver_due() == 1
+    row = post.row("a1")
+    assert (row.attempts, row.error, row.next_at, row.delivered_at) == (16, None, None, post.now())
+
+
+@given(st.integers(1, 10**9), st.floats(0, 1, exclude_max=True))
+def test_waits_are_between_a_second_and_an_hour_and_grow(attempts: int, jitter: float) -> None:
+    wait = next_attempt(attempts, jitter)
+    assert SECOND <= wait <= LONGEST
+    assert next_attempt(attempts + 1, jitter) >= wait
+
+
+def test_a_channel_that_recovers_gets_its_alert_in_the_background(post: Post, clock: ManualClock) -> None:
+    channel = Recorder("desk", Unavailable("not now"))
+    courier = post.courier(channel)
+    post.write("a1")
+    courier.wake()
+    channel.wait()
+    courier.close()
+    clock.advance(seconds=2)
+    again = post.courier(channel)
+    channel.wait()
+    again.close()
+    assert channel.sent == ["a1", "a1"]
+    assert post.row("a1").delivered_at == post.now()
+
+
+def test_a_new_process_delivers_what_a_failing_one_left(post: Post, clock: ManualClock) -> None:
+    post.write("a1")
+    post.courier(Recorder("desk", Unavailable("not now"))).close()
+    clock.advance(seconds=2)
+    channel = Recorder()
+    post.courier(channel, store=post.open()).close()
+    assert channel.sent == ["a1"]
+
+
+def test_one_alert_that_always_fails_does_not_stop_the_others_of_its_channel(post: Post) -> None:
+    channel = Recorder("desk", Unavailable("refused"))
+    courier = post.courier(channel, background=False)
+    post.write("a1", "a2", "a3")
+    assert courier.deliver_due() == 2
+    assert channel.sent == ["a1", "a2", "a3"]
+
+
+def test_a_failing_channel_comes_after_the_others_in_the_callers_thread(post: Post) -> None:
+    order: list[str] = []
+
+    class Noted(Recorder):
+        def send(self, alert_id: str, payload: Mapping[str, Any]) -> None:
+            order.append(alert_id)
+            super().send(alert_id, payload)
+
+    failing = Noted("failing", *[Unavailable("timed out")] * 2)
+    courier = post.courier(failing, Noted("good"), background=False)
+    post.write("f1", "f2", channel="failing")
+    post.write("g1", "g2", channel="good")
+    assert courier.deliver_due() == 2
+    assert order == ["f1", "g1", "g2", "f2"]
+
+
+def test_a_hanging_channel_holds_up_neither_the_others_nor_the_caller(post: Post) -> None:
+    stuck, channel = Hanging(), Recorder()
+    courier = post.courier(stuck, channel)
+    post.write("s1", channel="stuck")
+    courier.wake()
+    stuck.wait()
+    post.write("a1", "a2", "a3")
+    courier.wake()
+    channel.wait(3)
+    courier.close(timeout=0.01)
+    assert stuck.sent == []
+    stuck.released.set()
+
+
+def test_closing_delivers_what_is_due_and_was_not_told_of(post: Post) -> None:
+    channel = Recorder()
+    courier = post.courier(channel)
+    post.write("a0")
+    courier.wake()
+    channel.wait()
+    ids = [f"b{number:02}" for number in range(20)]
+    post.write(*ids)
+    courier.close(timeout=SOON)
+    assert channel.sent == ["a0", *ids]
+    assert post.store.read(lambda tx: tx.outbox.list(None, 100, True)) == []
+
+
+def test_a_closed_courier_takes_no_channels_and_sends_nothing(post: Post) -> None:
+    channel = Recorder()
+    courier = post.courier(channel)
+    courier.close()
+    courier.close()
+    post.write("a1")
+    courier.wake()
+    with pytest.raises(Unavailable, match="closed"):
+        courier.add(Recorder("other"))
+    assert channel.sent == []
+
+
+def test_after_the_time_to_close_is_over_no_further_alert_is_taken(post: Post) -> None:
+    stuck = Hanging("stuck")
+    courier = post.courier(stuck)
+    post.write("s1", "s2", channel="stuck")
+    courier.wake()
+    stuck.wait()
+    courier.close(timeout=0.01)
+    stuck.released.set()
+    courier.close(timeout=SOON)
+    assert stuck.sent == ["s1"]
+    assert post.row("s1").delivered_at is not None
+    assert post.row("s2").attempts == 0
+
+
+def test_the_last_channel_of_a_name_is_the_one_that_is_used(post: Post) -> None:
+    old, new = Recorder(), Recorder()
+    courier = post.courier(old)
+    courier.add(new)
+    post.write("a1")
+    courier.wake()
+    courier.close(timeout=SOON)
+    assert (old.sent, new.sent) == ([], ["a1"])
+
+
+@pytest.mark.parametrize("name", ["", " ", "a\nb", "x" * 201, None])
+def test_a_channel_without_a_proper_name_is_refused(post: Post, name: Any) -> None:
+    with pytest.raises(Invalid, match="name"):
+        post.courier(Recorder(name))
+
+
+@pytest.mark.parametrize("problem", [ValueError("x"), SystemExit(1), KeyboardInterrupt(), MemoryError()])
+def test_no_exception_of_a_channel_ends_the_deliveries(post: Post, problem: BaseException) -> None:
+    channel = Recorder("desk", problem)
+    courier = post.courier(channel)
+    post.write("a1")
+    courier.wake()
+    channel.wait()
+    post.write("a2")
+    courier.wake()
+    channel.wait()
+    courier.close()
+    assert channel.sent == ["a1", "a2"]
+    assert post.row("a1").next_at is not None
+
+
+def test_a_lease_that_ran_out_is_taken_over_and_a_late_failure_changes_nothing(post: Post, clock: ManualClock) -> None:
+    stuck = Hanging("desk", Unavailable("timed out"))
+    slow = post.courier(stuck)
+    post.write("a1")
+    slow.wake()
+    stuck.wait()
+    quick = post.courier(Recorder("desk"), store=post.open(), background=False)
+    clock.advance(microseconds=LEASE - 1)
+    assert quick.deliver_due() == 0
+    clock.advance(microseconds=1)
+    assert quick.deliver_due() == 1
+    delivered = post.row("a1")
+    stuck.released.set()
+    slow.close(timeout=SOON)
+    assert stuck.sent == ["a1"]
+    assert post.row("a1") == delivered
+
+
+@pytest.mark.parametrize("problem", [None, Unavailable("timed out")])
+def test_an_alert_whose_session_is_deleted_on_the_way_is_forgotten(post: Post, problem: BaseException | None) -> None:
+    stuck = Hanging("desk", problem)
+    courier = post.courier(stuck)
+    post.write("a1")
+    courier.wake()
+    stuck.wait()
+    post.store.write(lambda tx: tx.conversations.delete("s1", post.now()))
+    stuck.released.set()
+    courier.close(timeout=SOON)
+    assert post.store.read(lambda tx: tx.outbox.list(None, 10, False)) == []
+
+
+class Log(logging.Handler):
+    """Keeps what was logged, and lets a test wait for it."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.lines: list[str] = []
+        self.came = threading.Semaphore(0)
+
+    def emit(self, record: logging.LogRecord) -> None:
+        self.lines.append(record.getMessage())
+        self.came.release()
+
+
+@pytest.fixture
+def log() -> Iterator[Log]:
+    """All that is logged, by any library, at any level."""
+    handler, root = Log(), logging.getLogger()
+    level = root.level
+    root.addHandler(handler)
+    root.setLevel(logging.DEBUG)
+    yield handler
+    root.setLevel(level)
+    root.removeHandler(handler)
+
+
+def test_a_store_that_fails_is_tried_again_and_told_of_once(post: Post, path: Path, log: Log) -> None:
+    channel = Recorder()
+    post.write("a1")
+    outside = sqlite3.connect(path, isolation_level=None)
+    outside.execute("ALTER TABLE outbox RENAME TO outbox_away")
+    courier = post.courier(channel)
+    assert log.came.acquire(timeout=SOON)
+    for _ in range(5):
+        courier.wake()
+    outside.execute("ALTER TABLE outbox_away RENAME TO outbox")
+    outside.close()
+    courier.wake()
+    channel.wait()
+    courier.close()
+    assert channel.sent == ["a1"]
+    assert log.lines == ["alerts of desk wait: OperationalError"]
+
+
+def test_a_store_that_is_closed_first_does_no_harm(post: Post, path: Path, log: Log) -> None:
+    database = Database(path)
+    courier = post.courier(Recorder(), store=SqlSessionStore(database, "default", post.now))
+    database.close()
+    courier.wake()
+    courier.close(timeout=SOON)
+    assert len(log.lines) <= 1
+
+
+def test_secrets_are_neither_kept_nor_logged_nor_shown(post: Post, log: Log) -> None:
+    secret = "T0P/S3CR3T"
+    nowhere = "127.0.0.1:9"
+    channels: list[Channel] = [
+        Slack(f"http://{nowhere}/services/{secret}", timeout=0.2),
+        Webhook(f"http://{nowhere}/hook?token={secret}", secret=secret, timeout=0.2),
+        Recorder("careless", RuntimeError(f"no route to https://user:{secret}@example.org")),
+    ]
+    courier = post.courier(*channels, background=False)
+    for number, channel in enumerate(channels):
+        post.write(f"a{number}", channel=channel.name)
+    assert courier.deliver_due() == 0
+    rows = [post.row(f"a{number}") for number in range(3)]
+    assert rows[0].error is not None
+    assert rows[0].error.startswith("slack:")
+    assert rows[1].error is not None
+    assert rows[1].error.startswith("webhook:127.0.0.1:9/hook")
+    assert rows[2].error == "RuntimeError"
+    shown = "\n".join([*map(repr, channels), *map(repr, rows), *log.lines])
+    assert "did not arrive" in shown
+    assert "S3CR3T" not in shown
+
+
+def test_an_error_is_kept_short_and_on_one_line(post: Post) -> None:
+    courier = post.courier(Recorder("desk", Unavailable("no\r\nluck " * 1000)), background=False)
+    post.write("a1")
+    courier.deliver_due()
+    error = post.row("a1").error
+    assert error is not None
+    assert len(error) <= 300
+    assert "\n" not in error
+
+
+CHILD = """
+import os, signal, sys
+from heedful.alerts.courier import Courier
+from heedful.clock import to_stored
+from heedful.storage.database import Database
+from heedful.storage.sessions import SqlSessionStore
+from heedful.testing import ManualClock
+
+path, out, task = sys.argv[1:4]
+now = lambda: to_stored(ManualClock()())
+
+class Lines:
+    name = "desk"
+
+    def send(self, alert_id, payload):
+        with open(out, "a") as file:
+            file.write(alert_id + "\\n")
+        if task == "die":
+            os.kill(os.getpid(), signal.SIGKILL)
+
+database = Database(path)
+store = SqlSessionStore(database, "default", now)
+courier = Courier(store, now)
+if task == "fork":
+    courier.add(Lines())
+    child = os.fork()
+    if child == 0:
+        # No thread came along, so only a new one can deliver what is written now.
+        from heedful.storage.sessions.base import AlertRow
+        store.write(lambda tx: tx.outbox.add("s1", [AlertRow("forked", "desk", {}, now(), next_at=now())]))
+        courier.wake()
+        courier.close(20)
+        os._exit(0)
+    sys.exit(os.waitstatus_to_exitcode(os.waitpid(child, 0)[1]))
+print("ready", flush=True)
+sys.stdin.readline()
+courier.add(Lines())
+courier.deliver_due()
+courier.close(20)
+database.close()
+"""
+
+
+@pytest.fixture
+def start(path: Path, tmp_path: Path) -> Iterator[Callable[[str], subprocess.Popen[str]]]:
+    """Starts a process that delivers to a file; all are stopped at the end."""
+    children: list[subprocess.Popen[str]] = []
+
+    def starting(task: str) -> subprocess.Popen[str]:
+        child = subprocess.Popen(
+            [sys.executable, "-W", "ignore", "-c", CHILD, str(path), str(tmp_path / "out"), task],
+            stdin=subprocess.PIPE,
+            stdout=subprocess.PIPE,
+            stderr=subprocess.PIPE,
+            text=True,
+        )
+        children.append(child)
+        return child
+
+    yield starting
+    for child in children:
+        if child.poll() is None:
+            child.kill()
+        child.communicate()
+
+
+def go(child: subprocess.Popen[str]) -> None:
+    assert child.stdin is not None
+    assert child.stdout is not None
+    assert child.stdout.readline() == "ready\n", child.communicate()[1]
+    child.stdin.write("go\n")
+    child.stdin.flush()
+
+
+def test_a_process_that_is_killed_after_sending_has_its_alert_sent_again(
+    post: Post, clock: ManualClock, tmp_path: Path, start: Callable[[str], subprocess.Popen[str]]
+) -> None:
+    post.write("a1")
+    child = start("die")
+    go(child)
+    assert child.wait(SOON) == -signal.SIGKILL
+    assert (tmp_path / "out").read_text() == "a1\n"
+    channel = Recorder()
+    courier = post.courier(channel, background=False)
+    assert courier.deliver_due() == 0
+    clock.advance(microseconds=LEASE)
+    assert courier.deliver_due() == 1
+    assert channel.sent == ["a1"]
+
+
+def test_two_processes_deliver_each_alert_once(
+    post: Post, tmp_path: Path, start: Callable[[str], subprocess.Popen[str]]
+) -> None:
+    ids = [f"a{number:02}" for number in range(40)]
+    post.write(*ids)
+    children = [start("deliver"), start("deliver")]
+    for child in children:
+        go(child)
+    for child in children:
+        assert child.wait(SOON) == 0, child.communicate()[1]
+    assert sorted((tmp_path / "out").read_text().split()) == ids
+    assert post.store.read(lambda tx: tx.outbox.list(None, 100, True)) == []
+
+
+@pytest.mark.skipif(not hasattr(os, "fork"), reason="no fork here")
+def test_a_forked_child_starts_a_thread_of_its_own(
+    post: Post, tmp_path: Path, start: Callable[[str], subprocess.Popen[str]]
+) -> None:
+    child = start("fork")
+    assert child.wait(SOON) == 0, child.communicate()[1]
+    assert (tmp_path / "out").read_text() == "forked\n"
+    assert post.row("forked").delivered_at is not None
