@@ -248,6 +248,27 @@ def test_closing_delivers_what_is_due_and_was_not_told_of(post: Post) -> None:
     assert post.store.read(lambda tx: tx.outbox.list(None, 100, True)) == []
 
 
+def test_a_courier_with_nothing_to_do_rests(post: Post) -> None:
+    looks = 0
+    spinning = threading.Event()
+
+    def now() -> int:
+        nonlocal looks
+        looks += 1
+        if looks > 100:
+            spinning.set()
+        return post.now()
+
+    channel = Recorder()
+    courier = Courier(post.store, now)
+    post.write("a1")
+    post.write("b1", channel="elsewhere")
+    courier.add(channel)
+    channel.wait()
+    assert not spinning.wait(0.2)
+    courier.close()
+
+
 def test_a_closed_courier_takes_no_channels_and_sends_nothing(post: Post) -> None:
     channel = Recorder()
     courier = post.courier(channel)

@@ -391,7 +391,9 @@ class Mailbox:
         return self.answer
 
     async def handle_QUIT(self, server: Any, session: Any, envelope: Any) -> str:  # noqa: N802
-        return "221 bye" if self.goodbye else "451 not so fast"
+        if not self.goodbye:
+            server.transport.abort()
+        return "221 bye"
 
     def login(self, server: Any, session: Any, envelope: Any, mechanism: str, data: Any) -> AuthResult:
         self.logins.append((data.login, data.password))
@@ -514,7 +516,7 @@ def test_a_mail_that_nobody_got_is_an_error(smtp: Callable[..., int], mailbox: M
         mail_to(smtp()).send("id-1", alert())
 
 
-def test_a_server_that_does_not_say_goodbye_has_the_mail_all_the_same(
+def test_a_server_that_hangs_up_instead_of_saying_goodbye_has_the_mail(
     smtp: Callable[..., int], mailbox: Mailbox
 ) -> None:
     mailbox.goodbye = False
