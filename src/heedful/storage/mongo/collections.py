@@ -1,0 +1,164 @@
+"""The collections, their indexes, and the project's part of them as one transaction sees it."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from typing import Any
+
+from bson.codec_options import CodecOptions, TypeDecoder, TypeRegistry
+from bson.int64 import Int64
+from pymongo import ASCENDING, IndexModel, ReturnDocument
+from pymongo.client_session import ClientSession
+from pymongo.collection import Collection
+from pymongo.database import Database
+
+from heedful.model import DEFAULT_PROJECT
+from heedful.storage.rows import batches
+
+Document = dict[str, Any]
+
+
+class _PlainIntegers(TypeDecoder):
+    """Reads 64-bit integers as `int`, like the shorter ones."""
+
+    bson_type = Int64
+
+    def transform_bson(self, value: Any) -> int:
+        return int(value)
+
+
+CODEC: CodecOptions[Document] = CodecOptions(tz_aware=True, type_registry=TypeRegistry([_PlainIntegers()]))
+
+_OF_SESSION = IndexModel([("project", ASCENDING), ("session", ASCENDING), ("number", ASCENDING)])
+
+INDEXES: dict[str, list[IndexModel]] = {
+    "sessions": [
+        IndexModel([("project", ASCENDING), ("number", ASCENDING)], unique=True),
+        IndexModel([("project", ASCENDING), ("tags.key", ASCENDING), ("tags.value", ASCENDING)]),
+        IndexModel([("metadata.$**", ASCENDING)]),
+        IndexModel([("feedbacks.rating", ASCENDING)]),
+    ],
+    "messages": [_OF_SESSION],
+    "entries": [_OF_SESSION],
+    "feedbacks": [
+        _OF_SESSION,
+        IndexModel(
+            [("project", ASCENDING), ("target_type", ASCENDING), ("target_id", ASCENDING), ("number", ASCENDING)]
+        ),
+    ],
+    "events": [
+        IndexModel([("project", ASCENDING), ("idempotency_key", ASCENDING)], unique=True),
+        IndexModel([("project", ASCENDING), ("target_id", ASCENDING)]),
+    ],
+    "outbox": [
+        _OF_SESSION,
+        IndexModel([("project", ASCENDING), ("next_at", ASCENDING)]),
+        IndexModel([("project", ASCENDING), ("number", ASCENDING)]),
+    ],
+}
+
+
+def create_indexes(database: Database[Document]) -> None:
+    """Makes collections and indexes that are not there yet."""
+    for name, indexes in INDEXES.items():
+        database[name].create_indexes(indexes)
+
+
+class Part:
+    """One collection's documents of a project; every operation is part of the transaction, if there is one."""
+
+    def __init__(self, view: View, name: str) -> None:
+        self._view = view
+        self._session = view.session
+        self._collection: Collection[Document] = view.database[name]
+        self.name = name
+
+    def find_one(self, wanted: Document, fields: Sequence[str] | None = None) -> Document | None:
+        return self._collection.find_one(self._ours(wanted), _shown(fields), session=self._session)
+
+    def find(
+        self, wanted: Document, sort: Sequence[tuple[str, int]], limit: int = 0, fields: Document | None = None
+    ) -> Iterator[Document]:
+        with self._collection.find(
+            self._ours(wanted), fields, sort=list(sort), limit=limit, session=self._session
+        ) as found:
+            yield from found
+
+    def aggregate(self, wanted: Document, *steps: Document) -> list[Document]:
+        with self._collection.aggregate(
+            [{"$match": self._ours(wanted)}, *steps], allowDiskUse=True, session=self._session
+        ) as found:
+            return list(found)
+
+    def insert(self, new: Sequence[Document]) -> None:
+        self._view.wrote = True
+        documents = [{**document, "project": self._view.project} for document in new]
+        if len(documents) == 1:
+            self._collection.insert_one(documents[0], session=self._session)
+        elif documents:
+            self._collection.insert_many(documents, session=self._session)
+
+    def update(self, wanted: Document, change: Document) -> int:
+        """Changes all that are wanted; returns how many these were."""
+        self._view.wrote = True
+        return self._collection.update_many(self._ours(wanted), change, session=self._session).matched_count
+
+    def change(self, wanted: Document, change: Document, fields: Sequence[str]) -> Document | None:
+        """Changes one, and returns it as it was before."""
+        self._view.wrote = True
+        return self._collection.find_one_and_update(
+            self._ours(wanted), change, _shown(fields), return_document=ReturnDocument.BEFORE, session=self._session
+        )
+
+    def delete(self, wanted: Document) -> int:
+        self._view.wrote = True
+        return self._collection.delete_many(self._ours(wanted), session=self._session).deleted_count
+
+    def _ours(self, wanted: Document) -> Document:
+        return {**wanted, "project": self._view.project}
+
+
+class View:
+    """A project as one transaction sees it, or, on a server without transactions, as it is."""
+
+    def __init__(self, database: Database[Document], project: str, session: ClientSession | None) -> None:
+        self.database = database
+        self.project = project
+        self.session = session
+        self.wrote = False
+        self.sessions = Part(self, "sessions")
+        self.messages = Part(self, "messages")
+        self.entries = Part(self, "entries")
+        self.feedbacks = Part(self, "feedbacks")
+        self.events = Part(self, "events")
+        self.outbox = Part(self, "outbox")
+
+    def session_key(self, session_id: str) -> Any:
+        """The `_id` of a session's document."""
+        if self.project == DEFAULT_PROJECT:
+            return session_id
+        return {"project": self.project, "session_id": session_id}
+
+    def inside(self, session_ids: Sequence[str] | None) -> Iterator[Document]:
+        """Conditions on what is in these sessions, or in all."""
+        if session_ids is None:
+            yield {}
+            return
+        for run in batches(session_ids):
+            keys = [self.session_key(each) for each in run]
+            found = self.sessions.find({"_id": {"$in": keys}}, [("_id", ASCENDING)], fields={"number": 1})
+            yield {"session": {"$in": [each["number"] for each in found]}}
+
+    def next_numbers(self, name: str, count: int = 1) -> int:
+        """The first of some numbers that nothing of this name in the project had before.
+
+        They are taken outside the transaction, so that writers don't wait for each other; some may stay unused.
+        """
+        before = self.database["counters"].find_one_and_update(
+            {"_id": self.project}, {"$inc": {name: count}}, upsert=True
+        )
+        return 1 + int((before or {}).get(name, 0))
+
+
+def _shown(fields: Sequence[str] | None) -> Document | None:
+    return None if fields is None else dict.fromkeys(fields, 1)

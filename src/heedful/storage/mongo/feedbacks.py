@@ -1,0 +1,265 @@
+"""Opinions about sessions and entries as MongoDB documents: the ledger, and the words beside it."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+from itertools import groupby
+from typing import Any
+
+import orjson
+from pymongo import ASCENDING, DESCENDING
+
+from heedful.clock import from_stored
+from heedful.errors import Conflict, NotFound
+from heedful.ids import new_id
+from heedful.model import FeedbackTarget
+from heedful.storage.ledger import FEEDBACK, RETRACTION
+from heedful.storage.mongo.collections import Document, View
+from heedful.storage.rows import batches
+from heedful.storage.sessions.base import Counts, FeedbackRow, ValueCounts, key_of_the_deleted
+
+MOST_SHOWN = 100
+"""How many opinions a session's own document shows, the newest; all are in the collection `feedbacks`."""
+
+_IN_ORDER = [("session", ASCENDING), ("number", ASCENDING)]
+
+
+class MongoFeedbacks:
+    """See `base.Feedbacks`."""
+
+    def __init__(self, view: View) -> None:
+        self._view = view
+
+    def add(self, new: FeedbackRow, key: str, recorded_at: int) -> None:
+        if self._view.session is None and self._view.events.find_one({"idempotency_key": key}, ["_id"]):
+            raise Conflict(
+                "this idempotency_key was used already",
+                code="idempotency_key_reused",
+                field="idempotency_key",
+                remedy="Use a new key",
+            )
+        said = {
+            "_id": new.id,
+            "session_id": new.session_id,
+            "target_type": new.target_type,
+            "target_id": new.target_id,
+            "author": new.author,
+            "rating": new.rating,
+            "score": new.score,
+            "comment": new.comment,
+            "extra": new.extra,
+            "created_at": from_stored(new.at),
+            "at": new.at,
+            "standing": True,
+            "idempotency_key": key,
+            "recorded_at": recorded_at,
+        }
+        change: Document = {"$inc": {"last": 1}}
+        if new.target_type == "session":
+            change["$push"] = {"feedbacks": {"$each": [shown(said)], "$slice": -MOST_SHOWN}}
+        session = self._view.sessions.change(
+            {"_id": self._view.session_key(new.session_id)}, change, ["number", "last"]
+        )
+        if session is None:
+            raise NotFound(f"there is no session {new.session_id!r}", field="session_id", value=new.session_id)
+        said |= {"session": session["number"], "number": session["last"] + 1}
+        # The words before their event: an event can be made from them, but not they from an event.
+        self._view.feedbacks.insert([said])
+        self._view.events.insert([event_of(said)])
+
+    def with_key(self, key: str) -> FeedbackRow | None:
+        found = self._view.events.find_one({"idempotency_key": key}, ["_id"])
+        if found is None:
+            return None
+        said = self.get(found["_id"])
+        if said is None:
+            raise key_of_the_deleted(key)
+        return said
+
+    def get(self, feedback_id: str) -> FeedbackRow | None:
+        found = self._view.feedbacks.find_one({"_id": feedback_id})
+        return None if found is None else _feedback(found)
+
+    def standing(self, target_type: FeedbackTarget, target_ids: Sequence[str]) -> list[FeedbackRow]:
+        return [
+            _feedback(each)
+            for run in batches(target_ids)
+            for each in self._view.feedbacks.find(
+                {"target_type": target_type, "target_id": {"$in": list(run)}, "standing": True}, _IN_ORDER
+            )
+        ]
+
+    def withdraw(self, rows: Sequence[FeedbackRow], author: str | None, at: int) -> list[str]:
+        ids: dict[str, str] = {}
+        for session_id, group in groupby(sorted(rows, key=lambda row: row.session_id), lambda row: row.session_id):
+            ids |= self._withdraw(session_id, list(group), author, at)
+        return [ids[row.id] for row in rows]
+
+    def _withdraw(self, session_id: str, rows: Sequence[FeedbackRow], author: str | None, at: int) -> dict[str, str]:
+        """Takes back opinions about one session and its entries; the retractions by what they take back."""
+        gone = [row.id for row in rows]
+        key = {"_id": self._view.session_key(session_id)}
+        change = {"$inc": {"last": len(rows)}, "$pull": {"feedbacks": {"id": {"$in": gone}}}}
+        session = self._view.sessions.change(key, change, ["number", "last", "feedbacks.id"])
+        if session is None:
+            raise NotFound(f"there is no session {session_id!r}", field="session_id", value=session_id)
+        retractions = [
+            {
+                **_event(RETRACTION, new_id(), "event", row.id, "retract", author, at, at),
+                "idempotency_key": f"retract/{row.id}",
+                "session": session["number"],
+                "seq": number,
+            }
+            for number, row in enumerate(rows, session["last"] + 1)
+        ]
+        self._view.events.insert(retractions)
+        self._view.feedbacks.update({"_id": {"$in": gone}}, {"$set": {"standing": False}})
+        seen = [each["id"] for each in session["feedbacks"]]
+        if len(seen) == MOST_SHOWN and not set(gone).isdisjoint(seen):
+            show(self._view, session["number"])
+        return {each["target_id"]: each["_id"] for each in retractions}
+
+    def retraction_of(self, feedback_id: str) -> str | None:
+        found = self._view.events.find_one({"target_id": feedback_id, "kind": RETRACTION}, ["_id"])
+        return None if found is None else found["_id"]
+
+    def of_session(self, session_id: str, after: int | None, limit: int, newest_first: bool) -> list[FeedbackRow]:
+        wanted: Document = {"target_type": "session", "target_id": session_id, "standing": True}
+        if after is not None:
+            wanted["number"] = {"$lt" if newest_first else "$gt": after}
+        order = [("number", DESCENDING if newest_first else ASCENDING)]
+        return [_feedback(each) for each in self._view.feedbacks.find(wanted, order, limit)]
+
+    def of_sessions(self, session_ids: Sequence[str] | None) -> Iterable[FeedbackRow]:
+        for wanted in self._view.inside(session_ids):
+            yield from map(_feedback, self._view.feedbacks.find({**wanted, "standing": True}, _IN_ORDER))
+
+    def counts(self) -> Counts:
+        found = self._view.feedbacks.aggregate({"standing": True}, {"$group": {"_id": None, **_COUNTED}})
+        return _counts(found[0]) if found else Counts(0, 0, 0, 0, 0, 0)
+
+    def counts_by(self, key: str, since: int | None) -> list[ValueCounts]:
+        counted: Document = {"project": self._view.project, "standing": True}
+        if since is not None:
+            counted["at"] = {"$gte": since}
+        found = self._view.sessions.aggregate(
+            {"tags.key": key},
+            {"$project": {"number": 1, "tags": {"$filter": {"input": "$tags", "cond": {"$eq": ["$$this.key", key]}}}}},
+            {
+                "$lookup": {
+                    "from": "feedbacks",
+                    "localField": "number",
+                    "foreignField": "session",
+                    "pipeline": [{"$match": counted}, {"$group": {"_id": None, **_COUNTED}}],
+                    "as": "counted",
+                }
+            },
+            {"$unwind": "$tags"},
+            {"$unwind": {"path": "$counted", "preserveNullAndEmptyArrays": True}},
+            {"$group": {"_id": "$tags.value", "sessions": {"$sum": 1}, **_ADDED}},
+        )
+        return [ValueCounts(_untagged(each["_id"]), each["sessions"], _counts(each)) for each in found]
+
+
+def shown(said: Document) -> Document:
+    """An opinion as its session's document shows it."""
+    ours = {name: said[name] for name in ("rating", "comment", "created_at")}
+    return {"id": said["_id"], **ours, **{k: v for k, v in said["extra"].items() if k not in ours and k != "id"}}
+
+
+def show(view: View, session: int) -> None:
+    """Makes anew what a session's document shows of its opinions."""
+    newest = view.feedbacks.find(
+        {"session": session, "target_type": "session", "standing": True}, [("number", DESCENDING)], MOST_SHOWN
+    )
+    view.sessions.update({"number": session}, {"$set": {"feedbacks": [shown(each) for each in newest][::-1]}})
+
+
+def event_of(said: Document) -> Document:
+    """The event of an opinion. It keeps no words."""
+    score = said["score"]
+    return {
+        **_event(
+            FEEDBACK,
+            said["_id"],
+            said["target_type"],
+            said["target_id"],
+            "add_feedback",
+            said["author"],
+            said["at"],
+            said["recorded_at"],
+        ),
+        "value": said["rating"] if score is None else str(score),
+        "idempotency_key": said["idempotency_key"],
+        "session": said["session"],
+        "seq": said["number"],
+    }
+
+
+def _event(
+    kind: str,
+    event_id: str,
+    target_type: str,
+    target_id: str,
+    source: str,
+    author: str | None,
+    at: int,
+    recorded_at: int,
+) -> Document:
+    return {
+        "_id": event_id,
+        "dataset_id": None,
+        "kind": kind,
+        "target_type": target_type,
+        "target_id": target_id,
+        "author": author,
+        "source": source,
+        "at": at,
+        "recorded_at": recorded_at,
+        "query_id": None,
+        "value": None,
+        "confidence": None,
+        "receipt_id": None,
+        "rank": None,
+        "body": None,
+    }
+
+
+def _one_if(condition: Document) -> Document:
+    return {"$sum": {"$cond": [condition, 1, 0]}}
+
+
+_COUNTED: Document = {
+    "up": _one_if({"$eq": ["$rating", "up"]}),
+    "down": _one_if({"$eq": ["$rating", "down"]}),
+    "neutral": _one_if({"$eq": ["$rating", None]}),
+    "scores": _one_if({"$ne": ["$score", None]}),
+    "score_sum": {"$sum": "$score"},
+    "characters": {"$sum": {"$strLenCP": {"$ifNull": ["$comment", ""]}}},
+}
+_ADDED: Document = {name: {"$sum": f"$counted.{name}"} for name in Counts._fields}
+
+
+def _counts(found: Document) -> Counts:
+    return Counts(*(int(found[name]) for name in Counts._fields))
+
+
+def _untagged(value: str) -> Any:
+    return value[1:] if value.startswith('"') else orjson.loads(value)
+
+
+def _feedback(found: Document) -> FeedbackRow:
+    return FeedbackRow(
+        id=found["_id"],
+        session_id=found["session_id"],
+        target_type=found["target_type"],
+        target_id=found["target_id"],
+        author=found["author"],
+        rating=found["rating"],
+        score=found["score"],
+        comment=found["comment"],
+        extra=found["extra"],
+        at=found["at"],
+        standing=found["standing"],
+        number=found["number"],
+    )

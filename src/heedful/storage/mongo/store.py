@@ -1,0 +1,256 @@
+"""Sessions in a MongoDB database.
+
+On a replica set or a sharded cluster, each `write` is a transaction, and each `read` sees one moment. Conflicts
+between writers, lost connections and changes of the primary are retried for `PATIENCE` seconds.
+
+A standalone server has no transactions. There the writers of a project take turns, and each write is a row of steps,
+of which readers may see the first ones early. If a step fails, or the process or the server dies, the next writer
+first mends what the row left open (see `upkeep`): an opinion whose words are stored is completed, a retraction that is
+in the ledger takes effect, and what is left of a deleted session is removed. So nothing that was acknowledged is
+lost, and nothing stays half done; what was not acknowledged may be there or not, and an idempotency key tells which.
+
+Threads may share a store. A forked child gets connections of its own; a `client` that was passed in is the caller's
+to replace after a fork, as pymongo asks.
+"""
+
+from __future__ import annotations
+
+import os
+import random
+import time
+import weakref
+from collections.abc import Callable
+from functools import cached_property
+from typing import Any, TypeVar
+
+from pymongo import MongoClient, ReadPreference, WriteConcern
+from pymongo.client_session import ClientSession
+from pymongo.database import Database
+from pymongo.errors import ConnectionFailure, PyMongoError, ServerSelectionTimeoutError
+from pymongo.read_concern import ReadConcern
+
+from heedful.errors import Unavailable
+from heedful.storage.mongo import upkeep
+from heedful.storage.mongo.address import address, malformed, options
+from heedful.storage.mongo.collections import CODEC, Document, View, create_indexes
+from heedful.storage.mongo.conversations import MongoConversations
+from heedful.storage.mongo.errors import in_our_words, is_duplicate, is_passing, translated
+from heedful.storage.mongo.feedbacks import MongoFeedbacks
+from heedful.storage.mongo.outbox import MongoOutbox
+from heedful.storage.mongo.turns import Turns
+
+Result = TypeVar("Result")
+
+PATIENCE = 25.0
+"""Seconds for which a change is tried again."""
+MOST_DUPLICATES = 3
+"""How often a change is tried again because somebody else stored the same key first."""
+
+
+class MongoTransaction:
+    """A transaction of the server, or a turn where it has none."""
+
+    def __init__(self, view: View) -> None:
+        self.view = view
+
+    @cached_property
+    def conversations(self) -> MongoConversations:
+        return MongoConversations(self.view)
+
+    @cached_property
+    def feedbacks(self) -> MongoFeedbacks:
+        return MongoFeedbacks(self.view)
+
+    @cached_property
+    def outbox(self) -> MongoOutbox:
+        return MongoOutbox(self.view)
+
+
+class MongoSessionStore:
+    """The sessions of one project in a MongoDB database.
+
+    The first call connects. `options` are those of `MongoClient` and go before those of the URL.
+    """
+
+    def __init__(
+        self,
+        url: str,
+        project: str,
+        now: Callable[[], int],
+        *,
+        client: MongoClient[Document] | None = None,
+        database: str | None = None,
+        **options: Any,
+    ) -> None:
+        self._address = address(url, database)
+        self.name = str(self._address)
+        self._url = url
+        self._options = options
+        self._project = project
+        self._now = now
+        self._owned = client is None
+        self._closed = False
+        self._client = self._connection() if client is None else client
+        self._reset()
+        _OPEN.add(self)
+
+    def __repr__(self) -> str:
+        return f"MongoSessionStore({self.name!r}, project={self._project!r})"
+
+    def read(self, body: Callable[[MongoTransaction], Result]) -> Result:
+        return self._trying(lambda until: self._reading(body))
+
+    def write(self, body: Callable[[MongoTransaction], Result]) -> Result:
+        def attempt(until: float) -> Result:
+            self._prepare()
+            if self._has_transactions():
+                return self._in_transaction(body, until)
+            return self._in_turn(body, until)
+
+        return self._trying(attempt)
+
+    def check(self) -> str:
+        def look(transaction: MongoTransaction) -> str:
+            return str(upkeep.faults(transaction.view)) or "ok"
+
+        # In a turn of its own it can't take a write that is under way for a fault.
+        return self._trying(
+            lambda until: self._reading(look) if self._has_transactions() else self._in_turn(look, until)
+        )
+
+    def repair(self) -> str:
+        """Mends what `check` finds; returns what that was, or ""."""
+        return self.write(lambda t: upkeep.mend(t.view))
+
+    def close(self) -> None:
+        self._closed = True
+        if self._owned:
+            self._client.close()
+
+    def _connection(self) -> MongoClient[Document]:
+        try:
+            return MongoClient(self._url, connect=False, **options(self._url, self._options))
+        except (PyMongoError, ValueError, TypeError) as error:
+            # The message may quote the URL, and with it the password.
+            raise malformed(f"{type(error).__name__} when reading it or the options") from None
+
+    def _reset(self) -> None:
+        self._transactions: bool | None = None
+        self._prepared = False
+        self._turns = Turns(self._project)
+
+    def _after_fork(self) -> None:
+        if self._owned and not self._closed:
+            # Kept, because closing it would speak on the parent's connections.
+            self._left = self._client
+            self._client = self._connection()
+        self._reset()
+
+    @property
+    def _database(self) -> Database[Document]:
+        durable = None if self._client.write_concern.document else WriteConcern("majority", j=True)
+        return self._client.get_database(self._address.database, codec_options=CODEC, write_concern=durable)
+
+    def _trying(self, attempt: Callable[[float], Result]) -> Result:
+        if self._closed:
+            raise Unavailable(f"{self.name} is closed", code="store_closed", remedy="Open it again")
+        until = time.monotonic() + PATIENCE
+        failures = duplicates = 0
+        with translated(self.name):
+            while True:
+                try:
+                    return attempt(until)
+                except PyMongoError as error:
+                    failures += 1
+                    duplicates += is_duplicate(error)
+                    if duplicates > MOST_DUPLICATES or time.monotonic() > until or not self._may_pass(error):
+                        raise
+                time.sleep(random.uniform(0, min(0.5, 0.002 * 2**failures)))
+
+    def _may_pass(self, error: PyMongoError) -> bool:
+        if isinstance(error, ServerSelectionTimeoutError):
+            # Servers that answer, but have no primary, are about to elect one.
+            return self._client.topology_description.has_known_servers
+        return is_passing(error) or is_duplicate(error)
+
+    def _has_transactions(self) -> bool:
+        if self._transactions is None:
+            hello = self._client.admin.command("hello")
+            self._transactions = "setName" in hello or hello.get("msg") == "isdbgrid"
+        return self._transactions
+
+    def _prepare(self) -> None:
+        if not self._prepared:
+            create_indexes(self._database)
+            self._prepared = True
+
+    def _view(self, session: ClientSession | None) -> View:
+        return View(self._database, self._project, session)
+
+    def _reading(self, body: Callable[[MongoTransaction], Result]) -> Result:
+        if not self._has_transactions():
+            return body(MongoTransaction(self._view(None)))
+        with self._client.start_session(snapshot=True) as session:
+            return body(MongoTransaction(self._view(session)))
+
+    def _in_transaction(self, body: Callable[[MongoTransaction], Result], until: float) -> Result:
+        database = self._database
+        with self._client.start_session() as session:
+            # Leaving the session takes back a transaction that was not committed.
+            session.start_transaction(ReadConcern("snapshot"), database.write_concern, ReadPreference.PRIMARY)
+            result = body(MongoTransaction(View(database, self._project, session)))
+            while True:
+                try:
+                    session.commit_transaction()
+                    return result
+                except PyMongoError as error:
+                    unknown = error.has_error_label("UnknownTransactionCommitResult")
+                    if not unknown or time.monotonic() > until or not self._may_pass(error):
+                        raise
+
+    def _in_turn(self, body: Callable[[MongoTransaction], Result], until: float) -> Result:
+        database = self._database
+        orderly = self._turns.take(database, until)
+        view = self._view(None)
+        try:
+            if not orderly:
+                upkeep.mend(view)
+                view.wrote = False
+            result = body(MongoTransaction(view))
+        except Exception as error:
+            self._cut_off(view, error)
+            if view.wrote and isinstance(error, PyMongoError):
+                # Not to be tried again: some of it is stored.
+                raise in_our_words(error, self.name) from error
+            raise
+        except BaseException:
+            self._turns.abandon()
+            raise
+        self._turns.give_back(database)
+        return result
+
+    def _cut_off(self, view: View, error: Exception) -> None:
+        """Ends a turn in which `error` was raised."""
+        if isinstance(error, ConnectionFailure):
+            self._turns.abandon()
+            return
+        try:
+            if view.wrote:
+                upkeep.mend(view)
+        except PyMongoError:
+            self._turns.abandon()
+            return
+        self._turns.give_back(self._database)
+
+
+_OPEN: weakref.WeakSet[MongoSessionStore] = weakref.WeakSet()
+
+
+def _leave_connections() -> None:
+    """A forked child must not use its parent's connections, nor wait for its parent's threads."""
+    for store in list(_OPEN):
+        store._after_fork()
+
+
+if hasattr(os, "register_at_fork"):
+    os.register_at_fork(after_in_child=_leave_connections)
