@@ -23,6 +23,9 @@ from pymongo.errors import OperationFailure, PyMongoError
 SET = "rs0"
 ALREADY_INITIATED = 23
 
+_STARTED: list[Mongod] = []
+"""Servers that this process started for others, too; they may outlast its use of them."""
+
 
 class Mongod:
     """One server with its own folder; it can be stopped, killed and started again on the same port."""
@@ -128,6 +131,7 @@ def shared(folder: Path, *, replica_set: bool) -> Iterator[str]:
         known = json.loads(state.read_text()) if state.exists() else None
         if known is None:
             server = _started(folder, replica_set)
+            _STARTED.append(server)
             known = {"pid": server.pid, "url": server.url("DATABASE"), "users": []}
         known["users"].append(os.getpid())
         state.write_text(json.dumps(known))
@@ -158,10 +162,12 @@ def _started(folder: Path, replica_set: bool) -> Mongod:
 
 
 def _stop(pid: int) -> None:
+    for server in _STARTED:
+        if server.pid == pid:
+            server.stop()
+            return
     with contextlib.suppress(ProcessLookupError):
         os.kill(pid, signal.SIGTERM)
-    with contextlib.suppress(ChildProcessError):
-        os.waitpid(pid, 0)
 
 
 def _runs(pid: int) -> bool:

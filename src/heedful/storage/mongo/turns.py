@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import threading
 import time
+from contextlib import suppress
 
 from pymongo import ReturnDocument
 from pymongo.database import Database
@@ -33,13 +34,11 @@ class Turns:
         if not self._queue.acquire(timeout=max(0.0, until - time.monotonic())):
             raise _busy()
         try:
-            while True:
-                try:
-                    return self._took(database)
-                except DuplicateKeyError:
-                    if time.monotonic() > until:
-                        raise _busy() from None
-                    time.sleep(0.01)
+            while (orderly := self._took(database)) is None:
+                if time.monotonic() > until:
+                    raise _busy()
+                time.sleep(0.01)
+            return orderly
         except BaseException:
             self._queue.release()
             raise
@@ -58,16 +57,20 @@ class Turns:
         """Ends the turn without a word to the server: whoever is next looks for what is to be mended."""
         self._queue.release()
 
-    def _took(self, database: Database[Document]) -> bool:
-        # If somebody else has the turn, nothing matches, and making the document anew fails.
+    def _took(self, database: Database[Document]) -> bool | None:
+        """Whether the turn before was given back; None if somebody has it still."""
+        # By the clock of the server, since those of the writers may differ.
         free = [{"holder": None}, {"holder": self._holder}, {"$expr": {"$lt": ["$until", "$$NOW"]}}]
         before = database["turns"].find_one_and_update(
             {"_id": self._project, "$or": free},
             [{"$set": {"holder": self._holder, "until": {"$add": ["$$NOW", LEASE_MS]}}}],
-            upsert=True,
             return_document=ReturnDocument.BEFORE,
         )
-        return before is None or before["holder"] is None
+        if before is not None:
+            return before["holder"] is None
+        with suppress(DuplicateKeyError):
+            database["turns"].insert_one({"_id": self._project, "holder": None})
+        return None
 
 
 def _busy() -> Unavailable:
