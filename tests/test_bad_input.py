@@ -349,7 +349,7 @@ class TestFullDisk:
         open_store().remember("there before")
         limit = path.stat().st_size + 50_000
         outcome = run(
-            path.parent, "store().remember(['much more text ' * 60 + str(n) for n in range(150)])", size=limit
+            path.parent, "store().remember(['much more text ' * 60 + str(n) for n in range(600)])", size=limit
         )
         assert outcome.split(":")[0] in ("disk_full", "store_io")
         store = open_store()

