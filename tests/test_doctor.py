@@ -30,6 +30,7 @@ def test_a_sound_store_needs_no_repair(store: Heedful, facts: list[str]) -> None
         "model",
         "scores of main_dataset",
         "filters of main_dataset",
+        "links of main_dataset",
         "index of main_dataset",
     ]
     assert all(check.ok and not check.repaired and check.detail for check in checks)

@@ -49,7 +49,7 @@ def test_each_mode_shows_its_parts(store: Heedful, facts: list[str], mode: Mode)
     why = explained(store, "apples", facts[0], mode=mode)
     assert (why.vector is None) == (mode == "lexical")
     assert (why.words is None) == (mode == "semantic")
-    assert (why.neighbours is None) == (mode != "hybrid")
+    assert (why.neighbours is None) == (mode not in ("hybrid", "graph"))
 
 
 @pytest.mark.parametrize("weight", [0.0, 0.3, 1.0])

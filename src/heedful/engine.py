@@ -260,6 +260,7 @@ class Heedful:
                     usefulness=line[3],
                     usefulness_source=line[4],
                     propensity=line[5],
+                    links=line[6] if len(line) > 6 else [],
                 )
                 for rank, line in enumerate(row.shown, start=1)
             ],

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import threading
+from collections.abc import Callable
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -91,12 +92,22 @@ class DatasetIndex:
         return len(stored ^ indexed)
 
     def search(
-        self, query: str, vector: Vectors | None, mode: Mode, allowed: list[int] | None, also: list[int], pool: int
+        self,
+        query: str,
+        vector: Vectors | None,
+        mode: Mode,
+        allowed: list[int] | None,
+        also: list[int],
+        pool: int,
+        reach: Callable[[Found], list[int]] | None = None,
     ) -> Found:
-        """The candidates of a query among the allowed facts, and `also` these, whatever their relevance."""
+        """The candidates of a query among the allowed facts, and `also` these, whatever their relevance.
+
+        `reach` is shown the candidates and may name others, which join them if they are allowed.
+        """
         with self._lock:
             permitted = self._permitted(allowed)
-            rows, cosines = np.empty(0, np.int64), None
+            rows = np.empty(0, np.int64)
             words = None
             if vector is not None and mode != "lexical":
                 rows, _ = self._vectors.nearest(vector, max(POOL, pool), permitted)
@@ -108,10 +119,12 @@ class DatasetIndex:
                 rows = np.concatenate([rows, self._rows_of(also)])
             chosen = np.zeros(len(permitted), bool)
             chosen[rows] = True
-            rows = np.flatnonzero(chosen & permitted)
-            if vector is not None and mode != "lexical":
-                cosines = self._vectors.cosines(vector, rows)
-            return self._fused(rows, cosines, words)
+            found = self._scored(np.flatnonzero(chosen & permitted), vector, mode, words)
+            further = [] if reach is None else reach(found)
+            if further:
+                chosen[self._rows_of(further)] = True
+                found = self._scored(np.flatnonzero(chosen & permitted), vector, mode, words)
+            return found
 
     def save(self) -> None:
         """Writes the index beside its store, so that the next process need not make it."""
@@ -181,7 +194,7 @@ class DatasetIndex:
 
     def _catch_up(self, connection: Connection) -> None:
         lines = facts.changes_after(connection, self.dataset, self._change)
-        touched = {line.fact_seq: line.kind for line in lines}
+        touched = {line.fact_seq: line.kind for line in lines if line.kind != facts.LINKED}
         self._bury(list(touched))
         added = [seq for seq, kind in touched.items() if kind == facts.ADDED]
         self._append(list(facts.indexable(connection, self.dataset, self.model.id, added)))
@@ -253,8 +266,11 @@ class DatasetIndex:
         beside = self._neighbours.table[found].ravel()
         return np.concatenate([rows, found, beside[beside >= 0].astype(np.int64)])
 
-    def _fused(self, rows: Rows, cosines: Floats | None, words: Floats | None) -> Found:
+    def _scored(self, rows: Rows, vector: Vectors | None, mode: Mode, words: Floats | None) -> Found:
         seqs = self._seqs.rows[rows]
+        cosines = None
+        if vector is not None and mode != "lexical":
+            cosines = self._vectors.cosines(vector, rows)
         if words is None:
             assert cosines is not None
             return Found(seqs, cosines, cosines, None, None)

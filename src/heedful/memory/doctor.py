@@ -2,15 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-
 from sqlalchemy import Connection
 
 from heedful.errors import HeedfulError
 from heedful.learning.policies import Tally
 from heedful.memory.workspace import Workspace
 from heedful.model import Check
-from heedful.storage import facts, opinions, scopes, scores
+from heedful.storage import facts, graph, link_scores, opinions, scopes, scores
 from heedful.storage import vectors as stored
 from heedful.storage.rows import batches
 from heedful.storage.scores import Key
@@ -30,6 +28,7 @@ def doctor(workspace: Workspace, repair: bool) -> list[Check]:
         checks += [
             _scores(workspace, number, name, repair),
             _filters(workspace, number, name, repair),
+            _links(workspace, number, name, repair),
             _index(workspace, number, name, repair),
         ]
     return checks
@@ -72,17 +71,17 @@ def _wrong_scores(connection: Connection, dataset: int) -> list[int]:
     for run in batches([seq for seq, _ in facts.of_dataset(connection, dataset)], 2000):
         kept = scores.all_of(connection, run)
         folded = scores.folded(opinions.surviving(connection, run))
-        wrong += _differing(kept, folded)
+        wrong += sorted({fact for fact, _ in _differing(kept, folded)})
     return wrong
 
 
-def _differing(kept: dict[Key, Tally], folded: dict[Key, Tally]) -> Sequence[int]:
-    differing = {key[0] for key in kept.keys() ^ folded.keys()}
+def _differing(kept: dict[Key, Tally], folded: dict[Key, Tally]) -> set[Key]:
+    differing = kept.keys() ^ folded.keys()
     for key in kept.keys() & folded.keys():
         one, other = kept[key], folded[key]
         if (one.last_at, one.breakdown) != (other.last_at, other.breakdown) or abs(one.score - other.score) > CLOSE:
-            differing.add(key[0])
-    return sorted(differing)
+            differing.add(key)
+    return differing
 
 
 def _filters(workspace: Workspace, dataset: int, name: str, repair: bool) -> Check:
@@ -94,6 +93,32 @@ def _filters(workspace: Workspace, dataset: int, name: str, repair: bool) -> Che
     if not wrong:
         return Check(name=title, ok=True, detail="equal to the metadata of the facts")
     return Check(name=title, ok=repair, detail=f"{len(wrong)} facts differed from their metadata", repaired=repair)
+
+
+def _links(workspace: Workspace, dataset: int, name: str, repair: bool) -> Check:
+    with workspace.database.write() as connection:
+        wrong = graph.with_wrong_links(connection, dataset)
+        unmentioned = graph.unmentioned(connection, dataset)
+        if repair:
+            graph.relink(connection, dataset, wrong)
+            graph.remove_unmentioned(connection, dataset)
+        scored = _differing(link_scores.rated_in(connection, dataset), link_scores.folded_in(connection, dataset))
+        if scored and repair:
+            ids = facts.ids(connection, sorted({fact for fact, _ in scored}))
+            link_scores.refold(connection, {key: link_scores.target(ids[key[0]], key[1]) for key in scored})
+    title = f"links of {name}"
+    found = [
+        f"{count} {what}"
+        for count, what in (
+            (len(wrong), "facts had other links than their texts say"),
+            (len(unmentioned), "entities were mentioned by no fact"),
+            (len(scored), "links differed from the fold of the ledger"),
+        )
+        if count
+    ]
+    if not found:
+        return Check(name=title, ok=True, detail="equal to the texts and the fold of the ledger")
+    return Check(name=title, ok=repair, detail=", ".join(found), repaired=repair)
 
 
 def _index(workspace: Workspace, dataset: int, name: str, repair: bool) -> Check:

@@ -8,22 +8,25 @@ import numpy as np
 from sqlalchemy import Connection
 
 from heedful.clock import from_stored
-from heedful.index.dataset import Found
 from heedful.index.fusion import VECTOR
 from heedful.learning.policies import Ranked, Usefulness
 from heedful.memory.usefulness import Context
+from heedful.memory.walk import Path, Walked
 from heedful.model import EventRef, Explanation, PolicyName
-from heedful.storage import ledger, opinions
+from heedful.storage import graph, ledger, opinions
 
 
 def explanation(
-    connection: Connection, found: Found, ranked: Ranked, context: Context, policy: PolicyName, weight: float
+    connection: Connection, walked: Walked, ranked: Ranked, context: Context, policy: PolicyName, weight: float
 ) -> Explanation:
     """The parts of a hit's relevance, the events behind its usefulness, and the arithmetic to its score."""
+    found = walked.found
     place = int(np.flatnonzero(found.facts == ranked.fact)[0])
     vector, words, beside = (
         None if part is None else round(float(part[place]), 6) for part in (found.vector, found.words, found.neighbours)
     )
+    path = walked.paths.get(ranked.fact)
+    over = [] if path is None else list(graph.names(connection, [path.entity]).values())
     signals = _signals(connection, ranked.usefulness, context, ranked.fact)
     events = _events(connection, signals)
     spoken = {signal.query_id for signal in signals}
@@ -32,11 +35,12 @@ def explanation(
         vector=vector,
         words=words,
         neighbours=beside,
+        links=over,
         matched_context=None if matched is None else matched.text,
         context_similarity=None if matched is None else matched.similarity,
         events=events,
         arithmetic=[
-            _relevance_line(vector, words, beside, ranked.relevance),
+            _relevance_line(vector, words, beside, path, over, ranked.relevance),
             _usefulness_line(ranked.usefulness, events),
             _score_line(ranked, policy, weight),
         ],
@@ -67,14 +71,22 @@ def _events(connection: Connection, signals: Sequence[opinions.Surviving]) -> li
     ]
 
 
-def _relevance_line(vector: float | None, words: float | None, beside: float | None, relevance: float) -> str:
+def _relevance_line(
+    vector: float | None,
+    words: float | None,
+    beside: float | None,
+    path: Path | None,
+    over: Sequence[str],
+    relevance: float,
+) -> str:
     if vector is None:
         return f"relevance = words = {relevance:.4f}"
     if words is None:
         return f"relevance = vector = {relevance:.4f}"
+    linked = "" if path is None else f" + links {path.added:.4f} (over {', '.join(over)})"
     return (
         f"relevance = {VECTOR:g} × vector {vector:.4f} + {1 - VECTOR:g} × words {words:.4f}"
-        f" + neighbours {beside or 0:.4f} = {relevance:.4f}"
+        f" + neighbours {beside or 0:.4f}{linked} = {relevance:.4f}"
     )
 
 

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 
 import numpy as np
 from sqlalchemy import Connection
@@ -14,9 +14,10 @@ from heedful.learning.placement import explored
 from heedful.learning.policies import Candidate, Ranked
 from heedful.memory import checks, explain
 from heedful.memory.usefulness import NOBODY, AdaptiveJudge, Context, DocumentedJudge, Judge
+from heedful.memory.walk import Walk, Walked
 from heedful.memory.workspace import Workspace
 from heedful.model import Hit, Metadata, Mode, PolicyName, Recall
-from heedful.storage import facts, queries, receipts, scopes
+from heedful.storage import facts, link_scores, queries, receipts, scopes
 from heedful.storage.filters import selections
 from heedful.storage.receipts import NewReceipt
 from heedful.storage.state import State, look
@@ -101,6 +102,8 @@ class _Outcome:
     hits: list[Hit]
     policy: PolicyName
     vector: Vectors | None
+    links: dict[str, list[str]] = field(default_factory=dict)
+    """The links that carried a hit, by its fact."""
     propensity: float = 1.0
     """The chance that the last fact shown had to stand there."""
 
@@ -109,6 +112,8 @@ def recall(workspace: Workspace, request: Request) -> Recall:
     """The best facts for a query, under a receipt that feedback can name later."""
     vector = workspace.embed([request.query])[0] if request.mode != "lexical" else None
     recall_id = new_id()
+    if request.mode == "graph":
+        workspace.link(request.dataset)
     with workspace.database.read() as connection:
         state = look(connection, workspace.project, request.dataset)
         model = workspace.fitting(state.model)
@@ -160,9 +165,16 @@ def _search(
     if request.min_usefulness:
         allowed = _useful_enough(connection, request, dataset, judge, allowed)
     also = judge.proven() if request.boosted else []
-    found = index.search(request.query, vector, request.mode, allowed, also, 2 * request.top_k)
-    ranked, propensity = _ranked(request, found, judge, recall_id)
-    return _Outcome(_hits(connection, request, found, ranked, context, policy), policy, vector, propensity)
+    if request.mode == "graph":
+        graph = workspace.graph(dataset)
+        graph.follow(connection, state.change)
+        walk = Walk(connection, graph, dataset, request.query, request.weight if state.event else 0.0, now)
+        walked = walk.take(index.search(request.query, vector, "hybrid", allowed, also, 2 * request.top_k, walk.reach))
+    else:
+        walked = Walked(index.search(request.query, vector, request.mode, allowed, also, 2 * request.top_k))
+    ranked, propensity = _ranked(request, walked.found, judge, recall_id)
+    hits = _hits(connection, request, walked, ranked, context, policy)
+    return _Outcome(hits, policy, vector, _carried(connection, walked, ranked), propensity)
 
 
 def _useful_enough(
@@ -199,7 +211,7 @@ def _ranked(request: Request, found: Found, judge: Judge, recall_id: str) -> tup
 def _hits(
     connection: Connection,
     request: Request,
-    found: Found,
+    walked: Walked,
     ranked: list[Ranked],
     context: Context,
     policy: PolicyName,
@@ -210,7 +222,7 @@ def _hits(
         row = rows[each.fact]
         explanation = None
         if request.explain:
-            explanation = explain.explanation(connection, found, each, context, policy, request.weight)
+            explanation = explain.explanation(connection, walked, each, context, policy, request.weight)
         hits.append(
             Hit(
                 fact_id=row.id,
@@ -229,6 +241,24 @@ def _hits(
     return hits
 
 
+def _carried(connection: Connection, walked: Walked, ranked: list[Ranked]) -> dict[str, list[str]]:
+    """The links of the path to each hit that was reached by one: the hit's own, then that of the fact it came from."""
+    paths = {each.fact: walked.paths[each.fact] for each in ranked if each.fact in walked.paths}
+    if not paths:
+        return {}
+    ids = facts.ids(connection, [*paths, *(path.seed for path in paths.values() if path.seed is not None)])
+    return {
+        ids[fact]: [link_scores.target(ids[end], path.entity) for end in (fact, path.seed) if end in ids]
+        for fact, path in paths.items()
+        if fact in ids
+    }
+
+
+def _line(hit: Hit, propensity: float, links: dict[str, list[str]]) -> receipts.Line:
+    line = (hit.fact_id, hit.score, hit.relevance, hit.usefulness, hit.usefulness_source, propensity)
+    return (*line, links[hit.fact_id]) if hit.fact_id in links else line
+
+
 def _keep(
     workspace: Workspace,
     request: Request,
@@ -238,11 +268,9 @@ def _keep(
     outcome: _Outcome,
 ) -> None:
     """Writes the receipt; a dataset that was forgotten meanwhile gets none."""
-    shown: list[receipts.Line] = [
-        (hit.fact_id, hit.score, hit.relevance, hit.usefulness, hit.usefulness_source, 1.0) for hit in outcome.hits
-    ]
+    shown = [_line(hit, 1.0, outcome.links) for hit in outcome.hits]
     if outcome.propensity != 1.0:
-        shown[-1] = (*shown[-1][:5], outcome.propensity)
+        shown[-1] = _line(outcome.hits[-1], outcome.propensity, outcome.links)
     model_id, vector = None, None
     if outcome.vector is not None and model is not None:
         model_id, vector = model.id, pack(outcome.vector)

@@ -10,8 +10,8 @@ from heedful.errors import Conflict, NotFound
 from heedful.memory import checks
 from heedful.memory.workspace import Workspace
 from heedful.model import Retraction
-from heedful.storage import facts, ledger, scores
-from heedful.storage.ledger import RETRACTION, SIGNAL, SUPERSESSION, Event
+from heedful.storage import facts, ledger, link_scores, scores
+from heedful.storage.ledger import LINK_SIGNAL, RETRACTION, SIGNAL, SUPERSESSION, Event
 from heedful.storage.rows import AnyRow
 
 
@@ -28,7 +28,7 @@ def retract(workspace: Workspace, event_id: str, author: str | None) -> Retracti
                 value=event_id,
                 remedy="Use an event_id that signal() or supersede() returned",
             )
-        if event.kind not in (SIGNAL, SUPERSESSION):
+        if event.kind not in (SIGNAL, SUPERSESSION, LINK_SIGNAL):
             raise Conflict(
                 f"event {event_id} is a {event.kind}, which can't be retracted",
                 field="event_id",
@@ -80,6 +80,8 @@ def _retraction(event: AnyRow, author: str | None, now: int) -> Event:
 
 
 def _undo(workspace: Workspace, connection: Connection, event: AnyRow) -> list[str]:
+    if event.kind == LINK_SIGNAL:
+        return link_scores.refold_named(connection, [event.target_id])
     named = [event.target_id, event.value] if event.kind == SUPERSESSION else [event.target_id]
     places = facts.locate(connection, workspace.project, named)
     if event.kind == SIGNAL:

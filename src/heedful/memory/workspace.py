@@ -15,8 +15,9 @@ from heedful.errors import Conflict, NotFound
 from heedful.index import DatasetIndex
 from heedful.index.contexts import ContextIndex
 from heedful.index.evidence import EvidenceIndex
+from heedful.index.graph import GraphIndex
 from heedful.model import DEFAULT_DATASET
-from heedful.storage import Database, queries, scopes
+from heedful.storage import Database, graph, queries, scopes
 from heedful.storage import vectors as stored_vectors
 from heedful.storage.vectors import ModelRow, Vectors
 
@@ -35,6 +36,8 @@ class Workspace:
         self._indexes: dict[tuple[int, int], DatasetIndex] = {}
         self._contexts: dict[tuple[int, int], ContextIndex] = {}
         self._evidence: dict[int, EvidenceIndex] = {}
+        self._graphs: dict[int, GraphIndex] = {}
+        self._linked: set[str] = set()
         self._unwritten: list[tuple[int, int, bytes]] = []
 
     def now(self) -> int:
@@ -113,6 +116,25 @@ class Workspace:
         with self._lock:
             return self._evidence.setdefault(dataset, EvidenceIndex(dataset))
 
+    def link(self, dataset: str) -> None:
+        """Links the facts of a dataset that were stored before there was a graph; looks for them once."""
+        with self._lock:
+            if dataset in self._linked:
+                return
+        with self.database.read() as connection:
+            number = scopes.dataset_id(connection, self.project, dataset)
+            lacking = number is not None and graph.unlinked(connection, number)
+        if number is not None and lacking:
+            with self.database.write() as connection:
+                graph.link_unread(connection, number)
+        with self._lock:
+            self._linked.add(dataset)
+
+    def graph(self, dataset: int) -> GraphIndex:
+        """What the facts of a dataset mention; `follow` it before use."""
+        with self._lock:
+            return self._graphs.setdefault(dataset, GraphIndex(dataset))
+
     def drop(self, dataset: int) -> None:
         """Forgets the indexes of a dataset that is no more, in memory and on disk."""
         with self._lock:
@@ -120,6 +142,7 @@ class Workspace:
                 for key in [key for key in indexes if key[0] == dataset]:
                     del indexes[key]
             self._evidence.pop(dataset, None)
+            self._graphs.pop(dataset, None)
         for file in self._index_folder().glob(f"{dataset}-*.index"):
             file.unlink(missing_ok=True)
 

@@ -12,7 +12,7 @@ from heedful.errors import Invalid
 DEFAULT_DATASET = "main_dataset"
 DEFAULT_PROJECT = "default"
 
-Mode = Literal["hybrid", "semantic", "lexical"]
+Mode = Literal["hybrid", "semantic", "lexical", "graph"]
 SignalType = Literal["used", "ignored", "helpful", "not_helpful"]
 UsefulnessSource = Literal["context", "global", "neutral"]
 PolicyName = Literal["documented", "adaptive"]

@@ -140,6 +140,8 @@ class Explanation(Model):
     """Similarity by words, in [0, 1]."""
     neighbours: float | None
     """What the facts beside it in its source lent, already included in `relevance`."""
+    links: list[str] = []
+    """The entity over which it was reached from another fact or from the query, in the mode `graph`."""
     matched_context: str | None
     """The earlier query whose context was matched most closely."""
     context_similarity: float | None
@@ -200,6 +202,8 @@ class Shown(Model):
     usefulness_source: UsefulnessSource
     propensity: float
     """The chance it had to stand there: 1, but where exploration was at work."""
+    links: list[str] = []
+    """The links that carried it in the mode `graph`, as "fact_id/entity"."""
 
 
 class Receipt(Model):

@@ -11,10 +11,11 @@ import orjson
 from sqlalchemy import Connection, Select, bindparam, delete, func, insert, select, update
 
 from heedful.model import Metadata
+from heedful.storage import graph
 from heedful.storage.rows import AnyRow, batches
 from heedful.storage.schema import changes, datasets, fact_tags, facts, notes, projects, scores, vectors
 
-REMOVED, ADDED = 0, 1
+REMOVED, ADDED, LINKED = 0, 1, graph.LINKED
 
 LONGEST_TAG = 200
 """Characters of a text in metadata that filters compare; the rest is compared by its sum."""
@@ -45,7 +46,7 @@ def digest(text: str, source: str | None, metadata: Metadata) -> bytes:
 
 
 def add(connection: Connection, dataset: int, model: int, new: Sequence[NewFact], at: int) -> None:
-    """Stores facts with vectors, tags and their lines in the feed."""
+    """Stores facts with vectors, tags, links to what they mention, and their lines in the feed."""
     for run in batches(new, 2000):
         connection.execute(
             insert(facts),
@@ -60,6 +61,7 @@ def add(connection: Connection, dataset: int, model: int, new: Sequence[NewFact]
                     "ordinal": fact.ordinal,
                     "start": fact.start,
                     "stop": fact.stop,
+                    "linked": graph.BY_WORDS,
                     "created_at": at,
                 }
                 for fact in run
@@ -80,6 +82,7 @@ def add(connection: Connection, dataset: int, model: int, new: Sequence[NewFact]
         ]
         if tags:
             connection.execute(insert(fact_tags), tags)
+        graph.add(connection, dataset, {seqs[fact.id]: fact.text for fact in run})
         _announce(connection, dataset, [seqs[fact.id] for fact in run], ADDED)
 
 
@@ -165,6 +168,12 @@ def by_seq(connection: Connection, seqs: Sequence[int]) -> dict[int, AnyRow]:
     return {row.seq: row for row in connection.execute(_BY_SEQ, {"seqs": list(seqs)})}
 
 
+def ids(connection: Connection, seqs: Sequence[int]) -> dict[int, str]:
+    """The ids of facts, by number."""
+    rows = connection.execute(select(facts.c.seq, facts.c.id).where(facts.c.seq.in_(seqs)))
+    return {row.seq: row.id for row in rows}
+
+
 _PLACES = select(facts.c.id, facts.c.seq, facts.c.dataset_id).where(facts.c.id.in_(bindparam("ids", expanding=True)))
 _OURS = (
     select(datasets.c.id)
@@ -248,6 +257,7 @@ def set_superseded(connection: Connection, dataset: int, seq: int, superseded: b
 def remove(connection: Connection, dataset: int, seqs: Sequence[int]) -> None:
     """Removes facts and all that is derived from them."""
     for run in batches(seqs):
+        graph.remove(connection, run)
         for table in (scores, vectors, fact_tags, notes):
             connection.execute(delete(table).where(table.c.fact_seq.in_(run)))
         connection.execute(delete(facts).where(facts.c.seq.in_(run)))

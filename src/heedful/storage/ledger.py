@@ -19,6 +19,7 @@ SIGNAL = "signal"
 RETRACTION = "retraction"
 SUPERSESSION = "supersession"
 FEEDBACK = "feedback"
+LINK_SIGNAL = "link_signal"
 
 
 @dataclass(frozen=True, slots=True)

@@ -8,12 +8,13 @@ from typing import Any
 
 from sqlalchemy import Connection, delete, insert, select
 
+from heedful.storage import graph
 from heedful.storage.rows import AnyRow, batches
 from heedful.storage.schema import datasets, projects, queries, receipts
 
-Line = tuple[str, float, float, float, str, float]
+Line = tuple[str, float, float, float, str, float] | tuple[str, float, float, float, str, float, list[str]]
 """One fact that was shown: id, score, relevance, usefulness, where that came from, and the chance it had to stand
-there; its place is its rank."""
+there; then the links that carried it, if any did. Its place is its rank."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -62,7 +63,8 @@ def load(connection: Connection, dataset: int, ids: Sequence[str], since: int | 
 
 
 def forget_dataset(connection: Connection, dataset: int) -> None:
-    """Removes the receipts and the queries of a dataset, and the dataset's own row."""
+    """Removes the receipts, the queries and the entities of a dataset, and the dataset's own row."""
+    graph.forget_dataset(connection, dataset)
     connection.execute(delete(receipts).where(receipts.c.dataset_id == dataset))
     connection.execute(delete(queries).where(queries.c.dataset_id == dataset))
     connection.execute(delete(datasets).where(datasets.c.id == dataset))

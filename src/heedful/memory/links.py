@@ -1,0 +1,84 @@
+"""Opinions about links: which mentions led a recall to what was useful."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+from sqlalchemy import Connection
+
+from heedful.learning.signals import Observation
+from heedful.memory.workspace import Workspace
+from heedful.model import SignalType
+from heedful.storage import facts, ledger, link_scores, scopes
+from heedful.storage.ledger import LINK_SIGNAL, Event
+
+
+@dataclass(frozen=True, slots=True)
+class LinkSignal:
+    """One opinion about one link."""
+
+    link: str
+    """As a receipt names it: "fact_id/entity"."""
+    signal_type: SignalType
+    confidence: float = 1.0
+    at: int | None = None
+    """When it was given, as stored; now if left out."""
+    idempotency_key: str | None = None
+    """A signal whose key the project has seen is not taken again."""
+
+
+def signal_links(
+    workspace: Workspace,
+    connection: Connection,
+    given: Sequence[LinkSignal],
+    *,
+    source: str,
+    author: str | None = None,
+    receipt_id: str | None = None,
+) -> list[str | None]:
+    """Takes opinions about links into the ledger and the scores of the links, in an open transaction.
+
+    Returns the event of each, for `retract`: that of the first time if it was given before, None if the link is gone.
+    """
+    now = workspace.now()
+    named = [link_scores.parsed(each.link) for each in given]
+    places = facts.locate(connection, workspace.project, sorted({pair[0] for pair in named if pair is not None}))
+    there = link_scores.present(connection, [seq for seq, _ in places.values()])
+    project = scopes.project_id(connection, workspace.project)
+    keys = [each.idempotency_key for each in given if each.idempotency_key is not None]
+    seen = {} if project is None else {key: row.id for key, row in ledger.with_keys(connection, project, keys).items()}
+    events: list[Event] = []
+    observed: list[tuple[link_scores.Key, Observation]] = []
+    result: list[str | None] = []
+    for each, pair in zip(given, named, strict=True):
+        seq, dataset = places.get(pair[0], (0, 0)) if pair is not None else (0, 0)
+        if each.idempotency_key in seen:
+            result.append(seen[each.idempotency_key])
+            continue
+        if project is None or pair is None or (seq, pair[1]) not in there:
+            result.append(None)
+            continue
+        event = Event(
+            project_id=project,
+            kind=LINK_SIGNAL,
+            target_type="link",
+            target_id=each.link,
+            source=source,
+            at=now if each.at is None else each.at,
+            recorded_at=now,
+            dataset_id=dataset,
+            author=author,
+            value=each.signal_type,
+            confidence=each.confidence,
+            receipt_id=receipt_id,
+            idempotency_key=each.idempotency_key or "",
+        )
+        if each.idempotency_key is not None:
+            seen[each.idempotency_key] = event.id
+        events.append(event)
+        observed.append(((seq, pair[1]), Observation(each.signal_type, each.confidence, event.at)))
+        result.append(event.id)
+    ledger.append(connection, events)
+    link_scores.observe(connection, {seq: fact_id for fact_id, (seq, _) in places.items()}, observed)
+    return result

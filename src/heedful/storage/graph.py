@@ -1,0 +1,197 @@
+"""The graph: which fact mentions which entity. Derived from the texts, and from what a language model read in them."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+
+import numpy as np
+from numpy.typing import NDArray
+from sqlalchemy import ColumnElement, Connection, bindparam, delete, exists, insert, select, update
+
+from heedful.learning.entities import Entity, entities, entity
+from heedful.storage.bulk import insert_many
+from heedful.storage.rows import AnyRow, batches
+from heedful.storage.schema import changes, facts, links
+from heedful.storage.schema import entities as entity_table
+
+LINKED = 2
+"""The line of the feed which says that a fact has other links than before."""
+
+UNREAD, BY_WORDS, BY_MODEL = 0, 1, 2
+"""How the entities of a fact were found; the column `facts.linked`."""
+
+TOGETHER = 2000
+
+Pairs = tuple[NDArray[np.int64], NDArray[np.int64]]
+"""Links: the numbers of facts, and of the entity that each of them mentions."""
+
+
+def add(connection: Connection, dataset: int, texts: Mapping[int, str]) -> None:
+    """Links facts, by number, to what their texts mention. For facts that have no links yet."""
+    _link(connection, dataset, {seq: entities(text) for seq, text in texts.items()})
+
+
+def enrich(connection: Connection, dataset: int, fact_seq: int, names: Sequence[str]) -> None:
+    """Adds what a language model found in a fact to what its words say, and marks the fact as read by one."""
+    found = {made.key: made for name in names if (made := entity(name)) is not None}
+    for key in mentioned(connection, [fact_seq]).get(fact_seq, {}):
+        found.pop(key, None)
+    _link(connection, dataset, {fact_seq: list(found.values())})
+    connection.execute(update(facts).where(facts.c.seq == fact_seq).values(linked=BY_MODEL))
+    _announce(connection, dataset, [fact_seq])
+
+
+def link_unread(connection: Connection, dataset: int) -> int:
+    """Links the facts of a dataset that were stored before there was a graph; returns how many there were."""
+    texts = unlinked(connection, dataset)
+    for run in batches(list(texts), TOGETHER):
+        add(connection, dataset, {seq: texts[seq] for seq in run})
+        connection.execute(update(facts).where(facts.c.seq.in_(run)).values(linked=BY_WORDS))
+        _announce(connection, dataset, run)
+    return len(texts)
+
+
+def unlinked(connection: Connection, dataset: int) -> dict[int, str]:
+    """The texts of facts whose entities nobody has looked for, by number."""
+    rows = connection.execute(
+        select(facts.c.seq, facts.c.text).where(facts.c.dataset_id == dataset, facts.c.linked == UNREAD)
+    )
+    return {row.seq: row.text for row in rows}
+
+
+def remove(connection: Connection, fact_seqs: Sequence[int]) -> None:
+    """Removes the links of facts, and the entities that nobody else mentions: their names are words of these facts."""
+    touched = list(
+        connection.execute(select(links.c.entity_id).where(links.c.fact_seq.in_(fact_seqs)).distinct()).scalars()
+    )
+    connection.execute(delete(links).where(links.c.fact_seq.in_(fact_seqs)))
+    for run in batches(touched):
+        connection.execute(delete(entity_table).where(entity_table.c.id.in_(run), _unmentioned()))
+
+
+def forget_dataset(connection: Connection, dataset: int) -> None:
+    """Removes all links and entities of a dataset."""
+    connection.execute(delete(links).where(links.c.dataset_id == dataset))
+    connection.execute(delete(entity_table).where(entity_table.c.dataset_id == dataset))
+
+
+_PAIRS = (
+    select(links.c.fact_seq, links.c.entity_id)
+    .join(facts, facts.c.seq == links.c.fact_seq)
+    .where(links.c.dataset_id == bindparam("of"), facts.c.superseded == 0)
+)
+
+
+def pairs(connection: Connection, dataset: int, fact_seqs: Sequence[int] | None = None) -> Pairs:
+    """The links of a dataset, or of some of its facts; superseded facts have none."""
+    found: list[AnyRow] = []
+    if fact_seqs is None:
+        found += connection.execute(_PAIRS, {"of": dataset})
+    else:
+        for run in batches(fact_seqs):
+            found += connection.execute(_PAIRS.where(links.c.fact_seq.in_(run)), {"of": dataset})
+    flat = np.fromiter((number for pair in found for number in pair), np.int64, 2 * len(found))
+    return flat[0::2], flat[1::2]
+
+
+_KNOWN = select(entity_table.c.key, entity_table.c.id).where(
+    entity_table.c.dataset_id == bindparam("of"), entity_table.c.key.in_(bindparam("keys", expanding=True))
+)
+
+
+def known(connection: Connection, dataset: int, keys: Sequence[str]) -> dict[str, int]:
+    """The numbers of the entities of a dataset that have one of these keys."""
+    found: dict[str, int] = {}
+    for run in batches(keys):
+        found.update({row.key: row.id for row in connection.execute(_KNOWN, {"of": dataset, "keys": list(run)})})
+    return found
+
+
+def names(connection: Connection, ids: Sequence[int]) -> dict[int, str]:
+    """What entities are called, by number."""
+    rows = connection.execute(select(entity_table.c.id, entity_table.c.name).where(entity_table.c.id.in_(ids)))
+    return {row.id: row.name for row in rows}
+
+
+def mentioned(connection: Connection, fact_seqs: Sequence[int]) -> dict[int, dict[str, int]]:
+    """The keys and numbers of the entities of each of these facts that has any."""
+    found: dict[int, dict[str, int]] = {}
+    for run in batches(fact_seqs):
+        for row in connection.execute(
+            select(links.c.fact_seq, entity_table.c.key, entity_table.c.id)
+            .join(entity_table, entity_table.c.id == links.c.entity_id)
+            .where(links.c.fact_seq.in_(run))
+        ):
+            found.setdefault(row.fact_seq, {})[row.key] = row.id
+    return found
+
+
+def with_wrong_links(connection: Connection, dataset: int) -> list[int]:
+    """The facts that lack a link to what their text mentions, or have one to what neither it nor a model named."""
+    wrong: list[int] = []
+    rows = connection.execute(
+        select(facts.c.seq, facts.c.text, facts.c.linked).where(facts.c.dataset_id == dataset, facts.c.linked != UNREAD)
+    ).all()
+    for run in batches(rows, TOGETHER):
+        kept = mentioned(connection, [row.seq for row in run])
+        for row in run:
+            said, linked = {each.key for each in entities(row.text)}, kept.get(row.seq, {}).keys()
+            if not said <= linked or (row.linked == BY_WORDS and said != linked):
+                wrong.append(row.seq)
+    return wrong
+
+
+def relink(connection: Connection, dataset: int, fact_seqs: Sequence[int]) -> None:
+    """Gives facts the links that their texts say; links that are right stay, with what was said about them."""
+    for run in batches(fact_seqs, TOGETHER):
+        rows = connection.execute(select(facts.c.seq, facts.c.text, facts.c.linked).where(facts.c.seq.in_(run))).all()
+        kept = mentioned(connection, run)
+        lacking: dict[int, list[Entity]] = {}
+        for row in rows:
+            said = {each.key: each for each in entities(row.text)}
+            has = kept.get(row.seq, {})
+            lacking[row.seq] = [each for key, each in said.items() if key not in has]
+            extra = [number for key, number in has.items() if key not in said]
+            if extra and row.linked == BY_WORDS:
+                connection.execute(delete(links).where(links.c.fact_seq == row.seq, links.c.entity_id.in_(extra)))
+        _link(connection, dataset, lacking)
+        _announce(connection, dataset, run)
+
+
+def unmentioned(connection: Connection, dataset: int) -> list[int]:
+    """The entities of a dataset that no fact mentions."""
+    statement = select(entity_table.c.id).where(entity_table.c.dataset_id == dataset, _unmentioned())
+    return list(connection.execute(statement).scalars())
+
+
+def remove_unmentioned(connection: Connection, dataset: int) -> None:
+    connection.execute(delete(entity_table).where(entity_table.c.dataset_id == dataset, _unmentioned()))
+
+
+def _unmentioned() -> ColumnElement[bool]:
+    return ~exists().where(links.c.entity_id == entity_table.c.id)
+
+
+_ADD_ENTITIES = insert(entity_table)
+_ADD_LINKS = insert(links)
+
+
+def _link(connection: Connection, dataset: int, found: Mapping[int, Sequence[Entity]]) -> None:
+    named = {each.key: each.name for several in found.values() for each in several}
+    numbers = known(connection, dataset, list(named))
+    new = [key for key in named if key not in numbers]
+    rows = [{"dataset_id": dataset, "key": key, "name": named[key]} for key in new]
+    insert_many(connection, entity_table, _ADD_ENTITIES, rows)
+    numbers |= known(connection, dataset, new)
+    neutral = {"score": 0.5, "last_at": None, "used": 0, "ignored": 0, "helpful": 0, "not_helpful": 0}
+    made = [
+        {"fact_seq": seq, "entity_id": numbers[each.key], "dataset_id": dataset, **neutral}
+        for seq, several in found.items()
+        for each in several
+    ]
+    insert_many(connection, links, _ADD_LINKS, made)
+
+
+def _announce(connection: Connection, dataset: int, seqs: Sequence[int]) -> None:
+    lines = [{"dataset_id": dataset, "fact_seq": seq, "kind": LINKED} for seq in seqs]
+    insert_many(connection, changes, insert(changes), lines)

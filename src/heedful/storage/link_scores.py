@@ -1,0 +1,155 @@
+"""The folds of what was said about links, kept with them. Derived: `refold` makes them anew from the ledger."""
+
+from __future__ import annotations
+
+from collections import defaultdict
+from collections.abc import Iterable, Mapping, Sequence
+from typing import cast
+
+from sqlalchemy import ColumnElement, Connection, bindparam, select, update
+
+from heedful.learning.policies import Documented, Tally
+from heedful.learning.signals import Observation
+from heedful.model import SignalType
+from heedful.storage.ledger import LINK_SIGNAL, is_retracted
+from heedful.storage.rows import batches
+from heedful.storage.schema import events, facts, links
+
+Key = tuple[int, int]
+"""(fact number, entity number)."""
+
+_COUNTS = ("used", "ignored", "helpful", "not_helpful")
+_POLICY = Documented()
+
+TOGETHER = 2000
+"""Links that are folded at once."""
+
+
+def target(fact_id: str, entity: int) -> str:
+    """How the ledger and receipts name a link."""
+    return f"{fact_id}/{entity}"
+
+
+def parsed(name: str) -> tuple[str, int] | None:
+    """The fact's id and the entity's number behind such a name; None if it is none."""
+    fact_id, _, entity = name.rpartition("/")
+    return (fact_id, int(entity)) if fact_id and entity.isascii() and entity.isdigit() else None
+
+
+_RATED = select(
+    links.c.fact_seq, links.c.entity_id, links.c.score, links.c.last_at, *(links.c[name] for name in _COUNTS)
+).where(links.c.last_at.is_not(None))
+_RATED_OF = _RATED.where(links.c.fact_seq.in_(bindparam("facts", expanding=True)))
+
+
+def rated(connection: Connection, fact_seqs: Sequence[int]) -> dict[Key, Tally]:
+    """The tallies of those links of these facts that anything was said about."""
+    return {
+        (fact, entity): Tally(score, last_at, *counts)
+        for run in batches(fact_seqs)
+        for fact, entity, score, last_at, *counts in connection.execute(_RATED_OF, {"facts": list(run)})
+    }
+
+
+def rated_in(connection: Connection, dataset: int) -> dict[Key, Tally]:
+    """The same, of a whole dataset."""
+    rows = connection.execute(_RATED.where(links.c.dataset_id == dataset))
+    return {(fact, entity): Tally(score, last_at, *counts) for fact, entity, score, last_at, *counts in rows}
+
+
+def present(connection: Connection, fact_seqs: Sequence[int]) -> set[Key]:
+    """Which links these facts have."""
+    found: set[Key] = set()
+    for run in batches(fact_seqs):
+        rows = connection.execute(select(links.c.fact_seq, links.c.entity_id).where(links.c.fact_seq.in_(run)))
+        found.update((row.fact_seq, row.entity_id) for row in rows)
+    return found
+
+
+def observe(connection: Connection, ids: Mapping[int, str], signals: Iterable[tuple[Key, Observation]]) -> None:
+    """Takes new signals about links into their scores; `ids` are those of the facts, by number.
+
+    A signal older than the last one a link has seen can't be added at the end: that link is folded anew.
+    """
+    by_key: dict[Key, list[Observation]] = defaultdict(list)
+    for key, observation in signals:
+        by_key[key].append(observation)
+    known = rated(connection, sorted({fact for fact, _ in by_key}))
+    updated: dict[Key, Tally] = {}
+    late: list[Key] = []
+    for key, observations in by_key.items():
+        state = known.get(key, Tally())
+        observations.sort(key=lambda observation: observation.at)
+        if state.last_at is not None and observations[0].at < state.last_at:
+            late.append(key)
+            continue
+        for observation in observations:
+            state = _POLICY.observe(state, observation)
+        updated[key] = state
+    _write(connection, updated)
+    refold(connection, {key: target(ids[key[0]], key[1]) for key in late})
+
+
+def refold(connection: Connection, names: Mapping[Key, str]) -> None:
+    """Makes the scores of these links anew from the signals that survive; each link is given with its name."""
+    folded: dict[Key, Tally] = dict.fromkeys(names, Tally())
+    for run in batches(list(names.values()), TOGETHER):
+        folded |= _folded(connection, events.c.target_id.in_(run))
+    _write(connection, {key: folded[key] for key in names})
+
+
+def refold_named(connection: Connection, names: Sequence[str]) -> list[str]:
+    """Makes the scores of the links with these names anew; returns the ids of the facts whose links are still there."""
+    keys = _keys(connection, names)
+    refold(connection, {key: name for name, key in keys.items()})
+    return [name.rpartition("/")[0] for name in keys]
+
+
+def folded_in(connection: Connection, dataset: int) -> dict[Key, Tally]:
+    """What the ledger says of every link of a dataset that it has a surviving signal about."""
+    return _folded(connection, events.c.dataset_id == dataset)
+
+
+def _folded(connection: Connection, condition: ColumnElement[bool]) -> dict[Key, Tally]:
+    rows = connection.execute(
+        select(events.c.target_id, events.c.value, events.c.confidence, events.c.at)
+        .where(events.c.kind == LINK_SIGNAL, ~is_retracted(), condition)
+        .order_by(events.c.at, events.c.seq)
+    )
+    by_name: dict[str, list[Observation]] = defaultdict(list)
+    for name, value, confidence, at in rows:
+        by_name[name].append(Observation(cast(SignalType, value), confidence, at))
+    keys = _keys(connection, list(by_name))
+    return {keys[name]: _POLICY.fold(said) for name, said in by_name.items() if name in keys}
+
+
+def _keys(connection: Connection, names: Sequence[str]) -> dict[str, Key]:
+    """The links behind names in the ledger, where they are still there."""
+    split = {name: pair for name in names if (pair := parsed(name)) is not None}
+    seqs: dict[str, int] = {}
+    for run in batches(sorted({fact_id for fact_id, _ in split.values()})):
+        rows = connection.execute(select(facts.c.id, facts.c.seq).where(facts.c.id.in_(run)))
+        seqs.update({row.id: row.seq for row in rows})
+    there = present(connection, list(seqs.values()))
+    keys = {name: (seqs[fact_id], entity) for name, (fact_id, entity) in split.items() if fact_id in seqs}
+    return {name: key for name, key in keys.items() if key in there}
+
+
+_UPDATE = (
+    update(links)
+    .where(links.c.fact_seq == bindparam("of_fact"), links.c.entity_id == bindparam("to_entity"))
+    .values({name: bindparam(f"new_{name}") for name in ("score", "last_at", *_COUNTS)})
+)
+
+
+def _write(connection: Connection, tallies: Mapping[Key, Tally]) -> None:
+    rows = [
+        {
+            "of_fact": fact,
+            "to_entity": entity,
+            **{f"new_{name}": getattr(tally, name) for name in ("score", "last_at", *_COUNTS)},
+        }
+        for (fact, entity), tally in tallies.items()
+    ]
+    if rows:
+        connection.execute(_UPDATE, rows)
