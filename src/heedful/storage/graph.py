@@ -8,6 +8,7 @@ import numpy as np
 from numpy.typing import NDArray
 from sqlalchemy import ColumnElement, Connection, bindparam, delete, exists, insert, select, update
 
+from heedful.learning.decay import NEUTRAL
 from heedful.learning.entities import Entity, entities, entity
 from heedful.storage.bulk import insert_many
 from heedful.storage.rows import AnyRow, batches
@@ -183,7 +184,7 @@ def _link(connection: Connection, dataset: int, found: Mapping[int, Sequence[Ent
     rows = [{"dataset_id": dataset, "key": key, "name": named[key]} for key in new]
     insert_many(connection, entity_table, _ADD_ENTITIES, rows)
     numbers |= known(connection, dataset, new)
-    neutral = {"score": 0.5, "last_at": None, "used": 0, "ignored": 0, "helpful": 0, "not_helpful": 0}
+    neutral = {"score": NEUTRAL, "last_at": None, "used": 0, "ignored": 0, "helpful": 0, "not_helpful": 0}
     made = [
         {"fact_seq": seq, "entity_id": numbers[each.key], "dataset_id": dataset, **neutral}
         for seq, several in found.items()

@@ -6,8 +6,9 @@ from collections import defaultdict
 from collections.abc import Iterable, Mapping, Sequence
 from typing import cast
 
-from sqlalchemy import ColumnElement, Connection, bindparam, select, update
+from sqlalchemy import ColumnElement, Connection, bindparam, or_, select, update
 
+from heedful.learning.decay import NEUTRAL
 from heedful.learning.policies import Documented, Tally
 from heedful.learning.signals import Observation
 from heedful.model import SignalType
@@ -36,10 +37,11 @@ def parsed(name: str) -> tuple[str, int] | None:
     return (fact_id, int(entity)) if fact_id and entity.isascii() and entity.isdigit() else None
 
 
-_RATED = select(
+_KEPT = select(
     links.c.fact_seq, links.c.entity_id, links.c.score, links.c.last_at, *(links.c[name] for name in _COUNTS)
-).where(links.c.last_at.is_not(None))
-_RATED_OF = _RATED.where(links.c.fact_seq.in_(bindparam("facts", expanding=True)))
+)
+_RATED = _KEPT.where(links.c.last_at.is_not(None), links.c.fact_seq.in_(bindparam("facts", expanding=True)))
+_NOT_NEW = or_(links.c.last_at.is_not(None), links.c.score != NEUTRAL, *(links.c[name] != 0 for name in _COUNTS))
 
 
 def rated(connection: Connection, fact_seqs: Sequence[int]) -> dict[Key, Tally]:
@@ -47,13 +49,13 @@ def rated(connection: Connection, fact_seqs: Sequence[int]) -> dict[Key, Tally]:
     return {
         (fact, entity): Tally(score, last_at, *counts)
         for run in batches(fact_seqs)
-        for fact, entity, score, last_at, *counts in connection.execute(_RATED_OF, {"facts": list(run)})
+        for fact, entity, score, last_at, *counts in connection.execute(_RATED, {"facts": list(run)})
     }
 
 
 def rated_in(connection: Connection, dataset: int) -> dict[Key, Tally]:
-    """The same, of a whole dataset."""
-    rows = connection.execute(_RATED.where(links.c.dataset_id == dataset))
+    """The same of a whole dataset, and whatever else is not as a new link is."""
+    rows = connection.execute(_KEPT.where(links.c.dataset_id == dataset, _NOT_NEW))
     return {(fact, entity): Tally(score, last_at, *counts) for fact, entity, score, last_at, *counts in rows}
 
 
