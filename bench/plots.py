@@ -90,7 +90,7 @@ def quality(figures: Mapping[str, Mapping[str, float]], limit: float, file: Path
     """Grouped columns: one group a category, one column a way to rank."""
     figure, axes = _pyplot().subplots(figsize=(10, 4.6), layout="constrained")
     groups = list(next(iter(figures.values())))
-    colours = ["#c9d1d9", "#a9b4be", "#8a97a3", "#a7cbe6", "#5b9fd0", OURS]
+    colours = ["#c9d1d9", "#a9b4be", "#8a97a3", "#cfe3f2", "#a7cbe6", "#5b9fd0", OURS]
     width = 0.84 / len(figures)
     for place, (name, shares) in enumerate(_baselines_first(figures)):
         spots = [group + (place - (len(figures) - 1) / 2) * width for group in range(len(groups))]

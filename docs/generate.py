@@ -48,7 +48,7 @@ PARAMETERS = {
     "idempotency_key": "The same call with the same key counts once, and returns the first result.",
     "metadata": "One mapping for all texts, or one for each.",
     "min_usefulness": "Leave out facts below this. Counts only with `boost_by_usefulness`.",
-    "mode": "`hybrid` (meaning and words), `semantic` (meaning), or `lexical` (words).",
+    "mode": "`hybrid` (meaning and words), `semantic` (meaning), `lexical` (words), or `graph` (hybrid and links).",
     "not_helpful": "Facts a person called not helpful.",
     "boost_by_usefulness": "Blend usefulness into the score.",
     "policy": "`documented` or `adaptive`; None leaves it to the dataset, then to the project.",

@@ -22,10 +22,13 @@ from heedful.storage import facts as stored_facts
 from heedful.storage import graph, link_scores
 from heedful.testing import ManualClock
 
-QUESTION = "who wrote the harbour report"
+QUESTION = "who wrote about the harbour"
 SEED = "The harbour report was written by Mirela Kovac."
 HIDDEN = "Mirela Kovac keeps bees on her roof."
-NOISE = [f"one {word} report" for word in ("monthly", "yearly", "sales", "travel", "budget", "weekly", "audit")]
+NOISE = [
+    f"{word} people wrote letters to their friends at home"
+    for word in ("young", "busy", "tired", "happy", "quiet", "gentle", "clever")
+]
 
 
 @pytest.fixture
@@ -80,7 +83,7 @@ def test_the_second_hop_is_found_by_the_graph_and_not_by_words_and_meaning(
 
 
 def test_what_the_query_names_is_reached_in_any_case(store: Heedful, facts: dict[str, str]) -> None:
-    asked = "report of mirela kovac"
+    asked = "letters of mirela kovac"
     plain = {hit.text: hit.relevance for hit in store.recall(asked, top_k=50)}
     walked = {hit.text: hit.relevance for hit in store.recall(asked, mode="graph", top_k=50)}
     assert walked[HIDDEN] > plain[HIDDEN]
@@ -91,7 +94,7 @@ def test_relevance_is_lent_within_bounds(store: Heedful, facts: dict[str, str]) 
     plain = {hit.text: hit.relevance for hit in store.recall(QUESTION, top_k=50)}
     for hit in store.recall(QUESTION, mode="graph", top_k=50):
         if hit.text in plain:
-            assert plain[hit.text] <= hit.relevance <= plain[hit.text] + 0.4 * (1 - plain[hit.text]) + 1e-6
+            assert plain[hit.text] <= hit.relevance <= plain[hit.text] + 0.3 * (1 - plain[hit.text]) + 1e-6
         assert 0 <= hit.relevance <= 1
 
 
@@ -179,7 +182,7 @@ def test_feedback_on_a_recall_by_the_graph_lands(store: Heedful, facts: dict[str
 def test_facts_are_linked_as_they_come_and_go(store: Heedful, facts: dict[str, str]) -> None:
     assert texts(store, top_k=2) == [SEED, HIDDEN]
     more = store.remember("a prize for Mirela Kovac").fact_ids[0]
-    assert lifted(store) == {HIDDEN, SEED, "a prize for Mirela Kovac"}
+    assert lifted(store) >= {HIDDEN, "a prize for Mirela Kovac"}
     store.forget(more)
     assert "a prize for Mirela Kovac" not in texts(store, top_k=50)
     store.forget(facts[SEED])

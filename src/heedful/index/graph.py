@@ -40,7 +40,7 @@ class GraphIndex:
             if newest <= self._change:
                 return
             if not self._change:
-                self._append(graph.pairs(connection, self.dataset))
+                self._append(graph.pairs_in(connection, self.dataset))
             else:
                 self._catch_up(connection)
             self._change = newest
@@ -67,7 +67,7 @@ class GraphIndex:
         for run in self._runs:
             run.bury(changed)
         there = [seq for seq, kind in touched.items() if kind != facts.REMOVED]
-        self._append(graph.pairs(connection, self.dataset, there))
+        self._append(graph.pairs_of(connection, there))
 
     def _append(self, pairs: Pairs) -> None:
         """Adds a run, and keeps runs few: each is more than twice as large as the next."""

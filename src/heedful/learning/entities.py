@@ -49,6 +49,7 @@ _TITLE = re.compile(rf"(?:{_TITLES})\.? ")
 _AMOUNT = re.compile(r"(?!\d{4,}$)\d+(?:[.,:]\d+)*[^\W\d]{0,3}|1?\d{3}s|\d{4,}(?:[.,:]\d+)+[^\W\d]{0,3}")
 _BEFORE_OPENING = frozenset('.!?:;\n"“„«([{*•–—>-…。！？')
 _FOLLOWING = re.compile(r"(?:['’]s)? +([^\W_]+)")
+_ARTICLES = frozenset(("the", "a", "an"))
 _SPACE = re.compile(r"\s+")
 
 # Words that get a capital without naming anything: they open sentences, or are dates.
@@ -138,10 +139,10 @@ def _names(run: str, text: str, start: int, stop: int) -> list[str]:
 def _is_ordinary(word: str) -> bool:
     """Whether a word names nothing; "it'll" is as ordinary as "it"."""
     low = word.lower()
-    if low in _ORDINARY:
-        return True
-    first, mark, _ = low.replace("’", "'").partition("'")
-    return bool(mark) and (first in _ORDINARY or first.removesuffix("n") in _ORDINARY)
+    if low in _ORDINARY or low.isalnum():
+        return low in _ORDINARY
+    first = low.replace("’", "'").partition("'")[0]
+    return first != low and (first in _ORDINARY or first.removesuffix("n") in _ORDINARY)
 
 
 def _is_opener(name: str, text: str, start: int, stop: int) -> bool:
@@ -165,17 +166,21 @@ def _is_opener(name: str, text: str, start: int, stop: int) -> bool:
 def mentions(query: str) -> list[str]:
     """The keys under which a query may name known entities, however it is written: every few words of it in a row.
 
-    >>> mentions("where is ada's desk?")
-    ['where is', 'where is ada', 'where is ada desk', 'is ada', 'is ada desk', 'ada', 'ada desk', 'desk']
+    >>> mentions("where is ada's desk in the long hall?")
+    ... # doctest: +NORMALIZE_WHITESPACE
+    ['ada', 'ada desk', 'ada desk in the long hall', 'desk', 'desk in the long hall', 'the long hall', 'hall']
     """
     words = [_OWNER.sub("", word) for word in _WORD.findall(query.casefold())]
+    ordinary = [word in _ORDINARY for word in words]
     spans = [
         " ".join(words[first:last])
         for first in range(len(words))
+        # A title may begin with an article; nothing else begins or ends with an ordinary word.
+        if not ordinary[first] or words[first] in _ARTICLES
         for last in range(first + 1, min(len(words), first + LONGEST_MENTION) + 1)
+        if not ordinary[last - 1]
     ]
-    exact = [each.key for each in entities(query)]
-    return [key for key in dict.fromkeys([*spans, *exact]) if key not in _ORDINARY or key in exact]
+    return list(dict.fromkeys([*spans, *(each.key for each in entities(query))]))
 
 
 def entity(name: str) -> Entity | None:

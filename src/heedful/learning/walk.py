@@ -10,7 +10,7 @@ from numpy.typing import NDArray
 SEEDS = 20
 """The facts from which a walk starts: the most relevant ones."""
 
-SHARE = 0.4
+SHARE = 0.3
 """What a path lends at most."""
 
 NAMED = 0.5
@@ -64,8 +64,8 @@ def walk(starts: Links, relevance: dict[int, float], entities: Numbers, named: s
     """The best path to every fact that can be reached.
 
     `starts` are the links of the seeds, whose `relevance` is given, to the `entities`, which are in order; `named` are
-    those that the query names; `ends` are the links of all facts to them. A path is as strong as its seed is relevant,
-    and an entity divides that among the other facts that mention it. No fact is reached from itself.
+    those that the query names; `ends` are the links of all facts to them. A path is as strong as its seed is relevant
+    and its entity is rare. No fact is reached from itself.
     """
     ways: list[list[tuple[float, int]]] = [
         [(NAMED, FROM_QUERY)] if entity in named else [] for entity in entities.tolist()
@@ -79,8 +79,8 @@ def walk(starts: Links, relevance: dict[int, float], entities: Numbers, named: s
     origin = np.array([[way[1] for way in each] for each in two], np.int64).reshape(-1, 2)
     places = np.searchsorted(entities, ends.entities)
     which = (origin[places, 0] == ends.facts).astype(np.int64)
-    others = np.maximum(np.bincount(places, minlength=len(entities)) - 1, 1)
-    lent = np.minimum(1.0, strength[places, which] * ends.factors / others[places])
+    rarity = 1 / np.sqrt(np.maximum(np.bincount(places, minlength=len(entities)), 1))
+    lent = np.minimum(1.0, strength[places, which] * ends.factors * rarity[places])
     order = np.lexsort((ends.entities, -lent, ends.facts))
     order = order[lent[order] > 0]
     first = np.ones(len(order), bool)

@@ -10,6 +10,7 @@ from sqlalchemy import Connection
 from heedful.index.dataset import Found
 from heedful.index.graph import GraphIndex, Pairs
 from heedful.learning.entities import mentions
+from heedful.learning.policies import Tally
 from heedful.learning.walk import FROM_QUERY, SEEDS, WIDEST, Links, Paths, blended, factor, walk
 from heedful.storage import graph, link_scores
 
@@ -58,12 +59,14 @@ class Walk:
         ends, counts = self._index.links_to(entities, WIDEST)
         entities = entities[counts <= WIDEST]
         kept = np.isin(starts[1], entities)
+        # The facts that the walk starts from are among those it can end at.
+        said = link_scores.rated(self._connection, np.unique(ends[0]).tolist()) if self._weight else {}
         paths = walk(
-            self._with_factors((starts[0][kept], starts[1][kept])),
+            self._with_factors((starts[0][kept], starts[1][kept]), said),
             dict(zip(seeds.tolist(), found.relevance[order].tolist(), strict=True)),
             entities,
             set(self._named.values()),
-            self._with_factors(ends),
+            self._with_factors(ends, said),
         )
         self._paths = paths
         new = np.flatnonzero(~np.isin(paths.facts, found.facts))
@@ -91,11 +94,8 @@ class Walk:
         }
         return Walked(replace(found, relevance=relevance), ways)
 
-    def _with_factors(self, pairs: Pairs) -> Links:
+    def _with_factors(self, pairs: Pairs, said: dict[link_scores.Key, Tally]) -> Links:
         factors = np.ones(len(pairs[0]))
-        if self._weight:
-            said = link_scores.rated(self._connection, np.unique(pairs[0]).tolist())
-            for place, key in enumerate(zip(pairs[0].tolist(), pairs[1].tolist(), strict=True)) if said else ():
-                if key in said:
-                    factors[place] = factor(said[key].at(self._now), self._weight)
+        for (fact, entity), tally in said.items():
+            factors[(pairs[0] == fact) & (pairs[1] == entity)] = factor(tally.at(self._now), self._weight)
         return Links(*pairs, factors)

@@ -19,6 +19,7 @@ from heedful.index.graph import GraphIndex
 from heedful.model import DEFAULT_DATASET
 from heedful.storage import Database, graph, queries, scopes
 from heedful.storage import vectors as stored_vectors
+from heedful.storage.rows import batches
 from heedful.storage.vectors import ModelRow, Vectors
 
 logger = logging.getLogger("heedful")
@@ -123,10 +124,12 @@ class Workspace:
                 return
         with self.database.read() as connection:
             number = scopes.dataset_id(connection, self.project, dataset)
-            lacking = number is not None and graph.unlinked(connection, number)
-        if number is not None and lacking:
+            lacking = [] if number is None else graph.unlinked(connection, number)
+        # A few at a time, so that no other writer has to wait for all of them.
+        for run in batches(lacking, graph.TOGETHER):
+            assert number is not None
             with self.database.write() as connection:
-                graph.link_unread(connection, number)
+                graph.link_unread(connection, number, run)
         with self._lock:
             self._linked.add(dataset)
 

@@ -168,10 +168,12 @@ def by_seq(connection: Connection, seqs: Sequence[int]) -> dict[int, AnyRow]:
     return {row.seq: row for row in connection.execute(_BY_SEQ, {"seqs": list(seqs)})}
 
 
+_IDS = select(facts.c.seq, facts.c.id).where(facts.c.seq.in_(bindparam("seqs", expanding=True)))
+
+
 def ids(connection: Connection, seqs: Sequence[int]) -> dict[int, str]:
     """The ids of facts, by number."""
-    rows = connection.execute(select(facts.c.seq, facts.c.id).where(facts.c.seq.in_(seqs)))
-    return {row.seq: row.id for row in rows}
+    return {row.seq: row.id for row in connection.execute(_IDS, {"seqs": list(seqs)})}
 
 
 _PLACES = select(facts.c.id, facts.c.seq, facts.c.dataset_id).where(facts.c.id.in_(bindparam("ids", expanding=True)))

@@ -22,6 +22,7 @@ UNREAD, BY_WORDS, BY_MODEL = 0, 1, 2
 """How the entities of a fact were found; the column `facts.linked`."""
 
 TOGETHER = 2000
+"""Facts that are linked or checked at once."""
 
 Pairs = tuple[NDArray[np.int64], NDArray[np.int64]]
 """Links: the numbers of facts, and of the entity that each of them mentions."""
@@ -42,22 +43,21 @@ def enrich(connection: Connection, dataset: int, fact_seq: int, names: Sequence[
     _announce(connection, dataset, [fact_seq])
 
 
-def link_unread(connection: Connection, dataset: int) -> int:
-    """Links the facts of a dataset that were stored before there was a graph; returns how many there were."""
-    texts = unlinked(connection, dataset)
-    for run in batches(list(texts), TOGETHER):
-        add(connection, dataset, {seq: texts[seq] for seq in run})
-        connection.execute(update(facts).where(facts.c.seq.in_(run)).values(linked=BY_WORDS))
-        _announce(connection, dataset, run)
-    return len(texts)
+def unlinked(connection: Connection, dataset: int) -> list[int]:
+    """The facts whose entities nobody has looked for: those that were stored before there was a graph."""
+    statement = select(facts.c.seq).where(facts.c.dataset_id == dataset, facts.c.linked == UNREAD)
+    return list(connection.execute(statement).scalars())
 
 
-def unlinked(connection: Connection, dataset: int) -> dict[int, str]:
-    """The texts of facts whose entities nobody has looked for, by number."""
+def link_unread(connection: Connection, dataset: int, fact_seqs: Sequence[int]) -> None:
+    """Links those of these facts that still are not linked."""
     rows = connection.execute(
-        select(facts.c.seq, facts.c.text).where(facts.c.dataset_id == dataset, facts.c.linked == UNREAD)
+        select(facts.c.seq, facts.c.text).where(facts.c.seq.in_(fact_seqs), facts.c.linked == UNREAD)
     )
-    return {row.seq: row.text for row in rows}
+    texts = {row.seq: row.text for row in rows}
+    add(connection, dataset, texts)
+    connection.execute(update(facts).where(facts.c.seq.in_(list(texts))).values(linked=BY_WORDS))
+    _announce(connection, dataset, list(texts))
 
 
 def remove(connection: Connection, fact_seqs: Sequence[int]) -> None:
@@ -79,19 +79,26 @@ def forget_dataset(connection: Connection, dataset: int) -> None:
 _PAIRS = (
     select(links.c.fact_seq, links.c.entity_id)
     .join(facts, facts.c.seq == links.c.fact_seq)
-    .where(links.c.dataset_id == bindparam("of"), facts.c.superseded == 0)
+    .where(facts.c.superseded == 0)
 )
+_PAIRS_IN = _PAIRS.where(links.c.dataset_id == bindparam("of"))
+_PAIRS_OF = _PAIRS.where(links.c.fact_seq.in_(bindparam("facts", expanding=True)))
 
 
-def pairs(connection: Connection, dataset: int, fact_seqs: Sequence[int] | None = None) -> Pairs:
-    """The links of a dataset, or of some of its facts; superseded facts have none."""
-    found: list[AnyRow] = []
-    if fact_seqs is None:
-        found += connection.execute(_PAIRS, {"of": dataset})
-    else:
-        for run in batches(fact_seqs):
-            found += connection.execute(_PAIRS.where(links.c.fact_seq.in_(run)), {"of": dataset})
-    flat = np.fromiter((number for pair in found for number in pair), np.int64, 2 * len(found))
+def pairs_in(connection: Connection, dataset: int) -> Pairs:
+    """The links of a dataset; superseded facts have none."""
+    return _arrays(connection.execute(_PAIRS_IN, {"of": dataset}).all())
+
+
+def pairs_of(connection: Connection, fact_seqs: Sequence[int]) -> Pairs:
+    """The links of facts; superseded facts have none."""
+    return _arrays(
+        [row for run in batches(fact_seqs) for row in connection.execute(_PAIRS_OF, {"facts": list(run)}).all()]
+    )
+
+
+def _arrays(rows: Sequence[AnyRow]) -> Pairs:
+    flat = np.fromiter((number for row in rows for number in row), np.int64, 2 * len(rows))
     return flat[0::2], flat[1::2]
 
 
