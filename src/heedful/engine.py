@@ -165,9 +165,10 @@ class Heedful:
         """Turns the feedback of sessions (of all, if none are named) into better recall.
 
         Ratings become signals about the facts that an answer used. Well-rated answers, and comments that correct a
-        fact, become facts. Running it again changes nothing; changing or deleting a rating undoes what it did.
+        fact, become facts. With a language model, it also reads facts for what they mention, some in each call.
+        Running it again changes nothing; changing or deleting a rating undoes what it did.
         """
-        return _improve.improve(self._space, self._workspace, dataset, session_ids)
+        return _improve.improve(self._space, self._workspace, self._language_model, dataset, session_ids)
 
     def signal(
         self, signals: Signal | Iterable[Signal | Mapping[str, Any]], *, idempotency_key: str | None = None

@@ -24,6 +24,8 @@ class LinkSignal:
     confidence: float = 1.0
     at: int | None = None
     """When it was given, as stored; now if left out."""
+    author: str | None = None
+    receipt_id: str | None = None
     idempotency_key: str | None = None
     """A signal whose key the project has seen is not taken again."""
 
@@ -34,8 +36,6 @@ def signal_links(
     given: Sequence[LinkSignal],
     *,
     source: str,
-    author: str | None = None,
-    receipt_id: str | None = None,
 ) -> list[str | None]:
     """Takes opinions about links into the ledger and the scores of the links, in an open transaction.
 
@@ -68,10 +68,10 @@ def signal_links(
             at=now if each.at is None else each.at,
             recorded_at=now,
             dataset_id=dataset,
-            author=author,
+            author=each.author,
             value=each.signal_type,
             confidence=each.confidence,
-            receipt_id=receipt_id,
+            receipt_id=each.receipt_id,
             idempotency_key=each.idempotency_key or "",
         )
         if each.idempotency_key is not None:

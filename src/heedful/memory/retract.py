@@ -7,7 +7,6 @@ from collections.abc import Sequence
 from sqlalchemy import Connection
 
 from heedful.errors import Conflict, NotFound
-from heedful.memory import checks
 from heedful.memory.workspace import Workspace
 from heedful.model import Retraction
 from heedful.storage import facts, ledger, link_scores, scores
@@ -17,8 +16,6 @@ from heedful.storage.rows import AnyRow
 
 def retract(workspace: Workspace, event_id: str, author: str | None) -> Retraction:
     """Undoes a signal or a supersession; doing it again changes nothing."""
-    checks.identifier("event_id", event_id)
-    checks.author(author)
     with workspace.database.write() as connection:
         event = ledger.get(connection, workspace.project, event_id)
         if event is None:
@@ -26,7 +23,7 @@ def retract(workspace: Workspace, event_id: str, author: str | None) -> Retracti
                 f"no event {event_id!r} in project {workspace.project!r}",
                 field="event_id",
                 value=event_id,
-                remedy="Use an event_id that signal() or supersede() returned",
+                remedy="Use an event_id that signal() or supersede() returned, or a feedback_id",
             )
         if event.kind not in (SIGNAL, SUPERSESSION, LINK_SIGNAL):
             raise Conflict(
@@ -60,6 +57,7 @@ def retract_events(
     )
     dataset_of = dict(places.values())
     scores.refold(workspace.database, connection, dataset_of, sorted(dataset_of))
+    link_scores.refold_named(connection, sorted({event.target_id for event in standing if event.kind == LINK_SIGNAL}))
     return list(places)
 
 

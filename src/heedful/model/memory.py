@@ -6,6 +6,8 @@ from collections.abc import Iterator
 from datetime import datetime
 from typing import Literal
 
+from pydantic import Field
+
 from heedful.model.base import (
     Fraction,
     IdempotencyKey,
@@ -140,7 +142,7 @@ class Explanation(Model):
     """Similarity by words, in [0, 1]."""
     neighbours: float | None
     """What the facts beside it in its source lent, already included in `relevance`."""
-    links: list[str] = []
+    links: list[str] = Field(default_factory=list)
     """The entity over which it was reached from another fact or from the query, in the mode `graph`."""
     matched_context: str | None
     """The earlier query whose context was matched most closely."""
@@ -202,7 +204,7 @@ class Shown(Model):
     usefulness_source: UsefulnessSource
     propensity: float
     """The chance it had to stand there: 1, but where exploration was at work."""
-    links: list[str] = []
+    links: list[str] = Field(default_factory=list)
     """The links that carried it in the mode `graph`, as "fact_id/entity"."""
 
 

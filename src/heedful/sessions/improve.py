@@ -14,6 +14,8 @@ from sqlalchemy import Connection
 
 from heedful.clock import from_stored
 from heedful.memory import checks as values
+from heedful.memory.enrich import enrich
+from heedful.memory.links import LinkSignal, signal_links
 from heedful.memory.retract import retract_events
 from heedful.memory.signals import Given, take
 from heedful.memory.workspace import Workspace
@@ -23,6 +25,7 @@ from heedful.sessions.entries import told
 from heedful.sessions.space import SessionSpace
 from heedful.sessions.undo import DERIVED
 from heedful.storage import facts, ledger, receipts
+from heedful.storage.ledger import LINK_SIGNAL
 from heedful.storage.rows import batches
 from heedful.storage.sessions import Transaction
 from heedful.storage.sessions.base import EntryRow, FeedbackRow
@@ -49,6 +52,15 @@ class Read:
         return {row.id for rows in (self.about_entry, self.about_session) for each in rows.values() for row in each}
 
 
+@dataclass(slots=True)
+class Changed:
+    """Signals that were added or retracted, and the facts they are about."""
+
+    signals: int = 0
+    link_signals: int = 0
+    facts: list[str] = field(default_factory=list)
+
+
 @dataclass(frozen=True, slots=True)
 class Derived:
     """One signal that a rating makes."""
@@ -62,7 +74,13 @@ class Derived:
     rating: FeedbackRow
 
 
-def improve(space: SessionSpace, workspace: Workspace, dataset: str, session_ids: Sequence[str] | None) -> Improvement:
+def improve(
+    space: SessionSpace,
+    workspace: Workspace,
+    model: LanguageModel | None,
+    dataset: str,
+    session_ids: Sequence[str] | None,
+) -> Improvement:
     """Brings the dataset to what the ratings of these sessions, or of all, say."""
     values.name("dataset", dataset)
     if session_ids is not None:
@@ -71,21 +89,20 @@ def improve(space: SessionSpace, workspace: Workspace, dataset: str, session_ids
         session_ids = [checks.session_id(each) for each in session_ids]
         _exist(space, session_ids)
     read = _read(space, workspace, dataset, session_ids)
-    wanted = list(_derived(read))
-    stale = _retract_stale(workspace, dataset, read) if session_ids is None else []
-    added, updated = _signal(workspace, wanted)
+    stale = _retract_stale(workspace, dataset, read) if session_ids is None else Changed()
+    taken = _signal(workspace, list(_derived(read)))
     lessons = learn.learn(workspace, dataset, read.entries, read.about_entry, session_ids)
     return Improvement(
         dataset=dataset,
         entries=len(read.entries),
-        signals_added=added,
-        signals_retracted=len(stale),
-        updated_facts=sorted({*updated, *stale}),
-        link_signals_added=0,
-        link_signals_retracted=0,
+        signals_added=taken.signals,
+        signals_retracted=stale.signals,
+        updated_facts=sorted({*taken.facts, *stale.facts}),
+        link_signals_added=taken.link_signals,
+        link_signals_retracted=stale.link_signals,
         learnt=lessons.learnt,
         forgotten=lessons.forgotten,
-        entities_added=0,
+        entities_added=0 if model is None else enrich(workspace, model, dataset),
     )
 
 
@@ -157,9 +174,9 @@ def _of(entry: EntryRow, rating: FeedbackRow, strength: float) -> Iterable[Deriv
         yield Derived(key, fact_id, links, kind, round(abs(strength) * share, 6), entry, rating)
 
 
-def _signal(workspace: Workspace, wanted: Sequence[Derived]) -> tuple[int, list[str]]:
-    """Takes the signals that were not taken before: how many, and about which facts."""
-    added, updated = 0, []
+def _signal(workspace: Workspace, wanted: Sequence[Derived]) -> Changed:
+    """Takes the signals that were not taken before, about facts and about the links that led to them."""
+    changed = Changed()
     for run in batches(wanted, TOGETHER):
         with workspace.database.read() as connection:
             fresh = _unknown(workspace, connection, run)
@@ -167,21 +184,34 @@ def _signal(workspace: Workspace, wanted: Sequence[Derived]) -> tuple[int, list[
         if not fresh:
             continue
         items = [
-            Given(
-                index,
-                _worded(each),
-                SOURCE,
-                each.entry.recall_id,
-                ranks.get((each.entry.recall_id, each.fact_id)),
-                each.key,
-            )
-            for index, each in enumerate(fresh)
+            Given(place, _worded(each), SOURCE, recall_id, ranks.get((recall_id, each.fact_id)), each.key)
+            for place, each in enumerate(fresh)
+            for recall_id in [each.entry.recall_id]
         ]
         with workspace.database.write() as connection:
             result = take(workspace, connection, None, b"", items, [])
-        added += result.processed
-        updated += result.updated_facts
-    return added, updated
+            about_links = [signal for each in fresh for signal in _about_links(each)]
+            taken = signal_links(workspace, connection, about_links, source=SOURCE)
+        changed.signals += result.processed
+        changed.facts += result.updated_facts
+        changed.link_signals += sum(event is not None for event in taken)
+    return changed
+
+
+def _about_links(each: Derived) -> list[LinkSignal]:
+    """The same opinion about the links that led to a fact, each with its part."""
+    return [
+        LinkSignal(
+            link,
+            each.kind,
+            round(each.confidence / len(each.links), 6),
+            at=each.rating.at,
+            author=each.rating.author,
+            receipt_id=each.entry.recall_id,
+            idempotency_key=f"{each.key}/{link}",
+        )
+        for link in each.links
+    ]
 
 
 def _unknown(workspace: Workspace, connection: Connection, run: Sequence[Derived]) -> list[Derived]:
@@ -212,16 +242,18 @@ def _worded(each: Derived) -> Signal:
     )
 
 
-def _retract_stale(workspace: Workspace, dataset: str, read: Read) -> list[str]:
+def _retract_stale(workspace: Workspace, dataset: str, read: Read) -> Changed:
     """Takes back signals whose rating no longer stands; there are some only if a process died at the wrong moment."""
     with workspace.database.write() as connection:
         number = workspace.dataset(connection, dataset)
         if number is None:
-            return []
+            return Changed()
         standing = read.feedback_ids
         derived = ledger.with_source(connection, number, SOURCE)
         stale = [event for event in derived if _origin(event.idempotency_key) not in standing]
-        return retract_events(workspace, connection, stale, None)
+        about_links = sum(event.kind == LINK_SIGNAL for event in stale)
+        updated = retract_events(workspace, connection, stale, None)
+        return Changed(len(stale) - about_links, about_links, updated)
 
 
 def _origin(key: str) -> str:

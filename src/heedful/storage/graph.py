@@ -33,14 +33,26 @@ def add(connection: Connection, dataset: int, texts: Mapping[int, str]) -> None:
     _link(connection, dataset, {seq: entities(text) for seq, text in texts.items()})
 
 
-def enrich(connection: Connection, dataset: int, fact_seq: int, names: Sequence[str]) -> None:
-    """Adds what a language model found in a fact to what its words say, and marks the fact as read by one."""
+def unenriched(connection: Connection, dataset: int, limit: int) -> list[AnyRow]:
+    """Facts that no language model has read, the newest first: seq and text."""
+    statement = select(facts.c.seq, facts.c.text).where(
+        facts.c.dataset_id == dataset, facts.c.linked == BY_WORDS, facts.c.superseded == 0
+    )
+    return list(connection.execute(statement.order_by(facts.c.seq.desc()).limit(limit)))
+
+
+def enrich(connection: Connection, dataset: int, fact_seq: int, names: Sequence[str]) -> int:
+    """Adds what a language model found in a fact to what its words say, and marks the fact as read by one.
+
+    Returns how many links are new.
+    """
     found = {made.key: made for name in names if (made := entity(name)) is not None}
     for key in mentioned(connection, [fact_seq]).get(fact_seq, {}):
         found.pop(key, None)
     _link(connection, dataset, {fact_seq: list(found.values())})
     connection.execute(update(facts).where(facts.c.seq == fact_seq).values(linked=BY_MODEL))
     _announce(connection, dataset, [fact_seq])
+    return len(found)
 
 
 def unlinked(connection: Connection, dataset: int) -> list[int]:
