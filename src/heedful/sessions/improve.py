@@ -12,6 +12,7 @@ from dataclasses import dataclass, field
 
 from sqlalchemy import Connection
 
+from heedful.chat.base import LanguageModel
 from heedful.clock import from_stored
 from heedful.memory import checks as values
 from heedful.memory.enrich import enrich
