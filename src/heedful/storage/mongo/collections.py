@@ -7,7 +7,7 @@ from typing import Any
 
 from bson.codec_options import CodecOptions, TypeDecoder, TypeRegistry
 from bson.int64 import Int64
-from pymongo import ASCENDING, IndexModel, ReturnDocument
+from pymongo import ASCENDING, IndexModel, ReturnDocument, WriteConcern
 from pymongo.client_session import ClientSession
 from pymongo.collection import Collection
 from pymongo.database import Database
@@ -154,10 +154,15 @@ class View:
 
         They are taken outside the transaction, so that writers don't wait for each other; some may stay unused.
         """
-        before = self.database["counters"].find_one_and_update(
+        before = unhurried(self.database, "counters").find_one_and_update(
             {"_id": self.project}, {"$inc": {name: count}}, upsert=True
         )
         return 1 + int((before or {}).get(name, 0))
+
+
+def unhurried(database: Database[Document], name: str) -> Collection[Document]:
+    """A collection for what need not be safe by itself: the journal keeps it with the first write behind it that is."""
+    return database.get_collection(name, write_concern=WriteConcern(1, j=False))
 
 
 def _shown(fields: Sequence[str] | None) -> Document | None:

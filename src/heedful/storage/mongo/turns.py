@@ -15,7 +15,7 @@ from pymongo.errors import ConnectionFailure, DuplicateKeyError
 
 from heedful.errors import Unavailable
 from heedful.ids import new_id
-from heedful.storage.mongo.collections import Document
+from heedful.storage.mongo.collections import Document, unhurried
 
 LEASE_MS = 20_000
 """How long a turn lasts if nobody gives it back."""
@@ -46,7 +46,9 @@ class Turns:
     def give_back(self, database: Database[Document]) -> None:
         """Ends the turn in good order."""
         try:
-            database["turns"].update_one({"_id": self._project, "holder": self._holder}, {"$set": {"holder": None}})
+            unhurried(database, "turns").update_one(
+                {"_id": self._project, "holder": self._holder}, {"$set": {"holder": None}}
+            )
         except ConnectionFailure:
             # All that was to be written is. The next turn will look for faults, and find none.
             pass
@@ -61,7 +63,7 @@ class Turns:
         """Whether the turn before was given back; None if somebody has it still."""
         # By the clock of the server, since those of the writers may differ.
         free = [{"holder": None}, {"holder": self._holder}, {"$expr": {"$lt": ["$until", "$$NOW"]}}]
-        before = database["turns"].find_one_and_update(
+        before = unhurried(database, "turns").find_one_and_update(
             {"_id": self._project, "$or": free},
             [{"$set": {"holder": self._holder, "until": {"$add": ["$$NOW", LEASE_MS]}}}],
             return_document=ReturnDocument.BEFORE,
@@ -69,7 +71,7 @@ class Turns:
         if before is not None:
             return before["holder"] is None
         with suppress(DuplicateKeyError):
-            database["turns"].insert_one({"_id": self._project, "holder": None})
+            unhurried(database, "turns").insert_one({"_id": self._project, "holder": None})
         return None
 
 

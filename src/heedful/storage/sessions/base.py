@@ -1,6 +1,7 @@
 """What a store of sessions must do, whatever database it is on. One contract suite runs over every one.
 
 Times are integers (see `heedful.clock`). Lists are read in pages: `after` is the number of the last item that was seen.
+Numbers grow within a list; those of different sessions can't be compared.
 """
 
 from __future__ import annotations
@@ -139,7 +140,7 @@ class Conversations(Protocol):
         ...
 
     def set_metadata(self, seen: SessionRow, metadata: Metadata, at: int) -> bool:
-        """Replaces the metadata; False if somebody else changed them since they were `seen`."""
+        """Replaces the metadata; False if somebody else changed them since they were `seen` in this transaction."""
         ...
 
     def add_messages(self, session_id: str, new: Sequence[MessageRow]) -> None: ...
@@ -153,7 +154,7 @@ class Conversations(Protocol):
     def entries(self, session_id: str, after: int | None, limit: int, newest_first: bool) -> list[EntryRow]: ...
 
     def entries_of(self, session_ids: Sequence[str] | None) -> Iterable[EntryRow]:
-        """All entries of these sessions, or of all, in order."""
+        """All entries of these sessions, or of all; those of one session in their order."""
         ...
 
     def set_used(self, qa_id: str, used: Uses) -> None: ...
@@ -177,7 +178,7 @@ class Feedbacks(Protocol):
     def get(self, feedback_id: str) -> FeedbackRow | None: ...
 
     def standing(self, target_type: FeedbackTarget, target_ids: Sequence[str]) -> list[FeedbackRow]:
-        """The opinions about these targets that stand, oldest first."""
+        """The opinions about these targets that stand; those of one session oldest first."""
         ...
 
     def withdraw(self, rows: Sequence[FeedbackRow], author: str | None, at: int) -> list[str]:
