@@ -69,7 +69,8 @@ class MongoTransaction:
 class MongoSessionStore:
     """The sessions of one project in a MongoDB database.
 
-    The first call connects. `options` are those of `MongoClient` and go before those of the URL.
+    The first call connects. `options` are those of `MongoClient` and go before those of the URL. All stores are given
+    a clock (`now`); this one writes nothing that needs it.
     """
 
     def __init__(
@@ -87,7 +88,6 @@ class MongoSessionStore:
         self._url = url
         self._options = options
         self._project = project
-        self._now = now
         self._owned = client is None
         self._closed = False
         self._client = self._connection() if client is None else client
