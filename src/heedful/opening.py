@@ -105,7 +105,7 @@ def _session_store(workspace: Workspace, url: str | None) -> SessionStore:
         )
     from heedful.storage.mongo import MongoSessionStore
 
-    return MongoSessionStore(url, workspace.project, workspace.now)
+    return MongoSessionStore(url, workspace.project)
 
 
 def session_space(

@@ -39,7 +39,7 @@ def opening(started: Callable[..., Mongod]) -> Iterator[Open]:
     with ExitStack() as opened:
 
         def open_(url: str, project: str = "default", **options: Any) -> MongoSessionStore:
-            store = MongoSessionStore(url, project, lambda: AT, **options)
+            store = MongoSessionStore(url, project, **options)
             opened.callback(store.close)
             return store
 
@@ -306,7 +306,7 @@ def test_an_acknowledged_write_is_on_the_disks_of_most_servers(
 
 def test_a_client_that_is_passed_in_is_shared_and_left_open(mongodb_url: str) -> None:
     with MongoClient[Document](mongodb_url) as client:
-        store = MongoSessionStore(mongodb_url, "default", lambda: AT, client=client)
+        store = MongoSessionStore(mongodb_url, "default", client=client)
         create(store)
         store.close()
         with pytest.raises(Unavailable) as refused:
@@ -377,7 +377,7 @@ def test_a_login_that_fails_tells_what_to_check(opening: Open, started: Callable
     ],
 )
 def test_a_url_that_cannot_be_read_is_refused_without_showing_it(url: str) -> None:
-    with pytest.raises(HeedfulError) as refused, closing(MongoSessionStore(url, "default", lambda: AT)) as store:
+    with pytest.raises(HeedfulError) as refused, closing(MongoSessionStore(url, "default")) as store:
         store.check()
     assert isinstance(refused.value, Invalid)
     assert refused.value.field == "url"
@@ -396,7 +396,7 @@ def test_a_forked_child_has_connections_of_its_own(mongodb_url: str) -> None:
     code = """
 import os, sys
 from heedful.storage.mongo import MongoSessionStore
-store = MongoSessionStore(sys.argv[1], "default", lambda: 1)
+store = MongoSessionStore(sys.argv[1], "default")
 store.write(lambda t: t.conversations.create("before", {}, 1))
 child = os.fork()
 store.write(lambda t: t.conversations.create("parent" if child else "child", {}, 1))

@@ -56,7 +56,7 @@ def place(request: pytest.FixtureRequest, tmp_path: Path) -> Iterator[Place]:
         url: str = request.getfixturevalue(f"{request.param}_url")
 
         def opening(project: str = "default") -> SessionStore:
-            store = MongoSessionStore(url, project, lambda: AT)
+            store = MongoSessionStore(url, project)
             opened.callback(store.close)
             return store
 

@@ -49,9 +49,7 @@ class MongoDBSessionManager:
         metadataHook: Hook | None = None,  # noqa: N803
         **options: Any,
     ) -> None:
-        store = MongoSessionStore(
-            connection_string, DEFAULT_PROJECT, _now, client=client, database=database_name, **options
-        )
+        store = MongoSessionStore(connection_string, DEFAULT_PROJECT, client=client, database=database_name, **options)
         self.session_id = session_id
         self._space = session_space(store, DEFAULT_PROJECT, _now, None, feedbackHook, metadataHook)
         self.sessions = Sessions(self._space)

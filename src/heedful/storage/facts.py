@@ -17,6 +17,9 @@ from heedful.storage.schema import changes, datasets, fact_tags, facts, notes, p
 
 REMOVED, ADDED, LINKED = 0, 1, graph.LINKED
 
+EXACT = 2.0**53
+"""Whole numbers below this are the same as integers and as floats."""
+
 LONGEST_TAG = 200
 """Characters of a text in metadata that filters compare; the rest is compared by its sum."""
 
@@ -134,7 +137,7 @@ def tag(value: Any) -> str:
     """A scalar as it is compared: 1 and 1.0 are alike, the text "1" is not."""
     if isinstance(value, str):
         return '"' + (value if len(value) <= LONGEST_TAG else value[:LONGEST_TAG] + digest(value, None, {}).hex())
-    if isinstance(value, float) and value.is_integer():
+    if isinstance(value, float) and value.is_integer() and abs(value) < EXACT:
         value = int(value)
     return orjson.dumps(value).decode()
 

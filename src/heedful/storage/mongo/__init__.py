@@ -11,8 +11,8 @@ except ImportError as error:
         remedy="pip install 'heedful[mongodb]'",
     ) from error
 
-from heedful.storage.mongo.store import MongoSessionStore, MongoTransaction
+from heedful.storage.mongo.store import MongoSessionStore, MongoTransaction, connect
 
-__all__ = ["MongoSessionStore", "MongoTransaction"]
+__all__ = ["MongoSessionStore", "MongoTransaction", "connect"]
 
 del _pymongo

@@ -47,6 +47,15 @@ MOST_DUPLICATES = 3
 """How often a change is tried again because somebody else stored the same key first."""
 
 
+def connect(url: str, **given: Any) -> MongoClient[Document]:
+    """A pool of connections to a server, with our defaults for what nobody spoke of; the first call connects."""
+    try:
+        return MongoClient(url, connect=False, **options(url, given))
+    except (PyMongoError, ValueError, TypeError) as error:
+        # The message may quote the URL, and with it the password.
+        raise malformed(f"{type(error).__name__} when reading it or the options") from None
+
+
 class MongoTransaction:
     """A transaction of the server, or a turn where it has none."""
 
@@ -69,15 +78,13 @@ class MongoTransaction:
 class MongoSessionStore:
     """The sessions of one project in a MongoDB database.
 
-    The first call connects. `options` are those of `MongoClient` and go before those of the URL. All stores are given
-    a clock (`now`); this one writes nothing that needs it.
+    The first call connects. `options` are those of `MongoClient` and go before those of the URL.
     """
 
     def __init__(
         self,
         url: str,
         project: str,
-        now: Callable[[], int],
         *,
         client: MongoClient[Document] | None = None,
         database: str | None = None,
@@ -90,7 +97,7 @@ class MongoSessionStore:
         self._project = project
         self._owned = client is None
         self._closed = False
-        self._client = self._connection() if client is None else client
+        self._client = connect(self._url, **self._options) if client is None else client
         self._reset()
         _OPEN.add(self)
 
@@ -127,13 +134,6 @@ class MongoSessionStore:
         if self._owned:
             self._client.close()
 
-    def _connection(self) -> MongoClient[Document]:
-        try:
-            return MongoClient(self._url, connect=False, **options(self._url, self._options))
-        except (PyMongoError, ValueError, TypeError) as error:
-            # The message may quote the URL, and with it the password.
-            raise malformed(f"{type(error).__name__} when reading it or the options") from None
-
     def _reset(self) -> None:
         self._transactions: bool | None = None
         self._prepared = False
@@ -143,7 +143,7 @@ class MongoSessionStore:
         if self._owned and not self._closed:
             # Kept, because closing it would speak on the parent's connections.
             self._left = self._client
-            self._client = self._connection()
+            self._client = connect(self._url, **self._options)
         self._reset()
 
     @property

@@ -66,7 +66,7 @@ class SqlOutbox:
     def due_at(self, channels: Sequence[str]) -> int | None:
         return self._direct.connection.execute(
             select(func.min(outbox.c.next_at)).where(
-                outbox.c.project_id == self._project, outbox.c.channel.in_(channels)
+                outbox.c.project_id == self._project, outbox.c.next_at.is_not(None), outbox.c.channel.in_(channels)
             )
         ).scalar()
 
