@@ -79,6 +79,22 @@ def store(open_store: Callable[..., Heedful]) -> Heedful:
     return open_store()
 
 
+@pytest.fixture(params=["sqlite", "mongodb"])
+def open_either(request: pytest.FixtureRequest) -> Callable[..., Heedful]:
+    """Opens the test's store with its sessions in the same file, and then with them in a MongoDB."""
+    if request.param == "sqlite":
+        opening: Callable[..., Heedful] = request.getfixturevalue("open_store")
+        return opening
+    url: str = request.getfixturevalue("mongodb_url")
+    opening = request.getfixturevalue("open_store")
+    return lambda where=None, **options: opening(where, **{"sessions": url, **options})
+
+
+@pytest.fixture
+def either(open_either: Callable[..., Heedful]) -> Heedful:
+    return open_either()
+
+
 @pytest.fixture(scope="session")
 def bundled() -> Embedder:
     """The model that `open` uses by default."""

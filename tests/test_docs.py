@@ -2,7 +2,10 @@
 
 from __future__ import annotations
 
+import ast
+import asyncio
 import contextlib
+import inspect
 import io
 import re
 import shlex
@@ -12,7 +15,9 @@ from dataclasses import dataclass
 from functools import cache
 from importlib import import_module
 from pathlib import Path
+from types import ModuleType
 from typing import Any
+from urllib.parse import urlsplit
 
 import httpx
 import orjson
@@ -27,17 +32,27 @@ from heedful.testing import WordEmbedder
 ROOT = Path(__file__).parents[1]
 PAGES = sorted([ROOT / "README.md", ROOT / "CONTRIBUTING.md", ROOT / "CHANGELOG.md", *ROOT.glob("docs/**/*.md")])
 
+RUN = ("python", "console")
 SHOWN = ("sh", "text", "toml", "mermaid")
 """Blocks that are read and not run: `make` and `pip` lines, output, files, pictures."""
+
+COGNEE = "heedful.compat.cognee"
 
 _FENCE = re.compile(r"^```(\w*)\n(.*?)^```$", re.MULTILINE | re.DOTALL)
 _ID = r"([0-9a-f]{8}-[0-9a-f-]{27})"
 _IDS = {
     "RECALL_ID": rf"recall_id {_ID}",
+    "QA_ID": rf"qa_id {_ID}",
+    "FEEDBACK_ID": rf"feedback {_ID}",
+    "ALERT_ID": rf"(?s)^made .*?{_ID}",
     "EVENT_ID": rf"event {_ID}",
     "FACT_ID": rf"(?m)^  {_ID}  |^ +1 .* {_ID} *$",
 }
 """Where the output of a command shows an id: a later RECALL_ID on the page stands for the last one seen."""
+
+DATABASE = "chat_db"
+SERVER = "mongodb://localhost:27017/"
+"""The MongoDB of the pages: a test puts its own database on its own server in their place."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -65,38 +80,49 @@ def blocks(page: Path) -> list[Block]:
 
 
 class Reader:
-    """Somebody who types a page in from top to bottom, in an empty folder."""
+    """Somebody who types a page in from top to bottom, in an empty folder; `mongodb_url` is their database."""
 
-    def __init__(self, page: Path) -> None:
+    def __init__(self, page: Path, mongodb_url: str | None = None) -> None:
         self._page = page
+        self._mongodb_url = mongodb_url
         self._names: dict[str, Any] = {"__name__": "__main__"}
         self._seen: dict[str, str] = {}
 
     def read(self) -> None:
-        try:
-            for block in blocks(self._page):
-                if block.kind == "python":
-                    self._python(block)
-                elif block.kind == "console":
-                    self._console(block)
-        finally:
-            for value in self._names.values():
-                if isinstance(value, heedful.Heedful):
-                    value.close()
+        # One event loop for the page, as in a notebook.
+        with asyncio.Runner() as loop:
+            try:
+                for block in blocks(self._page):
+                    if block.kind == "python":
+                        self._python(block, loop)
+                    elif block.kind == "console":
+                        self._console(block)
+            finally:
+                for value in list(self._names.values()):
+                    _close(value, loop)
 
-    def _python(self, block: Block) -> None:
+    def _python(self, block: Block, loop: asyncio.Runner) -> None:
         # Empty lines put the code where it stands in the page, so that a traceback names that line.
-        code = compile("\n" * (block.line - 1) + block.body, str(self._page), "exec", dont_inherit=True)
+        text = "\n" * (block.line - 1) + self._with_server(block.body)
+        code = compile(text, str(self._page), "exec", flags=ast.PyCF_ALLOW_TOP_LEVEL_AWAIT, dont_inherit=True)
         with contextlib.redirect_stdout(io.StringIO()) as printed:
-            exec(code, self._names)
+            result = eval(code, self._names)
+            if inspect.iscoroutine(result):
+                loop.run(result)
         expected = block.output if block.output is not None else ""
         assert printed.getvalue() == expected, f"{self._page}:{block.line} prints something else"
+
+    def _with_server(self, text: str) -> str:
+        if self._mongodb_url is None:
+            return text
+        database = urlsplit(self._mongodb_url).path.strip("/")
+        return re.sub(rf"{SERVER}({DATABASE})?", lambda _: str(self._mongodb_url), text).replace(DATABASE, database)
 
     def _console(self, block: Block) -> None:
         for line in block.body.replace("\\\n", "").splitlines():
             if not line.startswith("$ "):
                 continue
-            program, *arguments = shlex.split(line[2:])
+            program, *arguments = shlex.split(self._with_server(line[2:]))
             assert program == "heedful", f"{self._page}:{block.line} runs {program}"
             given = [self._seen.get(argument, argument) for argument in arguments]
             result = CliRunner().invoke(cli, given, catch_exceptions=True)
@@ -105,6 +131,14 @@ class Reader:
                 found = re.search(pattern, result.stdout)
                 if found is not None:
                     self._seen[name] = next(filter(None, found.groups()))
+
+
+def _close(value: Any, loop: asyncio.Runner) -> None:
+    """Closes what a page left open, also where it did not come to its end."""
+    if isinstance(value, heedful.Heedful):
+        value.close()
+    elif isinstance(value, heedful.AsyncHeedful) or (isinstance(value, ModuleType) and value.__name__ == COGNEE):
+        loop.run(value.close())
 
 
 @cache
@@ -143,20 +177,20 @@ PREPARED: dict[str, Callable[[Path, pytest.MonkeyPatch], None]] = {"docs/howto/c
 
 
 @pytest.mark.parametrize("page", PAGES, ids=_name)
-def test_examples_do_what_the_page_shows(page: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.chdir(tmp_path)
-    for variable in ("STORE", "PROJECT", "EMBEDDING", "EMBEDDING_API_KEY", "EMBEDDING_TIMEOUT"):
-        monkeypatch.delenv(f"HEEDFUL_{variable}", raising=False)
+def test_examples_do_what_the_page_shows(
+    page: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, request: pytest.FixtureRequest
+) -> None:
     monkeypatch.setattr(import_module("heedful.embedding.choose"), "bundled", loaded)
     if _name(page) in PREPARED:
         PREPARED[_name(page)](tmp_path, monkeypatch)
-    Reader(page).read()
+    needs_server = any(SERVER in block.body for block in blocks(page) if block.kind in RUN)
+    Reader(page, request.getfixturevalue("mongodb_url") if needs_server else None).read()
 
 
 @pytest.mark.parametrize("page", PAGES, ids=_name)
 def test_no_block_is_passed_over(page: Path) -> None:
     for block in blocks(page):
-        assert block.kind in ("python", "console", *SHOWN), f"{page}:{block.line} is of the kind {block.kind!r}"
+        assert block.kind in (*RUN, *SHOWN), f"{page}:{block.line} is of the kind {block.kind!r}"
         if block.kind == "sh":
             assert not re.search(r"(?m)^\W*heedful ", block.body), f"{page}:{block.line} must be a console block"
         if block.kind == "console":

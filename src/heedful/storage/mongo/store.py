@@ -20,6 +20,7 @@ import random
 import time
 import weakref
 from collections.abc import Callable
+from dataclasses import dataclass, field
 from functools import cached_property
 from typing import Any, TypeVar
 
@@ -54,6 +55,18 @@ def connect(url: str, **given: Any) -> MongoClient[Document]:
     except (PyMongoError, ValueError, TypeError) as error:
         # The message may quote the URL, and with it the password.
         raise malformed(f"{type(error).__name__} when reading it or the options") from None
+
+
+@dataclass(slots=True)
+class Server:
+    """What is known of a server behind a client; stores that share the client need not ask again."""
+
+    transactions: bool | None = None
+    prepared: set[str] = field(default_factory=set)
+    """Databases whose indexes were made."""
+
+
+_SERVERS: weakref.WeakKeyDictionary[MongoClient[Document], Server] = weakref.WeakKeyDictionary()
 
 
 class MongoTransaction:
@@ -135,8 +148,7 @@ class MongoSessionStore:
             self._client.close()
 
     def _reset(self) -> None:
-        self._transactions: bool | None = None
-        self._prepared = False
+        self._server = _SERVERS.setdefault(self._client, Server())
         self._turns = Turns(self._project)
 
     def _after_fork(self) -> None:
@@ -174,15 +186,15 @@ class MongoSessionStore:
         return is_passing(error) or is_duplicate(error)
 
     def _has_transactions(self) -> bool:
-        if self._transactions is None:
+        if self._server.transactions is None:
             hello = self._client.admin.command("hello")
-            self._transactions = "setName" in hello or hello.get("msg") == "isdbgrid"
-        return self._transactions
+            self._server.transactions = "setName" in hello or hello.get("msg") == "isdbgrid"
+        return self._server.transactions
 
     def _prepare(self) -> None:
-        if not self._prepared:
+        if self._address.database not in self._server.prepared:
             create_indexes(self._database)
-            self._prepared = True
+            self._server.prepared.add(self._address.database)
 
     def _view(self, session: ClientSession | None) -> View:
         return View(self._database, self._project, session)
