@@ -29,15 +29,16 @@ _PARTICLES = "van|von|der|den|de|del|della|di|da|do|dos|das|du|la|le|el|al|bin|i
 _TITLES = "Mr|Mrs|Ms|Dr|Prof"
 _PART = rf"(?:(?:{_UPPER}\.)+|(?:{_TITLES})\.|{_UPPER}(?:[^\W_]|['’-](?=[^\W\d_]))*)"
 
+# What may fail behind its beginning is bounded, so that no text takes longer than its length allows.
 _MENTION = re.compile(
     # Plain words, many at once: most of a text is skipped that way.
-    rf"""(?<!\w)(?:(?:[a-z]+,?[ ])++
-    | (?P<address>https?://[^\s<>"”]+ | www\.[^\s<>"”]+ | [\w.+-]+@[\w-]+(?:\.[\w-]+)+)
+    rf"""(?<!\w)(?:(?:[a-z]+(?:['’][a-z]+)?[,.;:!?]*[ ]+)++
+    | (?P<address>https?://[^\s<>"”]+ | www\.[^\s<>"”]+ | [\w.+-]{{1,64}}@[\w-]+(?:\.[\w-]+)+)
     | ["“„«](?P<title>(?:{_UPPER}|\d)[^"“”«»\n]{{0,60}}[^\s"“”«»\n.,!?])["”“»]
     | `(?P<ticked>[^`\s]{{2,60}})`
     | (?P<code>\w+(?:::\w+)+ | [^\W\d]\w*(?=\(\)) | [^\W_]+(?:_[^\W_]+)+ | [a-z]+[A-Z]\w*
-        | [a-z][\w/-]*\.(?:\w[\w/-]*\.)*[a-z]{{2,5}}\b)
-    | (?P<digits>\#?(?:[^\W_]+-)*[^\W_]*\d\w*(?:[-./:,]\w+)*)
+        | [a-z][\w/-]{{0,99}}\.(?:\w[\w/-]{{0,30}}\.){{0,4}}[a-z]{{2,5}}\b)
+    | (?P<digits>\#?(?:[^\W_]{{1,30}}-){{0,4}}[^\W_]{{0,30}}\d\w*(?:[-./:,]\w+)*)
     | (?P<name>{_PART}(?:[ ](?:(?:{_PARTICLES})[ ]){{0,2}}{_PART})*(?:[ ]\d{{1,3}}(?![\w.,:]))?)
     ) | [「《](?P<cited>[^」》\n]{{1,60}})[」》]""",
     re.VERBOSE,
@@ -122,10 +123,12 @@ def _names(run: str, text: str, start: int, stop: int) -> list[str]:
     found = []
     for part in _OWNER.split(_TITLE.sub("", run)):
         words = part.split()
-        while words and (_is_ordinary(words[0]) or words[0].isdigit()):
-            del words[0]
-        while words and _is_ordinary(words[-1]):
-            del words[-1]
+        first, last = 0, len(words)
+        while first < last and (_is_ordinary(words[first]) or words[first].isdigit()):
+            first += 1
+        while first < last and _is_ordinary(words[last - 1]):
+            last -= 1
+        words = words[first:last]
         name = " ".join(words)
         if (
             len(name) > 2 - name.isalnum()
@@ -167,7 +170,6 @@ def mentions(query: str) -> list[str]:
     """The keys under which a query may name known entities, however it is written: every few words of it in a row.
 
     >>> mentions("where is ada's desk in the long hall?")
-    ... # doctest: +NORMALIZE_WHITESPACE
     ['ada', 'ada desk', 'ada desk in the long hall', 'desk', 'desk in the long hall', 'the long hall', 'hall']
     """
     words = [_OWNER.sub("", word) for word in _WORD.findall(query.casefold())]
@@ -184,7 +186,7 @@ def mentions(query: str) -> list[str]:
 
 
 def entity(name: str) -> Entity | None:
-    """A name that somebody else found, as an entity; None if nothing of it can be compared."""
+    """A name as an entity; None if nothing of it can be compared."""
     tidy = _SPACE.sub(" ", name).strip()
     key = tidy.casefold()[:LONGEST_KEY].strip()
     return Entity(key, tidy[:LONGEST_KEY]) if key else None
