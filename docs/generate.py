@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import ast
+import enum
 import inspect
 import re
 import textwrap
@@ -16,181 +17,32 @@ import click
 from pydantic import BaseModel
 
 import heedful
-from heedful import clock, errors, model, settings, simulate, testing
+from docs.meanings import CODES, FIELDS, LIMITS, PARAMETERS, SESSION_LIMITS, SETTINGS
+from heedful import alerts, clock, errors, model, settings, simulate, testing
+from heedful.alerts import signature
+from heedful.chat import base as chat
 from heedful.cli.main import cli
+from heedful.compat import cognee, mongodb_session_manager
 from heedful.embedding import base
+from heedful.insight.service import Insight
 from heedful.memory import checks, remember
+from heedful.model import memory, replay, sessions
+from heedful.sessions import checks as session_checks
+from heedful.sessions import hooks
+from heedful.sessions.service import Sessions
 
 REFERENCE = Path(__file__).parent / "reference"
 SOURCE = Path(heedful.__file__).parent
 NOTICE = "<!-- Written by `make docs` from the code. Edits here are overwritten. -->"
-
-# What a parameter means. A name means the same in every method; "method.name" is for the exceptions.
-PARAMETERS = {
-    "answer": "What was made of the facts that were shown.",
-    "signal_recall.answer": "What the agent made of them: it tells what was used of the facts that are not named.",
-    "author": "Whose opinion it is.",
-    "by": "Instead of `text`: a fact that is there already.",
-    "clock": "A function that returns the time; the system's clock if left out.",
-    "confidence": "How sure the caller is, from 0 to 1; it scales every signal of the call.",
-    "dataset": "The set of facts.",
-    "embedding": "`bundled`, `fast`, a folder with an ONNX model, `URL#model`, or an embedder of your own.",
-    "event_id": "The event to undo, as `signal`, `signal_recall` or `supersede` returned it.",
-    "explain": "Add an `explanation` to every hit.",
-    "fact_id": "The fact.",
-    "fact_ids": "One fact or several.",
-    "retract.author": "Who takes it back.",
-    "supersede.author": "Who corrects it.",
-    "exploration": "The chance that a fact nobody has judged for such a query gets the last place.",
-    "forget.dataset": "The dataset of `source`; alone, the dataset that goes as a whole.",
-    "forget.source": "All facts of this source.",
-    "helpful": "Facts a person called helpful.",
-    "idempotency_key": "The same call with the same key counts once, and returns the first result.",
-    "metadata": "One mapping for all texts, or one for each.",
-    "min_usefulness": "Leave out facts below this. Counts only with `boost_by_usefulness`.",
-    "mode": "`hybrid` (meaning and words), `semantic` (meaning), `lexical` (words), or `graph` (hybrid and links).",
-    "not_helpful": "Facts a person called not helpful.",
-    "boost_by_usefulness": "Blend usefulness into the score.",
-    "policy": "`documented` or `adaptive`; None leaves it to the dataset, then to the project.",
-    "progress": "Called with (done, total) during long work.",
-    "project": "The project; nothing crosses it.",
-    "query": "The question, in any words.",
-    "policies": "The policies to try; all of them if left out.",
-    "recall_id": "The receipt, from `recall(…).recall_id`.",
-    "repair": "Make anew what is derived and wrong.",
-    "seed": "The seed of the draw for `exploration`.",
-    "set_policy.dataset": "For this dataset alone; else for the whole project.",
-    "set_policy.policy": "`documented` or `adaptive`; None takes the choice back.",
-    "since": "Only recalls from this time on.",
-    "replay.seed": "The seed of the resampling behind the intervals.",
-    "weights": "The values of `usefulness_weight` to try; 0.1 to 0.9 if left out.",
-    "signals": "`Signal` objects, or mappings with the same fields.",
-    "source": "Where the texts come from. A file's source is its path.",
-    "text": "What is true now.",
-    "texts": "A `str` is a text. A `Path` is a file or a folder.",
-    "top_k": "How many hits at most.",
-    "url_or_path": "A file, `sqlite:///file.db`, or `:memory:`.",
-    "used": "Facts the answer was made from.",
-    "usefulness_weight": "The share of usefulness in the score, from 0 to 1.",
-    "where": "Conditions on metadata; all must hold.",
-}
-
-# What a field means where the code says nothing. "Model.name" is for the exceptions.
-FIELDS = {
-    "added": "How many facts are new.",
-    "arithmetic": "The way to the score, in lines for people.",
-    "at": "When it was given.",
-    "author": "Whose opinion it is.",
-    "code": "A stable word for programs.",
-    "confidence": "How sure the author is.",
-    "context": "A note that is kept with the signal. It does not change the score.",
-    "context_similarity": "How alike that query and the one asked are.",
-    "contexts": "The usefulness in each context.",
-    "dataset": "The set of facts.",
-    "detail": "What was found.",
-    "errors": "What was refused, one by one.",
-    "event_id": "The event, for `retract`.",
-    "event_ids": "The ledger's events, for `retract`. A signal that was given before has its first event here.",
-    "events": "The signals behind the usefulness, in the order they fold.",
-    "explanation": "The reasons, with `explain=True`.",
-    "fact_id": "The fact.",
-    "facts": "The facts, in order.",
-    "ForgetResult.facts": "How many are gone.",
-    "facts_with_signals": "How many facts anybody has spoken of.",
-    "hits": "The facts found, best first. The object itself can be iterated and indexed, too.",
-    "idempotency_key": "A signal with a key that was seen before counts once.",
-    "index": "Its place in the call.",
-    "known": "How many facts were there already.",
-    "last_signal_at": "When the newest signal was given.",
-    "least_useful": "The ten facts with the lowest scores.",
-    "message": "What is wrong, for people.",
-    "metadata": "The fact's metadata.",
-    "mode": "How it was searched.",
-    "most_useful": "The ten facts with the highest scores.",
-    "name": "What was looked at.",
-    "new": "Whether it was stored now.",
-    "ok": "Whether it is right now.",
-    "policy": "The rule it was ranked by.",
-    "queries": "All queries of the context.",
-    "query": "The question.",
-    "rank": "The place, from 1.",
-    "reasons": "Why, in words.",
-    "recall_id": "The receipt's id, for `signal_recall`.",
-    "relevance": "How well the fact answers by meaning and words, in [0, 1].",
-    "removed": "How many facts a changed file no longer says.",
-    "repaired": "Whether it was wrong and was made anew.",
-    "retracted": "The event that no longer counts.",
-    "score": "What the rank is by.",
-    "ContextScore.score": "The usefulness in this context, decayed to now.",
-    "FactStats.score": "The usefulness over all queries, decayed to now.",
-    "RankedFact.score": "The usefulness over all queries, decayed to now.",
-    "shown": "The facts, in the order they were shown.",
-    "signal_breakdown": "How many signals of each type.",
-    "signal_count": "How many signals count.",
-    "signal_type": "What is said of the fact.",
-    "source": "Where the text comes from.",
-    "superseded_by": "The fact that is recalled in its place.",
-    "text": "The fact's text.",
-    "total_facts": "How many facts there are.",
-    "total_signals": "How many signals count.",
-    "updated_facts": "The facts whose scores were folded anew.",
-    "SignalResult.updated_facts": "The facts that have new scores.",
-    "usefulness": "What signals say of the fact for this query, in [0, 1]; 0.5 is neutral.",
-    "usefulness_source": "Whether that is from this context, from all queries, or from nobody.",
-}
-
-SETTINGS = {
-    "store": "The file, or its URL.",
-    "project": "The project.",
-    "embedding": "`bundled`, `fast`, a folder with an ONNX model, or `URL#model`.",
-    "embedding_api_key": "Sent to the endpoint of `URL#model` as a bearer token.",
-    "embedding_timeout": "Seconds to wait for one answer of that endpoint.",
-    "language_model": "`URL#model`: the model that writes answers, at any OpenAI-compatible endpoint.",
-    "language_model_api_key": "Sent to that endpoint as a bearer token.",
-    "language_model_timeout": "Seconds to wait for its first token, and for each next one.",
-}
-
-LIMITS = {
-    "MAX_TEXT": "characters of one text",
-    "MAX_QUERY": "characters of a query",
-    "MAX_NAME": "characters of the name of a project or dataset, and of an idempotency key",
-    "MAX_TOP_K": "`top_k`",
-    "MAX_SIGNALS": "signals in one call",
-    "MAX_METADATA": "bytes of one fact's metadata, as JSON",
-}
-
-CODES = {
-    "conflict": "The request contradicts what is stored.",
-    "disk_full": "The disk has no room left. Nothing was changed.",
-    "error": "No error carries it; every error has a code of its own.",
-    "extra_missing": "The feature needs a package that is not installed; the message says which.",
-    "forbidden": "The caller may not do this. Not raised in this version.",
-    "idempotency_key_reused": "The key was used before, for a call with other arguments.",
-    "invalid": "A value can't be accepted; `field` and `value` name it. Nothing was changed.",
-    "model_changed": "A file of the bundled model is not the one this version was tested with.",
-    "model_missing": "The model's files, or the package that carries them, are not there.",
-    "model_unreachable": "The endpoint of a model does not answer, or answers with something else.",
-    "model_unusable": "A file of the ONNX model is broken, or does not say how wide its vectors are.",
-    "not_found": "The fact, recall, event, dataset or source is not there, or is another project's.",
-    "other_model": "The store's vectors were made by another model. Open it with that one, or reembed.",
-    "store_busy": "Another process kept the store locked for too long.",
-    "store_closed": "The store was closed before this call.",
-    "store_damaged": "The file is not a store, or is damaged.",
-    "store_foreign": "The file is a database of another program.",
-    "store_io": "The file can't be read or written.",
-    "store_newer": "The store was made by a newer version of Heedful.",
-    "store_read_only": "The file or its folder can't be opened, created or written.",
-    "unavailable": "Something the call needs can't be used right now.",
-    "undecodable": "The file is binary, damaged, or not UTF-8.",
-    "unreadable": "The file is not there, or may not be read.",
-    "unsupported": "Heedful does not read this kind of file.",
-}
 
 
 def pages() -> dict[str, str]:
     """Every generated page, by the name of its file."""
     made = {
         "python.md": python_page(),
+        "sessions.md": sessions_page(),
+        "hooks-and-alerts.md": hooks_page(),
+        "compat.md": compat_page(),
         "cli.md": cli_page(),
         "settings.md": settings_page(),
         "errors.md": errors_page(),
@@ -217,15 +69,22 @@ def python_page() -> str:
         "# Python",
         NOTICE,
         "Every public name of `heedful`, what its methods return, and the doubles in `heedful.testing` and "
-        "`heedful.simulate`.",
+        "`heedful.simulate`. [Sessions and insight](sessions.md), [hooks and alerts](hooks-and-alerts.md) and "
+        "[the interfaces of other systems](compat.md) are on pages of their own.",
         "## Opening a store",
         *(_function(getattr(heedful, name), f"heedful.{name}") for name in ("open", "aopen", "reembed")),
         "## heedful.Heedful",
         _doc(heedful.Heedful),
         *(_function(method, name) for name, method in methods(heedful.Heedful)),
+        "### sessions",
+        f"{_doc(Sessions)} [Its methods](sessions.md#sessions).",
+        "### insight",
+        f"{_doc(Insight)} [Its methods](sessions.md#insight).",
         "## heedful.AsyncHeedful",
         _doc(heedful.AsyncHeedful),
-        "It has " + _listed(f"`{name}`" for name, _ in methods(heedful.AsyncHeedful)) + ".",
+        "It has "
+        + _listed(f"`{name}`" for name, _ in methods(heedful.AsyncHeedful))
+        + ", and `sessions` and `insight` with all their methods, awaited.",
         "## Models",
         "All are frozen pydantic models: `model_dump()` and `model_dump_json()` work on each. "
         + _listed(f"`heedful.{name}`" for name in heedful.__all__ if _is_model(getattr(heedful, name)))
@@ -252,9 +111,83 @@ def python_page() -> str:
     return "\n\n".join(parts)
 
 
+def sessions_page() -> str:
+    """The methods of `.sessions` and `.insight`."""
+    return "\n\n".join(
+        [
+            "# Sessions and insight",
+            NOTICE,
+            "What `heedful.open(…).sessions` and `.insight` can do. What they return is in "
+            "[the Python reference](python.md#models).",
+            "## sessions",
+            _doc(Sessions),
+            *(_function(method, f"sessions.{name}") for name, method in methods(Sessions)),
+            "## insight",
+            _doc(Insight),
+            *(_function(method, f"insight.{name}") for name, method in methods(Insight)),
+        ]
+    )
+
+
+def hooks_page() -> str:
+    """Hooks, channels, and what a receiver of alerts needs."""
+    ready = [hooks.create_combined_hook, hooks.validation_hook, hooks.audit_hook, hooks.AlertHook, hooks.AnalyticsHook]
+    return "\n\n".join(
+        [
+            "# Hooks and alerts",
+            NOTICE,
+            "## heedful.sessions.hooks",
+            _doc(hooks),
+            *(_member(each, "heedful.sessions.hooks") for each in ready),
+            "## heedful.alerts",
+            _doc(alerts),
+            *(_member(getattr(alerts, name), "heedful.alerts") for name in alerts.__all__),
+            "A webhook has these headers: "
+            + _listed(f"`{each}`" for each in (signature.ALERT_ID, signature.TIMESTAMP, signature.SIGNATURE))
+            + ".",
+        ]
+    )
+
+
+def compat_page() -> str:
+    """The interfaces of other systems."""
+    parts = ["# Interfaces of other systems", NOTICE]
+    for module in (cognee, mongodb_session_manager):
+        parts += [f"## {module.__name__}", _doc(module)]
+        parts += [_member(getattr(module, name), "") for name in module.__all__ if not _is_elsewhere(module, name)]
+        elsewhere = [f"`{name}`" for name in module.__all__ if _is_elsewhere(module, name)]
+        parts.append(f"Also {_listed(elsewhere)}, from Heedful itself." if elsewhere else "")
+    return "\n\n".join(part for part in parts if part)
+
+
+def _is_elsewhere(module: ModuleType, name: str) -> bool:
+    return bool(getattr(module, name).__module__ != module.__name__)
+
+
+def _member(each: Any, place: str) -> str:
+    """A function or a class, with its methods."""
+    name = f"{place}.{each.__name__}" if place else each.__name__
+    if _is_model(each):
+        return _model(each)
+    if not isinstance(each, type):
+        return _function(each, name)
+    if issubclass(each, enum.Enum):
+        return "\n\n".join([f"### {name}", _doc(each), _listed(f"`{value.name}`" for value in each) + "."])
+    made = "__init__" in vars(each) and not getattr(each, "_is_protocol", False)
+    parts = [_function(each, name)] if made else [f"### {name}", _doc(each)]
+    for method, member in methods(each):
+        if inspect.getdoc(member):
+            parts.append(_function(member, f"{each.__name__}.{method}").replace("### ", "#### ", 1))
+    return "\n\n".join(part for part in parts if part)
+
+
 def methods(owner: type) -> list[tuple[str, Callable[..., Any]]]:
     """The public methods of a class, in the order they are written."""
-    return [(name, member) for name, member in vars(owner).items() if callable(member) and not name.startswith("_")]
+    return [
+        (name, getattr(owner, name))
+        for name, member in vars(owner).items()
+        if (callable(member) or isinstance(member, staticmethod)) and not name.startswith("_")
+    ]
 
 
 def _function(function: Callable[..., Any], name: str) -> str:
@@ -263,7 +196,7 @@ def _function(function: Callable[..., Any], name: str) -> str:
     if parameters:
         method = name.rpartition(".")[2]
         rows = [
-            [f"`{each.name}`", f"`{_annotation(each.annotation)}`", _default(each), _meaning(method, each.name)]
+            [f"`{_spelled(each)}`", f"`{_annotation(each.annotation)}`", _default(each), _meaning(method, each.name)]
             for each in parameters
         ]
         parts.append(_table(["parameter", "type", "default", "meaning"], rows))
@@ -277,26 +210,40 @@ def _signature(function: Callable[..., Any], name: str, parameters: list[inspect
         if each.kind is inspect.Parameter.KEYWORD_ONLY and not keyword_only:
             keyword_only = True
             shown.append("*")
-        default = "" if each.default is inspect.Parameter.empty else f"={each.default!r}"
-        shown.append(each.name + default)
+        keyword_only = keyword_only or each.kind is inspect.Parameter.VAR_POSITIONAL
+        shown.append(_spelled(each) + ("" if each.default is inspect.Parameter.empty else f"={_value(each.default)}"))
     prefix = "await " if inspect.iscoroutinefunction(function) else ""
-    returned = _annotation(inspect.signature(function).return_annotation)
-    line = f"{prefix}{name}({', '.join(shown)}) -> {returned}"
+    returned = "" if isinstance(function, type) else f" -> {_annotation(inspect.signature(function).return_annotation)}"
+    line = f"{prefix}{name}({', '.join(shown)}){returned}"
     if len(line) <= 100:
         return line
     wrapped = textwrap.fill(", ".join(shown), 96, break_long_words=False, break_on_hyphens=False)
-    return f"{prefix}{name}(\n{textwrap.indent(wrapped, '    ')}\n) -> {returned}"
+    return f"{prefix}{name}(\n{textwrap.indent(wrapped, '    ')}\n){returned}"
+
+
+def _spelled(parameter: inspect.Parameter) -> str:
+    if parameter.kind is inspect.Parameter.VAR_POSITIONAL:
+        return f"*{parameter.name}"
+    return f"**{parameter.name}" if parameter.kind is inspect.Parameter.VAR_KEYWORD else parameter.name
+
+
+def _value(default: Any) -> str:
+    if isinstance(default, enum.Enum):
+        return f"{type(default).__name__}.{default.name}"
+    return default.__name__ if callable(default) else repr(default)
 
 
 def _meaning(method: str, parameter: str) -> str:
     found = PARAMETERS.get(f"{method}.{parameter}") or PARAMETERS.get(parameter)
     if found is None:
-        raise KeyError(f"docs/generate.py says nothing of the parameter {parameter} of {method}: add it to PARAMETERS")
+        raise KeyError(f"docs/meanings.py says nothing of the parameter {parameter} of {method}: add it to PARAMETERS")
     return found
 
 
 def _default(parameter: inspect.Parameter) -> str:
-    return "required" if parameter.default is inspect.Parameter.empty else f"`{parameter.default!r}`"
+    if parameter.kind in (inspect.Parameter.VAR_POSITIONAL, inspect.Parameter.VAR_KEYWORD):
+        return ""
+    return "required" if parameter.default is inspect.Parameter.empty else f"`{_value(parameter.default)}`"
 
 
 def _annotation(annotation: Any) -> str:
@@ -307,7 +254,7 @@ def _models() -> list[type[BaseModel]]:
     """The models that can be met through public names, in the order they are written."""
     known = {name: each for name, each in vars(model).items() if _is_model(each) and each is not model.Model}
     functions: list[Callable[..., Any]] = [
-        *(member for _, member in methods(heedful.Heedful)),
+        *(member for owner in (heedful.Heedful, Sessions, Insight) for _, member in methods(owner)),
         heedful.open,
         heedful.reembed,
     ]
@@ -334,11 +281,17 @@ def _model(each: type[BaseModel]) -> str:
 
 
 def _field_meaning(owner: str, name: str) -> str:
-    written = _attribute_docs(model).get(f"{owner}.{name}")
+    written = next(
+        (docs[key] for key in [f"{owner}.{name}"] for docs in map(_attribute_docs, DESCRIBED) if key in docs), None
+    )
     found = written or FIELDS.get(f"{owner}.{name}") or FIELDS.get(name)
     if found is None:
-        raise KeyError(f"nothing is said of {owner}.{name}: write it below the field, or in FIELDS of docs/generate.py")
+        raise KeyError(f"nothing is said of {owner}.{name}: write it below the field, or in FIELDS of docs/meanings.py")
     return found
+
+
+DESCRIBED = (memory, replay, sessions, cognee)
+"""Modules with models whose fields say what they mean."""
 
 
 def _types() -> str:
@@ -352,6 +305,11 @@ def _types() -> str:
         ["`Fraction`", "a number in [0, 1]"],
         ["`Clock`", f"`{_alias(clock.Clock)}`: returns the time"],
         ["`Progress`", f"`{_alias(remember.Progress)}`: {_attribute_docs(remember)['Progress']}"],
+        ["`Rating`", "one of " + _listed(f"`{each}`" for each in get_args(model.Rating)) + "; None is neutral"],
+        ["`Page[…]`", "a page of these: see `Page`"],
+        ["`Hook`", "`hook(original_func, action, session_id, **kwargs)`: see [hooks](hooks-and-alerts.md)"],
+        ["`OnToken`", f"`{_alias(chat.OnToken)}`: {_attribute_docs(chat)['OnToken']}"],
+        ["`LanguageModel`", f"{_doc(chat.LanguageModel)} It has `name` and `complete`."],
         ["`Embedder`", f"{_doc(base.Embedder)} It has {_listed(_embedder_members())}."],
     ]
     return _table(["name", "meaning"], rows)
@@ -397,17 +355,26 @@ def cli_page() -> str:
         "done, 1 when something was refused or found wrong (the rest was done), and 2 when nothing was done.",
     ]
     for name, command in cli.commands.items():
-        arguments = [
-            each.make_metavar(click.Context(command)) for each in command.params if isinstance(each, click.Argument)
-        ]
-        usage = " ".join([f"heedful {name}", "[OPTIONS]", *arguments])
-        parts += [
-            f"## heedful {name}",
-            f"```text\n{usage}\n```",
-            inspect.cleandoc(command.help or ""),
-            _options(command),
-        ]
+        parts += _command(f"heedful {name}", command, "##")
     return "\n\n".join(parts)
+
+
+def _command(name: str, command: click.Command, heading: str) -> list[str]:
+    if isinstance(command, click.Group):
+        parts = [f"{heading} {name}", inspect.cleandoc(command.help or "")]
+        for below, each in command.commands.items():
+            parts += _command(f"{name} {below}", each, f"{heading}#")
+        return parts
+    arguments = [
+        each.make_metavar(click.Context(command)) for each in command.params if isinstance(each, click.Argument)
+    ]
+    usage = " ".join([name, "[OPTIONS]", *arguments])
+    return [
+        f"{heading} {name}",
+        f"```text\n{usage}\n```",
+        inspect.cleandoc(command.help or ""),
+        _options(command),
+    ]
 
 
 def _options(command: click.Command) -> str:
@@ -444,6 +411,7 @@ def settings_page() -> str:
         default = "none" if field.default is None else f"`{field.default}`"
         rows.append([f"`{name}`", f"`{settings.PREFIX}{name.upper()}`", default, SETTINGS[name]])
     limits = [[meaning, f"{getattr(checks, name):,}"] for name, meaning in LIMITS.items()]
+    limits += [[meaning, f"{getattr(session_checks, name):,}"] for name, meaning in SESSION_LIMITS.items()]
     return "\n\n".join(
         [
             "# Settings",
@@ -468,7 +436,7 @@ def errors_page() -> str:
     found = codes()
     unexplained = sorted(set(found) ^ set(CODES))
     if unexplained:
-        raise KeyError(f"docs/generate.py and the code differ in the error codes {unexplained}: correct CODES")
+        raise KeyError(f"docs/meanings.py and the code differ in the error codes {unexplained}: correct CODES")
     rows = [[f"`{code}`", _listed(f"`{name}`" for name in sorted(found[code])), CODES[code]] for code in sorted(found)]
     return "\n\n".join(
         [
@@ -505,7 +473,8 @@ def _codes_of(tree: ast.AST) -> Iterator[tuple[str, str]]:
                 if keyword.arg == "code":
                     yield from ((code, node.func.id) for code in _texts(keyword.value))
         elif isinstance(node, ast.Assign) and _target(node) == "code" and isinstance(node.value, ast.IfExp):
-            yield from ((code, "FileError") for code in _texts(node.value))
+            choices = [each for each in (node.value.body, node.value.orelse) if isinstance(each, ast.Constant)]
+            yield from ((code, "FileError") for each in choices for code in _texts(each))
         elif isinstance(node, ast.Dict):
             # The table of SQLite's own codes: (our code, what is wrong, what to do).
             for value in node.values:

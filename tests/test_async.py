@@ -10,9 +10,17 @@ import pytest
 
 import heedful
 from heedful import AsyncHeedful, Heedful, Invalid, NotFound, Signal
+from heedful.aio import AsyncInsight, AsyncSessions
+from heedful.insight.service import Insight
+from heedful.sessions.service import Sessions
 from heedful.testing import ManualClock, WordEmbedder
 
-PUBLIC = [name for name, value in vars(Heedful).items() if callable(value) and not name.startswith("_")]
+PAIRS: dict[type, type] = {Heedful: AsyncHeedful, Sessions: AsyncSessions, Insight: AsyncInsight}
+"""What blocks, and what is awaited."""
+
+
+def public(owner: type) -> list[str]:
+    return [name for name, value in vars(owner).items() if callable(value) and not name.startswith("_")]
 
 
 @asynccontextmanager
@@ -21,19 +29,27 @@ async def opened(path: Path) -> AsyncIterator[AsyncHeedful]:
         yield store
 
 
-@pytest.mark.parametrize("name", PUBLIC)
-def test_every_method_is_there_with_the_same_parameters(name: str) -> None:
-    method = getattr(AsyncHeedful, name)
+@pytest.mark.parametrize(("owner", "name"), [(owner, name) for owner in PAIRS for name in public(owner)])
+def test_every_method_is_there_with_the_same_parameters(owner: type, name: str) -> None:
+    method = getattr(PAIRS[owner], name)
     assert inspect.iscoroutinefunction(method)
-    one, other = inspect.signature(getattr(Heedful, name)), inspect.signature(method)
+    one, other = inspect.signature(getattr(owner, name)), inspect.signature(method)
     assert one.parameters == other.parameters
     assert one.return_annotation == other.return_annotation
     assert inspect.getdoc(method)
 
 
-def test_nothing_else_is_there() -> None:
-    others = [name for name, value in vars(AsyncHeedful).items() if callable(value) and not name.startswith("_")]
-    assert sorted(others) == sorted(PUBLIC)
+@pytest.mark.parametrize("owner", PAIRS)
+def test_nothing_else_is_there(owner: type) -> None:
+    assert sorted(public(PAIRS[owner])) == sorted(public(owner))
+
+
+def test_what_a_store_has_is_there_awaited(path: Path) -> None:
+    async def look() -> dict[str, type]:
+        async with opened(path) as store:
+            return {name: type(value) for name, value in vars(store).items() if not name.startswith("_")}
+
+    assert asyncio.run(look()) == {"sessions": AsyncSessions, "insight": AsyncInsight}
 
 
 def test_it_opens_with_the_same_parameters() -> None:
@@ -58,6 +74,42 @@ def test_the_loop_works(path: Path) -> None:
             assert all(check.ok for check in await store.doctor())
 
     asyncio.run(loop())
+
+
+def test_sessions_work(path: Path) -> None:
+    async def talk() -> None:
+        async with opened(path) as store:
+            (fact,) = (await store.remember(["Anna leads the company"])).fact_ids
+            parts: list[str] = []
+            asked = await store.recall("Who leads the company", session_id="chat", on_token=parts.append)
+            assert asked.qa_id is not None
+            assert "".join(parts) == asked.answer == "Anna leads the company [1]"
+            await store.sessions.update_metadata("chat", {"variant": "B"})
+            assert await store.sessions.add_feedback("chat", asked.qa_id, feedback_score=5)
+            assert (await store.improve()).signals_added == 1
+            assert (await store.fact_stats(fact)).score == 0.65
+            thumb = await store.sessions.add_session_feedback("chat", {"rating": "up"})
+            assert thumb is not None
+            (variant,) = (await store.insight.satisfaction("variant")).variants
+            assert (variant.value, variant.up) == ("B", 2)
+            await store.sessions.delete("chat")
+            assert (await store.fact_stats(fact)).score == 0.5
+
+    asyncio.run(talk())
+
+
+def test_what_runs_in_the_background_is_done_when_it_is_closed(path: Path) -> None:
+    async def improve() -> None:
+        async with opened(path) as store:
+            await store.remember("Anna leads the company")
+            asked = await store.recall("Who leads the company", session_id="chat")
+            assert asked.qa_id is not None
+            await store.sessions.add_feedback("chat", asked.qa_id, feedback_score=5)
+            await store.remember("Bob cooks", self_improvement=True)
+
+    asyncio.run(improve())
+    with heedful.open(path, clock=ManualClock(), embedding=WordEmbedder()) as store:
+        assert store.usefulness_stats().total_signals == 1
 
 
 def test_many_calls_at_once_all_count(path: Path) -> None:

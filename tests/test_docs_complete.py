@@ -2,17 +2,23 @@
 
 from __future__ import annotations
 
-import importlib.util
+import importlib
 import re
+import sys
 from functools import cache
 from pathlib import Path
 from types import ModuleType
 
+import click
 import grimp
 import pytest
 
 import heedful
+from heedful import alerts
 from heedful.cli.main import cli
+from heedful.compat import cognee, mongodb_session_manager
+from heedful.insight.service import Insight
+from heedful.sessions.service import Sessions
 
 ROOT = Path(__file__).parents[1]
 PAGES = sorted([*ROOT.glob("*.md"), *ROOT.glob("docs/**/*.md")])
@@ -21,6 +27,12 @@ COMMON = frozenset({"model", "errors", "settings", "clock", "ids"})
 """Modules that all may use: the picture of the layers leaves them out."""
 
 METHODS = [name for name in vars(heedful.Heedful) if not name.startswith("_")]
+NAMESPACES = [("sessions", Sessions), ("insight", Insight)]
+INNER_METHODS = [(place, name) for place, owner in NAMESPACES for name in vars(owner) if not name.startswith("_")]
+SUBCOMMANDS = [
+    (name, below) for name, group in cli.commands.items() if isinstance(group, click.Group) for below in group.commands
+]
+COMPAT = [cognee, mongodb_session_manager]
 
 _LINK = re.compile(r"\]\(([^)\s]+)\)")
 _FENCE = re.compile(r"^```.*?^```$", re.MULTILINE | re.DOTALL)
@@ -34,12 +46,11 @@ def text(page: Path) -> str:
 @cache
 def generator() -> ModuleType:
     """docs/generate.py, which is not installed and may not be on the path."""
-    spec = importlib.util.spec_from_file_location("docs_generate", ROOT / "docs/generate.py")
-    assert spec is not None
-    assert spec.loader is not None
-    module = importlib.util.module_from_spec(spec)
-    spec.loader.exec_module(module)
-    return module
+    sys.path.insert(0, str(ROOT))
+    try:
+        return importlib.import_module("docs.generate")
+    finally:
+        sys.path.remove(str(ROOT))
 
 
 def _name(page: Path) -> str:
@@ -66,6 +77,32 @@ def test_every_method_is_in_a_guide(method: str) -> None:
     assert any(called.search(text(page)) for page in GUIDES), f"no guide mentions {method}"
 
 
+@pytest.mark.parametrize(("place", "method"), INNER_METHODS)
+def test_every_method_of_sessions_and_insight_is_in_a_guide(place: str, method: str) -> None:
+    called = re.compile(rf"\.{place}\.{method}\(|`{method}(\(…\)|\(.*?\))?`|`{place}\.{method}\(")
+    assert any(called.search(text(page)) for page in GUIDES), f"no guide mentions {place}.{method}"
+
+
+@pytest.mark.parametrize(("place", "method"), INNER_METHODS)
+def test_every_method_of_sessions_and_insight_is_in_the_reference(place: str, method: str) -> None:
+    assert f"### {place}.{method}\n" in text(ROOT / "docs/reference/sessions.md")
+
+
+@pytest.mark.parametrize("name", alerts.__all__)
+def test_every_name_of_alerts_is_in_the_reference(name: str) -> None:
+    assert f"### heedful.alerts.{name}\n" in text(ROOT / "docs/reference/hooks-and-alerts.md")
+
+
+@pytest.mark.parametrize("module", COMPAT, ids=lambda module: module.__name__)
+def test_every_name_of_other_systems_is_in_the_reference_and_its_guide(module: ModuleType) -> None:
+    reference = text(ROOT / "docs/reference/compat.md")
+    last = module.__name__.rpartition(".")[2].replace("_", "-")
+    guide = text(ROOT / f"docs/coming-from/{last}.md")
+    for name in module.__all__:
+        assert f"### {name}\n" in reference or f"`{name}`" in reference, name
+        assert re.search(rf"\b{name}\b", guide), name
+
+
 @pytest.mark.parametrize("name", ["open", "aopen", "reembed"])
 def test_every_function_is_in_a_guide(name: str) -> None:
     assert any(f"heedful.{name}(" in text(page) for page in GUIDES), f"no guide mentions {name}"
@@ -75,6 +112,12 @@ def test_every_function_is_in_a_guide(name: str) -> None:
 def test_every_command_is_in_a_guide(command: str) -> None:
     run = re.compile(rf"\bheedful (--\S+ \S+ )*{command}\b")
     assert any(run.search(text(page)) for page in GUIDES), f"no guide runs heedful {command}"
+
+
+@pytest.mark.parametrize(("command", "below"), SUBCOMMANDS)
+def test_every_subcommand_is_in_a_guide(command: str, below: str) -> None:
+    run = re.compile(rf"\bheedful (--\S+ \S+ )*{command} {below}\b(?!-)")
+    assert any(run.search(text(page)) for page in GUIDES), f"no guide runs heedful {command} {below}"
 
 
 @pytest.mark.parametrize("page", PAGES, ids=_name)

@@ -3,26 +3,37 @@ from __future__ import annotations
 import inspect
 from types import ModuleType
 
+import pytest
+
 import heedful
-from heedful import Heedful, Hit, SignalResult
+import heedful.compat.cognee as compat_cognee
+import heedful.compat.mongodb_session_manager as compat_manager
+from heedful import Heedful, Hit, SignalResult, alerts
+from heedful.insight.service import Insight
 from heedful.model import FactStats
+from heedful.sessions.service import Sessions
 
 
 def test_the_public_names_are_these_and_sorted() -> None:
     assert heedful.__all__ == [
         "AsyncHeedful",
         "Conflict",
+        "Entry",
         "FactStats",
+        "Feedback",
         "Forbidden",
         "Heedful",
         "HeedfulError",
         "Hit",
+        "Improvement",
         "Invalid",
         "NotFound",
         "Recall",
         "Receipt",
         "RememberResult",
         "Retraction",
+        "Satisfaction",
+        "Session",
         "Signal",
         "SignalResult",
         "Supersession",
@@ -57,6 +68,7 @@ def test_the_methods_are_these() -> None:
         "doctor",
         "fact_stats",
         "forget",
+        "improve",
         "recall",
         "receipt",
         "remember",
@@ -70,6 +82,102 @@ def test_the_methods_are_these() -> None:
     }
 
 
+def test_the_methods_of_sessions_are_these() -> None:
+    assert {name for name in vars(Sessions) if not name.startswith("_")} == {
+        "add_entry",
+        "add_feedback",
+        "add_message",
+        "add_messages",
+        "add_session_feedback",
+        "alerts",
+        "create",
+        "delete",
+        "delete_feedback",
+        "delete_metadata",
+        "deliver_alerts",
+        "discard_alert",
+        "entries",
+        "entry",
+        "exists",
+        "feedback_metrics",
+        "feedbacks",
+        "get",
+        "get_metadata",
+        "list",
+        "messages",
+        "update_metadata",
+    }
+
+
+def test_the_methods_of_insight_are_these() -> None:
+    assert {name for name in vars(Insight) if not name.startswith("_")} == {"satisfaction"}
+
+
+def test_a_store_has_sessions_and_insight_and_no_other_attributes(store: Heedful) -> None:
+    assert {name for name in vars(store) if not name.startswith("_")} == {"sessions", "insight"}
+    assert isinstance(store.sessions, Sessions)
+    assert isinstance(store.insight, Insight)
+
+
+@pytest.mark.parametrize(
+    ("module", "names"),
+    [
+        (alerts, ["Channel", "Email", "Slack", "Sns", "Webhook", "verify"]),
+        (
+            compat_cognee,
+            [
+                "RecallResult",
+                "SearchType",
+                "SessionQAEntry",
+                "close",
+                "configure",
+                "improve",
+                "recall",
+                "remember",
+                "session",
+            ],
+        ),
+        (
+            compat_manager,
+            [
+                "MongoDBSessionManager",
+                "MongoDBSessionManagerFactory",
+                "close_global_factory",
+                "create_combined_hook",
+                "create_mongodb_session_manager",
+                "get_global_factory",
+                "initialize_global_factory",
+            ],
+        ),
+    ],
+    ids=["alerts", "cognee", "mongodb_session_manager"],
+)
+def test_the_names_of_the_other_modules_are_these(module: ModuleType, names: list[str]) -> None:
+    assert module.__all__ == names
+    for name in names:
+        assert inspect.getdoc(getattr(module, name)), name
+
+
+def test_open_has_the_documented_parameters() -> None:
+    assert list(inspect.signature(heedful.open).parameters) == [
+        "url_or_path",
+        "project",
+        "clock",
+        "embedding",
+        "language_model",
+        "sessions",
+        "feedback_hook",
+        "metadata_hook",
+    ]
+
+
+def test_feedback_has_the_documented_parameters_and_defaults() -> None:
+    parameters = inspect.signature(Sessions.add_feedback).parameters
+    assert list(parameters)[:5] == ["self", "session_id", "qa_id", "feedback_text", "feedback_score"]
+    assert [parameters[name].default for name in ("feedback_text", "feedback_score", "author")] == [None, None, None]
+    assert list(inspect.signature(Heedful.improve).parameters) == ["self", "dataset", "session_ids"]
+
+
 def test_recall_has_the_documented_parameters_and_defaults() -> None:
     parameters = inspect.signature(Heedful.recall).parameters
     documented = {
@@ -79,8 +187,12 @@ def test_recall_has_the_documented_parameters_and_defaults() -> None:
         "where": None,
         "boost_by_usefulness": False,
         "usefulness_weight": 0.3,
+        "feedback_influence": None,
         "min_usefulness": 0.0,
         "explain": False,
+        "session_id": None,
+        "answer": False,
+        "on_token": None,
     }
     assert {name: parameters[name].default for name in documented} == documented
 
@@ -89,6 +201,7 @@ def test_remember_has_the_documented_parameters_and_defaults() -> None:
     parameters = inspect.signature(Heedful.remember).parameters
     assert list(parameters)[:5] == ["self", "texts", "dataset", "metadata", "source"]
     assert [parameters[name].default for name in ("dataset", "metadata", "source")] == ["main_dataset", None, None]
+    assert parameters["self_improvement"].default is False
 
 
 def test_the_documented_fields_are_there() -> None:
@@ -97,6 +210,9 @@ def test_the_documented_fields_are_there() -> None:
     )
     assert {"processed", "updated_facts", "errors", "event_ids"} <= set(SignalResult.model_fields)
     assert {"score", "signal_count", "signal_breakdown", "last_signal_at", "contexts"} <= set(FactStats.model_fields)
+    documented = ["qa_id", "question", "answer", "context", "time", "feedback_text", "feedback_score"]
+    assert list(heedful.Entry.model_fields)[:7] == documented
+    assert {"qa_id", "answer", "session_id"} <= set(heedful.Recall.model_fields)
     assert list(heedful.Signal.model_fields)[:5] == ["fact_id", "signal_type", "query", "confidence", "context"]
 
 
@@ -104,7 +220,7 @@ def test_importing_is_light() -> None:
     import subprocess
     import sys
 
-    heavy = "('onnxruntime', 'tokenizers', 'alembic', 'wordllama', 'pypdf')"
+    heavy = "('onnxruntime', 'tokenizers', 'alembic', 'wordllama', 'pypdf', 'pymongo', 'boto3')"
     script = f"import sys, heedful; print([name for name in {heavy} if name in sys.modules])"
     done = subprocess.run([sys.executable, "-c", script], capture_output=True, text=True, check=True)
     assert done.stdout.strip() == "[]"
