@@ -53,6 +53,7 @@ from heedful.model import (
 from heedful.sessions import answering as _answering
 from heedful.sessions import feedback as _feedback
 from heedful.sessions import improve as _improve
+from heedful.sessions import upkeep as _upkeep
 from heedful.sessions.answering import OnToken
 from heedful.sessions.service import Sessions
 from heedful.sessions.space import SessionSpace
@@ -299,8 +300,8 @@ class Heedful:
             return [name for number, name in names.items() if facts.count(connection, number)]
 
     def doctor(self, *, repair: bool = True) -> list[Check]:
-        """Checks the store, the model, the scores and the indexes; repairs scores and indexes."""
-        return _doctor.doctor(self._workspace, repair)
+        """Checks the store, the model, the scores, the indexes and the sessions; repairs what can be made anew."""
+        return _doctor.doctor(self._workspace, repair) + _upkeep.doctor(self._space, repair)
 
     def close(self) -> None:
         """Finishes what runs in the background, saves the indexes and lets go of the store."""

@@ -115,9 +115,11 @@ def session_space(
     workspace: Workspace | None,
     feedback_hook: Hook | None,
     metadata_hook: Hook | None,
+    courier: Courier | None = None,
 ) -> SessionSpace:
     """What sessions work on. Hooks that need the store get it: channels go to the courier, counters can count."""
-    space = SessionSpace(store, project, now, Courier(store, now), workspace, feedback_hook, metadata_hook)
+    courier = courier or Courier(store, now)
+    space = SessionSpace(store, project, now, courier, workspace, feedback_hook, metadata_hook)
     for hook in every(feedback_hook):
         if hasattr(hook, "bind"):
             hook.bind(lambda: metrics(space))

@@ -32,7 +32,7 @@ class Sns:
                 value=topic_arn,
             )
         if client is None and importlib.util.find_spec("boto3") is None:
-            raise Unavailable("boto3 is not installed", remedy='Run: pip install "heedful[sns]"')
+            raise Unavailable("boto3 is not installed", code="extra_missing", remedy='Run: pip install "heedful[sns]"')
         self.name = arguments.name(name, f"sns:{topic_arn}")
         self._topic_arn = topic_arn
         self._region = match["region"]

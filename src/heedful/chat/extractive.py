@@ -17,6 +17,9 @@ from heedful.model import Hit
 
 NOTHING = "Nothing that is remembered answers this."
 
+LEARNT = "learnt_from"
+"""In the metadata of a fact that was learnt in a session: its first line is the question that the rest answers."""
+
 Similarity = Callable[[Sequence[str]], Sequence[float]]
 """The cosine of each text to the question."""
 
@@ -51,6 +54,12 @@ class _Candidate:
     hit: int
     text: str
     terms: frozenset[str]
+    asked: str = ""
+    """The question that it answers, where its fact is a question with its answer."""
+
+    @property
+    def whole(self) -> str:
+        return f"{self.asked} {self.text}".strip()
 
 
 def extract(question: str, hits: Sequence[Hit], similarity: Similarity | None = None) -> Written:
@@ -59,7 +68,7 @@ def extract(question: str, hits: Sequence[Hit], similarity: Similarity | None = 
     `similarity` gives the closeness in meaning, where there is an embedder; without it, words decide alone. The same
     question and hits give the same answer.
     """
-    candidates = [each for place, hit in enumerate(hits) for each in _candidates(place, hit.text)]
+    candidates = [each for place, hit in enumerate(hits) for each in _candidates(place, hit)]
     scores = _scores(question, hits, candidates, similarity) if candidates else []
     most, least = (MANY, LISTED) if asks_for_a_list(question) else (FEW, CLOSE_SECOND)
     chosen = _chosen(candidates, scores, most, least)
@@ -70,15 +79,23 @@ def extract(question: str, hits: Sequence[Hit], similarity: Similarity | None = 
     return Written(text, [Use(fact_id, times / len(chosen)) for fact_id, times in quoted.items()], None, None)
 
 
-def _candidates(place: int, text: str) -> list[_Candidate]:
+def _candidates(place: int, hit: Hit) -> list[_Candidate]:
     """The sentences of a hit that say something; who speaks is said with each."""
+    asked, text = _asked_and_answered(hit)
     speaker = match.group() if (match := _SPEAKER.match(text)) else ""
     told = [part if part.startswith(speaker) else speaker + part for part in sentences(text)]
     return [
-        _Candidate(place, sentence, terms)
+        _Candidate(place, sentence, terms, asked)
         for sentence in told
         if not _QUESTION.search(sentence) and (terms := _terms(sentence.removeprefix(speaker)))
     ]
+
+
+def _asked_and_answered(hit: Hit) -> tuple[str, str]:
+    """A fact whose first line is a question, taken apart; "" and the text of any other."""
+    first, _, rest = hit.text.partition("\n")
+    is_question = LEARNT in hit.metadata or _QUESTION.search(first)
+    return (first.strip(), rest) if rest.strip() and is_question else ("", hit.text)
 
 
 def _scores(
@@ -90,12 +107,12 @@ def _scores(
     among = Counter(term for fact in facts for term in fact)
     weights = {term: math.log(1 + (len(hits) + 1) / (among[term] + 0.5)) for term in sorted(sought)}
     total = sum(weights.values()) or 1.0
-    near = [0.0] * len(candidates) if similarity is None else similarity([each.text for each in candidates])
+    near = [0.0] * len(candidates) if similarity is None else similarity([each.whole for each in candidates])
     best = max(hit.score for hit in hits)
     kind = asked_for(question)
     found = []
     for each, cosine in zip(candidates, near, strict=True):
-        shared = sum(weights[term] for term in sorted(sought & each.terms)) / total
+        shared = sum(weights[term] for term in sorted(sought & _terms(each.whole))) / total
         around = sum(weights[term] for term in sorted(sought & facts[each.hit])) / total
         if around < LEAST_SHARED and cosine < LEAST_NEAR:
             found.append(0.0)

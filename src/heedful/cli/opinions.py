@@ -11,7 +11,13 @@ from heedful.model import RATINGS
 
 @click.command()
 @click.argument("session_id")
-@click.option("--rating", type=click.Choice([*RATINGS, "neutral"]), default="neutral", show_default=True)
+@click.option(
+    "--rating",
+    type=click.Choice([*RATINGS, "neutral"]),
+    default="neutral",
+    show_default=True,
+    help="What you think of it.",
+)
 @click.option("--comment", metavar="TEXT", default="", help="Why.")
 @click.option("--extra", multiple=True, metavar="KEY=VALUE", help="More to keep with it; may be repeated.")
 @click.option("--author", metavar="NAME", help="Whose opinion it is; a later one replaces it.")

@@ -132,17 +132,18 @@ async def recall(
     user: Any = None,
 ) -> list[RecallResult]:
     """Answers a question, or finds texts, as `query_type` says; with a session, question and answer are kept."""
+    query_type = _search_type(query_type)
     store = await _store(user)
     found = await store.recall(
         query_text,
         dataset=_dataset(datasets),
-        mode=SearchType(query_type).mode,
+        mode=query_type.mode,
         top_k=top_k,
         feedback_influence=feedback_influence,
         session_id=session_id,
-        answer=True,
+        answer=query_type.answers,
     )
-    return _results(found, SearchType(query_type))
+    return _results(found, query_type)
 
 
 async def improve(
@@ -161,16 +162,17 @@ class session:  # noqa: N801 - cognee's name
         store = await _store(user)
         if not await store.sessions.exists(session_id):
             return []
-        if last_n is not None:
-            page = await store.sessions.entries(session_id, limit=last_n, newest_first=True)
-            return page.items[::-1]
-        found, cursor = [], None
-        while True:
-            page = await store.sessions.entries(session_id, cursor=cursor, limit=ALL)
+        newest_first = last_n is not None
+        found: list[SessionQAEntry] = []
+        cursor = None
+        while last_n is None or len(found) < last_n:
+            limit = ALL if last_n is None else min(ALL, last_n - len(found))
+            page = await store.sessions.entries(session_id, cursor=cursor, limit=limit, newest_first=newest_first)
             found += page.items
             cursor = page.next_cursor
             if cursor is None:
-                return found
+                break
+        return found[::-1] if newest_first else found
 
     @staticmethod
     async def add_feedback(
@@ -193,10 +195,20 @@ class session:  # noqa: N801 - cognee's name
 async def _store(user: Any) -> AsyncHeedful:
     project = None if user is None else str(getattr(user, "id", user))
     if project not in _OPEN:
-        options = dict(_OPTIONS)
+        options = dict(_OPTIONS) if project is None else {**_OPTIONS, "project": project}
         url_or_path = options.pop("url_or_path", None)
-        _OPEN[project] = await aopen(url_or_path, **({**options, "project": project} if project else options))
+        opened = await aopen(url_or_path, **options)
+        # Another task may have opened it meanwhile.
+        if _OPEN.setdefault(project, opened) is not opened:
+            await opened.close()
     return _OPEN[project]
+
+
+def _search_type(given: Any) -> SearchType:
+    try:
+        return SearchType(given)
+    except ValueError:
+        raise Invalid(f"query_type is {given!r}", field="query_type", value=given, remedy="Use a SearchType") from None
 
 
 def _dataset(datasets: str | Sequence[str] | None) -> str:

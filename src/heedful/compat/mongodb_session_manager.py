@@ -14,8 +14,10 @@ from heedful.clock import system_clock, to_stored
 from heedful.errors import Unavailable
 from heedful.model import DEFAULT_PROJECT, Metadata
 from heedful.opening import session_space
+from heedful.sessions import checks
 from heedful.sessions.hooks import Hook, create_combined_hook
 from heedful.sessions.service import Sessions
+from heedful.sessions.space import SessionSpace
 from heedful.storage.mongo import MongoSessionStore, connect
 
 if TYPE_CHECKING:
@@ -50,9 +52,25 @@ class MongoDBSessionManager:
         **options: Any,
     ) -> None:
         store = MongoSessionStore(connection_string, DEFAULT_PROJECT, client=client, database=database_name, **options)
-        self.session_id = session_id
-        self._space = session_space(store, DEFAULT_PROJECT, _now, None, feedbackHook, metadataHook)
-        self.sessions = Sessions(self._space)
+        self._closes = True
+        try:
+            self._begin(session_id, session_space(store, DEFAULT_PROJECT, _now, None, feedbackHook, metadataHook))
+        except BaseException:
+            store.close()
+            raise
+
+    @classmethod
+    def _sharing(cls, session_id: str, space: SessionSpace) -> MongoDBSessionManager:
+        """A manager on a store that somebody else closes."""
+        manager = cls.__new__(cls)
+        manager._begin(session_id, space)
+        manager._closes = False
+        return manager
+
+    def _begin(self, session_id: str, space: SessionSpace) -> None:
+        self.session_id = checks.session_id(session_id)
+        self._space = space
+        self.sessions = Sessions(space)
         self.sessions.create(session_id)
 
     def add_feedback(self, feedback: Mapping[str, Any]) -> str | None:
@@ -93,9 +111,10 @@ class MongoDBSessionManager:
         return self.sessions.delete_metadata(self.session_id, metadata_keys)
 
     def close(self) -> None:
-        """Lets go of the server; a shared client stays open."""
-        self._space.courier.close()
-        self._space.store.close()
+        """Lets go of the server; what is shared stays open."""
+        if self._closes:
+            self._space.courier.close()
+            self._space.store.close()
 
 
 def create_mongodb_session_manager(
@@ -119,19 +138,30 @@ class MongoDBSessionManagerFactory:
         client: MongoClient[dict[str, Any]] | None = None,
         **options: Any,
     ) -> None:
-        self._connection_string = connection_string
-        self._database_name = database_name
         self._owned = client is None
         self._client = connect(connection_string, **options) if client is None else client
+        store = MongoSessionStore(connection_string, DEFAULT_PROJECT, client=self._client, database=database_name)
+        # One courier for all, so that its threads are as many as there are channels, and not as there are managers.
+        self._space = session_space(store, DEFAULT_PROJECT, _now, None, None, None)
 
-    def create_session_manager(self, session_id: str, **options: Any) -> MongoDBSessionManager:
+    def create_session_manager(
+        self,
+        session_id: str,
+        *,
+        feedbackHook: Hook | None = None,  # noqa: N803
+        metadataHook: Hook | None = None,  # noqa: N803
+    ) -> MongoDBSessionManager:
         """A manager for one session."""
-        return MongoDBSessionManager(
-            session_id, self._connection_string, self._database_name, client=self._client, **options
+        shared = self._space
+        space = session_space(
+            shared.store, shared.project, shared.now, None, feedbackHook, metadataHook, courier=shared.courier
         )
+        return MongoDBSessionManager._sharing(session_id, space)
 
     def close(self) -> None:
-        """Closes the pool."""
+        """Closes the pool, after a last round over alerts that are due."""
+        self._space.courier.close()
+        self._space.store.close()
         if self._owned:
             self._client.close()
 

@@ -21,6 +21,8 @@ def satisfaction(store: SessionStore, by: str, since: datetime | None) -> Satisf
     """The feedback under each value of a key, with intervals, and how sure it is which is best."""
     key = by.removeprefix("metadata.") if isinstance(by, str) else by
     checks.key("by", key)
+    if since is not None and not isinstance(since, datetime):
+        raise Invalid(f"since must be a datetime, got {since!r}", field="since", value=since)
     found = store.read(lambda tx: tx.feedbacks.counts_by(key, None if since is None else to_stored(since)))
     if len(found) > MOST:
         raise Invalid(

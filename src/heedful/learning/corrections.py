@@ -10,6 +10,8 @@ from heedful.learning.words import Word, words
 LEAST_WORDS = 3
 """A statement without a number or a name has at least this many words that tell something."""
 
+_VALUES = ("name", "number")
+
 _OPENING = re.compile(
     r"^(?:no|nope|wrong|incorrect|not (?:true|right|correct)|false|outdated|actually|sorry|hm+|well)\b[\s,.;:!—–-]*",
     re.IGNORECASE,
@@ -61,8 +63,10 @@ def corrected(comment: str, facts: Sequence[str], question: str) -> int | None:
     for place, fact in enumerate(facts):
         held = _content(fact)
         known = {word.term for word in held}
+        if not known & (terms | about):
+            continue
         new = terms - known - about - _VERDICTS
-        replaced = bool(_values(said) - known and _values(held) - terms)
+        replaced = any(_values(said, kind) - known and _values(held, kind) - terms for kind in _VALUES)
         if new and terms & (known | about) and (replaced or _CUE.search(comment)):
             found.append((-int(replaced), -len(terms & known), place))
     return min(found)[2] if found else None
@@ -72,6 +76,6 @@ def _content(text: str) -> list[Word]:
     return [word for word in words(text) if word.kind != "common"]
 
 
-def _values(found: Sequence[Word]) -> set[str]:
-    """The names, numbers and dates among words: what a correction most often replaces."""
-    return {word.term for word in found if word.kind in ("name", "number")}
+def _values(found: Sequence[Word], *kinds: str) -> set[str]:
+    """The names, numbers and dates among words, or one kind of them: what a correction most often replaces."""
+    return {word.term for word in found if word.kind in (kinds or _VALUES)}

@@ -3,13 +3,13 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from dataclasses import asdict
+from dataclasses import asdict, replace
 
 from heedful.chat.answer import Written, write
 from heedful.chat.base import LanguageModel
 from heedful.chat.extractive import extract
 from heedful.ids import new_id
-from heedful.memory.detect import detect
+from heedful.memory.detect import MAX_ANSWER, detect
 from heedful.memory.recall import Request, recall
 from heedful.memory.workspace import Workspace
 from heedful.model import Recall
@@ -42,7 +42,7 @@ def answer(
             on_token(written.text)
     else:
         earlier = [] if name is None else _earlier(space, name)
-        written = write(model, request.query, found.hits, earlier, on_token)
+        written = _storable(write(model, request.query, found.hits, earlier, on_token))
     if name is None:
         return found.model_copy(update={"answer": written.text})
     row = EntryRow(
@@ -60,6 +60,12 @@ def answer(
     )
     keep(space, row)
     return found.model_copy(update={"session_id": name, "qa_id": row.id, "answer": written.text})
+
+
+def _storable(written: Written) -> Written:
+    """The answer without what no store can hold: a model may write anything."""
+    text = written.text.replace("\0", "").encode(errors="replace").decode()
+    return replace(written, text=text)
 
 
 def _similarity(workspace: Workspace, question: str) -> Callable[[Sequence[str]], Sequence[float]]:
@@ -84,5 +90,5 @@ def _used(workspace: Workspace, found: Recall, written: Written) -> Uses:
     links = {} if shown is None else receipts.links_of(shown.shown)
     if written.used or written.model is None:
         return [(each.fact_id, each.share, links.get(each.fact_id, [])) for each in written.used]
-    told = detect(workspace, written.text, [hit.fact_id for hit in found.hits], query=found.query)
+    told = detect(workspace, written.text[:MAX_ANSWER], [hit.fact_id for hit in found.hits], query=found.query)
     return shared_out(told, links)

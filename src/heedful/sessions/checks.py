@@ -34,6 +34,12 @@ def role(value: Any) -> str:
     return checks.identifier("role", value)
 
 
+def question(value: Any) -> str:
+    if not isinstance(value, str) or not value.strip():
+        raise Invalid(f"question must not be empty or blank, got {value!r}", field="question", value=value)
+    return content("question", value, checks.MAX_QUERY)
+
+
 def content(field: str, value: Any, limit: int = MAX_CONTENT) -> str:
     """A text that may be empty."""
     if not isinstance(value, str):

@@ -30,17 +30,16 @@ ATTEMPTS = 100
 def create(space: SessionSpace, session_id: str | None, metadata: Metadata | None) -> Session:
     """The session, made if it is new; metadata given for one that is there are merged into its own."""
     name = new_id() if session_id is None else checks.session_id(session_id)
-    given = {} if metadata is None else merged({}, checks.metadata(metadata))
+    if metadata is not None and checks.metadata(metadata):
+        _merge(space, name, metadata, make=True)
 
     def make(tx: Transaction) -> SessionRow | None:
-        tx.conversations.create(name, given, space.now())
+        tx.conversations.create(name, {}, space.now())
         return tx.conversations.session(name)
 
-    row = space.store.write(make)
+    row = space.store.read(lambda tx: tx.conversations.session(name)) if metadata else None
+    row = row or space.store.write(make)
     assert row is not None
-    if metadata and row.metadata != given:
-        update_metadata(space, name, metadata)
-        return get(space, name)
     return _session(row)
 
 
@@ -102,6 +101,8 @@ def add_messages(space: SessionSpace, session_id: str, given: Iterable[Message |
         tx.conversations.create(name, {}, space.now())
         if rows:
             tx.conversations.add_messages(name, rows)
+            # Messages may be older than the moment they are written.
+            tx.conversations.touch(name, space.now())
 
     space.store.write(add)
     return [_message(row) for row in rows]
@@ -129,12 +130,7 @@ def update_metadata(space: SessionSpace, session_id: str, metadata: Metadata) ->
     """Merges by key and returns what the session then has."""
     name = checks.session_id(session_id)
     checks.metadata(metadata)
-
-    def store(changes: Any) -> Metadata:
-        given = checks.metadata(changes)
-        return _changed(space, name, lambda current: merged(current, given))
-
-    done = Guarded(space.metadata_hook).run(store, "update", name, metadata=dict(metadata))
+    done = _merge(space, name, metadata, make=False)
     return done[-1] if done else get(space, name).metadata
 
 
@@ -161,11 +157,25 @@ def page(read: Callable[[int], Sequence[Row]], limit: int, shown: Callable[[Row]
     )
 
 
-def _changed(space: SessionSpace, name: str, change: Callable[[Metadata], Metadata]) -> Metadata:
+def _merge(space: SessionSpace, name: str, metadata: Metadata, *, make: bool) -> list[Metadata]:
+    """Merges through the hook; what the session then has, each time the hook stored something."""
+
+    def store(changes: Any) -> Metadata:
+        given = checks.metadata(changes)
+        return _changed(space, name, lambda current: merged(current, given), make=make)
+
+    return Guarded(space.metadata_hook).run(store, "update", name, metadata=dict(metadata))
+
+
+def _changed(space: SessionSpace, name: str, change: Callable[[Metadata], Metadata], *, make: bool = False) -> Metadata:
     def attempt(tx: Transaction) -> Metadata | None:
         seen = tx.conversations.session(name)
         if seen is None:
-            raise space.missing(name)
+            if not make:
+                raise space.missing(name)
+            made = change({})
+            tx.conversations.create(name, made, space.now())
+            return made
         changed = change(seen.metadata)
         return changed if tx.conversations.set_metadata(seen, changed, space.now()) else None
 
@@ -183,7 +193,8 @@ def _changed(space: SessionSpace, name: str, change: Callable[[Metadata], Metada
 
 def _new(space: SessionSpace, item: Message | Mapping[str, Any]) -> MessageRow:
     if isinstance(item, Message):
-        return MessageRow(item.message_id, item.role, item.content, to_stored(item.at))
+        # Under an id of its own, so that a message can be copied to another session.
+        item = {"role": item.role, "content": item.content, "at": item.at}
     if not isinstance(item, Mapping):
         raise Invalid(f"a message must be a mapping, got {item!r}", field="messages", value=item)
     unknown = sorted(set(item) - {"role", "content", "at"})

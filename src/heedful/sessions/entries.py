@@ -5,10 +5,10 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 
 from heedful.clock import from_stored
-from heedful.errors import NotFound
+from heedful.errors import Invalid, NotFound
 from heedful.ids import new_id
 from heedful.memory import checks as values
-from heedful.memory.detect import detect
+from heedful.memory.detect import MAX_ANSWER, detect
 from heedful.memory.signal_recall import receipt_of
 from heedful.memory.workspace import Workspace
 from heedful.model import Detection, Entry, Page, Usage, UsedFact
@@ -34,18 +34,23 @@ def add(
 ) -> Entry:
     """Keeps an answer that was made elsewhere; the session is made if it is new."""
     name = checks.session_id(session_id)
-    values.query(question)
+    checks.question(question)
     checks.content("answer", answer)
     if context is not None:
         checks.content("context", context)
     dataset, uses = None, None
+    if used is not None and recall_id is None:
+        raise Invalid(
+            "used is given without a recall_id", field="used", remedy="Pass the recall_id that showed these facts"
+        )
     if recall_id is not None and space.workspace is not None:
         values.identifier("recall_id", recall_id)
         with space.workspace.database.read() as connection:
             receipt = receipt_of(space.workspace, connection, recall_id)
         dataset = receipt.dataset
         if used is not None:
-            uses = _uses(used, receipts.links_of(receipt.shown))
+            weights = _weights(used, [line[0] for line in receipt.shown], recall_id)
+            uses = _uses(weights, receipts.links_of(receipt.shown))
     row = EntryRow(new_id(), name, question, answer, context, space.now(), dataset, recall_id, uses, None, None)
     return keep(space, row)
 
@@ -54,9 +59,9 @@ def keep(space: SessionSpace, row: EntryRow) -> Entry:
     """Writes an entry; its session is made if it is new."""
 
     def write(tx: Transaction) -> None:
-        if tx.conversations.session(row.session_id) is None:
+        if not tx.conversations.add_entry(row):
             tx.conversations.create(row.session_id, {}, row.at)
-        tx.conversations.add_entry(row)
+            tx.conversations.add_entry(row)
 
     space.store.write(write)
     return _shown(row, [], _contexts(space, [row]))
@@ -97,7 +102,7 @@ def told(workspace: Workspace, row: EntryRow) -> Uses:
         receipt = receipts.get(connection, workspace.project, row.recall_id)
     if receipt is None:
         return []
-    found = detect(workspace, row.answer, [line[0] for line in receipt.shown], query=row.question)
+    found = detect(workspace, row.answer[:MAX_ANSWER], [line[0] for line in receipt.shown], query=row.question)
     return shared_out(found, receipts.links_of(receipt.shown))
 
 
@@ -106,12 +111,25 @@ def shared_out(found: Sequence[Detection], links: Mapping[str, list[str]]) -> Us
     return _uses({each.fact_id: each.confidence for each in found if each.signal_type == "used"}, links)
 
 
-def _uses(used: Shares, links: Mapping[str, list[str]]) -> Uses:
-    if not isinstance(used, Mapping):
-        used = dict.fromkeys(used, 1.0)
-    for fact, weight in used.items():
+def _weights(used: Shares, shown: Sequence[str], recall_id: str) -> Mapping[str, float]:
+    """The facts that were named, each with its weight."""
+    if isinstance(used, str) or not isinstance(used, Sequence | Mapping):
+        raise Invalid(f"used must be a list of facts, or their weights, got {used!r}", field="used", value=used)
+    weights = used if isinstance(used, Mapping) else dict.fromkeys(used, 1.0)
+    for fact, weight in weights.items():
         values.identifier("used", fact)
         values.fraction("used", weight)
+        if fact not in shown:
+            raise Invalid(
+                f"fact {fact!r} was not shown by recall {recall_id}",
+                field="used",
+                value=fact,
+                remedy="Name facts by the fact_id of that recall's hits",
+            )
+    return weights
+
+
+def _uses(used: Mapping[str, float], links: Mapping[str, list[str]]) -> Uses:
     total = sum(used.values())
     return [(fact, round(weight / total, 6), links.get(fact, [])) for fact, weight in used.items() if weight > 0]
 

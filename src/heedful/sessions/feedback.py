@@ -29,19 +29,14 @@ def rate_entry(
     values.author(author)
     checks.comment("feedback_text", text)
     checks.score(score)
-    if score is None and not (text or "").strip():
-        raise Invalid(
-            "neither feedback_text nor feedback_score is given",
-            field="feedback_score",
-            value=score,
-            remedy="Pass at least one of them; delete_feedback clears both",
-        )
-    if space.feedback_hook and space.store.read(lambda tx: tx.conversations.entry(name, qa_id)) is None:
+    _says_something(text, score)
+    if space.feedback_hook and not space.store.read(lambda tx: tx.conversations.has_entry(name, qa_id)):
         return False
 
     def store(given: Any) -> FeedbackRow | None:
         said = _mapping(given)
         row = _row(space, said, name, author, rating_of(checks.score(said.get("feedback_score"))), qa_id)
+        _says_something(row.comment, row.score)
         kept, _ = change(space, lambda tx, gone: _replace(space, tx, gone, row))
         _alert(space)
         return kept
@@ -59,18 +54,25 @@ def rate_session(
     values.author(author)
     values.idempotency_key(idempotency_key)
     given = dict(_mapping(feedback))
-    _row(space, given, name, author, checks.rating(given.get("rating")), None)
-    if space.feedback_hook and space.store.read(lambda tx: tx.conversations.session(name)) is None:
-        raise space.missing(name)
     key = None if idempotency_key is None else f"feedback/{idempotency_key}"
+
+    def keep(row: FeedbackRow) -> FeedbackRow:
+        return change(space, lambda tx, gone: _append(space, tx, gone, row, key))[0]
+
+    row = _row(space, given, name, author, checks.rating(given.get("rating")), None)
+    if space.feedback_hook is None:
+        return shown(keep(row))
+    if space.store.read(lambda tx: tx.conversations.session(name)) is None:
+        raise space.missing(name)
 
     def store(given: Any) -> FeedbackRow:
         said = _mapping(given)
-        row = _row(space, said, name, author, checks.rating(said.get("rating")), None)
-        kept, _ = change(space, lambda tx, gone: _append(space, tx, gone, row, key))
+        kept = keep(_row(space, said, name, author, checks.rating(said.get("rating")), None))
         _alert(space)
         return kept
 
+    # Hooks find both, whatever the caller left out.
+    given |= {"rating": given.get("rating"), "comment": given.get("comment") or ""}
     done = Guarded(space.feedback_hook, partial(metrics, space)).run(store, "add", name, feedback=given)
     return shown(done[-1]) if done else None
 
@@ -82,7 +84,7 @@ def clear_entry(space: SessionSpace, session_id: str, qa_id: str, author: str | 
     values.author(author)
 
     def clear(tx: Transaction, gone: Gone) -> bool:
-        if tx.conversations.entry(name, qa_id) is None:
+        if not tx.conversations.has_entry(name, qa_id):
             return False
         stands = [row for row in tx.feedbacks.standing("entry", [qa_id]) if author in (None, row.author)]
         gone.withdraw(tx, stands, author, space.now())
@@ -153,6 +155,16 @@ def shown(row: FeedbackRow) -> Feedback:
     )
 
 
+def _says_something(text: str | None, score: int | None) -> None:
+    if score is None and not (text or "").strip():
+        raise Invalid(
+            "neither feedback_text nor feedback_score is given",
+            field="feedback_score",
+            value=score,
+            remedy="Pass at least one of them; delete_feedback clears both",
+        )
+
+
 def _mapping(feedback: Any) -> Mapping[str, Any]:
     if not isinstance(feedback, Mapping):
         raise Invalid(
@@ -196,7 +208,7 @@ def _row(
 
 def _replace(space: SessionSpace, tx: Transaction, gone: Gone, row: FeedbackRow) -> FeedbackRow | None:
     """The opinion of an entry's author as it stands afterwards."""
-    if tx.conversations.entry(row.session_id, row.target_id) is None:
+    if not tx.conversations.has_entry(row.session_id, row.target_id):
         return None
     before = [each for each in tx.feedbacks.standing("entry", [row.target_id]) if each.author == row.author]
     if len(before) == 1 and before[0].says() == row.says():
@@ -220,10 +232,9 @@ def _append(space: SessionSpace, tx: Transaction, gone: Gone, row: FeedbackRow, 
 def _put(
     space: SessionSpace, tx: Transaction, gone: Gone, row: FeedbackRow, before: Sequence[FeedbackRow], key: str
 ) -> FeedbackRow:
-    if not tx.conversations.touch(row.session_id, row.at):
-        raise space.missing(row.session_id)
     gone.withdraw(tx, before, row.author, row.at)
-    tx.feedbacks.add(row, key, row.at)
+    if not tx.feedbacks.add(row, key, row.at):
+        raise space.missing(row.session_id)
     channels = attached()
     if channels:
         about = _about(space, row)

@@ -180,7 +180,7 @@ class Guarded:
         try:
             self._hook(original, action, session_id, **kwargs)
         except Exception as error:
-            if not done or action == "get":
+            if action == "get" or all(each is None for each in done):
                 raise
             raise HeedfulError(
                 f"what was given for session {session_id!r} is stored, and then its hook failed with "

@@ -1,19 +1,21 @@
 """Turns what people said of answers into better recall: signals, lessons, and a richer graph.
 
-Ratings are events that never change, so each makes its own signals once: their idempotency keys name the rating.
-Running it again changes nothing; taking a rating back takes its signals back (`undo`).
+Ratings are events that never change, so each makes its own signals: their idempotency keys name the rating. What is
+there is compared with what the ratings that stand ask for, so running it again changes nothing; taking a rating back
+takes its signals back (`undo`).
 """
 
 from __future__ import annotations
 
 from collections import defaultdict
 from collections.abc import Iterable, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 
 from sqlalchemy import Connection
 
 from heedful.chat.base import LanguageModel
 from heedful.clock import from_stored
+from heedful.errors import Invalid
 from heedful.memory import checks as values
 from heedful.memory.enrich import enrich
 from heedful.memory.links import LinkSignal, signal_links
@@ -26,8 +28,8 @@ from heedful.sessions.entries import told
 from heedful.sessions.space import SessionSpace
 from heedful.sessions.undo import DERIVED
 from heedful.storage import facts, ledger, receipts
-from heedful.storage.ledger import LINK_SIGNAL
-from heedful.storage.rows import batches
+from heedful.storage.ledger import LINK_SIGNAL, SIGNAL
+from heedful.storage.rows import AnyRow, batches
 from heedful.storage.sessions import Transaction
 from heedful.storage.sessions.base import EntryRow, FeedbackRow
 
@@ -35,6 +37,9 @@ SOURCE = "improve"
 
 STRENGTH = {1: -1.0, 2: -0.5, 3: 0.0, 4: 0.5, 5: 1.0}
 """What a score says: which way, and how surely."""
+
+AGAIN = "#"
+"""Stands before a number in the key of a signal that is given again after it was retracted."""
 
 TOGETHER = 2_000
 """Signals that are taken in one transaction."""
@@ -74,6 +79,10 @@ class Derived:
     entry: EntryRow
     rating: FeedbackRow
 
+    def is_said_by(self, event: AnyRow) -> bool:
+        """Whether an event with this key still says what the rating asks for."""
+        return (event.value, event.confidence) == (self.kind, self.confidence)
+
 
 def improve(
     space: SessionSpace,
@@ -85,13 +94,21 @@ def improve(
     """Brings the dataset to what the ratings of these sessions, or of all, say."""
     values.name("dataset", dataset)
     if session_ids is not None:
-        if isinstance(session_ids, str):
-            session_ids = [session_ids]
-        session_ids = [checks.session_id(each) for each in session_ids]
+        session_ids = _named(session_ids)
         _exist(space, session_ids)
+    # Looked at before the ratings: what another process makes of one that comes in between is not out of date.
+    events = _events(workspace, dataset) if session_ids is None else []
     read = _read(space, workspace, dataset, session_ids)
-    stale = _retract_stale(workspace, dataset, read) if session_ids is None else Changed()
-    taken = _signal(workspace, list(_derived(read)))
+    if session_ids is not None:
+        events = _events_of(workspace, dataset, read.feedback_ids)
+    wanted = {each.key: each for each in _derived(read)}
+    current = {
+        base
+        for event in events
+        if event.kind == SIGNAL and (base := _base(event.idempotency_key)) in wanted and wanted[base].is_said_by(event)
+    }
+    stale = _retract(workspace, [event for event in events if _base(event.idempotency_key) not in current])
+    taken = _signal(workspace, [each for key, each in wanted.items() if key not in current])
     lessons = learn.learn(workspace, dataset, read.entries, read.about_entry, session_ids)
     return Improvement(
         dataset=dataset,
@@ -105,6 +122,16 @@ def improve(
         forgotten=lessons.forgotten,
         entities_added=0 if model is None else enrich(workspace, model, dataset),
     )
+
+
+def _named(session_ids: Sequence[str]) -> list[str]:
+    if isinstance(session_ids, str):
+        return [checks.session_id(session_ids)]
+    if not isinstance(session_ids, Sequence):
+        raise Invalid(
+            f"session_ids must be a list of names, got {session_ids!r}", field="session_ids", value=session_ids
+        )
+    return [checks.session_id(each) for each in session_ids]
 
 
 def _exist(space: SessionSpace, session_ids: Sequence[str]) -> None:
@@ -176,11 +203,11 @@ def _of(entry: EntryRow, rating: FeedbackRow, strength: float) -> Iterable[Deriv
 
 
 def _signal(workspace: Workspace, wanted: Sequence[Derived]) -> Changed:
-    """Takes the signals that were not taken before, about facts and about the links that led to them."""
+    """Takes signals about facts, and about the links that led to them."""
     changed = Changed()
     for run in batches(wanted, TOGETHER):
         with workspace.database.read() as connection:
-            fresh = _unknown(workspace, connection, run)
+            fresh = _possible(workspace, connection, run)
             ranks = _ranks(workspace, connection, fresh)
         if not fresh:
             continue
@@ -215,12 +242,18 @@ def _about_links(each: Derived) -> list[LinkSignal]:
     ]
 
 
-def _unknown(workspace: Workspace, connection: Connection, run: Sequence[Derived]) -> list[Derived]:
-    """Those that are not in the ledger, about facts that are still there."""
-    known = ledger.known_keys(connection, workspace.project, [each.key for each in run])
-    fresh = [each for each in run if each.key not in known]
-    present = facts.present(connection, sorted({each.fact_id for each in fresh}))
-    return [each for each in fresh if each.fact_id in present]
+def _possible(workspace: Workspace, connection: Connection, run: Sequence[Derived]) -> list[Derived]:
+    """Those about facts that are still there, under keys that were not used for what was retracted since."""
+    present = facts.present(connection, sorted({each.fact_id for each in run}))
+    found: list[Derived] = []
+    left = [each for each in run if each.fact_id in present]
+    time = 1
+    while left:
+        known = ledger.known_keys(connection, workspace.project, [each.key for each in left])
+        found += [each for each in left if each.key not in known]
+        time += 1
+        left = [replace(each, key=f"{_base(each.key)}{AGAIN}{time}") for each in left if each.key in known]
+    return found
 
 
 def _ranks(workspace: Workspace, connection: Connection, run: Sequence[Derived]) -> dict[tuple[str | None, str], int]:
@@ -243,20 +276,39 @@ def _worded(each: Derived) -> Signal:
     )
 
 
-def _retract_stale(workspace: Workspace, dataset: str, read: Read) -> Changed:
-    """Takes back signals whose rating no longer stands; there are some only if a process died at the wrong moment."""
-    with workspace.database.write() as connection:
+def _events(workspace: Workspace, dataset: str) -> list[AnyRow]:
+    """All that stands and was made of ratings."""
+    with workspace.database.read() as connection:
         number = workspace.dataset(connection, dataset)
-        if number is None:
-            return Changed()
-        standing = read.feedback_ids
-        derived = ledger.with_source(connection, number, SOURCE)
-        stale = [event for event in derived if _origin(event.idempotency_key) not in standing]
-        about_links = sum(event.kind == LINK_SIGNAL for event in stale)
-        updated = retract_events(workspace, connection, stale, None)
-        return Changed(len(stale) - about_links, about_links, updated)
+        return [] if number is None else ledger.with_source(connection, number, SOURCE)
 
 
-def _origin(key: str) -> str:
-    """The rating behind a derived event."""
-    return key.removeprefix(DERIVED).partition("/")[0]
+def _events_of(workspace: Workspace, dataset: str, ratings: Iterable[str]) -> list[AnyRow]:
+    """What stands and was made of these ratings."""
+    with workspace.database.read() as connection:
+        number = workspace.dataset(connection, dataset)
+        return [
+            event
+            for rating in sorted(ratings)
+            for event in ledger.with_prefix(connection, workspace.project, f"{DERIVED}{rating}/")
+            if event.dataset_id == number
+        ]
+
+
+def _retract(workspace: Workspace, stale: Sequence[AnyRow]) -> Changed:
+    """Takes back what no rating asks for any more: another one says more about the entry, or a process died."""
+    if not stale:
+        return Changed()
+    with workspace.database.write() as connection:
+        keys = {f"retract/{event.id}": event for event in stale}
+        gone = ledger.known_keys(connection, workspace.project, list(keys))
+        left = [event for key, event in keys.items() if key not in gone]
+        about_links = sum(event.kind == LINK_SIGNAL for event in left)
+        updated = retract_events(workspace, connection, left, None)
+        return Changed(len(left) - about_links, about_links, updated)
+
+
+def _base(key: str) -> str:
+    """The key of a derived signal, from its own event, from a later one in its place, or from one about its links."""
+    rating, entry, fact = key.removeprefix(DERIVED).split("/")[:3]
+    return f"{DERIVED}{rating}/{entry}/{fact.partition(AGAIN)[0]}"

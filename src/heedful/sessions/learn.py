@@ -37,10 +37,16 @@ def learn(
     wanted = {(each.qa_id, each.text): each for each in _lessons(workspace, entries, about)}
     with workspace.database.read() as connection:
         number = workspace.dataset(connection, dataset)
-        known = [each for each in lessons.learnt(connection, workspace.project, session_ids) if each.dataset == number]
+        all_known = [each for each in lessons.learnt(connection, workspace.project, None) if each.dataset == number]
+    known = [each for each in all_known if session_ids is None or each.session_id in session_ids]
     gone = [each for each in known if (each.qa_id, each.text) not in wanted]
-    present = {(each.qa_id, each.text) for each in known}
-    new = [lesson for key, lesson in wanted.items() if key not in present]
+    # Many may teach the same: one fact says it, for as long as its own source stands.
+    present = {each.text for each in all_known} - {each.text for each in gone}
+    first: dict[str, Lesson] = {}
+    for lesson in wanted.values():
+        if lesson.text not in present:
+            first.setdefault(lesson.text, lesson)
+    new = list(first.values())
     if gone and number is not None:
         with workspace.database.write() as connection:
             facts.remove(connection, number, [each.seq for each in gone])
@@ -61,7 +67,9 @@ def _lessons(
     for entry in entries:
         standing = about.get(entry.id, ())
         evidence = [(fact, texts[fact]) for fact, _, _ in entry.used or () if fact in texts]
-        if lessons.is_well_rated(standing) and _teaches(entry, [text for _, text in evidence]):
+        # What was forgotten must not come back in an answer that was made from it.
+        is_whole = len(evidence) == len(entry.used or ())
+        if is_whole and lessons.is_well_rated(standing) and _teaches(entry, [text for _, text in evidence]):
             found.append(Lesson(lessons.worded(entry.question, entry.answer), "answer", entry.session_id, entry.id))
         for comment, text in lessons.corrections(entry, standing):
             place = corrected(comment, [text for _, text in evidence], entry.question)

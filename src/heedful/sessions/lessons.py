@@ -12,6 +12,7 @@ from typing import Literal
 from sqlalchemy import Connection
 
 from heedful.chat.citations import without_citations
+from heedful.chat.extractive import LEARNT
 from heedful.learning.corrections import statement
 from heedful.model import Metadata
 from heedful.storage import facts
@@ -42,7 +43,7 @@ class Lesson:
 
     @property
     def metadata(self) -> Metadata:
-        about: Metadata = {"learnt_from": self.kind, "session_id": self.session_id, "qa_id": self.qa_id}
+        about: Metadata = {LEARNT: self.kind, "session_id": self.session_id, "qa_id": self.qa_id}
         return about if self.corrects is None else {**about, "corrects": self.corrects}
 
 
@@ -55,6 +56,7 @@ class Learnt:
     dataset: int
     text: str
     kind: Kind
+    session_id: str
     qa_id: str
 
 
@@ -64,8 +66,8 @@ def source_of(session_id: str) -> str:
 
 
 def worded(question: str, answer: str) -> str:
-    """A lesson in words: an answer is nothing without its question."""
-    return f"{question.strip()}\n{without_citations(answer).strip()}"
+    """A lesson in words: an answer is nothing without its question, which is the first line."""
+    return f"{' '.join(question.split())}\n{without_citations(answer).strip()}"
 
 
 def is_well_rated(standing: Sequence[FeedbackRow]) -> bool:
@@ -99,7 +101,15 @@ def learnt(connection: Connection, project: str, session_ids: Sequence[str] | No
     else:
         rows = facts.with_sources(connection, project, [source_of(session_id) for session_id in session_ids])
     return [
-        Learnt(row.seq, row.id, row.dataset_id, row.text, row.metadata["learnt_from"], row.metadata["qa_id"])
+        Learnt(
+            row.seq,
+            row.id,
+            row.dataset_id,
+            row.text,
+            row.metadata["learnt_from"],
+            row.metadata["session_id"],
+            row.metadata["qa_id"],
+        )
         for row in rows
-        if "learnt_from" in row.metadata and "qa_id" in row.metadata
+        if row.metadata.keys() >= {"learnt_from", "session_id", "qa_id"}
     ]

@@ -6,11 +6,11 @@ import os
 import threading
 import weakref
 from collections.abc import Iterator, Sequence
-from contextlib import contextmanager
+from contextlib import closing, contextmanager
 from pathlib import Path
 from typing import Any
 
-from sqlalchemy import URL, Connection, Table, inspect, make_url, text
+from sqlalchemy import URL, Connection, PoolProxiedConnection, Table, inspect, make_url, text
 from sqlalchemy.exc import ArgumentError, NoSuchModuleError
 
 from heedful.errors import Conflict, Invalid, Unavailable
@@ -36,6 +36,9 @@ class Database:
             )
         self._engine = sqlite.create(self.url)
         self._writing = threading.RLock()
+        # Writers come one at a time, so they share a connection: fetching one for each takes half as long as a write.
+        self._writer: PoolProxiedConnection | None = None
+        self._left: PoolProxiedConnection | None = None
         self._closed = False
         self._prepare()
         _OPEN.add(self)
@@ -64,11 +67,18 @@ class Database:
         """A durable transaction for statements that are prepared, without the cost of the toolkit."""
         self._check_open()
         if not write:
-            with sqlite.direct(self._engine, write=False) as transaction:
+            with (
+                closing(self._engine.raw_connection()) as borrowed,
+                sqlite.direct(self._engine, borrowed, write=False) as transaction,
+            ):
                 yield transaction
             return
-        with self._writing, sqlite.direct(self._engine, write=True) as transaction:
-            yield transaction
+        with self._writing:
+            if self._writer is None:
+                self._writer = self._engine.raw_connection()
+                self._writer.detach()
+            with sqlite.direct(self._engine, self._writer, write=True) as transaction:
+                yield transaction
 
     def upsert(
         self,
@@ -89,6 +99,10 @@ class Database:
 
     def close(self) -> None:
         self._closed = True
+        with self._writing:
+            if self._writer is not None:
+                self._writer.close()
+                self._writer = None
         self._engine.dispose()
         self._discard()
 
@@ -134,6 +148,8 @@ def _leave_connections() -> None:
     for database in list(_OPEN):
         database._engine.dispose(close=False)
         database._writing = threading.RLock()
+        # Kept, because closing it would touch the parent's locks.
+        database._left, database._writer = database._writer, None
 
 
 if hasattr(os, "register_at_fork"):

@@ -228,9 +228,10 @@ def with_sources(connection: Connection, project: str, sources: Sequence[str]) -
 
 
 def with_source_prefix(connection: Connection, project: str, prefix: str) -> list[AnyRow]:
-    """The facts of a project whose source begins so."""
+    """The facts of a project whose source begins with `prefix`, which ends in a slash."""
+    after = prefix[:-1] + chr(ord("/") + 1)
     statement = _of_project(connection, project)
-    return list(connection.execute(statement.where(facts.c.source.startswith(prefix, autoescape=True))))
+    return list(connection.execute(statement.where(facts.c.source >= prefix, facts.c.source < after)))
 
 
 def _of_project(connection: Connection, project: str) -> Select[Any]:

@@ -38,7 +38,7 @@ class Direct:
     def __init__(self, engine: Engine, borrowed: PoolProxiedConnection) -> None:
         self._engine = engine
         self._borrowed = borrowed
-        self._driver: Any = borrowed.driver_connection
+        self._driver: Any = borrowed.dbapi_connection
         self._connection: Connection | None = None
 
     def run(self, statement: Prepared, **values: Any) -> list[tuple[Any, ...]]:

@@ -11,7 +11,7 @@ from tempfile import TemporaryDirectory
 from typing import Any
 
 import orjson
-from sqlalchemy import Connection, Engine, Table, create_engine, event
+from sqlalchemy import Connection, Engine, PoolProxiedConnection, Table, create_engine, event
 from sqlalchemy.dialects.sqlite import insert
 from sqlalchemy.engine import URL, ExceptionContext
 from sqlalchemy.pool import QueuePool
@@ -87,10 +87,9 @@ def _prepare(connection: sqlite3.Connection, record: Any) -> None:
 
 
 @contextmanager
-def direct(engine: Engine, *, write: bool) -> Iterator[Direct]:
-    """A transaction straight on the driver."""
-    borrowed = engine.raw_connection()
-    driver: Any = borrowed.driver_connection
+def direct(engine: Engine, borrowed: PoolProxiedConnection, *, write: bool) -> Iterator[Direct]:
+    """A transaction straight on the driver of a connection from the engine's pool."""
+    driver: Any = borrowed.dbapi_connection
     try:
         if write:
             _synchronise(driver, borrowed.info, durable=True)
@@ -100,8 +99,8 @@ def direct(engine: Engine, *, write: bool) -> Iterator[Direct]:
     except sqlite3.Error as error:
         raise translated(error, engine) or error from error
     finally:
-        # What was not committed is rolled back when the pool takes the connection back.
-        borrowed.close()
+        # Only what was not committed is taken back.
+        driver.rollback()
 
 
 def _begin(connection: Connection) -> None:

@@ -7,7 +7,7 @@ try:
 except ImportError as error:
     raise Unavailable(
         "a store on MongoDB needs the package pymongo",
-        code="package_missing",
+        code="extra_missing",
         remedy="pip install 'heedful[mongodb]'",
     ) from error
 

@@ -12,6 +12,7 @@ from pymongo.client_session import ClientSession
 from pymongo.collection import Collection
 from pymongo.database import Database
 
+from heedful.clock import from_stored
 from heedful.model import DEFAULT_PROJECT
 from heedful.storage.rows import batches
 
@@ -158,6 +159,11 @@ class View:
             {"_id": self.project}, {"$inc": {name: count}}, upsert=True
         )
         return 1 + int((before or {}).get(name, 0))
+
+
+def updated(at: int) -> Document:
+    """What is set in a session's document when something is written in the session."""
+    return {"updated_at": from_stored(at), "at.updated": at}
 
 
 def unhurried(database: Database[Document], name: str) -> Collection[Document]:

@@ -12,7 +12,7 @@ from heedful.clock import from_stored
 from heedful.errors import NotFound
 from heedful.model import Metadata
 from heedful.storage.facts import flattened
-from heedful.storage.mongo.collections import Document, Part, View
+from heedful.storage.mongo.collections import Document, Part, View, updated
 from heedful.storage.mongo.feedbacks import MongoFeedbacks
 from heedful.storage.mongo.filters import matching
 from heedful.storage.sessions.base import EntryRow, MessageRow, Removed, SessionRow, Uses
@@ -49,7 +49,7 @@ class MongoConversations:
         return True
 
     def touch(self, session_id: str, at: int) -> bool:
-        return self._view.sessions.update(self._key(session_id), {"$set": _updated(at)}) == 1
+        return self._view.sessions.update(self._key(session_id), {"$set": updated(at)}) == 1
 
     def sessions(self, after: int | None, limit: int, where: Metadata | None) -> list[SessionRow]:
         wanted: Document = {} if after is None else {"number": {"$lt": after}}
@@ -60,11 +60,14 @@ class MongoConversations:
 
     def set_metadata(self, seen: SessionRow, metadata: Metadata, at: int) -> bool:
         wanted = {**self._key(seen.session_id), "number": seen.number, "revision": seen.revision}
-        change = {"$set": {**_described(metadata), **_updated(at)}, "$inc": {"revision": 1}}
+        change = {"$set": {**_described(metadata), **updated(at)}, "$inc": {"revision": 1}}
         return self._view.sessions.update(wanted, change) == 1
 
     def add_messages(self, session_id: str, new: Sequence[MessageRow]) -> None:
-        session, first = self._numbers(session_id, len(new), max(each.at for each in new))
+        place = self._numbers(session_id, len(new), max(each.at for each in new))
+        if place is None:
+            raise NotFound(f"there is no session {session_id!r}", field="session_id", value=session_id)
+        session, first = place
         self._view.messages.insert(
             [
                 {
@@ -83,10 +86,16 @@ class MongoConversations:
         found = self._page(self._view.messages, session_id, after, limit, newest_first)
         return [MessageRow(each["_id"], each["role"], each["content"], each["at"], each["number"]) for each in found]
 
-    def add_entry(self, new: EntryRow) -> None:
-        session, number = self._numbers(new.session_id, 1, new.at)
+    def add_entry(self, new: EntryRow) -> bool:
+        place = self._numbers(new.session_id, 1, new.at)
+        if place is None:
+            return False
         values = asdict(new)
-        self._view.entries.insert([{"_id": values.pop("id"), **values, "session": session, "number": number}])
+        self._view.entries.insert([{"_id": values.pop("id"), **values, "session": place[0], "number": place[1]}])
+        return True
+
+    def has_entry(self, session_id: str, qa_id: str) -> bool:
+        return self._view.entries.find_one({"_id": qa_id, "session_id": session_id}, ["_id"]) is not None
 
     def entry(self, session_id: str, qa_id: str) -> EntryRow | None:
         found = self._view.entries.find_one({"_id": qa_id, "session_id": session_id})
@@ -123,14 +132,12 @@ class MongoConversations:
         found = self._view.sessions.find_one(self._key(session_id), ["number"])
         return None if found is None else found["number"]
 
-    def _numbers(self, session_id: str, count: int, at: int) -> tuple[int, int]:
+    def _numbers(self, session_id: str, count: int, at: int) -> tuple[int, int] | None:
         """The number of a session, and the first of `count` numbers for what is written in it now."""
         before = self._view.sessions.change(
-            self._key(session_id), {"$inc": {"last": count}, "$set": _updated(at)}, ["number", "last"]
+            self._key(session_id), {"$inc": {"last": count}, "$set": updated(at)}, ["number", "last"]
         )
-        if before is None:
-            raise NotFound(f"there is no session {session_id!r}", field="session_id", value=session_id)
-        return before["number"], before["last"] + 1
+        return None if before is None else (before["number"], before["last"] + 1)
 
     def _page(
         self, part: Part, session_id: str, after: int | None, limit: int, newest_first: bool
@@ -143,10 +150,6 @@ class MongoConversations:
 
 def _described(metadata: Metadata) -> Document:
     return {"metadata": metadata, "tags": flattened(metadata)}
-
-
-def _updated(at: int) -> Document:
-    return {"updated_at": from_stored(at), "at.updated": at}
 
 
 def _session(found: Document) -> SessionRow:

@@ -78,7 +78,7 @@ def _unusable(error: Exception, code: int | None, place: object) -> HeedfulError
         return Unavailable(
             f"{place} can't be reached ({type(error).__name__})",
             code="store_unreachable",
-            remedy="Check that the server runs and has a primary, then try again with the same idempotency key",
+            remedy="Check that the server runs and has a primary; a retry with an idempotency key counts once",
         )
     if isinstance(error, ExecutionTimeout) or is_passing(error):
         return Unavailable(f"{place} is too busy", code="store_busy", remedy="Try again")

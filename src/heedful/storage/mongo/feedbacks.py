@@ -14,7 +14,7 @@ from heedful.errors import Conflict, NotFound
 from heedful.ids import new_id
 from heedful.model import FeedbackTarget
 from heedful.storage.ledger import FEEDBACK, RETRACTION
-from heedful.storage.mongo.collections import Document, View
+from heedful.storage.mongo.collections import Document, View, updated
 from heedful.storage.rows import batches
 from heedful.storage.sessions.base import Counts, FeedbackRow, ValueCounts, key_of_the_deleted
 
@@ -30,7 +30,7 @@ class MongoFeedbacks:
     def __init__(self, view: View) -> None:
         self._view = view
 
-    def add(self, new: FeedbackRow, key: str, recorded_at: int) -> None:
+    def add(self, new: FeedbackRow, key: str, recorded_at: int) -> bool:
         if self._view.session is None and self._view.events.find_one({"idempotency_key": key}, ["_id"]):
             raise Conflict(
                 "this idempotency_key was used already",
@@ -54,18 +54,19 @@ class MongoFeedbacks:
             "idempotency_key": key,
             "recorded_at": recorded_at,
         }
-        change: Document = {"$inc": {"last": 1}}
+        change: Document = {"$inc": {"last": 1}, "$set": updated(new.at)}
         if new.target_type == "session":
             change["$push"] = {"feedbacks": {"$each": [shown(said)], "$slice": -MOST_SHOWN}}
         session = self._view.sessions.change(
             {"_id": self._view.session_key(new.session_id)}, change, ["number", "last"]
         )
         if session is None:
-            raise NotFound(f"there is no session {new.session_id!r}", field="session_id", value=new.session_id)
+            return False
         said |= {"session": session["number"], "number": session["last"] + 1}
         # The words before their event: an event can be made from them, but not they from an event.
         self._view.feedbacks.insert([said])
         self._view.events.insert([event_of(said)])
+        return True
 
     def with_key(self, key: str) -> FeedbackRow | None:
         found = self._view.events.find_one({"idempotency_key": key}, ["_id"])

@@ -147,7 +147,11 @@ class Conversations(Protocol):
 
     def messages(self, session_id: str, after: int | None, limit: int, newest_first: bool) -> list[MessageRow]: ...
 
-    def add_entry(self, new: EntryRow) -> None: ...
+    def add_entry(self, new: EntryRow) -> bool:
+        """Keeps an entry; False if there is no such session."""
+        ...
+
+    def has_entry(self, session_id: str, qa_id: str) -> bool: ...
 
     def entry(self, session_id: str, qa_id: str) -> EntryRow | None: ...
 
@@ -167,8 +171,8 @@ class Conversations(Protocol):
 class Feedbacks(Protocol):
     """Opinions: an event in the ledger for each, and what was said in words beside it."""
 
-    def add(self, new: FeedbackRow, key: str, recorded_at: int) -> None:
-        """Appends the event and keeps the words; `key` makes a retry recognisable."""
+    def add(self, new: FeedbackRow, key: str, recorded_at: int) -> bool:
+        """Appends the event and keeps the words; False if there is no such session. `key` tells a retry."""
         ...
 
     def with_key(self, key: str) -> FeedbackRow | None:
@@ -257,6 +261,10 @@ class SessionStore(Protocol):
 
     def check(self) -> str:
         """ "ok", or what is wrong."""
+        ...
+
+    def repair(self) -> str:
+        """Mends what `check` finds, and says what that was; "" if it was nothing."""
         ...
 
     def close(self) -> None: ...

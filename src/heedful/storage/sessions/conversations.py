@@ -18,6 +18,7 @@ from heedful.storage.rows import batches, unpacked
 from heedful.storage.schema import entries, feedbacks, messages, outbox, session_tags, sessions
 from heedful.storage.sessions.base import EntryRow, MessageRow, Removed, SessionRow, Uses
 from heedful.storage.sessions.feedbacks import SqlFeedbacks
+from heedful.storage.sessions.touch import touched
 
 _ENTRY_COLUMNS = [column.name for column in entries.c if column.name != "seq"]
 
@@ -31,12 +32,11 @@ _ENTRY_ROW = (
 
 _SEQ = Prepared(select(sessions.c.seq).where(_THIS))
 _SESSION = Prepared(select(*_SESSION_ROW).where(_THIS))
-_TOUCH = Prepared(update(sessions).where(_THIS).values(updated_at=bindparam("now")).returning(sessions.c.seq))
 _ADD_ENTRY = Prepared(insert(entries), _ENTRY_COLUMNS)
+_IS_ENTRY = _THIS & (entries.c.id == bindparam("entry"))
+_HAS_ENTRY = Prepared(select(entries.c.seq).join(sessions, sessions.c.seq == entries.c.session_seq).where(_IS_ENTRY))
 _ENTRY = Prepared(
-    select(sessions.c.id, *_ENTRY_ROW)
-    .join(sessions, sessions.c.seq == entries.c.session_seq)
-    .where(_THIS, entries.c.id == bindparam("entry"))
+    select(sessions.c.id, *_ENTRY_ROW).join(sessions, sessions.c.seq == entries.c.session_seq).where(_IS_ENTRY)
 )
 
 
@@ -67,7 +67,7 @@ class SqlConversations:
         return True
 
     def touch(self, session_id: str, at: int) -> bool:
-        return self._touched(session_id, at) is not None
+        return touched(self._direct, self._project, session_id, at) is not None
 
     def sessions(self, after: int | None, limit: int, where: Metadata | None) -> list[SessionRow]:
         statement = select(*_SESSION_ROW).where(sessions.c.project_id == self._project)
@@ -87,7 +87,7 @@ class SqlConversations:
         return True
 
     def add_messages(self, session_id: str, new: Sequence[MessageRow]) -> None:
-        session = self._touched(session_id, max(message.at for message in new))
+        session = touched(self._direct, self._project, session_id, max(message.at for message in new))
         insert_many(
             self._connection,
             messages,
@@ -101,12 +101,19 @@ class SqlConversations:
     def messages(self, session_id: str, after: int | None, limit: int, newest_first: bool) -> list[MessageRow]:
         return [MessageRow(*row) for row in self._page(messages, _MESSAGE_ROW, session_id, after, limit, newest_first)]
 
-    def add_entry(self, new: EntryRow) -> None:
+    def add_entry(self, new: EntryRow) -> bool:
+        session = touched(self._direct, self._project, new.session_id, new.at)
+        if session is None:
+            return False
         values = {name: getattr(new, name) for name in _ENTRY_COLUMNS if name != "session_seq"}
-        values["session_seq"] = self._touched(new.session_id, new.at)
+        values["session_seq"] = session
         for name in ("used", "usage"):
             values[name] = None if values[name] is None else orjson.dumps(values[name]).decode()
         self._direct.run(_ADD_ENTRY, **values)
+        return True
+
+    def has_entry(self, session_id: str, qa_id: str) -> bool:
+        return bool(self._direct.run(_HAS_ENTRY, project=self._project, session=session_id, entry=qa_id))
 
     def entry(self, session_id: str, qa_id: str) -> EntryRow | None:
         rows = self._direct.run(_ENTRY, project=self._project, session=session_id, entry=qa_id)
@@ -147,10 +154,6 @@ class SqlConversations:
 
     def _seq(self, session_id: str) -> int | None:
         rows = self._direct.run(_SEQ, project=self._project, session=session_id)
-        return rows[0][0] if rows else None
-
-    def _touched(self, session_id: str, at: int) -> int | None:
-        rows = self._direct.run(_TOUCH, project=self._project, session=session_id, now=at)
         return rows[0][0] if rows else None
 
     def _page(

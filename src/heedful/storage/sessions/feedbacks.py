@@ -16,6 +16,7 @@ from heedful.storage.prepared import Direct, Prepared
 from heedful.storage.rows import AnyRow, batches, unpacked
 from heedful.storage.schema import events, feedbacks, session_tags, sessions
 from heedful.storage.sessions.base import Counts, FeedbackRow, ValueCounts, key_of_the_deleted
+from heedful.storage.sessions.touch import touched
 
 _ROW = (
     *(feedbacks.c.id, sessions.c.id, feedbacks.c.target_type, feedbacks.c.target_id, feedbacks.c.author),
@@ -34,9 +35,6 @@ _ABOUT = Prepared(
 )
 _APPEND = Prepared(insert(events), [column.name for column in events.c if column.name != "seq"])
 _ADD = Prepared(insert(feedbacks), [column.name for column in feedbacks.c if column.name != "seq"])
-_SESSION = Prepared(
-    select(sessions.c.seq).where(sessions.c.project_id == bindparam("project"), sessions.c.id == bindparam("session"))
-)
 
 
 class SqlFeedbacks:
@@ -50,7 +48,10 @@ class SqlFeedbacks:
     def _connection(self) -> Connection:
         return self._direct.connection
 
-    def add(self, new: FeedbackRow, key: str, recorded_at: int) -> None:
+    def add(self, new: FeedbackRow, key: str, recorded_at: int) -> bool:
+        session = touched(self._direct, self._project, new.session_id, new.at)
+        if session is None:
+            return False
         event = Event(
             id=new.id,
             project_id=self._project,
@@ -65,7 +66,6 @@ class SqlFeedbacks:
             idempotency_key=key,
         )
         self._direct.run(_APPEND, **ledger.row(event))
-        ((session,),) = self._direct.run(_SESSION, project=self._project, session=new.session_id)
         self._direct.run(
             _ADD,
             id=new.id,
@@ -81,6 +81,7 @@ class SqlFeedbacks:
             at=new.at,
             standing=1,
         )
+        return True
 
     def with_key(self, key: str) -> FeedbackRow | None:
         found = ledger.with_keys(self._connection, self._project, [key]).get(key)

@@ -1,0 +1,30 @@
+"""Checks the store of the sessions, where that is not the store of the facts."""
+
+from __future__ import annotations
+
+from heedful.errors import HeedfulError
+from heedful.model import Check
+from heedful.sessions.space import SessionSpace
+from heedful.storage.sessions import SqlSessionStore
+
+OK = "ok"
+
+
+def doctor(space: SessionSpace, repair: bool) -> list[Check]:
+    """One line, or none if sessions are kept with the facts, which are checked anyway."""
+    store = space.store
+    if isinstance(store, SqlSessionStore):
+        return []
+    try:
+        found = store.check()
+        mended = store.repair() if repair and found != OK else ""
+    except HeedfulError as error:
+        return [Check(name="sessions", ok=False, detail=error.message)]
+    return [
+        Check(
+            name="sessions",
+            ok=found == OK or bool(mended),
+            detail=f"{store.name}: {mended or found}",
+            repaired=bool(mended),
+        )
+    ]
