@@ -244,7 +244,24 @@ def test_an_entry_comes_back_as_it_was_stored(store: SessionStore) -> None:
     assert (replace(first, number=0), replace(second, number=0)) == (full, bare)
     assert store.read(lambda t: t.conversations.entry("s", full.id)) == first
     assert store.read(lambda t: t.conversations.entry("other", full.id)) is None
+    assert store.read(lambda t: t.conversations.has_entry("s", full.id))
+    assert not store.read(lambda t: t.conversations.has_entry("other", full.id))
     assert of(store).updated_at == AT
+
+
+def test_nothing_is_kept_in_a_session_that_is_not_there(store: SessionStore) -> None:
+    create(store, "other")
+    assert not store.write(lambda t: t.conversations.add_entry(entry()))
+    assert not store.write(lambda t: t.feedbacks.add(opinion(), "key/1", AT))
+    assert store.read(lambda t: list(t.conversations.entries_of(None))) == []
+    assert store.read(lambda t: list(t.feedbacks.of_sessions(None))) == []
+    assert store.read(lambda t: t.feedbacks.with_key("key/1")) is None
+
+
+def test_an_opinion_moves_the_time_of_the_last_change(store: SessionStore) -> None:
+    create(store)
+    add(store, opinion(at=AT + 7))
+    assert of(store).updated_at == AT + 7
 
 
 def test_what_an_answer_used_can_be_told_later(store: SessionStore) -> None:

@@ -11,7 +11,7 @@ from hypothesis import strategies as st
 from heedful.chat.answer import Use, Written
 from heedful.chat.asked import asked_for, asks_for_a_list
 from heedful.chat.citations import cited
-from heedful.chat.extractive import FEW, MANY, NOTHING, extract
+from heedful.chat.extractive import FEW, LEARNT, MANY, NOTHING, extract
 from heedful.chat.sentences import LONGEST, sentences
 from heedful.embedding import Embedder
 from heedful.model import Hit
@@ -70,6 +70,18 @@ def test_a_question_is_no_answer() -> None:
     facts = ("When does the Lyon office open?", "Ada: When does the Lyon office open?!")
     assert text("When does the Lyon office open?", *facts) == NOTHING
     assert text("When does the Lyon office open?", *facts, "The Lyon office opens at nine.").endswith("[3]")
+
+
+def test_a_fact_that_is_a_question_with_its_answer_answers_that_question() -> None:
+    facts = ("How long can I return shoes?\nIt is 45 days now.", "Shoes can be returned within 30 days.")
+    assert text("How long can I return shoes?", *facts).startswith("It is 45 days now. [1]")
+
+
+def test_what_was_learnt_does_not_answer_with_its_own_question() -> None:
+    asked = "return window for shoes"
+    (learnt,) = hits(f"{asked}\nIt is 45 days now.")
+    found = extract(asked, [learnt.model_copy(update={"metadata": {LEARNT: "feedback"}})])
+    assert found.text == "It is 45 days now. [1]"
 
 
 def test_the_same_is_said_once() -> None:

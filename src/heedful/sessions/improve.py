@@ -8,8 +8,9 @@ takes its signals back (`undo`).
 from __future__ import annotations
 
 from collections import defaultdict
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Sequence, Set
 from dataclasses import dataclass, field, replace
+from typing import cast
 
 from sqlalchemy import Connection
 
@@ -27,7 +28,7 @@ from heedful.sessions import checks, learn
 from heedful.sessions.entries import told
 from heedful.sessions.space import SessionSpace
 from heedful.sessions.undo import DERIVED
-from heedful.storage import facts, ledger, receipts
+from heedful.storage import facts, ledger, receipts, scopes
 from heedful.storage.ledger import LINK_SIGNAL, SIGNAL
 from heedful.storage.rows import AnyRow, batches
 from heedful.storage.sessions import Transaction
@@ -40,6 +41,9 @@ STRENGTH = {1: -1.0, 2: -0.5, 3: 0.0, 4: 0.5, 5: 1.0}
 
 AGAIN = "#"
 """Stands before a number in the key of a signal that is given again after it was retracted."""
+
+FEW = 100
+"""Ratings whose signals are looked up one by one; for more, all of the dataset are read."""
 
 TOGETHER = 2_000
 """Signals that are taken in one transaction."""
@@ -243,16 +247,23 @@ def _about_links(each: Derived) -> list[LinkSignal]:
 
 
 def _possible(workspace: Workspace, connection: Connection, run: Sequence[Derived]) -> list[Derived]:
-    """Those about facts that are still there, under keys that were not used for what was retracted since."""
+    """Those about facts that are still there; one that was retracted is given again, under a new key."""
+    project = scopes.project_id(connection, workspace.project)
     present = facts.present(connection, sorted({each.fact_id for each in run}))
     found: list[Derived] = []
-    left = [each for each in run if each.fact_id in present]
+    left = [each for each in run if each.fact_id in present and project is not None]
     time = 1
     while left:
-        known = ledger.known_keys(connection, workspace.project, [each.key for each in left])
+        known = ledger.with_keys(connection, cast(int, project), [each.key for each in left])
         found += [each for each in left if each.key not in known]
+        # Another process may have given some of them since: those stand.
+        gone = _retracted(workspace, connection, [event.id for event in known.values()])
         time += 1
-        left = [replace(each, key=f"{_base(each.key)}{AGAIN}{time}") for each in left if each.key in known]
+        left = [
+            replace(each, key=f"{_base(each.key)}{AGAIN}{time}")
+            for each in left
+            if each.key in known and known[each.key].id in gone
+        ]
     return found
 
 
@@ -283,10 +294,15 @@ def _events(workspace: Workspace, dataset: str) -> list[AnyRow]:
         return [] if number is None else ledger.with_source(connection, number, SOURCE)
 
 
-def _events_of(workspace: Workspace, dataset: str, ratings: Iterable[str]) -> list[AnyRow]:
+def _events_of(workspace: Workspace, dataset: str, ratings: Set[str]) -> list[AnyRow]:
     """What stands and was made of these ratings."""
     with workspace.database.read() as connection:
         number = workspace.dataset(connection, dataset)
+        if number is None:
+            return []
+        if len(ratings) > FEW:
+            found = ledger.with_source(connection, number, SOURCE)
+            return [event for event in found if _origin(event.idempotency_key) in ratings]
         return [
             event
             for rating in sorted(ratings)
@@ -300,12 +316,22 @@ def _retract(workspace: Workspace, stale: Sequence[AnyRow]) -> Changed:
     if not stale:
         return Changed()
     with workspace.database.write() as connection:
-        keys = {f"retract/{event.id}": event for event in stale}
-        gone = ledger.known_keys(connection, workspace.project, list(keys))
-        left = [event for key, event in keys.items() if key not in gone]
+        gone = _retracted(workspace, connection, [event.id for event in stale])
+        left = [event for event in stale if event.id not in gone]
         about_links = sum(event.kind == LINK_SIGNAL for event in left)
         updated = retract_events(workspace, connection, left, None)
         return Changed(len(left) - about_links, about_links, updated)
+
+
+def _retracted(workspace: Workspace, connection: Connection, event_ids: Sequence[str]) -> set[str]:
+    """Which of these events were taken back."""
+    keys = {f"retract/{event_id}": event_id for event_id in event_ids}
+    return {keys[key] for key in ledger.known_keys(connection, workspace.project, list(keys))}
+
+
+def _origin(key: str) -> str:
+    """The rating behind a derived event."""
+    return key.removeprefix(DERIVED).partition("/")[0]
 
 
 def _base(key: str) -> str:
