@@ -354,7 +354,7 @@ def play(shop: Shop, steps: Sequence[Step], ids: list[str], *, improve: bool) ->
 
 
 @given(STEPS)
-@settings(max_examples=25)
+@settings(max_examples=12)
 def test_whatever_happened_the_ratings_that_stand_decide(
     tmp_path_factory: pytest.TempPathFactory, empty_store: bytes, steps: list[Step]
 ) -> None:
@@ -773,3 +773,42 @@ def test_a_language_model_that_fails_while_it_reads_facts_undoes_no_signal(
         shop.store.improve()
     assert shop.signals() == [(RETURNS, "helpful", 1.0)]
     assert shop.is_well()
+
+
+class TestWhatIsForgotten:
+    def test_takes_the_lesson_that_was_made_from_it_along(self, either: Heedful) -> None:
+        fact, _ = either.remember(["Parcels can be returned for 30 days", "Bob cooks"]).fact_ids
+        recall = either.recall("return window")
+        entry = either.sessions.add_entry(
+            "s", "What is the return window?", "Thirty days, from delivery.", recall_id=recall.recall_id, used=[fact]
+        )
+        either.sessions.add_feedback("s", entry.qa_id, feedback_score=5)
+        assert len(either.improve().learnt) == 1
+        either.forget(fact)
+        assert [hit.text for hit in either.recall("return window")] == ["Bob cooks"]
+        assert either.improve().learnt == []
+
+    def test_and_what_is_corrected_does_so_at_the_next_improve(self, either: Heedful) -> None:
+        fact, _ = either.remember(["Parcels can be returned for 30 days", "Bob cooks"]).fact_ids
+        recall = either.recall("return window")
+        entry = either.sessions.add_entry(
+            "s", "What is the return window?", "Thirty days, from delivery.", recall_id=recall.recall_id, used=[fact]
+        )
+        either.sessions.add_feedback("s", entry.qa_id, feedback_score=5)
+        (lesson,) = either.improve().learnt
+        either.supersede(fact, "Parcels can be returned for 45 days")
+        assert either.improve().forgotten == [lesson.fact_id]
+
+    def test_a_signal_of_ones_own_outlives_the_rating_that_said_the_same(self, either: Heedful) -> None:
+        fact, _ = either.remember(["Parcels can be returned for 30 days", "Bob cooks"]).fact_ids
+        recall = either.recall("return window", session_id="s")
+        assert recall.qa_id is not None
+        entry = either.sessions.entry("s", recall.qa_id)
+        assert entry.used is not None
+        assert [used.fact_id for used in entry.used] == [fact]
+        either.sessions.add_feedback("s", recall.qa_id, feedback_score=5)
+        either.improve()
+        either.signal_recall(recall.recall_id, helpful=[fact])
+        assert either.fact_stats(fact).signal_count == 2
+        either.sessions.delete_feedback("s", recall.qa_id)
+        assert either.fact_stats(fact).signal_count == 1

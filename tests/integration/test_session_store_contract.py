@@ -258,6 +258,16 @@ def test_nothing_is_kept_in_a_session_that_is_not_there(store: SessionStore) -> 
     assert store.read(lambda t: t.feedbacks.with_key("key/1")) is None
 
 
+def test_what_one_author_says_is_found_among_others(store: SessionStore) -> None:
+    create(store)
+    said = {author: add(store, opinion(author=author)) for author in ("ann", None, "bob")}
+    add(store, opinion(author="ann", target_type="entry", target_id="a"))
+    for author, row in said.items():
+        assert store.read(lambda t, by=author: t.feedbacks.standing_by(by, "session", "s")) == [row]
+    store.write(lambda t: t.feedbacks.withdraw([said["ann"]], "ann", AT))
+    assert store.read(lambda t: t.feedbacks.standing_by("ann", "session", "s")) == []
+
+
 def test_an_opinion_moves_the_time_of_the_last_change(store: SessionStore) -> None:
     create(store)
     add(store, opinion(at=AT + 7))

@@ -4,11 +4,16 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
+from sqlalchemy import Connection
+
 from heedful.errors import Invalid, NotFound
 from heedful.memory import checks
 from heedful.memory.workspace import Workspace
 from heedful.model import DEFAULT_DATASET, ForgetResult
 from heedful.storage import facts, receipts, scopes
+
+MADE_FROM = "made_from"
+"""The key under which the metadata of a learnt fact name those that its answer was made from."""
 
 
 def forget(
@@ -56,18 +61,25 @@ def _facts(workspace: Workspace, ids: list[str]) -> ForgetResult:
         for seq, number in places.values():
             by_dataset.setdefault(number, []).append(seq)
         for number, seqs in by_dataset.items():
-            facts.remove(connection, number, seqs)
+            named = [fact_id for fact_id, (_, at) in places.items() if at == number]
+            facts.remove(connection, number, _with_lessons(connection, number, seqs, named))
     return ForgetResult(facts=len(places), dataset=", ".join(names[number] for number in by_dataset))
 
 
 def _source(workspace: Workspace, source: str, dataset: str) -> ForgetResult:
     with workspace.database.write() as connection:
         number = workspace.dataset(connection, dataset)
-        seqs = [] if number is None else [seq for seq, _ in facts.of_dataset(connection, number, source)]
+        found = {} if number is None else dict(facts.of_dataset(connection, number, source))
+        seqs = list(found)
         if number is None or not seqs:
             raise NotFound(f"dataset {dataset!r} has no source {source!r}", field="source", value=source)
-        facts.remove(connection, number, seqs)
+        facts.remove(connection, number, _with_lessons(connection, number, seqs, list(found.values())))
     return ForgetResult(facts=len(seqs), dataset=dataset)
+
+
+def _with_lessons(connection: Connection, dataset: int, seqs: Sequence[int], ids: Sequence[str]) -> list[int]:
+    """These facts, and those that were learnt from an answer that used one of them."""
+    return sorted({*seqs, *facts.tagged(connection, dataset, MADE_FROM, ids)})
 
 
 def _dataset(workspace: Workspace, dataset: str) -> ForgetResult:

@@ -18,6 +18,8 @@ from heedful.model import Detection, Hit, ItemError, Signal, SignalResult, Signa
 from heedful.storage import facts, ledger, receipts, requests
 from heedful.storage.rows import AnyRow
 
+SOURCE = "signal_recall"
+
 Facts = str | Hit | Sequence[str | Hit]
 """Facts as a caller names them: by id, or by the hits of a recall."""
 
@@ -114,7 +116,8 @@ def _meant(
     standing = {
         (event.target_id, event.value): event
         for event in ledger.of_receipt(connection, receipt.id)
-        if event.author == author
+        # What was made of a rating is another voice: it goes with the rating.
+        if event.author == author and event.source == SOURCE
     }
     about = {fact for fact, kind in standing if kind != "ignored"} | {each.fact_id for each in named}
     present = facts.present(connection, list(ranks))
@@ -136,7 +139,7 @@ def _meant(
         )
         # The same said twice is one event; said again after it was retracted, it is a new one.
         key = new_id() if before is None else before.idempotency_key
-        items.append(Given(index, given, "signal_recall", receipt.id, ranks[each.fact_id], key))
+        items.append(Given(index, given, SOURCE, receipt.id, ranks[each.fact_id], key))
     known = {each.fact_id for each in said if each.kind != "ignored"}
     return items, errors, [standing[fact, "ignored"] for fact in known if (fact, "ignored") in standing]
 

@@ -121,9 +121,20 @@ def messages(space: SessionSpace, session_id: str, cursor: str | None, limit: in
 
 def get_metadata(space: SessionSpace, session_id: str) -> Metadata:
     name = checks.session_id(session_id)
-    done = Guarded(space.metadata_hook).run(lambda: get(space, name).metadata, "get", name)
-    found: Metadata = done[-1] if done else {}
-    return found
+    if space.metadata_hook is None:
+        return get(space, name).metadata
+    # A hook may leave out what this caller should not see.
+    seen = space.metadata_hook(lambda: get(space, name).metadata, "get", name)
+    if seen is None:
+        return {}
+    if not isinstance(seen, Mapping):
+        raise Invalid(
+            f"the metadata hook returned {seen!r} for get",
+            field="metadata_hook",
+            value=seen,
+            remedy="Return what original_func() returns, or a part of it",
+        )
+    return dict(seen)
 
 
 def update_metadata(space: SessionSpace, session_id: str, metadata: Metadata) -> Metadata:

@@ -210,7 +210,7 @@ def _replace(space: SessionSpace, tx: Transaction, gone: Gone, row: FeedbackRow)
     """The opinion of an entry's author as it stands afterwards."""
     if not tx.conversations.has_entry(row.session_id, row.target_id):
         return None
-    before = [each for each in tx.feedbacks.standing("entry", [row.target_id]) if each.author == row.author]
+    before = tx.feedbacks.standing_by(row.author, "entry", row.target_id)
     if len(before) == 1 and before[0].says() == row.says():
         return before[0]
     return _put(space, tx, gone, row, before, row.id)
@@ -223,9 +223,7 @@ def _append(space: SessionSpace, tx: Transaction, gone: Gone, row: FeedbackRow, 
             if first.says() != row.says() or (first.session_id, first.author) != (row.session_id, row.author):
                 raise _reused(key)
             return first
-    before = []
-    if row.author is not None:
-        before = [each for each in tx.feedbacks.standing("session", [row.target_id]) if each.author == row.author]
+    before = [] if row.author is None else tx.feedbacks.standing_by(row.author, "session", row.target_id)
     return _put(space, tx, gone, row, before, key or row.id)
 
 

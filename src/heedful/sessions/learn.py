@@ -62,15 +62,17 @@ def _lessons(
 ) -> list[Lesson]:
     used = sorted({fact for entry in entries for fact, _, _ in entry.used or ()})
     with workspace.database.read() as connection:
-        texts = facts.texts(connection, used)
+        texts = facts.texts(connection, used, current=True)
     found: list[Lesson] = []
     for entry in entries:
         standing = about.get(entry.id, ())
         evidence = [(fact, texts[fact]) for fact, _, _ in entry.used or () if fact in texts]
-        # What was forgotten must not come back in an answer that was made from it.
+        # What was forgotten or corrected must not come back in an answer that was made from it.
         is_whole = len(evidence) == len(entry.used or ())
         if is_whole and lessons.is_well_rated(standing) and _teaches(entry, [text for _, text in evidence]):
-            found.append(Lesson(lessons.worded(entry.question, entry.answer), "answer", entry.session_id, entry.id))
+            text = lessons.worded(entry.question, entry.answer)
+            made_from = tuple(fact for fact, _ in evidence)
+            found.append(Lesson(text, "answer", entry.session_id, entry.id, made_from=made_from))
         for comment, text in lessons.corrections(entry, standing):
             place = corrected(comment, [text for _, text in evidence], entry.question)
             if place is not None:

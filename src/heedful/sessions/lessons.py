@@ -14,6 +14,7 @@ from sqlalchemy import Connection
 from heedful.chat.citations import without_citations
 from heedful.chat.extractive import LEARNT
 from heedful.learning.corrections import statement
+from heedful.memory.forget import MADE_FROM
 from heedful.model import Metadata
 from heedful.storage import facts
 from heedful.storage.sessions.base import EntryRow, FeedbackRow
@@ -36,6 +37,8 @@ class Lesson:
     session_id: str
     qa_id: str
     corrects: str | None = None
+    made_from: tuple[str, ...] = ()
+    """The facts that the answer used: it goes when one of them is forgotten."""
 
     @property
     def source(self) -> str:
@@ -44,7 +47,11 @@ class Lesson:
     @property
     def metadata(self) -> Metadata:
         about: Metadata = {LEARNT: self.kind, "session_id": self.session_id, "qa_id": self.qa_id}
-        return about if self.corrects is None else {**about, "corrects": self.corrects}
+        if self.corrects is not None:
+            about["corrects"] = self.corrects
+        if self.made_from:
+            about[MADE_FROM] = list(self.made_from)
+        return about
 
 
 @dataclass(frozen=True, slots=True)

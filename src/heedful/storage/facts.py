@@ -142,6 +142,16 @@ def tag(value: Any) -> str:
     return orjson.dumps(value).decode()
 
 
+def tagged(connection: Connection, dataset: int, key: str, values: Sequence[Any]) -> list[int]:
+    """The facts of a dataset whose metadata have one of these values under a key."""
+    statement = select(fact_tags.c.fact_seq).where(fact_tags.c.dataset_id == dataset, fact_tags.c.key == key)
+    return [
+        seq
+        for run in batches([tag(value) for value in values])
+        for seq in connection.execute(statement.where(fact_tags.c.value.in_(run))).scalars()
+    ]
+
+
 def known(connection: Connection, dataset: int, digests: Sequence[bytes]) -> dict[bytes, str]:
     """The ids of facts the dataset has already, by digest."""
     found: dict[bytes, str] = {}
@@ -199,12 +209,13 @@ def locate(connection: Connection, project: str, ids: Sequence[str]) -> dict[str
     return found
 
 
-def texts(connection: Connection, ids: Sequence[str]) -> dict[str, str]:
-    """The texts of facts that are there, by id."""
+def texts(connection: Connection, ids: Sequence[str], *, current: bool = False) -> dict[str, str]:
+    """The texts of facts that are there, by id; with `current`, of those that are not superseded."""
+    statement = select(facts.c.id, facts.c.text)
+    if current:
+        statement = statement.where(facts.c.superseded == 0)
     return {
-        row.id: row.text
-        for run in batches(ids)
-        for row in connection.execute(select(facts.c.id, facts.c.text).where(facts.c.id.in_(run)))
+        row.id: row.text for run in batches(ids) for row in connection.execute(statement.where(facts.c.id.in_(run)))
     }
 
 

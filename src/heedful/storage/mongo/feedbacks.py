@@ -90,6 +90,10 @@ class MongoFeedbacks:
             )
         ]
 
+    def standing_by(self, author: str | None, target_type: FeedbackTarget, target_id: str) -> list[FeedbackRow]:
+        wanted = {"target_type": target_type, "target_id": target_id, "author": author, "standing": True}
+        return [_feedback(each) for each in self._view.feedbacks.find(wanted, _IN_ORDER)]
+
     def withdraw(self, rows: Sequence[FeedbackRow], author: str | None, at: int) -> list[str]:
         ids: dict[str, str] = {}
         for session_id, group in groupby(sorted(rows, key=lambda row: row.session_id), lambda row: row.session_id):

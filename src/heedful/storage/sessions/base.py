@@ -185,6 +185,10 @@ class Feedbacks(Protocol):
         """The opinions about these targets that stand; those of one session oldest first."""
         ...
 
+    def standing_by(self, author: str | None, target_type: FeedbackTarget, target_id: str) -> list[FeedbackRow]:
+        """The opinions of one author about a target that stand, oldest first; None is the author that has no name."""
+        ...
+
     def withdraw(self, rows: Sequence[FeedbackRow], author: str | None, at: int) -> list[str]:
         """Appends a retraction for each, whose ids are returned; they no longer stand."""
         ...

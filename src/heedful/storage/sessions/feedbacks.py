@@ -25,14 +25,14 @@ _ROW = (
 )
 _ROWS = select(*_ROW).join(sessions, sessions.c.seq == feedbacks.c.session_seq)
 
-_ABOUT = Prepared(
-    _ROWS.where(
-        feedbacks.c.project_id == bindparam("project"),
-        feedbacks.c.standing == 1,
-        feedbacks.c.target_type == bindparam("type"),
-        feedbacks.c.target_id == bindparam("target"),
-    ).order_by(feedbacks.c.seq)
-)
+_STANDING = _ROWS.where(
+    feedbacks.c.project_id == bindparam("project"),
+    feedbacks.c.standing == 1,
+    feedbacks.c.target_type == bindparam("type"),
+    feedbacks.c.target_id == bindparam("target"),
+).order_by(feedbacks.c.seq)
+_ABOUT = Prepared(_STANDING)
+_BY = Prepared(_STANDING.where(feedbacks.c.author.is_not_distinct_from(bindparam("by"))))
 _APPEND = Prepared(insert(events), [column.name for column in events.c if column.name != "seq"])
 _ADD = Prepared(insert(feedbacks), [column.name for column in feedbacks.c if column.name != "seq"])
 
@@ -111,6 +111,10 @@ class SqlFeedbacks:
                 ).order_by(feedbacks.c.seq)
             )
         ]
+
+    def standing_by(self, author: str | None, target_type: FeedbackTarget, target_id: str) -> list[FeedbackRow]:
+        rows = self._direct.run(_BY, project=self._project, type=target_type, target=target_id, by=author)
+        return [_feedback(*row) for row in rows]
 
     def withdraw(self, rows: Sequence[FeedbackRow], author: str | None, at: int) -> list[str]:
         retractions = [
