@@ -396,6 +396,7 @@ def test_a_well_rated_answer_becomes_a_fact_and_goes_with_its_rating(open_either
     assert lesson.text == f"{QUESTION}\nA month for parcels; money in 14 days."
     assert (lesson.learnt_from, lesson.session_id, lesson.qa_id, lesson.corrects) == ("answer", "s", asked.qa_id, None)
     (hit,) = [hit for hit in store.recall(QUESTION) if hit.fact_id == lesson.fact_id]
+    assert hit.metadata.pop("made_from") == [used.fact_id for used in store.sessions.entry("s", asked.qa_id).used or ()]
     assert hit.metadata == {"learnt_from": "answer", "session_id": "s", "qa_id": asked.qa_id}
     store.sessions.add_feedback("s", asked.qa_id, feedback_score=1, author="ann")
     assert store.improve().forgotten == [lesson.fact_id]
@@ -436,7 +437,8 @@ def test_a_lesson_goes_when_what_it_was_made_from_is_forgotten(open_either: Call
     store.sessions.add_feedback("s", asked.qa_id, feedback_score=5)
     (lesson,) = store.improve(session_ids=["s"]).learnt
     store.forget(first)
-    assert store.improve(session_ids=["s"]).forgotten == [lesson.fact_id]
+    assert lesson.fact_id not in [hit.fact_id for hit in store.recall(QUESTION)]
+    assert not store.improve(session_ids=["s"]).changed
     assert learnt(store) == []
 
 

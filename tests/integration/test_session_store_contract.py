@@ -263,7 +263,7 @@ def test_what_one_author_says_is_found_among_others(store: SessionStore) -> None
     said = {author: add(store, opinion(author=author)) for author in ("ann", None, "bob")}
     add(store, opinion(author="ann", target_type="entry", target_id="a"))
     for author, row in said.items():
-        assert store.read(lambda t, by=author: t.feedbacks.standing_by(by, "session", "s")) == [row]
+        assert store.read(lambda t: t.feedbacks.standing_by(author, "session", "s")) == [row]  # noqa: B023
     store.write(lambda t: t.feedbacks.withdraw([said["ann"]], "ann", AT))
     assert store.read(lambda t: t.feedbacks.standing_by("ann", "session", "s")) == []
 
