@@ -7,24 +7,23 @@ takes its signals back (`undo`).
 
 from __future__ import annotations
 
-from collections import defaultdict
-from collections.abc import Iterable, Sequence, Set
+from collections.abc import Sequence, Set
 from dataclasses import dataclass, field, replace
 from typing import cast
 
 from sqlalchemy import Connection
 
 from heedful.chat.base import LanguageModel
-from heedful.clock import from_stored
 from heedful.errors import Invalid
 from heedful.memory import checks as values
 from heedful.memory.enrich import enrich
-from heedful.memory.links import LinkSignal, signal_links
+from heedful.memory.links import signal_links
 from heedful.memory.retract import retract_events
 from heedful.memory.signals import Given, take
 from heedful.memory.workspace import Workspace
-from heedful.model import Improvement, Rating, Signal, SignalType
+from heedful.model import Improvement
 from heedful.sessions import checks, learn
+from heedful.sessions.derived import AGAIN, Derived, Read, about_links, base, derived, origin, worded
 from heedful.sessions.entries import told
 from heedful.sessions.space import SessionSpace
 from heedful.sessions.undo import DERIVED
@@ -32,15 +31,9 @@ from heedful.storage import facts, ledger, receipts, scopes
 from heedful.storage.ledger import LINK_SIGNAL, SIGNAL
 from heedful.storage.rows import AnyRow, batches
 from heedful.storage.sessions import Transaction
-from heedful.storage.sessions.base import EntryRow, FeedbackRow
+from heedful.storage.sessions.base import EntryRow
 
 SOURCE = "improve"
-
-STRENGTH = {1: -1.0, 2: -0.5, 3: 0.0, 4: 0.5, 5: 1.0}
-"""What a score says: which way, and how surely."""
-
-AGAIN = "#"
-"""Stands before a number in the key of a signal that is given again after it was retracted."""
 
 FEW = 100
 """Ratings whose signals are looked up one by one; for more, all of the dataset are read."""
@@ -50,42 +43,12 @@ TOGETHER = 2_000
 
 
 @dataclass(slots=True)
-class Read:
-    """The entries of a dataset and the opinions about them that stand."""
-
-    entries: list[EntryRow] = field(default_factory=list)
-    about_entry: dict[str, list[FeedbackRow]] = field(default_factory=lambda: defaultdict(list))
-    about_session: dict[str, list[FeedbackRow]] = field(default_factory=lambda: defaultdict(list))
-
-    @property
-    def feedback_ids(self) -> set[str]:
-        return {row.id for rows in (self.about_entry, self.about_session) for each in rows.values() for row in each}
-
-
-@dataclass(slots=True)
 class Changed:
     """Signals that were added or retracted, and the facts they are about."""
 
     signals: int = 0
     link_signals: int = 0
     facts: list[str] = field(default_factory=list)
-
-
-@dataclass(frozen=True, slots=True)
-class Derived:
-    """One signal that a rating makes."""
-
-    key: str
-    fact_id: str
-    links: list[str]
-    kind: SignalType
-    confidence: float
-    entry: EntryRow
-    rating: FeedbackRow
-
-    def is_said_by(self, event: AnyRow) -> bool:
-        """Whether an event with this key still says what the rating asks for."""
-        return (event.value, event.confidence) == (self.kind, self.confidence)
 
 
 def improve(
@@ -105,13 +68,13 @@ def improve(
     read = _read(space, workspace, dataset, session_ids)
     if session_ids is not None:
         events = _events_of(workspace, dataset, read.feedback_ids)
-    wanted = {each.key: each for each in _derived(read)}
+    wanted = {each.key: each for each in derived(read)}
     current = {
-        base
+        key
         for event in events
-        if event.kind == SIGNAL and (base := _base(event.idempotency_key)) in wanted and wanted[base].is_said_by(event)
+        if event.kind == SIGNAL and (key := base(event.idempotency_key)) in wanted and wanted[key].is_said_by(event)
     }
-    stale = _retract(workspace, [event for event in events if _base(event.idempotency_key) not in current])
+    stale = _retract(workspace, [event for event in events if base(event.idempotency_key) not in current])
     taken = _signal(workspace, [each for key, each in wanted.items() if key not in current])
     lessons = learn.learn(workspace, dataset, read.entries, read.about_entry, session_ids)
     return Improvement(
@@ -177,35 +140,6 @@ def _with_uses(space: SessionSpace, workspace: Workspace, entry: EntryRow) -> En
     return EntryRow(**{name: getattr(entry, name) for name in EntryRow.__slots__} | {"used": used})
 
 
-def _derived(read: Read) -> Iterable[Derived]:
-    before: dict[str, list[EntryRow]] = defaultdict(list)
-    for entry in read.entries:
-        before[entry.session_id].append(entry)
-        for rating in read.about_entry.get(entry.id, ()):
-            if rating.score is not None:
-                yield from _of(entry, rating, STRENGTH[rating.score])
-    for session_id, ratings in read.about_session.items():
-        for rating in ratings:
-            # Those that were answered by then, each with its part; an own rating says more about an entry.
-            meant = [entry for entry in before[session_id] if entry.at <= rating.at]
-            for entry in meant:
-                if entry.id not in read.about_entry:
-                    yield from _of(entry, rating, _direction(rating.rating) / len(meant))
-
-
-def _direction(rating: Rating | None) -> float:
-    return 0.0 if rating is None else 1.0 if rating == "up" else -1.0
-
-
-def _of(entry: EntryRow, rating: FeedbackRow, strength: float) -> Iterable[Derived]:
-    if not strength:
-        return
-    kind: SignalType = "helpful" if strength > 0 else "not_helpful"
-    for fact_id, share, links in entry.used or ():
-        key = f"{DERIVED}{rating.id}/{entry.id}/{fact_id}"
-        yield Derived(key, fact_id, links, kind, round(abs(strength) * share, 6), entry, rating)
-
-
 def _signal(workspace: Workspace, wanted: Sequence[Derived]) -> Changed:
     """Takes signals about facts, and about the links that led to them."""
     changed = Changed()
@@ -216,34 +150,18 @@ def _signal(workspace: Workspace, wanted: Sequence[Derived]) -> Changed:
         if not fresh:
             continue
         items = [
-            Given(place, _worded(each), SOURCE, recall_id, ranks.get((recall_id, each.fact_id)), each.key)
+            Given(place, worded(each), SOURCE, recall_id, ranks.get((recall_id, each.fact_id)), each.key)
             for place, each in enumerate(fresh)
             for recall_id in [each.entry.recall_id]
         ]
         with workspace.database.write() as connection:
             result = take(workspace, connection, None, b"", items, [])
-            about_links = [signal for each in fresh for signal in _about_links(each)]
-            taken = signal_links(workspace, connection, about_links, source=SOURCE)
+            signals = [signal for each in fresh for signal in about_links(each)]
+            taken = signal_links(workspace, connection, signals, source=SOURCE)
         changed.signals += result.processed
         changed.facts += result.updated_facts
         changed.link_signals += sum(event is not None for event in taken)
     return changed
-
-
-def _about_links(each: Derived) -> list[LinkSignal]:
-    """The same opinion about the links that led to a fact, each with its part."""
-    return [
-        LinkSignal(
-            link,
-            each.kind,
-            round(each.confidence / len(each.links), 6),
-            at=each.rating.at,
-            author=each.rating.author,
-            receipt_id=each.entry.recall_id,
-            idempotency_key=f"{each.key}/{link}",
-        )
-        for link in each.links
-    ]
 
 
 def _possible(workspace: Workspace, connection: Connection, run: Sequence[Derived]) -> list[Derived]:
@@ -260,7 +178,7 @@ def _possible(workspace: Workspace, connection: Connection, run: Sequence[Derive
         gone = _retracted(workspace, connection, [event.id for event in known.values()])
         time += 1
         left = [
-            replace(each, key=f"{_base(each.key)}{AGAIN}{time}")
+            replace(each, key=f"{base(each.key)}{AGAIN}{time}")
             for each in left
             if each.key in known and known[each.key].id in gone
         ]
@@ -274,17 +192,6 @@ def _ranks(workspace: Workspace, connection: Connection, run: Sequence[Derived])
         for recall_id, shown in receipts.shown(connection, workspace.project, ids).items()
         for rank, fact in enumerate(shown, start=1)
     }
-
-
-def _worded(each: Derived) -> Signal:
-    return Signal(
-        fact_id=each.fact_id,
-        signal_type=each.kind,
-        query=each.entry.question,
-        confidence=each.confidence,
-        at=from_stored(each.rating.at),
-        author=each.rating.author,
-    )
 
 
 def _events(workspace: Workspace, dataset: str) -> list[AnyRow]:
@@ -302,7 +209,7 @@ def _events_of(workspace: Workspace, dataset: str, ratings: Set[str]) -> list[An
             return []
         if len(ratings) > FEW:
             found = ledger.with_source(connection, number, SOURCE)
-            return [event for event in found if _origin(event.idempotency_key) in ratings]
+            return [event for event in found if origin(event.idempotency_key) in ratings]
         return [
             event
             for rating in sorted(ratings)
@@ -318,23 +225,12 @@ def _retract(workspace: Workspace, stale: Sequence[AnyRow]) -> Changed:
     with workspace.database.write() as connection:
         gone = _retracted(workspace, connection, [event.id for event in stale])
         left = [event for event in stale if event.id not in gone]
-        about_links = sum(event.kind == LINK_SIGNAL for event in left)
+        of_links = sum(event.kind == LINK_SIGNAL for event in left)
         updated = retract_events(workspace, connection, left, None)
-        return Changed(len(left) - about_links, about_links, updated)
+        return Changed(len(left) - of_links, of_links, updated)
 
 
 def _retracted(workspace: Workspace, connection: Connection, event_ids: Sequence[str]) -> set[str]:
     """Which of these events were taken back."""
     keys = {f"retract/{event_id}": event_id for event_id in event_ids}
     return {keys[key] for key in ledger.known_keys(connection, workspace.project, list(keys))}
-
-
-def _origin(key: str) -> str:
-    """The rating behind a derived event."""
-    return key.removeprefix(DERIVED).partition("/")[0]
-
-
-def _base(key: str) -> str:
-    """The key of a derived signal, from its own event, from a later one in its place, or from one about its links."""
-    rating, entry, fact = key.removeprefix(DERIVED).split("/")[:3]
-    return f"{DERIVED}{rating}/{entry}/{fact.partition(AGAIN)[0]}"

@@ -1,0 +1,119 @@
+"""What ratings ask for: signals about the facts that an answer used, and about the links that led to them. Pure."""
+
+from __future__ import annotations
+
+from collections import defaultdict
+from collections.abc import Iterable
+from dataclasses import dataclass, field
+
+from heedful.clock import from_stored
+from heedful.memory.links import LinkSignal
+from heedful.model import Rating, Signal, SignalType
+from heedful.sessions.undo import DERIVED
+from heedful.storage.rows import AnyRow
+from heedful.storage.sessions.base import EntryRow, FeedbackRow
+
+STRENGTH = {1: -1.0, 2: -0.5, 3: 0.0, 4: 0.5, 5: 1.0}
+"""What a score says: which way, and how surely."""
+
+AGAIN = "#"
+"""Stands before a number in the key of a signal that is given again after it was retracted."""
+
+
+@dataclass(slots=True)
+class Read:
+    """The entries of a dataset and the opinions about them that stand."""
+
+    entries: list[EntryRow] = field(default_factory=list)
+    about_entry: dict[str, list[FeedbackRow]] = field(default_factory=lambda: defaultdict(list))
+    about_session: dict[str, list[FeedbackRow]] = field(default_factory=lambda: defaultdict(list))
+
+    @property
+    def feedback_ids(self) -> set[str]:
+        return {row.id for rows in (self.about_entry, self.about_session) for each in rows.values() for row in each}
+
+
+@dataclass(frozen=True, slots=True)
+class Derived:
+    """One signal that a rating makes."""
+
+    key: str
+    fact_id: str
+    links: list[str]
+    kind: SignalType
+    confidence: float
+    entry: EntryRow
+    rating: FeedbackRow
+
+    def is_said_by(self, event: AnyRow) -> bool:
+        """Whether an event with this key still says what the rating asks for."""
+        return (event.value, event.confidence) == (self.kind, self.confidence)
+
+
+def derived(read: Read) -> Iterable[Derived]:
+    """The signals that the ratings of entries and of sessions make."""
+    before: dict[str, list[EntryRow]] = defaultdict(list)
+    for entry in read.entries:
+        before[entry.session_id].append(entry)
+        for rating in read.about_entry.get(entry.id, ()):
+            if rating.score is not None:
+                yield from _of(entry, rating, STRENGTH[rating.score])
+    for session_id, ratings in read.about_session.items():
+        for rating in ratings:
+            # Those that were answered by then, each with its part; an own rating says more about an entry.
+            meant = [entry for entry in before[session_id] if entry.at <= rating.at]
+            for entry in meant:
+                if entry.id not in read.about_entry:
+                    yield from _of(entry, rating, _direction(rating.rating) / len(meant))
+
+
+def _direction(rating: Rating | None) -> float:
+    return 0.0 if rating is None else 1.0 if rating == "up" else -1.0
+
+
+def _of(entry: EntryRow, rating: FeedbackRow, strength: float) -> Iterable[Derived]:
+    if not strength:
+        return
+    kind: SignalType = "helpful" if strength > 0 else "not_helpful"
+    for fact_id, share, links in entry.used or ():
+        key = f"{DERIVED}{rating.id}/{entry.id}/{fact_id}"
+        yield Derived(key, fact_id, links, kind, round(abs(strength) * share, 6), entry, rating)
+
+
+def about_links(each: Derived) -> list[LinkSignal]:
+    """The same opinion about the links that led to a fact, each with its part."""
+    return [
+        LinkSignal(
+            link,
+            each.kind,
+            round(each.confidence / len(each.links), 6),
+            at=each.rating.at,
+            author=each.rating.author,
+            receipt_id=each.entry.recall_id,
+            idempotency_key=f"{each.key}/{link}",
+        )
+        for link in each.links
+    ]
+
+
+def worded(each: Derived) -> Signal:
+    """The signal about the fact."""
+    return Signal(
+        fact_id=each.fact_id,
+        signal_type=each.kind,
+        query=each.entry.question,
+        confidence=each.confidence,
+        at=from_stored(each.rating.at),
+        author=each.rating.author,
+    )
+
+
+def origin(key: str) -> str:
+    """The rating behind a derived event."""
+    return key.removeprefix(DERIVED).partition("/")[0]
+
+
+def base(key: str) -> str:
+    """The key of a derived signal, from its own event, from a later one in its place, or from one about its links."""
+    rating, entry, fact = key.removeprefix(DERIVED).split("/")[:3]
+    return f"{DERIVED}{rating}/{entry}/{fact.partition(AGAIN)[0]}"
