@@ -3,7 +3,7 @@ VENV := .venv
 BIN := $(VENV)/bin
 export PIP_DISABLE_PIP_VERSION_CHECK := 1
 
-.PHONY: help demo test lint format docs bench bench-recall bench-learning bench-detect lock clean
+.PHONY: help demo test lint format docs bench bench-recall bench-learning bench-detect bench-sessions lock clean
 
 help: ## show what there is
 	@grep -E '^[a-z-]+:.*##' $(MAKEFILE_LIST) | sed 's/:.*## /\t/' | expand -t 16
@@ -53,6 +53,9 @@ bench-learning: $(VENV)/bench ## what feedback does to ranks on COVID-Q, by poli
 
 bench-detect: $(VENV)/bench ## how well it is told which facts an answer used, on LoCoMo
 	$(BIN)/python -m bench.detect
+
+bench-sessions: $(VENV)/dev ## entries and feedback on SQLite and MongoDB beside the bare drivers, improve and pages
+	$(BIN)/python -m bench.sessions
 
 lock: $(VENV)/dev $(VENV)/bench ## write the versions in use to requirements.lock
 	$(BIN)/pip freeze --exclude-editable > requirements.lock

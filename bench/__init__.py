@@ -1,4 +1,4 @@
-"""Benchmarks: `python -m bench.speed` and `python -m bench.recall`, which write their figures to `bench/out`.
+"""Benchmarks: `python -m bench.speed`, `bench.recall` and others, which write their figures to `bench/out`.
 
 All measuring is done on one thread. The libraries read these settings when they are first imported, so they are
 made here, before any of them is.
