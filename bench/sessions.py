@@ -145,9 +145,7 @@ def _tell_writes(report: Report, written: Mapping[str, Writes]) -> None:
             bar = Bar(f"{place}: {name} ÷ the bare driver", writes.share(kind), LEAST_SHARE, "at least")
             report.bars.append(bar)
     section.notes.append(f"Medians of rounds of {CALLS} calls, ours and the bare driver's in turns.")
-    section.notes.append(
-        "The bare driver makes ids and leaves the same rows; it checks nothing and looks nothing up."
-    )
+    section.notes.append("The bare driver makes ids and leaves the same rows; it checks nothing and looks nothing up.")
     report.figures["writes"] = {
         place: {
             kind: {"ours": calls_a_second(writes.ours[kind]), "bare": calls_a_second(writes.bare[kind])}
