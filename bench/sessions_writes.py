@@ -15,6 +15,7 @@ SESSIONS = 2
 EACH = 5
 """Answers in a session, scores, and ratings of the whole, each by another author."""
 CALLS = SESSIONS * EACH
+"""Few, so that SQLite moves its log into the file in few of the rounds: a median leaves those out on both sides."""
 
 KINDS = {"entries": "entries", "scores": "feedback on entries", "ratings": "feedback on sessions"}
 
