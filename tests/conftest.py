@@ -12,6 +12,7 @@ from typing import Any
 import pytest
 from hypothesis import HealthCheck, settings
 from mongodb import mongodb_server, mongodb_url, standalone_mongodb_server, standalone_mongodb_url
+from postgresql import postgresql_server, postgresql_url
 
 import heedful
 from heedful import Heedful
@@ -19,7 +20,14 @@ from heedful.embedding import Embedder, choose
 from heedful.model import SignalType
 from heedful.testing import ManualClock, WordEmbedder
 
-__all__ = ["mongodb_server", "mongodb_url", "standalone_mongodb_server", "standalone_mongodb_url"]
+__all__ = [
+    "mongodb_server",
+    "mongodb_url",
+    "postgresql_server",
+    "postgresql_url",
+    "standalone_mongodb_server",
+    "standalone_mongodb_url",
+]
 
 settings.register_profile(
     "suite",

@@ -1,0 +1,57 @@
+"""Databases that queries run against, each opened for reading only."""
+
+from __future__ import annotations
+
+from heedful.errors import Invalid
+from heedful.executions.databases.base import Database, Limits, Parameters, Session
+from heedful.executions.databases.duckdb import DuckDB
+from heedful.executions.databases.other import Other
+from heedful.executions.databases.postgresql import PostgreSQL
+from heedful.executions.databases.schema import ForeignKey, Schema, SchemaColumn, Table, fingerprint
+from heedful.executions.databases.sqlite import SQLite
+from heedful.executions.databases.values import TextValues, text_values
+from heedful.executions.guard import Guarded, guarded
+from heedful.executions.secrets import parsed
+from heedful.results import Result
+
+__all__ = [
+    "Database",
+    "ForeignKey",
+    "Limits",
+    "Schema",
+    "SchemaColumn",
+    "Session",
+    "Table",
+    "TextValues",
+    "fingerprint",
+    "open_database",
+    "run",
+    "text_values",
+]
+
+
+def open_database(url: str, *, role: str | None = None) -> Database:
+    """The database behind a SQLAlchemy URL (`secrets.opened` resolves what is stored); nothing is connected yet.
+
+    `role` is a role of a PostgreSQL server that queries run as.
+    """
+    address = parsed(url)
+    kind = address.get_backend_name()
+    if kind == "postgresql":
+        return PostgreSQL(address, role)
+    if role is not None:
+        raise Invalid(f"{kind} has no roles to run as", field="role", value=role, remedy="Leave role out")
+    if address.drivername in ("sqlite", "sqlite+pysqlite", "sqlite+aiosqlite"):
+        return SQLite(address)
+    if kind == "duckdb":
+        return DuckDB(address)
+    return Other(address)
+
+
+def run(
+    database: Database, query: Guarded | str, parameters: Parameters | None = None, limits: Limits | None = None
+) -> Result:
+    """Runs one reading statement on a connection of its own; a text is guarded first."""
+    checked = query if isinstance(query, Guarded) else guarded(query, database.dialect)
+    with database.session() as session:
+        return session.run(checked, parameters or {}, limits or Limits())

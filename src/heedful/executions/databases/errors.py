@@ -1,0 +1,138 @@
+"""What goes wrong at a database, in our words. On connecting nobody is quoted: it could be the password."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+from heedful.errors import Forbidden, HeedfulError, Invalid, NotFound, Unavailable
+
+_SHOWN = 500
+
+
+def existing_file(path: Path, what: str) -> Path:
+    """The path, if a file is there; a database is never made by opening it."""
+    if path.is_dir():
+        raise not_a_database(path, what)
+    if not path.exists():
+        raise NotFound(
+            f"there is no file {path}",
+            code="database_missing",
+            field="url",
+            value=str(path),
+            remedy="Check the path in the connector's URL; a database is not made by opening it",
+        )
+    return path
+
+
+def not_a_database(path: Path, what: str) -> Invalid:
+    """The error for a path at which something else is."""
+    return Invalid(
+        f"{path} is not a {what} database",
+        code="not_a_database",
+        field="url",
+        value=str(path),
+        remedy="Check the path in the connector's URL",
+    )
+
+
+def no_file(what: str) -> Invalid:
+    """The error for a URL without a path, or with one that only this process could fill."""
+    return Invalid(
+        f"a connector to {what} needs the path of a file",
+        code="not_a_database",
+        field="url",
+        remedy=f"Use {what.lower()}:///path/to/file",
+    )
+
+
+def missing_database(address: str) -> NotFound:
+    """The error for a server that has no database of this name."""
+    return NotFound(
+        f"{address} does not exist on its server",
+        code="database_missing",
+        field="url",
+        remedy="Check the database's name in the connector's URL",
+    )
+
+
+def unreachable(address: str, reason: str) -> Unavailable:
+    """The error for a server that doesn't answer."""
+    return Unavailable(
+        f"{address} can't be reached ({reason})",
+        code="database_unreachable",
+        field="url",
+        remedy="Check host and port in the connector's URL, and that the server runs",
+    )
+
+
+def refused_login(address: str) -> Unavailable:
+    """The error for a wrong user or password."""
+    return Unavailable(
+        f"{address} refused the login",
+        code="database_login",
+        field="url",
+        remedy="Check user and password of the connector's URL, and what the server allows them from here",
+    )
+
+
+def no_tls(address: str) -> Unavailable:
+    """The error for a connection that can't be encrypted as the URL asks, or a certificate that isn't trusted."""
+    return Unavailable(
+        f"{address} can't be reached over TLS as its URL asks",
+        code="database_tls",
+        field="url",
+        remedy="Check sslmode, sslrootcert and the server's certificate",
+    )
+
+
+def in_use(address: str) -> Unavailable:
+    """The error for a database that someone else holds."""
+    return Unavailable(
+        f"{address} is in use by another connection that lets nobody read",
+        code="database_in_use",
+        remedy="Close the other connection, or try again later",
+    )
+
+
+def missing_driver(package: str, extra: str | None) -> Unavailable:
+    """The error for a driver that isn't installed."""
+    return Unavailable(
+        f"the package {package}, which this database needs, is not installed",
+        code="extra_missing",
+        remedy=f'Run: pip install "heedful[{extra}]"' if extra else f"Run: pip install {package}",
+    )
+
+
+def changes_data(reason: object) -> Forbidden:
+    """The error for a statement that the database itself refuses to a reader."""
+    return Forbidden(
+        f"the database refused this: it is open for reading only ({one_line(reason)})",
+        code="read_only",
+        field="sql",
+        remedy="Pass one SELECT statement",
+    )
+
+
+def not_allowed(reason: object) -> Forbidden:
+    """The error for what this user may not read."""
+    return Forbidden(
+        f"the database does not let this user do that ({one_line(reason)})",
+        code="database_forbidden",
+        field="sql",
+        remedy="Grant the right to the connector's user or role",
+    )
+
+
+def failed(reason: object, code: str = "query_failed") -> HeedfulError:
+    """The error for a statement that the database can't run; `code` may say why."""
+    remedy = {
+        "unknown_table": "Use a table of the connector's schema",
+        "unknown_column": "Use a column of the connector's schema",
+    }.get(code, "Correct the SQL")
+    return Invalid(f"the database can't run this: {one_line(reason)}", code=code, field="sql", remedy=remedy)
+
+
+def one_line(reason: object) -> str:
+    """The first line of what a database said."""
+    text = " ".join(str(reason).strip().split("\n")[0].split())
+    return text if len(text) <= _SHOWN else text[: _SHOWN - 1] + "…"

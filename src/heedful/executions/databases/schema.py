@@ -1,0 +1,126 @@
+"""What a database says about its tables, and a fingerprint of it."""
+
+from __future__ import annotations
+
+import hashlib
+import warnings
+from collections.abc import Iterable
+from dataclasses import asdict, dataclass
+from typing import Any
+
+import orjson
+from sqlalchemy import Connection, inspect
+from sqlalchemy.exc import SAWarning
+from sqlalchemy.sql.sqltypes import NullType, String
+
+_SYSTEM = ("information_schema", "performance_schema", "mysql", "sys")
+
+
+@dataclass(frozen=True, slots=True)
+class SchemaColumn:
+    """A column of a table."""
+
+    name: str
+    type: str
+    nullable: bool = True
+    is_text: bool = False
+
+
+@dataclass(frozen=True, slots=True)
+class ForeignKey:
+    """Columns that refer to those of another table."""
+
+    columns: tuple[str, ...]
+    table: str
+    referred: tuple[str, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class Table:
+    """A table or view; `schema` is None in the default one."""
+
+    name: str
+    columns: tuple[SchemaColumn, ...]
+    primary_key: tuple[str, ...] = ()
+    foreign_keys: tuple[ForeignKey, ...] = ()
+    schema: str | None = None
+    is_view: bool = False
+
+    @property
+    def full_name(self) -> str:
+        """The name as SQL has it, with the schema if it isn't the default one."""
+        return f"{self.schema}.{self.name}" if self.schema else self.name
+
+
+@dataclass(frozen=True, slots=True)
+class Schema:
+    """All tables and views of a database, sorted by name."""
+
+    tables: tuple[Table, ...]
+
+    def table(self, full_name: str) -> Table | None:
+        """The table of this name, in any case."""
+        return next((table for table in self.tables if table.full_name.lower() == full_name.lower()), None)
+
+
+def fingerprint(schema: Schema) -> str:
+    """A text that changes when a table, a column, a type or a key does, and not with their order."""
+    tables = sorted(
+        (
+            {
+                **asdict(table),
+                "columns": _sorted(table.columns),
+                "foreign_keys": _sorted(table.foreign_keys),
+            }
+            for table in schema.tables
+        ),
+        key=orjson.dumps,
+    )
+    return hashlib.sha256(orjson.dumps(tables)).hexdigest()[:32]
+
+
+def _sorted(parts: Iterable[Any]) -> list[dict[str, Any]]:
+    return sorted((asdict(part) for part in parts), key=orjson.dumps)
+
+
+def reflected(connection: Connection) -> Schema:
+    """The schema as SQLAlchemy reads it."""
+    inspector = inspect(connection)
+    tables: list[Table] = []
+    with warnings.catch_warnings():
+        # A type that SQLAlchemy doesn't know is no reason to warn: its name is not used.
+        warnings.simplefilter("ignore", SAWarning)
+        for schema in inspector.get_schema_names():
+            if schema in _SYSTEM or schema.startswith("pg_"):
+                continue
+            named = None if schema == inspector.default_schema_name else schema
+            tables += _tables_in(inspector, named)
+    return Schema(tuple(sorted(tables, key=lambda table: table.full_name)))
+
+
+def _tables_in(inspector: Any, schema: str | None) -> Iterable[Table]:
+    names = [(name, False) for name in inspector.get_table_names(schema)]
+    names += [(name, True) for name in inspector.get_view_names(schema)]
+    for name, is_view in names:
+        key = [] if is_view else inspector.get_pk_constraint(name, schema)["constrained_columns"]
+        references = [] if is_view else inspector.get_foreign_keys(name, schema)
+        yield Table(
+            name,
+            tuple(_column(column) for column in inspector.get_columns(name, schema)),
+            tuple(key),
+            tuple(_reference(each, inspector.default_schema_name) for each in references),
+            schema,
+            is_view,
+        )
+
+
+def _column(column: dict[str, Any]) -> SchemaColumn:
+    kind = column["type"]
+    name = "unknown" if isinstance(kind, NullType) else str(kind)
+    return SchemaColumn(column["name"], name, bool(column["nullable"]), isinstance(kind, String))
+
+
+def _reference(found: dict[str, Any], default: str | None) -> ForeignKey:
+    schema = found["referred_schema"]
+    table = found["referred_table"] if schema in (None, default) else f"{schema}.{found['referred_table']}"
+    return ForeignKey(tuple(found["constrained_columns"]), table, tuple(found["referred_columns"]))

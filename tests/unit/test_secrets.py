@@ -1,0 +1,155 @@
+"""No password is kept in the clear, and none is shown."""
+
+from __future__ import annotations
+
+import subprocess
+import sys
+
+import pytest
+
+from heedful.errors import HeedfulError, Invalid, Unavailable
+from heedful.executions.secrets import keys_from, new_key, opened, rotated, shown, stored
+
+PLAIN = "postgresql://me:hunter2@host:5432/sales"
+
+
+@pytest.mark.parametrize(
+    "url",
+    [
+        "postgresql://me:${PASSWORD}@host/sales",
+        "postgresql://me@host/sales",
+        "${DATABASE_URL}",
+        "sqlite:////data/a@b.db",
+        "postgresql://${USER}:${PASSWORD}@${HOST}:${PORT}/sales?sslmode=require",
+        "mysql://host/x?ssl_key=${KEY}",
+    ],
+)
+def test_a_url_without_secrets_is_kept_as_it_is(url: str) -> None:
+    assert stored(url) == stored(url, [new_key()]) == url
+
+
+@pytest.mark.parametrize(
+    "url",
+    [
+        PLAIN,
+        "postgresql://me:pre${PASSWORD}@host/sales",
+        "postgresql://host/sales?password=hunter2",
+        "postgresql://host/sales?sslpassword=hunter2",
+        "mssql+pyodbc:///?odbc_connect=PWD%3Dhunter2",
+        "snowflake://host/?private_key=hunter2",
+        "duckdb:///x.db?motherduck_token=hunter2",
+    ],
+)
+def test_a_plain_secret_is_encrypted_or_refused(url: str) -> None:
+    with pytest.raises(Invalid) as raised:
+        stored(url)
+    assert raised.value.code == "secret_plain"
+    assert "HEEDFUL_SECRET_KEY" in str(raised.value)
+    assert "hunter2" not in f"{raised.value!r} {raised.value.value}"
+    key = new_key()
+    kept = stored(url, [key])
+    assert "hunter2" not in kept
+    assert "host" not in kept
+    assert "hunter2" not in shown(url) + shown(kept) + shown(kept, [key])
+    assert opened(kept, [key], {"PASSWORD": "x"}) == url.replace("${PASSWORD}", "x")
+
+
+def test_shown_says_where_and_not_how() -> None:
+    assert shown(PLAIN) == "postgresql://me:***@host:5432/sales"
+    assert shown("postgresql://me:${PASSWORD}@host/sales") == "postgresql://me:${PASSWORD}@host/sales"
+    assert (
+        shown("postgresql://host/x?password=hunter2&sslmode=require")
+        == "postgresql://host/x?password=***&sslmode=require"
+    )
+    assert shown("${DATABASE_URL}") == "${DATABASE_URL}"
+    assert shown(stored(PLAIN, [new_key()])) == "(encrypted)"
+
+
+@pytest.mark.parametrize("url", ["hunter2", "postgresql://me:hunt@er2@host/x", "://hunter2", "a b://hunter2@x"])
+def test_nothing_is_shown_of_what_can_not_be_read(url: str) -> None:
+    assert shown(url) == "(no readable URL)"
+    with pytest.raises(Invalid) as raised:
+        stored(url)
+    assert raised.value.code == "url_unreadable"
+    assert "er2" not in f"{raised.value!r} {raised.value.value}"
+
+
+def test_references_are_resolved_where_they_stand() -> None:
+    environment = {"USER": "me", "PASSWORD": "p@ss/w?rd#", "HOST": "db.local", "PORT": "6000", "DIR": "/data/my files"}
+    url = "postgresql://${USER}:${PASSWORD}@${HOST}:${PORT}/sales?sslpassword=${PASSWORD}"
+    assert opened(url, (), environment) == (
+        "postgresql://me:p%40ss%2Fw%3Frd%23@db.local:6000/sales?sslpassword=p%40ss%2Fw%3Frd%23"
+    )
+    assert opened("sqlite:///${DIR}/x.db", (), environment) == "sqlite:////data/my files/x.db"
+    assert opened("${URL}", (), {"URL": PLAIN}) == PLAIN
+
+
+def test_the_environment_is_read_when_it_is_needed(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("SALES_PASSWORD", "one")
+    assert opened("postgresql://me:${SALES_PASSWORD}@h/x") == "postgresql://me:one@h/x"
+    monkeypatch.setenv("SALES_PASSWORD", "two")
+    assert opened("postgresql://me:${SALES_PASSWORD}@h/x") == "postgresql://me:two@h/x"
+
+
+def test_a_missing_variable_is_named_and_nothing_else() -> None:
+    with pytest.raises(Unavailable) as raised:
+        opened("postgresql://${USER}:${PASSWORD}@h/x", (), {"USER": "me", "OTHER": "hunter2"})
+    assert (raised.value.code, raised.value.value) == ("secret_missing", "PASSWORD")
+    assert "hunter2" not in repr(raised.value)
+
+
+@pytest.mark.parametrize("name", ["HEEDFUL_SECRET_KEY", "heedful_api_key"])
+def test_our_own_secrets_do_not_travel_to_a_database(name: str) -> None:
+    with pytest.raises(Invalid) as raised:
+        opened(f"postgresql://x@${{{name}}}.example.com/x", (), {name: "hunter2"})
+    assert raised.value.code == "secret_reference"
+    assert "hunter2" not in repr(raised.value)
+
+
+@pytest.mark.parametrize("url", ["postgresql://me:${@h/x", "postgresql://me:${A-B}@h/x", "postgresql://me:${1}@h/x"])
+def test_a_broken_reference_is_refused(url: str) -> None:
+    with pytest.raises(Invalid) as raised:
+        opened(url, (), {"A": "x"})
+    assert raised.value.code == "url_unreadable"
+
+
+def test_keys_rotate_the_first_encrypts_and_all_decrypt() -> None:
+    old, new = new_key(), new_key()
+    kept = stored(PLAIN, [old])
+    assert opened(kept, [new, old]) == PLAIN
+    moved = rotated(kept, [new, old])
+    assert opened(moved, [new]) == PLAIN
+    with pytest.raises(Unavailable) as raised:
+        opened(moved, [old])
+    assert raised.value.code == "secret_key_wrong"
+    assert rotated("sqlite:///x.db", [new]) == "sqlite:///x.db"
+
+
+def test_keys_come_from_one_variable() -> None:
+    assert keys_from({}) == ()
+    assert keys_from({"HEEDFUL_SECRET_KEY": " one, two ,"}) == ("one", "two")
+
+
+@pytest.mark.parametrize(
+    ("call", "code"),
+    [
+        (lambda: opened(stored(PLAIN, [new_key()])), "secret_key_missing"),
+        (lambda: stored(PLAIN, ["not a key"]), "secret_key_invalid"),
+        (lambda: opened("encrypted:nonsense", [new_key()]), "secret_key_wrong"),
+    ],
+)
+def test_keys_that_do_not_fit_say_so(call: object, code: str) -> None:
+    with pytest.raises(HeedfulError) as raised:
+        call()  # type: ignore[operator]
+    assert raised.value.code == code
+
+
+def test_encrypting_without_its_package_says_what_to_install() -> None:
+    script = (
+        "import sys; sys.modules['cryptography'] = None\n"
+        "from heedful.executions.secrets import stored\n"
+        "try: stored('postgresql://a:b@c/d', ['key'])\n"
+        "except Exception as error: print(error.code, error.remedy)\n"
+    )
+    done = subprocess.run([sys.executable, "-c", script], capture_output=True, text=True, check=True)
+    assert done.stdout == 'extra_missing Run: pip install "heedful[secrets]"\n'
