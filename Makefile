@@ -3,7 +3,7 @@ VENV := .venv
 BIN := $(VENV)/bin
 export PIP_DISABLE_PIP_VERSION_CHECK := 1
 
-.PHONY: help demo test lint format docs bench bench-recall bench-learning bench-detect bench-sessions lock clean
+.PHONY: help demo test lint format docs bench bench-recall bench-learning bench-detect bench-sessions bench-cache lock clean
 
 help: ## show what there is
 	@grep -E '^[a-z-]+:.*##' $(MAKEFILE_LIST) | sed 's/:.*## /\t/' | expand -t 16
@@ -56,6 +56,9 @@ bench-detect: $(VENV)/bench ## how well it is told which facts an answer used, o
 
 bench-sessions: $(VENV)/dev ## entries and feedback on SQLite and MongoDB beside the bare drivers, improve and pages
 	$(BIN)/python -m bench.sessions
+
+bench-cache: $(VENV)/bench ## which proven queries are used again, and how many wrongly, beside cosine thresholds
+	$(BIN)/python -m bench.cache
 
 lock: $(VENV)/dev $(VENV)/bench ## write the versions in use to requirements.lock
 	$(BIN)/pip freeze --exclude-editable > requirements.lock

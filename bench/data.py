@@ -24,6 +24,8 @@ The data sets are public; put these files into one folder and name it with --dat
   qqp_dev.json.gz      QQP, Quora Question Pairs (GLUE): a list of {"text_a", "text_b", "label"}
   clinc150.json.gz     CLINC150 (github.com/clinc/oos-eval, data_full.json): {"train": [[text, intent], …], …}
   locomo_dev.json.gz   LoCoMo (github.com/snap-research/locomo, locomo10.json): a list of conversations
+  geography.json, geography.sqlite
+                       GeoQuery with SQL (github.com/jkkummerfeld/text2sql-data, data/geography.json and its database)
   covidq.csv           COVID-Q (github.com/JerryWeiAI/COVID-Q): questions by class (not read by these benchmarks)"""
 
 QUERIES = 1000

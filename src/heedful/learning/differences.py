@@ -62,8 +62,8 @@ def normal(text: str) -> str:
     return " ".join(text.replace("’", "'").casefold().split()).rstrip(" ?.!")
 
 
-def _stem(word: str) -> str:
-    """Strip English endings, so that "removed" and "removing" meet at "remov"."""
+def root(word: str) -> str:
+    """A word without its English ending, so that "removed" and "removing" meet at "remov"."""
     for ending in ("ing", "ed", "es", "s", "e"):
         if word.endswith(ending) and len(word) - len(ending) >= 3:
             word = word[: -len(ending)]
@@ -72,7 +72,7 @@ def _stem(word: str) -> str:
 
 
 _CHOICES = {
-    _stem(word): (row, option.split()[0])
+    root(word): (row, option.split()[0])
     for row, line in enumerate(_ALTERNATIVES.split(";"))
     for option in line.split("|")
     for word in option.split()
@@ -86,8 +86,8 @@ class _Query:
         self.normal = normal(text)
         plain = self.normal.replace("can't", "can not").replace("won't", "will not").replace("n't", " not")
         self.words = [word.removesuffix("'s") for word in _WORD.findall(plain)]
-        self.stems = {_stem(word) for word in self.words}
-        self.subject = {_stem(word) for word in self.words if word not in _FORM and word not in _NEGATIONS}
+        self.stems = {root(word) for word in self.words}
+        self.subject = {root(word) for word in self.words if word not in _FORM and word not in _NEGATIONS}
         self.choices = {_CHOICES[stem] for stem in self.stems if stem in _CHOICES}
         self.choices.update((-1, word) for word in self.words[:1] if word in _QUESTIONS)
         self.negated = not _NEGATIONS.isdisjoint(_WORD.findall(_NOT_NEGATING.sub("", plain)))
@@ -178,8 +178,8 @@ def difference(query_a: str, query_b: str) -> str | None:
     if max(len(a.words), len(b.words)) > _LONG:
         return None
     names_a, names_b = set(filter(b.lacks, a.names)), set(filter(a.lacks, b.names))
-    subject_a = a.subject - {_stem(name.casefold()) for name in names_a}
-    subject_b = b.subject - {_stem(name.casefold()) for name in names_b}
+    subject_a = a.subject - {root(name.casefold()) for name in names_a}
+    subject_b = b.subject - {root(name.casefold()) for name in names_b}
     if len(subject_a & subject_b) < _ALIKE * len(subject_a | subject_b):
         return None
     if reason := _differ("names", names_a, names_b):

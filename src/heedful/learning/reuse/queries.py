@@ -1,0 +1,209 @@
+"""A proven SQL statement: its literals and the columns they are compared with, and the same with other values."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from functools import lru_cache
+
+import sqlglot
+from sqlglot import exp
+from sqlglot.errors import SqlglotError
+
+from heedful.learning.reuse.values import Column
+from heedful.learning.reuse.verdict import Bound
+
+_VOLATILE = frozenset(
+    """
+    now random rand randomblob newid uuid gen_random_uuid uuid_generate_v4 clock_timestamp statement_timestamp
+    transaction_timestamp timeofday getdate sysdate systimestamp nextval currval lastval last_insert_rowid changes
+    total_changes current_user session_user curdate curtime unix_timestamp utc_timestamp getutcdate today
+    current_date current_time current_timestamp current_datetime localtime localtimestamp
+    """.split()  # noqa: SIM905
+)
+_CLOCKS = _VOLATILE - frozenset(
+    """random rand randomblob newid uuid gen_random_uuid uuid_generate_v4 nextval currval lastval last_insert_rowid
+    changes total_changes current_user session_user""".split()  # noqa: SIM905
+)
+_DATED = frozenset(("date", "time", "datetime", "julianday", "strftime"))
+_DATE = re.compile(r"(?:19|20)\d\d(?:$|\D)|\d\d?[./-]\d\d?[./-]\d\d")
+_COMPARED = (exp.EQ, exp.NEQ, exp.GT, exp.GTE, exp.LT, exp.LTE, exp.Is)
+
+
+@dataclass(frozen=True, slots=True)
+class Literal:
+    """One literal of a statement: its text, whether it is quoted, and the column it is compared with."""
+
+    place: int
+    text: str
+    quoted: bool
+    column: Column | None
+    operator: str
+
+
+@dataclass(frozen=True, slots=True)
+class Query:
+    """A parsed statement."""
+
+    tree: exp.Expression
+    dialect: str
+    literals: tuple[Literal, ...]
+    text: str
+    """The statement, written in one way however it was typed."""
+
+    def template(self, places: Sequence[int]) -> str:
+        """The statement with the literals at `places` left open: two of one template differ in values alone."""
+        tree = self.tree.copy()
+        for place, node in enumerate(_nodes(tree)):
+            if place in places:
+                node.replace(exp.Var(this="?"))
+        return tree.sql(dialect=self.dialect, normalize=True, comments=False)
+
+    def rebound(self, values: Mapping[int, Bound]) -> tuple[str, dict[str, Bound], str]:
+        """The statement with other values at these places: with parameters, the parameters, and written out."""
+        bound, written = self.tree.copy(), self.tree.copy()
+        parameters: dict[str, Bound] = {}
+        names: dict[Bound, str] = {}
+        for place, (node, shown) in enumerate(zip(_nodes(bound), _nodes(written), strict=True)):
+            if place not in values:
+                continue
+            value = values[place]
+            name = names.setdefault(value, f"p{len(names) + 1}")
+            parameters[name] = value
+            node.replace(exp.Var(this=f":{name}"))
+            shown.replace(exp.Literal.string(value) if isinstance(value, str) else exp.Literal.number(value))
+        return bound.sql(dialect=self.dialect), parameters, written.sql(dialect=self.dialect)
+
+
+@lru_cache(maxsize=4096)
+def parsed(sql: str, dialect: str) -> Query | None:
+    """The statement, or None when it is not exactly one that can be read, with all its values."""
+    try:
+        trees = [tree for tree in sqlglot.parse(sql, dialect=dialect) if tree is not None]
+    except (SqlglotError, RecursionError):
+        return None
+    if len(trees) != 1 or not isinstance(trees[0], exp.Expression):
+        return None
+    if trees[0].find(exp.Placeholder, exp.Parameter):
+        return None
+    literals = []
+    for place, node in enumerate(_nodes(trees[0])):
+        column, operator = _compared(node)
+        literals.append(Literal(place, str(node.this), bool(node.is_string), column, operator))
+    return Query(trees[0], dialect, tuple(literals), trees[0].sql(dialect=dialect))
+
+
+@lru_cache(maxsize=4096)
+def is_deterministic(sql: str, dialect: str) -> str | None:
+    """Why the statement may answer differently on the same data, or None when it doesn't.
+
+    >>> is_deterministic("SELECT name FROM city LIMIT 3", "sqlite")
+    'LIMIT without ORDER BY picks any rows'
+    """
+    query = parsed(sql, dialect)
+    if query is None:
+        return "the statement can't be parsed"
+    for name in _functions(query.tree):
+        if name in _VOLATILE:
+            return f"{name.upper()} is different at each call"
+    if _reads_clock(query.tree):
+        return "a date is taken from the clock"
+    for node in query.tree.find_all(exp.TableSample):
+        return f"{type(node).__name__.upper()} picks any rows"
+    for limit in query.tree.find_all(exp.Limit, exp.Fetch, exp.Offset):
+        scope = limit.parent
+        if scope is not None and scope.args.get("order") is None and not _one_row(scope):
+            return "LIMIT without ORDER BY picks any rows"
+    return None
+
+
+def follows_clock(sql: str, dialect: str) -> bool:
+    """Whether the statement takes the current date or time from the database."""
+    query = parsed(sql, dialect)
+    return query is not None and (_reads_clock(query.tree) or any(name in _CLOCKS for name in _functions(query.tree)))
+
+
+def names_dates(sql: str, dialect: str) -> bool:
+    """Whether the statement has a date or a year written into it."""
+    query = parsed(sql, dialect)
+    return query is not None and any(_DATE.match(literal.text) for literal in query.literals)
+
+
+def _nodes(tree: exp.Expression) -> list[exp.Literal]:
+    return list(tree.find_all(exp.Literal, bfs=False))
+
+
+def _functions(tree: exp.Expression) -> list[str]:
+    names = []
+    for node in tree.find_all(exp.Func):
+        names.append(node.name.lower() if isinstance(node, exp.Anonymous) else node.sql_name().lower())
+    names += [node.name.lower() for node in tree.find_all(exp.Column) if not node.table and not node.this.quoted]
+    return names
+
+
+def _reads_clock(tree: exp.Expression) -> bool:
+    """SQLite's date('now'), and date() without arguments."""
+    for node in tree.find_all(exp.Func):
+        name = node.name.lower() if isinstance(node, exp.Anonymous) else node.sql_name().lower()
+        inside = [str(each.this).lower() for each in node.find_all(exp.Literal)]
+        if "now" in inside or (name in _DATED and not node.args.get("this") and not node.expressions):
+            return True
+    return False
+
+
+def _one_row(select: object) -> bool:
+    """Whether a SELECT aggregates everything into one row, so that a limit takes nothing away."""
+    if not isinstance(select, exp.Select) or select.args.get("group") is not None:
+        return False
+    return bool(select.expressions) and all(each.find(exp.AggFunc) for each in select.expressions)
+
+
+def _compared(node: exp.Literal) -> tuple[Column | None, str]:
+    """The column a literal is compared with, and how; (None, …) when that isn't plain to see."""
+    child: exp.Expression = node
+    parent = node.parent
+    while isinstance(parent, exp.Paren):
+        child, parent = parent, parent.parent
+    if isinstance(parent, (exp.Limit, exp.Fetch, exp.Offset)):
+        return None, "limit"
+    if isinstance(parent, _COMPARED):
+        other = parent.expression if child is parent.this else parent.this
+        operator = parent.key
+    elif isinstance(parent, (exp.In, exp.Between)):
+        other, operator = parent.this, parent.key
+    else:
+        return None, "other"
+    while isinstance(other, (exp.Lower, exp.Upper, exp.Paren)):
+        other = other.this
+    return (_column(other), operator) if isinstance(other, exp.Column) else (None, operator)
+
+
+def _column(column: exp.Column) -> Column | None:
+    """The (table, column) behind a reference, found through the aliases around it."""
+    name, owner = column.name.lower(), column.table.lower()
+    select = column.find_ancestor(exp.Select)
+    while select is not None:
+        sources = _sources(select)
+        if owner:
+            for alias, table in sources:
+                if alias == owner:
+                    return (table, name) if table else None
+        elif len(sources) == 1:
+            return (sources[0][1], name) if sources[0][1] else None
+        else:
+            return None
+        select = select.find_ancestor(exp.Select)
+    return None
+
+
+def _sources(select: exp.Select) -> list[tuple[str, str]]:
+    """(alias, table) of what a SELECT reads from; a derived table has no table name."""
+    found = []
+    for clause in [select.args.get("from_") or select.args.get("from"), *select.args.get("joins", [])]:
+        source = clause.this if clause is not None else None
+        if isinstance(source, exp.Table):
+            found.append((source.alias_or_name.lower(), source.name.lower()))
+        elif source is not None:
+            found.append((source.alias_or_name.lower(), ""))
+    return found

@@ -1,0 +1,152 @@
+"""Proven SQL: its literals, whether it is deterministic, and relative dates."""
+
+from datetime import date, datetime
+
+import pytest
+
+from heedful.learning.reuse import Known, is_deterministic, study
+from heedful.learning.reuse.dates import relative_dates
+from heedful.learning.reuse.queries import follows_clock, parsed
+
+VALUES = Known({("city", "state"): ["texas", "ohio"], ("city", "name"): ["austin", "ohio"], ("t", "x"): ["texas"]})
+
+
+@pytest.mark.parametrize(
+    ("sql", "dialect", "why"),
+    [
+        ("SELECT now()", "postgres", "CURRENT_TIMESTAMP"),
+        ("SELECT * FROM t WHERE day = CURRENT_DATE", "sqlite", "CURRENT_DATE"),
+        ("SELECT * FROM t WHERE day > date('now', '-1 day')", "sqlite", "clock"),
+        ("SELECT date()", "sqlite", "clock"),
+        ("SELECT * FROM t ORDER BY random()", "sqlite", "RAND"),
+        ("SELECT gen_random_uuid()", "postgres", "UUID"),
+        ("SELECT nextval('s')", "postgres", "NEXTVAL"),
+        ("SELECT name FROM t LIMIT 3", "sqlite", "LIMIT"),
+        ("SELECT name FROM t OFFSET 3", "postgres", "LIMIT"),
+        ("SELECT name FROM t FETCH FIRST 3 ROWS ONLY", "postgres", "LIMIT"),
+        ("SELECT name FROM (SELECT name FROM t LIMIT 3) ORDER BY name", "sqlite", "LIMIT"),
+        ("SELECT * FROM t TABLESAMPLE SYSTEM (10)", "postgres", "TABLESAMPLE"),
+        ("SELECT FROM WHERE (", "sqlite", "parsed"),
+    ],
+)
+def test_what_may_answer_differently_on_the_same_data_says_why(sql: str, dialect: str, why: str) -> None:
+    assert why in (is_deterministic(sql, dialect) or "")
+
+
+@pytest.mark.parametrize(
+    "sql",
+    [
+        "SELECT name FROM t ORDER BY size DESC LIMIT 3",
+        "SELECT MAX(size) FROM t LIMIT 1",
+        "SELECT name FROM t WHERE name = 'random'",
+        "SELECT date(day) FROM t",
+        "SELECT strftime('%Y', day) FROM t",
+    ],
+)
+def test_what_always_answers_the_same_is_deterministic(sql: str) -> None:
+    assert is_deterministic(sql, "sqlite") is None
+
+
+def test_only_the_clock_makes_a_query_follow_the_clock() -> None:
+    assert follows_clock("SELECT * FROM t WHERE day = CURRENT_DATE", "postgres")
+    assert not follows_clock("SELECT random()", "sqlite")
+    assert not follows_clock("SELECT * FROM t WHERE day = '2024-05-01'", "postgres")
+
+
+def test_literals_know_the_column_they_are_compared_with() -> None:
+    query = parsed(
+        "SELECT a.name FROM city AS a WHERE a.state = 'texas' AND 5 < a.size "
+        "AND a.id IN (SELECT t.id FROM t WHERE lower(x) IN ('austin') AND a.name = 'ohio') LIMIT 3",
+        "sqlite",
+    )
+    assert query is not None
+    assert {each.text: (each.column, each.operator) for each in query.literals} == {
+        "texas": (("city", "state"), "eq"),
+        "5": (("city", "size"), "lt"),
+        "austin": (("t", "x"), "in"),
+        "ohio": (("city", "name"), "eq"),
+        "3": (None, "limit"),
+    }
+
+
+def test_the_column_of_a_literal_is_unknown_when_several_tables_might_have_it() -> None:
+    query = parsed("SELECT 1 FROM city, t WHERE x = 'texas'", "sqlite")
+    assert query is not None
+    assert [each.column for each in query.literals if each.quoted] == [None]
+
+
+@pytest.mark.parametrize(
+    ("question", "sql", "opened"),
+    [
+        ("cities in texas", "SELECT name FROM city WHERE state = 'texas'", ["texas"]),
+        ("cities in texas", "SELECT name FROM city WHERE state = 'texas' AND name <> 'austin'", ["texas"]),
+        ("texas cities in texas", "SELECT name FROM city WHERE state = 'texas'", []),
+        ("cities in texas", "SELECT name FROM city, t WHERE state = 'texas' OR x = 'texas'", []),
+        ("cities of the lone star state", "SELECT name FROM city WHERE state = 'texas'", []),
+        ("ohio of ohio", "SELECT name FROM city WHERE state = 'ohio' AND name = 'ohio'", []),
+        ("cities above 5", "SELECT name FROM city WHERE size > 5", ["5"]),
+        ("cities above five", "SELECT name FROM city WHERE size > 5", ["5"]),
+        ("cities above 5", "SELECT name FROM city WHERE size > 5 AND rank < 5", []),
+        ("cities above 5", "SELECT name FROM city WHERE size > 5 * 1000", []),
+        ("the 1 largest city", "SELECT name FROM city ORDER BY size DESC LIMIT 1", []),
+        ("cities like texas", "SELECT name FROM city WHERE state LIKE 'texas'", []),
+    ],
+)
+def test_a_value_is_open_only_when_question_and_sql_agree_on_it(question: str, sql: str, opened: list[str]) -> None:
+    found = study(question, sql, "sqlite", VALUES)
+    assert found is not None
+    assert [each.text for each in found.open] == opened
+
+
+def test_statements_that_differ_in_open_values_alone_have_one_template() -> None:
+    rows = [
+        ("cities in texas", "SELECT name FROM city WHERE state = 'texas'"),
+        ("ohio cities", "select NAME from CITY where state='ohio'"),
+        ("cities", "SELECT name FROM city WHERE state = 'texas'"),
+    ]
+    first, second, third = (study(question, sql, "sqlite", VALUES) for question, sql in rows)
+    assert first is not None
+    assert second is not None
+    assert third is not None
+    assert first.template == second.template != third.template
+
+
+@pytest.mark.parametrize(
+    ("words", "first", "last"),
+    [
+        ("today", date(2024, 3, 15), date(2024, 3, 15)),
+        ("yesterday", date(2024, 3, 14), date(2024, 3, 14)),
+        ("this week", date(2024, 3, 11), date(2024, 3, 17)),
+        ("last week", date(2024, 3, 4), date(2024, 3, 10)),
+        ("last month", date(2024, 2, 1), date(2024, 2, 29)),
+        ("this quarter", date(2024, 1, 1), date(2024, 3, 31)),
+        ("previous quarter", date(2023, 10, 1), date(2023, 12, 31)),
+        ("next year", date(2025, 1, 1), date(2025, 12, 31)),
+        ("the last 3 months", date(2023, 12, 1), date(2024, 3, 15)),
+        ("past seven days", date(2024, 3, 8), date(2024, 3, 15)),
+        ("two years ago", date(2022, 1, 1), date(2022, 12, 31)),
+        ("year to date", date(2024, 1, 1), date(2024, 3, 15)),
+        ("last Friday", date(2024, 3, 8), date(2024, 3, 8)),
+        ("next Monday", date(2024, 3, 18), date(2024, 3, 18)),
+    ],
+)
+def test_relative_dates_are_resolved(words: str, first: date, last: date) -> None:
+    (found,) = relative_dates(f"Sales of {words}?", datetime(2024, 3, 15, 9))
+    assert (found.first, found.last) == (first, last)
+
+
+def test_no_date_is_relative_without_saying_so() -> None:
+    assert relative_dates("the last customer of May 2024", datetime(2024, 3, 15)) == []
+
+
+def test_columns_that_share_their_values_have_one_kind() -> None:
+    known = Known({("a", "x"): list("pqrst"), ("b", "y"): list("pqr"), ("c", "z"): list("ptuvw")})
+    assert known.kind("a", "x") == known.kind("B", "Y") == "a.x"
+    assert known.kind("c", "z") == "c.z"
+    assert known.columns_of("P") == {("a", "x"), ("b", "y"), ("c", "z")}
+
+
+def test_the_longest_value_is_found() -> None:
+    known = Known({("city", "name"): ["York", "New York", "New York City"]})
+    words = ["from", "new", "york", "city", "to", "york"]
+    assert [known.longest(words, place) for place in range(len(words))] == [0, 3, 1, 0, 0, 1]
