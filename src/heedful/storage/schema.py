@@ -313,12 +313,18 @@ feedbacks = Table(
     Column("extra", JSON),
     Column("at", BigInteger, nullable=False),
     Column("standing", SmallInteger, nullable=False),
+    Column("event_id", String(36)),
+    Column("message_id", String(36)),
+    Column("updated_at", BigInteger),
     Index("ix_feedbacks_session_seq_seq", "session_seq", "seq"),
     Index("ix_feedbacks_target_id", "target_id"),
     Index("ix_feedbacks_project_id_at", "project_id", "at"),
+    Index("ix_feedbacks_message_id", "message_id"),
     sqlite_autoincrement=True,
 )
-"""What people said, in their words, under the id of its event. It goes when its session goes; the event stays."""
+"""What people said, in their words, under the id of its event. It goes when its session goes; the event stays.
+
+Feedback about executions and messages can be updated: it keeps its id, and `event_id` is its latest event."""
 
 outbox = Table(
     "outbox",
@@ -338,3 +344,75 @@ outbox = Table(
     sqlite_autoincrement=True,
 )
 """Alerts on their way. `next_at` is when to try next: null when there is nothing left to do."""
+
+connectors = Table(
+    "connectors",
+    metadata,
+    Column("seq", Sequence, primary_key=True, autoincrement=True),
+    Column("id", String(36), nullable=False, unique=True),
+    Column("project_id", ForeignKey("projects.id"), nullable=False),
+    Column("name", String(200), nullable=False),
+    Column("url", Text, nullable=False),
+    Column("options", JSON, nullable=False),
+    Column("schema", JSON),
+    Column("fingerprint", String(64)),
+    Column("schema_at", BigInteger),
+    Column("created_at", BigInteger, nullable=False),
+    UniqueConstraint("project_id", "name"),
+    sqlite_autoincrement=True,
+)
+"""Databases that executions run against. `url` has references to secrets, or is encrypted."""
+
+executions = Table(
+    "executions",
+    metadata,
+    Column("seq", Sequence, primary_key=True, autoincrement=True),
+    Column("id", String(36), nullable=False, unique=True),
+    Column("project_id", ForeignKey("projects.id"), nullable=False),
+    Column("connector_id", String(36), nullable=False),
+    Column("question", Text),
+    Column("model_id", ForeignKey("models.id")),
+    Column("vector", LargeBinary),
+    Column("sql_query", Text, nullable=False),
+    Column("parameters", JSON, nullable=False),
+    Column("template", LargeBinary(16), nullable=False),
+    Column("result", JSON, nullable=False),
+    Column("row_count", Integer, nullable=False),
+    Column("truncated", SmallInteger, nullable=False),
+    Column("seconds", Float, nullable=False),
+    Column("origin", String(20), nullable=False),
+    Column("derived_from", String(36)),
+    Column("message_id", String(36)),
+    Column("fingerprint", String(64)),
+    Column("data_version", String(200)),
+    Column("at", BigInteger, nullable=False),
+    Index("ix_executions_connector_id_seq", "connector_id", "seq"),
+    Index("ix_executions_project_id_seq", "project_id", "seq"),
+    Index("ix_executions_connector_id_template", "connector_id", "template"),
+    Index("ix_executions_message_id", "message_id"),
+    sqlite_autoincrement=True,
+)
+"""SQL that ran, with its result. `template` is the sum of the SQL without its values."""
+
+golden_examples = Table(
+    "golden_examples",
+    metadata,
+    Column("seq", Sequence, primary_key=True, autoincrement=True),
+    Column("id", String(36), nullable=False, unique=True),
+    Column("project_id", ForeignKey("projects.id"), nullable=False),
+    Column("connector_id", String(36), nullable=False),
+    Column("question", Text, nullable=False),
+    Column("digest", LargeBinary(16), nullable=False),
+    Column("model_id", ForeignKey("models.id")),
+    Column("vector", LargeBinary),
+    Column("sql_query", Text, nullable=False),
+    Column("template", LargeBinary(16), nullable=False),
+    Column("origin", String(20), nullable=False),
+    Column("execution_id", String(36)),
+    Column("created_at", BigInteger, nullable=False),
+    Column("updated_at", BigInteger, nullable=False),
+    UniqueConstraint("connector_id", "digest"),
+    Index("ix_golden_examples_project_id_seq", "project_id", "seq"),
+    sqlite_autoincrement=True,
+)
+"""Questions with the SQL that answers them, by people's word."""

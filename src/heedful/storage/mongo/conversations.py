@@ -84,7 +84,11 @@ class MongoConversations:
 
     def messages(self, session_id: str, after: int | None, limit: int, newest_first: bool) -> list[MessageRow]:
         found = self._page(self._view.messages, session_id, after, limit, newest_first)
-        return [MessageRow(each["_id"], each["role"], each["content"], each["at"], each["number"]) for each in found]
+        return [_message(each) for each in found]
+
+    def message(self, message_id: str) -> MessageRow | None:
+        found = self._view.messages.find_one({"_id": message_id})
+        return None if found is None else _message(found)
 
     def add_entry(self, new: EntryRow) -> bool:
         place = self._numbers(new.session_id, 1, new.at)
@@ -157,6 +161,10 @@ def _session(found: Document) -> SessionRow:
     return SessionRow(
         found["number"], found["session_id"], found["metadata"], at["created"], at["updated"], found["revision"]
     )
+
+
+def _message(found: Document) -> MessageRow:
+    return MessageRow(found["_id"], found["role"], found["content"], found["at"], found["number"])
 
 
 def _entry(found: Document) -> EntryRow:

@@ -147,6 +147,10 @@ class Conversations(Protocol):
 
     def messages(self, session_id: str, after: int | None, limit: int, newest_first: bool) -> list[MessageRow]: ...
 
+    def message(self, message_id: str) -> MessageRow | None:
+        """One message of any session."""
+        ...
+
     def add_entry(self, new: EntryRow) -> bool:
         """Keeps an entry; False if there is no such session."""
         ...

@@ -101,6 +101,14 @@ class SqlConversations:
     def messages(self, session_id: str, after: int | None, limit: int, newest_first: bool) -> list[MessageRow]:
         return [MessageRow(*row) for row in self._page(messages, _MESSAGE_ROW, session_id, after, limit, newest_first)]
 
+    def message(self, message_id: str) -> MessageRow | None:
+        row = self._connection.execute(
+            select(*_MESSAGE_ROW)
+            .join(sessions, sessions.c.seq == messages.c.session_seq)
+            .where(sessions.c.project_id == self._project, messages.c.id == message_id)
+        ).first()
+        return None if row is None else MessageRow(*row)
+
     def add_entry(self, new: EntryRow) -> bool:
         session = touched(self._direct, self._project, new.session_id, new.at)
         if session is None:

@@ -68,6 +68,9 @@ class SqlFeedbacks:
         self._direct.run(_APPEND, **ledger.row(event))
         self._direct.run(
             _ADD,
+            event_id=new.id,
+            message_id=None,
+            updated_at=new.at,
             id=new.id,
             project_id=self._project,
             session_seq=session,
@@ -181,7 +184,11 @@ class SqlFeedbacks:
         return [ValueCounts(_untagged(row.value), row.sessions, _counts(row)) for row in rows]
 
     def _standing(self) -> ColumnElement[bool]:
-        return and_(feedbacks.c.project_id == self._project, feedbacks.c.standing == 1)
+        return and_(
+            feedbacks.c.project_id == self._project,
+            feedbacks.c.standing == 1,
+            feedbacks.c.target_type.in_(("session", "entry")),
+        )
 
     def _rows(self, *conditions: ColumnElement[bool]) -> Select[Any]:
         return _ROWS.where(feedbacks.c.project_id == self._project, *conditions)

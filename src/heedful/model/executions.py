@@ -1,0 +1,240 @@
+"""Executions: SQL that ran on a connector, what people said of it, and what may be reused."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from datetime import datetime
+from typing import Any, Literal
+
+from pydantic import SerializerFunctionWrapHandler, model_serializer, model_validator
+
+from heedful.model.base import Model
+from heedful.results import Column, Result, decode, encode
+
+Origin = Literal["query", "served", "rebound", "written"]
+"""How an execution came about: given as SQL, proven and run again, proven with other values, or written by a model."""
+
+Decision = Literal["serve", "rebind", "refuse"]
+Reuse = Literal["sql", "result"]
+
+DECISIONS: tuple[Decision, ...] = ("serve", "rebind", "refuse")
+
+
+class Connector(Model):
+    """A database that executions run against; secrets are not shown."""
+
+    connector_id: str
+    name: str
+    url: str
+    dialect: str
+    tables: int | None
+    """How many tables its schema has; None before it was read."""
+    fingerprint: str | None
+    """The same as long as the schema is the same."""
+    schema_at: datetime | None
+    """When the schema was read."""
+    created_at: datetime
+
+
+class ResultColumn(Model):
+    """A column of a result."""
+
+    name: str
+    type: str
+
+
+class QueryResult(Model):
+    """Rows, with the names and types of their columns; JSON and back keeps every value."""
+
+    columns: list[ResultColumn]
+    rows: list[list[Any]]
+    truncated: bool = False
+    """Whether there were more rows than the limits allow."""
+    truncated_by: str | None = None
+    """Which limit that was: rows, bytes or seconds."""
+
+    @classmethod
+    def of(cls, result: Result) -> QueryResult:
+        """A result as a query returned it."""
+        return cls(
+            columns=[ResultColumn(name=column.name, type=column.type) for column in result.columns],
+            rows=[list(row) for row in result.rows],
+            truncated=result.truncated,
+            truncated_by=result.truncated_by,
+        )
+
+    @model_validator(mode="before")
+    @classmethod
+    def _decoded(cls, data: Any) -> Any:
+        columns = data.get("columns") if isinstance(data, dict) else None
+        if columns and isinstance(columns[0], dict) and "kind" in columns[0]:
+            # Not dict(model): iterating over a result gives its rows.
+            return vars(cls.of(decode({"seconds": 0.0, **data})))
+        return data
+
+    @model_serializer(mode="wrap", when_used="json")
+    def _encoded(self, _: SerializerFunctionWrapHandler) -> dict[str, Any]:
+        columns = tuple(Column(column.name, column.type) for column in self.columns)
+        rows = tuple(tuple(row) for row in self.rows)
+        packed = encode(Result(columns, rows, self.truncated, self.truncated_by))
+        del packed["seconds"]
+        return packed
+
+    def __iter__(self) -> Iterator[list[Any]]:  # type: ignore[override]
+        return iter(self.rows)
+
+    def __len__(self) -> int:
+        return len(self.rows)
+
+    def records(self) -> list[dict[str, Any]]:
+        """Each row as a mapping by column name."""
+        return [dict(zip([column.name for column in self.columns], row, strict=True)) for row in self.rows]
+
+
+class Execution(Model):
+    """One SQL statement that ran, with its result."""
+
+    execution_id: str
+    connector_id: str
+    question: str | None
+    sql_query: str
+    parameters: dict[str, Any]
+    result: QueryResult
+    execution_time_ms: int
+    origin: Origin
+    derived_from: str | None
+    """The execution or golden example whose SQL was reused."""
+    chat_message_id: str | None
+    created_at: datetime
+
+
+class ExecutionFeedback(Model):
+    """What somebody says of an execution, or of a message."""
+
+    id: str
+    execution_id: str | None
+    chat_message_id: str | None
+    feedback: str | None
+    is_positive: bool
+    author: str | None
+    created_at: datetime
+    updated_at: datetime
+
+
+class FeedbackList(Model):
+    """Feedbacks, the newest first, and how many there are in all."""
+
+    items: list[ExecutionFeedback]
+    total: int
+    skip: int
+    limit: int
+
+    def __iter__(self) -> Iterator[ExecutionFeedback]:  # type: ignore[override]
+        return iter(self.items)
+
+    def __len__(self) -> int:
+        return len(self.items)
+
+    def __getitem__(self, index: int) -> ExecutionFeedback:
+        return self.items[index]
+
+
+class BulkDeletion(Model):
+    """What a bulk deletion did."""
+
+    deleted_count: int
+    failed_ids: list[str]
+    """Those that were not there."""
+
+    def __getitem__(self, name: str) -> Any:
+        return getattr(self, name)
+
+
+class GoldenExample(Model):
+    """A question with the SQL that answers it, by somebody's word."""
+
+    id: str
+    connector_id: str
+    question: str
+    sql_query: str
+    origin: Literal["given", "imported", "promoted"]
+    execution_id: str | None
+    """The execution it was promoted from."""
+    created_at: datetime
+    updated_at: datetime
+
+
+class CacheMatch(Model):
+    """A stored execution that is like what is asked, and whether it may be used."""
+
+    execution: dict[str, Any]
+    """The execution's fields. Where the match is used, `sql_query` and `result` are those of the new run."""
+    similarity_score: float
+    has_feedback: bool
+    feedback_is_positive: bool | None
+    feedback_comment: str | None
+    decision: Decision
+    gate: str
+    """Which gate decided."""
+    reason: str
+    """Why, in words."""
+    question: str
+    """The question it was run for."""
+    differences: list[str]
+    """What the two questions don't have in common."""
+    age_days: float
+    stale: bool
+    """Whether its schema, or its data where that can be told, has changed since."""
+
+
+class CacheLookup(Model):
+    """What the cache has for a question."""
+
+    cache_hit: bool
+    """Whether the first match may be used."""
+    matches: list[CacheMatch]
+    """Those to serve first, then those to rebind, then those refused; each by similarity."""
+    candidates_checked: int
+
+
+class ChatSession(Model):
+    """A conversation about data."""
+
+    id: str
+    name: str | None
+    created_at: datetime
+    updated_at: datetime
+
+
+class ChatQuestion(Model):
+    """A question that was asked in a chat session."""
+
+    chat_message_id: str
+    """The message that answers it."""
+    question: str
+    sql_query: str | None
+    origin: Origin | None
+    created_at: datetime
+
+
+class ChatSql(Model):
+    """SQL for a question."""
+
+    chat_message_id: str
+    chat_session_id: str
+    query: str
+    sql_query: str
+    origin: Origin
+    """`served` and `rebound` were proven before; `written` is new."""
+    explanation: str
+    """Where the SQL comes from, in words."""
+    derived_from: str | None = None
+    model: str | None = None
+    """The language model that wrote it."""
+
+
+class ChatAnswer(ChatSql):
+    """SQL for a question, and what it gave."""
+
+    answer: str
+    execution_result: Execution | None

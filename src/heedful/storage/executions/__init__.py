@@ -1,0 +1,1 @@
+"""Connectors, executions, what was said of them, and golden examples."""

@@ -1,0 +1,45 @@
+"""Connectors: the databases that executions run against."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from sqlalchemy import Connection, delete, insert, select, update
+
+from heedful.model import Metadata
+from heedful.storage.rows import AnyRow
+from heedful.storage.schema import connectors, executions, golden_examples
+
+
+def add(
+    connection: Connection, project: int, connector_id: str, name: str, url: str, options: Metadata, at: int
+) -> None:
+    connection.execute(
+        insert(connectors).values(
+            id=connector_id, project_id=project, name=name, url=url, options=options, created_at=at
+        )
+    )
+
+
+def get(connection: Connection, project: int, id_or_name: str) -> AnyRow | None:
+    """A connector by its id, or by its name."""
+    statement = select(connectors).where(connectors.c.project_id == project)
+    found = connection.execute(statement.where(connectors.c.id == id_or_name)).first()
+    return found or connection.execute(statement.where(connectors.c.name == id_or_name)).first()
+
+
+def listed(connection: Connection, project: int) -> list[AnyRow]:
+    statement = select(connectors).where(connectors.c.project_id == project).order_by(connectors.c.seq)
+    return list(connection.execute(statement))
+
+
+def change(connection: Connection, connector_id: str, **values: Any) -> None:
+    connection.execute(update(connectors).where(connectors.c.id == connector_id).values(**values))
+
+
+def remove(connection: Connection, connector_id: str) -> int:
+    """Removes a connector with its executions and golden examples; returns how many executions went."""
+    gone = connection.execute(delete(executions).where(executions.c.connector_id == connector_id)).rowcount
+    connection.execute(delete(golden_examples).where(golden_examples.c.connector_id == connector_id))
+    connection.execute(delete(connectors).where(connectors.c.id == connector_id))
+    return int(gone)

@@ -1,0 +1,89 @@
+"""Golden examples: questions with the SQL that answers them."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Any
+
+from sqlalchemy import Connection, delete, func, insert, select, update
+
+from heedful.storage.rows import AnyRow
+from heedful.storage.schema import golden_examples
+
+
+@dataclass(frozen=True, slots=True)
+class NewExample:
+    """A golden example about to be stored."""
+
+    id: str
+    project_id: int
+    connector_id: str
+    question: str
+    digest: bytes
+    model_id: int | None
+    vector: bytes | None
+    sql_query: str
+    template: bytes
+    origin: str
+    execution_id: str | None
+    created_at: int
+    updated_at: int
+
+
+def add(connection: Connection, new: NewExample) -> None:
+    connection.execute(insert(golden_examples), {name: getattr(new, name) for name in NewExample.__slots__})
+
+
+def get(connection: Connection, project: int, example_id: str) -> AnyRow | None:
+    return connection.execute(
+        select(golden_examples).where(golden_examples.c.project_id == project, golden_examples.c.id == example_id)
+    ).first()
+
+
+def asked(connection: Connection, connector: str, digest: bytes) -> AnyRow | None:
+    """The example of a connector for this very question."""
+    return connection.execute(
+        select(golden_examples).where(golden_examples.c.connector_id == connector, golden_examples.c.digest == digest)
+    ).first()
+
+
+def of_connector(connection: Connection, connector: str) -> list[AnyRow]:
+    statement = select(golden_examples).where(golden_examples.c.connector_id == connector)
+    return list(connection.execute(statement.order_by(golden_examples.c.seq)))
+
+
+def of_another_model(connection: Connection, connector: str, model: int) -> list[AnyRow]:
+    """The examples of a connector whose vectors this model didn't make."""
+    statement = select(golden_examples).where(
+        golden_examples.c.connector_id == connector, golden_examples.c.model_id.is_distinct_from(model)
+    )
+    return list(connection.execute(statement))
+
+
+def listed(connection: Connection, project: int, connector: str | None, skip: int, limit: int) -> list[AnyRow]:
+    """The newest first."""
+    statement = select(golden_examples).where(golden_examples.c.project_id == project)
+    if connector is not None:
+        statement = statement.where(golden_examples.c.connector_id == connector)
+    return list(connection.execute(statement.order_by(golden_examples.c.seq.desc()).offset(skip).limit(limit)))
+
+
+def version(connection: Connection, connector: str) -> tuple[int, int]:
+    """Two numbers that change when an example is added, changed or removed."""
+    row = connection.execute(
+        select(func.count(), func.max(golden_examples.c.updated_at))
+        .select_from(golden_examples)
+        .where(golden_examples.c.connector_id == connector)
+    ).one()
+    return int(row[0]), int(row[1] or 0)
+
+
+def change(connection: Connection, example_id: str, **values: Any) -> None:
+    connection.execute(update(golden_examples).where(golden_examples.c.id == example_id).values(**values))
+
+
+def remove(connection: Connection, project: int, example_id: str) -> bool:
+    gone = connection.execute(
+        delete(golden_examples).where(golden_examples.c.project_id == project, golden_examples.c.id == example_id)
+    )
+    return bool(gone.rowcount)
