@@ -15,6 +15,12 @@ from heedful.chat.base import LanguageModel
 from heedful.clock import Clock
 from heedful.embedding import Embedder
 from heedful.engine import Heedful
+from heedful.executions.chat import Chat
+from heedful.executions.chat_sessions import ChatSessions
+from heedful.executions.connectors import Connectors
+from heedful.executions.feedback import FeedbackService
+from heedful.executions.golden import GoldenExamples
+from heedful.executions.service import Executions
 from heedful.insight.service import Insight
 from heedful.sessions.hooks import Hook
 from heedful.sessions.service import Sessions
@@ -77,6 +83,73 @@ class AsyncInsight(_Awaiting):
     satisfaction = _awaited(Insight.satisfaction)
 
 
+class AsyncConnectors(_Awaiting):
+    """Every method of `Connectors`, awaited."""
+
+    create = _awaited(Connectors.create)
+    get = _awaited(Connectors.get)
+    list = _awaited(Connectors.list)
+    refresh = _awaited(Connectors.refresh)
+    schema = _awaited(Connectors.schema)
+    delete = _awaited(Connectors.delete)
+
+
+class AsyncExecutions(_Awaiting):
+    """Every method of `Executions`, awaited."""
+
+    execute_query = _awaited(Executions.execute_query)
+    execute_from_chat = _awaited(Executions.execute_from_chat)
+    get = _awaited(Executions.get)
+    list = _awaited(Executions.list)
+    delete = _awaited(Executions.delete)
+
+
+class AsyncFeedbackService(_Awaiting):
+    """Every method of `FeedbackService`, awaited."""
+
+    create = _awaited(FeedbackService.create)
+    create_positive = _awaited(FeedbackService.create_positive)
+    create_negative = _awaited(FeedbackService.create_negative)
+    get = _awaited(FeedbackService.get)
+    list = _awaited(FeedbackService.list)
+    list_positive = _awaited(FeedbackService.list_positive)
+    list_negative = _awaited(FeedbackService.list_negative)
+    get_feedback_for_message = _awaited(FeedbackService.get_feedback_for_message)
+    update = _awaited(FeedbackService.update)
+    delete = _awaited(FeedbackService.delete)
+    bulk_delete = _awaited(FeedbackService.bulk_delete)
+
+
+class AsyncChat(_Awaiting):
+    """Every method of `Chat`, awaited."""
+
+    chat_to_sql = _awaited(Chat.chat_to_sql)
+    chat_to_answer = _awaited(Chat.chat_to_answer)
+    execution_cache_lookup = _awaited(Chat.execution_cache_lookup)
+
+
+class AsyncChatSessions(_Awaiting):
+    """Every method of `ChatSessions`, awaited."""
+
+    create = _awaited(ChatSessions.create)
+    get = _awaited(ChatSessions.get)
+    list = _awaited(ChatSessions.list)
+    delete = _awaited(ChatSessions.delete)
+    get_questions = _awaited(ChatSessions.get_questions)
+
+
+class AsyncGoldenExamples(_Awaiting):
+    """Every method of `GoldenExamples`, awaited."""
+
+    create = _awaited(GoldenExamples.create)
+    promote = _awaited(GoldenExamples.promote)
+    get = _awaited(GoldenExamples.get)
+    list = _awaited(GoldenExamples.list)
+    update = _awaited(GoldenExamples.update)
+    delete = _awaited(GoldenExamples.delete)
+    import_file = _awaited(GoldenExamples.import_file)
+
+
 class AsyncHeedful(_Awaiting):
     """One project of one store; every method of `Heedful`, awaited. Use it in an `async with`, or close it."""
 
@@ -84,6 +157,12 @@ class AsyncHeedful(_Awaiting):
         super().__init__(heedful, pool)
         self.sessions = AsyncSessions(heedful.sessions, pool)
         self.insight = AsyncInsight(heedful.insight, pool)
+        self.connectors = AsyncConnectors(heedful.connectors, pool)
+        self.executions = AsyncExecutions(heedful.executions, pool)
+        self.feedback = AsyncFeedbackService(heedful.feedback, pool)
+        self.chat = AsyncChat(heedful.chat, pool)
+        self.chat_sessions = AsyncChatSessions(heedful.chat_sessions, pool)
+        self.golden_examples = AsyncGoldenExamples(heedful.golden_examples, pool)
 
     async def __aenter__(self) -> Self:
         return self

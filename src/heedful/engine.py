@@ -12,6 +12,14 @@ from heedful.background import Background
 from heedful.chat.base import LanguageModel
 from heedful.clock import from_stored
 from heedful.errors import Invalid
+from heedful.executions import feedback as _execution_feedback
+from heedful.executions.chat import Chat
+from heedful.executions.chat_sessions import ChatSessions
+from heedful.executions.connectors import Connectors
+from heedful.executions.feedback import FeedbackService
+from heedful.executions.golden import GoldenExamples
+from heedful.executions.service import Executions
+from heedful.executions.space import ExecutionSpace
 from heedful.insight.service import Insight
 from heedful.memory import checks
 from heedful.memory import doctor as _doctor
@@ -68,8 +76,15 @@ class Heedful:
         self._space = space
         self._language_model = language_model
         self._background = Background()
+        self._executions = executions = ExecutionSpace(workspace, space, language_model)
         self.sessions = Sessions(space)
         self.insight = Insight(space.store)
+        self.connectors = Connectors(executions)
+        self.executions = Executions(executions)
+        self.feedback = FeedbackService(executions)
+        self.chat = Chat(executions)
+        self.chat_sessions = ChatSessions(executions)
+        self.golden_examples = GoldenExamples(executions)
 
     def __enter__(self) -> Self:
         return self
@@ -215,7 +230,11 @@ class Heedful:
         """Undoes a signal, a feedback or a supersession: everything becomes as if it had never been given."""
         checks.identifier("event_id", event_id)
         checks.author(author)
-        return _feedback.retract(self._space, event_id, author) or _retract.retract(self._workspace, event_id, author)
+        return (
+            _feedback.retract(self._space, event_id, author)
+            or _execution_feedback.retract(self._executions, event_id, author)
+            or _retract.retract(self._workspace, event_id, author)
+        )
 
     def supersede(
         self, fact_id: str, text: str | None = None, *, by: str | None = None, author: str | None = None

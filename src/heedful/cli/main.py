@@ -7,7 +7,7 @@ import sys
 import click
 
 import heedful
-from heedful.cli import demo, facts, feedback, improve, replay, sessions, upkeep
+from heedful.cli import demo, execution_feedback, executions, facts, feedback, improve, replay, sessions, upkeep
 from heedful.cli.common import Options, report
 from heedful.errors import HeedfulError
 
@@ -46,6 +46,13 @@ for command in (
     sessions.sessions,
     improve.improve,
     improve.insight,
+    executions.connect,
+    executions.connectors,
+    executions.run,
+    executions.ask,
+    executions.cache,
+    executions.golden,
+    execution_feedback.feedback,
     replay.replay,
     upkeep.policy,
     upkeep.reembed,

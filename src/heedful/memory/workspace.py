@@ -16,9 +16,11 @@ from heedful.index import DatasetIndex
 from heedful.index.contexts import ContextIndex
 from heedful.index.evidence import EvidenceIndex
 from heedful.index.graph import GraphIndex
+from heedful.index.questions import QuestionIndex
 from heedful.model import DEFAULT_DATASET
 from heedful.storage import Database, graph, queries, scopes
 from heedful.storage import vectors as stored_vectors
+from heedful.storage.executions import runs
 from heedful.storage.rows import batches
 from heedful.storage.vectors import ModelRow, Vectors
 
@@ -40,6 +42,8 @@ class Workspace:
         self._graphs: dict[int, GraphIndex] = {}
         self._linked: set[str] = set()
         self._unwritten: list[tuple[int, int, bytes]] = []
+        self._questions: dict[tuple[str, int], QuestionIndex] = {}
+        self._unwritten_questions: list[tuple[int, int, bytes]] = []
 
     def now(self) -> int:
         return to_stored(self._clock())
@@ -111,6 +115,28 @@ class Workspace:
             made, self._unwritten = self._unwritten, []
         for model, query, vector in made:
             queries.set_vectors(connection, model, [(query, vector)])
+
+    def questions(self, connector: str, model: ModelRow) -> QuestionIndex:
+        """The questions of a connector's executions; `follow` it before a search."""
+        with self._lock:
+            key = (connector, model.id)
+            if key not in self._questions:
+                self._questions[key] = QuestionIndex(connector, model)
+            return self._questions[key]
+
+    def keep_questions(self, model: ModelRow, made: list[tuple[int, bytes]]) -> None:
+        """Notes vectors that were made during a read, for `write_questions`."""
+        with self._lock:
+            self._unwritten_questions += [(model.id, *each) for each in made]
+
+    def write_questions(self) -> None:
+        """Writes vectors of questions that were made during a read, so that nobody has to make them again."""
+        with self._lock:
+            made, self._unwritten_questions = self._unwritten_questions, []
+        if made:
+            with self.database.write(durable=False) as connection:
+                for model, seq, vector in made:
+                    runs.set_vectors(connection, model, [(seq, vector)])
 
     def evidence(self, dataset: int) -> EvidenceIndex:
         """The voices of a dataset; `follow` it before use."""

@@ -1,0 +1,133 @@
+"""feedback: what people say of executions."""
+
+from __future__ import annotations
+
+import csv
+import sys
+
+import click
+import orjson
+from rich.markup import escape
+
+from heedful.cli.common import Options, as_json, console, print_json, shortened, table
+from heedful.engine import Heedful
+from heedful.errors import Invalid
+from heedful.model import ExecutionFeedback
+
+FIELDS = list(ExecutionFeedback.model_fields)
+TOGETHER = 1_000
+
+
+@click.group()
+def feedback() -> None:
+    """What people say of executions: right or wrong, and why."""
+
+
+@feedback.command()
+@click.option("--positive/--negative", "is_positive", default=None, help="Whether it was right.")
+@click.option("--text", metavar="TEXT", help="Why.")
+@click.option("--execution", "execution_id", metavar="ID", help="What it is about.")
+@click.option("--message", "chat_message_id", metavar="ID", help="Or the message of a chat.")
+@click.option("--author", metavar="NAME", help="Whose opinion it is; a later one replaces it.")
+@as_json
+@click.pass_obj
+def add(
+    options: Options,
+    is_positive: bool | None,
+    text: str | None,
+    execution_id: str | None,
+    chat_message_id: str | None,
+    author: str | None,
+    as_json: bool,
+) -> None:
+    """Say whether an execution was right."""
+    if is_positive is None:
+        raise Invalid(
+            "it is not said whether it was right", field="is_positive", remedy="Pass --positive or --negative"
+        )
+    with options.open() as heedful:
+        kept = heedful.feedback.create(
+            is_positive=is_positive,
+            feedback=text,
+            execution_id=execution_id,
+            chat_message_id=chat_message_id,
+            author=author,
+        )
+    if as_json:
+        print_json(kept)
+    else:
+        click.echo(f"feedback {kept.id}; to take it back: heedful feedback retract {kept.id}")
+
+
+@feedback.command("list")
+@click.option("--positive/--negative", "is_positive", default=None, help="Only those.")
+@click.option("--search", metavar="TEXT", help="Only those whose text has this.")
+@click.option("--skip", default=0, show_default=True, help="How many to leave out at the beginning.")
+@click.option("--limit", default=100, show_default=True, help="How many at most.")
+@as_json
+@click.pass_obj
+def listed(
+    options: Options, is_positive: bool | None, search: str | None, skip: int, limit: int, as_json: bool
+) -> None:
+    """List feedback, the newest first."""
+    if search is not None and is_positive is not None:
+        raise Invalid("--search is given along with --positive or --negative", field="search", value=search)
+    with options.open() as heedful:
+        if is_positive is None:
+            found = heedful.feedback.list(skip=skip, limit=limit, search=search)
+        elif is_positive:
+            found = heedful.feedback.list_positive(skip=skip, limit=limit)
+        else:
+            found = heedful.feedback.list_negative(skip=skip, limit=limit)
+    if as_json:
+        print_json(found)
+        return
+    rows = table("at", "said", "author", "feedback", "execution", "id")
+    for each in found:
+        rows.add_row(
+            f"{each.created_at:%Y-%m-%d %H:%M}",
+            "right" if each.is_positive else "wrong",
+            escape(each.author or ""),
+            escape(shortened(each.feedback or "", 50)),
+            each.execution_id or "",
+            each.id,
+        )
+    console().print(rows)
+    click.echo(f"{len(found)} of {found.total}")
+
+
+@feedback.command()
+@click.argument("feedback_id")
+@click.pass_obj
+def retract(options: Options, feedback_id: str) -> None:
+    """Take a feedback back."""
+    with options.open() as heedful:
+        heedful.feedback.delete(feedback_id)
+    click.echo("retracted")
+
+
+@feedback.command()
+@click.option(
+    "--format", "kind", type=click.Choice(("csv", "jsonl")), default="jsonl", show_default=True, help="What to write."
+)
+@click.pass_obj
+def export(options: Options, kind: str) -> None:
+    """Write all feedback to standard output."""
+    with options.open() as heedful:
+        if kind == "csv":
+            writer = csv.DictWriter(sys.stdout, FIELDS)
+            writer.writeheader()
+            for each in _all(heedful):
+                writer.writerow(each.model_dump(mode="json"))
+        else:
+            for each in _all(heedful):
+                click.echo(orjson.dumps(each.model_dump(mode="json")).decode())
+
+
+def _all(heedful: Heedful) -> list[ExecutionFeedback]:
+    found: list[ExecutionFeedback] = []
+    while True:
+        page = heedful.feedback.list(skip=len(found), limit=TOGETHER)
+        found += page.items
+        if len(found) >= page.total or not page.items:
+            return found

@@ -1,0 +1,235 @@
+"""The safe cache: similarity finds candidates, gates decide, and what is reused is run now."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, replace
+from typing import Any
+
+from heedful.clock import DAY, from_stored
+from heedful.errors import HeedfulError
+from heedful.executions import candidates, reach, running
+from heedful.executions.candidates import Candidate
+from heedful.executions.running import Asked, Statement
+from heedful.executions.space import ExecutionSpace
+from heedful.learning.reuse import Proven, Verdict, alike, choose, is_deterministic
+from heedful.model import DECISIONS, CacheLookup, CacheMatch, Decision, Execution, Origin, Reuse
+from heedful.storage.executions import opinions, runs
+from heedful.storage.rows import AnyRow
+from heedful.storage.vectors import Vectors, pack
+
+WRONG = Verdict("refuse", "sql", "somebody says that this SQL is wrong")
+
+
+@dataclass(frozen=True, slots=True)
+class Judged:
+    """A candidate, and what the gates say of it."""
+
+    candidate: Candidate
+    decision: Decision
+    gate: str
+    reason: str
+    differences: list[str]
+    sql: str | None
+    parameters: dict[str, Any]
+    display: str | None
+    """The SQL with its values written out."""
+    stale: bool
+
+    @property
+    def written(self) -> str | None:
+        """The SQL that would run, with its values."""
+        return self.display or self.sql
+
+    def refused(self, gate: str, reason: str, *, stale: bool = False) -> Judged:
+        return replace(self, decision="refuse", gate=gate, reason=reason, sql=None, stale=self.stale or stale)
+
+
+@dataclass(frozen=True, slots=True)
+class Limits:
+    """What may be a candidate at all."""
+
+    max_age_days: float | None
+    similarity_threshold: float
+    limit: int
+    only_positive_feedback: bool
+    examples: bool
+    explained: int
+    """How many refusals are worked out to the end."""
+
+
+def judge(
+    space: ExecutionSpace, connector: AnyRow, question: str, vector: Vectors, limits: Limits, reuse: Reuse
+) -> tuple[list[Judged], int]:
+    """The candidates for a question with what the gates say, best first, and how many were looked at."""
+    if limits.examples:
+        candidates.follow_examples(space, connector)
+    with space.workspace.database.read() as connection:
+        evidence = space.proofs.evidence(connection, connector, space.project(connection))
+        found = candidates.find(
+            space,
+            connection,
+            connector,
+            vector,
+            least=limits.similarity_threshold,
+            limit=limits.limit,
+            max_age_days=limits.max_age_days,
+            examples=limits.examples,
+            alike={str(proof) for proof in alike(question, evidence)},
+        )
+        blocked = opinions.blocked(connection, space.project(connection), connector.id)
+    space.workspace.write_questions()
+    checked = len(found)
+    if limits.only_positive_feedback:
+        found = [each for each in found if each.golden or (each.positives and not each.negatives)]
+    # What people say is wrong has no voice; it is refused below.
+    heard = [each for each in found if each.template not in blocked]
+    proven = [Proven(each.proof, each.question, each.sql, from_stored(each.at)) for each in heard]
+    verdicts = dict(
+        zip(
+            [each.id for each in heard],
+            choose(question, proven, now=from_stored(space.now()), evidence=evidence, explained=limits.explained),
+            strict=True,
+        )
+    )
+    judged = [_judged(each, verdicts.get(each.id, WRONG)) for each in found]
+    current = reach.database_of(connector).data_version() if reuse == "result" else None
+    judged = [_gated(each, connector, blocked, reuse, current) for each in judged]
+    order = {decision: place for place, decision in enumerate(DECISIONS)}
+    return sorted(judged, key=lambda each: (order[each.decision], -each.candidate.similarity)), checked
+
+
+def lookup(
+    space: ExecutionSpace,
+    connector: AnyRow,
+    question: str,
+    limits: Limits,
+    top_n: int,
+    reuse: Reuse,
+) -> CacheLookup:
+    """What the cache has for a question; the first match is filled with a result if it may be used."""
+    vector = space.workspace.embed([question])[0]
+    asked = Asked(question, None, pack(vector))
+    judged, checked = judge(space, connector, question, vector, limits, reuse)
+    matches: list[CacheMatch] = []
+    used: Execution | None = None
+    failed: dict[str | None, str] = {}
+    for each in judged:
+        done: Execution | None = None
+        if each.decision != "refuse" and each.written in failed:
+            each = each.refused("run", failed[each.written])
+        elif each.decision != "refuse" and used is None:
+            statement = each.written
+            used, each = use(space, connector, asked, each, reuse)
+            done = used
+            if used is None and reuse == "sql":
+                # What fails once would fail for each copy of it, after as long a wait.
+                failed[statement] = each.reason
+        matches.append(_match(space, each, done))
+    order = {decision: place for place, decision in enumerate(DECISIONS)}
+    # What failed to run was refused only now.
+    matches.sort(key=lambda match: order[match.decision])
+    return CacheLookup(cache_hit=used is not None, matches=matches[:top_n], candidates_checked=checked)
+
+
+def use(
+    space: ExecutionSpace, connector: AnyRow, asked: Asked, each: Judged, reuse: Reuse
+) -> tuple[Execution | None, Judged]:
+    """Runs what may be reused, or takes its stored result; if that fails, it is refused, with the reason."""
+    if reuse == "result" and each.decision == "serve":
+        with space.workspace.database.read() as connection:
+            row = runs.get(connection, space.project(connection), each.candidate.id)
+        if row is None:
+            return None, each.refused("run", "it was deleted meanwhile")
+        return running.shown(row), each
+    assert each.sql is not None
+    origin: Origin = "served" if each.decision == "serve" else "rebound"
+    try:
+        done = running.execute(
+            space,
+            connector,
+            Statement(each.sql, each.parameters, each.display),
+            asked,
+            origin,
+            each.candidate.id,
+        )
+    except HeedfulError as error:
+        return None, each.refused("run", f"it could not be run now: {error.message}")
+    return done, each
+
+
+def _judged(candidate: Candidate, verdict: Verdict) -> Judged:
+    return Judged(
+        candidate,
+        verdict.decision,
+        verdict.gate,
+        verdict.reason,
+        [_worded(each.kind, each.asked, each.proven) for each in verdict.differences],
+        verdict.sql,
+        {**candidate.parameters, **verdict.parameters} if verdict.decision != "refuse" else {},
+        verdict.display if verdict.decision == "rebind" else None,
+        False,
+    )
+
+
+def _gated(
+    each: Judged, connector: AnyRow, blocked: dict[bytes, str | None], reuse: Reuse, current: str | None
+) -> Judged:
+    """The gates that look beyond the words: what people say, the schema, the data, and the SQL itself."""
+    candidate = each.candidate
+    if candidate.template in blocked:
+        said = blocked[candidate.template]
+        why = f": {said}" if said else ""
+        return each.refused("feedback", f"somebody says that this SQL, or the same with other values, is wrong{why}")
+    if candidate.fingerprint is not None and candidate.fingerprint != connector.fingerprint:
+        return each.refused("schema", "the schema has changed since it ran", stale=True)
+    if each.decision == "refuse":
+        return each
+    volatile = is_deterministic(candidate.sql, reach.dialect_of(connector))
+    if volatile is not None:
+        return each.refused("determinism", volatile)
+    if reuse == "result":
+        if candidate.truncated:
+            return each.refused("truncation", "its stored result is not complete")
+        if candidate.data_version != current:
+            known = None not in (candidate.data_version, current)
+            said = "have changed since it ran" if known else "may have changed since it ran"
+            return each.refused("data", f"the data {said}", stale=known)
+        if current is None and reach.dialect_of(connector) in reach.TELL_CHANGES:
+            return each.refused("data", "the data changed just before it ran, and may have again")
+        if each.decision == "rebind":
+            return each.refused("rebind", "there is no stored result for other values")
+    return each
+
+
+def _match(space: ExecutionSpace, each: Judged, used: Execution | None) -> CacheMatch:
+    candidate = each.candidate
+    if used is not None:
+        execution = {name: getattr(used, name) for name in Execution.model_fields}
+    else:
+        execution = {"execution_id": candidate.id, "sql_query": candidate.sql, "result": None}
+    return CacheMatch(
+        execution=execution,
+        similarity_score=round(candidate.similarity, 6),
+        has_feedback=bool(candidate.golden or candidate.positives or candidate.negatives),
+        feedback_is_positive=_is_positive(candidate),
+        feedback_comment=candidate.comment,
+        decision=each.decision,
+        gate=each.gate,
+        reason=each.reason,
+        question=candidate.question,
+        differences=each.differences,
+        age_days=round((space.now() - candidate.at) / DAY, 6),
+        stale=each.stale,
+    )
+
+
+def _is_positive(candidate: Candidate) -> bool | None:
+    if candidate.golden:
+        return True
+    if not candidate.positives and not candidate.negatives:
+        return None
+    return not candidate.negatives
+
+
+def _worded(kind: str, asked: str, proven: str) -> str:
+    return f"{kind}: {asked or 'nothing'!r} here, {proven or 'nothing'!r} there"

@@ -1,0 +1,73 @@
+"""Arguments about executions that can't be accepted are refused by name, before anything is done."""
+
+from __future__ import annotations
+
+from typing import Any, cast
+
+from heedful.errors import Invalid
+from heedful.memory import checks
+from heedful.model import Reuse
+
+MAX_SQL = 100_000
+MAX_FEEDBACK = 10_000
+MAX_LIST = 10_000
+MAX_SKIP = 1_000_000_000
+MAX_AGE_DAYS = 36_500
+
+
+def question(field: str, value: Any) -> str:
+    if not isinstance(value, str) or not value.strip():
+        raise Invalid(f"{field} must not be empty or blank, got {value!r}", field=field, value=value)
+    if len(value) > checks.MAX_QUERY:
+        raise Invalid(
+            f"{field} has {len(value)} characters, the limit is {checks.MAX_QUERY}", field=field, value=value[:50]
+        )
+    return checks.identifier(field, value)
+
+
+def sql(value: Any) -> str:
+    if not isinstance(value, str) or not value.strip():
+        raise Invalid(f"sql_query must not be empty or blank, got {value!r}", field="sql_query", value=value)
+    if len(value) > MAX_SQL:
+        raise Invalid(
+            f"sql_query has {len(value)} characters, the limit is {MAX_SQL}", field="sql_query", value=value[:50]
+        )
+    return checks.identifier("sql_query", value)
+
+
+def feedback_text(field: str, value: Any) -> str | None:
+    if value is None:
+        return None
+    if not isinstance(value, str):
+        raise Invalid(f"{field} must be a text, got {value!r}", field=field, value=value)
+    if len(value) > MAX_FEEDBACK:
+        raise Invalid(
+            f"{field} has {len(value)} characters, the limit is {MAX_FEEDBACK}", field=field, value=value[:50]
+        )
+    return checks.identifier(field, value)
+
+
+def flag(field: str, value: Any) -> bool:
+    if not isinstance(value, bool):
+        raise Invalid(f"{field} must be true or false, got {value!r}", field=field, value=value)
+    return value
+
+
+def whole(field: str, value: Any, low: int, high: int) -> int:
+    if isinstance(value, bool) or not isinstance(value, int) or not low <= value <= high:
+        raise Invalid(f"{field} must be a whole number from {low} to {high}, got {value!r}", field=field, value=value)
+    return value
+
+
+def age(value: Any) -> float:
+    if isinstance(value, bool) or not isinstance(value, int | float) or not 0 <= value <= MAX_AGE_DAYS:
+        raise Invalid(
+            f"max_age_days must be a number from 0 to {MAX_AGE_DAYS}, got {value!r}", field="max_age_days", value=value
+        )
+    return float(value)
+
+
+def reuse(value: Any) -> Reuse:
+    if value not in ("sql", "result"):
+        raise Invalid(f"reuse is {value!r}", field="reuse", value=value, remedy='Use "sql" or "result"')
+    return cast(Reuse, value)

@@ -1,0 +1,112 @@
+"""`.connectors`: the databases that questions are asked of."""
+
+from __future__ import annotations
+
+from sqlalchemy import Connection
+
+from heedful.clock import from_stored
+from heedful.errors import Conflict, Invalid
+from heedful.executions import reach, secrets
+from heedful.executions.databases import Schema, fingerprint
+from heedful.executions.space import ExecutionSpace
+from heedful.ids import new_id
+from heedful.memory import checks as values
+from heedful.model import Connector, Metadata
+from heedful.storage.executions import connectors
+from heedful.storage.rows import AnyRow
+
+
+class Connectors:
+    """The connectors of one project, by id or by name."""
+
+    def __init__(self, space: ExecutionSpace) -> None:
+        self._space = space
+
+    def create(self, name: str, url: str, *, role: str | None = None) -> Connector:
+        """Adds a database by its SQLAlchemy URL and reads its schema; nothing is kept if that fails.
+
+        Secrets in the URL are references such as `${DB_PASSWORD}`, or are encrypted with HEEDFUL_SECRET_KEY. `role` is
+        the role that PostgreSQL runs queries as.
+        """
+        values.name("name", name)
+        options: Metadata = {} if role is None else {"role": values.name("role", role)}
+        if not isinstance(url, str) or not url.strip():
+            raise Invalid(f"url must be a SQLAlchemy URL, got {url!r}", field="url", value=url)
+        stored = secrets.stored(url, secrets.keys_from())
+        options["dialect"] = secrets.parsed(secrets.opened(stored, secrets.keys_from())).get_backend_name()
+        schema = reach.read_schema(stored, options)
+        connector_id = new_id()
+        with self._space.workspace.database.write() as connection:
+            project = self._space.own_project(connection)
+            if connectors.get(connection, project, name) is not None:
+                raise Conflict(
+                    f"project {self._space.workspace.project!r} has a connector {name!r} already",
+                    field="name",
+                    value=name,
+                    remedy="Choose another name, or delete it first",
+                )
+            now = self._space.now()
+            connectors.add(connection, project, connector_id, name, stored, options, now)
+            self._keep(connection, connector_id, schema)
+            return _shown(self._space.connector(connection, connector_id))
+
+    def get(self, connector_id: str) -> Connector:
+        """One connector."""
+        with self._space.workspace.database.read() as connection:
+            return _shown(self._row(connection, connector_id))
+
+    def list(self) -> Many:
+        """All of them, in the order they were added."""
+        with self._space.workspace.database.read() as connection:
+            return [_shown(row) for row in connectors.listed(connection, self._space.project(connection))]
+
+    def refresh(self, connector_id: str) -> Connector:
+        """Reads the schema anew; what was proven for another schema is no longer used."""
+        with self._space.workspace.database.read() as connection:
+            row = self._row(connection, connector_id)
+        schema = reach.read_schema(row.url, row.options)
+        self._space.proofs.forget(row.id)
+        with self._space.workspace.database.write() as connection:
+            self._keep(connection, row.id, schema)
+            return _shown(self._row(connection, row.id))
+
+    def schema(self, connector_id: str) -> Metadata:
+        """Tables and columns, as they were read last."""
+        with self._space.workspace.database.read() as connection:
+            found: Metadata = self._row(connection, connector_id).schema
+        return found
+
+    def delete(self, connector_id: str) -> bool:
+        """Removes a connector with its executions and golden examples."""
+        with self._space.workspace.database.write() as connection:
+            connectors.remove(connection, self._row(connection, connector_id).id)
+        return True
+
+    def _row(self, connection: Connection, connector_id: str) -> AnyRow:
+        return self._space.connector(connection, values.identifier("connector_id", connector_id))
+
+    def _keep(self, connection: Connection, connector_id: str, schema: Schema) -> None:
+        connectors.change(
+            connection,
+            connector_id,
+            schema=reach.schema_stored(schema),
+            fingerprint=fingerprint(schema),
+            schema_at=self._space.now(),
+        )
+
+
+# Inside the class, `list` is a method.
+Many = list[Connector]
+
+
+def _shown(row: AnyRow) -> Connector:
+    return Connector(
+        connector_id=row.id,
+        name=row.name,
+        url=secrets.shown(row.url, secrets.keys_from()),
+        dialect=reach.dialect_of(row),
+        tables=None if row.schema is None else len(row.schema["tables"]),
+        fingerprint=row.fingerprint,
+        schema_at=None if row.schema_at is None else from_stored(row.schema_at),
+        created_at=from_stored(row.created_at),
+    )

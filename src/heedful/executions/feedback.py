@@ -1,0 +1,298 @@
+"""`.feedback`: what people say of executions and of messages."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any
+
+from sqlalchemy import Connection
+
+from heedful.clock import from_stored
+from heedful.errors import Conflict, Invalid, NotFound
+from heedful.executions import checks
+from heedful.executions.space import ExecutionSpace
+from heedful.memory import checks as values
+from heedful.model import BulkDeletion, ExecutionFeedback, FeedbackList, Retraction
+from heedful.storage.executions import opinions, runs
+from heedful.storage.executions.opinions import Said
+from heedful.storage.ledger import Event
+from heedful.storage.rows import AnyRow
+
+LIMIT = 100
+
+
+class _Unchanged:
+    """What an argument of `update` is that was not given."""
+
+    def __repr__(self) -> str:
+        return "UNCHANGED"
+
+
+UNCHANGED: Any = _Unchanged()
+
+
+class FeedbackService:
+    """Opinions about executions and messages. Each is an event of the ledger; `retract` takes it back too."""
+
+    def __init__(self, space: ExecutionSpace) -> None:
+        self._space = space
+
+    def create(
+        self,
+        *,
+        is_positive: bool,
+        feedback: str | None = None,
+        execution_id: str | None = None,
+        chat_message_id: str | None = None,
+        author: str | None = None,
+        idempotency_key: str | None = None,
+    ) -> ExecutionFeedback:
+        """Says whether an execution, or the message of a chat, was right.
+
+        Positive feedback lets an execution be used again; negative feedback keeps it, and all SQL like it, from that
+        until it is taken back. An author has one opinion of a thing, the latest.
+        """
+        checks.flag("is_positive", is_positive)
+        checks.feedback_text("feedback", feedback)
+        values.author(author)
+        values.idempotency_key(idempotency_key)
+        key = None if idempotency_key is None else f"feedback/{idempotency_key}"
+        self._check_message(chat_message_id)
+        with self._space.workspace.database.write() as connection:
+            project = self._space.own_project(connection)
+            said = self._said(connection, execution_id, chat_message_id, is_positive, feedback, author)
+            before = None if author is None else opinions.by_author(connection, project, said)
+            first = None if key is None else opinions.with_key(connection, project, key)
+            if first is not None:
+                return self._same(first, said, opinions.get(connection, project, first.id) or before, idempotency_key)
+            if before is not None:
+                opinions.replace(connection, project, before, said, self._space.now(), key)
+                return self._shown(self._row(connection, before.id))
+            feedback_id = opinions.add(connection, project, said, key, self._space.now())
+            return self._shown(self._row(connection, feedback_id))
+
+    def create_positive(
+        self,
+        *,
+        feedback_text: str | None = None,
+        execution_id: str | None = None,
+        chat_message_id: str | None = None,
+        author: str | None = None,
+    ) -> ExecutionFeedback:
+        """Says that an execution was right."""
+        return self.create(
+            is_positive=True,
+            feedback=feedback_text,
+            execution_id=execution_id,
+            chat_message_id=chat_message_id,
+            author=author,
+        )
+
+    def create_negative(
+        self,
+        *,
+        feedback: str | None = None,
+        execution_id: str | None = None,
+        chat_message_id: str | None = None,
+        author: str | None = None,
+    ) -> ExecutionFeedback:
+        """Says that an execution was wrong, and why."""
+        return self.create(
+            is_positive=False,
+            feedback=feedback,
+            execution_id=execution_id,
+            chat_message_id=chat_message_id,
+            author=author,
+        )
+
+    def get(self, feedback_id: str) -> ExecutionFeedback:
+        """One feedback."""
+        values.identifier("feedback_id", feedback_id)
+        with self._space.workspace.database.read() as connection:
+            return self._shown(self._row(connection, feedback_id))
+
+    def list(self, *, skip: int = 0, limit: int = LIMIT, search: str | None = None) -> FeedbackList:
+        """Feedbacks, the newest first; `search` finds those whose text has it, in any case."""
+        return self._listed(skip, limit, search=search)
+
+    def list_positive(self, *, skip: int = 0, limit: int = LIMIT) -> FeedbackList:
+        """Those that say something was right."""
+        return self._listed(skip, limit, is_positive=True)
+
+    def list_negative(self, *, skip: int = 0, limit: int = LIMIT) -> FeedbackList:
+        """Those that say something was wrong."""
+        return self._listed(skip, limit, is_positive=False)
+
+    def get_feedback_for_message(self, chat_message_id: str, *, skip: int = 0, limit: int = LIMIT) -> FeedbackList:
+        """What is said of one message."""
+        return self._listed(skip, limit, message_id=values.identifier("chat_message_id", chat_message_id))
+
+    def update(
+        self, feedback_id: str, *, feedback: str | None = UNCHANGED, is_positive: bool = UNCHANGED
+    ) -> ExecutionFeedback:
+        """Changes what is given and leaves the rest; `feedback=None` clears the text."""
+        values.identifier("feedback_id", feedback_id)
+        if is_positive is not UNCHANGED:
+            checks.flag("is_positive", is_positive)
+        if feedback is not UNCHANGED:
+            checks.feedback_text("feedback", feedback)
+        with self._space.workspace.database.write() as connection:
+            row = self._row(connection, feedback_id)
+            said = Said(
+                row.target_id if row.target_type == "execution" else None,
+                row.message_id,
+                row.rating == "up" if is_positive is UNCHANGED else is_positive,
+                row.comment if feedback is UNCHANGED else feedback,
+                row.author,
+            )
+            if (said.is_positive, said.text) != (row.rating == "up", row.comment):
+                opinions.replace(connection, row.project_id, row, said, self._space.now())
+            return self._shown(self._row(connection, row.id))
+
+    def delete(self, feedback_id: str) -> bool:
+        """Takes a feedback back, words and all; an unknown one is `NotFound`."""
+        values.identifier("feedback_id", feedback_id)
+        with self._space.workspace.database.write() as connection:
+            row = self._row(connection, feedback_id)
+            opinions.withdraw(connection, row.project_id, row, None, self._space.now())
+        return True
+
+    def bulk_delete(self, feedback_ids: Sequence[str]) -> BulkDeletion:
+        """Takes many feedbacks back; those that are not there are in `failed_ids`."""
+        if isinstance(feedback_ids, str) or not isinstance(feedback_ids, Sequence):
+            raise Invalid(
+                f"feedback_ids must be a list of ids, got {feedback_ids!r}", field="feedback_ids", value=feedback_ids
+            )
+        values.batch("feedback_ids", feedback_ids, checks.MAX_LIST)
+        failed: list[str] = []
+        deleted = 0
+        with self._space.workspace.database.write() as connection:
+            project = self._space.project(connection)
+            for feedback_id in dict.fromkeys(values.identifier("feedback_ids", each) for each in feedback_ids):
+                row = opinions.get(connection, project, feedback_id)
+                if row is None:
+                    failed.append(feedback_id)
+                else:
+                    opinions.withdraw(connection, project, row, None, self._space.now())
+                    deleted += 1
+        return BulkDeletion(deleted_count=deleted, failed_ids=failed)
+
+    def _listed(
+        self,
+        skip: int,
+        limit: int,
+        *,
+        search: str | None = None,
+        is_positive: bool | None = None,
+        message_id: str | None = None,
+    ) -> FeedbackList:
+        checks.whole("skip", skip, 0, checks.MAX_SKIP)
+        checks.whole("limit", limit, 1, checks.MAX_LIST)
+        if search is not None:
+            values.identifier("search", search)
+        with self._space.workspace.database.read() as connection:
+            rows, total = opinions.listed(
+                connection,
+                self._space.project(connection),
+                skip=skip,
+                limit=limit,
+                search=search,
+                is_positive=is_positive,
+                message_id=message_id,
+            )
+        return FeedbackList(items=[self._shown(row) for row in rows], total=total, skip=skip, limit=limit)
+
+    def _said(
+        self,
+        connection: Connection,
+        execution_id: str | None,
+        chat_message_id: str | None,
+        is_positive: bool,
+        text: str | None,
+        author: str | None,
+    ) -> Said:
+        if execution_id is None and chat_message_id is None:
+            raise Invalid(
+                "it is not said what the feedback is about",
+                field="execution_id",
+                remedy="Pass execution_id, chat_message_id, or both",
+            )
+        project = self._space.project(connection)
+        if execution_id is None:
+            made = runs.of_message(connection, project, str(chat_message_id))
+            execution_id = made[0].id if len(made) == 1 else None
+        else:
+            values.identifier("execution_id", execution_id)
+            row = runs.get(connection, project, execution_id)
+            if row is None:
+                raise self._missing("execution", "execution_id", execution_id)
+            if chat_message_id is None:
+                chat_message_id = row.message_id
+            elif row.message_id not in (None, chat_message_id):
+                raise Conflict(
+                    f"execution {execution_id} was made for message {row.message_id}, not for {chat_message_id}",
+                    field="chat_message_id",
+                    value=chat_message_id,
+                    remedy="Leave one of the two out",
+                )
+        return Said(execution_id, chat_message_id, is_positive, text, author)
+
+    def _check_message(self, chat_message_id: str | None) -> None:
+        if chat_message_id is None:
+            return
+        name = values.identifier("chat_message_id", chat_message_id)
+        if self._space.sessions.store.read(lambda tx: tx.conversations.message(name)) is None:
+            raise self._missing("message", "chat_message_id", name)
+
+    def _same(self, first: AnyRow | Event, said: Said, stands: AnyRow | None, key: str | None) -> ExecutionFeedback:
+        """What stands of the call that was made with a key first."""
+        if stands is None:
+            raise Conflict(
+                f"the feedback that was given with idempotency_key {key!r} was taken back",
+                code="idempotency_key_reused",
+                field="idempotency_key",
+                value=key,
+                remedy="Use a new key to give it again",
+            )
+        if (first.target_type, first.target_id) != said.target or first.value != said.rating:
+            raise Conflict(
+                f"idempotency_key {key!r} was used for another feedback",
+                code="idempotency_key_reused",
+                field="idempotency_key",
+                value=key,
+                remedy="Use a new key for each different call",
+            )
+        return self._shown(stands)
+
+    def _row(self, connection: Connection, feedback_id: str) -> AnyRow:
+        row = opinions.get(connection, self._space.project(connection), feedback_id)
+        if row is None:
+            raise self._missing("feedback", "feedback_id", feedback_id)
+        return row
+
+    def _missing(self, what: str, field: str, value: str) -> NotFound:
+        return NotFound(f"no {what} {value!r} in project {self._space.workspace.project!r}", field=field, value=value)
+
+    @staticmethod
+    def _shown(row: AnyRow) -> ExecutionFeedback:
+        return ExecutionFeedback(
+            id=row.id,
+            execution_id=row.target_id if row.target_type == "execution" else None,
+            chat_message_id=row.message_id,
+            feedback=row.comment,
+            is_positive=row.rating == "up",
+            author=row.author,
+            created_at=from_stored(row.at),
+            updated_at=from_stored(row.updated_at),
+        )
+
+
+def retract(space: ExecutionSpace, feedback_id: str, author: str | None) -> Retraction | None:
+    """The retraction of a feedback; None if there is none with that id."""
+    with space.workspace.database.write() as connection:
+        project = space.project(connection)
+        row = opinions.get(connection, project, feedback_id)
+        if row is None:
+            return None
+        event = opinions.withdraw(connection, project, row, author, space.now())
+        return Retraction(event_id=event, retracted=feedback_id, updated_facts=[])

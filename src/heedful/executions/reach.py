@@ -1,0 +1,54 @@
+"""From a connector to its database: with secrets in place, its schema, and the values of its columns."""
+
+from __future__ import annotations
+
+from dataclasses import asdict
+
+from heedful.executions import secrets
+from heedful.executions.databases import Database, Schema, open_database, text_values
+from heedful.model import Metadata
+from heedful.storage.rows import AnyRow
+
+TELL_CHANGES = frozenset({"sqlite", "duckdb"})
+"""Databases that can always tell when their data changed, but for a moment after a change."""
+
+
+def database_of(connector: AnyRow) -> Database:
+    """The database behind a connector, with its secrets in place."""
+    return open_database(secrets.opened(connector.url, secrets.keys_from()), role=connector.options.get("role"))
+
+
+def read_schema(url: str, options: Metadata) -> Schema:
+    """The schema of a database that is not a connector yet, or anew."""
+    return open_database(secrets.opened(url, secrets.keys_from()), role=options.get("role")).read_schema()
+
+
+def values_of(connector: AnyRow) -> dict[tuple[str, str], tuple[str, ...]]:
+    """The texts that stand in the columns of a connector's database, as far as they are few."""
+    database = database_of(connector)
+    return text_values(database, database.read_schema()).values
+
+
+def dialect_of(connector: AnyRow) -> str:
+    """The SQL that a connector's database speaks."""
+    dialect: str = connector.options["dialect"]
+    return dialect
+
+
+def schema_stored(schema: Schema) -> Metadata:
+    """A schema as it is stored."""
+    return asdict(schema)
+
+
+def schema_in_words(connector: AnyRow) -> str:
+    """The schema for a language model: one line for each table."""
+    lines = []
+    for table in (connector.schema or {"tables": []})["tables"]:
+        name = f"{table['schema']}.{table['name']}" if table["schema"] else table["name"]
+        columns = ", ".join(f"{column['name']} {column['type']}" for column in table["columns"])
+        keys = "".join(
+            f"; ({', '.join(key['columns'])}) refers to {key['table']} ({', '.join(key['referred'])})"
+            for key in table["foreign_keys"]
+        )
+        lines.append(f"{name} ({columns}){keys}")
+    return "\n".join(lines)

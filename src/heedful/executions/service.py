@@ -1,0 +1,125 @@
+"""`.executions`: SQL that ran on a connector."""
+
+from __future__ import annotations
+
+import re
+from typing import Any
+
+from heedful.errors import Invalid, NotFound
+from heedful.executions import chat_log, checks, running
+from heedful.executions.running import Asked, Statement
+from heedful.executions.space import ExecutionSpace
+from heedful.memory import checks as values
+from heedful.model import Execution, Page
+from heedful.storage.executions import opinions, runs
+from heedful.storage.rows import AnyRow
+
+LIMIT = 100
+MOST = 1_000
+CURSOR = re.compile(r"[0-9]{1,18}")
+
+
+class Executions:
+    """The executions of one project."""
+
+    def __init__(self, space: ExecutionSpace) -> None:
+        self._space = space
+
+    def execute_query(
+        self,
+        sql_query: str,
+        *,
+        connector_id: str | None = None,
+        question: str | None = None,
+        parameters: dict[str, Any] | None = None,
+        chat_message_id: str | None = None,
+    ) -> Execution:
+        """Runs one statement that only reads, and keeps it with its result.
+
+        With the `question` that it answers, it can be found by the cache. `parameters` fill `:name` places.
+        """
+        checks.sql(sql_query)
+        message = self._message(chat_message_id)
+        if question is None and message is not None:
+            turn = chat_log.turn(self._space.sessions, message)
+            question = None if turn is None else turn.question
+        asked = Asked(None if question is None else checks.question("question", question), message)
+        with self._space.workspace.database.read() as connection:
+            connector = self._space.connector(connection, connector_id)
+        given = values.metadata("parameters", parameters or {})
+        return running.execute(self._space, connector, Statement(sql_query, given), asked, "query")
+
+    def execute_from_chat(self, chat_message_id: str, *, connector_id: str | None = None) -> Execution:
+        """Runs the SQL that a message of a chat has."""
+        name = values.identifier("chat_message_id", chat_message_id)
+        turn = chat_log.turn(self._space.sessions, name)
+        if turn is None:
+            raise NotFound(
+                f"no message {name!r} with SQL in project {self._space.workspace.project!r}",
+                field="chat_message_id",
+                value=name,
+                remedy="Use the chat_message_id that chat_to_sql() returned",
+            )
+        with self._space.workspace.database.read() as connection:
+            connector = self._space.connector(connection, connector_id or turn.connector_id)
+        asked = Asked(turn.question, name)
+        return running.execute(self._space, connector, turn.statement, asked, turn.origin, turn.derived_from)
+
+    def get(self, execution_id: str) -> Execution:
+        """One execution with its result."""
+        with self._space.workspace.database.read() as connection:
+            row = runs.get(connection, self._space.project(connection), values.identifier("execution_id", execution_id))
+        if row is None:
+            raise self._missing(execution_id)
+        return running.shown(row)
+
+    def list(
+        self, *, connector_id: str | None = None, cursor: str | None = None, limit: int = LIMIT
+    ) -> Page[Execution]:
+        """Executions, the newest first."""
+        count = checks.whole("limit", limit, 1, MOST)
+        if cursor is not None and not (isinstance(cursor, str) and CURSOR.fullmatch(cursor)):
+            raise Invalid(
+                f"cursor is {cursor!r}", field="cursor", value=cursor, remedy="Use the next_cursor of the page before"
+            )
+        with self._space.workspace.database.read() as connection:
+            connector = None if connector_id is None else self._space.connector(connection, connector_id).id
+            rows: list[AnyRow] = runs.listed(
+                connection,
+                self._space.project(connection),
+                connector,
+                None if cursor is None else int(cursor),
+                count + 1,
+            )
+        more = str(rows[count - 1].seq) if len(rows) > count else None
+        return Page(items=[running.shown(row) for row in rows[:count]], next_cursor=more)
+
+    def delete(self, execution_id: str) -> bool:
+        """Removes an execution with its result; SQL that was wrong stays blocked. An unknown one is `NotFound`."""
+        name = values.identifier("execution_id", execution_id)
+        with self._space.workspace.database.write() as connection:
+            project = self._space.project(connection)
+            row = runs.get(connection, project, name)
+            if row is None:
+                raise self._missing(execution_id)
+            opinions.outlive(connection, project, row)
+            runs.remove(connection, project, name)
+        self._space.proofs.forget(row.connector_id)
+        return True
+
+    def _message(self, chat_message_id: str | None) -> str | None:
+        if chat_message_id is None:
+            return None
+        name = values.identifier("chat_message_id", chat_message_id)
+        if self._space.sessions.store.read(lambda tx: tx.conversations.message(name)) is None:
+            raise NotFound(
+                f"no message {name!r} in project {self._space.workspace.project!r}", field="chat_message_id", value=name
+            )
+        return name
+
+    def _missing(self, execution_id: str) -> NotFound:
+        return NotFound(
+            f"no execution {execution_id!r} in project {self._space.workspace.project!r}",
+            field="execution_id",
+            value=execution_id,
+        )
