@@ -2,20 +2,46 @@ from __future__ import annotations
 
 import asyncio
 import inspect
+import sqlite3
 from collections.abc import AsyncIterator
-from contextlib import asynccontextmanager
+from contextlib import asynccontextmanager, closing
 from pathlib import Path
 
 import pytest
 
 import heedful
 from heedful import AsyncHeedful, Heedful, Invalid, NotFound, Signal
-from heedful.aio import AsyncInsight, AsyncSessions
+from heedful.aio import (
+    AsyncChat,
+    AsyncChatSessions,
+    AsyncConnectors,
+    AsyncExecutions,
+    AsyncFeedbackService,
+    AsyncGoldenExamples,
+    AsyncInsight,
+    AsyncSessions,
+)
+from heedful.executions.chat import Chat
+from heedful.executions.chat_sessions import ChatSessions
+from heedful.executions.connectors import Connectors
+from heedful.executions.feedback import FeedbackService
+from heedful.executions.golden import GoldenExamples
+from heedful.executions.service import Executions
 from heedful.insight.service import Insight
 from heedful.sessions.service import Sessions
 from heedful.testing import ManualClock, WordEmbedder
 
-PAIRS: dict[type, type] = {Heedful: AsyncHeedful, Sessions: AsyncSessions, Insight: AsyncInsight}
+PAIRS: dict[type, type] = {
+    Heedful: AsyncHeedful,
+    Sessions: AsyncSessions,
+    Insight: AsyncInsight,
+    Connectors: AsyncConnectors,
+    Executions: AsyncExecutions,
+    FeedbackService: AsyncFeedbackService,
+    Chat: AsyncChat,
+    ChatSessions: AsyncChatSessions,
+    GoldenExamples: AsyncGoldenExamples,
+}
 """What blocks, and what is awaited."""
 
 
@@ -49,7 +75,10 @@ def test_what_a_store_has_is_there_awaited(path: Path) -> None:
         async with opened(path) as store:
             return {name: type(value) for name, value in vars(store).items() if not name.startswith("_")}
 
-    assert asyncio.run(look()) == {"sessions": AsyncSessions, "insight": AsyncInsight}
+    with heedful.open(":memory:", embedding=WordEmbedder()) as store:
+        blocking = {name: type(value) for name, value in vars(store).items() if not name.startswith("_")}
+    assert asyncio.run(look()) == {name: PAIRS[owner] for name, owner in blocking.items()}
+    assert len(blocking) == len(PAIRS) - 1
 
 
 def test_it_opens_with_the_same_parameters() -> None:
@@ -96,6 +125,29 @@ def test_sessions_work(path: Path) -> None:
             assert (await store.fact_stats(fact)).score == 0.5
 
     asyncio.run(talk())
+
+
+def test_executions_work(path: Path, tmp_path: Path) -> None:
+    with closing(sqlite3.connect(tmp_path / "shop.sqlite")) as shop:
+        shop.execute("CREATE TABLE orders (id INTEGER PRIMARY KEY)")
+
+    async def ask() -> None:
+        async with opened(path) as store:
+            await store.connectors.create("shop", f"sqlite:///{tmp_path / 'shop.sqlite'}")
+            question = "How many orders are there?"
+            done = await store.executions.execute_query("SELECT COUNT(*) FROM orders", question=question)
+            said = await store.feedback.create_positive(execution_id=done.execution_id)
+            await store.golden_examples.promote(done.execution_id)
+            session = await store.chat_sessions.create()
+            answers = await asyncio.gather(*(store.chat.chat_to_answer(session.id, question) for _ in range(8)))
+            assert [(each.origin, each.execution_result.result.rows) for each in answers if each.execution_result] == [
+                ("served", [[0]])
+            ] * 8
+            assert len(await store.chat_sessions.get_questions(session.id)) == 8
+            await store.retract(said.id)
+            assert not await store.feedback.list()
+
+    asyncio.run(ask())
 
 
 def test_what_runs_in_the_background_is_done_when_it_is_closed(path: Path) -> None:

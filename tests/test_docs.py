@@ -44,6 +44,8 @@ _IDS = {
     "RECALL_ID": rf"recall_id {_ID}",
     "QA_ID": rf"qa_id {_ID}",
     "FEEDBACK_ID": rf"feedback {_ID}",
+    "EXECUTION_ID": rf"execution {_ID}",
+    "EXAMPLE_ID": rf"example {_ID}",
     "ALERT_ID": rf"(?s)^made .*?{_ID}",
     "EVENT_ID": rf"event {_ID}",
     "FACT_ID": rf"(?m)^  {_ID}  |^ +1 .* {_ID} *$",

@@ -16,23 +16,38 @@ import pytest
 import heedful
 from heedful import alerts
 from heedful.cli.main import cli
-from heedful.compat import cognee, mongodb_session_manager
+from heedful.compat import cognee, mongodb_session_manager, text2everything
+from heedful.executions.chat import Chat
+from heedful.executions.chat_sessions import ChatSessions
+from heedful.executions.connectors import Connectors
+from heedful.executions.feedback import FeedbackService
+from heedful.executions.golden import GoldenExamples
+from heedful.executions.service import Executions
 from heedful.insight.service import Insight
 from heedful.sessions.service import Sessions
 
 ROOT = Path(__file__).parents[1]
 PAGES = sorted([*ROOT.glob("*.md"), *ROOT.glob("docs/**/*.md")])
 GUIDES = [ROOT / "docs/start.md", *sorted(ROOT.glob("docs/howto/*.md"))]
-COMMON = frozenset({"model", "errors", "settings", "clock", "ids"})
+COMMON = frozenset({"model", "results", "errors", "settings", "clock", "ids"})
 """Modules that all may use: the picture of the layers leaves them out."""
 
 METHODS = [name for name in vars(heedful.Heedful) if not name.startswith("_")]
 NAMESPACES = [("sessions", Sessions), ("insight", Insight)]
 INNER_METHODS = [(place, name) for place, owner in NAMESPACES for name in vars(owner) if not name.startswith("_")]
+EXECUTIONS: dict[str, type] = {
+    "connectors": Connectors,
+    "executions": Executions,
+    "feedback": FeedbackService,
+    "chat": Chat,
+    "chat_sessions": ChatSessions,
+    "golden_examples": GoldenExamples,
+}
+EXECUTION_METHODS = [(place, name) for place, owner in EXECUTIONS.items() for name in vars(owner) if name[0] != "_"]
 SUBCOMMANDS = [
     (name, below) for name, group in cli.commands.items() if isinstance(group, click.Group) for below in group.commands
 ]
-COMPAT = [cognee, mongodb_session_manager]
+COMPAT = [cognee, mongodb_session_manager, text2everything]
 
 _LINK = re.compile(r"\]\(([^)\s]+)\)")
 _FENCE = re.compile(r"^```.*?^```$", re.MULTILINE | re.DOTALL)
@@ -86,6 +101,26 @@ def test_every_method_of_sessions_and_insight_is_in_a_guide(place: str, method: 
 @pytest.mark.parametrize(("place", "method"), INNER_METHODS)
 def test_every_method_of_sessions_and_insight_is_in_the_reference(place: str, method: str) -> None:
     assert f"### {place}.{method}\n" in text(ROOT / "docs/reference/sessions.md")
+
+
+@pytest.mark.parametrize(("place", "method"), EXECUTION_METHODS)
+def test_every_method_about_executions_is_in_a_guide(place: str, method: str) -> None:
+    called = re.compile(rf"\b{place}\.{method}\b")
+    assert any(called.search(text(page)) for page in GUIDES), f"no guide mentions {place}.{method}"
+
+
+@pytest.mark.parametrize(("place", "method"), EXECUTION_METHODS)
+def test_every_method_about_executions_is_in_the_reference(place: str, method: str) -> None:
+    assert f"### {place}.{method}\n" in text(ROOT / "docs/reference/executions.md")
+
+
+def test_every_call_of_the_client_of_text2everything_is_in_its_guide() -> None:
+    guide = text(ROOT / "docs/coming-from/text2everything.md")
+    for place, part in vars(text2everything.Text2EverythingClient()).items():
+        if not place.startswith("_"):
+            assert f"`{place}.{next(name for name in vars(type(part)) if name[0] != '_')}`" in guide
+            for name in vars(type(part)):
+                assert name.startswith("_") or re.search(rf"\b{name}\b", guide), f"{place}.{name}"
 
 
 @pytest.mark.parametrize("name", alerts.__all__)
@@ -154,7 +189,7 @@ def test_make_targets_exist(page: Path) -> None:
 
 
 def test_the_readme_names_the_targets_people_need() -> None:
-    for target in ("demo", "test", "lint", "bench", "bench-recall", "docs"):
+    for target in ("demo", "test", "lint", "bench", "bench-recall", "bench-cache", "docs"):
         assert f"make {target}" in text(ROOT / "README.md")
 
 

@@ -8,9 +8,16 @@ import pytest
 import heedful
 import heedful.compat.cognee as compat_cognee
 import heedful.compat.mongodb_session_manager as compat_manager
+import heedful.compat.text2everything as compat_text2everything
 from heedful import Heedful, Hit, SignalResult, alerts
+from heedful.executions.chat import Chat
+from heedful.executions.chat_sessions import ChatSessions
+from heedful.executions.connectors import Connectors
+from heedful.executions.feedback import FeedbackService
+from heedful.executions.golden import GoldenExamples
+from heedful.executions.service import Executions
 from heedful.insight.service import Insight
-from heedful.model import FactStats
+from heedful.model import BulkDeletion, CacheLookup, CacheMatch, ChatAnswer, ExecutionFeedback, FactStats
 from heedful.sessions.service import Sessions
 
 
@@ -113,10 +120,50 @@ def test_the_methods_of_insight_are_these() -> None:
     assert {name for name in vars(Insight) if not name.startswith("_")} == {"satisfaction"}
 
 
-def test_a_store_has_sessions_and_insight_and_no_other_attributes(store: Heedful) -> None:
-    assert {name for name in vars(store) if not name.startswith("_")} == {"sessions", "insight"}
-    assert isinstance(store.sessions, Sessions)
-    assert isinstance(store.insight, Insight)
+@pytest.mark.parametrize(
+    ("owner", "names"),
+    [
+        (Connectors, {"create", "delete", "get", "list", "refresh", "schema"}),
+        (Executions, {"delete", "execute_from_chat", "execute_query", "get", "list"}),
+        (
+            FeedbackService,
+            {
+                "bulk_delete",
+                "create",
+                "create_negative",
+                "create_positive",
+                "delete",
+                "get",
+                "get_feedback_for_message",
+                "list",
+                "list_negative",
+                "list_positive",
+                "update",
+            },
+        ),
+        (Chat, {"chat_to_answer", "chat_to_sql", "execution_cache_lookup"}),
+        (ChatSessions, {"create", "delete", "get", "get_questions", "list"}),
+        (GoldenExamples, {"create", "delete", "get", "import_file", "list", "promote", "update"}),
+    ],
+    ids=lambda value: value.__name__ if isinstance(value, type) else "",
+)
+def test_the_methods_about_executions_are_these(owner: type, names: set[str]) -> None:
+    assert {name for name in vars(owner) if not name.startswith("_")} == names
+    for name in names:
+        assert inspect.getdoc(getattr(owner, name)), name
+
+
+def test_a_store_has_these_attributes_and_no_others(store: Heedful) -> None:
+    assert {name: type(value) for name, value in vars(store).items() if not name.startswith("_")} == {
+        "sessions": Sessions,
+        "insight": Insight,
+        "connectors": Connectors,
+        "executions": Executions,
+        "feedback": FeedbackService,
+        "chat": Chat,
+        "chat_sessions": ChatSessions,
+        "golden_examples": GoldenExamples,
+    }
 
 
 @pytest.mark.parametrize(
@@ -149,8 +196,9 @@ def test_a_store_has_sessions_and_insight_and_no_other_attributes(store: Heedful
                 "initialize_global_factory",
             ],
         ),
+        (compat_text2everything, ["Text2EverythingClient"]),
     ],
-    ids=["alerts", "cognee", "mongodb_session_manager"],
+    ids=["alerts", "cognee", "mongodb_session_manager", "text2everything"],
 )
 def test_the_names_of_the_other_modules_are_these(module: ModuleType, names: list[str]) -> None:
     assert module.__all__ == names
@@ -204,6 +252,41 @@ def test_remember_has_the_documented_parameters_and_defaults() -> None:
     assert parameters["self_improvement"].default is False
 
 
+def test_the_cache_has_the_documented_parameters_and_defaults() -> None:
+    parameters = inspect.signature(Chat.execution_cache_lookup).parameters
+    documented = {
+        "connector_id": None,
+        "max_age_days": 30,
+        "similarity_threshold": 0.65,
+        "limit": 50,
+        "top_n": 5,
+        "only_positive_feedback": False,
+        "reuse": "sql",
+    }
+    assert list(parameters)[:2] == ["self", "user_query"]
+    assert {name: parameters[name].default for name in documented} == documented
+
+
+def test_the_documented_fields_of_executions_are_there() -> None:
+    assert {"cache_hit", "matches", "candidates_checked"} <= set(CacheLookup.model_fields)
+    assert {
+        "execution",
+        "similarity_score",
+        "has_feedback",
+        "feedback_is_positive",
+        "feedback_comment",
+        "decision",
+        "reason",
+        "question",
+        "differences",
+        "age_days",
+        "stale",
+    } <= set(CacheMatch.model_fields)
+    assert {"id", "feedback", "is_positive", "execution_id", "chat_message_id"} <= set(ExecutionFeedback.model_fields)
+    assert {"sql_query", "answer", "chat_message_id", "execution_result"} <= set(ChatAnswer.model_fields)
+    assert set(BulkDeletion.model_fields) == {"deleted_count", "failed_ids"}
+
+
 def test_the_documented_fields_are_there() -> None:
     assert {"fact_id", "text", "score", "relevance", "usefulness", "usefulness_source", "metadata"} <= set(
         Hit.model_fields
@@ -220,7 +303,10 @@ def test_importing_is_light() -> None:
     import subprocess
     import sys
 
-    heavy = "('onnxruntime', 'tokenizers', 'alembic', 'wordllama', 'pypdf', 'pymongo', 'boto3')"
+    heavy = (
+        "('onnxruntime', 'tokenizers', 'alembic', 'wordllama', 'pypdf', 'pymongo', 'boto3', 'duckdb', 'psycopg', "
+        "'cryptography')"
+    )
     script = f"import sys, heedful; print([name for name in {heavy} if name in sys.modules])"
     done = subprocess.run([sys.executable, "-c", script], capture_output=True, text=True, check=True)
     assert done.stdout.strip() == "[]"

@@ -1,0 +1,193 @@
+"""The command line of connectors, executions, the cache and feedback: what is printed, and what is refused."""
+
+from __future__ import annotations
+
+import csv
+import io
+import json
+import subprocess
+import sys
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import click
+import pytest
+from cities import IN_ITALY, IN_ITALY_SQL, Cities, make_cities
+from click.testing import CliRunner, Result
+
+from heedful import HeedfulError
+from heedful.cli.execution_feedback import feedback
+from heedful.cli.executions import cache, connectors, golden
+from heedful.cli.main import cli
+from heedful.errors import Conflict, Forbidden, Invalid, NotFound, Unavailable
+
+Run = Callable[..., Result]
+IN_FRANCE = "How many cities are in France?"
+
+
+@pytest.fixture
+def cities(tmp_path: Path) -> Cities:
+    return make_cities(tmp_path)
+
+
+@pytest.fixture
+def bare(tmp_path: Path) -> Run:
+    def call(*arguments: str, **options: Any) -> Result:
+        command = ["--store", str(tmp_path / "s.db"), "--embedding", "fast", *arguments]
+        return CliRunner().invoke(cli, command, **options)
+
+    return call
+
+
+@pytest.fixture
+def run(bare: Run, cities: Cities) -> Run:
+    """Calls the command line on a store that has a connector."""
+    bare("connect", "geo", cities.url)
+    return bare
+
+
+def read(result: Result) -> Any:
+    assert result.exit_code == 0, result.output
+    return json.loads(result.stdout)
+
+
+def shown(result: Result) -> str:
+    assert result.exit_code == 0, result.output
+    return result.stdout
+
+
+def refused(result: Result) -> HeedfulError:
+    assert isinstance(result.exception, HeedfulError), result.output
+    return result.exception
+
+
+def proven(run: Run) -> str:
+    """The id of an execution that is rated as right."""
+    done: str = read(run("run", IN_ITALY_SQL, "--question", IN_ITALY, "--json"))["execution_id"]
+    shown(run("feedback", "add", "--positive", "--execution", done, "--text", "Checked."))
+    return done
+
+
+@pytest.mark.parametrize("group", [connectors, cache, golden, feedback])
+def test_every_command_is_tested_here(group: click.Group) -> None:
+    source = Path(__file__).read_text()
+    assert [name for name in group.commands if f'"{group.name}", "{name}"' not in source] == []
+
+
+def test_connect_and_connectors(bare: Run, cities: Cities) -> None:
+    assert "heedful connect NAME URL" in shown(bare("connectors", "list"))
+    assert shown(bare("connect", "geo", cities.url)).startswith("geo: 2 tables in sqlite:///")
+    assert isinstance(refused(bare("connect", "geo", cities.url)), Conflict)
+    made = read(bare("connect", "second", cities.url, "--json"))
+    assert [each["name"] for each in read(bare("connectors", "list", "--json"))] == ["geo", "second"]
+    assert made["connector_id"] in read(bare("connectors", "list", "--json"))[1]["connector_id"]
+    assert "second" in shown(bare("connectors", "list"))
+    cities.write("CREATE TABLE lake (id integer)")
+    assert shown(bare("connectors", "refresh", "geo")) == "geo: 3 tables\n"
+    assert read(bare("connectors", "refresh", "geo", "--json"))["tables"] == 3
+    assert bare("connectors", "delete", "geo", input="n\n").exit_code == 1
+    assert shown(bare("connectors", "delete", "geo", "--yes")) == "deleted\n"
+    assert isinstance(refused(bare("connectors", "delete", "geo", "--yes")), NotFound)
+
+
+def test_a_password_is_neither_kept_nor_printed(bare: Run) -> None:
+    result = bare("connect", "pg", "postgresql://user:hunter2@127.0.0.1:1/x")
+    assert refused(result).code == "secret_plain"
+    assert "hunter2" not in result.output + str(result.exception)
+
+
+def test_run(run: Run) -> None:
+    done = read(run("run", IN_ITALY_SQL, "--json"))
+    assert done["result"]["rows"] == [[2]]
+    printed = shown(run("run", "-", "--connector", "geo", input="SELECT name FROM city ORDER BY id"))
+    assert "Rome" in printed
+    assert "execution " in printed
+    many = "WITH RECURSIVE n(i) AS (SELECT 1 UNION ALL SELECT i + 1 FROM n WHERE i < 30) SELECT i, NULL FROM n"
+    assert "… 10 more rows" in shown(run("run", many))
+    assert "[bold]" in shown(run("run", "SELECT '[bold]' AS \"[red]x\""))
+    assert isinstance(refused(run("run", "DELETE FROM city")), Forbidden)
+    assert isinstance(refused(run("run", "SELECT 1", "--connector", "nope")), NotFound)
+
+
+def test_ask(run: Run) -> None:
+    missing = refused(run("ask", IN_ITALY))
+    assert (type(missing), missing.code) == (Unavailable, "nothing_proven")
+    proven(run)
+    printed = shown(run("ask", IN_ITALY))
+    assert printed.startswith("cities: 2\n")
+    assert IN_ITALY_SQL in printed
+    assert "served: " in printed
+    answer = read(run("ask", IN_FRANCE, "--json"))
+    assert (answer["origin"], answer["execution_result"]["result"]["rows"]) == ("rebound", [[2]])
+    again = read(run("ask", IN_ITALY, "--chat-session", answer["chat_session_id"], "--json"))
+    assert again["chat_session_id"] == answer["chat_session_id"]
+    assert refused(run("ask", IN_ITALY, "--feedback-cutoff", "7")).field == "feedback_cutoff"
+    assert isinstance(refused(run("ask", IN_ITALY, "--chat-session", "nope")), NotFound)
+
+
+def test_cache_lookup(run: Run) -> None:
+    assert shown(run("cache", "lookup", IN_ITALY)) == "nothing alike; 0 looked at\n"
+    proven(run)
+    found = read(run("cache", "lookup", IN_FRANCE, "--only-positive-feedback", "--top-n", "1", "--json"))
+    assert (found["cache_hit"], found["matches"][0]["decision"]) == (True, "rebind")
+    assert found["matches"][0]["execution"]["result"]["rows"] == [[2]]
+    printed = shown(run("cache", "lookup", IN_ITALY, "--reuse", "result", "--limit", "10"))
+    assert "serve" in printed
+    assert "cities" in printed
+    assert "refuse" in shown(run("cache", "lookup", "How many cities are not in Italy?"))
+    assert refused(run("cache", "lookup", IN_ITALY, "--similarity-threshold", "7.5")).field == "similarity_threshold"
+    assert refused(run("cache", "lookup", IN_ITALY, "--max-age-days", "-5")).field == "max_age_days"
+    assert run("cache", "lookup", IN_ITALY, "--reuse", "both").exit_code == 2
+
+
+def test_feedback(run: Run) -> None:
+    done = proven(run)
+    wrong = read(
+        run("feedback", "add", "--negative", "--execution", done, "--text", 'a, "b"\nc', "--author", "ada", "--json")
+    )
+    assert (wrong["is_positive"], wrong["author"], wrong["execution_id"]) == (False, "ada", done)
+    assert isinstance(refused(run("feedback", "add", "--execution", done)), Invalid)
+    assert refused(run("feedback", "add", "--positive")).field == "execution_id"
+    assert isinstance(refused(run("feedback", "add", "--positive", "--message", "nope")), NotFound)
+    assert "2 of 2" in shown(run("feedback", "list"))
+    assert "1 of 2" in shown(run("feedback", "list", "--skip", "1"))
+    assert read(run("feedback", "list", "--negative", "--json"))["items"] == [wrong]
+    assert read(run("feedback", "list", "--positive", "--limit", "1", "--json"))["total"] == 1
+    assert read(run("feedback", "list", "--search", "CHECKED", "--json"))["total"] == 1
+    assert refused(run("feedback", "list", "--search", "x", "--positive")).field == "search"
+    lines = [json.loads(line) for line in shown(run("feedback", "export")).splitlines()]
+    assert lines[0] == wrong
+    table = list(csv.DictReader(io.StringIO(shown(run("feedback", "export", "--format", "csv")))))
+    assert [row["feedback"] for row in table] == ['a, "b"\nc', "Checked."]
+    assert not read(run("cache", "lookup", IN_ITALY, "--json"))["cache_hit"]
+    assert shown(run("feedback", "retract", wrong["id"])) == "retracted\n"
+    assert read(run("cache", "lookup", IN_ITALY, "--json"))["cache_hit"]
+    assert isinstance(refused(run("feedback", "retract", wrong["id"])), NotFound)
+
+
+def test_golden(run: Run, tmp_path: Path) -> None:
+    made = read(run("golden", "add", IN_ITALY, IN_ITALY_SQL, "--json"))
+    assert shown(run("golden", "add", "All?", "SELECT count(*) FROM city", "--connector", "geo")).startswith("example ")
+    done = proven(run)
+    assert isinstance(refused(run("golden", "promote", done)), Conflict)
+    promoted = read(run("golden", "promote", done, "--question", "Count Italy", "--json"))
+    assert (promoted["origin"], promoted["execution_id"]) == ("promoted", done)
+    file = tmp_path / "e.csv"
+    file.write_text("question,sql_query\nOne?,SELECT 1\nTwo?,SELECT 2\n", encoding="utf-8")
+    assert shown(run("golden", "import", str(file))) == "2 examples\n"
+    assert len(read(run("golden", "import", str(file), "--json"))) == 2
+    assert len(read(run("golden", "list", "--limit", "3", "--json"))) == 3
+    assert "SELECT 2" in shown(run("golden", "list", "--connector", "geo"))
+    assert shown(run("golden", "delete", made["id"])) == "deleted\n"
+    assert isinstance(refused(run("golden", "delete", made["id"])), NotFound)
+    assert isinstance(refused(run("golden", "import", str(tmp_path / "nope.csv"))), NotFound)
+
+
+def test_an_error_is_told_in_a_line_with_what_to_do(tmp_path: Path, cities: Cities) -> None:
+    command = [sys.executable, "-c", "from heedful.cli import main; main()", "--store", str(tmp_path / "s.db")]
+    subprocess.run([*command, "connect", "geo", cities.url], check=True, capture_output=True)
+    done = subprocess.run([*command, "run", "DELETE FROM city"], capture_output=True, text=True, check=False)
+    assert (done.returncode, done.stdout) == (2, "")
+    assert "only reading is allowed" in done.stderr
+    assert "Traceback" not in done.stderr
