@@ -6,33 +6,53 @@ import ast
 import enum
 import inspect
 import re
+import sys
 import textwrap
 from collections.abc import Callable, Iterator
 from functools import cache
 from pathlib import Path
-from types import ModuleType
+from types import GenericAlias, ModuleType
 from typing import Any, get_args
 
 import click
 from pydantic import BaseModel
 
 import heedful
-from docs.meanings import CODES, FIELDS, LIMITS, PARAMETERS, SESSION_LIMITS, SETTINGS
+from docs.meanings import CODES, EXECUTION_LIMITS, FIELDS, LIMITS, PARAMETERS, SESSION_LIMITS, SETTINGS
 from heedful import alerts, clock, errors, model, settings, simulate, testing
 from heedful.alerts import signature
 from heedful.chat import base as chat
 from heedful.cli.main import cli
-from heedful.compat import cognee, mongodb_session_manager
+from heedful.compat import cognee, mongodb_session_manager, text2everything
 from heedful.embedding import base
+from heedful.executions import checks as execution_checks
+from heedful.executions.chat import Chat
+from heedful.executions.chat_sessions import ChatSessions
+from heedful.executions.connectors import Connectors
+from heedful.executions.feedback import FeedbackService
+from heedful.executions.golden import GoldenExamples
+from heedful.executions.running import LIMITS as RUNNING
+from heedful.executions.secrets import KEY_VARIABLE
+from heedful.executions.service import Executions
 from heedful.insight.service import Insight
 from heedful.memory import checks, remember
-from heedful.model import memory, replay, sessions
+from heedful.model import executions, memory, replay, sessions
 from heedful.sessions import checks as session_checks
 from heedful.sessions import hooks
 from heedful.sessions.service import Sessions
 
 REFERENCE = Path(__file__).parent / "reference"
 SOURCE = Path(heedful.__file__).parent
+EXECUTIONS: dict[str, type] = {
+    "connectors": Connectors,
+    "executions": Executions,
+    "feedback": FeedbackService,
+    "chat": Chat,
+    "chat_sessions": ChatSessions,
+    "golden_examples": GoldenExamples,
+}
+"""What a store has for executions, by the name of the attribute."""
+
 NOTICE = "<!-- Written by `make docs` from the code. Edits here are overwritten. -->"
 
 
@@ -41,6 +61,7 @@ def pages() -> dict[str, str]:
     made = {
         "python.md": python_page(),
         "sessions.md": sessions_page(),
+        "executions.md": executions_page(),
         "hooks-and-alerts.md": hooks_page(),
         "compat.md": compat_page(),
         "cli.md": cli_page(),
@@ -69,8 +90,8 @@ def python_page() -> str:
         "# Python",
         NOTICE,
         "Every public name of `heedful`, what its methods return, and the doubles in `heedful.testing` and "
-        "`heedful.simulate`. [Sessions and insight](sessions.md), [hooks and alerts](hooks-and-alerts.md) and "
-        "[the interfaces of other systems](compat.md) are on pages of their own.",
+        "`heedful.simulate`. [Sessions and insight](sessions.md), [executions](executions.md), [hooks and "
+        "alerts](hooks-and-alerts.md) and [the interfaces of other systems](compat.md) are on pages of their own.",
         "## Opening a store",
         *(_function(getattr(heedful, name), f"heedful.{name}") for name in ("open", "aopen", "reembed")),
         "## heedful.Heedful",
@@ -80,11 +101,18 @@ def python_page() -> str:
         f"{_doc(Sessions)} [Its methods](sessions.md#sessions).",
         "### insight",
         f"{_doc(Insight)} [Its methods](sessions.md#insight).",
+        *(
+            part
+            for place, owner in EXECUTIONS.items()
+            for part in (f"### {place}", f"{_doc(owner)} [Its methods](executions.md#{place}).")
+        ),
         "## heedful.AsyncHeedful",
         _doc(heedful.AsyncHeedful),
         "It has "
         + _listed(f"`{name}`" for name, _ in methods(heedful.AsyncHeedful))
-        + ", and `sessions` and `insight` with all their methods, awaited.",
+        + ", and "
+        + _listed(f"`{place}`" for place in ("sessions", "insight", *EXECUTIONS))
+        + " with all their methods, awaited.",
         "## Models",
         "All are frozen pydantic models: `model_dump()` and `model_dump_json()` work on each. "
         + _listed(f"`heedful.{name}`" for name in heedful.__all__ if _is_model(getattr(heedful, name)))
@@ -129,6 +157,21 @@ def sessions_page() -> str:
     )
 
 
+def executions_page() -> str:
+    """The methods of what a store has for executions."""
+    parts = [
+        "# Executions",
+        NOTICE,
+        "What "
+        + _listed(f"`.{place}`" for place in EXECUTIONS)
+        + " of `heedful.open(…)` can do. What they return is in [the Python reference](python.md#models).",
+    ]
+    for place, owner in EXECUTIONS.items():
+        parts += [f"## {place}", _doc(owner)]
+        parts += [_function(method, f"{place}.{name}") for name, method in methods(owner)]
+    return "\n\n".join(parts)
+
+
 def hooks_page() -> str:
     """Hooks, channels, and what a receiver of alerts needs."""
     ready = [hooks.create_combined_hook, hooks.validation_hook, hooks.audit_hook, hooks.AlertHook, hooks.AnalyticsHook]
@@ -152,12 +195,23 @@ def hooks_page() -> str:
 def compat_page() -> str:
     """The interfaces of other systems."""
     parts = ["# Interfaces of other systems", NOTICE]
-    for module in (cognee, mongodb_session_manager):
+    for module in (cognee, mongodb_session_manager, text2everything):
         parts += [f"## {module.__name__}", _doc(module)]
         parts += [_member(getattr(module, name), "") for name in module.__all__ if not _is_elsewhere(module, name)]
         elsewhere = [f"`{name}`" for name in module.__all__ if _is_elsewhere(module, name)]
         parts.append(f"Also {_listed(elsewhere)}, from Heedful itself." if elsewhere else "")
+    parts.append("It has these calls, which do what [those of the same name](executions.md) do:")
+    parts += [f"```text\n{calls}\n```" for calls in _client_calls()]
     return "\n\n".join(part for part in parts if part)
+
+
+def _client_calls() -> Iterator[str]:
+    """What can be called on each part of the client, as signatures."""
+    for place, part in vars(text2everything.Text2EverythingClient()).items():
+        if not place.startswith("_"):
+            yield "\n".join(
+                _signature(method, f"{place}.{name}", _parameters(method)) for name, method in methods(type(part))
+            )
 
 
 def _is_elsewhere(module: ModuleType, name: str) -> bool:
@@ -191,16 +245,19 @@ def methods(owner: type) -> list[tuple[str, Callable[..., Any]]]:
 
 
 def _function(function: Callable[..., Any], name: str) -> str:
-    parameters = [each for each in inspect.signature(function).parameters.values() if each.name != "self"]
+    parameters = _parameters(function)
     parts = [f"### {name}", f"```text\n{_signature(function, name, parameters)}\n```", _doc(function)]
     if parameters:
-        method = name.rpartition(".")[2]
         rows = [
-            [f"`{_spelled(each)}`", f"`{_annotation(each.annotation)}`", _default(each), _meaning(method, each.name)]
+            [f"`{_spelled(each)}`", f"`{_annotation(each.annotation)}`", _default(each), _meaning(name, each.name)]
             for each in parameters
         ]
         parts.append(_table(["parameter", "type", "default", "meaning"], rows))
     return "\n\n".join(parts)
+
+
+def _parameters(function: Callable[..., Any]) -> list[inspect.Parameter]:
+    return [each for each in inspect.signature(function).parameters.values() if each.name != "self"]
 
 
 def _signature(function: Callable[..., Any], name: str, parameters: list[inspect.Parameter]) -> str:
@@ -213,7 +270,7 @@ def _signature(function: Callable[..., Any], name: str, parameters: list[inspect
         keyword_only = keyword_only or each.kind is inspect.Parameter.VAR_POSITIONAL
         shown.append(_spelled(each) + ("" if each.default is inspect.Parameter.empty else f"={_value(each.default)}"))
     prefix = "await " if inspect.iscoroutinefunction(function) else ""
-    returned = "" if isinstance(function, type) else f" -> {_annotation(inspect.signature(function).return_annotation)}"
+    returned = "" if isinstance(function, type) else f" -> {_returned(function)}"
     line = f"{prefix}{name}({', '.join(shown)}){returned}"
     if len(line) <= 100:
         return line
@@ -234,7 +291,8 @@ def _value(default: Any) -> str:
 
 
 def _meaning(method: str, parameter: str) -> str:
-    found = PARAMETERS.get(f"{method}.{parameter}") or PARAMETERS.get(parameter)
+    keys = (f"{method}.{parameter}", f"{method.rpartition('.')[2]}.{parameter}", parameter)
+    found = next((PARAMETERS[key] for key in keys if key in PARAMETERS), None)
     if found is None:
         raise KeyError(f"docs/meanings.py says nothing of the parameter {parameter} of {method}: add it to PARAMETERS")
     return found
@@ -250,21 +308,34 @@ def _annotation(annotation: Any) -> str:
     return annotation if isinstance(annotation, str) else inspect.formatannotation(annotation)
 
 
+def _returned(function: Callable[..., Any]) -> str:
+    """What a function returns. Where `list` is a method, the module has another name for lists, which says nothing."""
+    written = _annotation(inspect.signature(function).return_annotation)
+    alias = getattr(sys.modules[function.__module__], written, None)
+    if isinstance(alias, GenericAlias) and alias.__origin__ is list:
+        return f"list[{get_args(alias)[0].__name__}]"
+    return written
+
+
 def _models() -> list[type[BaseModel]]:
     """The models that can be met through public names, in the order they are written."""
     known = {name: each for name, each in vars(model).items() if _is_model(each) and each is not model.Model}
     functions: list[Callable[..., Any]] = [
-        *(member for owner in (heedful.Heedful, Sessions, Insight) for _, member in methods(owner)),
+        *(
+            member
+            for owner in (heedful.Heedful, Sessions, Insight, *EXECUTIONS.values())
+            for _, member in methods(owner)
+        ),
         heedful.open,
         heedful.reembed,
     ]
-    waiting = [*heedful.__all__, *(_annotation(inspect.signature(each).return_annotation) for each in functions)]
+    waiting = [*heedful.__all__, *map(_returned, functions)]
     met: set[str] = set()
     while waiting:
         for name in re.findall(r"\w+", waiting.pop()):
             if name in known and name not in met:
                 met.add(name)
-                waiting += known[name].__annotations__.values()
+                waiting += _annotations(known[name]).values()
     return [each for name, each in known.items() if name in met]
 
 
@@ -272,7 +343,7 @@ def _model(each: type[BaseModel]) -> str:
     rows = []
     for name, field in each.model_fields.items():
         default = "" if field.is_required() else f"`{field.default!r}`"
-        rows.append([f"`{name}`", f"`{each.__annotations__[name]}`", default, _field_meaning(each.__name__, name)])
+        rows.append([f"`{name}`", f"`{_annotations(each)[name]}`", default, _field_meaning(each, name)])
     for name, member in vars(each).items():
         if isinstance(member, property) and member.fget is not None:
             returned = _annotation(inspect.signature(member.fget).return_annotation)
@@ -280,17 +351,23 @@ def _model(each: type[BaseModel]) -> str:
     return "\n\n".join([f"### {each.__name__}", _doc(each), _table(["field", "type", "default", "meaning"], rows)])
 
 
-def _field_meaning(owner: str, name: str) -> str:
-    written = next(
-        (docs[key] for key in [f"{owner}.{name}"] for docs in map(_attribute_docs, DESCRIBED) if key in docs), None
-    )
-    found = written or FIELDS.get(f"{owner}.{name}") or FIELDS.get(name)
+def _annotations(each: type[BaseModel]) -> dict[str, str]:
+    """The types of a model's fields as they are written, inherited ones too."""
+    return {
+        name: kind for owner in reversed(each.__mro__) for name, kind in vars(owner).get("__annotations__", {}).items()
+    }
+
+
+def _field_meaning(each: type[BaseModel], name: str) -> str:
+    keys = [f"{owner.__name__}.{name}" for owner in each.__mro__]
+    written = next((docs[key] for key in keys for docs in map(_attribute_docs, DESCRIBED) if key in docs), None)
+    found = written or next((FIELDS[key] for key in (*keys, name) if key in FIELDS), None)
     if found is None:
-        raise KeyError(f"nothing is said of {owner}.{name}: write it below the field, or in FIELDS of docs/meanings.py")
+        raise KeyError(f"nothing is said of {keys[0]}: write it below the field, or in FIELDS of docs/meanings.py")
     return found
 
 
-DESCRIBED = (memory, replay, sessions, cognee)
+DESCRIBED = (memory, replay, sessions, executions, cognee)
 """Modules with models whose fields say what they mean."""
 
 
@@ -306,6 +383,9 @@ def _types() -> str:
         ["`Clock`", f"`{_alias(clock.Clock)}`: returns the time"],
         ["`Progress`", f"`{_alias(remember.Progress)}`: {_attribute_docs(remember)['Progress']}"],
         ["`Rating`", "one of " + _listed(f"`{each}`" for each in get_args(model.Rating)) + "; None is neutral"],
+        ["`Origin`", "one of " + _listed(f"`{each}`" for each in get_args(model.Origin))],
+        ["`Decision`", "one of " + _listed(f"`{each}`" for each in get_args(model.Decision))],
+        ["`Reuse`", "one of " + _listed(f"`{each}`" for each in get_args(model.Reuse))],
         ["`Page[…]`", "a page of these: see `Page`"],
         ["`Hook`", "`hook(original_func, action, session_id, **kwargs)`: see [hooks](hooks-and-alerts.md)"],
         ["`OnToken`", f"`{_alias(chat.OnToken)}`: {_attribute_docs(chat)['OnToken']}"],
@@ -412,6 +492,7 @@ def settings_page() -> str:
         rows.append([f"`{name}`", f"`{settings.PREFIX}{name.upper()}`", default, SETTINGS[name]])
     limits = [[meaning, f"{getattr(checks, name):,}"] for name, meaning in LIMITS.items()]
     limits += [[meaning, f"{getattr(session_checks, name):,}"] for name, meaning in SESSION_LIMITS.items()]
+    limits += [[meaning, f"{getattr(execution_checks, name):,}"] for name, meaning in EXECUTION_LIMITS.items()]
     return "\n\n".join(
         [
             "# Settings",
@@ -420,9 +501,14 @@ def settings_page() -> str:
             f"`{settings.FILE}` in the current folder, then the default.",
             _table([f"name in {settings.FILE}", "environment", "default", "meaning"], rows),
             "A name in the file that is not in this table is an error.",
+            f"`{KEY_VARIABLE}` is read from the environment alone, because a secret should not lie beside what it "
+            "protects. It is the key that [connectors' URLs](../howto/connect-a-database.md#secrets) are encrypted "
+            "with; of several, separated by commas, the first encrypts and all decrypt.",
             "## Limits",
             "These are fixed. A call that goes over one is refused with `Invalid`, and nothing is done.",
             _table(["what", "at most"], limits),
+            f"A query on a connector is stopped after {RUNNING.seconds:g} seconds, and its result is cut at "
+            f"{RUNNING.rows:,} rows or {RUNNING.bytes:,} bytes; the result says so.",
         ]
     )
 
@@ -465,13 +551,13 @@ def codes() -> dict[str, set[str]]:
 def _codes_of(tree: ast.AST) -> Iterator[tuple[str, str]]:
     for node in ast.walk(tree):
         if isinstance(node, ast.ClassDef):
-            for line in node.body:
-                if isinstance(line, ast.Assign) and _target(line) == "default_code":
-                    yield from ((code, node.name) for code in _texts(line.value))
+            yield from _codes_of_class(node)
         elif isinstance(node, ast.Call) and isinstance(node.func, ast.Name):
             for keyword in node.keywords:
                 if keyword.arg == "code":
                     yield from ((code, node.func.id) for code in _texts(keyword.value))
+        elif isinstance(node, ast.FunctionDef):
+            yield from _codes_of_argument(node)
         elif isinstance(node, ast.Assign) and _target(node) == "code" and isinstance(node.value, ast.IfExp):
             choices = [each for each in (node.value.body, node.value.orelse) if isinstance(each, ast.Constant)]
             yield from ((code, "FileError") for each in choices for code in _texts(each))
@@ -480,6 +566,34 @@ def _codes_of(tree: ast.AST) -> Iterator[tuple[str, str]]:
             for value in node.values:
                 if isinstance(value, ast.Tuple) and len(value.elts) == 3 and isinstance(value.elts[2], ast.Name):
                     yield from ((code, "Unavailable") for code in _texts(value.elts[0]))
+
+
+def _codes_of_class(node: ast.ClassDef) -> Iterator[tuple[str, str]]:
+    for line in node.body:
+        if isinstance(line, ast.Assign) and _target(line) == "default_code":
+            yield from ((code, node.name) for code in _texts(line.value))
+
+
+def _codes_of_argument(function: ast.FunctionDef) -> Iterator[tuple[str, str]]:
+    """The codes of a function that makes an error of the `code` it is passed: the default, and those it looks up."""
+    arguments = function.args.args[len(function.args.args) - len(function.args.defaults) :]
+    for argument, default in zip(arguments, function.args.defaults, strict=True):
+        if argument.arg != "code":
+            continue
+        calls = [node for node in ast.walk(function) if isinstance(node, ast.Call)]
+        owners = [
+            node.func.id
+            for node in calls
+            if isinstance(node.func, ast.Name) and any(keyword.arg == "code" for keyword in node.keywords)
+        ]
+        keys = [
+            key
+            for node in calls
+            if isinstance(node.func, ast.Attribute) and isinstance(node.func.value, ast.Dict)
+            for key in node.func.value.keys
+            if key is not None
+        ]
+        yield from ((code, owner) for owner in owners for each in (default, *keys) for code in _texts(each))
 
 
 def _target(line: ast.Assign) -> str | None:
