@@ -191,3 +191,13 @@ def test_an_error_is_told_in_a_line_with_what_to_do(tmp_path: Path, cities: Citi
     assert (done.returncode, done.stdout) == (2, "")
     assert "only reading is allowed" in done.stderr
     assert "Traceback" not in done.stderr
+
+
+def test_executions_can_be_found_again(run: Run) -> None:
+    made = run("run", IN_ITALY_SQL, "--question", IN_ITALY)
+    execution = made.stdout.split("execution ")[1].strip()
+    listed = run("executions", "list")
+    assert execution in listed.stdout
+    assert "query" in listed.stdout
+    shown = run("executions", "get", execution)
+    assert shown.stdout == made.stdout

@@ -385,3 +385,13 @@ def test_the_database_stays_as_it_is(geo: Heedful, cities: Cities) -> None:
     connection = sqlite3.connect(cities.file)
     assert connection.execute("SELECT count(*) FROM city").fetchone() == (5,)
     connection.close()
+
+
+def test_a_file_is_found_from_every_folder(store: Heedful, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    cities = make_cities(tmp_path)
+    monkeypatch.chdir(tmp_path)
+    store.connectors.create("geo", f"sqlite:///{Path(cities.url.removeprefix('sqlite:///')).name}")
+    (tmp_path / "elsewhere").mkdir()
+    monkeypatch.chdir(tmp_path / "elsewhere")
+    assert store.executions.execute_query(IN_ITALY_SQL).result.rows == [[2]]
+    assert str(tmp_path) in store.connectors.get("geo").url

@@ -180,3 +180,9 @@ def test_no_verb_waits_for_a_second_connection_while_it_holds_one(
     store.retract(event)
     store.forget(other)
     assert all(check.ok for check in store.doctor())
+
+
+@pytest.mark.parametrize("where", [5, b"store.db", ["store.db"]])
+def test_what_is_no_path_is_refused(where: Any) -> None:
+    with pytest.raises(Invalid, match="must be a path or a URL"):
+        heedful.open(where, embedding=WordEmbedder())

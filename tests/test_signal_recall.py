@@ -177,3 +177,12 @@ def test_a_retry_returns_the_first_result(store: Heedful, recall: Recall) -> Non
     with pytest.raises(Conflict):
         store.signal_recall(recall.recall_id, helpful=[fact], idempotency_key="k")
     assert kinds(store, fact) == {"used": 1}
+
+
+def test_whoever_names_a_fact_that_was_not_shown_says_nothing_of_the_others(store: Heedful) -> None:
+    facts = store.remember(["Anna leads the company", "Bob cooks"]).fact_ids
+    recall = store.recall("company")
+    result = store.signal_recall(recall.recall_id, helpful=["typo"])
+    assert (result.processed, len(result.errors)) == (0, 1)
+    assert [store.fact_stats(fact).signal_count for fact in facts] == [0, 0]
+    assert store.signal_recall(recall.recall_id, helpful=[facts[0]]).processed == 2

@@ -96,6 +96,7 @@ def add_feedback(
 ) -> None:
     """Rate an answer, say something of it, or both."""
     with options.open() as heedful:
+        heedful.sessions.get(session_id)
         found = heedful.sessions.add_feedback(session_id, qa_id, feedback_text, feedback_score, author=author)
     _told(found, session_id, qa_id)
     click.echo("kept; it counts for recall after: heedful improve")
@@ -109,6 +110,7 @@ def add_feedback(
 def delete_feedback(options: Options, session_id: str, qa_id: str, author: str | None) -> None:
     """Clear the rating and the text of an answer, and undo what they did."""
     with options.open() as heedful:
+        heedful.sessions.get(session_id)
         found = heedful.sessions.delete_feedback(session_id, qa_id, author=author)
     _told(found, session_id, qa_id)
     click.echo("cleared")

@@ -10,6 +10,7 @@ from rich.markup import escape
 from rich.table import Table
 
 from heedful.cli.common import Options, as_json, console, print_json, shortened, table
+from heedful.errors import HeedfulError
 from heedful.model import CacheLookup, Execution, QueryResult
 
 SHOWN = 20
@@ -97,7 +98,7 @@ def run(options: Options, sql_query: str, connector_id: str | None, question: st
     text = sys.stdin.read() if sql_query == "-" else sql_query
     with options.open() as heedful:
         done = heedful.executions.execute_query(text, connector_id=connector_id, question=question)
-    _show(done, as_json)
+    show(done, as_json)
 
 
 @click.command()
@@ -118,7 +119,14 @@ def ask(
     """Answer a question about data: by proven SQL, or by SQL that the language model writes."""
     with options.open() as heedful:
         session = chat_session_id or heedful.chat_sessions.create().id
-        answer = heedful.chat.chat_to_answer(session, query, connector_id=connector_id, feedback_cutoff=feedback_cutoff)
+        try:
+            answer = heedful.chat.chat_to_answer(
+                session, query, connector_id=connector_id, feedback_cutoff=feedback_cutoff
+            )
+        except HeedfulError:
+            if chat_session_id is None:
+                heedful.chat_sessions.delete(session)
+            raise
     if as_json:
         print_json(answer)
         return
@@ -196,7 +204,8 @@ def _show_lookup(found: CacheLookup) -> None:
         screen.print(_rows(first.execution["result"]))
 
 
-def _show(done: Execution, as_json: bool) -> None:
+def show(done: Execution, as_json: bool) -> None:
+    """An execution with the first rows of its result."""
     if as_json:
         print_json(done)
         return

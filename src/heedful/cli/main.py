@@ -7,7 +7,7 @@ import sys
 import click
 
 import heedful
-from heedful.cli import demo, execution_feedback, executions, facts, feedback, improve, replay, sessions, upkeep
+from heedful.cli import demo, execution_feedback, executions, facts, feedback, improve, replay, runs, sessions, upkeep
 from heedful.cli.common import Options, report
 from heedful.errors import HeedfulError
 
@@ -49,6 +49,7 @@ for command in (
     executions.connect,
     executions.connectors,
     executions.run,
+    runs.executions,
     executions.ask,
     executions.cache,
     executions.golden,

@@ -32,7 +32,7 @@ class Connectors:
         options: Metadata = {} if role is None else {"role": values.name("role", role)}
         if not isinstance(url, str) or not url.strip():
             raise Invalid(f"url must be a SQLAlchemy URL, got {url!r}", field="url", value=url)
-        stored = secrets.stored(url, secrets.keys_from())
+        stored = secrets.stored(reach.located(url), secrets.keys_from())
         options["dialect"] = secrets.parsed(secrets.opened(stored, secrets.keys_from())).get_backend_name()
         schema = reach.read_schema(stored, options)
         connector_id = new_id()

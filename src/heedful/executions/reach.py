@@ -3,11 +3,15 @@
 from __future__ import annotations
 
 from dataclasses import asdict
+from pathlib import Path
 
 from heedful.executions import secrets
 from heedful.executions.databases import Database, Schema, open_database, text_values
 from heedful.model import Metadata
 from heedful.storage.rows import AnyRow
+
+FILES = ("sqlite", "duckdb")
+"""Databases that are files."""
 
 TELL_CHANGES = frozenset({"sqlite", "duckdb"})
 """Databases that can always tell when their data changed, but for a moment after a change."""
@@ -16,6 +20,15 @@ TELL_CHANGES = frozenset({"sqlite", "duckdb"})
 def database_of(connector: AnyRow) -> Database:
     """The database behind a connector, with its secrets in place."""
     return open_database(secrets.opened(connector.url, secrets.keys_from()), role=connector.options.get("role"))
+
+
+def located(url: str) -> str:
+    """The URL with the whole path of a file, so that it means the same from every folder."""
+    address = secrets.parsed(url)
+    file = address.database
+    if address.get_backend_name() not in FILES or not file or file.startswith((":", "file:")) or "${" in url:
+        return url
+    return address.set(database=str(Path(file).expanduser().absolute())).render_as_string(hide_password=False)
 
 
 def read_schema(url: str, options: Metadata) -> Schema:

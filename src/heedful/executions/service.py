@@ -122,4 +122,5 @@ class Executions:
             f"no execution {execution_id!r} in project {self._space.workspace.project!r}",
             field="execution_id",
             value=execution_id,
+            remedy="executions.list(), or heedful executions list, shows them",
         )

@@ -122,7 +122,9 @@ def _meant(
     about = {fact for fact, kind in standing if kind != "ignored"} | {each.fact_id for each in named}
     present = facts.present(connection, list(ranks))
     unnamed = [fact for fact in ranks if fact not in about and fact in present]
-    said = named + _of_the_rest(unnamed, told, confidence)
+    # Whoever names a fact that was not shown may have meant one of the others: nothing is said of those.
+    mistaken = any(each.fact_id not in ranks for each in named)
+    said = named if mistaken else named + _of_the_rest(unnamed, told, confidence)
     items, errors = [], []
     for index, each in enumerate(said):
         if each.fact_id not in ranks:

@@ -170,6 +170,10 @@ def _version(connection: Connection) -> str | None:
 
 
 def _url(url_or_path: str | Path) -> URL:
+    if not isinstance(url_or_path, str | Path):
+        raise Invalid(
+            f"url_or_path must be a path or a URL, got {url_or_path!r}", field="url_or_path", value=url_or_path
+        )
     text_form = str(url_or_path)
     if not text_form.strip():
         raise Invalid("url_or_path must not be empty", field="url_or_path", value=url_or_path)

@@ -137,7 +137,7 @@ def timed_out(limits: Limits) -> Unavailable:
         code="query_timeout",
         field="seconds",
         value=limits.seconds,
-        remedy="Ask for less, add an index, or raise the limit",
+        remedy="Ask for less, or add an index",
     )
 
 

@@ -99,7 +99,7 @@ def missing_driver(package: str, extra: str | None) -> Unavailable:
     return Unavailable(
         f"the package {package}, which this database needs, is not installed",
         code="extra_missing",
-        remedy=f'Run: pip install "heedful[{extra}]"' if extra else f"Run: pip install {package}",
+        remedy=f'Run: pip install "heedful[{extra}]"' if extra else f"Install the driver that provides {package}",
     )
 
 
