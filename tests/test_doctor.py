@@ -115,7 +115,7 @@ def test_a_damaged_store_is_named(open_store: Callable[..., Heedful], path: Path
     store.remember([f"fact {number} {'x' * 900}" for number in range(150)])
     store.close()
     content = bytearray(path.read_bytes())
-    middle = len(content) // 2
+    middle = len(content) * 3 // 4
     content[middle : middle + 8192] = b"\xff" * 8192
     path.write_bytes(content)
     check = by_name(open_store().doctor())["store"]
