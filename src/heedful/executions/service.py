@@ -2,21 +2,19 @@
 
 from __future__ import annotations
 
-import re
 from typing import Any
 
-from heedful.errors import Invalid, NotFound
+from heedful.errors import NotFound
 from heedful.executions import chat_log, checks, running
 from heedful.executions.running import Asked, Statement
 from heedful.executions.space import ExecutionSpace
 from heedful.memory import checks as values
 from heedful.model import Execution, Page
+from heedful.sessions import checks as paging
+from heedful.sessions.conversations import page
 from heedful.storage.executions import opinions, runs
-from heedful.storage.rows import AnyRow
 
 LIMIT = 100
-MOST = 1_000
-CURSOR = re.compile(r"[0-9]{1,18}")
 
 
 class Executions:
@@ -77,22 +75,11 @@ class Executions:
         self, *, connector_id: str | None = None, cursor: str | None = None, limit: int = LIMIT
     ) -> Page[Execution]:
         """Executions, the newest first."""
-        count = checks.whole("limit", limit, 1, MOST)
-        if cursor is not None and not (isinstance(cursor, str) and CURSOR.fullmatch(cursor)):
-            raise Invalid(
-                f"cursor is {cursor!r}", field="cursor", value=cursor, remedy="Use the next_cursor of the page before"
-            )
+        after = paging.cursor(cursor)
         with self._space.workspace.database.read() as connection:
             connector = None if connector_id is None else self._space.connector(connection, connector_id).id
-            rows: list[AnyRow] = runs.listed(
-                connection,
-                self._space.project(connection),
-                connector,
-                None if cursor is None else int(cursor),
-                count + 1,
-            )
-        more = str(rows[count - 1].seq) if len(rows) > count else None
-        return Page(items=[running.shown(row) for row in rows[:count]], next_cursor=more)
+            project = self._space.project(connection)
+            return page(lambda count: runs.listed(connection, project, connector, after, count), limit, running.shown)
 
     def delete(self, execution_id: str) -> bool:
         """Removes an execution with its result; SQL that was wrong stays blocked. An unknown one is `NotFound`."""

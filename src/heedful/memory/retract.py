@@ -10,7 +10,7 @@ from heedful.errors import Conflict, NotFound
 from heedful.memory.workspace import Workspace
 from heedful.model import Retraction
 from heedful.storage import facts, ledger, link_scores, scores
-from heedful.storage.ledger import LINK_SIGNAL, RETRACTION, SIGNAL, SUPERSESSION, Event
+from heedful.storage.ledger import LINK_SIGNAL, SIGNAL, SUPERSESSION, Event
 from heedful.storage.rows import AnyRow
 
 
@@ -62,18 +62,8 @@ def retract_events(
 
 
 def _retraction(event: AnyRow, author: str | None, now: int) -> Event:
-    return Event(
-        project_id=event.project_id,
-        kind=RETRACTION,
-        target_type="event",
-        target_id=event.id,
-        source="retract",
-        at=now,
-        recorded_at=now,
-        dataset_id=event.dataset_id,
-        author=author,
-        query_id=event.query_id,
-        idempotency_key=f"retract/{event.id}",
+    return ledger.retraction(
+        event.project_id, event.id, author, now, dataset_id=event.dataset_id, query_id=event.query_id
     )
 
 

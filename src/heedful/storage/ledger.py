@@ -45,6 +45,31 @@ class Event:
     id: str = field(default_factory=new_id)
 
 
+def retraction(
+    project: int,
+    event_id: str,
+    author: str | None,
+    at: int,
+    *,
+    dataset_id: int | None = None,
+    query_id: int | None = None,
+) -> Event:
+    """The event that takes another one back; its key lets nobody do so twice."""
+    return Event(
+        project_id=project,
+        kind=RETRACTION,
+        target_type="event",
+        target_id=event_id,
+        source="retract",
+        at=at,
+        recorded_at=at,
+        dataset_id=dataset_id,
+        author=author,
+        query_id=query_id,
+        idempotency_key=f"retract/{event_id}",
+    )
+
+
 def append(connection: Connection, new: Sequence[Event]) -> None:
     """Adds events; each is its own idempotency key unless it has one."""
     insert_many(connection, events, insert(events), [row(event) for event in new])

@@ -10,7 +10,7 @@ from sqlalchemy import ColumnElement, Connection, delete, func, insert, select, 
 
 from heedful.ids import new_id
 from heedful.storage import ledger
-from heedful.storage.ledger import FEEDBACK, RETRACTION, Event
+from heedful.storage.ledger import FEEDBACK, Event
 from heedful.storage.rows import AnyRow, batches
 from heedful.storage.schema import executions, feedbacks
 
@@ -55,7 +55,7 @@ def add(connection: Connection, project: int, said: Said, key: str | None, at: i
 def replace(connection: Connection, project: int, row: AnyRow, said: Said, at: int, key: str | None = None) -> None:
     """Puts another opinion in the place of one, under the same id; the ledger has both."""
     event = _event(project, said, key, at)
-    ledger.append(connection, [_retraction(project, row.event_id, said.author, at), event])
+    ledger.append(connection, [ledger.retraction(project, row.event_id, said.author, at), event])
     connection.execute(
         update(feedbacks)
         .where(feedbacks.c.id == row.id)
@@ -65,7 +65,7 @@ def replace(connection: Connection, project: int, row: AnyRow, said: Said, at: i
 
 def withdraw(connection: Connection, project: int, row: AnyRow, author: str | None, at: int) -> str:
     """Takes an opinion back, words and all; returns the event that says so."""
-    retraction = _retraction(project, row.event_id, author, at)
+    retraction = ledger.retraction(project, row.event_id, author, at)
     ledger.append(connection, [retraction])
     connection.execute(delete(feedbacks).where(feedbacks.c.id == row.id))
     return retraction.id
@@ -246,18 +246,4 @@ def _event(project: int, said: Said, key: str | None, at: int) -> Event:
         author=said.author,
         value=said.rating,
         idempotency_key=key or "",
-    )
-
-
-def _retraction(project: int, event_id: str, author: str | None, at: int) -> Event:
-    return Event(
-        project_id=project,
-        kind=RETRACTION,
-        target_type="event",
-        target_id=event_id,
-        source="retract",
-        at=at,
-        recorded_at=at,
-        author=author,
-        idempotency_key=f"retract/{event_id}",
     )

@@ -49,8 +49,8 @@ def get(connection: Connection, project: int, execution_id: str) -> AnyRow | Non
 
 
 def listed(connection: Connection, project: int, connector: str | None, after: int | None, limit: int) -> list[AnyRow]:
-    """The newest first."""
-    statement = select(executions).where(executions.c.project_id == project)
+    """The newest first; `number` is the place in the list."""
+    statement = select(executions, executions.c.seq.label("number")).where(executions.c.project_id == project)
     if connector is not None:
         statement = statement.where(executions.c.connector_id == connector)
     if after is not None:

@@ -11,7 +11,7 @@ from sqlalchemy import ColumnElement, Connection, Select, and_, bindparam, case,
 
 from heedful.model import FeedbackTarget, Rating
 from heedful.storage import ledger
-from heedful.storage.ledger import FEEDBACK, RETRACTION, Event
+from heedful.storage.ledger import FEEDBACK, Event
 from heedful.storage.prepared import Direct, Prepared
 from heedful.storage.rows import AnyRow, batches, unpacked
 from heedful.storage.schema import events, feedbacks, session_tags, sessions
@@ -120,20 +120,7 @@ class SqlFeedbacks:
         return [_feedback(*row) for row in rows]
 
     def withdraw(self, rows: Sequence[FeedbackRow], author: str | None, at: int) -> list[str]:
-        retractions = [
-            Event(
-                project_id=self._project,
-                kind=RETRACTION,
-                target_type="event",
-                target_id=row.id,
-                source="retract",
-                at=at,
-                recorded_at=at,
-                author=author,
-                idempotency_key=f"retract/{row.id}",
-            )
-            for row in rows
-        ]
+        retractions = [ledger.retraction(self._project, row.id, author, at) for row in rows]
         ledger.append(self._connection, retractions)
         for run in batches([row.id for row in rows]):
             self._connection.execute(update(feedbacks).where(feedbacks.c.id.in_(run)).values(standing=0))
