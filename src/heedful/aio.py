@@ -11,6 +11,7 @@ from types import TracebackType
 from typing import Any, Concatenate, ParamSpec, Self, TypeVar
 
 from heedful import opening
+from heedful.access.keys import Keys
 from heedful.chat.base import LanguageModel
 from heedful.clock import Clock
 from heedful.embedding import Embedder
@@ -148,6 +149,16 @@ class AsyncGoldenExamples(_Awaiting):
     update = _awaited(GoldenExamples.update)
     delete = _awaited(GoldenExamples.delete)
     import_file = _awaited(GoldenExamples.import_file)
+    import_examples = _awaited(GoldenExamples.import_examples)
+
+
+class AsyncKeys(_Awaiting):
+    """Every method of `Keys`, awaited."""
+
+    create = _awaited(Keys.create)
+    list = _awaited(Keys.list)
+    revoke = _awaited(Keys.revoke)
+    create_token = _awaited(Keys.create_token)
 
 
 class AsyncHeedful(_Awaiting):
@@ -163,6 +174,7 @@ class AsyncHeedful(_Awaiting):
         self.chat = AsyncChat(heedful.chat, pool)
         self.chat_sessions = AsyncChatSessions(heedful.chat_sessions, pool)
         self.golden_examples = AsyncGoldenExamples(heedful.golden_examples, pool)
+        self.keys = AsyncKeys(heedful.keys, pool)
 
     async def __aenter__(self) -> Self:
         return self

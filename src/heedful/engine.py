@@ -4,10 +4,10 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
 from datetime import datetime
-from pathlib import Path
 from types import TracebackType
 from typing import Any, Self
 
+from heedful.access.keys import Keys
 from heedful.background import Background
 from heedful.chat.base import LanguageModel
 from heedful.clock import from_stored
@@ -33,6 +33,7 @@ from heedful.memory import signal_recall as _signal_recall
 from heedful.memory import signals as _signals
 from heedful.memory import stats as _stats
 from heedful.memory import supersede as _supersede
+from heedful.memory.documents import Given
 from heedful.memory.remember import Progress
 from heedful.memory.signal_recall import Facts
 from heedful.memory.workspace import Workspace
@@ -85,6 +86,7 @@ class Heedful:
         self.chat = Chat(executions)
         self.chat_sessions = ChatSessions(executions)
         self.golden_examples = GoldenExamples(executions)
+        self.keys = Keys(workspace)
 
     def __enter__(self) -> Self:
         return self
@@ -99,7 +101,7 @@ class Heedful:
 
     def remember(
         self,
-        texts: str | Path | Sequence[str | Path],
+        texts: Given,
         *,
         dataset: str = DEFAULT_DATASET,
         metadata: Metadata | Sequence[Metadata] | None = None,
@@ -107,7 +109,8 @@ class Heedful:
         self_improvement: bool = False,
         progress: Progress | None = None,
     ) -> RememberResult:
-        """Stores facts: a text, many texts, or files and folders given as `Path`.
+        """Stores facts: a text, many texts, or files and folders given as `Path`; a `Document` is one that was
+        read elsewhere.
 
         Long texts are split. A text with the same source and metadata as one that is there is not stored twice. A
         file replaces what it said when it was remembered before. Files that can't be read are in `errors`.

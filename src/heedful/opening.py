@@ -9,7 +9,7 @@ from heedful import settings
 from heedful.alerts.courier import Courier
 from heedful.chat import LanguageModel
 from heedful.chat import choose as choose_language_model
-from heedful.clock import Clock, system_clock
+from heedful.clock import Clock, system_clock, to_stored
 from heedful.embedding import Embedder, choose
 from heedful.engine import Heedful
 from heedful.errors import Invalid
@@ -20,7 +20,7 @@ from heedful.memory.workspace import Workspace
 from heedful.sessions.feedback import metrics
 from heedful.sessions.hooks import Hook, every
 from heedful.sessions.space import SessionSpace
-from heedful.storage import Database
+from heedful.storage import Database, scopes
 from heedful.storage.sessions import SessionStore, SqlSessionStore
 
 
@@ -43,15 +43,73 @@ def open(
     URL if sessions and their feedback should be kept there. Hooks stand between callers and the store.
     """
     given = settings.load()
-    model = _language_model(given, language_model)
-    workspace = _workspace(given, url_or_path, project, clock, embedding)
-    try:
-        store = _session_store(workspace, given.sessions if sessions is None else sessions)
-    except BaseException:
-        workspace.close()
-        raise
-    space = session_space(store, workspace.project, workspace.now, workspace, feedback_hook, metadata_hook)
-    return Heedful(workspace, space, model)
+    name = checks.name("project", given.project if project is None else project)
+    host = Host(
+        url_or_path,
+        clock=clock,
+        embedding=embedding,
+        language_model=language_model,
+        sessions=sessions,
+        feedback_hook=feedback_hook,
+        metadata_hook=metadata_hook,
+    )
+    return host.only(name)
+
+
+class Host:
+    """One store that is opened once and serves many projects."""
+
+    def __init__(
+        self,
+        url_or_path: str | Path | None = None,
+        *,
+        clock: Clock | None = None,
+        embedding: str | Embedder | None = None,
+        language_model: str | LanguageModel | None = None,
+        sessions: str | None = None,
+        feedback_hook: Hook | None = None,
+        metadata_hook: Hook | None = None,
+    ) -> None:
+        given = settings.load()
+        self.default_project = given.project
+        self.clock = clock or system_clock
+        self._language_model = _language_model(given, language_model)
+        self._embedder = _embedder(given, embedding)
+        self._sessions = given.sessions if sessions is None else sessions
+        self._hooks = (feedback_hook, metadata_hook)
+        self.database = Database(given.store if url_or_path is None else url_or_path)
+
+    def project(self, name: str) -> Heedful:
+        """One project; closing it leaves the store open."""
+        return self._opened(checks.name("project", name), shared=True)
+
+    def only(self, name: str) -> Heedful:
+        """One project, with which the store is closed."""
+        try:
+            return self._opened(name, shared=False)
+        except BaseException:
+            self.close()
+            raise
+
+    def projects(self) -> list[str]:
+        """The names of all projects that something was written to, oldest first."""
+        with self.database.read() as connection:
+            return scopes.project_names(connection)
+
+    def now(self) -> int:
+        return to_stored(self.clock())
+
+    def close(self) -> None:
+        """Lets go of the store; its projects are closed before."""
+        self.database.close()
+
+    def _opened(self, name: str, *, shared: bool) -> Heedful:
+        workspace = Workspace(self.database, self._embedder, name, self.clock, shared=shared)
+        with self.database.read() as connection:
+            workspace.model(connection)
+        store = _session_store(workspace, self._sessions)
+        space = session_space(store, name, workspace.now, workspace, *self._hooks)
+        return Heedful(workspace, space, self._language_model)
 
 
 def reembed(
@@ -71,26 +129,6 @@ def reembed(
         return _reembed.reembed(database, embedder, progress)
     finally:
         database.close()
-
-
-def _workspace(
-    given: settings.Settings,
-    url_or_path: str | Path | None,
-    project: str | None,
-    clock: Clock | None,
-    embedding: str | Embedder | None,
-) -> Workspace:
-    name = checks.name("project", given.project if project is None else project)
-    embedder = _embedder(given, embedding)
-    database = Database(given.store if url_or_path is None else url_or_path)
-    workspace = Workspace(database, embedder, name, clock or system_clock)
-    try:
-        with database.read() as connection:
-            workspace.model(connection)
-    except BaseException:
-        database.close()
-        raise
-    return workspace
 
 
 def _session_store(workspace: Workspace, url: str | None) -> SessionStore:

@@ -128,9 +128,17 @@ class FeedbackService:
         return self._listed(skip, limit, message_id=values.identifier("chat_message_id", chat_message_id))
 
     def update(
-        self, feedback_id: str, *, feedback: str | None = UNCHANGED, is_positive: bool = UNCHANGED
+        self,
+        feedback_id: str,
+        *,
+        feedback: str | None = UNCHANGED,
+        is_positive: bool = UNCHANGED,
+        if_match: str | None = None,
     ) -> ExecutionFeedback:
-        """Changes what is given and leaves the rest; `feedback=None` clears the text."""
+        """Changes what is given and leaves the rest; `feedback=None` clears the text.
+
+        With `if_match`, the `etag` of what you have seen, only if nobody changed it since.
+        """
         values.identifier("feedback_id", feedback_id)
         if is_positive is not UNCHANGED:
             checks.flag("is_positive", is_positive)
@@ -138,6 +146,7 @@ class FeedbackService:
             checks.feedback_text("feedback", feedback)
         with self._space.workspace.database.write() as connection:
             row = self._row(connection, feedback_id)
+            values.if_match(if_match, self._shown(row))
             said = Said(
                 row.target_id if row.target_type == "execution" else None,
                 row.message_id,

@@ -2,18 +2,16 @@
 
 from __future__ import annotations
 
-import csv
-import io
 from collections.abc import Iterable, Mapping
 from pathlib import Path
 from typing import Any
 
-import orjson
 from sqlalchemy import Connection
 
 from heedful.clock import from_stored
 from heedful.errors import Conflict, Forbidden, Invalid, NotFound
 from heedful.executions import checks
+from heedful.executions.example_files import read
 from heedful.executions.feedback import UNCHANGED
 from heedful.executions.guard import guarded
 from heedful.executions.reach import dialect_of
@@ -30,6 +28,7 @@ LIMIT = 100
 
 # Inside the class, `list` is a method.
 Examples = list[GoldenExample]
+Rows = list[Mapping[str, Any]]
 
 
 class GoldenExamples:
@@ -84,8 +83,13 @@ class GoldenExamples:
             rows = golden.listed(connection, self._space.project(connection), connector, skip, limit)
         return [_shown(row) for row in rows]
 
-    def update(self, example_id: str, *, question: str = UNCHANGED, sql_query: str = UNCHANGED) -> GoldenExample:
-        """Changes the question, the SQL, or both."""
+    def update(
+        self, example_id: str, *, question: str = UNCHANGED, sql_query: str = UNCHANGED, if_match: str | None = None
+    ) -> GoldenExample:
+        """Changes the question, the SQL, or both.
+
+        With `if_match`, the `etag` of what you have seen, only if nobody changed it since.
+        """
         with self._space.workspace.database.read() as connection:
             row = self._row(connection, example_id)
             connector = self._space.connector(connection, row.connector_id)
@@ -99,6 +103,7 @@ class GoldenExamples:
             changed |= {"sql_query": sql, "template": template(sql, dialect_of(connector))}
         with self._space.workspace.database.write() as connection:
             row = self._row(connection, example_id)
+            values.if_match(if_match, _shown(row))
             if "digest" in changed:
                 other = golden.asked(connection, row.connector_id, changed["digest"])
                 if other is not None and other.id != row.id:
@@ -118,7 +123,23 @@ class GoldenExamples:
 
         A question that has an example already gets the new SQL.
         """
-        rows = list(_read(Path(path)))
+        return self._imported(list(read(Path(path))), connector_id, f"{path}, record ")
+
+    def import_examples(self, examples: Iterable[Mapping[str, Any]], *, connector_id: str | None = None) -> Examples:
+        """Adds examples, mappings with `question` and `sql_query`, all or none.
+
+        A question that has an example already gets the new SQL.
+        """
+        if isinstance(examples, str | Mapping) or not isinstance(examples, Iterable):
+            raise Invalid(f"examples must be a list of mappings, got {examples!r}", field="examples", value=examples)
+        rows = list(examples)
+        values.batch("examples", rows, checks.MAX_LIST)
+        for row in rows:
+            if not isinstance(row, Mapping):
+                raise Invalid(f"an example must be a mapping, got {row!r}", field="examples", value=row)
+        return self._imported(rows, connector_id, "example ")
+
+    def _imported(self, rows: Rows, connector_id: str | None, what: str) -> Examples:
         with self._space.workspace.database.read() as connection:
             connector = self._space.connector(connection, connector_id)
         dialect = dialect_of(connector)
@@ -129,7 +150,7 @@ class GoldenExamples:
                 ready.append((asked, _checked(row.get("sql_query"), dialect)))
             except (Invalid, Forbidden) as error:
                 raise type(error)(
-                    f"{path}, record {place}: {error.message}",
+                    f"{what}{place}: {error.message}",
                     code=error.code,
                     field=error.field,
                     value=error.value,
@@ -224,34 +245,6 @@ def _taken(question: str, example_id: str) -> Conflict:
         value=question,
         remedy="Update that one, or delete it first",
     )
-
-
-def _read(path: Path) -> Iterable[Mapping[str, Any]]:
-    if not path.is_file():
-        raise NotFound(f"no file {path}", field="path", value=str(path))
-    try:
-        text = path.read_text(encoding="utf-8-sig")
-    except UnicodeDecodeError as error:
-        raise Invalid(f"{path} is not UTF-8 ({error})", field="path", value=str(path)) from error
-    if path.suffix.lower() == ".csv":
-        try:
-            yield from csv.DictReader(io.StringIO(text))
-        except csv.Error as error:
-            raise Invalid(f"{path} is not a table ({error})", field="path", value=str(path)) from error
-    elif path.suffix.lower() == ".jsonl":
-        for place, line in enumerate(text.splitlines(), start=1):
-            if line.strip():
-                try:
-                    record = orjson.loads(line)
-                except orjson.JSONDecodeError as error:
-                    raise Invalid(
-                        f"{path}, line {place} is not JSON ({error})", field="path", value=line[:50]
-                    ) from error
-                if not isinstance(record, dict):
-                    raise Invalid(f"{path}, line {place} is not a mapping", field="path", value=line[:50])
-                yield record
-    else:
-        raise Invalid(f"path is {str(path)!r}", field="path", value=str(path), remedy="Use a .csv or .jsonl file")
 
 
 def _shown(row: AnyRow) -> GoldenExample:

@@ -8,8 +8,8 @@ from typing import Any
 
 import orjson
 
-from heedful.errors import Invalid
-from heedful.model import MODES, POLICY_NAMES, Metadata, PolicyName, storable
+from heedful.errors import Conflict, Invalid
+from heedful.model import MODES, POLICY_NAMES, Metadata, Model, PolicyName, etag, storable
 
 MAX_TEXT = 5_000_000
 MAX_QUERY = 10_000
@@ -112,6 +112,18 @@ def metadata(field: str, value: Any) -> Metadata:
         raise Invalid(f"{field} takes {len(packed)} bytes, the limit is {MAX_METADATA}", field=field)
     cleaned: Metadata = orjson.loads(packed)
     return cleaned
+
+
+def if_match(given: Any, current: Model | Metadata) -> None:
+    """Refuses to change what is no longer as the caller has seen it, if that is said."""
+    if given is not None and identifier("if_match", given) != etag(current):
+        raise Conflict(
+            "it was changed since you read it",
+            code="changed_meanwhile",
+            field="if_match",
+            value=given,
+            remedy="Read it again, and decide anew",
+        )
 
 
 def batch(field: str, items: Sequence[Any], limit: int) -> None:

@@ -1,4 +1,4 @@
-"""Texts and files as documents: what is to be remembered together or not at all."""
+"""Texts and files, split into pieces: what is to be remembered together or not at all."""
 
 from __future__ import annotations
 
@@ -13,14 +13,14 @@ import orjson
 from heedful.errors import HeedfulError, Invalid, NotFound, Unavailable
 from heedful.memory import checks
 from heedful.memory.splitting import Piece, split
-from heedful.model import FileError, Metadata
+from heedful.model import Document, FileError, Metadata
 
 SUFFIXES = (".txt", ".md", ".jsonl", ".csv", ".pdf")
 
 
 @dataclass(frozen=True, slots=True)
-class Document:
-    """Pieces with their metadata; a file's document replaces what its source had before."""
+class Pieces:
+    """Pieces with their metadata; those of a document replace what its source had before."""
 
     pieces: list[tuple[Piece, Metadata]]
     source: str | None
@@ -29,37 +29,83 @@ class Document:
 
 @dataclass(frozen=True, slots=True)
 class Reading:
-    """The documents that could be read, and the files that could not."""
+    """What could be read, text by text, and the documents that could not."""
 
-    documents: list[Document] = field(default_factory=list)
+    pieces: list[Pieces] = field(default_factory=list)
     errors: list[FileError] = field(default_factory=list)
 
 
-def read(
-    texts: str | Path | Sequence[str | Path],
-    metadata: Metadata | Sequence[Metadata] | None,
-    source: str | None,
-) -> Reading:
+Given = str | Path | Document | Sequence[str | Path | Document]
+"""What can be remembered: texts, files and folders, and documents that were read elsewhere."""
+
+
+def read(texts: Given, metadata: Metadata | Sequence[Metadata] | None, source: str | None) -> Reading:
     """Checks and splits all that was given: a `str` is a text, a `Path` is a file or folder."""
-    if not isinstance(texts, str | Path | Sequence):
+    if not isinstance(texts, str | Path | Document | Sequence):
         raise Invalid(f"texts must be a text, a Path or a list of them, got {texts!r}", field="texts", value=texts)
-    items = [texts] if isinstance(texts, str | Path) else list(texts)
+    items = listed(texts)
     common = _metadata_of(items, metadata)
     if source is not None:
         checks.text("source", source)
-        if any(isinstance(item, Path) for item in items):
+        if any(isinstance(item, Path | Document) for item in items):
             raise Invalid("source is given with a file, whose source is its path", field="source", value=source)
     reading = Reading()
     for place, (item, about) in enumerate(zip(items, common, strict=True)):
         if isinstance(item, Path):
-            _read_path(item, about, reading)
+            documents, errors = opened(item)
+            reading.errors.extend(errors)
+            for document in documents:
+                _split_document(document, about, reading)
+        elif isinstance(item, Document):
+            _split_document(item, about, reading)
         else:
             whole = checks.text("texts" if isinstance(texts, str) else f"texts[{place}]", item)
-            reading.documents.append(Document([(piece, about) for piece in split(whole)], source))
+            reading.pieces.append(Pieces([(piece, about) for piece in split(whole)], source))
     return reading
 
 
-def _metadata_of(items: Sequence[str | Path], metadata: Metadata | Sequence[Metadata] | None) -> list[Metadata]:
+def listed(texts: Given) -> list[str | Path | Document]:
+    """What was given, as a list."""
+    return [texts] if isinstance(texts, str | Path | Document) else list(texts)
+
+
+def opened(path: Path) -> tuple[list[Document], list[FileError]]:
+    """What a file says, or all files in a folder; and those that can't be read."""
+    documents: list[Document] = []
+    errors: list[FileError] = []
+    for file in _files(path, errors, frozenset()):
+        try:
+            records = list(_records(file))
+            source = checks.text("source", file.as_posix())
+            texts = [checks.text("text", text) for text, _ in records]
+            documents.append(Document(source=source, texts=texts, metadata=[own for _, own in records]))
+        except (HeedfulError, OSError, csv.Error) as error:
+            errors.append(_refused(file.as_posix(), error))
+    return documents, errors
+
+
+def _split_document(document: Document, about: Metadata, reading: Reading) -> None:
+    try:
+        own = _metadata_of(document.texts, document.metadata)
+        pieces = [
+            (piece, about | each)
+            for text, each in zip(document.texts, own, strict=True)
+            for piece in split(checks.text("text", text))
+        ]
+    except Invalid as error:
+        reading.errors.append(_refused(document.source, error))
+    else:
+        reading.pieces.append(Pieces(pieces, document.source, replaces=True))
+
+
+def _refused(source: str, error: Exception) -> FileError:
+    code = error.code if isinstance(error, HeedfulError) else "unreadable"
+    return FileError(source=source.encode(errors="replace").decode(), code=code, message=str(error))
+
+
+def _metadata_of(
+    items: Sequence[str | Path | Document], metadata: Metadata | Sequence[Metadata] | None
+) -> list[Metadata]:
     if metadata is None:
         return [{}] * len(items)
     if isinstance(metadata, Sequence) and not isinstance(metadata, str):
@@ -74,22 +120,7 @@ def _metadata_of(items: Sequence[str | Path], metadata: Metadata | Sequence[Meta
     return [checks.metadata("metadata", metadata)] * len(items)
 
 
-def _read_path(path: Path, about: Metadata, reading: Reading) -> None:
-    for file in _files(path, reading, frozenset()):
-        try:
-            pieces = [
-                (piece, about | own) for text, own in _records(file) for piece in split(checks.text("text", text))
-            ]
-            source = checks.text("source", file.as_posix())
-        except (HeedfulError, OSError, csv.Error) as error:
-            code = error.code if isinstance(error, HeedfulError) else "unreadable"
-            shown = file.as_posix().encode(errors="replace").decode()
-            reading.errors.append(FileError(source=shown, code=code, message=str(error)))
-        else:
-            reading.documents.append(Document(pieces, source, replaces=True))
-
-
-def _files(path: Path, reading: Reading, inside: frozenset[Path]) -> Iterator[Path]:
+def _files(path: Path, errors: list[FileError], inside: frozenset[Path]) -> Iterator[Path]:
     """The file itself, or all in a folder but the hidden ones, in the order of their names.
 
     `inside` are the folders it stands in: a link back to one of them is not followed.
@@ -102,11 +133,11 @@ def _files(path: Path, reading: Reading, inside: frozenset[Path]) -> Iterator[Pa
     try:
         children = sorted(path.iterdir())
     except OSError as error:
-        reading.errors.append(FileError(source=path.as_posix(), code="unreadable", message=str(error)))
+        errors.append(_refused(path.as_posix(), error))
         return
     for child in children:
         if not child.name.startswith("."):
-            yield from _files(child, reading, inside | {path.resolve()})
+            yield from _files(child, errors, inside | {path.resolve()})
 
 
 def _records(file: Path) -> Iterator[tuple[str, Metadata]]:

@@ -4,13 +4,12 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
-from pathlib import Path
 
 from sqlalchemy import Connection
 
 from heedful.ids import new_id
 from heedful.memory import checks
-from heedful.memory.documents import Document, read
+from heedful.memory.documents import Given, Pieces, read
 from heedful.memory.workspace import Workspace
 from heedful.model import FactRef, Metadata, RememberResult
 from heedful.storage import facts, scopes
@@ -34,7 +33,7 @@ class _Outcome:
 
 def remember(
     workspace: Workspace,
-    texts: str | Path | Sequence[str | Path],
+    texts: Given,
     dataset: str,
     metadata: Metadata | Sequence[Metadata] | None,
     source: str | None,
@@ -45,10 +44,10 @@ def remember(
     reading = read(texts, metadata, source)
     with workspace.database.read() as connection:
         workspace.model(connection)
-    total = sum(len(document.pieces) for document in reading.documents)
+    total = sum(len(document.pieces) for document in reading.pieces)
     outcome = _Outcome([])
     done = 0
-    for documents in _groups(reading.documents):
+    for documents in _groups(reading.pieces):
         _store(workspace, dataset, documents, outcome)
         done += sum(len(document.pieces) for document in documents)
         if progress is not None:
@@ -65,7 +64,7 @@ def remember(
     )
 
 
-def store(workspace: Workspace, dataset: str, documents: Sequence[Document]) -> list[FactRef]:
+def store(workspace: Workspace, dataset: str, documents: Sequence[Pieces]) -> list[FactRef]:
     """Stores documents that are ready, and returns their facts in order."""
     outcome = _Outcome([])
     for group in _groups(documents):
@@ -73,8 +72,8 @@ def store(workspace: Workspace, dataset: str, documents: Sequence[Document]) -> 
     return outcome.facts
 
 
-def _groups(documents: Sequence[Document]) -> Iterator[list[Document]]:
-    group: list[Document] = []
+def _groups(documents: Sequence[Pieces]) -> Iterator[list[Pieces]]:
+    group: list[Pieces] = []
     size = 0
     for document in documents:
         if group and size + len(document.pieces) > TOGETHER:
@@ -86,7 +85,7 @@ def _groups(documents: Sequence[Document]) -> Iterator[list[Document]]:
         yield group
 
 
-def _store(workspace: Workspace, dataset: str, documents: list[Document], outcome: _Outcome) -> None:
+def _store(workspace: Workspace, dataset: str, documents: list[Pieces], outcome: _Outcome) -> None:
     keys = [digest(piece.text, document.source, about) for document in documents for piece, about in document.pieces]
     with workspace.database.read() as connection:
         number = scopes.dataset_id(connection, workspace.project, dataset)
@@ -120,7 +119,7 @@ def _store(workspace: Workspace, dataset: str, documents: list[Document], outcom
 def _prepared(
     connection: Connection,
     dataset: int,
-    document: Document,
+    document: Pieces,
     vectors: dict[bytes, bytes],
     present: dict[bytes, str],
     places: dict[str, int],
@@ -158,7 +157,7 @@ def _prepared(
     return new
 
 
-def _make_room(connection: Connection, dataset: int, document: Document, kept: dict[str, tuple[int, int, int]]) -> int:
+def _make_room(connection: Connection, dataset: int, document: Pieces, kept: dict[str, tuple[int, int, int]]) -> int:
     """Removes what a changed file no longer says, and moves what it says elsewhere."""
     assert document.source is not None
     stored = facts.of_dataset(connection, dataset, document.source)

@@ -30,8 +30,12 @@ logger = logging.getLogger("heedful")
 class Workspace:
     """One project of one open store."""
 
-    def __init__(self, database: Database, embedder: Embedder, project: str, clock: Clock) -> None:
+    def __init__(
+        self, database: Database, embedder: Embedder, project: str, clock: Clock, *, shared: bool = False
+    ) -> None:
+        """`shared` is a database that others use too, and that is not closed with the workspace."""
         self.database = database
+        self._shared = shared
         self.embedder = embedder
         self.project = project
         self._clock = clock
@@ -189,7 +193,8 @@ class Workspace:
 
     def close(self) -> None:
         self.save_indexes(last=True)
-        self.database.close()
+        if not self._shared:
+            self.database.close()
 
     def _index_folder(self) -> Path:
         return self.database.file.with_name(f"{self.database.file.name}-index")

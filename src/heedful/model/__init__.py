@@ -1,5 +1,13 @@
 """The nouns, as frozen models that every surface shares."""
 
+from heedful.model.access import (
+    SCOPES,
+    FeedbackToken,
+    Key,
+    NewKey,
+    Scope,
+    Target,
+)
 from heedful.model.base import (
     DEFAULT_DATASET,
     DEFAULT_PROJECT,
@@ -16,6 +24,7 @@ from heedful.model.base import (
     SignalType,
     Text,
     UsefulnessSource,
+    etag,
     storable,
 )
 from heedful.model.executions import (
@@ -42,6 +51,7 @@ from heedful.model.memory import (
     Check,
     ContextScore,
     Detection,
+    Document,
     EventRef,
     Explanation,
     FactRef,
@@ -97,6 +107,7 @@ __all__ = [
     "MODES",
     "POLICY_NAMES",
     "RATINGS",
+    "SCOPES",
     "SIGNAL_TYPES",
     "Alert",
     "BulkDeletion",
@@ -112,6 +123,7 @@ __all__ = [
     "ContextScore",
     "Decision",
     "Detection",
+    "Document",
     "Entry",
     "Estimate",
     "EventRef",
@@ -124,6 +136,7 @@ __all__ = [
     "FeedbackList",
     "FeedbackMetrics",
     "FeedbackTarget",
+    "FeedbackToken",
     "FileError",
     "ForgetResult",
     "Fraction",
@@ -133,11 +146,13 @@ __all__ = [
     "IdempotencyKey",
     "Improvement",
     "ItemError",
+    "Key",
     "LearntFact",
     "Message",
     "Metadata",
     "Mode",
     "Model",
+    "NewKey",
     "NotBlank",
     "Origin",
     "Page",
@@ -155,6 +170,7 @@ __all__ = [
     "Retraction",
     "Reuse",
     "Satisfaction",
+    "Scope",
     "Session",
     "SessionDeletion",
     "Shown",
@@ -162,6 +178,7 @@ __all__ = [
     "SignalResult",
     "SignalType",
     "Supersession",
+    "Target",
     "Text",
     "Usage",
     "UsedFact",
@@ -169,5 +186,6 @@ __all__ = [
     "UsefulnessStats",
     "Variant",
     "WorseQuery",
+    "etag",
     "storable",
 ]

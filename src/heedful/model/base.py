@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+import hashlib
 import math
 from typing import Annotated, Any, Literal, get_args
 
+import orjson
 from pydantic import AfterValidator, BaseModel, ConfigDict, Field, ValidationError
 
 from heedful.errors import Invalid
@@ -63,3 +65,9 @@ class Model(BaseModel):
             super().__init__(**data)
         except ValidationError as error:
             raise Invalid.from_validation(error) from None
+
+
+def etag(value: Model | Metadata) -> str:
+    """What changes when a value changes: pass it as `if_match` to change only what you have seen."""
+    plain = value.model_dump(mode="json") if isinstance(value, Model) else value
+    return hashlib.sha256(orjson.dumps(plain, option=orjson.OPT_SORT_KEYS)).hexdigest()[:32]

@@ -83,6 +83,15 @@ class Supersession(Model):
     superseded_by: str
 
 
+class Document(Model):
+    """What one source says. Remembered, it replaces what that source said before."""
+
+    source: NotBlank
+    texts: list[Text]
+    metadata: list[Metadata] | None = None
+    """One for each text, if given."""
+
+
 class FactRef(Model):
     """A fact as `remember` reports it."""
 

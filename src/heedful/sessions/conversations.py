@@ -137,21 +137,23 @@ def get_metadata(space: SessionSpace, session_id: str) -> Metadata:
     return dict(seen)
 
 
-def update_metadata(space: SessionSpace, session_id: str, metadata: Metadata) -> Metadata:
+def update_metadata(space: SessionSpace, session_id: str, metadata: Metadata, if_match: str | None = None) -> Metadata:
     """Merges by key and returns what the session then has."""
     name = checks.session_id(session_id)
     checks.metadata(metadata)
-    done = _merge(space, name, metadata, make=False)
+    done = _merge(space, name, metadata, make=False, if_match=if_match)
     return done[-1] if done else get(space, name).metadata
 
 
-def delete_metadata(space: SessionSpace, session_id: str, keys: str | Sequence[str]) -> Metadata:
+def delete_metadata(
+    space: SessionSpace, session_id: str, keys: str | Sequence[str], if_match: str | None = None
+) -> Metadata:
     """Removes keys and returns what the session then has."""
     name = checks.session_id(session_id)
 
     def store(given: Any) -> Metadata:
         named = checks.keys(given)
-        return _changed(space, name, lambda current: without(current, named))
+        return _changed(space, name, lambda current: without(current, named), if_match=if_match)
 
     done = Guarded(space.metadata_hook).run(store, "delete", name, keys=checks.keys(keys))
     return done[-1] if done else get(space, name).metadata
@@ -168,17 +170,26 @@ def page(read: Callable[[int], Sequence[Row]], limit: int, shown: Callable[[Row]
     )
 
 
-def _merge(space: SessionSpace, name: str, metadata: Metadata, *, make: bool) -> list[Metadata]:
+def _merge(
+    space: SessionSpace, name: str, metadata: Metadata, *, make: bool, if_match: str | None = None
+) -> list[Metadata]:
     """Merges through the hook; what the session then has, each time the hook stored something."""
 
     def store(changes: Any) -> Metadata:
         given = checks.metadata(changes)
-        return _changed(space, name, lambda current: merged(current, given), make=make)
+        return _changed(space, name, lambda current: merged(current, given), make=make, if_match=if_match)
 
     return Guarded(space.metadata_hook).run(store, "update", name, metadata=dict(metadata))
 
 
-def _changed(space: SessionSpace, name: str, change: Callable[[Metadata], Metadata], *, make: bool = False) -> Metadata:
+def _changed(
+    space: SessionSpace,
+    name: str,
+    change: Callable[[Metadata], Metadata],
+    *,
+    make: bool = False,
+    if_match: str | None = None,
+) -> Metadata:
     def attempt(tx: Transaction) -> Metadata | None:
         seen = tx.conversations.session(name)
         if seen is None:
@@ -187,6 +198,7 @@ def _changed(space: SessionSpace, name: str, change: Callable[[Metadata], Metada
             made = change({})
             tx.conversations.create(name, made, space.now())
             return made
+        values.if_match(if_match, seen.metadata)
         changed = change(seen.metadata)
         return changed if tx.conversations.set_metadata(seen, changed, space.now()) else None
 

@@ -8,7 +8,7 @@ from typing import NamedTuple
 from heedful.chat.citations import without_citations
 from heedful.chat.extractive import NOTHING
 from heedful.learning.corrections import corrected
-from heedful.memory.documents import Document
+from heedful.memory.documents import Pieces
 from heedful.memory.remember import store
 from heedful.memory.splitting import Piece
 from heedful.memory.workspace import Workspace
@@ -86,8 +86,8 @@ def _teaches(entry: EntryRow, evidence: Sequence[str]) -> bool:
     return bool(said) and said != NOTHING and not any(said in text for text in evidence)
 
 
-def _document(lesson: Lesson) -> Document:
-    return Document([(Piece(lesson.text, 0, len(lesson.text)), lesson.metadata)], lesson.source)
+def _document(lesson: Lesson) -> Pieces:
+    return Pieces([(Piece(lesson.text, 0, len(lesson.text)), lesson.metadata)], lesson.source)
 
 
 def _reported(lesson: Lesson, fact_id: str) -> LearntFact:

@@ -75,13 +75,19 @@ class Sessions:
         """The metadata of a session."""
         return conversations.get_metadata(self._space, session_id)
 
-    def update_metadata(self, session_id: str, metadata: Metadata) -> Metadata:
-        """Merges metadata by key and returns the result; a dotted key reaches inside."""
-        return conversations.update_metadata(self._space, session_id, metadata)
+    def update_metadata(self, session_id: str, metadata: Metadata, *, if_match: str | None = None) -> Metadata:
+        """Merges metadata by key and returns the result; a dotted key reaches inside.
 
-    def delete_metadata(self, session_id: str, keys: str | Sequence[str]) -> Metadata:
-        """Removes keys from the metadata and returns the rest; a dotted key reaches inside."""
-        return conversations.delete_metadata(self._space, session_id, keys)
+        With `if_match`, the `etag` of the metadata you have seen, only if nobody changed them since.
+        """
+        return conversations.update_metadata(self._space, session_id, metadata, if_match)
+
+    def delete_metadata(self, session_id: str, keys: str | Sequence[str], *, if_match: str | None = None) -> Metadata:
+        """Removes keys from the metadata and returns the rest; a dotted key reaches inside.
+
+        With `if_match`, the `etag` of the metadata you have seen, only if nobody changed them since.
+        """
+        return conversations.delete_metadata(self._space, session_id, keys, if_match)
 
     def add_entry(
         self,

@@ -6,7 +6,7 @@ import hashlib
 from typing import Any
 
 import orjson
-from sqlalchemy import Connection, insert, select
+from sqlalchemy import ColumnElement, Connection, delete, insert, select, update
 
 from heedful.errors import Conflict
 from heedful.model import Metadata
@@ -21,11 +21,7 @@ def fingerprint(call: str, arguments: Any) -> bytes:
 
 def earlier(connection: Connection, project: int, key: str, sought: bytes) -> Metadata | None:
     """The result of the first call with this key, if there was one."""
-    row = connection.execute(
-        select(requests.c.fingerprint, requests.c.result).where(
-            requests.c.project_id == project, requests.c.idempotency_key == key
-        )
-    ).first()
+    row = connection.execute(select(requests.c.fingerprint, requests.c.result).where(*_named(project, key))).first()
     if row is None:
         return None
     if row.fingerprint != sought:
@@ -45,3 +41,17 @@ def keep(connection: Connection, project: int, key: str, made: bytes, result: Me
     connection.execute(
         insert(requests).values(project_id=project, idempotency_key=key, fingerprint=made, result=result, at=at)
     )
+
+
+def replace(connection: Connection, project: int, key: str, result: Metadata, at: int) -> None:
+    """Puts another result in the place of the one that is kept."""
+    connection.execute(update(requests).where(*_named(project, key)).values(result=result, at=at))
+
+
+def forget(connection: Connection, project: int, key: str) -> None:
+    """Makes a key usable again."""
+    connection.execute(delete(requests).where(*_named(project, key)))
+
+
+def _named(project: int, key: str) -> tuple[ColumnElement[bool], ColumnElement[bool]]:
+    return requests.c.project_id == project, requests.c.idempotency_key == key

@@ -416,3 +416,29 @@ golden_examples = Table(
     sqlite_autoincrement=True,
 )
 """Questions with the SQL that answers them, by people's word."""
+
+keys = Table(
+    "keys",
+    metadata,
+    Column("seq", Sequence, primary_key=True, autoincrement=True),
+    Column("id", String(36), nullable=False, unique=True),
+    Column("project_id", ForeignKey("projects.id")),
+    Column("name", String(200), nullable=False),
+    Column("digest", LargeBinary(32), nullable=False),
+    Column("scopes", JSON, nullable=False),
+    Column("rate_limit", Integer),
+    Column("created_at", BigInteger, nullable=False),
+    Column("last_used_at", BigInteger),
+    Column("revoked_at", BigInteger),
+    Index("ix_keys_project_id", "project_id"),
+    sqlite_autoincrement=True,
+)
+"""Who may call a server. `digest` is a sum of the secret, which is not kept; without a project, a key opens all."""
+
+signing = Table(
+    "signing",
+    metadata,
+    Column("name", String(50), primary_key=True),
+    Column("secret", LargeBinary, nullable=False),
+)
+"""What tokens for browsers are signed with."""

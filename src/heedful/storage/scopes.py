@@ -12,6 +12,11 @@ def project_id(connection: Connection, name: str) -> int | None:
     return connection.execute(select(projects.c.id).where(projects.c.name == name)).scalar()
 
 
+def project_names(connection: Connection) -> list[str]:
+    """All projects, oldest first."""
+    return list(connection.execute(select(projects.c.name).order_by(projects.c.id)).scalars())
+
+
 def ensure_project(connection: Connection, name: str, at: int) -> int:
     """The project's number; the project is made if it is new."""
     found = project_id(connection, name)

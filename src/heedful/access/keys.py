@@ -1,0 +1,151 @@
+"""`.keys`: who may call a server about this project."""
+
+from __future__ import annotations
+
+import secrets as _random
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+from heedful.access import secrets, tokens
+from heedful.clock import from_stored
+from heedful.errors import Invalid, NotFound
+from heedful.ids import new_id
+from heedful.memory import checks
+from heedful.memory.workspace import Workspace
+from heedful.model import SCOPES, FeedbackToken, Key, NewKey, Scope, Target
+from heedful.storage import keys, scopes
+from heedful.storage.rows import AnyRow
+
+USUAL: tuple[Scope, ...] = ("read", "write", "feedback")
+MAX_RATE = 1_000_000
+MAX_SECONDS = 86_400
+MAX_TARGETS = 100
+SECOND = 1_000_000
+
+
+class Keys:
+    """The keys of one project. A key's secret is shown once; the store keeps a sum of it."""
+
+    def __init__(self, workspace: Workspace) -> None:
+        self._workspace = workspace
+
+    def create(self, name: str, *, scopes: Sequence[Scope] = USUAL, rate_limit: int | None = None) -> NewKey:
+        """Makes a key. `scopes` are some of read, write, feedback and admin, which includes the others.
+
+        `rate_limit` is how many calls a second it may make; what the server allows, if left out.
+        """
+        return made(self._workspace, self._workspace.project, name, scopes, rate_limit)
+
+    def list(self) -> Many:
+        """All keys of the project, oldest first, also those that were revoked."""
+        with self._workspace.database.read() as connection:
+            project = scopes.project_id(connection, self._workspace.project)
+            return [] if project is None else [shown(row) for row in keys.listed(connection, project)]
+
+    def revoke(self, key_id: str) -> Key:
+        """Makes a key useless, within a second on servers that run."""
+        checks.identifier("key_id", key_id)
+        with self._workspace.database.write() as connection:
+            row = keys.get(connection, key_id)
+            if row is None or row.project != self._workspace.project:
+                raise NotFound(
+                    f"no key {key_id!r} in project {self._workspace.project!r}", field="key_id", value=key_id
+                )
+            keys.revoke(connection, key_id, self._workspace.now())
+            row = keys.get(connection, key_id)
+            assert row is not None
+            return shown(row)
+
+    def create_token(
+        self,
+        targets: Target | Mapping[str, Any] | Sequence[Target | Mapping[str, Any]],
+        *,
+        author: str | None = None,
+        expires_in: int = 600,
+    ) -> FeedbackToken:
+        """Signs a token with which a browser may rate the things named, for `expires_in` seconds, and nothing else.
+
+        What it says is said by `author`; a visitor of a name that was made up, if none is given.
+        """
+        named = [targets] if isinstance(targets, Target | Mapping) else list(targets)
+        checks.batch("targets", named, MAX_TARGETS)
+        if not named:
+            raise Invalid("targets is empty", field="targets", value=[], remedy="Name what may be rated")
+        wanted = [each if isinstance(each, Target) else Target(**each) for each in named]
+        if isinstance(expires_in, bool) or not isinstance(expires_in, int) or not 1 <= expires_in <= MAX_SECONDS:
+            raise Invalid(
+                f"expires_in must be whole seconds from 1 to {MAX_SECONDS}, got {expires_in!r}",
+                field="expires_in",
+                value=expires_in,
+            )
+        who = checks.author(author) or f"visitor-{_random.token_hex(6)}"
+        with self._workspace.database.write() as connection:
+            secret = keys.ensure_signing_secret(connection)
+        until = self._workspace.now() + expires_in * SECOND
+        plain = tuple(tokens.target(**each.plain()) for each in wanted)
+        claims = tokens.Claims(self._workspace.project, who, plain, until)
+        return FeedbackToken(
+            token=tokens.signed(claims, secret), author=who, targets=wanted, expires_at=from_stored(until)
+        )
+
+
+# Inside the class, `list` is a method.
+Many = list[Key]
+
+
+def made(
+    workspace: Workspace, project: str | None, name: str, wanted: Sequence[Scope], rate_limit: int | None
+) -> NewKey:
+    """A new key of a project, or of all."""
+    checks.name("name", name)
+    given = _scopes(wanted)
+    if rate_limit is not None and (
+        isinstance(rate_limit, bool) or not isinstance(rate_limit, int) or not 1 <= rate_limit <= MAX_RATE
+    ):
+        raise Invalid(
+            f"rate_limit must be a whole number from 1 to {MAX_RATE}, got {rate_limit!r}",
+            field="rate_limit",
+            value=rate_limit,
+        )
+    key_id = new_id()
+    api_key = secrets.new(key_id)
+    with workspace.database.write() as connection:
+        now = workspace.now()
+        number = None if project is None else scopes.ensure_project(connection, project, now)
+        keys.add(connection, key_id, number, name, secrets.digest(api_key), given, rate_limit, now)
+        row = keys.get(connection, key_id)
+    assert row is not None
+    return NewKey(api_key=api_key, **dict(shown(row)))
+
+
+def shown(row: AnyRow) -> Key:
+    """A key as callers see it."""
+    return Key(
+        key_id=row.id,
+        name=row.name,
+        project=row.project,
+        scopes=row.scopes,
+        rate_limit=row.rate_limit,
+        created_at=from_stored(row.created_at),
+        last_used_at=None if row.last_used_at is None else from_stored(row.last_used_at),
+        revoked_at=None if row.revoked_at is None else from_stored(row.revoked_at),
+    )
+
+
+def _scopes(wanted: Any) -> list[Scope]:
+    if isinstance(wanted, str) or not isinstance(wanted, Sequence) or not wanted:
+        raise Invalid(
+            f"scopes must be a list of scopes, got {wanted!r}",
+            field="scopes",
+            value=wanted,
+            remedy=f"Use some of {', '.join(SCOPES)}",
+        )
+    unknown = [each for each in wanted if each not in SCOPES]
+    if unknown:
+        raise Invalid(
+            f"scopes has {unknown[0]!r}",
+            field="scopes",
+            value=unknown[0],
+            remedy=f"Use some of {', '.join(SCOPES)}",
+        )
+    return [scope for scope in SCOPES if scope in wanted]

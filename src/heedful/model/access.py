@@ -1,0 +1,72 @@
+"""Keys and tokens: who may call a server, and for what."""
+
+from __future__ import annotations
+
+from datetime import datetime
+from typing import Any, Literal, get_args
+
+from pydantic import Field, model_validator
+
+from heedful.model.base import Model, NotBlank
+
+Scope = Literal["read", "write", "feedback", "admin"]
+"""What a key may do: recall and look; remember and run; give opinions; manage keys and connectors, and all the rest."""
+
+SCOPES: tuple[Scope, ...] = get_args(Scope)
+
+
+class Key(Model):
+    """A key to a server; its secret is shown once, when it is made."""
+
+    key_id: str
+    name: str
+    project: str | None
+    """The project it opens; None for all."""
+    scopes: list[Scope]
+    rate_limit: int | None
+    """Calls a second; None for what the server allows."""
+    created_at: datetime
+    last_used_at: datetime | None
+    """To about a minute; None if it was never used."""
+    revoked_at: datetime | None
+
+
+class NewKey(Key):
+    """A key that was just made, with its secret."""
+
+    api_key: str = Field(repr=False)
+    """Keep it: it is not stored and can't be shown again."""
+
+
+class Target(Model):
+    """Something that feedback can be about: a session, one of its answers, an execution, a message or a recall."""
+
+    session_id: NotBlank | None = None
+    qa_id: NotBlank | None = None
+    """Of an answer in the session."""
+    execution_id: NotBlank | None = None
+    chat_message_id: NotBlank | None = None
+    recall_id: NotBlank | None = None
+
+    @model_validator(mode="after")
+    def _one_thing(self) -> Target:
+        named = [name for name, value in self if value is not None]
+        if named not in (["session_id"], ["session_id", "qa_id"], ["execution_id"], ["chat_message_id"], ["recall_id"]):
+            raise ValueError(
+                "must name one thing: session_id, session_id and qa_id, execution_id, chat_message_id or recall_id"
+            )
+        return self
+
+    def plain(self) -> dict[str, Any]:
+        """The ids that are given."""
+        return self.model_dump(exclude_none=True)
+
+
+class FeedbackToken(Model):
+    """What a browser is given to say what it thinks of some things, for a short time."""
+
+    token: str = Field(repr=False)
+    author: str
+    """Under whose name it speaks."""
+    targets: list[Target]
+    expires_at: datetime
