@@ -1,9 +1,12 @@
 """Heedful: the feedback loop for AI agents."""
 
 from heedful.aio import AsyncHeedful, aopen
+from heedful.client.connecting import aconnect, connect
+from heedful.client.surface import RemoteHeedful
 from heedful.engine import Heedful
 from heedful.errors import Conflict, Forbidden, HeedfulError, Invalid, NotFound, Unavailable
 from heedful.model import (
+    Document,
     Entry,
     FactStats,
     Feedback,
@@ -19,6 +22,7 @@ from heedful.model import (
     SignalResult,
     Supersession,
     UsefulnessStats,
+    etag,
 )
 from heedful.opening import open, reembed
 
@@ -27,6 +31,7 @@ __version__ = "0.1.0"
 __all__ = [
     "AsyncHeedful",
     "Conflict",
+    "Document",
     "Entry",
     "FactStats",
     "Feedback",
@@ -40,6 +45,7 @@ __all__ = [
     "Recall",
     "Receipt",
     "RememberResult",
+    "RemoteHeedful",
     "Retraction",
     "Satisfaction",
     "Session",
@@ -49,7 +55,10 @@ __all__ = [
     "Unavailable",
     "UsefulnessStats",
     "__version__",
+    "aconnect",
     "aopen",
+    "connect",
+    "etag",
     "open",
     "reembed",
 ]

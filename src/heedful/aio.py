@@ -1,9 +1,9 @@
-"""The same engine for asyncio: each call runs in a bounded pool of threads, so no logic exists twice."""
+"""The same engine for asyncio: its methods are awaited, and no logic exists twice."""
 
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Callable, Coroutine
+from collections.abc import Awaitable, Callable, Coroutine
 from concurrent.futures import ThreadPoolExecutor
 from functools import partial, update_wrapper
 from pathlib import Path
@@ -32,20 +32,24 @@ Parameters = ParamSpec("Parameters")
 Result = TypeVar("Result")
 
 
-class _Awaiting:
-    """Something whose calls run in a pool of threads."""
+Runner = Callable[[str, str, tuple[Any, ...], dict[str, Any]], Awaitable[Any]]
+"""Runs a method, given its namespace, its name and its arguments."""
 
-    def __init__(self, target: Any, pool: ThreadPoolExecutor) -> None:
-        self._target = target
-        self._pool = pool
+
+class _Awaiting:
+    """Something whose calls are awaited."""
+
+    def __init__(self, runner: Runner, namespace: str) -> None:
+        self._runner = runner
+        self._namespace = namespace
 
 
 def _awaited(
     method: Callable[Concatenate[Any, Parameters], Result],
 ) -> Callable[Concatenate[_Awaiting, Parameters], Coroutine[Any, Any, Result]]:
     async def run(self: _Awaiting, /, *args: Parameters.args, **kwargs: Parameters.kwargs) -> Result:
-        call = partial(method, self._target, *args, **kwargs)
-        return await asyncio.get_running_loop().run_in_executor(self._pool, call)
+        result: Result = await self._runner(self._namespace, method.__name__, args, kwargs)
+        return result
 
     update_wrapper(run, method)
     return run
@@ -164,17 +168,19 @@ class AsyncKeys(_Awaiting):
 class AsyncHeedful(_Awaiting):
     """One project of one store; every method of `Heedful`, awaited. Use it in an `async with`, or close it."""
 
-    def __init__(self, heedful: Heedful, pool: ThreadPoolExecutor) -> None:
-        super().__init__(heedful, pool)
-        self.sessions = AsyncSessions(heedful.sessions, pool)
-        self.insight = AsyncInsight(heedful.insight, pool)
-        self.connectors = AsyncConnectors(heedful.connectors, pool)
-        self.executions = AsyncExecutions(heedful.executions, pool)
-        self.feedback = AsyncFeedbackService(heedful.feedback, pool)
-        self.chat = AsyncChat(heedful.chat, pool)
-        self.chat_sessions = AsyncChatSessions(heedful.chat_sessions, pool)
-        self.golden_examples = AsyncGoldenExamples(heedful.golden_examples, pool)
-        self.keys = AsyncKeys(heedful.keys, pool)
+    def __init__(self, runner: Runner, closing: Callable[[], Awaitable[None]], shown: str) -> None:
+        super().__init__(runner, "")
+        self._closing = closing
+        self._shown = shown
+        self.sessions = AsyncSessions(runner, "sessions")
+        self.insight = AsyncInsight(runner, "insight")
+        self.connectors = AsyncConnectors(runner, "connectors")
+        self.executions = AsyncExecutions(runner, "executions")
+        self.feedback = AsyncFeedbackService(runner, "feedback")
+        self.chat = AsyncChat(runner, "chat")
+        self.chat_sessions = AsyncChatSessions(runner, "chat_sessions")
+        self.golden_examples = AsyncGoldenExamples(runner, "golden_examples")
+        self.keys = AsyncKeys(runner, "keys")
 
     async def __aenter__(self) -> Self:
         return self
@@ -185,7 +191,7 @@ class AsyncHeedful(_Awaiting):
         await self.close()
 
     def __repr__(self) -> str:
-        return f"<Async{repr(self._target)[1:]}"
+        return self._shown
 
     remember = _awaited(Heedful.remember)
     recall = _awaited(Heedful.recall)
@@ -206,8 +212,7 @@ class AsyncHeedful(_Awaiting):
 
     async def close(self) -> None:
         """Waits for calls that are under way, saves the indexes and lets go of the store."""
-        await asyncio.to_thread(self._pool.shutdown)
-        await asyncio.to_thread(self._target.close)
+        await self._closing()
 
 
 async def aopen(
@@ -239,4 +244,13 @@ async def aopen(
     except BaseException:
         pool.shutdown(wait=False)
         raise
-    return AsyncHeedful(heedful, pool)
+
+    async def run(namespace: str, name: str, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
+        method = getattr(getattr(heedful, namespace) if namespace else heedful, name)
+        return await asyncio.get_running_loop().run_in_executor(pool, partial(method, *args, **kwargs))
+
+    async def close() -> None:
+        await asyncio.to_thread(pool.shutdown)
+        await asyncio.to_thread(heedful.close)
+
+    return AsyncHeedful(run, close, f"<Async{repr(heedful)[1:]}")

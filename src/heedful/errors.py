@@ -10,6 +10,7 @@ HeedfulError
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from typing import Any
 
 from pydantic import ValidationError
@@ -54,8 +55,13 @@ class Invalid(HeedfulError, ValueError):
     def from_validation(cls, error: ValidationError) -> Invalid:
         """The first problem of a pydantic error, in our words."""
         first = error.errors()[0]
-        field = ".".join(str(part) for part in first["loc"]) or "value"
+        field = _place(first["loc"]) or "value"
         value = first.get("input")
+        inner = first.get("ctx", {}).get("error")
+        if isinstance(inner, cls):
+            place = _place((*first["loc"], inner.field)) if inner.field else field
+            message = inner.message.removeprefix(inner.field or "").lstrip()
+            return cls(f"{place} {message}", code=inner.code, field=place, value=inner.value, remedy=inner.remedy)
         if first["type"] == "missing":
             return cls(f"{field} is required", field=field, remedy=f"Pass {field}=…")
         reason = first["msg"].removeprefix("Value error, ").removeprefix("Input ")
@@ -78,6 +84,15 @@ class Unavailable(HeedfulError):
     """Something this call needs can't be used right now."""
 
     default_code = "unavailable"
+
+
+def _place(path: Sequence[int | str]) -> str:
+    """Where in a value a problem is: "signals[2].query". Parts that name a type, not a field, are left out."""
+    named = [part for part in path if isinstance(part, int) or (part.isidentifier() and part not in _TYPES)]
+    return "".join(f"[{part}]" if isinstance(part, int) else f".{part}" for part in named).removeprefix(".")
+
+
+_TYPES = frozenset({"str", "int", "float", "bool", "Document", "datetime"})
 
 
 def _shown(value: Any, limit: int = 80) -> str:

@@ -74,7 +74,7 @@ class Host:
         self.default_project = given.project
         self.clock = clock or system_clock
         self._language_model = _language_model(given, language_model)
-        self._embedder = _embedder(given, embedding)
+        self.embedder = _embedder(given, embedding)
         self._sessions = given.sessions if sessions is None else sessions
         self._hooks = (feedback_hook, metadata_hook)
         self.database = Database(given.store if url_or_path is None else url_or_path)
@@ -104,7 +104,7 @@ class Host:
         self.database.close()
 
     def _opened(self, name: str, *, shared: bool) -> Heedful:
-        workspace = Workspace(self.database, self._embedder, name, self.clock, shared=shared)
+        workspace = Workspace(self.database, self.embedder, name, self.clock, shared=shared)
         with self.database.read() as connection:
             workspace.model(connection)
         store = _session_store(workspace, self._sessions)

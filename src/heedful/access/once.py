@@ -6,34 +6,37 @@ from collections.abc import Callable
 from typing import Any
 
 from heedful.errors import Conflict
-from heedful.ids import new_id
 from heedful.memory import checks
-from heedful.memory.workspace import Workspace
-from heedful.storage import requests, scopes
+from heedful.storage import Database, requests, scopes
 
 LEASE = 120_000_000
 """How long a call may take before another may take its place, in stored time."""
 
 
-def once(workspace: Workspace, key: str, call: str, arguments: Any, work: Callable[[], Any]) -> Any:
+def once(
+    database: Database,
+    project: str,
+    now: Callable[[], int],
+    key: str,
+    fingerprint: bytes,
+    work: Callable[[], Any],
+) -> Any:
     """What `work` returned when it was first done under this key; JSON.
 
     The same key with other arguments is a `Conflict`, and so is a call that is still under way. A call that failed
     may be sent again; so may one whose process died, and whether that one was done nobody knows.
     """
     checks.idempotency_key(key)
-    mark = new_id()
-    made = requests.fingerprint(call, arguments)
-    with workspace.database.write() as connection:
-        now = workspace.now()
-        project = scopes.ensure_project(connection, workspace.project, now)
-        first = requests.earlier(connection, project, key, made)
+    with database.write() as connection:
+        at = now()
+        number = scopes.ensure_project(connection, project, at)
+        first = requests.earlier(connection, number, key, fingerprint)
         if first is not None and "result" in first:
             return first["result"]
         if first is None:
-            requests.keep(connection, project, key, made, {"mark": mark, "until": now + LEASE}, now)
-        elif now >= first["until"]:
-            requests.replace(connection, project, key, {"mark": mark, "until": now + LEASE}, now)
+            requests.keep(connection, number, key, fingerprint, {"until": at + LEASE}, at)
+        elif at >= first["until"]:
+            requests.replace(connection, number, key, {"until": at + LEASE}, at)
         else:
             raise Conflict(
                 f"the call with idempotency_key {key!r} is still under way",
@@ -45,9 +48,9 @@ def once(workspace: Workspace, key: str, call: str, arguments: Any, work: Callab
     try:
         result = work()
     except BaseException:
-        with workspace.database.write() as connection:
-            requests.forget(connection, project, key)
+        with database.write() as connection:
+            requests.forget(connection, number, key)
         raise
-    with workspace.database.write() as connection:
-        requests.replace(connection, project, key, {"result": result}, workspace.now())
+    with database.write() as connection:
+        requests.replace(connection, number, key, {"result": result}, now())
     return result

@@ -7,7 +7,19 @@ import sys
 import click
 
 import heedful
-from heedful.cli import demo, execution_feedback, executions, facts, feedback, improve, replay, runs, sessions, upkeep
+from heedful.cli import (
+    demo,
+    execution_feedback,
+    executions,
+    facts,
+    feedback,
+    improve,
+    replay,
+    runs,
+    serve,
+    sessions,
+    upkeep,
+)
 from heedful.cli.common import Options, report
 from heedful.errors import HeedfulError
 
@@ -55,6 +67,7 @@ for command in (
     executions.golden,
     execution_feedback.feedback,
     replay.replay,
+    serve.serve,
     upkeep.policy,
     upkeep.reembed,
     upkeep.doctor,

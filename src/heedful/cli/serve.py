@@ -1,0 +1,62 @@
+"""`heedful serve`: the loop over HTTP."""
+
+from __future__ import annotations
+
+import os
+
+import click
+
+from heedful.cli.common import Options
+from heedful.errors import Unavailable
+
+
+@click.command()
+@click.option("--store", metavar="URL_OR_PATH", help="The store; HEEDFUL_STORE, or heedful.db in this folder.")
+@click.option("--host", default="127.0.0.1", show_default=True, help="The address to listen on; 0.0.0.0 for all.")
+@click.option("--port", default=8000, show_default=True, help="The port; 0 for any that is free.")
+@click.option("--workers", default=1, show_default=True, help="How many processes share the store.")
+@click.option("--rate-limit", default=1000, show_default=True, help="Calls a second for a key and worker; 0: no limit.")
+@click.option("--max-body", default=25_000_000, show_default=True, help="Bytes of the largest request.")
+@click.option("--cors-origin", "cors_origins", multiple=True, help="Pages of this origin may call; may be repeated.")
+@click.pass_obj
+def serve(
+    options: Options,
+    store: str | None,
+    host: str,
+    port: int,
+    workers: int,
+    rate_limit: int,
+    max_body: int,
+    cors_origins: tuple[str, ...],
+) -> None:
+    """Serve the store over HTTP.
+
+    The first time, a key for everything is printed; HEEDFUL_ADMIN_KEY sets one instead.
+    """
+    try:
+        from heedful.server.config import Config
+        from heedful.server.serve import first_key
+        from heedful.server.serve import serve as run
+    except ImportError as error:
+        raise Unavailable(
+            f"serving needs an extra ({error.name} is missing)",
+            code="extra_missing",
+            remedy='Run: pip install "heedful[server]"',
+        ) from error
+    config = Config(
+        store=store or options.store,
+        embedding=options.embedding,
+        language_model=options.language_model,
+        sessions=options.sessions,
+        host=host,
+        port=port,
+        workers=workers,
+        rate_limit=rate_limit,
+        max_body=max_body,
+        cors_origins=list(cors_origins),
+        admin_key=os.environ.get("HEEDFUL_ADMIN_KEY") or None,
+    )
+    key = first_key(config)
+    if key is not None:
+        click.echo(f"key for everything, shown once: {key.api_key}")
+    run(config, lambda address: click.echo(f"serving on {address}", err=True))

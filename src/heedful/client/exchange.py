@@ -1,0 +1,193 @@
+"""One call, without input or output: which requests to send, when to send one again, and what the answer means.
+
+Both clients, the one that blocks and the one that is awaited, drive the same generator.
+"""
+
+from __future__ import annotations
+
+import random
+from collections.abc import Callable, Generator, Mapping
+from dataclasses import dataclass, field
+from typing import Any
+from urllib.parse import quote, urlencode
+
+import orjson
+from pydantic_core import PydanticSerializationError, to_json
+
+from heedful.client.adapting import adapted
+from heedful.errors import HeedfulError, Invalid, Unavailable
+from heedful.ids import new_id
+from heedful.operations import OPERATIONS, Shape, shape
+from heedful.operations.shape import HEADERS, arguments
+from heedful.retrying import seconds
+from heedful.web.problems import error_of
+
+ATTEMPTS = 4
+SLOWER = 10
+"""How many times as long calls may take that are known to be slow."""
+
+
+@dataclass(frozen=True, slots=True)
+class Send:
+    """A request to be sent."""
+
+    method: str
+    path: str
+    headers: dict[str, str]
+    content: bytes | None
+    slow: bool
+    callbacks: Mapping[str, Callable[..., object]] = field(default_factory=dict)
+    """What to call for each event of a stream; no stream is asked for if there are none."""
+
+
+@dataclass(frozen=True, slots=True)
+class Sleep:
+    """A pause."""
+
+    seconds: float
+
+
+@dataclass(frozen=True, slots=True)
+class Answer:
+    """What came back; status 0 with a problem if nothing did."""
+
+    status: int
+    content: bytes = b""
+    headers: Mapping[str, str] = field(default_factory=dict)
+    problem: str = ""
+    sent: bool = True
+    """Whether the request may have arrived."""
+
+
+Exchange = Generator[Send | Sleep, Answer | None, Any]
+
+
+def exchange(project: str, name: str, args: tuple[Any, ...], kwargs: Mapping[str, Any]) -> Exchange:
+    """The requests of one call of a method, and its result."""
+    given = arguments(_signature(name), args, kwargs)
+    name, given, errors = adapted(name, given)
+    made = shape(OPERATIONS[name])
+    request = _request(made, project, given)
+    for attempt in range(1, ATTEMPTS + 1):
+        answer = yield request
+        assert answer is not None
+        if attempt < ATTEMPTS and _may_pass(answer):
+            yield Sleep(max(_asked(answer), min(8.0, 0.1 * 2**attempt) * random.uniform(0.5, 1.0)))
+            continue
+        result = _result(made, answer, attempt)
+        return result.model_copy(update={"errors": errors + result.errors}) if errors else result
+    raise AssertionError("unreachable")
+
+
+def _signature(name: str) -> Shape:
+    if name == "golden_examples.import_file":
+        from dataclasses import replace
+
+        from heedful.executions.golden import GoldenExamples
+        from heedful.operations.shape import own_signature
+
+        return replace(
+            shape(OPERATIONS["golden_examples.import_examples"]),
+            signature=own_signature(GoldenExamples.import_file),
+        )
+    return shape(OPERATIONS[name])
+
+
+def _request(made: Shape, project: str, given: dict[str, Any]) -> Send:
+    operation = made.operation
+    callbacks = {name: given.pop(name) for name in made.callbacks if given.get(name) is not None}
+    for name in made.callbacks:
+        given.pop(name, None)
+    path = f"/v1/projects/{_segment('project', project)}" + operation.path.format(
+        **{name: _segment(name, given.pop(name)) for name in made.path}
+    )
+    headers = {HEADERS[name]: _header(name, given.pop(name, None)) for name in made.headers}
+    headers = {name: value for name, value in headers.items() if value is not None}
+    if not operation.repeatable and "Idempotency-Key" not in headers:
+        headers["Idempotency-Key"] = new_id()
+    if "If-Match" in headers:
+        headers["If-Match"] = f'"{headers["If-Match"]}"'
+    content = None
+    if made.in_query:
+        path += _query(given)
+    else:
+        headers["Content-Type"] = "application/json"
+        content = _json(given)
+    headers["Accept"] = "text/event-stream" if callbacks else "application/json"
+    return Send(operation.method, path, headers, content, operation.slow, callbacks)
+
+
+def _segment(name: str, value: Any) -> str:
+    """A part of a path; it is never empty and has no dots that are steps."""
+    if not isinstance(value, str) or not value:
+        raise Invalid(f"{name} must be a text that is not empty, got {value!r}", field=name, value=value)
+    try:
+        quoted = quote(value, safe="")
+    except UnicodeEncodeError as error:
+        raise Invalid(f"{name} must be valid Unicode ({error.reason})", field=name) from None
+    return quoted.replace(".", "%2E") if set(value) == {"."} else quoted
+
+
+def _header(name: str, value: Any) -> Any:
+    if value is None:
+        return None
+    if not isinstance(value, str) or not value.strip() or any(character in value for character in "\r\n\0"):
+        raise Invalid(f"{name} must be a name, got {value!r}", field=name, value=value)
+    return value
+
+
+def _query(given: dict[str, Any]) -> str:
+    pairs = []
+    for name, value in given.items():
+        if value is None:
+            continue
+        many = value if isinstance(value, list | tuple) else [value]
+        pairs += [(name, each if isinstance(each, str) else _json(each).decode().strip('"')) for each in many]
+    return f"?{urlencode(pairs)}" if pairs else ""
+
+
+def _json(value: Any) -> bytes:
+    try:
+        return to_json(value, inf_nan_mode="constants")
+    except (PydanticSerializationError, UnicodeEncodeError, RecursionError) as error:
+        raise Invalid(
+            f"what was given can't be sent as JSON ({error})", remedy="Use texts, numbers and lists"
+        ) from None
+
+
+def _may_pass(answer: Answer) -> bool:
+    """Whether sending it again may help; each request either has a key or does no harm twice."""
+    if answer.status == 409:
+        return _document(answer).get("code") == "in_progress"
+    return answer.status in (0, 429, 502, 504) or (answer.status in (500, 503) and "retry-after" in answer.headers)
+
+
+def _asked(answer: Answer) -> float:
+    return seconds(answer.headers.get("retry-after", ""))
+
+
+def _result(made: Shape, answer: Answer, attempts: int) -> Any:
+    if answer.status == 0:
+        raise Unavailable(
+            f"the server can't be reached: {answer.problem} (tried {attempts} times)",
+            code="server_unreachable",
+            remedy="Check the address, and that heedful serve runs there",
+        )
+    if answer.status < 300:
+        return made.result.validate_json(answer.content) if answer.content else None
+    error = _error(answer)
+    if made.operation.missing is not None and error.code == f"{made.operation.missing}_not_found":
+        return False
+    raise error
+
+
+def _error(answer: Answer) -> HeedfulError:
+    return error_of(answer.status, _document(answer))
+
+
+def _document(answer: Answer) -> dict[str, Any]:
+    try:
+        document = orjson.loads(answer.content)
+    except orjson.JSONDecodeError:
+        return {}
+    return document if isinstance(document, dict) else {}

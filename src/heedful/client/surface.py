@@ -1,0 +1,203 @@
+"""What `heedful.connect` returns: every method of the engine, with the parameters and the results it has there."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from functools import update_wrapper
+from types import TracebackType
+from typing import TYPE_CHECKING, Any, Concatenate, ParamSpec, Self, TypeVar
+
+from heedful.access.keys import Keys
+from heedful.engine import Heedful
+from heedful.executions.chat import Chat
+from heedful.executions.chat_sessions import ChatSessions
+from heedful.executions.connectors import Connectors
+from heedful.executions.feedback import FeedbackService
+from heedful.executions.golden import GoldenExamples
+from heedful.executions.service import Executions
+from heedful.insight.service import Insight
+from heedful.sessions.service import Sessions
+
+if TYPE_CHECKING:
+    from heedful.client.transport import Transport
+
+Parameters = ParamSpec("Parameters")
+Result = TypeVar("Result")
+
+
+class _Remote:
+    """Something whose calls are sent to a server."""
+
+    def __init__(self, transport: Transport, namespace: str) -> None:
+        self._transport = transport
+        self._namespace = namespace
+
+
+def _remote(
+    method: Callable[Concatenate[Any, Parameters], Result],
+) -> Callable[Concatenate[_Remote, Parameters], Result]:
+    def call(self: _Remote, /, *args: Parameters.args, **kwargs: Parameters.kwargs) -> Result:
+        result: Result = self._transport.call(f"{self._namespace}{method.__name__}", args, kwargs)
+        return result
+
+    update_wrapper(call, method)
+    return call
+
+
+class RemoteSessions(_Remote):
+    """Every method of `Sessions`, over HTTP."""
+
+    create = _remote(Sessions.create)
+    get = _remote(Sessions.get)
+    exists = _remote(Sessions.exists)
+    list = _remote(Sessions.list)
+    delete = _remote(Sessions.delete)
+    add_message = _remote(Sessions.add_message)
+    add_messages = _remote(Sessions.add_messages)
+    messages = _remote(Sessions.messages)
+    get_metadata = _remote(Sessions.get_metadata)
+    update_metadata = _remote(Sessions.update_metadata)
+    delete_metadata = _remote(Sessions.delete_metadata)
+    add_entry = _remote(Sessions.add_entry)
+    entry = _remote(Sessions.entry)
+    entries = _remote(Sessions.entries)
+    add_feedback = _remote(Sessions.add_feedback)
+    delete_feedback = _remote(Sessions.delete_feedback)
+    add_session_feedback = _remote(Sessions.add_session_feedback)
+    feedbacks = _remote(Sessions.feedbacks)
+    feedback_metrics = _remote(Sessions.feedback_metrics)
+    alerts = _remote(Sessions.alerts)
+    deliver_alerts = _remote(Sessions.deliver_alerts)
+    discard_alert = _remote(Sessions.discard_alert)
+
+
+class RemoteInsight(_Remote):
+    """Every method of `Insight`, over HTTP."""
+
+    satisfaction = _remote(Insight.satisfaction)
+
+
+class RemoteConnectors(_Remote):
+    """Every method of `Connectors`, over HTTP."""
+
+    create = _remote(Connectors.create)
+    get = _remote(Connectors.get)
+    list = _remote(Connectors.list)
+    refresh = _remote(Connectors.refresh)
+    schema = _remote(Connectors.schema)
+    delete = _remote(Connectors.delete)
+
+
+class RemoteExecutions(_Remote):
+    """Every method of `Executions`, over HTTP."""
+
+    execute_query = _remote(Executions.execute_query)
+    execute_from_chat = _remote(Executions.execute_from_chat)
+    get = _remote(Executions.get)
+    list = _remote(Executions.list)
+    delete = _remote(Executions.delete)
+
+
+class RemoteFeedbackService(_Remote):
+    """Every method of `FeedbackService`, over HTTP."""
+
+    create = _remote(FeedbackService.create)
+    create_positive = _remote(FeedbackService.create_positive)
+    create_negative = _remote(FeedbackService.create_negative)
+    get = _remote(FeedbackService.get)
+    list = _remote(FeedbackService.list)
+    list_positive = _remote(FeedbackService.list_positive)
+    list_negative = _remote(FeedbackService.list_negative)
+    get_feedback_for_message = _remote(FeedbackService.get_feedback_for_message)
+    update = _remote(FeedbackService.update)
+    delete = _remote(FeedbackService.delete)
+    bulk_delete = _remote(FeedbackService.bulk_delete)
+
+
+class RemoteChat(_Remote):
+    """Every method of `Chat`, over HTTP."""
+
+    chat_to_sql = _remote(Chat.chat_to_sql)
+    chat_to_answer = _remote(Chat.chat_to_answer)
+    execution_cache_lookup = _remote(Chat.execution_cache_lookup)
+
+
+class RemoteChatSessions(_Remote):
+    """Every method of `ChatSessions`, over HTTP."""
+
+    create = _remote(ChatSessions.create)
+    get = _remote(ChatSessions.get)
+    list = _remote(ChatSessions.list)
+    delete = _remote(ChatSessions.delete)
+    get_questions = _remote(ChatSessions.get_questions)
+
+
+class RemoteGoldenExamples(_Remote):
+    """Every method of `GoldenExamples`, over HTTP."""
+
+    create = _remote(GoldenExamples.create)
+    promote = _remote(GoldenExamples.promote)
+    get = _remote(GoldenExamples.get)
+    list = _remote(GoldenExamples.list)
+    update = _remote(GoldenExamples.update)
+    delete = _remote(GoldenExamples.delete)
+    import_file = _remote(GoldenExamples.import_file)
+    import_examples = _remote(GoldenExamples.import_examples)
+
+
+class RemoteKeys(_Remote):
+    """Every method of `Keys`, over HTTP."""
+
+    create = _remote(Keys.create)
+    list = _remote(Keys.list)
+    revoke = _remote(Keys.revoke)
+    create_token = _remote(Keys.create_token)
+
+
+class RemoteHeedful(_Remote):
+    """One project on a server. Threads may share it; close it when done, or use it in a `with`."""
+
+    def __init__(self, transport: Transport, shown: str) -> None:
+        super().__init__(transport, "")
+        self._shown = shown
+        self.sessions = RemoteSessions(transport, "sessions.")
+        self.insight = RemoteInsight(transport, "insight.")
+        self.connectors = RemoteConnectors(transport, "connectors.")
+        self.executions = RemoteExecutions(transport, "executions.")
+        self.feedback = RemoteFeedbackService(transport, "feedback.")
+        self.chat = RemoteChat(transport, "chat.")
+        self.chat_sessions = RemoteChatSessions(transport, "chat_sessions.")
+        self.golden_examples = RemoteGoldenExamples(transport, "golden_examples.")
+        self.keys = RemoteKeys(transport, "keys.")
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        self.close()
+
+    def __repr__(self) -> str:
+        return self._shown
+
+    remember = _remote(Heedful.remember)
+    recall = _remote(Heedful.recall)
+    improve = _remote(Heedful.improve)
+    signal = _remote(Heedful.signal)
+    signal_recall = _remote(Heedful.signal_recall)
+    detect = _remote(Heedful.detect)
+    retract = _remote(Heedful.retract)
+    supersede = _remote(Heedful.supersede)
+    set_policy = _remote(Heedful.set_policy)
+    forget = _remote(Heedful.forget)
+    receipt = _remote(Heedful.receipt)
+    fact_stats = _remote(Heedful.fact_stats)
+    usefulness_stats = _remote(Heedful.usefulness_stats)
+    replay = _remote(Heedful.replay)
+    datasets = _remote(Heedful.datasets)
+    doctor = _remote(Heedful.doctor)
+
+    def close(self) -> None:
+        """Lets go of the connections to the server."""
+        self._transport.close()

@@ -1,0 +1,142 @@
+"""Sending and pausing, blocking and awaited."""
+
+from __future__ import annotations
+
+import asyncio
+import time
+from collections.abc import Mapping
+from typing import Any
+
+import httpx
+
+import heedful
+from heedful.client.events import Events
+from heedful.client.exchange import SLOWER, Answer, Exchange, Send, Sleep, exchange
+from heedful.errors import Invalid
+
+CONNECTIONS = 64
+
+
+class Transport:
+    """Blocks."""
+
+    def __init__(self, url: str, project: str, api_key: str | None, timeout: float) -> None:
+        self._project = project
+        self._timeout = timeout
+        self._client = httpx.Client(**_options(url, api_key, timeout))
+
+    def call(self, name: str, args: tuple[Any, ...], kwargs: Mapping[str, Any]) -> Any:
+        """Calls a method of the engine on the server."""
+        steps = exchange(self._project, name, args, kwargs)
+        try:
+            step = next(steps)
+            while True:
+                answer = None
+                if isinstance(step, Sleep):
+                    time.sleep(step.seconds)
+                else:
+                    answer = self._sent(step)
+                step = steps.send(answer)
+        except StopIteration as done:
+            return done.value
+
+    def close(self) -> None:
+        self._client.close()
+
+    def _sent(self, step: Send) -> Answer:
+        try:
+            if not step.callbacks:
+                return _answer(self._client.request(**_arguments(step, self._timeout)))
+            with self._client.stream(**_arguments(step, self._timeout)) as response:
+                if not _is_stream(response):
+                    response.read()
+                    return _answer(response)
+                events = Events(step.callbacks)
+                for line in response.iter_lines():
+                    events.line(line)
+                return events.end()
+        except httpx.TransportError as error:
+            return _failed(error)
+
+
+class AsyncTransport:
+    """Is awaited."""
+
+    def __init__(self, url: str, project: str, api_key: str | None, timeout: float) -> None:
+        self._project = project
+        self._timeout = timeout
+        self._client = httpx.AsyncClient(**_options(url, api_key, timeout))
+
+    async def call(self, namespace: str, name: str, args: tuple[Any, ...], kwargs: Mapping[str, Any]) -> Any:
+        """Calls a method of the engine on the server."""
+        # Files that are named are read at once, in a thread.
+        steps: Exchange = exchange(self._project, f"{namespace}.{name}".lstrip("."), args, kwargs)
+        step = await asyncio.to_thread(_next, steps, None)
+        while isinstance(step, Send | Sleep):
+            answer = None
+            if isinstance(step, Sleep):
+                await asyncio.sleep(step.seconds)
+            else:
+                answer = await self._sent(step)
+            step = _next(steps, answer)
+        return step[0]
+
+    async def close(self) -> None:
+        await self._client.aclose()
+
+    async def _sent(self, step: Send) -> Answer:
+        try:
+            if not step.callbacks:
+                return _answer(await self._client.request(**_arguments(step, self._timeout)))
+            async with self._client.stream(**_arguments(step, self._timeout)) as response:
+                if not _is_stream(response):
+                    await response.aread()
+                    return _answer(response)
+                events = Events(step.callbacks)
+                async for line in response.aiter_lines():
+                    events.line(line)
+                return events.end()
+        except httpx.TransportError as error:
+            return _failed(error)
+
+
+def _next(steps: Exchange, answer: Answer | None) -> Send | Sleep | tuple[Any]:
+    """The next step, or the result in a tuple: StopIteration can't leave a coroutine."""
+    try:
+        return steps.send(answer)
+    except StopIteration as done:
+        return (done.value,)
+
+
+def _options(url: str, api_key: str | None, timeout: float) -> dict[str, Any]:
+    if not isinstance(url, str) or not url.startswith(("http://", "https://")):
+        raise Invalid(f"url is {url!r}", field="url", value=url, remedy="Use http://host:port or https://host")
+    headers = {"User-Agent": f"heedful-python/{heedful.__version__}"}
+    if api_key is not None:
+        headers["Authorization"] = f"Bearer {api_key}"
+    return {
+        "base_url": url.rstrip("/"),
+        "headers": headers,
+        "timeout": httpx.Timeout(timeout, connect=min(timeout, 10.0)),
+        "limits": httpx.Limits(max_connections=CONNECTIONS, max_keepalive_connections=CONNECTIONS),
+    }
+
+
+def _arguments(step: Send, timeout: float) -> dict[str, Any]:
+    headers = [(name.encode(), value.encode()) for name, value in step.headers.items()]
+    found: dict[str, Any] = {"method": step.method, "url": step.path, "headers": headers, "content": step.content}
+    if step.slow:
+        found["timeout"] = httpx.Timeout(timeout * SLOWER, connect=min(timeout, 10.0))
+    return found
+
+
+def _answer(response: httpx.Response) -> Answer:
+    return Answer(response.status_code, response.content, response.headers)
+
+
+def _is_stream(response: httpx.Response) -> bool:
+    return str(response.headers.get("content-type", "")).startswith("text/event-stream")
+
+
+def _failed(error: httpx.TransportError) -> Answer:
+    return Answer(0, problem=str(error) or type(error).__name__)

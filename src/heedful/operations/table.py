@@ -1,0 +1,175 @@
+"""Every method of the engine that can be called over a wire, with its verb, its path and its scope."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import Any, Literal
+
+from heedful.access.keys import Keys
+from heedful.engine import Heedful
+from heedful.executions.chat import Chat
+from heedful.executions.chat_sessions import ChatSessions
+from heedful.executions.connectors import Connectors
+from heedful.executions.feedback import FeedbackService
+from heedful.executions.golden import GoldenExamples
+from heedful.executions.service import Executions
+from heedful.insight.service import Insight
+from heedful.model import Scope
+from heedful.sessions.service import Sessions
+
+Method = Literal["GET", "POST", "PUT", "PATCH", "DELETE"]
+
+OWNERS: dict[str, type] = {
+    "": Heedful,
+    "sessions": Sessions,
+    "insight": Insight,
+    "connectors": Connectors,
+    "executions": Executions,
+    "feedback": FeedbackService,
+    "chat": Chat,
+    "chat_sessions": ChatSessions,
+    "golden_examples": GoldenExamples,
+    "keys": Keys,
+}
+"""The namespaces of the engine."""
+
+LOCAL = frozenset({"close", "golden_examples.import_file"})
+"""What happens where the caller is: nothing of it is sent, or what is sent is another operation."""
+
+
+@dataclass(frozen=True, slots=True)
+class Operation:
+    """One method of the engine, as a call over a wire."""
+
+    name: str
+    """As in Python, with its namespace: "sessions.add_feedback"."""
+    method: Method
+    path: str
+    """Below the project; names in braces are parameters."""
+    scope: Scope
+    repeatable: bool = False
+    """Whether sending it twice does what sending it once does, without a key."""
+    missing: str | None = None
+    """What is not there when the engine returns False."""
+    slow: bool = False
+    """Whether it may take minutes."""
+
+    @property
+    def namespace(self) -> str:
+        return self.name.rpartition(".")[0]
+
+    @property
+    def verb(self) -> str:
+        return self.name.rpartition(".")[2]
+
+    @property
+    def function(self) -> Callable[..., Any]:
+        found: Callable[..., Any] = getattr(OWNERS[self.namespace], self.verb)
+        return found
+
+
+def _get(name: str, path: str, scope: Scope = "read", *, slow: bool = False) -> Operation:
+    return Operation(name, "GET", path, scope, repeatable=True, slow=slow)
+
+
+def _post(name: str, path: str, scope: Scope, *, repeatable: bool = False, slow: bool = False) -> Operation:
+    return Operation(name, "POST", path, scope, repeatable=repeatable, slow=slow)
+
+
+def _delete(name: str, path: str, scope: Scope) -> Operation:
+    return Operation(name, "DELETE", path, scope)
+
+
+_SESSION = "/sessions/{session_id}"
+_ENTRY = "/sessions/{session_id}/entries/{qa_id}"
+_CONNECTOR = "/connectors/{connector_id}"
+_EXECUTION = "/executions/{execution_id}"
+_MESSAGE = "/chat-messages/{chat_message_id}"
+_CHAT = "/chat-sessions/{chat_session_id}"
+_EXAMPLE = "/golden-examples/{example_id}"
+
+_ALL = (
+    _post("recall", "/recall", "read", repeatable=True, slow=True),
+    _post("remember", "/facts", "write", repeatable=True, slow=True),
+    _post("improve", "/improve", "write", repeatable=True, slow=True),
+    _post("signal", "/signals", "feedback"),
+    _post("signal_recall", "/recalls/{recall_id}/signals", "feedback"),
+    _post("detect", "/recalls/{recall_id}/detect", "read", repeatable=True),
+    _get("receipt", "/recalls/{recall_id}"),
+    _post("retract", "/events/{event_id}/retract", "feedback"),
+    _post("supersede", "/facts/{fact_id}/supersede", "write"),
+    Operation("set_policy", "PUT", "/policy", "write", repeatable=True),
+    _post("forget", "/forget", "write"),
+    _get("fact_stats", "/facts/{fact_id}/stats"),
+    _get("usefulness_stats", "/stats/usefulness"),
+    _post("replay", "/replay", "read", repeatable=True, slow=True),
+    _get("datasets", "/datasets"),
+    _post("doctor", "/doctor", "admin", repeatable=True, slow=True),
+    _post("sessions.create", "/sessions", "write"),
+    _get("sessions.list", "/sessions"),
+    _get("sessions.get", _SESSION),
+    _get("sessions.exists", f"{_SESSION}/exists"),
+    _delete("sessions.delete", _SESSION, "write"),
+    _post("sessions.add_message", f"{_SESSION}/messages", "write"),
+    _get("sessions.messages", f"{_SESSION}/messages"),
+    _post("sessions.add_messages", f"{_SESSION}/messages/batch", "write"),
+    _get("sessions.get_metadata", f"{_SESSION}/metadata"),
+    Operation("sessions.update_metadata", "PATCH", f"{_SESSION}/metadata", "write"),
+    _delete("sessions.delete_metadata", f"{_SESSION}/metadata", "write"),
+    _post("sessions.add_entry", f"{_SESSION}/entries", "write"),
+    _get("sessions.entries", f"{_SESSION}/entries"),
+    _get("sessions.entry", _ENTRY),
+    Operation("sessions.add_feedback", "PUT", f"{_ENTRY}/feedback", "feedback", repeatable=True, missing="entry"),
+    Operation("sessions.delete_feedback", "DELETE", f"{_ENTRY}/feedback", "feedback", repeatable=True, missing="entry"),
+    _post("sessions.add_session_feedback", f"{_SESSION}/feedback", "feedback"),
+    _get("sessions.feedbacks", f"{_SESSION}/feedback"),
+    _get("sessions.feedback_metrics", "/metrics/feedback"),
+    _get("sessions.alerts", "/alerts", "admin"),
+    _post("sessions.deliver_alerts", "/alerts/deliver", "admin", repeatable=True, slow=True),
+    _delete("sessions.discard_alert", "/alerts/{alert_id}", "admin"),
+    _get("insight.satisfaction", "/insight/satisfaction"),
+    _post("connectors.create", "/connectors", "admin", slow=True),
+    _get("connectors.list", "/connectors"),
+    _get("connectors.get", _CONNECTOR),
+    _post("connectors.refresh", f"{_CONNECTOR}/refresh", "admin", repeatable=True, slow=True),
+    _get("connectors.schema", f"{_CONNECTOR}/schema"),
+    _delete("connectors.delete", _CONNECTOR, "admin"),
+    _post("executions.execute_query", "/executions", "write", slow=True),
+    _get("executions.list", "/executions"),
+    _post("executions.execute_from_chat", f"{_MESSAGE}/execute", "write", slow=True),
+    _get("executions.get", _EXECUTION),
+    _delete("executions.delete", _EXECUTION, "write"),
+    _post("feedback.create", "/feedback", "feedback"),
+    _get("feedback.list", "/feedback"),
+    _post("feedback.create_positive", "/feedback/positive", "feedback"),
+    _get("feedback.list_positive", "/feedback/positive"),
+    _post("feedback.create_negative", "/feedback/negative", "feedback"),
+    _get("feedback.list_negative", "/feedback/negative"),
+    _post("feedback.bulk_delete", "/feedback/bulk-delete", "feedback"),
+    _get("feedback.get_feedback_for_message", f"{_MESSAGE}/feedback"),
+    _get("feedback.get", "/feedback/{feedback_id}"),
+    Operation("feedback.update", "PATCH", "/feedback/{feedback_id}", "feedback"),
+    _delete("feedback.delete", "/feedback/{feedback_id}", "feedback"),
+    _post("chat.execution_cache_lookup", "/execution-cache-lookup", "read", repeatable=True, slow=True),
+    _post("chat.chat_to_sql", f"{_CHAT}/chat-to-sql", "write", slow=True),
+    _post("chat.chat_to_answer", f"{_CHAT}/chat-to-answer", "write", slow=True),
+    _post("chat_sessions.create", "/chat-sessions", "write"),
+    _get("chat_sessions.list", "/chat-sessions"),
+    _get("chat_sessions.get", _CHAT),
+    _delete("chat_sessions.delete", _CHAT, "write"),
+    _get("chat_sessions.get_questions", f"{_CHAT}/questions"),
+    _post("golden_examples.create", "/golden-examples", "write"),
+    _get("golden_examples.list", "/golden-examples"),
+    _post("golden_examples.promote", "/golden-examples/promote", "write"),
+    _post("golden_examples.import_examples", "/golden-examples/import", "write", repeatable=True, slow=True),
+    _get("golden_examples.get", _EXAMPLE),
+    Operation("golden_examples.update", "PATCH", _EXAMPLE, "write"),
+    _delete("golden_examples.delete", _EXAMPLE, "write"),
+    _post("keys.create", "/keys", "admin"),
+    _get("keys.list", "/keys", "admin"),
+    _delete("keys.revoke", "/keys/{key_id}", "admin"),
+    _post("keys.create_token", "/tokens", "feedback", repeatable=True),
+)
+
+OPERATIONS: dict[str, Operation] = {operation.name: operation for operation in _ALL}

@@ -1,0 +1,123 @@
+"""The application: routes, and what stands around them."""
+
+from __future__ import annotations
+
+import logging
+import os
+from collections.abc import AsyncIterator, Mapping
+from contextlib import asynccontextmanager
+from types import ModuleType
+
+import orjson
+from fastapi import FastAPI
+from starlette.exceptions import HTTPException
+from starlette.middleware.cors import CORSMiddleware
+from starlette.requests import Request
+from starlette.responses import Response
+from starlette.routing import Route
+
+import heedful
+from heedful.errors import HeedfulError, Invalid, NotFound
+from heedful.opening import Host
+from heedful.operations import OPERATIONS
+from heedful.server import calls, others, upkeep
+from heedful.server.calls import Endpoint
+from heedful.server.config import Config
+from heedful.server.envelope import Envelope, document, headers_of
+from heedful.server.measures import Measures
+from heedful.server.state import State
+
+CONFIG = "HEEDFUL_SERVER_CONFIG"
+"""Where a worker finds what it was told."""
+
+OTHERS: tuple[ModuleType, ...] = ()
+
+
+def create(config: Config, host: Host | None = None) -> FastAPI:
+    """The application for a store; `host` is one that is open already."""
+    state = State(config, host or _host(config))
+    measures = Measures()
+
+    @asynccontextmanager
+    async def lifespan(app: FastAPI) -> AsyncIterator[None]:
+        yield
+        state.close()
+
+    app = FastAPI(
+        title="Heedful",
+        version=heedful.__version__,
+        lifespan=lifespan,
+        openapi_url=None,
+        exception_handlers={HeedfulError: _refused, HTTPException: _unrouted},
+    )
+    for path, endpoints in _routes(state, measures).items():
+        app.router.routes.append(_route(path, endpoints))
+    if config.cors_origins:
+        app.add_middleware(
+            CORSMiddleware,
+            allow_origins=config.cors_origins,
+            allow_methods=["*"],
+            allow_headers=["authorization", "content-type", "idempotency-key", "if-match", "x-request-id"],
+            expose_headers=["etag", "x-request-id", "retry-after"],
+        )
+    app.add_middleware(Envelope, measures=measures)
+    app.state.heedful = state
+    return app
+
+
+def from_environment() -> FastAPI:
+    """The application of a worker that another process has started."""
+    log()
+    return create(Config(**orjson.loads(os.environ[CONFIG])))
+
+
+def log() -> None:
+    """Has a line for each request written to standard error."""
+    logging.basicConfig(level=logging.INFO, format="%(asctime)s %(levelname)s %(name)s %(message)s")
+
+
+def _host(config: Config) -> Host:
+    return Host(
+        config.store, embedding=config.embedding, language_model=config.language_model, sessions=config.sessions
+    )
+
+
+def _routes(state: State, measures: Measures) -> Mapping[str, dict[str, Endpoint]]:
+    """What answers, by path and method."""
+    found: dict[str, dict[str, Endpoint]] = {}
+    for operation in OPERATIONS.values():
+        found.setdefault(calls.PREFIX + operation.path, {})[operation.method] = calls.endpoint(operation, state)
+    found["/healthz"] = {"GET": upkeep.healthz(state)}
+    found["/readyz"] = {"GET": upkeep.readyz(state)}
+    found["/metrics"] = {"GET": upkeep.metrics(state, measures)}
+    found["/v1/projects"] = {"GET": upkeep.projects(state)}
+    for module in OTHERS:
+        for route in module.ROUTES:
+            found.setdefault(route.path, {})[route.method] = others.endpoint(route, module, state)
+    return found
+
+
+def _route(path: str, endpoints: dict[str, Endpoint]) -> Route:
+    async def answer(request: Request) -> Response:
+        request.scope["heedful.route"] = path
+        return await endpoints["GET" if request.method == "HEAD" else request.method](request)
+
+    return Route(path, answer, methods=list(endpoints))
+
+
+async def _refused(request: Request, error: Exception) -> Response:
+    status, body, known = document(error, request.scope["heedful.request_id"])
+    return Response(body, status, headers_of(known, status), "application/problem+json")
+
+
+async def _unrouted(request: Request, error: Exception) -> Response:
+    assert isinstance(error, HTTPException)
+    if error.status_code == 405:
+        allowed = (error.headers or {}).get("Allow", "")
+        known: HeedfulError = Invalid(
+            f"{request.method} is not possible here", code="method", value=request.method, remedy=f"Use {allowed}"
+        )
+        response = await _refused(request, known)
+        response.headers["Allow"] = allowed
+        return response
+    return await _refused(request, NotFound(f"there is nothing at {request.url.path[:200]}", code="no_route"))

@@ -1,0 +1,119 @@
+"""Who calls: keys and tokens, and what they may do."""
+
+from __future__ import annotations
+
+import time
+from collections import OrderedDict
+from dataclasses import dataclass
+
+from heedful.access import secrets, tokens
+from heedful.access.tokens import Claims
+from heedful.errors import Forbidden, NotFound
+from heedful.model import SCOPES, Scope
+from heedful.opening import Host
+from heedful.storage import keys
+
+FRESH = 1.0
+"""Seconds after which a key is looked up again: as long as a revoked one may still work."""
+
+NOTED = 60.0
+"""Seconds between two notes of when a key was last used."""
+
+MOST = 10_000
+
+
+@dataclass(frozen=True, slots=True)
+class Caller:
+    """Somebody whose key or token is good."""
+
+    key_id: str
+    project: str | None
+    """The project it opens; None for all."""
+    scopes: frozenset[Scope]
+    rate_limit: int | None = None
+    claims: Claims | None = None
+    """What a token allows, if it is one."""
+
+    def check(self, scope: Scope) -> None:
+        if scope not in self.scopes:
+            raise Forbidden(
+                f"the key has no scope {scope!r}",
+                code="scope_missing",
+                remedy=f"Use a key with {scope} or admin; this one has {', '.join(sorted(self.scopes))}",
+            )
+
+    def choose(self, project: str) -> str:
+        """The project itself, if this caller may see it."""
+        if self.project not in (None, project):
+            raise no_project(project)
+        return project
+
+
+def no_project(name: str) -> NotFound:
+    """The same for a project that is not there and for one that is somebody else's."""
+    return NotFound(f"no project {name!r}", field="project", value=name)
+
+
+class Callers:
+    """Finds callers by what they present; keys are remembered for a moment."""
+
+    def __init__(self, host: Host, admin_key: str | None) -> None:
+        self._host = host
+        self._admin = None if admin_key is None else secrets.digest(admin_key)
+        self._seen: OrderedDict[bytes, tuple[Caller, float]] = OrderedDict()
+        self._noted: dict[str, float] = {}
+
+    def remembered(self, presented: str) -> Caller | None:
+        """A caller who was here a moment ago."""
+        found = self._seen.get(secrets.digest(presented))
+        return found[0] if found is not None and time.monotonic() - found[1] < FRESH else None
+
+    def find(self, presented: str) -> Caller:
+        """The caller behind a key or token; `Forbidden` if it is not good."""
+        if presented.startswith(tokens.PREFIX):
+            return self._token(presented)
+        if self._admin is not None and secrets.same(presented, self._admin):
+            return self._remember(presented, Caller("admin", None, frozenset(SCOPES)))
+        key_id = secrets.id_of(presented)
+        if key_id is None:
+            raise _invalid()
+        with self._host.database.read() as connection:
+            row = keys.get(connection, key_id)
+        if row is None or not secrets.same(presented, row.digest) or row.revoked_at is not None:
+            raise _invalid()
+        allowed = frozenset(SCOPES) if "admin" in row.scopes else frozenset(row.scopes)
+        self._note(key_id)
+        return self._remember(presented, Caller(key_id, row.project, allowed, row.rate_limit))
+
+    def _token(self, presented: str) -> Caller:
+        with self._host.database.read() as connection:
+            secret = keys.signing_secret(connection)
+        claims = tokens.read(presented, secret, self._host.now())
+        return Caller(f"token of {claims.author}", claims.project, frozenset({"feedback"}), None, claims)
+
+    def _remember(self, presented: str, caller: Caller) -> Caller:
+        self._seen[secrets.digest(presented)] = (caller, time.monotonic())
+        if len(self._seen) > MOST:
+            self._seen.popitem(last=False)
+        return caller
+
+    def _note(self, key_id: str) -> None:
+        now = time.monotonic()
+        if now - self._noted.get(key_id, -NOTED) >= NOTED:
+            self._noted[key_id] = now
+            with self._host.database.write(durable=False) as connection:
+                keys.used(connection, key_id, self._host.now())
+
+
+def presented(authorization: str | None, api_key: str | None) -> str:
+    """The key in the headers of a request."""
+    scheme, _, credentials = (authorization or "").partition(" ")
+    if scheme.lower() == "bearer" and credentials.strip():
+        return credentials.strip()
+    if api_key:
+        return api_key.strip()
+    raise Forbidden("no key was sent", code="key_missing", remedy="Send the header Authorization: Bearer hf_…")
+
+
+def _invalid() -> Forbidden:
+    return Forbidden("the key is not valid", code="key_invalid", remedy="Make one with: heedful keys create NAME")

@@ -1,0 +1,116 @@
+"""The operations of the engine as routes under /v1/projects/{project}."""
+
+from __future__ import annotations
+
+from collections.abc import Awaitable, Callable, Mapping
+from typing import Any
+
+import orjson
+from pydantic_core import to_jsonable_python
+from starlette.requests import Request
+from starlette.responses import Response
+
+from heedful.access.once import once
+from heedful.engine import Heedful
+from heedful.errors import Invalid, NotFound
+from heedful.model import etag
+from heedful.operations import Operation, Shape, shape
+from heedful.server import targets
+from heedful.server.callers import Caller
+from heedful.server.reading import arguments, body_of, path_of
+from heedful.server.state import State
+from heedful.server.streams import stream, wanted
+from heedful.storage.requests import fingerprint
+
+Endpoint = Callable[[Request], Awaitable[Response]]
+
+PREFIX = "/v1/projects/{project}"
+
+TAGGED = frozenset(
+    {
+        "sessions.get_metadata",
+        "sessions.update_metadata",
+        "sessions.delete_metadata",
+        "feedback.get",
+        "feedback.update",
+        "golden_examples.get",
+        "golden_examples.update",
+    }
+)
+"""Operations whose result has an etag, with which a change can be made only if nobody else made one."""
+
+
+def endpoint(operation: Operation, state: State) -> Endpoint:
+    """What answers requests for an operation."""
+    made = shape(operation)
+
+    async def answer(request: Request) -> Response:
+        caller = await state.caller(request, operation.scope)
+        project = caller.choose(path_of(request.path_params)["project"])
+        raw = await body_of(request, state.config.max_body)
+        _check_media_type(request, raw)
+        given = arguments(made, request, raw)
+        key = None if made.keyed or operation.method == "GET" else request.headers.get("idempotency-key")
+
+        def call(callbacks: Mapping[str, Any]) -> bytes:
+            with state.projects.using(project) as engine:
+                return _called(state, engine, project, caller, made, given, callbacks, key)
+
+        if wanted(request, made):
+            return stream(state, request, made, call)
+        return _response(request, operation, await state.run(lambda: call({})))
+
+    return answer
+
+
+def _called(
+    state: State,
+    engine: Heedful,
+    project: str,
+    caller: Caller,
+    made: Shape,
+    given: dict[str, Any],
+    callbacks: Mapping[str, Any],
+    key: str | None,
+) -> bytes:
+    """The result of a call, as JSON."""
+    name = made.operation.name
+    if caller.claims is not None:
+        given = targets.allowed(caller.claims, name, given, engine)
+
+    def work() -> Any:
+        owner = getattr(engine, made.operation.namespace) if made.operation.namespace else engine
+        result = getattr(owner, made.operation.verb)(**given, **callbacks)
+        if result is False and made.operation.missing is not None:
+            missing = made.operation.missing
+            raise NotFound(f"no such {missing} in project {project!r}", code=f"{missing}_not_found")
+        return result
+
+    if key is None:
+        return made.result.dump_json(work())
+    host = state.projects.host
+    said = fingerprint(name, to_jsonable_python(given))
+    kept = once(host.database, project, host.now, key, said, lambda: made.result.dump_python(work(), mode="json"))
+    return orjson.dumps(kept)
+
+
+def _response(request: Request, operation: Operation, body: bytes) -> Response:
+    headers = {}
+    if operation.name in TAGGED:
+        tag = f'"{etag(orjson.loads(body))}"'
+        if operation.method == "GET" and request.headers.get("if-none-match") == tag:
+            return Response(status_code=304, headers={"ETag": tag})
+        headers["ETag"] = tag
+    return Response(body, media_type="application/json", headers=headers)
+
+
+def _check_media_type(request: Request, raw: bytes) -> None:
+    given = request.headers.get("content-type", "").partition(";")[0].strip().lower()
+    if raw and given and given != "application/json" and not given.endswith("+json"):
+        raise Invalid(
+            f"the body is {given}",
+            code="media_type",
+            field="Content-Type",
+            value=given,
+            remedy="Send application/json",
+        )

@@ -1,0 +1,99 @@
+"""Routes of other systems, mounted from the tables in `heedful.compat`."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from types import ModuleType
+from typing import Any
+
+from pydantic_core import to_json
+from starlette.requests import Request
+from starlette.responses import Response
+
+from heedful.errors import HeedfulError
+from heedful.server.callers import Caller
+from heedful.server.calls import Endpoint
+from heedful.server.envelope import document, headers_of
+from heedful.server.reading import body_of, json_of, path_of, query_of
+from heedful.server.state import State
+from heedful.web.problems import status_of
+from heedful.web.wire import Asked, Reply, Wire
+
+PROJECT = "x-heedful-project"
+"""The header with which a key that opens all projects names one, where the path has no place for it."""
+
+
+def endpoint(route: Wire, module: ModuleType, state: State) -> Endpoint:
+    """What answers requests for one route of another system."""
+
+    async def answer(request: Request) -> Response:
+        try:
+            return await _answered(route, state, request)
+        except HeedfulError as error:
+            return _refused(error, module)
+        except Exception as error:
+            _, _, known = document(error, request.scope["heedful.request_id"])
+            return _refused(known, module, 500)
+
+    return answer
+
+
+async def _answered(route: Wire, state: State, request: Request) -> Response:
+    caller = await state.caller(request, route.scope)
+    if caller.claims is not None:
+        caller.check("admin")
+    path = path_of(request.path_params)
+    project = _project(route, caller, path, request.headers, state)
+    fields: dict[str, str] = {}
+    files: dict[str, bytes] = {}
+    body: Any = None
+    raw = await body_of(request, state.config.max_body)
+    if request.headers.get("content-type", "").startswith("multipart/form-data"):
+        fields, files = await _form(request, raw)
+    else:
+        body = json_of(raw)
+
+    def work() -> Response:
+        asked = Asked(
+            path=path,
+            query=dict(query_of(request)),
+            body=body,
+            headers=dict(request.headers),
+            server=state.projects,
+            files=files,
+            fields=fields,
+        )
+        with state.projects.using(project) as engine:
+            given = route.handle(engine, asked)
+            reply = given if isinstance(given, Reply) else Reply(route.status, given)
+        content = b"" if reply.status == 204 else to_json(reply.body)
+        return Response(content, reply.status, dict(reply.headers), "application/json")
+
+    return await state.run(work)
+
+
+def _project(route: Wire, caller: Caller, path: dict[str, str], headers: Mapping[str, str], state: State) -> str:
+    if route.project is not None:
+        return caller.choose(path[route.project])
+    return caller.choose(headers.get(PROJECT) or caller.project or state.projects.host.default_project)
+
+
+async def _form(request: Request, raw: bytes) -> tuple[dict[str, str], dict[str, bytes]]:
+    async def replay() -> Any:
+        return {"type": "http.request", "body": raw, "more_body": False}
+
+    fields: dict[str, str] = {}
+    files: dict[str, bytes] = {}
+    async with Request(request.scope, replay).form() as form:
+        for name, value in form.multi_items():
+            if isinstance(value, str):
+                fields[name] = value
+            else:
+                files[value.filename or name] = await value.read()
+    return fields, files
+
+
+def _refused(error: HeedfulError, module: ModuleType, status: int | None = None) -> Response:
+    status = status or status_of(error)
+    status = getattr(module, "STATUSES", {}).get(status, status)
+    return Response(to_json(module.refused(error, status)), status, headers_of(error, status), "application/json")

@@ -1,0 +1,68 @@
+"""The projects that a worker has open."""
+
+from __future__ import annotations
+
+import threading
+from collections import OrderedDict
+from collections.abc import Iterator
+from contextlib import contextmanager
+
+from heedful.engine import Heedful
+from heedful.opening import Host
+from heedful.storage import scopes
+
+MOST = 256
+"""Projects that stay open while nobody uses them."""
+
+
+class Projects:
+    """Projects of one store, opened when they are first used; those in use are never closed."""
+
+    def __init__(self, host: Host) -> None:
+        self.host = host
+        self._lock = threading.Lock()
+        self._open: OrderedDict[str, Heedful] = OrderedDict()
+        self._users: dict[str, int] = {}
+
+    @contextmanager
+    def using(self, name: str) -> Iterator[Heedful]:
+        """One project, for as long as it is needed."""
+        with self._lock:
+            self._users[name] = self._users.get(name, 0) + 1
+        try:
+            yield self.opened(name)
+        finally:
+            with self._lock:
+                self._users[name] -= 1
+                if not self._users[name]:
+                    del self._users[name]
+                idle = self._idle()
+            for project in idle:
+                project.close()
+
+    def opened(self, name: str) -> Heedful:
+        """One project; others than the caller's own may be closed when they were not used for long."""
+        with self._lock:
+            if name not in self._open:
+                self._open[name] = self.host.project(name)
+            self._open.move_to_end(name)
+            return self._open[name]
+
+    def projects(self) -> list[str]:
+        return self.host.projects()
+
+    def known(self, project: str) -> bool:
+        with self.host.database.read() as connection:
+            return scopes.project_id(connection, project) is not None
+
+    def close(self) -> None:
+        with self._lock:
+            still = list(self._open.values())
+            self._open.clear()
+        for project in still:
+            project.close()
+        self.host.close()
+
+    def _idle(self) -> list[Heedful]:
+        names = [name for name in self._open if name not in self._users]
+        return [self._open.pop(name) for name in names[: max(0, len(self._open) - MOST)]]

@@ -1,0 +1,108 @@
+"""Starting a server: workers on one store, and the first key."""
+
+from __future__ import annotations
+
+import os
+import socket
+from collections.abc import Callable
+from tempfile import TemporaryDirectory
+
+import orjson
+import uvicorn
+
+from heedful.access.keys import made
+from heedful.errors import Invalid, Unavailable
+from heedful.memory.workspace import Workspace
+from heedful.model import NewKey
+from heedful.opening import Host
+from heedful.server.app import CONFIG, create, log
+from heedful.server.config import Config
+from heedful.server.measures import SHARED
+from heedful.storage import keys
+
+GRACE = 30
+"""Seconds that calls under way are given to end when the server is stopped."""
+
+
+def first_key(config: Config) -> NewKey | None:
+    """The key for everything of a store that has none, unless one was given."""
+    if config.store == ":memory:" and config.workers > 1:
+        raise Invalid(
+            "a store in memory can't be shared by several workers",
+            field="workers",
+            value=config.workers,
+            remedy="Use --workers 1, or a file",
+        )
+    host = Host(config.store, embedding=config.embedding)
+    try:
+        if config.admin_key is not None:
+            return None
+        with host.database.read() as connection:
+            if any(row.revoked_at is None for row in keys.listed(connection, None)):
+                return None
+        return admin_key(host)
+    finally:
+        host.close()
+
+
+def admin_key(host: Host) -> NewKey:
+    """A new key for everything."""
+    workspace = Workspace(host.database, host.embedder, host.default_project, host.clock, shared=True)
+    return made(workspace, None, "admin", ["admin"], None)
+
+
+def serve(config: Config, ready: Callable[[str], None]) -> None:
+    """Serves until it is told to stop; `ready` is called with the address."""
+    log()
+    listening = _listen(config)
+    host, port = listening.getsockname()[:2]
+    address = f"http://[{host}]:{port}" if ":" in host else f"http://{host}:{port}"
+    options = {
+        "loop": "uvloop" if _have("uvloop") else "asyncio",
+        "http": "httptools" if _have("httptools") else "h11",
+        "log_config": None,
+        "access_log": False,
+        "server_header": False,
+        "timeout_graceful_shutdown": GRACE,
+        "lifespan": "on",
+    }
+    ready(address)
+    if config.workers == 1:
+        uvicorn.Server(uvicorn.Config(create(config), **options)).run(sockets=[listening])  # type: ignore[arg-type]
+        return
+    with TemporaryDirectory(prefix="heedful-metrics-") as folder:
+        os.environ[SHARED] = folder
+        os.environ[CONFIG] = orjson.dumps(config.model_dump()).decode()
+        settings = uvicorn.Config(
+            "heedful.server.app:from_environment",
+            factory=True,
+            workers=config.workers,
+            **options,  # type: ignore[arg-type]
+        )
+        from uvicorn.supervisors import Multiprocess
+
+        Multiprocess(settings, sockets=[listening]).run()
+
+
+def _listen(config: Config) -> socket.socket:
+    family = socket.AF_INET6 if ":" in config.host else socket.AF_INET
+    listening = socket.socket(family, socket.SOCK_STREAM)
+    listening.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
+    try:
+        listening.bind((config.host, config.port))
+    except OSError as error:
+        listening.close()
+        raise Unavailable(
+            f"can't listen on {config.host}:{config.port} ({error.strerror})",
+            code="address_in_use",
+            remedy="Choose another --port, or stop what uses it",
+        ) from error
+    listening.listen(2048)
+    listening.set_inheritable(True)
+    return listening
+
+
+def _have(module: str) -> bool:
+    import importlib.util
+
+    return importlib.util.find_spec(module) is not None

@@ -1,0 +1,54 @@
+"""What a worker has while it runs."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Callable
+from concurrent.futures import ThreadPoolExecutor
+from typing import TypeVar
+
+from starlette.requests import Request
+
+from heedful.model import Scope
+from heedful.opening import Host
+from heedful.server.callers import Caller, Callers, presented
+from heedful.server.config import Config
+from heedful.server.limits import Limiter
+from heedful.server.projects import Projects
+from heedful.server.targets import RATE
+
+Result = TypeVar("Result")
+
+
+class State:
+    """The store, its projects, its callers, and the threads that work."""
+
+    def __init__(self, config: Config, host: Host) -> None:
+        self.config = config
+        self.projects = Projects(host)
+        self._callers = Callers(host, config.admin_key)
+        self._limiter = Limiter()
+        self._pool = ThreadPoolExecutor(config.threads, thread_name_prefix="heedful-call")
+
+    async def run(self, work: Callable[[], Result]) -> Result:
+        """Runs what blocks in a thread."""
+        return await asyncio.get_running_loop().run_in_executor(self._pool, work)
+
+    async def caller(self, request: Request, scope: Scope | None) -> Caller:
+        """Who calls, if they may do this now."""
+        given = presented(request.headers.get("authorization"), request.headers.get("x-api-key"))
+        caller = self._callers.remembered(given)
+        if caller is None:
+            caller = await self.run(lambda: self._callers.find(given))
+        request.scope["heedful.caller"] = caller.key_id
+        rate = RATE if caller.claims is not None else caller.rate_limit or self.config.rate_limit
+        if rate:
+            self._limiter.take(caller.key_id, rate, asyncio.get_running_loop().time())
+        if scope is not None:
+            caller.check(scope)
+        return caller
+
+    def close(self) -> None:
+        """Waits for the calls under way, and lets go of the store."""
+        self._pool.shutdown()
+        self.projects.close()

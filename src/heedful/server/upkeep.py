@@ -1,0 +1,55 @@
+"""Routes for those who run a server: is it alive, is it ready, how does it go, which projects are there."""
+
+from __future__ import annotations
+
+import orjson
+from starlette.requests import Request
+from starlette.responses import Response
+
+from heedful.server.calls import Endpoint
+from heedful.server.measures import Measures
+from heedful.server.state import State
+
+
+def healthz(state: State) -> Endpoint:
+    async def answer(request: Request) -> Response:
+        return _json({"status": "ok"})
+
+    return answer
+
+
+def readyz(state: State) -> Endpoint:
+    """Ready when the store can be read; `Unavailable` otherwise."""
+
+    def look() -> None:
+        with state.projects.host.database.read() as connection:
+            connection.exec_driver_sql("SELECT 1")
+
+    async def answer(request: Request) -> Response:
+        await state.run(look)
+        return _json({"status": "ready"})
+
+    return answer
+
+
+def metrics(state: State, measures: Measures) -> Endpoint:
+    async def answer(request: Request) -> Response:
+        await state.caller(request, "admin")
+        return Response(measures.text(), media_type="text/plain; version=0.0.4; charset=utf-8")
+
+    return answer
+
+
+def projects(state: State) -> Endpoint:
+    """The projects that the key opens."""
+
+    async def answer(request: Request) -> Response:
+        caller = await state.caller(request, "read")
+        names = [caller.project] if caller.project is not None else await state.run(state.projects.projects)
+        return _json(names)
+
+    return answer
+
+
+def _json(value: object) -> Response:
+    return Response(orjson.dumps(value), media_type="application/json")

@@ -1,0 +1,93 @@
+"""Errors as HTTP says them: a status, and a document of RFC 9457."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from heedful.errors import Conflict, Forbidden, HeedfulError, Invalid, NotFound, Unavailable
+
+BY_CODE = {
+    "key_missing": 401,
+    "key_invalid": 401,
+    "token_invalid": 401,
+    "token_expired": 401,
+    "malformed": 400,
+    "body_too_large": 413,
+    "media_type": 415,
+    "method": 405,
+    "changed_meanwhile": 412,
+    "rate_limited": 429,
+}
+"""Statuses that a code has, whatever the kind of the error."""
+
+BY_KIND: dict[type[HeedfulError], int] = {
+    Invalid: 422,
+    NotFound: 404,
+    Conflict: 409,
+    Forbidden: 403,
+    Unavailable: 503,
+}
+
+TITLES = {
+    400: "The request can't be read",
+    401: "A key is needed",
+    403: "Not allowed",
+    404: "Not found",
+    405: "Method not allowed",
+    409: "Conflict",
+    412: "Changed meanwhile",
+    413: "Too large",
+    415: "Unsupported media type",
+    422: "Invalid",
+    429: "Too many requests",
+    500: "A fault of the server",
+    503: "Unavailable",
+}
+
+SHOWN = 200
+"""The longest text that is said back to the caller."""
+
+
+def status_of(error: HeedfulError) -> int:
+    """The status of an error."""
+    if error.code in BY_CODE:
+        return BY_CODE[error.code]
+    return next((status for kind, status in BY_KIND.items() if isinstance(error, kind)), 500)
+
+
+def problem(error: HeedfulError, status: int, request_id: str) -> dict[str, Any]:
+    """The document of an error."""
+    return {
+        "type": f"urn:heedful:problem:{error.code}",
+        "title": TITLES.get(status, "Error"),
+        "status": status,
+        "detail": error.message,
+        "code": error.code,
+        "field": error.field,
+        "value": _shown(error.value),
+        "remedy": error.remedy,
+        "request_id": request_id,
+    }
+
+
+def error_of(status: int, document: Any) -> HeedfulError:
+    """The error behind a document: the kind that the engine raises, with its words."""
+    given = document if isinstance(document, dict) else {}
+    kinds = {400: Invalid, 401: Forbidden, 412: Conflict, 413: Invalid, 415: Invalid, 429: Unavailable}
+    kinds |= {number: kind for kind, number in BY_KIND.items()}
+    kind = kinds.get(status, Unavailable if status >= 500 else HeedfulError)
+    return kind(
+        str(given.get("detail") or f"the server answered {status}"),
+        code=given.get("code"),
+        field=given.get("field"),
+        value=given.get("value"),
+        remedy=given.get("remedy"),
+    )
+
+
+def _shown(value: Any) -> Any:
+    if isinstance(value, str):
+        return value[:SHOWN].encode(errors="replace").decode()
+    if isinstance(value, bool | int | None) and abs(value or 0) < 2**53:
+        return value
+    return value if isinstance(value, float) and abs(value) < 1e300 else None

@@ -1,0 +1,58 @@
+"""A real server on a free loopback port, in a thread of the test's own process."""
+
+from __future__ import annotations
+
+import socket
+import threading
+from collections.abc import Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import uvicorn
+
+from heedful.client.connecting import connect
+from heedful.client.surface import RemoteHeedful
+from heedful.opening import Host
+from heedful.server.app import create
+from heedful.server.config import Config
+from heedful.server.state import State
+from heedful.testing import ManualClock, WordEmbedder
+
+KEY = "an-admin-key-for-the-tests"
+
+
+@dataclass(frozen=True, slots=True)
+class Running:
+    """A server that runs."""
+
+    url: str
+    key: str
+    clock: ManualClock
+    state: State
+
+    def connect(self, project: str = "default", key: str | None = None, **options: Any) -> RemoteHeedful:
+        return connect(self.url, api_key=key or self.key, project=project, **options)
+
+
+@contextmanager
+def running(
+    path: Path, *, language_model: Any = None, sessions: str | None = None, **settings: Any
+) -> Iterator[Running]:
+    """Serves a store until the block ends."""
+    clock = ManualClock()
+    host = Host(path, clock=clock, embedding=WordEmbedder(), language_model=language_model, sessions=sessions)
+    app = create(Config(store=str(path), admin_key=KEY, **{"rate_limit": 0, **settings}), host)
+    listening = socket.create_server(("127.0.0.1", 0), backlog=512)
+    server = uvicorn.Server(
+        uvicorn.Config(app, log_config=None, access_log=False, lifespan="on", timeout_graceful_shutdown=10)
+    )
+    thread = threading.Thread(target=lambda: server.run(sockets=[listening]), name="server")
+    thread.start()
+    try:
+        yield Running(f"http://127.0.0.1:{listening.getsockname()[1]}", KEY, clock, app.state.heedful)
+    finally:
+        server.should_exit = True
+        thread.join()
+        listening.close()
