@@ -26,6 +26,7 @@ from heedful.server.config import Config
 from heedful.server.envelope import Envelope, document, headers_of
 from heedful.server.measures import Measures
 from heedful.server.state import State
+from heedful.server.tracing import Tracing, tracer
 
 CONFIG = "HEEDFUL_SERVER_CONFIG"
 """Where a worker finds what it was told."""
@@ -61,6 +62,9 @@ def create(config: Config, host: Host | None = None) -> FastAPI:
             expose_headers=["etag", "x-request-id", "retry-after"],
         )
     app.add_middleware(Envelope, measures=measures)
+    spans = tracer()
+    if spans is not None:
+        app.add_middleware(Tracing, tracer=spans)
     app.state.heedful = state
     return app
 
@@ -90,6 +94,7 @@ def _routes(state: State, measures: Measures) -> Mapping[str, dict[str, Endpoint
     found["/healthz"] = {"GET": upkeep.healthz(state)}
     found["/readyz"] = {"GET": upkeep.readyz(state)}
     found["/metrics"] = {"GET": upkeep.metrics(state, measures)}
+    found["/openapi.json"] = {"GET": upkeep.openapi(state)}
     found["/v1/projects"] = {"GET": upkeep.projects(state)}
     for module in OTHERS:
         for route in module.ROUTES:

@@ -8,6 +8,7 @@ from starlette.responses import Response
 
 from heedful.server.calls import Endpoint
 from heedful.server.measures import Measures
+from heedful.server.openapi import description
 from heedful.server.state import State
 
 
@@ -47,6 +48,15 @@ def projects(state: State) -> Endpoint:
         caller = await state.caller(request, "read")
         names = [caller.project] if caller.project is not None else await state.run(state.projects.projects)
         return _json(names)
+
+    return answer
+
+
+def openapi(state: State) -> Endpoint:
+    """The description of the API; it holds no secret and needs no key."""
+
+    async def answer(request: Request) -> Response:
+        return Response(await state.run(description), media_type="application/json")
 
     return answer
 
