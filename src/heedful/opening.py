@@ -75,7 +75,7 @@ class Host:
         self.clock = clock or system_clock
         self._language_model = _language_model(given, language_model)
         self.embedder = _embedder(given, embedding)
-        self._sessions = given.sessions if sessions is None else sessions
+        self.sessions = given.sessions if sessions is None else sessions
         self._hooks = (feedback_hook, metadata_hook)
         self.database = Database(given.store if url_or_path is None else url_or_path)
 
@@ -107,7 +107,7 @@ class Host:
         workspace = Workspace(self.database, self.embedder, name, self.clock, shared=shared)
         with self.database.read() as connection:
             workspace.model(connection)
-        store = _session_store(workspace, self._sessions)
+        store = _session_store(workspace, self.sessions)
         space = session_space(store, name, workspace.now, workspace, *self._hooks)
         return Heedful(workspace, space, self._language_model)
 

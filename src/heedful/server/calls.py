@@ -58,7 +58,8 @@ def endpoint(operation: Operation, state: State) -> Endpoint:
 
         if wanted(request, made):
             return stream(state, request, made, call)
-        return _response(request, operation, await state.run(lambda: call({})))
+        run = state.run_in_turn if operation.scope == "feedback" else state.run
+        return _response(request, operation, await run(lambda: call({})))
 
     return answer
 

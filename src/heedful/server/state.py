@@ -13,6 +13,7 @@ from heedful.model import Scope
 from heedful.opening import Host
 from heedful.server.callers import Caller, Callers, presented
 from heedful.server.config import Config
+from heedful.server.lane import Lane
 from heedful.server.limits import Limiter
 from heedful.server.projects import Projects
 from heedful.server.targets import RATE
@@ -29,10 +30,16 @@ class State:
         self._callers = Callers(host, config.admin_key)
         self._limiter = Limiter()
         self._pool = ThreadPoolExecutor(config.threads, thread_name_prefix="heedful-call")
+        # A file has one writer at a time; a server of its own for sessions has many.
+        self._lane = None if host.sessions else Lane("heedful-feedback")
 
     async def run(self, work: Callable[[], Result]) -> Result:
         """Runs what blocks in a thread."""
         return await asyncio.get_running_loop().run_in_executor(self._pool, work)
+
+    async def run_in_turn(self, work: Callable[[], Result]) -> Result:
+        """Runs what is short and writes to the store: one after the other, where the store does the same."""
+        return await (self.run(work) if self._lane is None else self._lane.run(work))
 
     async def caller(self, request: Request, scope: Scope | None) -> Caller:
         """Who calls, if they may do this now."""
@@ -50,5 +57,7 @@ class State:
 
     def close(self) -> None:
         """Waits for the calls under way, and lets go of the store."""
+        if self._lane is not None:
+            self._lane.close()
         self._pool.shutdown()
         self.projects.close()

@@ -33,6 +33,10 @@ _STANDING = _ROWS.where(
 ).order_by(feedbacks.c.seq)
 _ABOUT = Prepared(_STANDING)
 _BY = Prepared(_STANDING.where(feedbacks.c.author.is_not_distinct_from(bindparam("by"))))
+_WITH_KEY = Prepared(
+    select(events.c.id).where(events.c.project_id == bindparam("project"), events.c.idempotency_key == bindparam("key"))
+)
+_FALL = Prepared(update(feedbacks).where(feedbacks.c.id == bindparam("named")).values(standing=0))
 _APPEND = Prepared(insert(events), [column.name for column in events.c if column.name != "seq"])
 _ADD = Prepared(insert(feedbacks), [column.name for column in feedbacks.c if column.name != "seq"])
 
@@ -87,10 +91,10 @@ class SqlFeedbacks:
         return True
 
     def with_key(self, key: str) -> FeedbackRow | None:
-        found = ledger.with_keys(self._connection, self._project, [key]).get(key)
-        if found is None:
+        found = self._direct.run(_WITH_KEY, project=self._project, key=key)
+        if not found:
             return None
-        said = self.get(found.id)
+        said = self.get(found[0][0])
         if said is None:
             raise key_of_the_deleted(key)
         return said
@@ -121,9 +125,9 @@ class SqlFeedbacks:
 
     def withdraw(self, rows: Sequence[FeedbackRow], author: str | None, at: int) -> list[str]:
         retractions = [ledger.retraction(self._project, row.id, author, at) for row in rows]
-        ledger.append(self._connection, retractions)
-        for run in batches([row.id for row in rows]):
-            self._connection.execute(update(feedbacks).where(feedbacks.c.id.in_(run)).values(standing=0))
+        for row, event in zip(rows, retractions, strict=True):
+            self._direct.run(_APPEND, **ledger.row(event))
+            self._direct.run(_FALL, named=row.id)
         return [event.id for event in retractions]
 
     def retraction_of(self, feedback_id: str) -> str | None:

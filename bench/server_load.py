@@ -1,0 +1,80 @@
+"""A load on a server: requests that are ready, sent over kept connections by a process of its own.
+
+It is written on bare sockets, so that the one who measures takes as little of the machine as can be.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import json
+import sys
+import time
+from collections.abc import Sequence
+from dataclasses import asdict, dataclass
+
+
+@dataclass(frozen=True, slots=True)
+class Load:
+    """What came of a load."""
+
+    seconds: float
+    milliseconds: list[float]
+    """How long each request took."""
+    failures: int
+
+    @property
+    def rate(self) -> float:
+        return len(self.milliseconds) / self.seconds
+
+
+def request(method: str, path: str, key: str, body: object) -> bytes:
+    """One request as it goes over the wire."""
+    content = json.dumps(body).encode()
+    head = (
+        f"{method} {path} HTTP/1.1\r\nHost: localhost\r\nAuthorization: Bearer {key}\r\n"
+        f"Content-Type: application/json\r\nContent-Length: {len(content)}\r\n\r\n"
+    )
+    return head.encode() + content
+
+
+async def send(port: int, requests: Sequence[bytes], connections: int, seconds: float) -> Load:
+    """Sends requests in turn over so many connections for so long."""
+    taken: list[float] = []
+    failures = 0
+    place = 0
+    until = time.perf_counter() + seconds
+
+    async def connection() -> None:
+        nonlocal failures, place
+        reader, writer = await asyncio.open_connection("127.0.0.1", port)
+        while (started := time.perf_counter()) < until:
+            writer.write(requests[place % len(requests)])
+            place += 1
+            head = await reader.readuntil(b"\r\n\r\n")
+            length = int(head.lower().split(b"content-length:", 1)[1].split(b"\r\n", 1)[0])
+            await reader.readexactly(length)
+            taken.append((time.perf_counter() - started) * 1000)
+            failures += not head.startswith(b"HTTP/1.1 2")
+        writer.close()
+
+    started = time.perf_counter()
+    await asyncio.gather(*(connection() for _ in range(connections)))
+    return Load(time.perf_counter() - started, taken, failures)
+
+
+def main() -> None:
+    """Reads what to do as JSON from standard input, and writes what came of it to standard output."""
+    asked = json.load(sys.stdin)
+    requests = [each.encode("latin-1") for each in asked["requests"]]
+    try:
+        import uvloop
+
+        run = uvloop.run
+    except ImportError:
+        run = asyncio.run
+    done = run(send(asked["port"], requests, asked["connections"], asked["seconds"]))
+    json.dump(asdict(done), sys.stdout)
+
+
+if __name__ == "__main__":
+    main()
