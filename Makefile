@@ -3,7 +3,7 @@ VENV := .venv
 BIN := $(VENV)/bin
 export PIP_DISABLE_PIP_VERSION_CHECK := 1
 
-.PHONY: help demo test lint format docs bench bench-recall bench-learning bench-detect bench-sessions bench-cache lock clean
+.PHONY: help demo test lint format docs bench bench-recall bench-learning bench-detect bench-sessions bench-cache bench-server lock clean
 
 help: ## show what there is
 	@grep -E '^[a-z-]+:.*##' $(MAKEFILE_LIST) | sed 's/:.*## /\t/' | expand -t 16
@@ -59,6 +59,9 @@ bench-sessions: $(VENV)/dev ## entries and feedback on SQLite and MongoDB beside
 
 bench-cache: $(VENV)/bench ## which proven queries are used again, and how many wrongly, beside cosine thresholds
 	$(BIN)/python -m bench.cache
+
+bench-server: $(VENV)/dev ## requests a second over HTTP beside the embedded engine and a bare route, and memory over ten minutes
+	$(BIN)/python -m bench.server
 
 lock: $(VENV)/dev $(VENV)/bench ## write the versions in use to requirements.lock
 	$(BIN)/pip freeze --exclude-editable > requirements.lock

@@ -12,6 +12,8 @@ import time
 from collections.abc import Sequence
 from dataclasses import asdict, dataclass
 
+import uvloop
+
 
 @dataclass(frozen=True, slots=True)
 class Load:
@@ -66,13 +68,7 @@ def main() -> None:
     """Reads what to do as JSON from standard input, and writes what came of it to standard output."""
     asked = json.load(sys.stdin)
     requests = [each.encode("latin-1") for each in asked["requests"]]
-    try:
-        import uvloop
-
-        run = uvloop.run
-    except ImportError:
-        run = asyncio.run
-    done = run(send(asked["port"], requests, asked["connections"], asked["seconds"]))
+    done = uvloop.run(send(asked["port"], requests, asked["connections"], asked["seconds"]))
     json.dump(asdict(done), sys.stdout)
 
 
