@@ -428,3 +428,55 @@ def test_a_question_that_is_none_is_refused(geo: Heedful, question: Any) -> None
 def test_a_result_is_told_in_words(geo: Heedful, question: str, sql: str, words: str) -> None:
     geo.golden_examples.create(question, sql)
     assert ask(geo, question).answer == words
+
+
+def test_the_model_reads_what_people_say_about_the_data(open_geo: Callable[..., Heedful]) -> None:
+    store, model = with_model(open_geo, lambda messages: block(STREETS_SQL))
+    store.remember([f"Planet {n} goes round star {n}." for n in range(12)], dataset="contexts")
+    store.remember("Streets are what has a name in the table street.", dataset="contexts")
+    store.remember("street.city_id says where it is.", dataset="schema_metadata", metadata={"name": "street"})
+    answer = ask(store, STREETS, remarks=["Count dead ends, too."])
+    told = system(model.asked[-1])
+    remarks = told[told.index("\nRemarks:") :]
+    assert remarks.index("dead ends") < remarks.index("Streets are what") < remarks.index("street: street.city_id")
+    assert 0 < remarks.count("goes round") < 12
+    assert "with 7 remarks" in answer.explanation
+
+
+def test_what_is_always_displayed_is_read_whatever_is_asked(open_geo: Callable[..., Heedful]) -> None:
+    store, model = with_model(open_geo, lambda messages: block(STREETS_SQL))
+    store.remember([f"Streets of kind {n} are streets." for n in range(12)], dataset="contexts")
+    store.remember("Amounts are in euros.", dataset="contexts", metadata={"is_always_displayed": True})
+    ask(store, STREETS)
+    assert "Amounts are in euros." in system(model.asked[-1])
+    store.supersede(store.recall("euros", dataset="contexts").hits[0].fact_id, "Amounts are in kroner.")
+    ask(store, STREETS)
+    assert "in euros" not in system(model.asked[-1])
+
+
+def test_without_remarks_there_are_none(open_geo: Callable[..., Heedful]) -> None:
+    store, model = with_model(open_geo, lambda messages: block(STREETS_SQL))
+    answer = ask(store, STREETS)
+    assert "\nRemarks:" not in system(model.asked[-1])
+    assert "remarks" not in answer.explanation
+    assert store.datasets() == []
+    store.remember("x", dataset="contexts")
+    store.forget(dataset="contexts")
+    ask(store, STREETS)
+    assert "\nRemarks:" not in system(model.asked[-1])
+
+
+def test_remarks_are_bounded(open_geo: Callable[..., Heedful]) -> None:
+    store, model = with_model(open_geo, lambda messages: block(STREETS_SQL))
+    ask(store, STREETS, remarks=["first", "word " * 10_000])
+    told = system(model.asked[-1])
+    assert "first" in told
+    assert len(told) < 20_000
+
+
+@pytest.mark.parametrize("remarks", ["a text", [""], [7], 7])
+def test_remarks_are_texts(open_geo: Callable[..., Heedful], remarks: Any) -> None:
+    store, _ = with_model(open_geo, [])
+    with pytest.raises(Invalid) as caught:
+        ask(store, STREETS, remarks=remarks)
+    assert caught.value.field == "remarks"

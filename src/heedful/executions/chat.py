@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass
 
 from heedful.chat.sql import Example, write_sql
@@ -10,6 +11,7 @@ from heedful.executions import cache, candidates, chat_log, checks, reach, runni
 from heedful.executions.cache import Limits
 from heedful.executions.candidates import Candidate
 from heedful.executions.chat_sessions import row_of
+from heedful.executions.remarks import relevant
 from heedful.executions.running import Asked, Statement
 from heedful.executions.space import ExecutionSpace
 from heedful.memory import checks as values
@@ -52,15 +54,20 @@ class Chat:
         *,
         connector_id: str | None = None,
         feedback_cutoff: float = 0.5,
+        remarks: Sequence[str] = (),
     ) -> ChatSql:
         """The SQL for a question: proven if it can be, else written by the language model.
+
+        The model reads the facts of the datasets `contexts` and `schema_metadata` that are nearest to the question, and
+        `remarks` before them.
 
         `feedback_cutoff` in [0, 1] says how reliable a rated execution must be to be an example for the model: the
         share of positive opinions, with one of each kind added. Higher is stricter.
         """
         connector = self._checked(chat_session_id, query, connector_id, feedback_cutoff)
+        given = checks.remarks(remarks)
         vector = self._space.workspace.embed([query])[0]
-        plan = self._plan(connector, chat_session_id, query, vector, feedback_cutoff)
+        plan = self._plan(connector, chat_session_id, query, vector, feedback_cutoff, given)
         return self._kept(connector, chat_session_id, query, plan)
 
     def chat_to_answer(
@@ -70,11 +77,13 @@ class Chat:
         *,
         connector_id: str | None = None,
         feedback_cutoff: float = 0.5,
+        remarks: Sequence[str] = (),
     ) -> ChatAnswer:
         """The SQL for a question, run now, and what it gave in words."""
         connector = self._checked(chat_session_id, query, connector_id, feedback_cutoff)
+        given = checks.remarks(remarks)
         vector = self._space.workspace.embed([query])[0]
-        plan = self._plan(connector, chat_session_id, query, vector, feedback_cutoff)
+        plan = self._plan(connector, chat_session_id, query, vector, feedback_cutoff, given)
         told = self._kept(connector, chat_session_id, query, plan)
         done = running.execute(
             self._space,
@@ -124,7 +133,15 @@ class Chat:
         with self._space.workspace.database.read() as connection:
             return self._space.connector(connection, connector_id)
 
-    def _plan(self, connector: AnyRow, chat_session_id: str, query: str, vector: Vectors, cutoff: float) -> Plan:
+    def _plan(
+        self,
+        connector: AnyRow,
+        chat_session_id: str,
+        query: str,
+        vector: Vectors,
+        cutoff: float,
+        remarks: Sequence[str],
+    ) -> Plan:
         limits = Limits(None, LIKE, LOOKED_AT, only_positive_feedback=True, examples=True, explained=1)
         judged, _ = cache.judge(self._space, connector, query, vector, limits, "sql")
         failed = set()
@@ -140,7 +157,7 @@ class Chat:
                 told = f"{each.reason}; it was proven for: {each.candidate.question}"
                 return Plan(statement, origin, told, each.candidate.id)
         nearest = judged[0].candidate if judged else None
-        return self._written(connector, chat_session_id, query, vector, cutoff, nearest)
+        return self._written(connector, chat_session_id, query, vector, cutoff, remarks, nearest)
 
     def _written(
         self,
@@ -149,6 +166,7 @@ class Chat:
         query: str,
         vector: Vectors,
         cutoff: float,
+        remarks: Sequence[str],
         nearest: Candidate | None,
     ) -> Plan:
         model = self._space.language_model
@@ -163,6 +181,7 @@ class Chat:
             )
         examples, warnings = self._shown(connector, vector, cutoff)
         earlier = [(turn.question, turn.sql) for turn in chat_log.turns(self._space.sessions, chat_session_id, EARLIER)]
+        read = list(dict.fromkeys([*remarks, *relevant(self._space.workspace, query)]))
         failed: tuple[str, str] | None = None
         while True:
             written = write_sql(
@@ -174,6 +193,7 @@ class Chat:
                 warnings=warnings,
                 earlier=earlier,
                 failed=failed,
+                remarks=read,
             )
             statement = Statement(written.sql, {})
             try:
@@ -183,7 +203,8 @@ class Chat:
                     raise
                 failed = (written.sql, error.message)
                 continue
-            told = f"written by {written.model} from the schema and {len(examples)} proven examples"
+            also = f", with {len(read)} remarks" if read else ""
+            told = f"written by {written.model} from the schema and {len(examples)} proven examples{also}"
             return Plan(statement, "written", told, None, written.model)
 
     def _shown(self, connector: AnyRow, vector: Vectors, cutoff: float) -> tuple[list[Example], list[Example]]:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from typing import Any, cast
 
 from heedful.errors import Invalid
@@ -45,6 +46,12 @@ def feedback_text(field: str, value: Any) -> str | None:
             f"{field} has {len(value)} characters, the limit is {MAX_FEEDBACK}", field=field, value=value[:50]
         )
     return checks.identifier(field, value)
+
+
+def remarks(value: Any) -> list[str]:
+    if isinstance(value, str) or not isinstance(value, Sequence):
+        raise Invalid(f"remarks must be a list of texts, got {value!r}", field="remarks", value=value)
+    return [checks.text("remarks", each) for each in value]
 
 
 def flag(field: str, value: Any) -> bool:
