@@ -2,30 +2,27 @@
 
 from __future__ import annotations
 
-import re
 import sqlite3
 import warnings
-from collections.abc import Callable, Sequence
-from dataclasses import dataclass, field
+from collections.abc import Callable, Iterator, Sequence
 from pathlib import Path
 from typing import Any
-from urllib.parse import unquote, urlsplit
+from urllib.parse import urlsplit
 
-import httpx
-import orjson
 import pytest
+from server import Running, running
 
-from heedful import Heedful
 from heedful.chat.base import ChatMessage
-from heedful.compat.text2everything_http import ROUTES, STATUSES, refused
+from heedful.compat import text2everything_http
+from heedful.compat.text2everything_http import ROUTES
 from heedful.compat.text2everything_http.addresses import parts_of, url_of
 from heedful.compat.text2everything_http.paging import window
-from heedful.errors import Conflict, Forbidden, HeedfulError, Invalid, NotFound, Unavailable
+from heedful.errors import Invalid
 from heedful.executions.remarks import Remarks
 from heedful.executions.secrets import new_key
-from heedful.model import Model
+from heedful.server import app
 from heedful.testing import ManualClock, ScriptedModel
-from heedful.web.wire import Asked, Reply, Wire
+from heedful.web.wire import Asked
 
 with warnings.catch_warnings():
     # Its models are written for an older pydantic.
@@ -43,60 +40,6 @@ WRITTEN = {
     "Count users": "SELECT count(*) AS users FROM users",
     "List the customers": "SELECT name FROM customers ORDER BY id",
 }
-CODES = {Invalid: 422, NotFound: 404, Conflict: 409, Forbidden: 403, Unavailable: 503}
-
-
-@dataclass
-class Behind:
-    """What the lists of routes need to be a server, without one."""
-
-    open_store: Callable[..., Heedful]
-    options: dict[str, Any]
-    admin: bool = True
-    opens: dict[str, Heedful] = field(default_factory=dict)
-
-    def opened(self, project: str) -> Heedful:
-        if not self.admin and project != PROJECT:
-            raise Forbidden("only a key with the scope admin may do this")
-        if project not in self.opens:
-            self.opens[project] = self.open_store(project=project, **self.options)
-        return self.opens[project]
-
-    def projects(self) -> list[str]:
-        if not self.admin:
-            raise Forbidden("only a key with the scope admin may do this")
-        return list(self.opens)
-
-    def known(self, project: str) -> bool:
-        return project in self.opens
-
-    def answer(self, request: httpx.Request) -> httpx.Response:
-        if request.headers.get("authorization") != "Bearer a-key":
-            return httpx.Response(401, json={"error": "no key"})
-        route, path = next(
-            ((route, found) for route in ROUTES if (found := matched(route, request)) is not None), (None, {})
-        )
-        if route is None:
-            return httpx.Response(404, json={"error": f"no route {request.method} {request.url.path}"})
-        # The client says that it sends JSON also where it sends nothing.
-        body = orjson.loads(request.content) if request.content else None
-        asked = Asked(path, dict(request.url.params), body, dict(request.headers), {}, {}, self)
-        try:
-            told = route.handle(self.opened(path[route.project] if route.project else PROJECT), asked)
-        except HeedfulError as error:
-            status = CODES[type(error)]
-            return httpx.Response(STATUSES.get(status, status), json=refused(error, STATUSES.get(status, status)))
-        assert not isinstance(told, Reply)
-        shown = told.model_dump(mode="json") if isinstance(told, Model) else told
-        return httpx.Response(route.status, content=orjson.dumps(shown))
-
-
-def matched(route: Wire, request: httpx.Request) -> dict[str, str] | None:
-    pattern = re.sub(r"\{(\w+)\}", r"(?P<\1>[^/]+)", route.path)
-    found = re.fullmatch(pattern, request.url.raw_path.decode().split("?")[0])
-    if found is None or route.method != request.method:
-        return None
-    return {name: unquote(value) for name, value in found.groupdict().items()}
 
 
 def written(messages: Sequence[ChatMessage]) -> str:
@@ -109,20 +52,27 @@ def model() -> ScriptedModel:
 
 
 @pytest.fixture
-def server(open_store: Callable[..., Heedful], model: ScriptedModel) -> Behind:
-    return Behind(open_store, {"language_model": model})
+def server(path: Path, model: ScriptedModel, monkeypatch: pytest.MonkeyPatch) -> Iterator[Running]:
+    monkeypatch.setattr(app, "OTHERS", (text2everything_http,))
+    with running(path, language_model=model) as started:
+        yield started
 
 
 @pytest.fixture
-def client(server: Behind) -> Any:
-    with Text2EverythingClient(
-        base_url="http://heedful.test",
-        access_token="a-key",
-        workspace_name="workspaces/dev",
-        max_retries=0,
-        transport=httpx.MockTransport(server.answer),
-    ) as opened:
+def clock(server: Running) -> ManualClock:
+    return server.clock
+
+
+@pytest.fixture
+def client(server: Running) -> Iterator[Any]:
+    with connected(server, server.key) as opened:
         yield opened
+
+
+def connected(server: Running, key: str) -> Any:
+    return Text2EverythingClient(
+        base_url=server.url, access_token=key, workspace_name="workspaces/dev", max_retries=0, timeout=60
+    )
 
 
 @pytest.fixture
@@ -259,17 +209,18 @@ def test_the_smart_query_of_the_document(client: Any, connector: str, model: Scr
 
 
 def test_without_a_language_model_a_golden_example_answers(
-    client: Any, connector: str, server: Behind, open_store: Callable[..., Heedful]
+    tmp_path: Path, crm: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    server.opens.clear()
-    server.options = {}
-    with pytest.raises(sdk.ServerError, match="no proven SQL"):
-        answered(client, connector)
-    example = client.golden_examples.create(PROJECT, USERS, USERS_SQL, description="by Ada")
-    answer = answered(client, connector)
-    assert (answer.sql_query, answer.execution_result.result["data"]) == (USERS_SQL, [{"users": 2}])
-    assert client.golden_examples.get(PROJECT, example.id) == example
-    assert (example.description, example.project_id, example.is_always_displayed) == ("by Ada", PROJECT, False)
+    monkeypatch.setattr(app, "OTHERS", (text2everything_http,))
+    with running(tmp_path / "other.db") as server, connected(server, server.key) as client:
+        connector = add_connector(client, crm)["id"]
+        with pytest.raises(sdk.ServerError, match="no proven SQL"):
+            answered(client, connector)
+        example = client.golden_examples.create(PROJECT, USERS, USERS_SQL, description="by Ada")
+        answer = answered(client, connector)
+        assert (answer.sql_query, answer.execution_result.result["data"]) == (USERS_SQL, [{"users": 2}])
+        assert client.golden_examples.get(PROJECT, example.id) == example
+        assert (example.description, example.project_id, example.is_always_displayed) == ("by Ada", PROJECT, False)
 
 
 def test_every_feedback_is_listed_however_many_there_are(client: Any, connector: str) -> None:
@@ -321,12 +272,12 @@ def test_sql_with_other_values_is_not_offered_as_it_was(client: Any, connector: 
 
 
 def test_contexts_are_facts_that_the_language_model_reads(
-    client: Any, connector: str, server: Behind, model: ScriptedModel, clock: ManualClock
+    client: Any, connector: str, server: Running, model: ScriptedModel, clock: ManualClock
 ) -> None:
     rules = client.contexts.create(PROJECT, "Rules", "Active users have active = 1.", description="by Ada")
     always = client.contexts.create(PROJECT, "Money", "Amounts are in euros.", is_always_displayed=True)
     others = [{"name": f"Planet {n}", "content": f"Planet {n} goes round star {n}."} for n in range(12)]
-    client.contexts.bulk_create(PROJECT, others, use_connection_isolation=False)
+    client.contexts.bulk_create(PROJECT, others, max_workers=4)
     answered(client, connector)
     read = model.asked[-1][0].content
     assert "Rules: Active users have active = 1." in read
@@ -344,7 +295,7 @@ def test_contexts_are_facts_that_the_language_model_reads(
     assert client.contexts.get_by_name(PROJECT, "Money") == always
     assert len(client.contexts.list(PROJECT)) == 14
     assert len(client.contexts.list(PROJECT, page=2, per_page=10)) == 4
-    hits = server.opened(PROJECT).recall("euros", dataset="contexts").hits
+    hits = server.state.projects.opened(PROJECT).recall("euros", dataset="contexts").hits
     assert hits[0].text == "Amounts are in euros."
 
     gone = client.contexts.bulk_delete(PROJECT, [rules.id, "ctx-0"])
@@ -354,13 +305,13 @@ def test_contexts_are_facts_that_the_language_model_reads(
         client.contexts.get(PROJECT, always.id)
 
 
-def test_a_long_context_comes_back_as_it_was_written(client: Any, server: Behind) -> None:
+def test_a_long_context_comes_back_as_it_was_written(client: Any, server: Running) -> None:
     client.projects.create(PROJECT)
     long = "  # Rules\n\n" + "Same line.\n" * 300 + "\n## More\n" + "x" * 2500 + " \n"
     made = client.contexts.create(PROJECT, "Long", long)
     assert client.contexts.get(PROJECT, made.id).content == long
     assert client.contexts.list(PROJECT) == [made]
-    assert len(Remarks(server.opened(PROJECT)._workspace, "contexts").list()) == 1
+    assert len(Remarks(server.state.projects.opened(PROJECT)._workspace, "contexts").list()) == 1
 
 
 def test_schemas_are_read_too_and_come_back_as_they_were(client: Any, connector: str, model: ScriptedModel) -> None:
@@ -554,7 +505,7 @@ def test_a_chat_session_lives_and_ends(client: Any, connector: str) -> None:
         client.chat.chat_to_sql(PROJECT, session.id, USERS)
 
 
-def test_projects_are_made_listed_and_described(client: Any, server: Behind, clock: ManualClock) -> None:
+def test_projects_are_made_listed_and_described(client: Any, server: Running, clock: ManualClock) -> None:
     assert client.projects.exists(PROJECT) is False
     made = client.projects.create(PROJECT, description="Customers")
     assert (made.id, made.name, made.description, made.created_at) == (PROJECT, PROJECT, "Customers", clock.now)
@@ -570,11 +521,52 @@ def test_projects_are_made_listed_and_described(client: Any, server: Behind, clo
     with pytest.raises(sdk.Text2EverythingError, match="already") as caught:
         client.projects.create(PROJECT)
     assert caught.value.status_code == 409
-    server.admin = False
-    assert [each.id for each in client.projects.list()] == [PROJECT]
-    with pytest.raises(sdk.Text2EverythingError) as caught:
-        client.projects.create("third")
-    assert caught.value.status_code == 403
+
+
+def test_a_key_of_one_project_sees_that_project_alone(server: Running, client: Any, connector: str) -> None:
+    client.projects.create("another")
+    keys = server.state.projects.opened(PROJECT).keys
+    with connected(server, keys.create("all of one", scopes=["admin"]).api_key) as own:
+        assert [each.id for each in own.projects.list()] == [PROJECT]
+        assert own.connectors.get(PROJECT, connector).name == "crm"
+        asks: list[Callable[[], Any]] = [
+            lambda: own.projects.get("another"),
+            lambda: own.projects.create("third"),
+            lambda: own.projects.update("another", description="mine"),
+            lambda: own.feedback.list("another"),
+            lambda: own.contexts.create("another", "n", "c"),
+        ]
+        for ask in asks:
+            with pytest.raises(sdk.NotFoundError):
+                ask()
+    assert [each.id for each in client.projects.list()] == ["another", PROJECT]
+
+
+def test_a_key_does_what_its_scopes_allow(server: Running, client: Any, connector: str, crm: Path) -> None:
+    keys = server.state.projects.opened(PROJECT).keys
+    ran = client.executions.execute_query(PROJECT, connector, ACTIVE)
+    with connected(server, keys.create("reader", scopes=["read"]).api_key) as reader:
+        assert [each.id for each in reader.connectors.list(PROJECT)] == [connector]
+        assert reader.executions.get(PROJECT, ran.execution_id).sql_query == ACTIVE
+        asks: list[Callable[[], Any]] = [
+            lambda: rate(reader, ran),
+            lambda: reader.executions.execute_query(PROJECT, connector, ACTIVE),
+            lambda: reader.chat_sessions.create(PROJECT),
+            lambda: reader.chat.execution_cache_lookup(PROJECT, USERS, connector),
+            lambda: reader.contexts.create(PROJECT, "n", "c"),
+        ]
+        for ask in asks:
+            with pytest.raises(sdk.Text2EverythingError, match="no scope") as caught:
+                ask()
+            assert caught.value.status_code == 403
+    with connected(server, keys.create("rater", scopes=["feedback"]).api_key) as rater:
+        assert rate(rater, ran).is_positive
+    with connected(server, keys.create("writer", scopes=["read", "write"]).api_key) as writer:
+        assert writer.executions.execute_query(PROJECT, connector, ACTIVE).result["row_count"] == 2
+        with pytest.raises(sdk.Text2EverythingError, match="no scope 'admin'"):
+            add_connector(writer, crm, "second")
+        with pytest.raises(sdk.Text2EverythingError, match="no scope 'admin'"):
+            writer.connectors.delete(PROJECT, connector)
 
 
 def test_errors_are_the_clients_own(client: Any, connector: str) -> None:
@@ -599,7 +591,7 @@ def test_errors_are_the_clients_own(client: Any, connector: str) -> None:
     with pytest.raises(sdk.Text2EverythingError, match="only reading is allowed") as refusal:
         client.executions.execute_query(PROJECT, connector, "DROP TABLE users")
     assert refusal.value.status_code == 403
-    client.access_token = "another"
+    client.access_token = "hf_another"
     with pytest.raises(sdk.AuthenticationError):
         client.projects.list()
 
@@ -657,12 +649,12 @@ def test_only_those_who_may_can_change_things() -> None:
     ],
 )
 def test_a_page_is_a_part_of_what_is_asked_for(query: dict[str, str], start: int, count: int, ends: bool) -> None:
-    part = window(Asked({}, query, None, {}, {}, {}, None), 100)  # type: ignore[arg-type]
+    part = window(Asked({}, query, None, {}, None), 100)  # type: ignore[arg-type]
     assert (part.start, part.count, part.ends) == (start, count, ends)
 
 
 @pytest.mark.parametrize("query", [{"page": "x"}, {"skip": "-1"}, {"limit": "0"}, {"per_page": "0", "page": "1"}])
 def test_a_page_that_cannot_be_is_refused(query: dict[str, str]) -> None:
     with pytest.raises(Invalid) as caught:
-        window(Asked({}, query, None, {}, {}, {}, None), 100)  # type: ignore[arg-type]
+        window(Asked({}, query, None, {}, None), 100)  # type: ignore[arg-type]
     assert caught.value.field == next(iter(query))

@@ -11,7 +11,7 @@ from sqlalchemy import Connection
 from heedful.errors import NotFound
 from heedful.memory import checks as values
 from heedful.memory import recall, remember
-from heedful.memory.documents import Document
+from heedful.memory.documents import Pieces
 from heedful.memory.splitting import Piece, split
 from heedful.memory.workspace import Workspace
 from heedful.model import Metadata
@@ -57,7 +57,7 @@ class Remarks:
         pieces = [(piece, values.metadata("metadata", {**own, "place": piece.start})) for piece in _pieces(text)]
         with self._workspace.database.read() as connection:
             self._workspace.model(connection)
-        remember.store(self._workspace, self._dataset, [Document(pieces, remark_id, replaces=True)])
+        remember.store(self._workspace, self._dataset, [Pieces(pieces, remark_id, replaces=True)])
         return remark
 
     def find(self, remark_id: str) -> Remark | None:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
+from dataclasses import dataclass
 from types import ModuleType
 from typing import Any
 
@@ -10,10 +11,12 @@ from pydantic_core import to_json
 from starlette.requests import Request
 from starlette.responses import Response
 
+from heedful.engine import Heedful
 from heedful.errors import HeedfulError
 from heedful.server.callers import Caller
 from heedful.server.calls import Endpoint
 from heedful.server.envelope import document, headers_of
+from heedful.server.projects import Projects
 from heedful.server.reading import body_of, json_of, path_of, query_of
 from heedful.server.state import State
 from heedful.web.problems import status_of
@@ -21,6 +24,24 @@ from heedful.web.wire import Asked, Reply, Wire
 
 PROJECT = "x-heedful-project"
 """The header with which a key that opens all projects names one, where the path has no place for it."""
+
+
+@dataclass(frozen=True, slots=True)
+class Within:
+    """The projects of the store, as far as a caller's key opens them."""
+
+    all: Projects
+    caller: Caller
+
+    def projects(self) -> list[str]:
+        own = self.caller.project
+        return self.all.projects() if own is None else [own]
+
+    def known(self, project: str) -> bool:
+        return self.caller.project in (None, project) and self.all.known(project)
+
+    def opened(self, project: str) -> Heedful:
+        return self.all.opened(self.caller.choose(project))
 
 
 def endpoint(route: Wire, module: ModuleType, state: State) -> Endpoint:
@@ -59,7 +80,7 @@ async def _answered(route: Wire, state: State, request: Request) -> Response:
             query=dict(query_of(request)),
             body=body,
             headers=dict(request.headers),
-            server=state.projects,
+            server=Within(state.projects, caller),
             files=files,
             fields=fields,
         )

@@ -10,7 +10,7 @@ from sqlalchemy import select
 from heedful.clock import from_stored
 from heedful.compat.text2everything_http import paging, reading
 from heedful.engine import Heedful
-from heedful.errors import Conflict, Forbidden, Invalid, NotFound
+from heedful.errors import Conflict, Invalid, NotFound
 from heedful.storage.schema import projects
 from heedful.web.wire import Asked, Wire
 
@@ -23,11 +23,7 @@ _IN_A_PATH = re.compile(r"[^/?#%\\\x00-\x1f]+")
 
 def listed(heedful: Heedful, asked: Asked) -> Any:
     """The projects that the key opens: all, or its own."""
-    own = reading.project(heedful)
-    try:
-        names = asked.server.projects()
-    except Forbidden:
-        names = [own] if _made_at(heedful) is not None else []
+    names = [name for name in asked.server.projects() if asked.server.known(name)]
     found = [name for name in sorted(names, key=str.casefold) if paging.has(asked, name)]
     return paging.paged(found, asked, USUAL, lambda name: _shown(_opened(heedful, asked, name)))
 
