@@ -70,11 +70,15 @@ def test_every_public_name_is_documented() -> None:
 def test_the_methods_are_these() -> None:
     assert {name for name in vars(Heedful) if not name.startswith("_")} == {
         "close",
+        "create_dataset",
         "datasets",
         "detect",
         "doctor",
+        "fact",
         "fact_stats",
+        "facts",
         "forget",
+        "get_dataset",
         "improve",
         "recall",
         "receipt",

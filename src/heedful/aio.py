@@ -207,6 +207,10 @@ class AsyncHeedful(_Awaiting):
     fact_stats = _awaited(Heedful.fact_stats)
     usefulness_stats = _awaited(Heedful.usefulness_stats)
     replay = _awaited(Heedful.replay)
+    fact = _awaited(Heedful.fact)
+    facts = _awaited(Heedful.facts)
+    create_dataset = _awaited(Heedful.create_dataset)
+    get_dataset = _awaited(Heedful.get_dataset)
     datasets = _awaited(Heedful.datasets)
     doctor = _awaited(Heedful.doctor)
 

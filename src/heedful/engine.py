@@ -21,6 +21,7 @@ from heedful.executions.golden import GoldenExamples
 from heedful.executions.service import Executions
 from heedful.executions.space import ExecutionSpace
 from heedful.insight.service import Insight
+from heedful.memory import browse as _browse
 from heedful.memory import checks
 from heedful.memory import doctor as _doctor
 from heedful.memory import forget as _forget
@@ -40,12 +41,15 @@ from heedful.memory.workspace import Workspace
 from heedful.model import (
     DEFAULT_DATASET,
     Check,
+    Dataset,
     Detection,
+    Fact,
     FactStats,
     ForgetResult,
     Improvement,
     Metadata,
     Mode,
+    Page,
     PolicyName,
     Recall,
     Receipt,
@@ -66,7 +70,6 @@ from heedful.sessions import upkeep as _upkeep
 from heedful.sessions.answering import OnToken
 from heedful.sessions.service import Sessions
 from heedful.sessions.space import SessionSpace
-from heedful.storage import facts, scopes
 
 
 class Heedful:
@@ -315,11 +318,33 @@ class Heedful:
         """
         return _replay.replay(self._workspace, dataset, policies, weights, since, seed)
 
+    def fact(self, fact_id: str) -> Fact:
+        """One fact: its text, its metadata, and where it stands."""
+        return _browse.fact(self._workspace, fact_id)
+
+    def facts(
+        self,
+        *,
+        dataset: str = DEFAULT_DATASET,
+        source: str | None = None,
+        cursor: str | None = None,
+        limit: int = 100,
+        newest_first: bool = False,
+    ) -> Page[Fact]:
+        """The facts of a dataset, or of one source, in the order in which they were stored."""
+        return _browse.listed(self._workspace, dataset, source, cursor, limit, newest_first)
+
+    def create_dataset(self, dataset: str, *, metadata: Metadata | None = None) -> Dataset:
+        """Makes a dataset before it has facts. One that is there stays as it is, with `metadata` merged into it."""
+        return _browse.create_dataset(self._workspace, dataset, metadata)
+
+    def get_dataset(self, dataset: str) -> Dataset:
+        """One dataset: its metadata, and how many facts it has."""
+        return _browse.get_dataset(self._workspace, dataset)
+
     def datasets(self) -> list[str]:
-        """The names of the project's datasets that have facts, oldest first."""
-        with self._workspace.database.read() as connection:
-            names = scopes.dataset_names(connection, self._workspace.project)
-            return [name for number, name in names.items() if facts.count(connection, number)]
+        """The names of the project's datasets that have facts or were made with `create_dataset`, oldest first."""
+        return _browse.datasets(self._workspace)
 
     def doctor(self, *, repair: bool = True) -> list[Check]:
         """Checks the store, the model, the scores, the indexes and the sessions; repairs what can be made anew."""

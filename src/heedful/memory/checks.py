@@ -17,6 +17,7 @@ MAX_NAME = 200
 MAX_TOP_K = 1_000
 MAX_SIGNALS = 10_000
 MAX_METADATA = 65_536
+MAX_PAGE = 1_000
 
 
 def name(field: str, value: Any) -> str:
@@ -124,6 +125,22 @@ def if_match(given: Any, current: Model | Metadata) -> None:
             value=given,
             remedy="Read it again, and decide anew",
         )
+def limit(value: Any) -> int:
+    """How many a page has at most."""
+    if isinstance(value, bool) or not isinstance(value, int) or not 1 <= value <= MAX_PAGE:
+        raise Invalid(f"limit must be a whole number from 1 to {MAX_PAGE}, got {value!r}", field="limit", value=value)
+    return value
+
+
+def cursor(value: Any) -> int | None:
+    """The number behind a cursor that a page gave."""
+    if value is None:
+        return None
+    if not isinstance(value, str) or not value.isdecimal() or not value.isascii() or len(value) > 18:
+        raise Invalid(
+            f"cursor is {value!r}", field="cursor", value=value, remedy="Use the next_cursor of the page before"
+        )
+    return int(value)
 
 
 def batch(field: str, items: Sequence[Any], limit: int) -> None:

@@ -124,6 +124,27 @@ class RememberResult(Model):
         return [fact.fact_id for fact in self.facts]
 
 
+class Fact(Model):
+    """One fact as it is stored."""
+
+    fact_id: str
+    text: str
+    dataset: str
+    source: str | None
+    metadata: Metadata
+    created_at: datetime
+
+
+class Dataset(Model):
+    """A named set of facts."""
+
+    name: str
+    metadata: Metadata
+    facts: int
+    """How many it has that can be recalled."""
+    created_at: datetime
+
+
 class ForgetResult(Model):
     """What `forget` removed."""
 

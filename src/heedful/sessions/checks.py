@@ -12,8 +12,10 @@ from heedful.model import RATINGS, Metadata, Rating
 MAX_ROLE = 50
 MAX_CONTENT = 1_000_000
 MAX_COMMENT = 10_000
-MAX_PAGE = 1_000
+MAX_PAGE = checks.MAX_PAGE
 MAX_MESSAGES = 10_000
+
+limit, cursor = checks.limit, checks.cursor
 
 OURS = frozenset({"id", "feedback_id", "created_at", "rating", "comment", "qa_id", "feedback_score"})
 """Keys of a feedback that are not extras."""
@@ -76,23 +78,6 @@ def score(value: Any) -> int | None:
 def extra(feedback: Mapping[str, Any]) -> Metadata:
     """What hooks added to a feedback."""
     return keyed("feedback", checks.metadata("feedback", {k: v for k, v in feedback.items() if k not in OURS}))
-
-
-def limit(value: Any) -> int:
-    if isinstance(value, bool) or not isinstance(value, int) or not 1 <= value <= MAX_PAGE:
-        raise Invalid(f"limit must be a whole number from 1 to {MAX_PAGE}, got {value!r}", field="limit", value=value)
-    return value
-
-
-def cursor(value: Any) -> int | None:
-    """The number behind a cursor that a page gave."""
-    if value is None:
-        return None
-    if not isinstance(value, str) or not value.isdecimal() or not value.isascii() or len(value) > 18:
-        raise Invalid(
-            f"cursor is {value!r}", field="cursor", value=value, remedy="Use the next_cursor of the page before"
-        )
-    return int(value)
 
 
 def metadata(value: Any) -> Metadata:

@@ -49,9 +49,11 @@ datasets = Table(
     Column("name", String(200), nullable=False),
     Column("policy", String(50)),
     Column("created_at", BigInteger, nullable=False),
+    Column("metadata", JSON(none_as_null=True)),
     UniqueConstraint("project_id", "name"),
     sqlite_autoincrement=True,
 )
+"""With metadata, even empty ones, a dataset was made on purpose, and is there without facts."""
 
 models = Table(
     "models",

@@ -4,6 +4,8 @@ from __future__ import annotations
 
 from sqlalchemy import Connection, insert, select, update
 
+from heedful.model import Metadata
+from heedful.storage.rows import AnyRow
 from heedful.storage.schema import datasets, projects
 
 
@@ -64,3 +66,25 @@ def dataset_names(connection: Connection, project: str) -> dict[int, str]:
         select(datasets.c.id, datasets.c.name).join(projects).where(projects.c.name == project).order_by(datasets.c.id)
     )
     return {row.id: row.name for row in rows}
+
+
+_DATASETS = (
+    select(datasets.c.id, datasets.c.name, datasets.c.metadata, datasets.c.created_at)
+    .join(projects)
+    .order_by(datasets.c.id)
+)
+
+
+def dataset_rows(connection: Connection, project: str) -> list[AnyRow]:
+    """(id, name, metadata, created_at) of all datasets of a project, oldest first."""
+    return list(connection.execute(_DATASETS.where(projects.c.name == project)))
+
+
+def dataset_row(connection: Connection, project: str, name: str) -> AnyRow | None:
+    """(id, name, metadata, created_at) of one dataset."""
+    return connection.execute(_DATASETS.where(projects.c.name == project, datasets.c.name == name)).first()
+
+
+def set_metadata(connection: Connection, dataset: int, metadata: Metadata) -> None:
+    """Says of a dataset what it is for."""
+    connection.execute(update(datasets).where(datasets.c.id == dataset).values(metadata=metadata))

@@ -1,0 +1,91 @@
+"""Looking through what is stored: datasets, and their facts."""
+
+from __future__ import annotations
+
+from sqlalchemy import Connection
+
+from heedful.clock import from_stored
+from heedful.errors import NotFound
+from heedful.memory import checks
+from heedful.memory.workspace import Workspace
+from heedful.model import Dataset, Fact, Metadata, Page
+from heedful.storage import facts, listing, scopes
+from heedful.storage.rows import AnyRow
+
+
+def fact(workspace: Workspace, fact_id: str) -> Fact:
+    """One fact, superseded or not."""
+    checks.identifier("fact_id", fact_id)
+    with workspace.database.read() as connection:
+        place = facts.locate(connection, workspace.project, [fact_id]).get(fact_id)
+        if place is None:
+            raise NotFound(f"no fact {fact_id!r} in project {workspace.project!r}", field="fact_id", value=fact_id)
+        names = scopes.dataset_names(connection, workspace.project)
+        return _fact(listing.one(connection, place[0]), names[place[1]])
+
+
+def listed(
+    workspace: Workspace, dataset: str, source: str | None, cursor: str | None, limit: int, newest_first: bool
+) -> Page[Fact]:
+    """A page of the facts of a dataset that can be recalled, in the order in which they were stored."""
+    checks.name("dataset", dataset)
+    if source is not None:
+        checks.identifier("source", source)
+    after, count = checks.cursor(cursor), checks.limit(limit)
+    with workspace.database.read() as connection:
+        number = workspace.dataset(connection, dataset)
+        # One more, to know whether there is a next page.
+        rows = [] if number is None else listing.listed(connection, number, source, after, count + 1, newest_first)
+    more = str(rows[count - 1].number) if len(rows) > count else None
+    return Page(items=[_fact(row, dataset) for row in rows[:count]], next_cursor=more)
+
+
+def datasets(workspace: Workspace) -> list[str]:
+    """The names of datasets that have facts or were made on purpose, oldest first."""
+    with workspace.database.read() as connection:
+        rows = scopes.dataset_rows(connection, workspace.project)
+        return [row.name for row in rows if row.metadata is not None or facts.count(connection, row.id)]
+
+
+def get_dataset(workspace: Workspace, dataset: str) -> Dataset:
+    """One dataset that has facts or was made on purpose."""
+    checks.name("dataset", dataset)
+    with workspace.database.read() as connection:
+        row = scopes.dataset_row(connection, workspace.project, dataset)
+        found = None if row is None else _dataset(connection, row)
+    if row is None or found is None or (row.metadata is None and not found.facts):
+        raise NotFound(f"project {workspace.project!r} has no dataset {dataset!r}", field="dataset", value=dataset)
+    return found
+
+
+def create_dataset(workspace: Workspace, dataset: str, metadata: Metadata | None) -> Dataset:
+    """Makes a dataset that may have no facts; of one that is there, metadata are merged by key."""
+    checks.name("dataset", dataset)
+    given = {} if metadata is None else checks.metadata("metadata", metadata)
+    with workspace.database.write() as connection:
+        number = scopes.ensure_dataset(connection, workspace.project, dataset, workspace.now())
+        row = scopes.dataset_row(connection, workspace.project, dataset)
+        assert row is not None
+        merged = checks.metadata("metadata", (row.metadata or {}) | given)
+        scopes.set_metadata(connection, number, merged)
+        return _dataset(connection, row).model_copy(update={"metadata": merged})
+
+
+def _dataset(connection: Connection, row: AnyRow) -> Dataset:
+    return Dataset(
+        name=row.name,
+        metadata=row.metadata or {},
+        facts=facts.count(connection, row.id),
+        created_at=from_stored(row.created_at),
+    )
+
+
+def _fact(row: AnyRow, dataset: str) -> Fact:
+    return Fact(
+        fact_id=row.id,
+        text=row.text,
+        dataset=dataset,
+        source=row.source,
+        metadata=row.metadata,
+        created_at=from_stored(row.created_at),
+    )
