@@ -309,6 +309,9 @@ def test_memories_are_listed_the_newest_first_in_pages(run: Callable[[Program], 
         assert [each.text for each in found.items] == ["fact 2"]
         document = await client.alist_memories("my-agent", document_id="doc")
         assert [(each.text, each.metadata) for each in document.items] == [("A note.", {"year": "2024"})]
+        untagged = await client.alist_memories("my-agent", tags=["a"], tags_match="any", limit=1)
+        assert (len(untagged.items), untagged.total) == (1, 6)
+        assert (await client.alist_memories("my-agent", tags=["a"], tags_match="any_strict")).total == 0
         assert (await client.alist_memories("my-agent", type="observation")).total == 0
         assert (await client.alist_memories("my-agent", state="invalidated")).total == 0
         with pytest.raises(ApiException, match="no like here"):

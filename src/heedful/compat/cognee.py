@@ -40,9 +40,11 @@ class SearchType(StrEnum):
     GRAPH_COMPLETION = "GRAPH_COMPLETION"
     GRAPH_COMPLETION_COT = "GRAPH_COMPLETION_COT"
     GRAPH_COMPLETION_CONTEXT_EXTENSION = "GRAPH_COMPLETION_CONTEXT_EXTENSION"
+    GRAPH_COMPLETION_DECOMPOSITION = "GRAPH_COMPLETION_DECOMPOSITION"
     GRAPH_SUMMARY_COMPLETION = "GRAPH_SUMMARY_COMPLETION"
     TRIPLET_COMPLETION = "TRIPLET_COMPLETION"
     RAG_COMPLETION = "RAG_COMPLETION"
+    HYBRID_COMPLETION = "HYBRID_COMPLETION"
     TEMPORAL = "TEMPORAL"
     FEELING_LUCKY = "FEELING_LUCKY"
     CHUNKS = "CHUNKS"
@@ -132,18 +134,18 @@ async def recall(
     user: Any = None,
 ) -> list[RecallResult]:
     """Answers a question, or finds texts, as `query_type` says; with a session, question and answer are kept."""
-    query_type = _search_type(query_type)
+    query_type = search_type_of(query_type)
     store = await _store(user)
     found = await store.recall(
         query_text,
-        dataset=_dataset(datasets),
+        dataset=dataset_of(datasets),
         mode=query_type.mode,
         top_k=top_k,
         feedback_influence=feedback_influence,
         session_id=session_id,
         answer=query_type.answers,
     )
-    return _results(found, query_type)
+    return results_of(found, query_type)
 
 
 async def improve(
@@ -204,14 +206,16 @@ async def _store(user: Any) -> AsyncHeedful:
     return _OPEN[project]
 
 
-def _search_type(given: Any) -> SearchType:
+def search_type_of(given: Any) -> SearchType:
+    """The search type of that name."""
     try:
         return SearchType(given)
     except ValueError:
         raise Invalid(f"query_type is {given!r}", field="query_type", value=given, remedy="Use a SearchType") from None
 
 
-def _dataset(datasets: str | Sequence[str] | None) -> str:
+def dataset_of(datasets: str | Sequence[str] | None) -> str:
+    """The one dataset that is named."""
     names = [datasets] if isinstance(datasets, str) else list(datasets or [DEFAULT_DATASET])
     if len(names) != 1:
         raise Invalid(
@@ -220,7 +224,8 @@ def _dataset(datasets: str | Sequence[str] | None) -> str:
     return names[0]
 
 
-def _results(found: Recall, query_type: SearchType) -> list[RecallResult]:
+def results_of(found: Recall, query_type: SearchType) -> list[RecallResult]:
+    """An answer, or the texts that were found."""
     if query_type.answers and found.answer is not None:
         return [RecallResult(text=found.answer, source="graph", recall_id=found.recall_id, qa_id=found.qa_id)]
     return [

@@ -8,7 +8,6 @@ from typing import Any
 import orjson
 
 from heedful.compat.hindsight_bodies import OURS, extras
-from heedful.learning.decay import NEUTRAL
 from heedful.model import SIGNAL_TYPES, Dataset, Fact, Hit, Metadata, RankedFact
 
 CHARACTERS = 4
@@ -19,7 +18,7 @@ TYPE = "world"
 
 NO_USEFULNESS: dict[str, Any] = {
     "total_facts_with_signals": 0,
-    "average_usefulness": NEUTRAL,
+    "average_usefulness": 0.5,
     "total_signals": 0,
     "signal_distribution": dict.fromkeys(SIGNAL_TYPES, 0),
     "top_useful_facts": [],
@@ -27,11 +26,13 @@ NO_USEFULNESS: dict[str, Any] = {
 }
 
 FEATURES = (
-    "observations mcp worker bank_config_api bank_llm_health file_upload_api document_export_api document_import_api "
+    "observations mcp worker bank_llm_health file_upload_api document_export_api document_import_api "
     "audit_log llm_trace store_document_text"
 )
-VERSION = {"api_version": "0.0.0+heedful", "features": dict.fromkeys(FEATURES.split(), False)}
-"""None of the optional features."""
+VERSION = {
+    "api_version": "0.0.0+heedful",
+    "features": dict.fromkeys(FEATURES.split(), False) | {"bank_config_api": True},
+}
 
 _ONE = "GET PATCH DELETE"
 UNSUPPORTED: dict[str, dict[str, str]] = {

@@ -10,8 +10,7 @@ from pydantic import Field
 
 from heedful.compat.bodies import Body, read
 from heedful.errors import Invalid
-from heedful.memory.checks import MAX_TOP_K
-from heedful.model import Fraction, Metadata, NotBlank, SignalType, Text
+from heedful.model import Fact, Fraction, Metadata, NotBlank, SignalType, Text
 
 OURS = "hindsight"
 """The key of the metadata, of a fact and of a dataset, under which stands what only Hindsight has a name for."""
@@ -19,6 +18,9 @@ OURS = "hindsight"
 TAGS = f"{OURS}.tags"
 BUDGETS = {"low": 10, "mid": 25, "high": 100}
 """How many facts a budget is good for."""
+
+MOST = 1_000
+"""Facts that one recall finds at most."""
 
 RAW = frozenset({"world", "experience"})
 """The types that facts here answer to: nothing tells them apart."""
@@ -159,7 +161,7 @@ class TagFilter(Body):
 
     def enough(self, top_k: int) -> int:
         """How many to look at, so that `top_k` are left: conditions can name one of several tags that all must hold."""
-        return MAX_TOP_K if len(self.tags) > 1 and not self.match.startswith("any") else top_k
+        return MOST if len(self.tags) > 1 and not self.match.startswith("any") else top_k
 
 
 class SignalItem(Body):
@@ -258,8 +260,15 @@ class Listing(Body):
                 raise Invalid(f"{name} has no like here", field=name, remedy="Leave it out")
 
     @property
-    def filter(self) -> TagFilter:
-        return TagFilter(tags=[self.tags] if self.tags else [], match=self.tags_match)
+    def filters(self) -> bool:
+        """Whether some facts may be left out."""
+        return bool(self.q or self.document_id is not None or self.tags or self.tags_match == "exact")
+
+    def passes(self, fact: Fact) -> bool:
+        """Whether a fact, of the right document, is wanted."""
+        words = f"{fact.text}\n{extras(fact.metadata).get('context', '')}"
+        tags = TagFilter(tags=[self.tags] if self.tags else [], match=self.tags_match)
+        return tags.passes(fact.metadata) and (self.q or "").lower() in words.lower()
 
 
 def extras(metadata: Metadata) -> Metadata:

@@ -6,6 +6,7 @@ A bank is a dataset of the key's project. Banks need not be made: one that is no
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Mapping
+from itertools import islice
 from typing import Any
 
 from heedful.compat.bodies import problem, read
@@ -24,13 +25,13 @@ from heedful.compat.hindsight_answers import (
 from heedful.compat.hindsight_bodies import OURS, RAW, Listing, Profile, Recalling, Retain, Settings, Signals, extras
 from heedful.engine import Heedful
 from heedful.errors import HeedfulError, Invalid, NotFound
-from heedful.memory.checks import MAX_PAGE
 from heedful.model import Dataset, Fact, Metadata, Signal
 from heedful.web.wire import Asked, Reply, Wire
 
 __all__ = ["ROUTES", "STATUSES", "refused"]
 
 STATUSES: Mapping[int, int] = {}
+ALL = 1_000
 
 
 def refused(error: HeedfulError, status: int) -> Any:
@@ -152,21 +153,18 @@ def recall(store: Heedful, asked: Asked) -> Any:
 def list_memories(store: Heedful, asked: Asked) -> Any:
     given = read(Listing, dict(asked.query))
     given.refuse_what_has_no_like()
-    bank = asked.path["bank_id"]
-    none = given.state == "invalidated" or (given.type is not None and given.type not in RAW)
-    facts: list[Fact] = []
-    if not none and _bank(store, bank) is not None:
-        wanted = (given.q or "").lower()
-        facts = [
-            fact
-            for fact in _facts(store, bank, given.document_id)
-            if given.filter.passes(fact.metadata)
-            and wanted in f"{fact.text}\n{extras(fact.metadata).get('context', '')}".lower()
-        ]
-    page = facts[given.offset : given.offset + given.limit]
+    bank = _bank(store, asked.path["bank_id"])
+    stop = given.offset + given.limit
+    if bank is None or given.state == "invalidated" or (given.type is not None and given.type not in RAW):
+        found, total = [], 0
+    elif given.filters:
+        found = [fact for fact in _facts(store, bank.name, given.document_id) if given.passes(fact)]
+        total = len(found)
+    else:
+        found, total = list(islice(_facts(store, bank.name, None), stop)), bank.facts
     return {
-        "items": [unit(fact) for fact in page],
-        "total": len(facts),
+        "items": [unit(fact) for fact in found[given.offset : stop]],
+        "total": total,
         "limit": given.limit,
         "offset": given.offset,
     }
@@ -263,7 +261,7 @@ def _facts(store: Heedful, bank: str, source: str | None) -> Iterator[Fact]:
     """All facts of a bank, or of one document, the newest first."""
     cursor = None
     while True:
-        page = store.facts(dataset=bank, source=source, cursor=cursor, limit=MAX_PAGE, newest_first=True)
+        page = store.facts(dataset=bank, source=source, cursor=cursor, limit=ALL, newest_first=True)
         yield from page.items
         cursor = page.next_cursor
         if cursor is None:
