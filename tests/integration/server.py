@@ -43,7 +43,15 @@ def running(
     """Serves a store until the block ends."""
     clock = ManualClock()
     host = Host(path, clock=clock, embedding=WordEmbedder(), language_model=language_model, sessions=sessions)
-    app = create(Config(store=str(path), admin_key=KEY, **{"rate_limit": 0, **settings}), host)
+    config = Config(store=str(path), admin_key=KEY, **{"rate_limit": 0, **settings})
+    with serving(config, host) as (url, state):
+        yield Running(url, KEY, clock, state)
+
+
+@contextmanager
+def serving(config: Config, host: Host) -> Iterator[tuple[str, State]]:
+    """The address of a server, and what it has."""
+    app = create(config, host)
     listening = socket.create_server(("127.0.0.1", 0), backlog=512)
     server = uvicorn.Server(
         uvicorn.Config(app, log_config=None, access_log=False, lifespan="on", timeout_graceful_shutdown=10)
@@ -51,7 +59,7 @@ def running(
     thread = threading.Thread(target=lambda: server.run(sockets=[listening]), name="server")
     thread.start()
     try:
-        yield Running(f"http://127.0.0.1:{listening.getsockname()[1]}", KEY, clock, app.state.heedful)
+        yield f"http://127.0.0.1:{listening.getsockname()[1]}", app.state.heedful
     finally:
         server.should_exit = True
         thread.join()

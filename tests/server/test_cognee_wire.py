@@ -8,10 +8,10 @@ from typing import Any
 
 import httpx
 import pytest
+import wires
 from wires import served
 
 from heedful import Heedful
-from heedful.compat import cognee_http
 
 FACTS = ["Parcels may be returned within 30 days.", "Opened software can not be returned.", "Refunds take two weeks."]
 QUESTION = "When may parcels be returned?"
@@ -20,7 +20,7 @@ SESSION = "/api/v1/sessions/my_session"
 
 @pytest.fixture
 def http(store: Heedful) -> Iterator[httpx.Client]:
-    with served(store, cognee_http) as url, httpx.Client(base_url=url) as client:
+    with served(store) as url, wires.client(url) as client:
         yield client
 
 

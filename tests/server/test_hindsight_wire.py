@@ -8,12 +8,13 @@ from typing import Any
 
 import httpx
 import pytest
+import wires
 from hindsight_client import Hindsight
 from hindsight_client_api.exceptions import ApiException
+from server import KEY
 from wires import served
 
 from heedful import Heedful
-from heedful.compat import hindsight_http
 from heedful.testing import ManualClock
 
 FACTS = ["Sign in with a passkey.", "Sessions end after an hour.", "The canteen closes at three."]
@@ -23,13 +24,13 @@ BANK = "/v1/default/banks/my-agent"
 
 @pytest.fixture
 def url(store: Heedful) -> Iterator[str]:
-    with served(store, hindsight_http) as address:
+    with served(store) as address:
         yield address
 
 
 @pytest.fixture
 def http(url: str) -> Iterator[httpx.Client]:
-    with httpx.Client(base_url=url) as client:
+    with wires.client(url) as client:
         yield client
 
 
@@ -42,7 +43,7 @@ def run(url: str) -> Callable[[Program], Any]:
 
     def running(program: Program) -> Any:
         async def whole() -> Any:
-            client = Hindsight(base_url=url, api_key="key")
+            client = Hindsight(base_url=url, api_key=KEY)
             try:
                 return await program(client)
             finally:

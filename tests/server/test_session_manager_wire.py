@@ -8,10 +8,10 @@ from typing import Any
 
 import httpx
 import pytest
+import wires
 from wires import served
 
 from heedful import Heedful
-from heedful.compat import mongodb_session_manager_http
 from heedful.sessions.hooks import create_combined_hook
 from heedful.testing import ManualClock
 
@@ -20,7 +20,7 @@ FEEDBACK = "/api/sessions/user-123/feedback"
 
 @contextmanager
 def calling(store: Heedful) -> Iterator[httpx.Client]:
-    with served(store, mongodb_session_manager_http) as url, httpx.Client(base_url=url) as client:
+    with served(store) as url, wires.client(url) as client:
         yield client
 
 

@@ -13,14 +13,12 @@ import pytest
 from server import Running, running
 
 from heedful.chat.base import ChatMessage
-from heedful.compat import text2everything_http
 from heedful.compat.text2everything_http import ROUTES
 from heedful.compat.text2everything_http.addresses import parts_of, url_of
 from heedful.compat.text2everything_http.paging import window
 from heedful.errors import Invalid
 from heedful.executions.remarks import Remarks
 from heedful.executions.secrets import new_key
-from heedful.server import app
 from heedful.testing import ManualClock, ScriptedModel
 from heedful.web.wire import Asked
 
@@ -52,8 +50,7 @@ def model() -> ScriptedModel:
 
 
 @pytest.fixture
-def server(path: Path, model: ScriptedModel, monkeypatch: pytest.MonkeyPatch) -> Iterator[Running]:
-    monkeypatch.setattr(app, "OTHERS", (text2everything_http,))
+def server(path: Path, model: ScriptedModel) -> Iterator[Running]:
     with running(path, language_model=model) as started:
         yield started
 
@@ -211,7 +208,6 @@ def test_the_smart_query_of_the_document(client: Any, connector: str, model: Scr
 def test_without_a_language_model_a_golden_example_answers(
     tmp_path: Path, crm: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(app, "OTHERS", (text2everything_http,))
     with running(tmp_path / "other.db") as server, connected(server, server.key) as client:
         connector = add_connector(client, crm)["id"]
         with pytest.raises(sdk.ServerError, match="no proven SQL"):
@@ -649,12 +645,12 @@ def test_only_those_who_may_can_change_things() -> None:
     ],
 )
 def test_a_page_is_a_part_of_what_is_asked_for(query: dict[str, str], start: int, count: int, ends: bool) -> None:
-    part = window(Asked({}, query, None, {}, None), 100)  # type: ignore[arg-type]
+    part = window(Asked({}, query, {}, None, {}, None), 100)  # type: ignore[arg-type]
     assert (part.start, part.count, part.ends) == (start, count, ends)
 
 
 @pytest.mark.parametrize("query", [{"page": "x"}, {"skip": "-1"}, {"limit": "0"}, {"per_page": "0", "page": "1"}])
 def test_a_page_that_cannot_be_is_refused(query: dict[str, str]) -> None:
     with pytest.raises(Invalid) as caught:
-        window(Asked({}, query, None, {}, None), 100)  # type: ignore[arg-type]
+        window(Asked({}, query, {}, None, {}, None), 100)  # type: ignore[arg-type]
     assert caught.value.field == next(iter(query))

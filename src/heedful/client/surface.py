@@ -196,6 +196,10 @@ class RemoteHeedful(_Remote):
     usefulness_stats = _remote(Heedful.usefulness_stats)
     replay = _remote(Heedful.replay)
     datasets = _remote(Heedful.datasets)
+    create_dataset = _remote(Heedful.create_dataset)
+    get_dataset = _remote(Heedful.get_dataset)
+    fact = _remote(Heedful.fact)
+    facts = _remote(Heedful.facts)
     doctor = _remote(Heedful.doctor)
 
     def close(self) -> None:

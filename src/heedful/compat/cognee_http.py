@@ -203,8 +203,9 @@ def _required(said: SessionEntry, name: str) -> str:
 def _form(asked: Asked) -> dict[str, Any]:
     """A form as the body it stands for: files are texts, and an empty field is one that is left out."""
     given: dict[str, Any] = {name: value for name, value in asked.fields.items() if value != ""}
-    raw = given.pop("raw_data", None)
-    texts = [_text(name, content) for name, content in asked.files.items()] + ([raw] if raw is not None else [])
+    given.pop("raw_data", None)
+    texts = [_text(name, content) for name, content in asked.files.items()]
+    texts += [text for text in asked.every.get("raw_data", []) if text]
     if "external_metadata" in given:
         try:
             given["external_metadata"] = orjson.loads(given["external_metadata"])

@@ -244,7 +244,7 @@ class Listing(Body):
     offset: Annotated[int, Field(ge=0)] = 0
     type: str | None = None
     document_id: str | None = None
-    tags: str | None = None
+    tags: list[str] | None = None
     tags_match: Matching = "any"
     state: Literal["valid", "invalidated"] | None = None
     entity_id: str | None = None
@@ -267,7 +267,7 @@ class Listing(Body):
     def passes(self, fact: Fact) -> bool:
         """Whether a fact, of the right document, is wanted."""
         words = f"{fact.text}\n{extras(fact.metadata).get('context', '')}"
-        tags = TagFilter(tags=[self.tags] if self.tags else [], match=self.tags_match)
+        tags = TagFilter(tags=self.tags or [], match=self.tags_match)
         return tags.passes(fact.metadata) and (self.q or "").lower() in words.lower()
 
 

@@ -151,7 +151,7 @@ def recall(store: Heedful, asked: Asked) -> Any:
 
 
 def list_memories(store: Heedful, asked: Asked) -> Any:
-    given = read(Listing, dict(asked.query))
+    given = read(Listing, {**asked.query, "tags": list(asked.every.get("tags", [])) or None})
     given.refuse_what_has_no_like()
     bank = _bank(store, asked.path["bank_id"])
     stop = given.offset + given.limit

@@ -125,6 +125,8 @@ def if_match(given: Any, current: Model | Metadata) -> None:
             value=given,
             remedy="Read it again, and decide anew",
         )
+
+
 def limit(value: Any) -> int:
     """How many a page has at most."""
     if isinstance(value, bool) or not isinstance(value, int) or not 1 <= value <= MAX_PAGE:

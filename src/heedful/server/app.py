@@ -17,6 +17,7 @@ from starlette.responses import Response
 from starlette.routing import Route
 
 import heedful
+from heedful.compat import cognee_http, hindsight_http, mongodb_session_manager_http, text2everything_http
 from heedful.errors import HeedfulError, Invalid, NotFound
 from heedful.opening import Host
 from heedful.operations import OPERATIONS
@@ -31,7 +32,13 @@ from heedful.server.tracing import Tracing, tracer
 CONFIG = "HEEDFUL_SERVER_CONFIG"
 """Where a worker finds what it was told."""
 
-OTHERS: tuple[ModuleType, ...] = ()
+OTHERS: tuple[ModuleType, ...] = (
+    hindsight_http,
+    text2everything_http,
+    cognee_http,
+    mongodb_session_manager_http,
+)
+"""Systems whose clients find their own routes here."""
 
 
 def create(config: Config, host: Host | None = None) -> FastAPI:
@@ -92,6 +99,7 @@ def _routes(state: State, measures: Measures) -> Mapping[str, dict[str, Endpoint
     for operation in OPERATIONS.values():
         found.setdefault(calls.PREFIX + operation.path, {})[operation.method] = calls.endpoint(operation, state)
     found["/healthz"] = {"GET": upkeep.healthz(state)}
+    found["/health"] = {"GET": upkeep.health(state)}
     found["/readyz"] = {"GET": upkeep.readyz(state)}
     found["/metrics"] = {"GET": upkeep.metrics(state, measures)}
     found["/openapi.json"] = {"GET": upkeep.openapi(state)}

@@ -8,11 +8,12 @@ from types import ModuleType
 from typing import Any
 
 from pydantic_core import to_json
+from starlette.exceptions import HTTPException
 from starlette.requests import Request
 from starlette.responses import Response
 
 from heedful.engine import Heedful
-from heedful.errors import HeedfulError
+from heedful.errors import HeedfulError, Invalid
 from heedful.server.callers import Caller
 from heedful.server.calls import Endpoint
 from heedful.server.envelope import document, headers_of
@@ -69,15 +70,19 @@ async def _answered(route: Wire, state: State, request: Request) -> Response:
     files: dict[str, bytes] = {}
     body: Any = None
     raw = await body_of(request, state.config.max_body)
+    pairs = query_of(request)
     if request.headers.get("content-type", "").startswith("multipart/form-data"):
-        fields, files = await _form(request, raw)
+        given, files = await _form(request, raw)
+        fields = dict(given)
+        pairs += given
     else:
         body = json_of(raw)
 
     def work() -> Response:
         asked = Asked(
             path=path,
-            query=dict(query_of(request)),
+            query=dict(pairs),
+            every=_every(pairs),
             body=body,
             headers=dict(request.headers),
             server=Within(state.projects, caller),
@@ -99,19 +104,31 @@ def _project(route: Wire, caller: Caller, path: dict[str, str], headers: Mapping
     return caller.choose(headers.get(PROJECT) or caller.project or state.projects.host.default_project)
 
 
-async def _form(request: Request, raw: bytes) -> tuple[dict[str, str], dict[str, bytes]]:
+async def _form(request: Request, raw: bytes) -> tuple[list[tuple[str, str]], dict[str, bytes]]:
     async def replay() -> Any:
         return {"type": "http.request", "body": raw, "more_body": False}
 
-    fields: dict[str, str] = {}
+    fields: list[tuple[str, str]] = []
     files: dict[str, bytes] = {}
-    async with Request(request.scope, replay).form() as form:
-        for name, value in form.multi_items():
-            if isinstance(value, str):
-                fields[name] = value
-            else:
-                files[value.filename or name] = await value.read()
+    try:
+        async with Request(request.scope, replay).form() as form:
+            for name, value in form.multi_items():
+                if isinstance(value, str):
+                    fields.append((name, value))
+                else:
+                    called = value.filename or name
+                    # Two files may have one name.
+                    files[called if called not in files else f"{called} ({len(files) + 1})"] = await value.read()
+    except HTTPException as error:
+        raise Invalid(f"the form can't be read ({error.detail})", code="malformed") from None
     return fields, files
+
+
+def _every(pairs: list[tuple[str, str]]) -> dict[str, list[str]]:
+    found: dict[str, list[str]] = {}
+    for name, value in pairs:
+        found.setdefault(name, []).append(value)
+    return found
 
 
 def _refused(error: HeedfulError, module: ModuleType, status: int | None = None) -> Response:

@@ -33,6 +33,17 @@ def readyz(state: State) -> Endpoint:
     return answer
 
 
+def health(state: State) -> Endpoint:
+    """What clients of other systems look for before they go on."""
+    ready = readyz(state)
+
+    async def answer(request: Request) -> Response:
+        await ready(request)
+        return _json({"status": "healthy", "database": "connected"})
+
+    return answer
+
+
 def metrics(state: State, measures: Measures) -> Endpoint:
     async def answer(request: Request) -> Response:
         await state.caller(request, "admin")

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any, Protocol
 
@@ -31,13 +31,15 @@ class Asked:
     """Parameters of the path, decoded."""
     query: Mapping[str, str]
     """The last value of each."""
+    every: Mapping[str, Sequence[str]]
+    """All values of each parameter of the query, or of each field of a form."""
     body: Any
     """Parsed JSON; None without a body."""
     headers: Mapping[str, str]
     """By their names in lower case."""
     server: Server
     files: Mapping[str, bytes] = field(default_factory=dict)
-    """The files of a form, by field."""
+    """The files of a form, by their names."""
     fields: Mapping[str, str] = field(default_factory=dict)
     """The other fields of a form."""
 
