@@ -1,0 +1,116 @@
+"""JSON schemas from signatures, so that no parameter is written twice, and arguments checked against them."""
+
+from __future__ import annotations
+
+import inspect
+import reprlib
+from collections.abc import Callable, Coroutine, Iterable, Mapping, Sequence
+from pathlib import Path
+from types import GenericAlias, NoneType, UnionType
+from typing import Any, Union, get_args, get_origin, get_type_hints
+
+from pydantic import BaseModel, ConfigDict, TypeAdapter, ValidationError, create_model
+from pydantic.json_schema import GenerateJsonSchema
+
+from heedful.errors import Invalid
+from heedful.model import Hit
+
+Schema = dict[str, Any]
+
+# A hit is named by its fact_id, and a mapping is the JSON of the model beside it.
+_NOT_SENT = (Path, Hit, Callable, Mapping)
+
+_WORDS = {
+    "string": "a text",
+    "integer": "a whole number",
+    "number": "a number",
+    "boolean": "true or false",
+    "array": "a list",
+    "object": "an object",
+    "null": "null",
+}
+
+
+class _Untitled(GenerateJsonSchema):
+    """Without a title for each field, which would only repeat its name."""
+
+    def field_title_should_be_set(self, schema: Any) -> bool:
+        return False
+
+
+class Parameters:
+    """The parameters of a function that JSON can carry: the schema of all, and the check of given arguments."""
+
+    def __init__(self, function: Callable[..., Any]) -> None:
+        hints = get_type_hints(function)
+        fields: dict[str, Any] = {}
+        self.left_out: list[str] = []
+        # The first parameter is what the function works on.
+        for each in list(inspect.signature(function).parameters.values())[1:]:
+            kind = _sent(hints[each.name])
+            if kind is None:
+                self.left_out.append(each.name)
+            else:
+                fields[each.name] = (kind, ... if each.default is inspect.Parameter.empty else each.default)
+        self._tool = function.__name__
+        self._required = [name for name, (_, default) in fields.items() if default is ...]
+        # What is wrong inside a model, the engine says better.
+        self._adapters = {name: TypeAdapter(kind) for name, (kind, _) in fields.items() if not _has_model(kind)}
+        model = create_model(self._tool, __config__=ConfigDict(extra="forbid"), **fields)
+        self.schema: Schema = model.model_json_schema(schema_generator=_Untitled)
+        del self.schema["title"]
+
+    def check(self, arguments: Mapping[str, Any]) -> None:
+        """Refuses arguments that are unknown, missing, or of another type than the schema says."""
+        properties = self.schema["properties"]
+        for name, value in arguments.items():
+            if name not in properties:
+                raise Invalid(
+                    f"{self._tool} has no parameter {name!r}",
+                    field=name,
+                    value=value,
+                    remedy=f"Its parameters are {', '.join(properties)}",
+                )
+        for name in self._required:
+            if name not in arguments:
+                raise Invalid(f"{name} is required", field=name, remedy=f"Pass {name}")
+        for name, value in arguments.items():
+            try:
+                if name in self._adapters:
+                    self._adapters[name].validate_python(value, strict=True)
+            except ValidationError as error:
+                raise Invalid(
+                    f"{name} must be {_in_words(properties[name])}, got {reprlib.repr(value)}", field=name, value=value
+                ) from error
+
+
+def output_schema(function: Callable[..., Coroutine[Any, Any, BaseModel]]) -> Schema:
+    """The schema of what a function returns. Its root is an object, as MCP wants it."""
+    returned = get_type_hints(function)["return"]
+    return {"type": "object", **TypeAdapter(returned).json_schema(mode="serialization", schema_generator=_Untitled)}
+
+
+def _sent(kind: Any) -> Any:
+    """The part of a type that JSON can carry, or None if there is none."""
+    origin, inner = get_origin(kind), get_args(kind)
+    if origin in (Union, UnionType):
+        parts = [part for part in map(_sent, inner) if part is not None]
+        return Union[tuple(parts)] if any(part is not NoneType for part in parts) else None  # noqa: UP007
+    if origin in (Sequence, Iterable):
+        item = _sent(inner[0])
+        return None if item is None else GenericAlias(list, (item,))
+    return None if (origin or kind) in _NOT_SENT else kind
+
+
+def _has_model(kind: Any) -> bool:
+    return any(map(_has_model, get_args(kind))) or (isinstance(kind, type) and issubclass(kind, BaseModel))
+
+
+def _in_words(schema: Schema) -> str:
+    if "anyOf" in schema:
+        return " or ".join(map(_in_words, schema["anyOf"]))
+    if "enum" in schema:
+        return "one of " + ", ".join(schema["enum"])
+    if schema.get("type") == "array":
+        return f"a list of {_WORDS[schema['items']['type']].split()[-1]}s"
+    return _WORDS[schema["type"]]

@@ -1,0 +1,119 @@
+"""Results in a few lines, for a model to read."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from functools import singledispatch
+
+from heedful.errors import HeedfulError
+from heedful.model import (
+    Entry,
+    ExecutionFeedback,
+    Feedback,
+    ForgetResult,
+    Improvement,
+    Model,
+    Recall,
+    RememberResult,
+    Retraction,
+    SignalResult,
+)
+
+SHOWN = 10
+"""Facts that `remember` lists one by one."""
+
+
+@singledispatch
+def in_words(result: Model) -> str:
+    """What came of a call."""
+    raise NotImplementedError(type(result).__name__)
+
+
+def error_in_words(error: HeedfulError) -> str:
+    """What is wrong, then what to do."""
+    return _lines([f"error ({error.code}): {error.message}"], [error.remedy] if error.remedy else [])
+
+
+@in_words.register
+def _(result: Recall) -> str:
+    kept = [] if result.qa_id is None else [f"session_id {result.session_id}, qa_id {result.qa_id}"]
+    return _lines(
+        [f"recall_id {result.recall_id}: {_counted(len(result.hits), 'hit')}"],
+        (f"{hit.rank}. {_one_line(hit.text)} (fact_id {hit.fact_id}, score {hit.score:.4f})" for hit in result.hits),
+        [] if result.answer is None else [f"answer: {result.answer}"],
+        kept,
+    )
+
+
+@in_words.register
+def _(result: RememberResult) -> str:
+    rest = len(result.facts) - SHOWN
+    return _lines(
+        [f"{result.added} new, {result.known} known in {result.dataset}"],
+        (f"{fact.fact_id} {_one_line(fact.text)[:80]}" for fact in result.facts[:SHOWN]),
+        [f"and {rest} more"] if rest > 0 else [],
+    )
+
+
+@in_words.register
+def _(result: SignalResult) -> str:
+    return _lines(
+        [f"{_counted(result.processed, 'signal')} taken, {_counted(len(result.updated_facts), 'fact')} updated"],
+        (f"{each.signal_type} for fact {each.fact_id} (event_id {each.event_id})" for each in result.signals),
+        (f"not taken: {error.message}" for error in result.errors),
+    )
+
+
+@in_words.register
+def _(result: Entry) -> str:
+    score = "no score" if result.feedback_score is None else f"{result.feedback_score} of 5"
+    return f"the answer {result.qa_id} stands at {score}; improve lets it count"
+
+
+@in_words.register
+def _(result: Feedback) -> str:
+    said = result.rating or "no rating"
+    return f"feedback {result.feedback_id}: {said} for the session {result.session_id}; to take it back, retract it"
+
+
+@in_words.register
+def _(result: ExecutionFeedback) -> str:
+    said = "right" if result.is_positive else "wrong"
+    about = result.execution_id or f"of message {result.chat_message_id}"
+    return f"feedback {result.id}: execution {about} was {said}; to take it back, retract it"
+
+
+@in_words.register
+def _(result: Improvement) -> str:
+    if not result.changed:
+        return f"nothing new in {result.dataset}"
+    return _lines(
+        [
+            f"{_counted(result.signals_added, 'signal')} added and {result.signals_retracted} retracted, "
+            f"{_counted(len(result.updated_facts), 'fact')} updated, {len(result.learnt)} learnt, "
+            f"{len(result.forgotten)} forgotten in {result.dataset}"
+        ],
+        (f"learnt: {_one_line(each.text)} (fact_id {each.fact_id})" for each in result.learnt),
+    )
+
+
+@in_words.register
+def _(result: Retraction) -> str:
+    return f"{result.retracted} is retracted, {_counted(len(result.updated_facts), 'fact')} updated"
+
+
+@in_words.register
+def _(result: ForgetResult) -> str:
+    return f"{_counted(result.facts, 'fact')} forgotten in {result.dataset}"
+
+
+def _lines(*parts: Iterable[str]) -> str:
+    return "\n".join(line for part in parts for line in part)
+
+
+def _counted(count: int, noun: str) -> str:
+    return f"{count} {noun}" if count == 1 else f"{count} {noun}s"
+
+
+def _one_line(text: str) -> str:
+    return " ".join(text.split())

@@ -1,0 +1,513 @@
+"""The MCP server: the same calls as in Python, made by the protocol's own client."""
+
+from __future__ import annotations
+
+import asyncio
+import inspect
+import json
+import os
+import re
+import signal
+import sqlite3
+import subprocess
+import sys
+from collections.abc import AsyncIterator
+from contextlib import asynccontextmanager, closing
+from pathlib import Path
+from typing import Any
+
+import pytest
+from mcp import Client, MCPError, StdioServerParameters, stdio_client
+from mcp.types import CallToolResult, TextContent, Tool
+
+import heedful
+from heedful import Heedful
+from heedful.aio import THREADS
+from heedful.executions.feedback import FeedbackService
+from heedful.mcp_server.serving import server_of
+from heedful.mcp_server.tools import TOOLS, feedback
+from heedful.sessions.service import Sessions
+from heedful.testing import WordEmbedder
+
+COMMAND = [sys.executable, "-c", "from heedful.cli import main; main()", "--embedding", "fast", "mcp"]
+PAGE = Path(__file__).parents[1] / "docs/howto/mcp.md"
+
+TEXT = {"type": "string"}
+NULL = {"type": "null"}
+OBJECT = {"type": "object", "additionalProperties": True}
+SIGNAL = {"$ref": "#/$defs/Signal"}
+
+
+def array(items: Any) -> dict[str, Any]:
+    return {"type": "array", "items": items}
+
+
+def either(*parts: Any) -> dict[str, Any]:
+    return {"anyOf": [*parts]}
+
+
+POLICY = {"type": "string", "enum": ["documented", "adaptive"]}
+SENT = {
+    "str": TEXT,
+    "str | None": either(TEXT, NULL),
+    "bool": {"type": "boolean"},
+    "int": {"type": "integer"},
+    "int | None": either({"type": "integer"}, NULL),
+    "float": {"type": "number"},
+    "float | None": either({"type": "number"}, NULL),
+    "Mode": {"type": "string", "enum": ["hybrid", "semantic", "lexical", "graph"]},
+    "PolicyName | None": either(POLICY, NULL),
+    "Metadata | None": either(OBJECT, NULL),
+    "Metadata | Sequence[Metadata] | None": either(OBJECT, array(OBJECT), NULL),
+    "Sequence[str] | None": either(array(TEXT), NULL),
+    "str | Sequence[str] | None": either(TEXT, array(TEXT), NULL),
+    "str | Path | Sequence[str | Path]": either(TEXT, array(TEXT)),
+    "Facts": either(TEXT, array(TEXT)),
+    "Signal | Iterable[Signal | Mapping[str, Any]]": either(SIGNAL, array(SIGNAL)),
+}
+"""What stands in the schema for a type of the engine."""
+
+PIPES: dict[str, Any] = {"stdin": subprocess.PIPE, "stdout": subprocess.PIPE, "stderr": subprocess.PIPE}
+NOT_SENT = {"Progress | None", "OnToken | None"}
+
+
+@asynccontextmanager
+async def started(*arguments: str) -> AsyncIterator[Client]:
+    """A client of the real command."""
+    command, *given = [*COMMAND, *arguments]
+    async with Client(stdio_client(StdioServerParameters(command=command, args=given, env=dict(os.environ)))) as client:
+        yield client
+
+
+@asynccontextmanager
+async def connected(path: Path) -> AsyncIterator[Client]:
+    """A client of a server in this process, which starts at once."""
+    async with (
+        await heedful.aopen(path, embedding=WordEmbedder()) as store,
+        Client(server_of(store, "1.2.3")) as client,
+    ):
+        yield client
+
+
+async def call(client: Client, tool: str, **arguments: Any) -> dict[str, Any]:
+    """The structured result of a call that succeeds."""
+    result = await client.call_tool(tool, arguments)
+    assert not result.is_error, said(result)
+    content: dict[str, Any] = result.structured_content
+    return content
+
+
+def said(result: CallToolResult) -> str:
+    (content,) = result.content
+    assert isinstance(content, TextContent)
+    return content.text
+
+
+async def listed(path: Path) -> dict[str, Tool]:
+    async with connected(path) as client:
+        return {tool.name: tool for tool in (await client.list_tools()).tools}
+
+
+def process(path: Path) -> subprocess.Popen[str]:
+    return subprocess.Popen([*COMMAND, "--store", str(path)], **PIPES, text=True)
+
+
+def ask(child: subprocess.Popen[str], method: str, number: int, **params: Any) -> None:
+    assert child.stdin is not None
+    child.stdin.write(json.dumps({"jsonrpc": "2.0", "id": number, "method": method, "params": params}) + "\n")
+    child.stdin.flush()
+
+
+def answer(child: subprocess.Popen[str]) -> dict[str, Any]:
+    assert child.stdout is not None
+    message: dict[str, Any] = json.loads(child.stdout.readline())
+    return message
+
+
+def stop(child: subprocess.Popen[str], way: str) -> None:
+    assert child.stdin is not None
+    if way == "closes its end":
+        child.stdin.close()
+    else:
+        child.send_signal(getattr(signal, way))
+
+
+def greet(child: subprocess.Popen[str]) -> None:
+    """Opens the conversation, so that the server is known to serve."""
+    client = {"name": "test", "version": "1"}
+    ask(child, "initialize", 0, protocolVersion="2025-06-18", capabilities={}, clientInfo=client)
+    assert answer(child)["result"]["serverInfo"]["name"] == "heedful"
+
+
+def texts(path: Path) -> list[str]:
+    with heedful.open(path, embedding="fast") as store:
+        return [hit.text for hit in store.recall("fact", mode="semantic", top_k=100)]
+
+
+def test_the_loop_over_the_real_command(path: Path) -> None:
+    async def loop() -> None:
+        async with started("--store", str(path)) as client:
+            assert [tool.name for tool in (await client.list_tools()).tools] == list(TOOLS)
+            await call(client, "remember", texts=["The office door code is 1234.", "The office door code is 9876."])
+            before = await call(client, "recall", query="What is the office door code?")
+            first, second = (hit["fact_id"] for hit in before["hits"])
+            given = {"fact_id": second, "signal_type": "helpful", "query": "What is the office door code?"}
+            taken = await call(client, "signal", signals=[given, given])
+            assert taken["processed"] == 2
+            boosted = {"query": "What is the office door code?", "boost_by_usefulness": True, "usefulness_weight": 0.9}
+            after = await call(client, "recall", **boosted)
+            assert [hit["fact_id"] for hit in after["hits"]] == [second, first]
+            for event in taken["event_ids"]:
+                assert (await call(client, "retract", event_id=event))["updated_facts"] == [second]
+            undone = await call(client, "recall", **boosted)
+            assert [hit["usefulness"] for hit in undone["hits"]] == [0.5, 0.5]
+            assert (await call(client, "forget", fact_ids=[first]))["facts"] == 1
+            assert [hit["fact_id"] for hit in (await call(client, "recall", query="door code"))["hits"]] == [second]
+
+    asyncio.run(loop())
+    with heedful.open(path, embedding="fast") as store:
+        assert store.usefulness_stats().total_facts == 1
+
+
+def test_a_receipt_tells_which_facts_were_used(path: Path) -> None:
+    async def talk() -> None:
+        async with connected(path) as client:
+            await call(client, "remember", texts=["Ada is the CEO.", "Ada sings."])
+            shown = await call(client, "recall", query="Who is the CEO?")
+            used, other = (hit["fact_id"] for hit in shown["hits"])
+            taken = await call(client, "signal_recall", recall_id=shown["recall_id"], used=used)
+            said = {each["fact_id"]: each["signal_type"] for each in taken["signals"]}
+            assert said == {used: "used", other: "ignored"}
+
+    asyncio.run(talk())
+
+
+def test_feedback_and_improve(path: Path) -> None:
+    async def talk() -> None:
+        async with connected(path) as client:
+            (fact,) = (await call(client, "remember", texts="Ada is the CEO."))["facts"]
+            shown = await call(client, "recall", query="Who is the CEO?", session_id="s1")
+            entry = await call(client, "feedback", session_id="s1", qa_id=shown["qa_id"], feedback_score=5)
+            assert (entry["qa_id"], entry["feedback_score"]) == (shown["qa_id"], 5)
+            improved = await call(client, "improve", session_ids=["s1"])
+            assert improved["updated_facts"] == [fact["fact_id"]]
+            assert (await call(client, "improve"))["signals_added"] == 0
+            kept = await call(client, "feedback", session_id="s1", rating="up", feedback_text="Quick.", author="Bo")
+            assert (kept["rating"], kept["comment"], kept["author"]) == ("up", "Quick.", "Bo")
+            assert (await call(client, "retract", event_id=kept["feedback_id"]))["retracted"] == kept["feedback_id"]
+
+    asyncio.run(talk())
+
+
+def test_feedback_about_an_execution(path: Path, tmp_path: Path) -> None:
+    data = tmp_path / "data.db"
+    with closing(sqlite3.connect(data)) as connection:
+        connection.execute("CREATE TABLE sales (amount INTEGER)")
+    with heedful.open(path, embedding=WordEmbedder()) as store:
+        connector = store.connectors.create("shop", f"sqlite:///{data}")
+        execution = store.executions.execute_query(
+            "SELECT count(*) FROM sales", connector_id=connector.connector_id
+        ).execution_id
+
+    async def talk() -> None:
+        async with connected(path) as client:
+            keyed = {"execution_id": execution, "is_positive": False, "feedback_text": "Old.", "idempotency_key": "k"}
+            first = await call(client, "feedback", **keyed)
+            assert (first["is_positive"], first["feedback"]) == (False, "Old.")
+            assert await call(client, "feedback", **keyed) == first
+
+    asyncio.run(talk())
+
+
+def test_a_model_can_read_the_text_alone(path: Path) -> None:
+    async def talk() -> None:
+        async with connected(path) as client:
+            stored = await client.call_tool("remember", {"texts": ["Ada is the CEO.", "Ada\nsings."]})
+            assert said(stored).startswith("2 new, 0 known in main_dataset\n")
+            shown = await client.call_tool("recall", {"query": "Who is the CEO?", "session_id": "s1"})
+            hits, lines = shown.structured_content["hits"], said(shown).splitlines()
+            assert lines[0] == f"recall_id {shown.structured_content['recall_id']}: 2 hits"
+            for hit, line in zip(hits, lines[1:3], strict=True):
+                text = hit["text"].replace("\n", " ")
+                assert line == f"{hit['rank']}. {text} (fact_id {hit['fact_id']}, score {hit['score']:.4f})"
+            assert lines[3].startswith("answer: Ada is the CEO.")
+            assert lines[4] == f"session_id s1, qa_id {shown.structured_content['qa_id']}"
+            named = {"fact_id": "nope", "signal_type": "used", "query": "x"}
+            assert "not taken: no fact 'nope'" in said(await client.call_tool("signal", {"signals": named}))
+            assert said(await client.call_tool("improve", {})) == "nothing new in main_dataset"
+            assert said(await client.call_tool("forget", {"dataset": "main_dataset"})).startswith("2 facts forgotten")
+
+    asyncio.run(talk())
+
+
+@pytest.mark.parametrize("name", [name for name in TOOLS if name != "feedback"])
+def test_a_tool_has_the_parameters_of_the_engine(name: str, path: Path) -> None:
+    tool = asyncio.run(listed(path))[name]
+    method = getattr(Heedful, name)
+    wanted, required = {}, []
+    for each in list(inspect.signature(method).parameters.values())[1:]:
+        if each.annotation in NOT_SENT:
+            continue
+        wanted[each.name] = dict(SENT[each.annotation])
+        if each.default is inspect.Parameter.empty:
+            required.append(each.name)
+        else:
+            wanted[each.name]["default"] = list(each.default) if isinstance(each.default, tuple) else each.default
+    assert tool.input_schema["properties"] == wanted
+    assert tool.input_schema.get("required", []) == required
+    assert tool.input_schema["additionalProperties"] is False
+
+
+def test_a_signal_has_the_fields_of_the_model(path: Path) -> None:
+    schema = asyncio.run(listed(path))["signal"].input_schema["$defs"]["Signal"]
+    assert list(schema["properties"]) == list(heedful.Signal.model_fields)
+    assert schema["required"] == [name for name, each in heedful.Signal.model_fields.items() if each.is_required()]
+
+
+def test_feedback_has_the_parameters_of_the_calls_behind_it() -> None:
+    behind: dict[str, set[str]] = {}
+    for method in (Sessions.add_feedback, Sessions.add_session_feedback, FeedbackService.create):
+        for each in list(inspect.signature(method).parameters.values())[1:]:
+            behind.setdefault(each.name, set()).add(each.annotation.removesuffix(" | None"))
+    # The opinion about a session is a mapping there, and the text about an execution has the same name.
+    del behind["feedback"]
+    behind["rating"] = {"Rating"}
+    parameters = list(inspect.signature(feedback).parameters.values())[1:]
+    assert {each.name: {each.annotation.removesuffix(" | None")} for each in parameters} == behind
+    assert all(each.default is None for each in parameters)
+
+
+def test_descriptions_are_the_docstrings_but_for_what_can_not_be_sent(path: Path) -> None:
+    tools = asyncio.run(listed(path))
+    for name in ("signal", "improve", "retract", "forget"):
+        assert tools[name].description == inspect.getdoc(getattr(Heedful, name))
+    assert "files" not in str(tools["remember"].description).partition("\n")[0]
+    assert "on_token" in str(inspect.getdoc(Heedful.recall))
+    assert "on_token" not in str(tools["recall"].description)
+    assert str(tools["recall"].description).endswith("under its `qa_id`.")
+
+
+def test_hosts_are_told_what_a_tool_may_do(path: Path) -> None:
+    hints = {name: tool.annotations for name, tool in asyncio.run(listed(path)).items()}
+    assert not any(each is None or each.read_only_hint or each.open_world_hint for each in hints.values())
+    assert {name for name, each in hints.items() if each and each.destructive_hint} == {"feedback", "retract", "forget"}
+    once = {name for name, each in hints.items() if each and each.idempotent_hint}
+    assert once == {"remember", "signal_recall", "improve", "retract", "forget"}
+
+
+FEEDBACK = {"session_id": "s1", "qa_id": "nope"}
+
+
+@pytest.mark.parametrize(
+    ("tool", "arguments", "code", "message"),
+    [
+        ("recall", {}, "invalid", "query is required"),
+        ("recall", {"query": " "}, "invalid", "query must not be empty"),
+        ("recall", {"query": "x", "on_token": "x"}, "invalid", "recall has no parameter 'on_token'"),
+        ("recall", {"query": "x", "top_k": "5"}, "invalid", "top_k must be a whole number, got '5'"),
+        ("recall", {"query": "x", "top_k": True}, "invalid", "top_k must be a whole number, got True"),
+        ("recall", {"query": "x", "top_k": 0}, "invalid", "top_k must be a whole number from 1"),
+        ("recall", {"query": "x", "mode": "deep"}, "invalid", "mode must be one of hybrid, semantic"),
+        ("recall", {"query": "x", "explain": "no"}, "invalid", "explain must be true or false"),
+        ("recall", {"query": "x", "dataset": None}, "invalid", "dataset must be a text, got None"),
+        ("recall", {"query": "x", "dataset": "nope"}, "not_found", "has no dataset 'nope'"),
+        ("remember", {"texts": 5}, "invalid", "texts must be a text or a list of texts, got 5"),
+        ("remember", {"texts": "x" * 6_000_000}, "invalid", "the limit is"),
+        ("remember", {"texts": "x", "metadata": ["a"]}, "invalid", "metadata must be an object or a list of objects"),
+        ("signal", {"signals": 5}, "invalid", "signals must be a list"),
+        ("signal", {"signals": [{"fact_id": "x"}]}, "invalid", "signals[0].signal_type is required"),
+        ("signal_recall", {"recall_id": "x", "used": 5}, "invalid", "used must be a text or a list of texts"),
+        ("signal_recall", {"recall_id": "x"}, "not_found", "no recall 'x'"),
+        ("feedback", {"feedback_score": 5}, "invalid", "it is not said what the feedback is about"),
+        ("feedback", {**FEEDBACK, "feedback_score": 5}, "not_found", "s1"),
+        ("feedback", {**FEEDBACK, "feedback_score": 6}, "invalid", "feedback_score"),
+        ("feedback", {**FEEDBACK, "rating": "up"}, "invalid", "rating is not for an answer"),
+        ("feedback", {"session_id": "s1", "feedback_score": 5}, "invalid", "feedback_score is not for a session"),
+        ("feedback", {"session_id": "s1", "rating": "up"}, "not_found", "s1"),
+        ("feedback", {"execution_id": "x"}, "invalid", "is_positive is required"),
+        ("feedback", {"execution_id": "x", "is_positive": True}, "not_found", "no execution 'x'"),
+        ("feedback", {"execution_id": "x", "session_id": "s1"}, "invalid", "session_id is not for an execution"),
+        ("improve", {"session_ids": "s1"}, "invalid", "session_ids must be a list of texts or null"),
+        ("retract", {"event_id": "x"}, "not_found", "no event 'x'"),
+        ("forget", {}, "invalid", "nothing is named"),
+        ("forget", {"fact_ids": 5}, "invalid", "fact_ids must be a text or a list of texts or null"),
+    ],
+    ids=str,
+)
+def test_bad_input_is_an_answer_that_says_what_is_wrong(
+    path: Path, tool: str, arguments: dict[str, Any], code: str, message: str
+) -> None:
+    async def talk() -> None:
+        async with connected(path) as client:
+            result = await client.call_tool(tool, arguments)
+            assert result.is_error
+            error = result.structured_content["error"]
+            assert error["code"] == code
+            assert message in error["message"]
+            assert len(said(result)) < 500
+            assert said(result) == f"error ({code}): {error['message']}" + (
+                f"\n{error['remedy']}" if error["remedy"] else ""
+            )
+            assert (await call(client, "remember", texts="Still here."))["added"] == 1
+
+    asyncio.run(talk())
+
+
+def test_a_tool_that_is_not_there_is_an_error_of_the_protocol(path: Path) -> None:
+    async def talk() -> None:
+        async with connected(path) as client:
+            with pytest.raises(MCPError, match="no tool 'nope'"):
+                await client.call_tool("nope", {})
+
+    asyncio.run(talk())
+
+
+def test_two_clients_share_a_store(path: Path) -> None:
+    async def talk() -> None:
+        async with started("--store", str(path)) as one, started("--store", str(path)) as two:
+            many = range(10)
+            each = [(client, f"fact {name} {number}") for name, client in (("a", one), ("b", two)) for number in many]
+            await asyncio.gather(*(call(client, "remember", texts=text) for client, text in each))
+            wanted = {text for _, text in each}
+            for client in (one, two):
+                found = await call(client, "recall", query="fact", mode="semantic", top_k=100)
+                assert {hit["text"] for hit in found["hits"]} == wanted
+
+    asyncio.run(talk())
+
+
+def test_projects_are_apart(path: Path) -> None:
+    async def talk() -> None:
+        async with started("--store", str(path), "--project", "other") as client:
+            await call(client, "remember", texts="A fact of the other project.")
+
+    asyncio.run(talk())
+    assert texts(path) == []
+    with heedful.open(path, project="other", embedding="fast") as store:
+        assert store.usefulness_stats().total_facts == 1
+
+
+@pytest.mark.parametrize("leave", ["closes its end", "SIGTERM", "SIGINT"])
+def test_the_server_stops_without_a_word(path: Path, leave: str) -> None:
+    with process(path) as child:
+        greet(child)
+        ask(child, "tools/call", 1, name="remember", arguments={"texts": "a first fact", "self_improvement": True})
+        assert answer(child)["result"]["structuredContent"]["added"] == 1
+        stop(child, leave)
+        assert child.stdout is not None
+        assert child.stderr is not None
+        assert child.wait(timeout=60) == 0
+        assert (child.stdout.read(), child.stderr.read()) == ("", "")
+    assert texts(path) == ["a first fact"]
+
+
+HELD_UP = """
+import asyncio, os, sys
+import heedful
+from heedful.mcp_server.serving import serve
+from heedful.testing import WordEmbedder
+
+class HeldUp(WordEmbedder):
+    def embed(self, texts):
+        print("begun", file=sys.stderr, flush=True)
+        os.read(int(sys.argv[2]), 1)
+        return super().embed(texts)
+
+async def main():
+    async with await heedful.aopen(sys.argv[1], embedding=HeldUp()) as store:
+        await serve(store, "1")
+
+asyncio.run(main())
+"""
+
+
+@pytest.mark.parametrize("leave", ["closes its end", "SIGTERM"])
+def test_calls_that_have_begun_or_wait_for_a_thread_are_finished(path: Path, leave: str) -> None:
+    many = THREADS + 2
+    held, release = os.pipe()
+    command = [sys.executable, "-c", HELD_UP, str(path), str(held)]
+    with subprocess.Popen(command, **PIPES, text=True, pass_fds=[held]) as child:
+        greet(child)
+        for number in range(many):
+            ask(child, "tools/call", number, name="remember", arguments={"texts": f"fact {number}"})
+        ask(child, "ping", many)
+        assert answer(child)["id"] == many
+        assert child.stderr is not None
+        assert child.stderr.readline() == "begun\n"
+        stop(child, leave)
+        os.close(release)
+        assert child.wait(timeout=60) == 0
+    os.close(held)
+    with heedful.open(path, embedding=WordEmbedder()) as store:
+        assert store.usefulness_stats().total_facts == many
+
+
+def test_the_server_outlives_no_client_that_was_killed(path: Path) -> None:
+    with process(path) as child:
+        assert child.stdin is not None
+        assert child.stdout is not None
+        greet(child)
+        # Nobody is there to read the answers.
+        child.stdout.close()
+        for number in range(1, 4):
+            ask(child, "tools/call", number, name="remember", arguments={"texts": f"fact {number}"})
+        child.stdin.close()
+        assert child.wait(timeout=60) == 0
+        assert child.stderr is not None
+        assert "Traceback" not in child.stderr.read()
+    with heedful.open(path, embedding="fast") as store:
+        assert all(check.ok for check in store.doctor(repair=False))
+
+
+def test_lines_that_are_no_messages_do_no_harm(path: Path) -> None:
+    with process(path) as child:
+        assert child.stdin is not None
+        child.stdin.write("no json\n\n[]\n")
+        greet(child)
+        child.stdin.write('{"jsonrpc": "2.0", "id": 7, "method": "tools/call", "params": {"name": 5}}\n')
+        child.stdin.flush()
+        assert "error" in answer(child)
+        ask(child, "tools/call", 8, name="remember", arguments={"texts": "a fact"})
+        assert answer(child)["id"] == 8
+        child.stdin.close()
+        assert child.wait(timeout=60) == 0
+
+
+def test_a_store_that_can_not_be_opened_is_said_on_standard_error(tmp_path: Path) -> None:
+    (tmp_path / "bad.db").write_text("This is no store.")
+    command = [*COMMAND, "--store", str(tmp_path / "bad.db")]
+    done = subprocess.run(command, capture_output=True, text=True, check=False, stdin=subprocess.DEVNULL)
+    assert (done.returncode, done.stdout) == (2, "")
+    assert done.stderr.startswith("error: ")
+
+
+def test_a_missing_extra_says_what_to_install() -> None:
+    script = "import sys; sys.modules['mcp'] = None; from heedful.cli import main; main()"
+    command = [sys.executable, "-c", script, "mcp"]
+    done = subprocess.run(command, capture_output=True, text=True, check=False, stdin=subprocess.DEVNULL)
+    assert (done.returncode, done.stdout) == (2, "")
+    assert 'pip install "heedful[mcp]"' in done.stderr
+
+
+def test_the_configuration_in_the_guide_works(path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    (block,) = re.findall(r"^```\w+\n(\{.*?)^```$", PAGE.read_text(encoding="utf-8"), re.MULTILINE | re.DOTALL)
+    server = json.loads(block)["mcpServers"]["heedful"]
+    assert server["command"] == "heedful"
+    for name, value in server.get("env", {}).items():
+        monkeypatch.setenv(name, value)
+    written = server["args"][server["args"].index("--store") + 1]
+    arguments = [str(path) if argument == written else argument for argument in server["args"]]
+    assert arguments.pop(0) == "mcp"
+
+    async def talk() -> None:
+        async with started(*arguments) as client:
+            await call(client, "remember", texts="A fact.")
+
+    asyncio.run(talk())
+    assert path.is_file()
+
+
+def test_the_guide_names_every_tool() -> None:
+    page = PAGE.read_text(encoding="utf-8")
+    for name in TOOLS:
+        assert f"`{name}`" in page
