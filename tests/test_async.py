@@ -11,6 +11,7 @@ import pytest
 
 import heedful
 from heedful import AsyncHeedful, Heedful, Invalid, NotFound, Signal
+from heedful.access.keys import Keys
 from heedful.aio import (
     AsyncChat,
     AsyncChatSessions,
@@ -19,6 +20,7 @@ from heedful.aio import (
     AsyncFeedbackService,
     AsyncGoldenExamples,
     AsyncInsight,
+    AsyncKeys,
     AsyncSessions,
 )
 from heedful.executions.chat import Chat
@@ -41,6 +43,7 @@ PAIRS: dict[type, type] = {
     Chat: AsyncChat,
     ChatSessions: AsyncChatSessions,
     GoldenExamples: AsyncGoldenExamples,
+    Keys: AsyncKeys,
 }
 """What blocks, and what is awaited."""
 

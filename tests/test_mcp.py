@@ -61,7 +61,7 @@ SENT = {
     "Metadata | Sequence[Metadata] | None": either(OBJECT, array(OBJECT), NULL),
     "Sequence[str] | None": either(array(TEXT), NULL),
     "str | Sequence[str] | None": either(TEXT, array(TEXT), NULL),
-    "str | Path | Sequence[str | Path]": either(TEXT, array(TEXT)),
+    "Given": either(TEXT, array(TEXT)),
     "Facts": either(TEXT, array(TEXT)),
     "Signal | Iterable[Signal | Mapping[str, Any]]": either(SIGNAL, array(SIGNAL)),
 }

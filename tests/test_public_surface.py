@@ -10,6 +10,7 @@ import heedful.compat.cognee as compat_cognee
 import heedful.compat.mongodb_session_manager as compat_manager
 import heedful.compat.text2everything as compat_text2everything
 from heedful import Heedful, Hit, SignalResult, alerts
+from heedful.access.keys import Keys
 from heedful.executions.chat import Chat
 from heedful.executions.chat_sessions import ChatSessions
 from heedful.executions.connectors import Connectors
@@ -25,6 +26,7 @@ def test_the_public_names_are_these_and_sorted() -> None:
     assert heedful.__all__ == [
         "AsyncHeedful",
         "Conflict",
+        "Document",
         "Entry",
         "FactStats",
         "Feedback",
@@ -38,6 +40,7 @@ def test_the_public_names_are_these_and_sorted() -> None:
         "Recall",
         "Receipt",
         "RememberResult",
+        "RemoteHeedful",
         "Retraction",
         "Satisfaction",
         "Session",
@@ -47,7 +50,10 @@ def test_the_public_names_are_these_and_sorted() -> None:
         "Unavailable",
         "UsefulnessStats",
         "__version__",
+        "aconnect",
         "aopen",
+        "connect",
+        "etag",
         "open",
         "reembed",
     ]
@@ -147,7 +153,8 @@ def test_the_methods_of_insight_are_these() -> None:
         ),
         (Chat, {"chat_to_answer", "chat_to_sql", "execution_cache_lookup"}),
         (ChatSessions, {"create", "delete", "get", "get_questions", "list"}),
-        (GoldenExamples, {"create", "delete", "get", "import_file", "list", "promote", "update"}),
+        (GoldenExamples, {"create", "delete", "get", "import_examples", "import_file", "list", "promote", "update"}),
+        (Keys, {"create", "create_token", "list", "revoke"}),
     ],
     ids=lambda value: value.__name__ if isinstance(value, type) else "",
 )
@@ -167,6 +174,7 @@ def test_a_store_has_these_attributes_and_no_others(store: Heedful) -> None:
         "chat": Chat,
         "chat_sessions": ChatSessions,
         "golden_examples": GoldenExamples,
+        "keys": Keys,
     }
 
 
@@ -309,7 +317,7 @@ def test_importing_is_light() -> None:
 
     heavy = (
         "('onnxruntime', 'tokenizers', 'alembic', 'wordllama', 'pypdf', 'pymongo', 'boto3', 'duckdb', 'psycopg', "
-        "'cryptography')"
+        "'cryptography', 'fastapi', 'uvicorn', 'mcp', 'prometheus_client')"
     )
     script = f"import sys, heedful; print([name for name in {heavy} if name in sys.modules])"
     done = subprocess.run([sys.executable, "-c", script], capture_output=True, text=True, check=True)

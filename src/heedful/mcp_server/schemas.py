@@ -13,12 +13,12 @@ from pydantic import BaseModel, ConfigDict, TypeAdapter, ValidationError, create
 from pydantic.json_schema import GenerateJsonSchema
 
 from heedful.errors import Invalid
-from heedful.model import Hit
+from heedful.model import Document, Hit
 
 Schema = dict[str, Any]
 
 # A hit is named by its fact_id, and a mapping is the JSON of the model beside it.
-_NOT_SENT = (Path, Hit, Callable, Mapping)
+_NOT_SENT = (Path, Hit, Document, Callable, Mapping)
 
 _WORDS = {
     "string": "a text",
