@@ -18,7 +18,7 @@ from heedful.embedding.files import digest, verified
 from heedful.errors import Unavailable
 from heedful.learning.contexts import MINILM, PLAIN
 
-BATCH = 32
+BATCH = 8
 
 
 class OnnxEmbedder:
