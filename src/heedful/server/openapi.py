@@ -124,6 +124,12 @@ def _operation(made: Shape, body: Document, asked: Document, result: Document, e
         "parameters": parameters,
         "responses": _responses(made, result, example),
         "security": [{"key": []}],
+        "x-heedful": {
+            "repeatable": operation.repeatable,
+            "slow": operation.slow,
+            "missing": operation.missing,
+            "callbacks": made.callbacks,
+        },
     }
     if not made.in_query:
         content: Document = {"schema": asked}
