@@ -1,0 +1,1657 @@
+// Written by `npm run generate` from the server's description of its API. Edits here are overwritten.
+
+import type { CallOptions, ChangeOptions, Extras, Operation } from "./operation.js";
+
+/** A page of a list; `next_cursor` asks for the next one, and is null at the end. */
+export interface Page<Item> {
+  items: Item[];
+  next_cursor: string | null;
+}
+
+/** One message in the outbox. */
+export interface Alert {
+  alert_id: string;
+  channel: string;
+  payload: Record<string, unknown>;
+  created_at: string;
+  attempts: number;
+  next_at: string | null;
+  delivered_at: string | null;
+  error: string | null;
+}
+
+/** What a bulk deletion did. */
+export interface BulkDeletion {
+  deleted_count: number;
+  failed_ids: string[];
+}
+
+/** What the cache has for a question. */
+export interface CacheLookup {
+  cache_hit: boolean;
+  matches: CacheMatch[];
+  candidates_checked: number;
+}
+
+/** A stored execution that is like what is asked, and whether it may be used. */
+export interface CacheMatch {
+  execution: Record<string, unknown>;
+  similarity_score: number;
+  has_feedback: boolean;
+  feedback_is_positive: boolean | null;
+  feedback_comment: string | null;
+  decision: "serve" | "rebind" | "refuse";
+  gate: string;
+  reason: string;
+  question: string;
+  differences: string[];
+  age_days: number;
+  stale: boolean;
+}
+
+/** SQL for a question, and what it gave. */
+export interface ChatAnswer {
+  chat_message_id: string;
+  chat_session_id: string;
+  query: string;
+  sql_query: string;
+  origin: "query" | "served" | "rebound" | "written";
+  explanation: string;
+  derived_from: string | null;
+  model: string | null;
+  answer: string;
+  execution_result: Execution | null;
+}
+
+export interface ChatChatToAnswerRequest {
+  query: string;
+  connector_id?: string | null;
+  feedback_cutoff?: number;
+}
+
+export interface ChatChatToSqlRequest {
+  query: string;
+  connector_id?: string | null;
+  feedback_cutoff?: number;
+}
+
+export interface ChatExecutionCacheLookupRequest {
+  user_query: string;
+  connector_id?: string | null;
+  max_age_days?: number;
+  similarity_threshold?: number;
+  limit?: number;
+  top_n?: number;
+  only_positive_feedback?: boolean;
+  reuse?: "sql" | "result";
+}
+
+/** A question that was asked in a chat session. */
+export interface ChatQuestion {
+  chat_message_id: string;
+  question: string;
+  sql_query: string | null;
+  origin: "query" | "served" | "rebound" | "written" | null;
+  created_at: string;
+}
+
+/** A conversation about data. */
+export interface ChatSession {
+  id: string;
+  name: string | null;
+  created_at: string;
+  updated_at: string;
+}
+
+export interface ChatSessionsCreateRequest {
+  name?: string | null;
+}
+
+/** SQL for a question. */
+export interface ChatSql {
+  chat_message_id: string;
+  chat_session_id: string;
+  query: string;
+  sql_query: string;
+  origin: "query" | "served" | "rebound" | "written";
+  explanation: string;
+  derived_from: string | null;
+  model: string | null;
+}
+
+/** One line of `doctor`. */
+export interface Check {
+  name: string;
+  ok: boolean;
+  detail: string;
+  repaired: boolean;
+}
+
+/** The chance that one variant is better than another. */
+export interface Comparison {
+  better: unknown;
+  than: unknown;
+  probability: number;
+}
+
+/** A database that executions run against; secrets are not shown. */
+export interface Connector {
+  connector_id: string;
+  name: string;
+  url: string;
+  dialect: string;
+  tables: number | null;
+  fingerprint: string | null;
+  schema_at: string | null;
+  created_at: string;
+}
+
+export interface ConnectorsCreateRequest {
+  name: string;
+  url: string;
+  role?: string | null;
+}
+
+/** The usefulness of one fact in one context. */
+export interface ContextScore {
+  query: string;
+  queries: string[];
+  score: number;
+  signal_count: number;
+  signal_breakdown: Partial<Record<"used" | "ignored" | "helpful" | "not_helpful", number>>;
+  last_signal_at: string;
+}
+
+export interface DetectRequest {
+  answer: string;
+}
+
+/** What an answer says of one fact that was shown. */
+export interface Detection {
+  fact_id: string;
+  signal_type: "used" | "ignored" | null;
+  confidence: number;
+  reasons: string[];
+}
+
+export interface DoctorRequest {
+  repair?: boolean;
+}
+
+/** What one source says. Remembered, it replaces what that source said before. */
+export interface Document {
+  source: string;
+  texts: string[];
+  metadata?: (Record<string, unknown>)[] | null;
+}
+
+/** One question and answer of a session, with the feedback that stands. */
+export interface Entry {
+  qa_id: string;
+  question: string;
+  answer: string;
+  context: string;
+  time: string;
+  feedback_text: string | null;
+  feedback_score: number | null;
+  recall_id: string | null;
+  dataset: string | null;
+  used: UsedFact[] | null;
+  model: string | null;
+  usage: Usage | null;
+}
+
+/** A mean and its 95% interval. */
+export interface Estimate {
+  value: number;
+  low: number;
+  high: number;
+}
+
+/** One ledger event behind a score. */
+export interface EventRef {
+  event_id: string;
+  signal_type: "used" | "ignored" | "helpful" | "not_helpful";
+  query: string;
+  confidence: number;
+  at: string;
+  author: string | null;
+}
+
+/** One SQL statement that ran, with its result. */
+export interface Execution {
+  execution_id: string;
+  connector_id: string;
+  question: string | null;
+  sql_query: string;
+  parameters: Record<string, unknown>;
+  result: QueryResult;
+  execution_time_ms: number;
+  origin: "query" | "served" | "rebound" | "written";
+  derived_from: string | null;
+  chat_message_id: string | null;
+  created_at: string;
+}
+
+/** What somebody says of an execution, or of a message. */
+export interface ExecutionFeedback {
+  id: string;
+  execution_id: string | null;
+  chat_message_id: string | null;
+  feedback: string | null;
+  is_positive: boolean;
+  author: string | null;
+  created_at: string;
+  updated_at: string;
+}
+
+export interface ExecutionsExecuteFromChatRequest {
+  connector_id?: string | null;
+}
+
+export interface ExecutionsExecuteQueryRequest {
+  sql_query: string;
+  connector_id?: string | null;
+  question?: string | null;
+  parameters?: Record<string, unknown> | null;
+  chat_message_id?: string | null;
+}
+
+/** Why a hit has its score: the parts, the evidence and the arithmetic. */
+export interface Explanation {
+  vector: number | null;
+  words: number | null;
+  neighbours: number | null;
+  links: string[];
+  matched_context: string | null;
+  context_similarity: number | null;
+  events: EventRef[];
+  arithmetic: string[];
+}
+
+/** A fact as `remember` reports it. */
+export interface FactRef {
+  fact_id: string;
+  text: string;
+  new: boolean;
+}
+
+/** All that signals say of one fact; scores are decayed to now. */
+export interface FactStats {
+  fact_id: string;
+  text: string;
+  dataset: string;
+  score: number;
+  signal_count: number;
+  signal_breakdown: Partial<Record<"used" | "ignored" | "helpful" | "not_helpful", number>>;
+  last_signal_at: string | null;
+  contexts: ContextScore[];
+}
+
+/** One opinion about a session or an entry. */
+export interface Feedback {
+  feedback_id: string;
+  session_id: string;
+  target_type: "session" | "entry";
+  target_id: string;
+  rating: "up" | "down" | null;
+  score: number | null;
+  comment: string | null;
+  author: string | null;
+  created_at: string;
+  extra: Record<string, unknown>;
+}
+
+export interface FeedbackBulkDeleteRequest {
+  feedback_ids: string[];
+}
+
+export interface FeedbackCreateNegativeRequest {
+  feedback?: string | null;
+  execution_id?: string | null;
+  chat_message_id?: string | null;
+  author?: string | null;
+}
+
+export interface FeedbackCreatePositiveRequest {
+  feedback_text?: string | null;
+  execution_id?: string | null;
+  chat_message_id?: string | null;
+  author?: string | null;
+}
+
+export interface FeedbackCreateRequest {
+  is_positive: boolean;
+  feedback?: string | null;
+  execution_id?: string | null;
+  chat_message_id?: string | null;
+  author?: string | null;
+}
+
+/** Feedbacks, the newest first, and how many there are in all. */
+export interface FeedbackList {
+  items: ExecutionFeedback[];
+  total: number;
+  skip: number;
+  limit: number;
+}
+
+/** All feedback that stands, counted. */
+export interface FeedbackMetrics {
+  total: number;
+  positive: number;
+  negative: number;
+  neutral: number;
+  avg_comment_length: number;
+}
+
+/** What a browser is given to say what it thinks of some things, for a short time. */
+export interface FeedbackToken {
+  token: string;
+  author: string;
+  targets: Target[];
+  expires_at: string;
+}
+
+export interface FeedbackUpdateRequest {
+  feedback?: string | null;
+  is_positive?: boolean;
+}
+
+/** A file that could not be remembered. */
+export interface FileError {
+  source: string;
+  code: string;
+  message: string;
+}
+
+export interface ForgetRequest {
+  fact_ids?: string | string[] | null;
+  source?: string | null;
+  dataset?: string | null;
+}
+
+/** What `forget` removed. */
+export interface ForgetResult {
+  facts: number;
+  dataset: string;
+}
+
+/** One signal that was taken, under the event that can be retracted. */
+export interface GivenSignal {
+  event_id: string;
+  fact_id: string;
+  signal_type: "used" | "ignored" | "helpful" | "not_helpful";
+}
+
+/** A question with the SQL that answers it, by somebody's word. */
+export interface GoldenExample {
+  id: string;
+  connector_id: string;
+  question: string;
+  sql_query: string;
+  origin: "given" | "imported" | "promoted";
+  execution_id: string | null;
+  created_at: string;
+  updated_at: string;
+}
+
+export interface GoldenExamplesCreateRequest {
+  question: string;
+  sql_query: string;
+  connector_id?: string | null;
+}
+
+export interface GoldenExamplesImportExamplesRequest {
+  examples: NewExample[];
+  connector_id?: string | null;
+}
+
+export interface GoldenExamplesPromoteRequest {
+  execution_id: string;
+  question?: string | null;
+}
+
+export interface GoldenExamplesUpdateRequest {
+  question?: string;
+  sql_query?: string;
+}
+
+/** One recalled fact. */
+export interface Hit {
+  fact_id: string;
+  text: string;
+  score: number;
+  relevance: number;
+  usefulness: number;
+  usefulness_source: "context" | "global" | "neutral";
+  metadata: Record<string, unknown>;
+  source: string | null;
+  position: [number, number] | null;
+  rank: number;
+  explanation: Explanation | null;
+}
+
+export interface ImproveRequest {
+  dataset?: string;
+  session_ids?: string[] | null;
+}
+
+/** What `improve` changed; all zero when there was nothing new. */
+export interface Improvement {
+  dataset: string;
+  entries: number;
+  signals_added: number;
+  signals_retracted: number;
+  updated_facts: string[];
+  link_signals_added: number;
+  link_signals_retracted: number;
+  learnt: LearntFact[];
+  forgotten: string[];
+  entities_added: number;
+}
+
+/** Why one item of a batch was refused. */
+export interface ItemError {
+  index: number;
+  code: string;
+  message: string;
+  fact_id: string | null;
+}
+
+/** A key to a server; its secret is shown once, when it is made. */
+export interface Key {
+  key_id: string;
+  name: string;
+  project: string | null;
+  scopes: ("read" | "write" | "feedback" | "admin")[];
+  rate_limit: number | null;
+  created_at: string;
+  last_used_at: string | null;
+  revoked_at: string | null;
+}
+
+export interface KeysCreateRequest {
+  name: string;
+  scopes?: ("read" | "write" | "feedback" | "admin")[];
+  rate_limit?: number | null;
+}
+
+export interface KeysCreateTokenRequest {
+  targets: Target[];
+  author?: string | null;
+  expires_in?: number;
+}
+
+/** A fact that `improve` made from a session. */
+export interface LearntFact {
+  fact_id: string;
+  text: string;
+  session_id: string;
+  qa_id: string;
+  learnt_from: "answer" | "feedback";
+  corrects: string | null;
+}
+
+/** One message of a session. */
+export interface Message {
+  message_id: string;
+  role: string;
+  content: string;
+  at: string;
+}
+
+/** A question, and the SQL that answers it. */
+export interface NewExample {
+  question: string;
+  sql_query: string;
+}
+
+/** A key that was just made, with its secret. */
+export interface NewKey {
+  key_id: string;
+  name: string;
+  project: string | null;
+  scopes: ("read" | "write" | "feedback" | "admin")[];
+  rate_limit: number | null;
+  created_at: string;
+  last_used_at: string | null;
+  revoked_at: string | null;
+  api_key: string;
+}
+
+/** A message that is to be added. */
+export interface NewMessage {
+  role: string;
+  content: string;
+  at?: string | null;
+}
+
+export type QueryResult = Record<string, unknown>;
+
+/** A fact in a list of the most or least useful. */
+export interface RankedFact {
+  fact_id: string;
+  text: string;
+  score: number;
+  signal_count: number;
+}
+
+/** The answer to `recall`: hits, best first, under a receipt. */
+export interface Recall {
+  recall_id: string;
+  query: string;
+  dataset: string;
+  mode: "hybrid" | "semantic" | "lexical" | "graph";
+  policy: "documented" | "adaptive";
+  hits: Hit[];
+  session_id: string | null;
+  qa_id: string | null;
+  answer: string | null;
+}
+
+export interface RecallRequest {
+  query: string;
+  dataset?: string;
+  top_k?: number;
+  mode?: "hybrid" | "semantic" | "lexical" | "graph";
+  where?: Record<string, unknown> | null;
+  boost_by_usefulness?: boolean;
+  usefulness_weight?: number;
+  feedback_influence?: number | null;
+  min_usefulness?: number;
+  policy?: "documented" | "adaptive" | null;
+  exploration?: number;
+  seed?: number | null;
+  explain?: boolean;
+  session_id?: string | null;
+  answer?: boolean;
+}
+
+/** What was shown by one recall. */
+export interface Receipt {
+  recall_id: string;
+  dataset: string;
+  query: string;
+  mode: "hybrid" | "semantic" | "lexical" | "graph";
+  policy: "documented" | "adaptive";
+  usefulness_weight: number;
+  at: string;
+  shown: Shown[];
+}
+
+export interface RememberRequest {
+  texts: string | Document | (string | Document)[];
+  dataset?: string;
+  metadata?: Record<string, unknown> | (Record<string, unknown>)[] | null;
+  source?: string | null;
+  self_improvement?: boolean;
+}
+
+/** What `remember` stored, document by document in the order given. */
+export interface RememberResult {
+  dataset: string;
+  facts: FactRef[];
+  added: number;
+  known: number;
+  removed: number;
+  errors: FileError[];
+}
+
+/** The weight that a policy should be given, by what was replayed. */
+export interface ReplayAdvice {
+  policy: "documented" | "adaptive";
+  usefulness_weight: number | null;
+  reason: string;
+}
+
+/** What one way to order the facts that were shown is worth, by the ratings they got. */
+export interface ReplayArm {
+  policy: "documented" | "adaptive" | null;
+  usefulness_weight: number | null;
+  mrr: Estimate;
+  ndcg: Estimate;
+  mrr_change: Estimate;
+  ndcg_change: Estimate;
+  queries_better: number;
+  queries_worse: number;
+  worse: WorseQuery[];
+}
+
+/** What other policies and weights would have made of the recalls that people rated. */
+export interface ReplayReport {
+  dataset: string;
+  rated: number;
+  replayed: number;
+  queries: number;
+  effective_sample_size: number;
+  seed: number;
+  logged: ReplayArm | null;
+  none: ReplayArm | null;
+  arms: ReplayArm[];
+  advice: ReplayAdvice[];
+}
+
+export interface ReplayRequest {
+  dataset?: string;
+  policies?: ("documented" | "adaptive")[] | null;
+  weights?: number[] | null;
+  since?: string | null;
+  seed?: number;
+}
+
+export interface RetractRequest {
+  author?: string | null;
+}
+
+/** What `retract` undid. */
+export interface Retraction {
+  event_id: string;
+  retracted: string;
+  updated_facts: string[];
+}
+
+/** Satisfaction by a metadata key. */
+export interface Satisfaction {
+  by: string;
+  variants: Variant[];
+  comparisons: Comparison[];
+}
+
+/** One conversation. */
+export interface Session {
+  session_id: string;
+  metadata: Record<string, unknown>;
+  created_at: string;
+  updated_at: string;
+}
+
+/** What went with a session. */
+export interface SessionDeletion {
+  session_id: string;
+  messages: number;
+  entries: number;
+  feedbacks: number;
+  forgotten_facts: number;
+}
+
+export interface SessionsAddEntryRequest {
+  question: string;
+  answer: string;
+  context?: string | null;
+  recall_id?: string | null;
+  used?: string[] | Record<string, number> | null;
+}
+
+export interface SessionsAddFeedbackRequest {
+  feedback_text?: string | null;
+  feedback_score?: number | null;
+  author?: string | null;
+}
+
+export interface SessionsAddMessageRequest {
+  role: string;
+  content: string;
+  at?: string | null;
+}
+
+export interface SessionsAddMessagesRequest {
+  messages: NewMessage[];
+}
+
+export interface SessionsAddSessionFeedbackRequest {
+  feedback: Record<string, unknown>;
+  author?: string | null;
+}
+
+export interface SessionsCreateRequest {
+  session_id?: string | null;
+  metadata?: Record<string, unknown> | null;
+}
+
+export interface SessionsUpdateMetadataRequest {
+  metadata: Record<string, unknown>;
+}
+
+export interface SetPolicyRequest {
+  policy: "documented" | "adaptive" | null;
+  dataset?: string | null;
+}
+
+/** One line of a receipt. */
+export interface Shown {
+  fact_id: string;
+  rank: number;
+  score: number;
+  relevance: number;
+  usefulness: number;
+  usefulness_source: "context" | "global" | "neutral";
+  propensity: number;
+  links: string[];
+}
+
+/** One opinion about one fact for one query. */
+export interface Signal {
+  fact_id: string;
+  signal_type: "used" | "ignored" | "helpful" | "not_helpful";
+  query: string;
+  confidence?: number;
+  context?: string | null;
+  at?: string | null;
+  author?: string | null;
+  idempotency_key?: string | null;
+}
+
+export interface SignalRecallRequest {
+  used?: string[];
+  helpful?: string[];
+  not_helpful?: string[];
+  answer?: string | null;
+  confidence?: number;
+  author?: string | null;
+}
+
+export interface SignalRequest {
+  signals: Signal[];
+}
+
+/** What a call to `signal` or `signal_recall` did. */
+export interface SignalResult {
+  processed: number;
+  updated_facts: string[];
+  errors: ItemError[];
+  event_ids: string[];
+  signals: GivenSignal[];
+}
+
+export interface SupersedeRequest {
+  text?: string | null;
+  by?: string | null;
+  author?: string | null;
+}
+
+/** What `supersede` did. */
+export interface Supersession {
+  event_id: string;
+  fact_id: string;
+  superseded_by: string;
+}
+
+/** Something that feedback can be about: a session, one of its answers, an execution, a message or a recall. */
+export interface Target {
+  session_id?: string | null;
+  qa_id?: string | null;
+  execution_id?: string | null;
+  chat_message_id?: string | null;
+  recall_id?: string | null;
+}
+
+/** What a language model counted; None where it didn't say. */
+export interface Usage {
+  prompt_tokens: number | null;
+  completion_tokens: number | null;
+}
+
+/** A fact that an answer was made from. */
+export interface UsedFact {
+  fact_id: string;
+  share: number;
+  links: string[];
+}
+
+/** The signals of one dataset; scores are decayed to now. */
+export interface UsefulnessStats {
+  dataset: string;
+  total_facts: number;
+  facts_with_signals: number;
+  total_signals: number;
+  signal_breakdown: Partial<Record<"used" | "ignored" | "helpful" | "not_helpful", number>>;
+  average_score: number;
+  distribution: Record<string, number>;
+  most_useful: RankedFact[];
+  least_useful: RankedFact[];
+  queries: number;
+}
+
+/** The feedback under one value of a metadata key. */
+export interface Variant {
+  value: unknown;
+  sessions: number;
+  up: number;
+  down: number;
+  neutral: number;
+  satisfaction: number | null;
+  low: number | null;
+  high: number | null;
+  mean_score: number | null;
+  probability_best: number | null;
+}
+
+/** A query whose helpful fact another order would put lower. */
+export interface WorseQuery {
+  query: string;
+  receipts: number;
+  change: number;
+  recall_id: string;
+  old_rank: number;
+  new_rank: number;
+}
+
+/** What is wrong, and what to do (RFC 9457). */
+export interface Problem {
+  type: string;
+  title: string;
+  status: number;
+  detail: string;
+  /** Stable: programs may compare it. */
+  code: string;
+  field: string | null;
+  /** What was given, if it can be shown. */
+  value: unknown;
+  remedy: string | null;
+  request_id: string;
+}
+
+export interface UsefulnessStatsRequest {
+  dataset?: string;
+}
+
+export interface SessionsListRequest {
+  where?: Record<string, unknown>;
+  cursor?: string;
+  limit?: number;
+}
+
+export interface SessionsMessagesRequest {
+  cursor?: string;
+  limit?: number;
+  newest_first?: boolean;
+}
+
+export interface SessionsDeleteMetadataRequest {
+  keys: string[];
+}
+
+export interface SessionsEntriesRequest {
+  cursor?: string;
+  limit?: number;
+  newest_first?: boolean;
+}
+
+export interface SessionsDeleteFeedbackRequest {
+  author?: string;
+}
+
+export interface SessionsFeedbacksRequest {
+  cursor?: string;
+  limit?: number;
+  newest_first?: boolean;
+}
+
+export interface SessionsAlertsRequest {
+  pending?: boolean;
+  cursor?: string;
+  limit?: number;
+}
+
+export interface InsightSatisfactionRequest {
+  by: string;
+  since?: string;
+}
+
+export interface ExecutionsListRequest {
+  connector_id?: string;
+  cursor?: string;
+  limit?: number;
+}
+
+export interface FeedbackListRequest {
+  skip?: number;
+  limit?: number;
+  search?: string;
+}
+
+export interface FeedbackListPositiveRequest {
+  skip?: number;
+  limit?: number;
+}
+
+export interface FeedbackListNegativeRequest {
+  skip?: number;
+  limit?: number;
+}
+
+export interface FeedbackGetFeedbackForMessageRequest {
+  skip?: number;
+  limit?: number;
+}
+
+export interface ChatSessionsListRequest {
+  cursor?: string;
+  limit?: number;
+}
+
+export interface GoldenExamplesListRequest {
+  connector_id?: string;
+  skip?: number;
+  limit?: number;
+}
+
+/** Conversations, answers, and what people say of them. */
+export interface SessionsMethods {
+  /**
+   * Makes a session, with an id of its own if none is given. One that is there is returned as it is, with `metadata` merged into it.
+   *
+   * Needs the scope `write`.
+   */
+  create(fields?: SessionsCreateRequest, options?: ChangeOptions): Promise<Session>;
+  /**
+   * Sessions, the newest first; `where` compares metadata, as in `recall`.
+   *
+   * Needs the scope `read`.
+   */
+  list(fields?: SessionsListRequest, options?: CallOptions): Promise<Page<Session>>;
+  /** All items of `list`, page by page as they are needed; `limit` is the size of a page. */
+  iterate(fields?: SessionsListRequest, options?: CallOptions): AsyncGenerator<Session, void>;
+  /**
+   * One session.
+   *
+   * Needs the scope `read`.
+   */
+  get(session_id: string, options?: CallOptions): Promise<Session>;
+  /**
+   * Removes a session with its messages, entries and feedback, and all that was learnt from it.
+   *
+   * Needs the scope `write`.
+   */
+  delete(session_id: string, options?: ChangeOptions): Promise<SessionDeletion>;
+  /**
+   * Whether there is such a session.
+   *
+   * Needs the scope `read`.
+   */
+  exists(session_id: string, options?: CallOptions): Promise<boolean>;
+  /**
+   * Adds one message; the session is made if it is new.
+   *
+   * Needs the scope `write`.
+   */
+  addMessage(session_id: string, fields: SessionsAddMessageRequest, options?: ChangeOptions): Promise<Message>;
+  /**
+   * The messages of a session, in the order they were added.
+   *
+   * Needs the scope `read`.
+   */
+  messages(session_id: string, fields?: SessionsMessagesRequest, options?: CallOptions): Promise<Page<Message>>;
+  /** All items of `messages`, page by page as they are needed; `limit` is the size of a page. */
+  iterateMessages(session_id: string, fields?: SessionsMessagesRequest, options?: CallOptions): AsyncGenerator<Message, void>;
+  /**
+   * Adds many messages at once, in order; mappings have `role`, `content` and, if known, `at`.
+   *
+   * Needs the scope `write`.
+   */
+  addMessages(session_id: string, fields: SessionsAddMessagesRequest, options?: ChangeOptions): Promise<Message[]>;
+  /**
+   * The metadata of a session.
+   *
+   * Needs the scope `read`.
+   */
+  getMetadata(session_id: string, options?: CallOptions): Promise<Record<string, unknown>>;
+  /**
+   * Merges metadata by key and returns the result; a dotted key reaches inside.
+   *
+   * With `if_match`, the `etag` of the metadata you have seen, only if nobody changed them since.
+   *
+   * Needs the scope `write`.
+   */
+  updateMetadata(session_id: string, fields: SessionsUpdateMetadataRequest, options?: ChangeOptions & Pick<Extras, "ifMatch">): Promise<Record<string, unknown>>;
+  /**
+   * Removes keys from the metadata and returns the rest; a dotted key reaches inside.
+   *
+   * With `if_match`, the `etag` of the metadata you have seen, only if nobody changed them since.
+   *
+   * Needs the scope `write`.
+   */
+  deleteMetadata(session_id: string, fields: SessionsDeleteMetadataRequest, options?: ChangeOptions & Pick<Extras, "ifMatch">): Promise<Record<string, unknown>>;
+  /**
+   * Keeps an answer that you made yourself; the session is made if it is new.
+   *
+   * With the `recall_id` of the facts it was made from, ratings of it improve recall. `used` names those it used, or
+   * gives each a weight; if left out, `improve` tells them from the answer.
+   *
+   * Needs the scope `write`.
+   */
+  addEntry(session_id: string, fields: SessionsAddEntryRequest, options?: ChangeOptions): Promise<Entry>;
+  /**
+   * The questions and answers of a session, in order.
+   *
+   * Needs the scope `read`.
+   */
+  entries(session_id: string, fields?: SessionsEntriesRequest, options?: CallOptions): Promise<Page<Entry>>;
+  /** All items of `entries`, page by page as they are needed; `limit` is the size of a page. */
+  iterateEntries(session_id: string, fields?: SessionsEntriesRequest, options?: CallOptions): AsyncGenerator<Entry, void>;
+  /**
+   * One question and answer.
+   *
+   * Needs the scope `read`.
+   */
+  entry(session_id: string, qa_id: string, options?: CallOptions): Promise<Entry>;
+  /**
+   * Rates an answer from 1 to 5, says something of it, or both; False if there is no such entry.
+   *
+   * What the same author said of it before is replaced.
+   *
+   * Needs the scope `feedback`.
+   */
+  addFeedback(session_id: string, qa_id: string, fields?: SessionsAddFeedbackRequest, options?: ChangeOptions): Promise<boolean>;
+  /**
+   * Clears the rating and the text of an answer, or those of one author; False if there is no such entry.
+   *
+   * Needs the scope `feedback`.
+   */
+  deleteFeedback(session_id: string, qa_id: string, fields?: SessionsDeleteFeedbackRequest, options?: ChangeOptions): Promise<boolean>;
+  /**
+   * Rates a whole session: `{"rating": "up" | "down" | None, "comment": "…"}`.
+   *
+   * An author has one opinion, the latest; without an author each is kept. None if a hook kept it back.
+   *
+   * Needs the scope `feedback`.
+   */
+  addSessionFeedback(session_id: string, fields: SessionsAddSessionFeedbackRequest, options?: ChangeOptions): Promise<Feedback | null>;
+  /**
+   * What people say of a session as a whole, and stands.
+   *
+   * Needs the scope `read`.
+   */
+  feedbacks(session_id: string, fields?: SessionsFeedbacksRequest, options?: CallOptions): Promise<Page<Feedback>>;
+  /** All items of `feedbacks`, page by page as they are needed; `limit` is the size of a page. */
+  iterateFeedbacks(session_id: string, fields?: SessionsFeedbacksRequest, options?: CallOptions): AsyncGenerator<Feedback, void>;
+  /**
+   * All feedback of the project that stands, counted by the store.
+   *
+   * Needs the scope `read`.
+   */
+  feedbackMetrics(options?: CallOptions): Promise<FeedbackMetrics>;
+  /**
+   * Alerts, the newest first; with `pending`, those that are still to be delivered.
+   *
+   * Needs the scope `admin`.
+   */
+  alerts(fields?: SessionsAlertsRequest, options?: CallOptions): Promise<Page<Alert>>;
+  /** All items of `alerts`, page by page as they are needed; `limit` is the size of a page. */
+  iterateAlerts(fields?: SessionsAlertsRequest, options?: CallOptions): AsyncGenerator<Alert, void>;
+  /**
+   * Delivers what is due now, and returns how many were; a background thread does it otherwise.
+   *
+   * Needs the scope `admin`.
+   */
+  deliverAlerts(options?: ChangeOptions): Promise<number>;
+  /**
+   * Gives up an alert that can't be delivered.
+   *
+   * Needs the scope `admin`.
+   */
+  discardAlert(alert_id: string, options?: ChangeOptions): Promise<Alert>;
+}
+
+/** What the feedback tells. */
+export interface InsightMethods {
+  /**
+   * Satisfaction by a key of the sessions' metadata, such as `variant`.
+   *
+   * Counts up, down and neutral ratings of sessions and answers (4 and 5 are up, 1 and 2 are down), each share with
+   * its 95% interval, and the probability that one variant is better than another.
+   *
+   * Needs the scope `read`.
+   */
+  satisfaction(fields: InsightSatisfactionRequest, options?: CallOptions): Promise<Satisfaction>;
+}
+
+/** Databases that questions are asked of. */
+export interface ConnectorsMethods {
+  /**
+   * Adds a database by its SQLAlchemy URL and reads its schema; nothing is kept if that fails.
+   *
+   * Secrets in the URL are references such as `${DB_PASSWORD}`, or are encrypted with HEEDFUL_SECRET_KEY. `role` is
+   * the role that PostgreSQL runs queries as.
+   *
+   * Needs the scope `admin`.
+   */
+  create(fields: ConnectorsCreateRequest, options?: ChangeOptions): Promise<Connector>;
+  /**
+   * All of them, in the order they were added.
+   *
+   * Needs the scope `read`.
+   */
+  list(options?: CallOptions): Promise<Connector[]>;
+  /**
+   * One connector.
+   *
+   * Needs the scope `read`.
+   */
+  get(connector_id: string, options?: CallOptions): Promise<Connector>;
+  /**
+   * Removes a connector with its executions and golden examples.
+   *
+   * Needs the scope `admin`.
+   */
+  delete(connector_id: string, options?: ChangeOptions): Promise<boolean>;
+  /**
+   * Reads the schema anew; what was proven for another schema is no longer used.
+   *
+   * Needs the scope `admin`.
+   */
+  refresh(connector_id: string, options?: ChangeOptions): Promise<Connector>;
+  /**
+   * Tables and columns, as they were read last.
+   *
+   * Needs the scope `read`.
+   */
+  schema(connector_id: string, options?: CallOptions): Promise<Record<string, unknown>>;
+}
+
+/** SQL that ran. */
+export interface ExecutionsMethods {
+  /**
+   * Runs one statement that only reads, and keeps it with its result.
+   *
+   * With the `question` that it answers, it can be found by the cache. `parameters` fill `:name` places.
+   *
+   * Needs the scope `write`.
+   */
+  executeQuery(fields: ExecutionsExecuteQueryRequest, options?: ChangeOptions): Promise<Execution>;
+  /**
+   * Executions, the newest first.
+   *
+   * Needs the scope `read`.
+   */
+  list(fields?: ExecutionsListRequest, options?: CallOptions): Promise<Page<Execution>>;
+  /** All items of `list`, page by page as they are needed; `limit` is the size of a page. */
+  iterate(fields?: ExecutionsListRequest, options?: CallOptions): AsyncGenerator<Execution, void>;
+  /**
+   * Runs the SQL that a message of a chat has.
+   *
+   * Needs the scope `write`.
+   */
+  executeFromChat(chat_message_id: string, fields?: ExecutionsExecuteFromChatRequest, options?: ChangeOptions): Promise<Execution>;
+  /**
+   * One execution with its result.
+   *
+   * Needs the scope `read`.
+   */
+  get(execution_id: string, options?: CallOptions): Promise<Execution>;
+  /**
+   * Removes an execution with its result; SQL that was wrong stays blocked. An unknown one is `NotFound`.
+   *
+   * Needs the scope `write`.
+   */
+  delete(execution_id: string, options?: ChangeOptions): Promise<boolean>;
+}
+
+/** What people say of executions and messages. */
+export interface FeedbackMethods {
+  /**
+   * Says whether an execution, or the message of a chat, was right.
+   *
+   * Positive feedback lets an execution be used again; negative feedback keeps it, and all SQL like it, from that
+   * until it is taken back. An author has one opinion of a thing, the latest.
+   *
+   * Needs the scope `feedback`.
+   */
+  create(fields: FeedbackCreateRequest, options?: ChangeOptions): Promise<ExecutionFeedback>;
+  /**
+   * Feedbacks, the newest first; `search` finds those whose text has it, in any case.
+   *
+   * Needs the scope `read`.
+   */
+  list(fields?: FeedbackListRequest, options?: CallOptions): Promise<FeedbackList>;
+  /**
+   * Says that an execution was right.
+   *
+   * Needs the scope `feedback`.
+   */
+  createPositive(fields?: FeedbackCreatePositiveRequest, options?: ChangeOptions): Promise<ExecutionFeedback>;
+  /**
+   * Those that say something was right.
+   *
+   * Needs the scope `read`.
+   */
+  listPositive(fields?: FeedbackListPositiveRequest, options?: CallOptions): Promise<FeedbackList>;
+  /**
+   * Says that an execution was wrong, and why.
+   *
+   * Needs the scope `feedback`.
+   */
+  createNegative(fields?: FeedbackCreateNegativeRequest, options?: ChangeOptions): Promise<ExecutionFeedback>;
+  /**
+   * Those that say something was wrong.
+   *
+   * Needs the scope `read`.
+   */
+  listNegative(fields?: FeedbackListNegativeRequest, options?: CallOptions): Promise<FeedbackList>;
+  /**
+   * Takes many feedbacks back; those that are not there are in `failed_ids`.
+   *
+   * Needs the scope `feedback`.
+   */
+  bulkDelete(fields: FeedbackBulkDeleteRequest, options?: ChangeOptions): Promise<BulkDeletion>;
+  /**
+   * What is said of one message.
+   *
+   * Needs the scope `read`.
+   */
+  getFeedbackForMessage(chat_message_id: string, fields?: FeedbackGetFeedbackForMessageRequest, options?: CallOptions): Promise<FeedbackList>;
+  /**
+   * One feedback.
+   *
+   * Needs the scope `read`.
+   */
+  get(feedback_id: string, options?: CallOptions): Promise<ExecutionFeedback>;
+  /**
+   * Changes what is given and leaves the rest; `feedback=None` clears the text.
+   *
+   * With `if_match`, the `etag` of what you have seen, only if nobody changed it since.
+   *
+   * Needs the scope `feedback`.
+   */
+  update(feedback_id: string, fields?: FeedbackUpdateRequest, options?: ChangeOptions & Pick<Extras, "ifMatch">): Promise<ExecutionFeedback>;
+  /**
+   * Takes a feedback back, words and all; an unknown one is `NotFound`.
+   *
+   * Needs the scope `feedback`.
+   */
+  delete(feedback_id: string, options?: ChangeOptions): Promise<boolean>;
+}
+
+/** Questions of data. */
+export interface ChatMethods {
+  /**
+   * Looks for executions that answer a question, and says of each whether it may be used, and why.
+   *
+   * Similarity finds candidates; it never decides. The first match that may be used is run now; with
+   * `reuse="result"`, its stored result is taken instead, as old as it is.
+   *
+   * Needs the scope `read`.
+   */
+  executionCacheLookup(fields: ChatExecutionCacheLookupRequest, options?: ChangeOptions): Promise<CacheLookup>;
+  /**
+   * The SQL for a question: proven if it can be, else written by the language model.
+   *
+   * `feedback_cutoff` in [0, 1] says how reliable a rated execution must be to be an example for the model: the
+   * share of positive opinions, with one of each kind added. Higher is stricter.
+   *
+   * Needs the scope `write`.
+   */
+  chatToSql(chat_session_id: string, fields: ChatChatToSqlRequest, options?: ChangeOptions): Promise<ChatSql>;
+  /**
+   * The SQL for a question, run now, and what it gave in words.
+   *
+   * Needs the scope `write`.
+   */
+  chatToAnswer(chat_session_id: string, fields: ChatChatToAnswerRequest, options?: ChangeOptions): Promise<ChatAnswer>;
+}
+
+/** Conversations about data. */
+export interface ChatSessionsMethods {
+  /**
+   * Begins a conversation.
+   *
+   * Needs the scope `write`.
+   */
+  create(fields?: ChatSessionsCreateRequest, options?: ChangeOptions): Promise<ChatSession>;
+  /**
+   * Chat sessions, the newest first.
+   *
+   * Needs the scope `read`.
+   */
+  list(fields?: ChatSessionsListRequest, options?: CallOptions): Promise<Page<ChatSession>>;
+  /** All items of `list`, page by page as they are needed; `limit` is the size of a page. */
+  iterate(fields?: ChatSessionsListRequest, options?: CallOptions): AsyncGenerator<ChatSession, void>;
+  /**
+   * One chat session.
+   *
+   * Needs the scope `read`.
+   */
+  get(chat_session_id: string, options?: CallOptions): Promise<ChatSession>;
+  /**
+   * Removes a conversation with its messages; executions stay, as they belong to their connector.
+   *
+   * Needs the scope `write`.
+   */
+  delete(chat_session_id: string, options?: ChangeOptions): Promise<boolean>;
+  /**
+   * What was asked, oldest first, with the SQL it got.
+   *
+   * Needs the scope `read`.
+   */
+  getQuestions(chat_session_id: string, options?: CallOptions): Promise<ChatQuestion[]>;
+}
+
+/** Questions with the SQL that answers them. */
+export interface GoldenExamplesMethods {
+  /**
+   * Adds an example; one for the same question on the same connector is a `Conflict`.
+   *
+   * Needs the scope `write`.
+   */
+  create(fields: GoldenExamplesCreateRequest, options?: ChangeOptions): Promise<GoldenExample>;
+  /**
+   * Examples, the newest first.
+   *
+   * Needs the scope `read`.
+   */
+  list(fields?: GoldenExamplesListRequest, options?: CallOptions): Promise<GoldenExample[]>;
+  /**
+   * Makes an example of an execution that people say was right, and nobody that it was wrong.
+   *
+   * Needs the scope `write`.
+   */
+  promote(fields: GoldenExamplesPromoteRequest, options?: ChangeOptions): Promise<GoldenExample>;
+  /**
+   * Adds examples, mappings with `question` and `sql_query`, all or none.
+   *
+   * A question that has an example already gets the new SQL.
+   *
+   * Needs the scope `write`.
+   */
+  importExamples(fields: GoldenExamplesImportExamplesRequest, options?: ChangeOptions): Promise<GoldenExample[]>;
+  /**
+   * One example.
+   *
+   * Needs the scope `read`.
+   */
+  get(example_id: string, options?: CallOptions): Promise<GoldenExample>;
+  /**
+   * Changes the question, the SQL, or both.
+   *
+   * With `if_match`, the `etag` of what you have seen, only if nobody changed it since.
+   *
+   * Needs the scope `write`.
+   */
+  update(example_id: string, fields?: GoldenExamplesUpdateRequest, options?: ChangeOptions & Pick<Extras, "ifMatch">): Promise<GoldenExample>;
+  /**
+   * Removes an example; an unknown one is `NotFound`.
+   *
+   * Needs the scope `write`.
+   */
+  delete(example_id: string, options?: ChangeOptions): Promise<boolean>;
+}
+
+/** Who may call. */
+export interface KeysMethods {
+  /**
+   * Makes a key. `scopes` are some of read, write, feedback and admin, which includes the others.
+   *
+   * `rate_limit` is how many calls a second it may make; what the server allows, if left out.
+   *
+   * Needs the scope `admin`.
+   */
+  create(fields: KeysCreateRequest, options?: ChangeOptions): Promise<NewKey>;
+  /**
+   * All keys of the project, oldest first, also those that were revoked.
+   *
+   * Needs the scope `admin`.
+   */
+  list(options?: CallOptions): Promise<Key[]>;
+  /**
+   * Makes a key useless, within a second on servers that run.
+   *
+   * Needs the scope `admin`.
+   */
+  revoke(key_id: string, options?: ChangeOptions): Promise<Key>;
+  /**
+   * Signs a token with which a browser may rate the things named, for `expires_in` seconds, and nothing else.
+   *
+   * What it says is said by `author`; a visitor of a name that was made up, if none is given.
+   *
+   * Needs the scope `feedback`.
+   */
+  createToken(fields: KeysCreateTokenRequest, options?: ChangeOptions): Promise<FeedbackToken>;
+}
+
+/** Is it alive, is it ready, how does it go. */
+export interface ServerMethods {
+  /** Whether the process is alive. */
+  healthz(options?: CallOptions): Promise<{
+  status: string;
+}>;
+  /** Whether the store can be used. */
+  readyz(options?: CallOptions): Promise<{
+  status: string;
+}>;
+  /** Numbers for Prometheus; needs `admin`. */
+  metrics(options?: CallOptions): Promise<string>;
+  /** The projects that the key opens. */
+  projects(options?: CallOptions): Promise<string[]>;
+}
+
+/** One project on a server. */
+export interface Heedful {
+  readonly sessions: SessionsMethods;
+  readonly insight: InsightMethods;
+  readonly connectors: ConnectorsMethods;
+  readonly executions: ExecutionsMethods;
+  readonly feedback: FeedbackMethods;
+  readonly chat: ChatMethods;
+  readonly chatSessions: ChatSessionsMethods;
+  readonly goldenExamples: GoldenExamplesMethods;
+  readonly keys: KeysMethods;
+  readonly server: ServerMethods;
+  /**
+   * Finds the facts that answer a query, best first.
+   *
+   * With `boost_by_usefulness`, `score = (1 - usefulness_weight) × relevance + usefulness_weight × usefulness`, and
+   * facts below `min_usefulness` are left out. `policy` chooses another rule for this call. With the chance of
+   * `exploration`, a fact that nobody has judged gets the last place, drawn with `seed`. `where` filters by
+   * metadata. `explain` adds the reasons. `feedback_influence` is the same dial as `usefulness_weight`; above 0, it
+   * turns the boost on.
+   *
+   * With `answer`, the result has one: written by the language model if there is one, else made of the sentences
+   * that answer; `on_token` gets its parts as they come. With a `session_id` it always has, and question and answer
+   * are kept as an entry of that session under its `qa_id`.
+   *
+   * Needs the scope `read`.
+   */
+  recall(fields: RecallRequest, options?: ChangeOptions & Pick<Extras, "onToken">): Promise<Recall>;
+  /**
+   * Stores facts: a text, many texts, or files and folders given as `Path`; a `Document` is one that was read elsewhere.
+   *
+   * Long texts are split. A text with the same source and metadata as one that is there is not stored twice. A
+   * file replaces what it said when it was remembered before. Files that can't be read are in `errors`.
+   * With `self_improvement`, `improve` runs in the background afterwards.
+   *
+   * Needs the scope `write`.
+   */
+  remember(fields: RememberRequest, options?: ChangeOptions & Pick<Extras, "progress">): Promise<RememberResult>;
+  /**
+   * Turns the feedback of sessions (of all, if none are named) into better recall.
+   *
+   * Ratings become signals about the facts that an answer used. Well-rated answers, and comments that correct a
+   * fact, become facts. With a language model, it also reads facts for what they mention, some in each call.
+   * Running it again changes nothing; changing or deleting a rating undoes what it did.
+   *
+   * Needs the scope `write`.
+   */
+  improve(fields?: ImproveRequest, options?: ChangeOptions): Promise<Improvement>;
+  /**
+   * Says how useful facts were for a query.
+   *
+   * Facts that are not there are listed in `errors`; the others are applied. A call that is sent again with its
+   * `idempotency_key` counts once and returns the first result.
+   *
+   * Needs the scope `feedback`.
+   */
+  signal(fields: SignalRequest, options?: ChangeOptions): Promise<SignalResult>;
+  /**
+   * Says how useful the facts of one recall were; those shown and never named are `ignored`.
+   *
+   * With the `answer` that was made from them, those not named are what `detect` says of them, or nothing.
+   * Facts are named by id, or by their hits. It may come days later. Saying the same of a fact again counts once,
+   * and a fact that is named later is no longer `ignored`.
+   *
+   * Needs the scope `feedback`.
+   */
+  signalRecall(recall_id: string, fields?: SignalRecallRequest, options?: ChangeOptions): Promise<SignalResult>;
+  /**
+   * Which of the facts that a recall showed did an answer use? Works without a language model.
+   *
+   * Each fact is `used` or `ignored` with a confidence and reasons, or None where it can't be told.
+   *
+   * Needs the scope `read`.
+   */
+  detect(recall_id: string, fields: DetectRequest, options?: ChangeOptions): Promise<Detection[]>;
+  /**
+   * What one recall showed: facts, ranks and scores.
+   *
+   * Needs the scope `read`.
+   */
+  receipt(recall_id: string, options?: CallOptions): Promise<Receipt>;
+  /**
+   * Undoes a signal, a feedback or a supersession: everything becomes as if it had never been given.
+   *
+   * Needs the scope `feedback`.
+   */
+  retract(event_id: string, fields?: RetractRequest, options?: ChangeOptions): Promise<Retraction>;
+  /**
+   * Corrects a fact: from now on `text`, or the fact `by`, is recalled in its place.
+   *
+   * The old fact stays in history; `retract` of the event brings it back.
+   *
+   * Needs the scope `write`.
+   */
+  supersede(fact_id: string, fields?: SupersedeRequest, options?: ChangeOptions): Promise<Supersession>;
+  /**
+   * Chooses the rule for recalls of a dataset, or of the whole project; None takes the choice back.
+   *
+   * Needs the scope `write`.
+   */
+  setPolicy(fields: SetPolicyRequest, options?: ChangeOptions): Promise<void>;
+  /**
+   * Removes facts, or all facts of a source, or a whole dataset, with everything derived from them.
+   *
+   * Needs the scope `write`.
+   */
+  forget(fields?: ForgetRequest, options?: ChangeOptions): Promise<ForgetResult>;
+  /**
+   * The usefulness of one fact: over all, by context, and the signals behind it.
+   *
+   * Needs the scope `read`.
+   */
+  factStats(fact_id: string, options?: CallOptions): Promise<FactStats>;
+  /**
+   * The usefulness of a dataset: totals, distribution, and the facts at both ends.
+   *
+   * Needs the scope `read`.
+   */
+  usefulnessStats(fields?: UsefulnessStatsRequest, options?: CallOptions): Promise<UsefulnessStats>;
+  /**
+   * What other policies and weights would have made of the recalls that people rated.
+   *
+   * The facts that each recall showed are ordered anew by the opinions recorded before it, and judged by its own
+   * `helpful` and `not_helpful` ratings. Both policies and the weights 0.1 to 0.9 are tried if none are given.
+   * Nothing is changed.
+   *
+   * Needs the scope `read`.
+   */
+  replay(fields?: ReplayRequest, options?: ChangeOptions): Promise<ReplayReport>;
+  /**
+   * The names of the project's datasets that have facts, oldest first.
+   *
+   * Needs the scope `read`.
+   */
+  datasets(options?: CallOptions): Promise<string[]>;
+  /**
+   * Checks the store, the model, the scores, the indexes and the sessions; repairs what can be made anew.
+   *
+   * Needs the scope `admin`.
+   */
+  doctor(fields?: DoctorRequest, options?: ChangeOptions): Promise<Check[]>;
+}
+
+/** How each method is called over the wire. */
+export const OPERATIONS: Readonly<Record<string, Operation>> = {
+  "recall": {"method":"POST","path":"{project}/recall","places":[],"fields":"body","slow":true,"callbacks":{"on_token":"onToken"}},
+  "remember": {"method":"POST","path":"{project}/facts","places":[],"fields":"body","slow":true,"callbacks":{"progress":"progress"}},
+  "improve": {"method":"POST","path":"{project}/improve","places":[],"fields":"body","slow":true},
+  "signal": {"method":"POST","path":"{project}/signals","places":[],"fields":"body","once":true},
+  "signalRecall": {"method":"POST","path":"{project}/recalls/{recall_id}/signals","places":["recall_id"],"fields":"body","once":true},
+  "detect": {"method":"POST","path":"{project}/recalls/{recall_id}/detect","places":["recall_id"],"fields":"body"},
+  "receipt": {"method":"GET","path":"{project}/recalls/{recall_id}","places":["recall_id"]},
+  "retract": {"method":"POST","path":"{project}/events/{event_id}/retract","places":["event_id"],"fields":"body","once":true},
+  "supersede": {"method":"POST","path":"{project}/facts/{fact_id}/supersede","places":["fact_id"],"fields":"body","once":true},
+  "setPolicy": {"method":"PUT","path":"{project}/policy","places":[],"fields":"body"},
+  "forget": {"method":"POST","path":"{project}/forget","places":[],"fields":"body","once":true},
+  "factStats": {"method":"GET","path":"{project}/facts/{fact_id}/stats","places":["fact_id"]},
+  "usefulnessStats": {"method":"GET","path":"{project}/stats/usefulness","places":[],"fields":"query"},
+  "replay": {"method":"POST","path":"{project}/replay","places":[],"fields":"body","slow":true},
+  "datasets": {"method":"GET","path":"{project}/datasets","places":[]},
+  "doctor": {"method":"POST","path":"{project}/doctor","places":[],"fields":"body","slow":true},
+  "sessions.create": {"method":"POST","path":"{project}/sessions","places":[],"fields":"body","once":true},
+  "sessions.list": {"method":"GET","path":"{project}/sessions","places":[],"fields":"query","iterate":"iterate"},
+  "sessions.get": {"method":"GET","path":"{project}/sessions/{session_id}","places":["session_id"]},
+  "sessions.delete": {"method":"DELETE","path":"{project}/sessions/{session_id}","places":["session_id"],"once":true},
+  "sessions.exists": {"method":"GET","path":"{project}/sessions/{session_id}/exists","places":["session_id"]},
+  "sessions.addMessage": {"method":"POST","path":"{project}/sessions/{session_id}/messages","places":["session_id"],"fields":"body","once":true},
+  "sessions.messages": {"method":"GET","path":"{project}/sessions/{session_id}/messages","places":["session_id"],"fields":"query","iterate":"iterateMessages"},
+  "sessions.addMessages": {"method":"POST","path":"{project}/sessions/{session_id}/messages/batch","places":["session_id"],"fields":"body","once":true},
+  "sessions.getMetadata": {"method":"GET","path":"{project}/sessions/{session_id}/metadata","places":["session_id"]},
+  "sessions.updateMetadata": {"method":"PATCH","path":"{project}/sessions/{session_id}/metadata","places":["session_id"],"fields":"body","once":true},
+  "sessions.deleteMetadata": {"method":"DELETE","path":"{project}/sessions/{session_id}/metadata","places":["session_id"],"fields":"query","once":true},
+  "sessions.addEntry": {"method":"POST","path":"{project}/sessions/{session_id}/entries","places":["session_id"],"fields":"body","once":true},
+  "sessions.entries": {"method":"GET","path":"{project}/sessions/{session_id}/entries","places":["session_id"],"fields":"query","iterate":"iterateEntries"},
+  "sessions.entry": {"method":"GET","path":"{project}/sessions/{session_id}/entries/{qa_id}","places":["session_id","qa_id"]},
+  "sessions.addFeedback": {"method":"PUT","path":"{project}/sessions/{session_id}/entries/{qa_id}/feedback","places":["session_id","qa_id"],"fields":"body","missing":"entry"},
+  "sessions.deleteFeedback": {"method":"DELETE","path":"{project}/sessions/{session_id}/entries/{qa_id}/feedback","places":["session_id","qa_id"],"fields":"query","missing":"entry"},
+  "sessions.addSessionFeedback": {"method":"POST","path":"{project}/sessions/{session_id}/feedback","places":["session_id"],"fields":"body","once":true},
+  "sessions.feedbacks": {"method":"GET","path":"{project}/sessions/{session_id}/feedback","places":["session_id"],"fields":"query","iterate":"iterateFeedbacks"},
+  "sessions.feedbackMetrics": {"method":"GET","path":"{project}/metrics/feedback","places":[]},
+  "sessions.alerts": {"method":"GET","path":"{project}/alerts","places":[],"fields":"query","iterate":"iterateAlerts"},
+  "sessions.deliverAlerts": {"method":"POST","path":"{project}/alerts/deliver","places":[],"slow":true},
+  "sessions.discardAlert": {"method":"DELETE","path":"{project}/alerts/{alert_id}","places":["alert_id"],"once":true},
+  "insight.satisfaction": {"method":"GET","path":"{project}/insight/satisfaction","places":[],"fields":"query"},
+  "connectors.create": {"method":"POST","path":"{project}/connectors","places":[],"fields":"body","once":true,"slow":true},
+  "connectors.list": {"method":"GET","path":"{project}/connectors","places":[]},
+  "connectors.get": {"method":"GET","path":"{project}/connectors/{connector_id}","places":["connector_id"]},
+  "connectors.delete": {"method":"DELETE","path":"{project}/connectors/{connector_id}","places":["connector_id"],"once":true},
+  "connectors.refresh": {"method":"POST","path":"{project}/connectors/{connector_id}/refresh","places":["connector_id"],"slow":true},
+  "connectors.schema": {"method":"GET","path":"{project}/connectors/{connector_id}/schema","places":["connector_id"]},
+  "executions.executeQuery": {"method":"POST","path":"{project}/executions","places":[],"fields":"body","once":true,"slow":true},
+  "executions.list": {"method":"GET","path":"{project}/executions","places":[],"fields":"query","iterate":"iterate"},
+  "executions.executeFromChat": {"method":"POST","path":"{project}/chat-messages/{chat_message_id}/execute","places":["chat_message_id"],"fields":"body","once":true,"slow":true},
+  "executions.get": {"method":"GET","path":"{project}/executions/{execution_id}","places":["execution_id"]},
+  "executions.delete": {"method":"DELETE","path":"{project}/executions/{execution_id}","places":["execution_id"],"once":true},
+  "feedback.create": {"method":"POST","path":"{project}/feedback","places":[],"fields":"body","once":true},
+  "feedback.list": {"method":"GET","path":"{project}/feedback","places":[],"fields":"query"},
+  "feedback.createPositive": {"method":"POST","path":"{project}/feedback/positive","places":[],"fields":"body","once":true},
+  "feedback.listPositive": {"method":"GET","path":"{project}/feedback/positive","places":[],"fields":"query"},
+  "feedback.createNegative": {"method":"POST","path":"{project}/feedback/negative","places":[],"fields":"body","once":true},
+  "feedback.listNegative": {"method":"GET","path":"{project}/feedback/negative","places":[],"fields":"query"},
+  "feedback.bulkDelete": {"method":"POST","path":"{project}/feedback/bulk-delete","places":[],"fields":"body","once":true},
+  "feedback.getFeedbackForMessage": {"method":"GET","path":"{project}/chat-messages/{chat_message_id}/feedback","places":["chat_message_id"],"fields":"query"},
+  "feedback.get": {"method":"GET","path":"{project}/feedback/{feedback_id}","places":["feedback_id"]},
+  "feedback.update": {"method":"PATCH","path":"{project}/feedback/{feedback_id}","places":["feedback_id"],"fields":"body","once":true},
+  "feedback.delete": {"method":"DELETE","path":"{project}/feedback/{feedback_id}","places":["feedback_id"],"once":true},
+  "chat.executionCacheLookup": {"method":"POST","path":"{project}/execution-cache-lookup","places":[],"fields":"body","slow":true},
+  "chat.chatToSql": {"method":"POST","path":"{project}/chat-sessions/{chat_session_id}/chat-to-sql","places":["chat_session_id"],"fields":"body","once":true,"slow":true},
+  "chat.chatToAnswer": {"method":"POST","path":"{project}/chat-sessions/{chat_session_id}/chat-to-answer","places":["chat_session_id"],"fields":"body","once":true,"slow":true},
+  "chatSessions.create": {"method":"POST","path":"{project}/chat-sessions","places":[],"fields":"body","once":true},
+  "chatSessions.list": {"method":"GET","path":"{project}/chat-sessions","places":[],"fields":"query","iterate":"iterate"},
+  "chatSessions.get": {"method":"GET","path":"{project}/chat-sessions/{chat_session_id}","places":["chat_session_id"]},
+  "chatSessions.delete": {"method":"DELETE","path":"{project}/chat-sessions/{chat_session_id}","places":["chat_session_id"],"once":true},
+  "chatSessions.getQuestions": {"method":"GET","path":"{project}/chat-sessions/{chat_session_id}/questions","places":["chat_session_id"]},
+  "goldenExamples.create": {"method":"POST","path":"{project}/golden-examples","places":[],"fields":"body","once":true},
+  "goldenExamples.list": {"method":"GET","path":"{project}/golden-examples","places":[],"fields":"query"},
+  "goldenExamples.promote": {"method":"POST","path":"{project}/golden-examples/promote","places":[],"fields":"body","once":true},
+  "goldenExamples.importExamples": {"method":"POST","path":"{project}/golden-examples/import","places":[],"fields":"body","slow":true},
+  "goldenExamples.get": {"method":"GET","path":"{project}/golden-examples/{example_id}","places":["example_id"]},
+  "goldenExamples.update": {"method":"PATCH","path":"{project}/golden-examples/{example_id}","places":["example_id"],"fields":"body","once":true},
+  "goldenExamples.delete": {"method":"DELETE","path":"{project}/golden-examples/{example_id}","places":["example_id"],"once":true},
+  "keys.create": {"method":"POST","path":"{project}/keys","places":[],"fields":"body","once":true},
+  "keys.list": {"method":"GET","path":"{project}/keys","places":[]},
+  "keys.revoke": {"method":"DELETE","path":"{project}/keys/{key_id}","places":["key_id"],"once":true},
+  "keys.createToken": {"method":"POST","path":"{project}/tokens","places":[],"fields":"body"},
+  "server.healthz": {"method":"GET","path":"/healthz","places":[]},
+  "server.readyz": {"method":"GET","path":"/readyz","places":[]},
+  "server.metrics": {"method":"GET","path":"/metrics","places":[],"text":true},
+  "server.projects": {"method":"GET","path":"/v1/projects","places":[]},
+};
