@@ -3,7 +3,7 @@ VENV := .venv
 BIN := $(VENV)/bin
 export PIP_DISABLE_PIP_VERSION_CHECK := 1
 
-.PHONY: help demo test lint format docs bench bench-recall bench-learning bench-detect bench-sessions bench-cache bench-server lock clean
+.PHONY: help demo test test-typescript lint format docs bench bench-recall bench-learning bench-detect bench-sessions bench-cache bench-server lock clean
 
 help: ## show what there is
 	@grep -E '^[a-z-]+:.*##' $(MAKEFILE_LIST) | sed 's/:.*## /\t/' | expand -t 16
@@ -28,6 +28,9 @@ demo: $(VENV)/base ## make the environment, install, and show the loop
 
 test: $(VENV)/dev ## run all tests
 	$(BIN)/pytest -n auto
+
+test-typescript: $(VENV)/dev ## build the client for TypeScript and run its tests
+	cd clients/typescript && npm ci --no-audit --no-fund && PYTHON='$(abspath $(BIN))/python' npm test
 
 lint: $(VENV)/dev ## style, types and layers
 	$(BIN)/ruff check .
@@ -67,4 +70,5 @@ lock: $(VENV)/dev $(VENV)/bench ## write the versions in use to requirements.loc
 	$(BIN)/pip freeze --exclude-editable > requirements.lock
 
 clean: ## remove what was made
-	rm -rf $(VENV) bench/out .mypy_cache .ruff_cache .pytest_cache .hypothesis .import_linter_cache
+	rm -rf $(VENV) bench/out .mypy_cache .ruff_cache .pytest_cache .hypothesis .import_linter_cache \
+		clients/typescript/node_modules clients/typescript/dist clients/typescript/build

@@ -33,8 +33,8 @@ ROOT = Path(__file__).parents[1]
 PAGES = sorted([ROOT / "README.md", ROOT / "CONTRIBUTING.md", ROOT / "CHANGELOG.md", *ROOT.glob("docs/**/*.md")])
 
 RUN = ("python", "console")
-SHOWN = ("sh", "text", "toml", "mermaid")
-"""Blocks that are read and not run: `make` and `pip` lines, output, files, pictures."""
+SHOWN = ("sh", "text", "toml", "mermaid", "typescript")
+"""Blocks that are not run here: `make` and `pip` lines, output, files, pictures; TypeScript is run by its own tests."""
 
 COGNEE = "heedful.compat.cognee"
 

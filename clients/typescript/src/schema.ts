@@ -67,12 +67,14 @@ export interface ChatChatToAnswerRequest {
   query: string;
   connector_id?: string | null;
   feedback_cutoff?: number;
+  remarks?: string[];
 }
 
 export interface ChatChatToSqlRequest {
   query: string;
   connector_id?: string | null;
   feedback_cutoff?: number;
+  remarks?: string[];
 }
 
 export interface ChatExecutionCacheLookupRequest {
@@ -160,6 +162,18 @@ export interface ContextScore {
   signal_count: number;
   signal_breakdown: Partial<Record<"used" | "ignored" | "helpful" | "not_helpful", number>>;
   last_signal_at: string;
+}
+
+export interface CreateDatasetRequest {
+  metadata?: Record<string, unknown> | null;
+}
+
+/** A named set of facts. */
+export interface Dataset {
+  name: string;
+  metadata: Record<string, unknown>;
+  facts: number;
+  created_at: string;
 }
 
 export interface DetectRequest {
@@ -267,6 +281,16 @@ export interface Explanation {
   context_similarity: number | null;
   events: EventRef[];
   arithmetic: string[];
+}
+
+/** One fact as it is stored. */
+export interface Fact {
+  fact_id: string;
+  text: string;
+  dataset: string;
+  source: string | null;
+  metadata: Record<string, unknown>;
+  created_at: string;
 }
 
 /** A fact as `remember` reports it. */
@@ -852,6 +876,14 @@ export interface Problem {
   request_id: string;
 }
 
+export interface FactsRequest {
+  dataset?: string;
+  source?: string;
+  cursor?: string;
+  limit?: number;
+  newest_first?: boolean;
+}
+
 export interface UsefulnessStatsRequest {
   dataset?: string;
 }
@@ -1277,6 +1309,9 @@ export interface ChatMethods {
   /**
    * The SQL for a question: proven if it can be, else written by the language model.
    *
+   * The model reads the facts of the datasets `contexts` and `schema_metadata` that are nearest to the question, and
+   * `remarks` before them.
+   *
    * `feedback_cutoff` in [0, 1] says how reliable a rated execution must be to be an example for the model: the
    * share of positive opinions, with one of each kind added. Higher is stricter.
    *
@@ -1464,6 +1499,14 @@ export interface Heedful {
    */
   remember(fields: RememberRequest, options?: ChangeOptions & Pick<Extras, "progress">): Promise<RememberResult>;
   /**
+   * The facts of a dataset, or of one source, in the order in which they were stored.
+   *
+   * Needs the scope `read`.
+   */
+  facts(fields?: FactsRequest, options?: CallOptions): Promise<Page<Fact>>;
+  /** All items of `facts`, page by page as they are needed; `limit` is the size of a page. */
+  iterateFacts(fields?: FactsRequest, options?: CallOptions): AsyncGenerator<Fact, void>;
+  /**
    * Turns the feedback of sessions (of all, if none are named) into better recall.
    *
    * Ratings become signals about the facts that an answer used. Well-rated answers, and comments that correct a
@@ -1533,6 +1576,12 @@ export interface Heedful {
    */
   forget(fields?: ForgetRequest, options?: ChangeOptions): Promise<ForgetResult>;
   /**
+   * One fact: its text, its metadata, and where it stands.
+   *
+   * Needs the scope `read`.
+   */
+  fact(fact_id: string, options?: CallOptions): Promise<Fact>;
+  /**
    * The usefulness of one fact: over all, by context, and the signals behind it.
    *
    * Needs the scope `read`.
@@ -1555,11 +1604,23 @@ export interface Heedful {
    */
   replay(fields?: ReplayRequest, options?: ChangeOptions): Promise<ReplayReport>;
   /**
-   * The names of the project's datasets that have facts, oldest first.
+   * The names of the project's datasets that have facts or were made with `create_dataset`, oldest first.
    *
    * Needs the scope `read`.
    */
   datasets(options?: CallOptions): Promise<string[]>;
+  /**
+   * One dataset: its metadata, and how many facts it has.
+   *
+   * Needs the scope `read`.
+   */
+  getDataset(dataset: string, options?: CallOptions): Promise<Dataset>;
+  /**
+   * Makes a dataset before it has facts. One that is there stays as it is, with `metadata` merged into it.
+   *
+   * Needs the scope `write`.
+   */
+  createDataset(dataset: string, fields?: CreateDatasetRequest, options?: ChangeOptions): Promise<Dataset>;
   /**
    * Checks the store, the model, the scores, the indexes and the sessions; repairs what can be made anew.
    *
@@ -1572,6 +1633,7 @@ export interface Heedful {
 export const OPERATIONS: Readonly<Record<string, Operation>> = {
   "recall": {"method":"POST","path":"{project}/recall","places":[],"fields":"body","slow":true,"callbacks":{"on_token":"onToken"}},
   "remember": {"method":"POST","path":"{project}/facts","places":[],"fields":"body","slow":true,"callbacks":{"progress":"progress"}},
+  "facts": {"method":"GET","path":"{project}/facts","places":[],"fields":"query","iterate":"iterateFacts"},
   "improve": {"method":"POST","path":"{project}/improve","places":[],"fields":"body","slow":true},
   "signal": {"method":"POST","path":"{project}/signals","places":[],"fields":"body","once":true},
   "signalRecall": {"method":"POST","path":"{project}/recalls/{recall_id}/signals","places":["recall_id"],"fields":"body","once":true},
@@ -1581,10 +1643,13 @@ export const OPERATIONS: Readonly<Record<string, Operation>> = {
   "supersede": {"method":"POST","path":"{project}/facts/{fact_id}/supersede","places":["fact_id"],"fields":"body","once":true},
   "setPolicy": {"method":"PUT","path":"{project}/policy","places":[],"fields":"body"},
   "forget": {"method":"POST","path":"{project}/forget","places":[],"fields":"body","once":true},
+  "fact": {"method":"GET","path":"{project}/facts/{fact_id}","places":["fact_id"]},
   "factStats": {"method":"GET","path":"{project}/facts/{fact_id}/stats","places":["fact_id"]},
   "usefulnessStats": {"method":"GET","path":"{project}/stats/usefulness","places":[],"fields":"query"},
   "replay": {"method":"POST","path":"{project}/replay","places":[],"fields":"body","slow":true},
   "datasets": {"method":"GET","path":"{project}/datasets","places":[]},
+  "getDataset": {"method":"GET","path":"{project}/datasets/{dataset}","places":["dataset"]},
+  "createDataset": {"method":"PUT","path":"{project}/datasets/{dataset}","places":["dataset"],"fields":"body"},
   "doctor": {"method":"POST","path":"{project}/doctor","places":[],"fields":"body","slow":true},
   "sessions.create": {"method":"POST","path":"{project}/sessions","places":[],"fields":"body","once":true},
   "sessions.list": {"method":"GET","path":"{project}/sessions","places":[],"fields":"query","iterate":"iterate"},

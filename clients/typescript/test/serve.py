@@ -12,7 +12,7 @@ from tempfile import TemporaryDirectory
 
 sys.path.append(str(Path(__file__).parents[3] / "tests" / "integration"))
 
-from server import running  # noqa: E402
+from server import running
 
 with TemporaryDirectory() as folder, running(Path(folder) / "store.db", **json.loads(sys.argv[1])) as server:
     print(json.dumps({"url": server.url, "key": server.key}), flush=True)
