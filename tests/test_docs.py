@@ -33,8 +33,9 @@ ROOT = Path(__file__).parents[1]
 PAGES = sorted([ROOT / "README.md", ROOT / "CONTRIBUTING.md", ROOT / "CHANGELOG.md", *ROOT.glob("docs/**/*.md")])
 
 RUN = ("python", "console")
-SHOWN = ("sh", "text", "toml", "mermaid", "typescript")
-"""Blocks that are not run here: `make` and `pip` lines, output, files, pictures; TypeScript is run by its own tests."""
+SHOWN = ("sh", "text", "toml", "mermaid", "html", "js", "typescript")
+"""Blocks that are not run here: `make` and `pip` lines, output, files, pictures, pieces of web pages; TypeScript is run
+by its own tests."""
 
 COGNEE = "heedful.compat.cognee"
 

@@ -28,6 +28,7 @@ from heedful.server.envelope import Envelope, document, headers_of
 from heedful.server.measures import Measures
 from heedful.server.state import State
 from heedful.server.tracing import Tracing, tracer
+from heedful.server.widget import widget
 
 CONFIG = "HEEDFUL_SERVER_CONFIG"
 """Where a worker finds what it was told."""
@@ -101,6 +102,7 @@ def _routes(state: State, measures: Measures) -> Mapping[str, dict[str, Endpoint
     found["/healthz"] = {"GET": upkeep.healthz(state)}
     found["/health"] = {"GET": upkeep.health(state)}
     found["/readyz"] = {"GET": upkeep.readyz(state)}
+    found["/widget.js"] = {"GET": widget()}
     found["/metrics"] = {"GET": upkeep.metrics(state, measures)}
     found["/openapi.json"] = {"GET": upkeep.openapi(state)}
     found["/v1/projects"] = {"GET": upkeep.projects(state)}
