@@ -9,7 +9,7 @@ from pydantic import Field
 
 from heedful.executions import checks as executions
 from heedful.memory import checks
-from heedful.model import Document, Model, Signal, Target
+from heedful.model import Document, Metadata, Model, Signal, Target
 from heedful.sessions import checks as sessions
 
 TEXT = r"^[^\u0000]*$"
@@ -19,7 +19,15 @@ WORDS = r"^[^\u0000]*[^\s\u0000][^\u0000]*$"
 """The same, and not blank."""
 
 
-class NewMessage(Model):
+class Mapped(Model):
+    """What is a mapping in Python, with the fields it may have."""
+
+    def mapping(self) -> Metadata:
+        """What was given."""
+        return self.model_dump(exclude_unset=True)
+
+
+class NewMessage(Mapped):
     """A message that is to be added."""
 
     role: str
@@ -27,7 +35,7 @@ class NewMessage(Model):
     at: datetime | None = None
 
 
-class NewExample(Model):
+class NewExample(Mapped):
     """A question, and the SQL that answers it."""
 
     question: str
