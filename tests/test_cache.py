@@ -401,7 +401,7 @@ def test_a_connector_that_is_not_there_is_said(geo: Heedful) -> None:
 
 def test_a_lookup_can_be_written_as_json(geo: Heedful, proven: str) -> None:
     found = CacheLookup.model_validate_json(look(geo, IN_FRANCE).model_dump_json())
-    assert found.matches[0].execution["result"]["rows"] == [[2]]
+    assert found.matches[0].execution["result"].rows == [[2]]
 
 
 def test_another_model_finds_what_was_stored_by_the_first(

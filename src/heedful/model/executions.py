@@ -6,7 +6,7 @@ from collections.abc import Iterator
 from datetime import datetime
 from typing import Any, Literal
 
-from pydantic import SerializerFunctionWrapHandler, model_serializer, model_validator
+from pydantic import SerializerFunctionWrapHandler, field_validator, model_serializer, model_validator
 
 from heedful.model.base import Model
 from heedful.results import Column, Result, decode, encode
@@ -185,6 +185,17 @@ class CacheMatch(Model):
     age_days: float
     stale: bool
     """Whether its schema, or its data where that can be told, has changed since."""
+
+    @field_validator("execution")
+    @classmethod
+    def _read(cls, given: dict[str, Any]) -> dict[str, Any]:
+        """What came as JSON becomes what it is in an `Execution`."""
+        found = dict(given)
+        if isinstance(given.get("result"), dict):
+            found["result"] = QueryResult(**given["result"])
+        if isinstance(given.get("created_at"), str):
+            found["created_at"] = datetime.fromisoformat(given["created_at"])
+        return found
 
 
 class CacheLookup(Model):
