@@ -303,28 +303,28 @@ def test_a_message_comes_back_as_it_was_given(either: Heedful, text: str) -> Non
 @pytest.mark.parametrize(
     ("message", "field"),
     [
-        ({"role": "", "content": "x"}, "role"),
-        ({"role": "r" * 51, "content": "x"}, "role"),
-        ({"role": 5, "content": "x"}, "role"),
-        ({"role": "user\0", "content": "x"}, "role"),
-        ({"content": "x"}, "role"),
-        ({"role": "user"}, "content"),
-        ({"role": "user", "content": None}, "content"),
-        ({"role": "user", "content": b"x"}, "content"),
-        ({"role": "user", "content": "nul\0"}, "content"),
-        ({"role": "user", "content": "\udfff"}, "content"),
-        ({"role": "user", "content": "x" * 1_000_001}, "content"),
-        ({"role": "user", "content": "x", "at": "yesterday"}, "at"),
-        ({"role": "user", "content": "x", "name": "Ann"}, "messages"),
-        ("hello", "messages"),
-        (Message(message_id="m", role=" ", content="x", at=datetime(2026, 1, 1)), "role"),
-        (Message(message_id="m", role="user", content="\0", at=datetime(2026, 1, 1)), "content"),
+        ({"role": "", "content": "x"}, ".role"),
+        ({"role": "r" * 51, "content": "x"}, ".role"),
+        ({"role": 5, "content": "x"}, ".role"),
+        ({"role": "user\0", "content": "x"}, ".role"),
+        ({"content": "x"}, ".role"),
+        ({"role": "user"}, ".content"),
+        ({"role": "user", "content": None}, ".content"),
+        ({"role": "user", "content": b"x"}, ".content"),
+        ({"role": "user", "content": "nul\0"}, ".content"),
+        ({"role": "user", "content": "\udfff"}, ".content"),
+        ({"role": "user", "content": "x" * 1_000_001}, ".content"),
+        ({"role": "user", "content": "x", "at": "yesterday"}, ".at"),
+        ({"role": "user", "content": "x", "name": "Ann"}, ".name"),
+        ("hello", ""),
+        (Message(message_id="m", role=" ", content="x", at=datetime(2026, 1, 1)), ".role"),
+        (Message(message_id="m", role="user", content="\0", at=datetime(2026, 1, 1)), ".content"),
     ],
 )
 def test_one_bad_message_keeps_all_out(store: Heedful, message: Any, field: str) -> None:
     with pytest.raises(Invalid) as error:
         store.sessions.add_messages("s", [{"role": "user", "content": "good"}, message])
-    assert error.value.field == field
+    assert error.value.field == f"messages[1]{field}"
     assert not store.sessions.exists("s")
 
 

@@ -119,6 +119,7 @@ class Heedful:
         file replaces what it said when it was remembered before. Files that can't be read are in `errors`.
         With `self_improvement`, `improve` runs in the background afterwards.
         """
+        checks.flag("self_improvement", self_improvement)
         result = _remember.remember(self._workspace, texts, dataset, metadata, source, progress)
         if self_improvement:
             self._background.submit("improve", lambda: self.improve(dataset))
@@ -173,7 +174,7 @@ class Heedful:
             seed,
             explain,
         )
-        if session_id is not None or answer:
+        if checks.flag("answer", answer) or session_id is not None:
             return _answering.answer(self._space, self._workspace, self._language_model, request, session_id, on_token)
         if on_token is not None:
             raise Invalid(
@@ -348,6 +349,7 @@ class Heedful:
 
     def doctor(self, *, repair: bool = True) -> list[Check]:
         """Checks the store, the model, the scores, the indexes and the sessions; repairs what can be made anew."""
+        checks.flag("repair", repair)
         return _doctor.doctor(self._workspace, repair) + _upkeep.doctor(self._space, repair)
 
     def close(self) -> None:

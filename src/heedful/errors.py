@@ -14,6 +14,7 @@ from collections.abc import Sequence
 from typing import Any
 
 from pydantic import ValidationError
+from pydantic_core import ErrorDetails
 
 __all__ = ["Conflict", "Forbidden", "HeedfulError", "Invalid", "NotFound", "Unavailable"]
 
@@ -54,12 +55,14 @@ class Invalid(HeedfulError, ValueError):
     @classmethod
     def from_validation(cls, error: ValidationError) -> Invalid:
         """The first problem of a pydantic error, in our words."""
-        first = error.errors()[0]
+        first = _telling(error.errors())
         field = _place(first["loc"]) or "value"
         value = first.get("input")
         inner = first.get("ctx", {}).get("error")
         if isinstance(inner, cls):
-            place = _place((*first["loc"], inner.field)) if inner.field else field
+            # A fault of the value as a whole has no field of its own.
+            whole = inner.field in (None, "value") and bool(first["loc"])
+            place = field if whole else _place((*first["loc"], inner.field or "value"))
             message = inner.message.removeprefix(inner.field or "").lstrip()
             return cls(f"{place} {message}", code=inner.code, field=place, value=inner.value, remedy=inner.remedy)
         if first["type"] == "missing":
@@ -84,6 +87,16 @@ class Unavailable(HeedfulError):
     """Something this call needs can't be used right now."""
 
     default_code = "unavailable"
+
+
+def _telling(errors: Sequence[ErrorDetails]) -> ErrorDetails:
+    """The first problem; where a value can be of several types, that of the type which fits the longest."""
+    first = errors[0]
+    for depth, part in enumerate(first["loc"]):
+        if isinstance(part, str) and (part in _TYPES or not part.isidentifier()):
+            alternatives = [each for each in errors if each["loc"][:depth] == first["loc"][:depth]]
+            return max(alternatives, key=lambda each: len(each["loc"]))
+    return first
 
 
 def _place(path: Sequence[int | str]) -> str:

@@ -38,11 +38,18 @@ class Running:
 
 @contextmanager
 def running(
-    path: Path, *, language_model: Any = None, sessions: str | None = None, **settings: Any
+    path: Path, *, language_model: Any = None, sessions: str | None = None, feedback_hook: Any = None, **settings: Any
 ) -> Iterator[Running]:
     """Serves a store until the block ends."""
     clock = ManualClock()
-    host = Host(path, clock=clock, embedding=WordEmbedder(), language_model=language_model, sessions=sessions)
+    host = Host(
+        path,
+        clock=clock,
+        embedding=WordEmbedder(),
+        language_model=language_model,
+        sessions=sessions,
+        feedback_hook=feedback_hook,
+    )
     config = Config(store=str(path), admin_key=KEY, **{"rate_limit": 0, **settings})
     with serving(config, host) as (url, state):
         yield Running(url, KEY, clock, state)

@@ -6,6 +6,8 @@ import secrets as _random
 from collections.abc import Mapping, Sequence
 from typing import Any
 
+from pydantic import TypeAdapter, ValidationError
+
 from heedful.access import secrets, tokens
 from heedful.clock import from_stored
 from heedful.errors import Invalid, NotFound
@@ -21,6 +23,8 @@ MAX_RATE = 1_000_000
 MAX_SECONDS = 86_400
 MAX_TARGETS = 100
 SECOND = 1_000_000
+
+_TARGETS = TypeAdapter(dict[str, list[Target]])
 
 
 class Keys:
@@ -67,11 +71,7 @@ class Keys:
 
         What it says is said by `author`; a visitor of a name that was made up, if none is given.
         """
-        named = [targets] if isinstance(targets, Target | Mapping) else list(targets)
-        checks.batch("targets", named, MAX_TARGETS)
-        if not named:
-            raise Invalid("targets is empty", field="targets", value=[], remedy="Name what may be rated")
-        wanted = [each if isinstance(each, Target) else Target(**each) for each in named]
+        wanted = _targets([targets] if isinstance(targets, Target | Mapping) else targets)
         if isinstance(expires_in, bool) or not isinstance(expires_in, int) or not 1 <= expires_in <= MAX_SECONDS:
             raise Invalid(
                 f"expires_in must be whole seconds from 1 to {MAX_SECONDS}, got {expires_in!r}",
@@ -130,6 +130,21 @@ def shown(row: AnyRow) -> Key:
         last_used_at=None if row.last_used_at is None else from_stored(row.last_used_at),
         revoked_at=None if row.revoked_at is None else from_stored(row.revoked_at),
     )
+
+
+def _targets(named: Any) -> list[Target]:
+    if isinstance(named, str) or not isinstance(named, Sequence) or not named:
+        raise Invalid(
+            f"targets must be a list that is not empty, got {named!r}",
+            field="targets",
+            value=named,
+            remedy="Name what may be rated",
+        )
+    checks.batch("targets", named, MAX_TARGETS)
+    try:
+        return _TARGETS.validate_python({"targets": list(named)})["targets"]
+    except ValidationError as error:
+        raise Invalid.from_validation(error) from None
 
 
 def _scopes(wanted: Any) -> list[Scope]:

@@ -10,7 +10,7 @@ from heedful.errors import Invalid
 from heedful.executions.example_files import read
 from heedful.executions.feedback import UNCHANGED
 from heedful.memory import documents
-from heedful.model import Document, FileError, Hit, Signal, Target
+from heedful.model import Document, FileError, Hit, Message, Signal, Target
 
 Arguments = dict[str, Any]
 
@@ -22,7 +22,7 @@ def adapted(name: str, given: Arguments) -> tuple[str, Arguments, list[FileError
     if name == "remember":
         given["texts"], errors = _read(given["texts"])
     elif name == "golden_examples.import_file":
-        given["examples"] = [_example(each) for each in read(Path(given.pop("path")))]
+        given["examples"] = list(read(Path(given.pop("path"))))
         name = "golden_examples.import_examples"
     for key, adapt in _ADAPTED.get(name, {}).items():
         if key in given:
@@ -52,6 +52,8 @@ def _example(record: Mapping[str, Any]) -> Mapping[str, Any]:
 
 
 def _ids(field: str, given: Any) -> list[Any]:
+    if not isinstance(given, Iterable):
+        raise Invalid(f"{field} must be a list of facts, got {given!r}", field=field, value=given)
     many = [given] if isinstance(given, str | Hit) else list(given)
     return [each.fact_id if isinstance(each, Hit) else each for each in many]
 
@@ -65,22 +67,33 @@ def _listed(field: str, given: Any) -> list[Any]:
     return list(given)
 
 
+def _one_or_none(field: str, given: Any) -> Any:
+    return [given] if isinstance(given, str) else given
+
+
 def _all(field: str, given: Any) -> list[Any]:
     if isinstance(given, str | Mapping) or not isinstance(given, Iterable):
         raise Invalid(f"{field} must be a list, got {given!r}", field=field, value=given)
-    return [_message(each) for each in given]
+    return list(given)
 
 
-def _message(item: Any) -> Any:
-    """A message without its id: where it is added, it gets another."""
-    return item.model_dump(exclude={"message_id"}) if hasattr(item, "message_id") else item
+def _messages(field: str, given: Any) -> list[Any]:
+    """Messages without their ids: where they are added, they get others."""
+    return [
+        each.model_dump(exclude={"message_id"}) if isinstance(each, Message) else each for each in _all(field, given)
+    ]
+
+
+def _examples(field: str, given: Any) -> list[Any]:
+    return [_example(each) if isinstance(each, Mapping) else each for each in _all(field, given)]
 
 
 _ADAPTED: dict[str, dict[str, Callable[[str, Any], Any]]] = {
+    "improve": {"session_ids": _one_or_none},
     "signal": {"signals": _listed},
     "signal_recall": {"used": _ids, "helpful": _ids, "not_helpful": _ids},
-    "sessions.add_messages": {"messages": _all},
+    "sessions.add_messages": {"messages": _messages},
     "sessions.delete_metadata": {"keys": _listed},
     "keys.create_token": {"targets": _listed},
-    "golden_examples.import_examples": {"examples": _all},
+    "golden_examples.import_examples": {"examples": _examples},
 }

@@ -12,6 +12,7 @@ from typing import Any
 from urllib.parse import quote, urlencode
 
 import orjson
+from pydantic import ValidationError
 from pydantic_core import PydanticSerializationError, to_json
 
 from heedful.client.adapting import adapted
@@ -109,7 +110,7 @@ def _request(made: Shape, project: str, given: dict[str, Any]) -> Send:
         headers["If-Match"] = f'"{headers["If-Match"]}"'
     content = None
     if made.in_query:
-        path += _query(given)
+        path += _query(_checked(made, given))
     else:
         headers["Content-Type"] = "application/json"
         content = _json(given)
@@ -134,6 +135,15 @@ def _header(name: str, value: Any) -> Any:
     if not isinstance(value, str) or not value.strip() or any(character in value for character in "\r\n\0"):
         raise Invalid(f"{name} must be a name, got {value!r}", field=name, value=value)
     return value
+
+
+def _checked(made: Shape, given: dict[str, Any]) -> dict[str, Any]:
+    """The parameters of a query string, in which types can't be told apart any more."""
+    try:
+        made.request.model_validate(given, strict=True)
+    except ValidationError as error:
+        raise Invalid.from_validation(error) from None
+    return given
 
 
 def _query(given: dict[str, Any]) -> str:

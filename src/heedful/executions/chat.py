@@ -117,7 +117,7 @@ class Chat:
             checks.age(max_age_days),
             values.fraction("similarity_threshold", similarity_threshold),
             checks.whole("limit", limit, 1, 1_000),
-            checks.flag("only_positive_feedback", only_positive_feedback),
+            values.flag("only_positive_feedback", only_positive_feedback),
             examples=False,
             explained=checks.whole("top_n", top_n, 1, 1_000),
         )

@@ -23,7 +23,7 @@ def question(field: str, value: Any) -> str:
         raise Invalid(
             f"{field} has {len(value)} characters, the limit is {checks.MAX_QUERY}", field=field, value=value[:50]
         )
-    return checks.identifier(field, value)
+    return checks.any_text(field, value)
 
 
 def sql(value: Any) -> str:
@@ -45,19 +45,13 @@ def feedback_text(field: str, value: Any) -> str | None:
         raise Invalid(
             f"{field} has {len(value)} characters, the limit is {MAX_FEEDBACK}", field=field, value=value[:50]
         )
-    return checks.identifier(field, value)
+    return checks.any_text(field, value)
 
 
 def remarks(value: Any) -> list[str]:
     if isinstance(value, str) or not isinstance(value, Sequence):
         raise Invalid(f"remarks must be a list of texts, got {value!r}", field="remarks", value=value)
     return [checks.text("remarks", each) for each in value]
-
-
-def flag(field: str, value: Any) -> bool:
-    if not isinstance(value, bool):
-        raise Invalid(f"{field} must be true or false, got {value!r}", field=field, value=value)
-    return value
 
 
 def whole(field: str, value: Any, low: int, high: int) -> int:

@@ -52,7 +52,7 @@ class FeedbackService:
         Positive feedback lets an execution be used again; negative feedback keeps it, and all SQL like it, from that
         until it is taken back. An author has one opinion of a thing, the latest.
         """
-        checks.flag("is_positive", is_positive)
+        values.flag("is_positive", is_positive)
         checks.feedback_text("feedback", feedback)
         values.author(author)
         values.idempotency_key(idempotency_key)
@@ -141,7 +141,7 @@ class FeedbackService:
         """
         values.identifier("feedback_id", feedback_id)
         if is_positive is not UNCHANGED:
-            checks.flag("is_positive", is_positive)
+            values.flag("is_positive", is_positive)
         if feedback is not UNCHANGED:
             checks.feedback_text("feedback", feedback)
         with self._space.workspace.database.write() as connection:
@@ -198,7 +198,7 @@ class FeedbackService:
         checks.whole("skip", skip, 0, checks.MAX_SKIP)
         checks.whole("limit", limit, 1, checks.MAX_LIST)
         if search is not None:
-            values.identifier("search", search)
+            values.any_text("search", search)
         with self._space.workspace.database.read() as connection:
             rows, total = opinions.listed(
                 connection,

@@ -134,9 +134,9 @@ class GoldenExamples:
             raise Invalid(f"examples must be a list of mappings, got {examples!r}", field="examples", value=examples)
         rows = list(examples)
         values.batch("examples", rows, checks.MAX_LIST)
-        for row in rows:
+        for place, row in enumerate(rows):
             if not isinstance(row, Mapping):
-                raise Invalid(f"an example must be a mapping, got {row!r}", field="examples", value=row)
+                raise Invalid(f"an example must be a mapping, got {row!r}", field=f"examples[{place}]", value=row)
         return self._imported(rows, connector_id, "example ")
 
     def _imported(self, rows: Rows, connector_id: str | None, what: str) -> Examples:
@@ -152,7 +152,7 @@ class GoldenExamples:
                 raise type(error)(
                     f"{what}{place}: {error.message}",
                     code=error.code,
-                    field=error.field,
+                    field=f"examples[{place - 1}].{error.field}",
                     value=error.value,
                     remedy=error.remedy or "Nothing was imported",
                 ) from error

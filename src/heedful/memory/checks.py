@@ -30,15 +30,36 @@ def name(field: str, value: Any) -> str:
 
 
 def identifier(field: str, value: Any) -> str:
-    """The id of something, or a person's name; whether it exists is another question."""
+    """The id of something; whether it exists is another question."""
+    if not isinstance(value, str) or not value:
+        raise Invalid(f"{field} must be a text that is not empty, got {value!r}", field=field, value=value)
+    return _storable(field, value)
+
+
+def any_text(field: str, value: Any) -> str:
+    """A text, which may be empty."""
     if not isinstance(value, str):
         raise Invalid(f"{field} must be a text, got {value!r}", field=field, value=value)
     return _storable(field, value)
 
 
+def flag(field: str, value: Any) -> bool:
+    """True or false; other values would mean something else than they say."""
+    if not isinstance(value, bool):
+        raise Invalid(f"{field} must be true or false, got {value!r}", field=field, value=value)
+    return value
+
+
+def seed(value: Any) -> int | None:
+    """The seed of a draw, if there is one."""
+    if value is not None and (isinstance(value, bool) or not isinstance(value, int)):
+        raise Invalid(f"seed must be a whole number, got {value!r}", field="seed", value=value)
+    return value
+
+
 def author(value: Any) -> str | None:
     """Who says something, if that is said."""
-    return None if value is None else identifier("author", value)
+    return None if value is None else any_text("author", value)
 
 
 def idempotency_key(value: Any) -> str | None:
@@ -72,11 +93,9 @@ def mode(value: Any) -> None:
         raise Invalid(f"mode is {value!r}", field="mode", value=value, remedy=f"Use one of {', '.join(MODES)}")
 
 
-def policy(value: Any) -> PolicyName:
+def policy(value: Any, field: str = "policy") -> PolicyName:
     if value not in POLICY_NAMES:
-        raise Invalid(
-            f"policy is {value!r}", field="policy", value=value, remedy=f"Use one of {', '.join(POLICY_NAMES)}"
-        )
+        raise Invalid(f"{field} is {value!r}", field=field, value=value, remedy=f"Use one of {', '.join(POLICY_NAMES)}")
     name: PolicyName = value
     return name
 

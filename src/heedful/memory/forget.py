@@ -32,10 +32,12 @@ def forget(
                 value=fact_ids,
                 remedy="Facts are named by their ids alone",
             )
-        named = [fact_ids] if isinstance(fact_ids, str) else list(fact_ids)
+        named = [fact_ids] if isinstance(fact_ids, str) else fact_ids
+        if not isinstance(named, Sequence):
+            raise Invalid(f"fact_ids must be a list of ids, got {fact_ids!r}", field="fact_ids", value=fact_ids)
         return _facts(workspace, [checks.identifier("fact_ids", fact_id) for fact_id in named])
     if source is not None:
-        checks.identifier("source", source)
+        checks.any_text("source", source)
         return _source(workspace, source, checks.name("dataset", dataset or DEFAULT_DATASET))
     if dataset is not None:
         return _dataset(workspace, checks.name("dataset", dataset))

@@ -71,18 +71,19 @@ def checked(
     checks.mode(mode)
     weight = checks.fraction("usefulness_weight", usefulness_weight)
     least = checks.fraction("min_usefulness", min_usefulness)
+    boosted = checks.flag("boost_by_usefulness", boost_by_usefulness)
     return Request(
         query=checks.query(query),
         dataset=checks.name("dataset", dataset),
         top_k=checks.top_k(top_k),
         mode=mode,
         where=_where(where),
-        weight=weight if boost_by_usefulness else 0.0,
-        min_usefulness=least if boost_by_usefulness else 0.0,
+        weight=weight if boosted else 0.0,
+        min_usefulness=least if boosted else 0.0,
         policy=None if policy is None else checks.policy(policy),
         exploration=checks.fraction("exploration", exploration),
-        seed=seed,
-        explain=explain,
+        seed=checks.seed(seed),
+        explain=checks.flag("explain", explain),
     )
 
 

@@ -86,7 +86,7 @@ def replay(
 ) -> ReplayReport:
     """Orders what rated recalls showed by each policy with each weight, and says what the ratings make of it."""
     checks.name("dataset", dataset)
-    chosen = _distinct("policies", policies, POLICY_NAMES, checks.policy)
+    chosen = _distinct("policies", policies, POLICY_NAMES, lambda policy: checks.policy(policy, "policies"))
     tried = sorted(_distinct("weights", weights, WEIGHTS, lambda weight: checks.fraction("weights", weight)))
     if since is not None and not isinstance(since, datetime):
         raise Invalid(f"since must be a datetime, got {since!r}", field="since", value=since)

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 
 from sqlalchemy import Connection
@@ -96,6 +96,8 @@ def receipt_of(workspace: Workspace, connection: Connection, recall_id: str) -> 
 
 def _ids(field: str, given: Facts) -> list[str]:
     """The facts that were named: ids or hits, one or many."""
+    if not isinstance(given, Iterable):
+        raise Invalid(f"{field} must be a list of facts, got {given!r}", field=field, value=given)
     items = [given] if isinstance(given, str | Hit) else list(given)
     found = [item.fact_id if isinstance(item, Hit) else item for item in items]
     for item in found:

@@ -25,15 +25,15 @@ def session_id(value: Any) -> str:
     return checks.name("session_id", value)
 
 
-def role(value: Any) -> str:
+def role(value: Any, field: str = "role") -> str:
     if not isinstance(value, str) or not value.strip() or len(value) > MAX_ROLE:
         raise Invalid(
-            f"role must be a name of up to {MAX_ROLE} characters, got {value!r}",
-            field="role",
+            f"{field} must be a name of up to {MAX_ROLE} characters, got {value!r}",
+            field=field,
             value=value,
             remedy='Use "user", "assistant", "system" or "tool"',
         )
-    return checks.identifier("role", value)
+    return checks.identifier(field, value)
 
 
 def question(value: Any) -> str:
@@ -48,7 +48,7 @@ def content(field: str, value: Any, limit: int = MAX_CONTENT) -> str:
         raise Invalid(f"{field} must be a text, got {value!r}", field=field, value=value)
     if len(value) > limit:
         raise Invalid(f"{field} has {len(value)} characters, the limit is {limit}", field=field, value=value[:50])
-    return checks.identifier(field, value)
+    return checks.any_text(field, value)
 
 
 def rating(value: Any) -> Rating | None:

@@ -95,8 +95,17 @@ def add_messages(space: SessionSpace, session_id: str, given: Iterable[Message |
         raise Invalid(f"messages must be a list, got {given!r}", field="messages", value=given)
     items = list(given)
     values.batch("messages", items, checks.MAX_MESSAGES)
-    rows = [_new(space, item) for item in items]
+    return _add(space, name, [_new(space, item, f"messages[{place}]") for place, item in enumerate(items)])
 
+
+def add_message(space: SessionSpace, session_id: str, role: str, content: str, at: datetime | None) -> Message:
+    """Adds one message; the session is made if it is new."""
+    name = checks.session_id(session_id)
+    (added,) = _add(space, name, [_row(space, role, content, at)])
+    return added
+
+
+def _add(space: SessionSpace, name: str, rows: list[MessageRow]) -> list[Message]:
     def add(tx: Transaction) -> None:
         tx.conversations.create(name, {}, space.now())
         if rows:
@@ -110,6 +119,7 @@ def add_messages(space: SessionSpace, session_id: str, given: Iterable[Message |
 
 def messages(space: SessionSpace, session_id: str, cursor: str | None, limit: int, newest_first: bool) -> Page[Message]:
     name, after = checks.session_id(session_id), checks.cursor(cursor)
+    values.flag("newest_first", newest_first)
 
     def read(tx: Transaction, count: int) -> list[MessageRow]:
         if tx.conversations.session(name) is None:
@@ -214,27 +224,30 @@ def _changed(
     )
 
 
-def _new(space: SessionSpace, item: Message | Mapping[str, Any]) -> MessageRow:
+def _new(space: SessionSpace, item: Message | Mapping[str, Any], place: str) -> MessageRow:
     if isinstance(item, Message):
         # Under an id of its own, so that a message can be copied to another session.
         item = {"role": item.role, "content": item.content, "at": item.at}
     if not isinstance(item, Mapping):
-        raise Invalid(f"a message must be a mapping, got {item!r}", field="messages", value=item)
+        raise Invalid(f"a message must be a mapping, got {item!r}", field=place, value=item)
     unknown = sorted(set(item) - {"role", "content", "at"})
     if unknown:
         raise Invalid(
             f"a message has the key {unknown[0]!r}",
-            field="messages",
+            field=f"{place}.{unknown[0]}",
             value=unknown[0],
             remedy="Use role, content and, if known, at",
         )
-    at = item.get("at")
+    return _row(space, item.get("role"), item.get("content"), item.get("at"), f"{place}.")
+
+
+def _row(space: SessionSpace, role: Any, content: Any, at: Any, place: str = "") -> MessageRow:
     if at is not None and not isinstance(at, datetime):
-        raise Invalid(f"at must be a datetime, got {at!r}", field="at", value=at)
+        raise Invalid(f"at must be a datetime, got {at!r}", field=f"{place}at", value=at)
     return MessageRow(
         new_id(),
-        checks.role(item.get("role")),
-        checks.content("content", item.get("content")),
+        checks.role(role, f"{place}role"),
+        checks.content(f"{place}content", content),
         space.now() if at is None else to_stored(at),
     )
 

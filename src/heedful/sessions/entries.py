@@ -69,6 +69,7 @@ def keep(space: SessionSpace, row: EntryRow) -> Entry:
 
 def listed(space: SessionSpace, session_id: str, cursor: str | None, limit: int, newest_first: bool) -> Page[Entry]:
     name, after = checks.session_id(session_id), checks.cursor(cursor)
+    values.flag("newest_first", newest_first)
 
     def read(tx: Transaction) -> tuple[list[EntryRow], list[FeedbackRow]]:
         if tx.conversations.session(name) is None:

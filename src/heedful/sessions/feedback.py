@@ -112,6 +112,7 @@ def of_session(
     space: SessionSpace, session_id: str, cursor: str | None, limit: int, newest_first: bool
 ) -> Page[Feedback]:
     name, after = checks.session_id(session_id), checks.cursor(cursor)
+    values.flag("newest_first", newest_first)
 
     def read(tx: Transaction, count: int) -> list[FeedbackRow]:
         if tx.conversations.session(name) is None:

@@ -58,8 +58,7 @@ class Sessions:
 
     def add_message(self, session_id: str, role: str, content: str, *, at: datetime | None = None) -> Message:
         """Adds one message; the session is made if it is new."""
-        (added,) = conversations.add_messages(self._space, session_id, [{"role": role, "content": content, "at": at}])
-        return added
+        return conversations.add_message(self._space, session_id, role, content, at)
 
     def add_messages(self, session_id: str, messages: Iterable[Message | Mapping[str, Any]]) -> Messages:
         """Adds many messages at once, in order; mappings have `role`, `content` and, if known, `at`."""
