@@ -201,3 +201,27 @@ def test_executions_can_be_found_again(run: Run) -> None:
     assert "query" in listed.stdout
     shown = run("executions", "get", execution)
     assert shown.stdout == made.stdout
+
+
+def test_feedback_and_examples_are_changed(run: Run) -> None:
+    done = read(run("run", IN_ITALY_SQL, "--question", IN_ITALY, "--json"))
+    given = ["feedback", "add", "--positive", "--execution", done["execution_id"], "--idempotency-key", "k", "--json"]
+    kept = read(run(*given))
+    assert read(run(*given))["id"] == kept["id"]
+    tag = shown(run("feedback", "get", kept["id"])).split()[-1]
+    assert "wrong: No." in shown(
+        run("feedback", "update", kept["id"], "--negative", "--text", "No.", "--if-match", tag)
+    )
+    assert isinstance(refused(run("feedback", "update", kept["id"], "--positive", "--if-match", tag)), Conflict)
+    made = read(run("golden", "add", "Which?", "SELECT name FROM city", "--json"))
+    told = shown(run("golden", "update", made["id"], "--sql-query", "SELECT name FROM street"))
+    assert "Which?\nSELECT name FROM street" in told
+    assert read(run("golden", "list", "--skip", "1", "--json")) == []
+    shown(run("executions", "delete", done["execution_id"]))
+    assert isinstance(refused(run("executions", "get", done["execution_id"])), NotFound)
+
+
+def test_values_fill_places_of_a_statement(run: Run) -> None:
+    sql = "SELECT name FROM city WHERE country = :land AND people > :least"
+    done = read(run("run", sql, "--parameter", "land=Italy", "--parameter", "least=2000000", "--json"))
+    assert done["result"]["rows"] == [["Rome"]]

@@ -10,11 +10,14 @@ from typing import Any
 import click
 import orjson
 from pydantic import BaseModel
+from pydantic_core import to_jsonable_python
 from rich.console import Console
 from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeRemainingColumn
 from rich.table import Table
 
 import heedful
+from heedful import settings
+from heedful.client.surface import RemoteHeedful
 from heedful.engine import Heedful
 from heedful.errors import HeedfulError, Invalid
 from heedful.model import DEFAULT_DATASET, Hit, Metadata, Page
@@ -30,7 +33,12 @@ class Options:
     language_model: str | None
     sessions: str | None
 
-    def open(self) -> Heedful:
+    def open(self) -> Heedful | RemoteHeedful:
+        """The store, or the server that has it."""
+        address = self._server()
+        if address is not None:
+            self._check_nothing_local()
+            return heedful.connect(address, project=self.project)
         return heedful.open(
             self.store,
             project=self.project,
@@ -38,6 +46,34 @@ class Options:
             language_model=self.language_model,
             sessions=self.sessions,
         )
+
+    def local(self, command: str) -> str | None:
+        """The store, for a command that needs its file."""
+        address = self._server()
+        if address is not None:
+            raise Invalid(
+                f"heedful {command} works on a store, and {address} is a server",
+                field="store",
+                value=address,
+                remedy="Run it where the store is, with --store FILE",
+            )
+        return self.store
+
+    def _server(self) -> str | None:
+        given = self.store or settings.load().store
+        return given if given.startswith(("http://", "https://")) else None
+
+    def _check_nothing_local(self) -> None:
+        for name in ("embedding", "language_model", "sessions"):
+            value = getattr(self, name)
+            if value is not None:
+                option = f"--{name.replace('_', '-')}"
+                raise Invalid(
+                    f"{option} is given with a server, which has its own",
+                    field=name,
+                    value=value,
+                    remedy=f"Leave it out, or start the server with it: heedful {option} … serve",
+                )
 
 
 Decorator = Callable[[Callable[..., Any]], Callable[..., Any]]
@@ -47,6 +83,12 @@ dataset: Decorator = click.option(
     "--dataset", metavar="NAME", default=DEFAULT_DATASET, show_default=True, help="The set of facts."
 )
 cursor: Decorator = click.option("--cursor", metavar="TEXT", help="The next_cursor of the page before.")
+if_match: Decorator = click.option(
+    "--if-match", metavar="ETAG", help="Only if it is still what you have seen: its heedful.etag, or the header ETag."
+)
+idempotency_key: Decorator = click.option(
+    "--idempotency-key", metavar="KEY", help="The same call with the same key counts once."
+)
 limit: Decorator = click.option("--limit", default=100, show_default=True, help="How many at most.")
 
 
@@ -64,7 +106,7 @@ def console() -> Console:
 
 def print_json(value: BaseModel | Sequence[BaseModel]) -> None:
     """A result as JSON, with the names it has in Python."""
-    plain = value.model_dump(mode="json") if isinstance(value, BaseModel) else [each.model_dump() for each in value]
+    plain = to_jsonable_python(value if isinstance(value, BaseModel) else list(value))
     click.echo(orjson.dumps(plain, option=orjson.OPT_INDENT_2).decode())
 
 

@@ -4,15 +4,17 @@ from __future__ import annotations
 
 import csv
 import sys
+from typing import Any
 
 import click
 import orjson
 from rich.markup import escape
 
-from heedful.cli.common import Options, as_json, console, print_json, shortened, table
+from heedful.cli.common import Options, as_json, console, idempotency_key, if_match, print_json, shortened, table
+from heedful.client.surface import RemoteHeedful
 from heedful.engine import Heedful
 from heedful.errors import Invalid
-from heedful.model import ExecutionFeedback
+from heedful.model import ExecutionFeedback, etag
 
 FIELDS = list(ExecutionFeedback.model_fields)
 TOGETHER = 1_000
@@ -29,6 +31,7 @@ def feedback() -> None:
 @click.option("--execution", "execution_id", metavar="ID", help="What it is about.")
 @click.option("--message", "chat_message_id", metavar="ID", help="Or the message of a chat.")
 @click.option("--author", metavar="NAME", help="Whose opinion it is; a later one replaces it.")
+@idempotency_key
 @as_json
 @click.pass_obj
 def add(
@@ -38,6 +41,7 @@ def add(
     execution_id: str | None,
     chat_message_id: str | None,
     author: str | None,
+    idempotency_key: str | None,
     as_json: bool,
 ) -> None:
     """Say whether an execution was right."""
@@ -52,6 +56,7 @@ def add(
             execution_id=execution_id,
             chat_message_id=chat_message_id,
             author=author,
+            idempotency_key=idempotency_key,
         )
     if as_json:
         print_json(kept)
@@ -98,6 +103,47 @@ def listed(
 
 @feedback.command()
 @click.argument("feedback_id")
+@as_json
+@click.pass_obj
+def get(options: Options, feedback_id: str, as_json: bool) -> None:
+    """Show one feedback."""
+    with options.open() as heedful:
+        _show(heedful.feedback.get(feedback_id), as_json)
+
+
+@feedback.command()
+@click.argument("feedback_id")
+@click.option("--positive/--negative", "is_positive", default=None, help="Whether it was right, after all.")
+@click.option("--text", metavar="TEXT", help="Why, in other words.")
+@if_match
+@as_json
+@click.pass_obj
+def update(
+    options: Options,
+    feedback_id: str,
+    is_positive: bool | None,
+    text: str | None,
+    if_match: str | None,
+    as_json: bool,
+) -> None:
+    """Change a feedback: what is not named stays."""
+    given: dict[str, Any] = {"is_positive": is_positive, "feedback": text}
+    changed = {name: value for name, value in given.items() if value is not None}
+    with options.open() as heedful:
+        _show(heedful.feedback.update(feedback_id, **changed, if_match=if_match), as_json)
+
+
+def _show(given: ExecutionFeedback, as_json: bool) -> None:
+    if as_json:
+        print_json(given)
+        return
+    about = f"execution {given.execution_id}" if given.execution_id else f"message {given.chat_message_id}"
+    click.echo(f"{'right' if given.is_positive else 'wrong'}: {given.feedback or ''}")
+    click.echo(f"  {about}  by {given.author or 'nobody named'}  etag {etag(given)}")
+
+
+@feedback.command()
+@click.argument("feedback_id")
 @click.pass_obj
 def retract(options: Options, feedback_id: str) -> None:
     """Take a feedback back."""
@@ -124,7 +170,7 @@ def export(options: Options, kind: str) -> None:
                 click.echo(orjson.dumps(each.model_dump(mode="json")).decode())
 
 
-def _all(heedful: Heedful) -> list[ExecutionFeedback]:
+def _all(heedful: Heedful | RemoteHeedful) -> list[ExecutionFeedback]:
     found: list[ExecutionFeedback] = []
     while True:
         page = heedful.feedback.list(skip=len(found), limit=TOGETHER)

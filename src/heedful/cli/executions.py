@@ -4,14 +4,15 @@ from __future__ import annotations
 
 import sys
 from pathlib import Path
+from typing import Any
 
 import click
 from rich.markup import escape
 from rich.table import Table
 
-from heedful.cli.common import Options, as_json, console, print_json, shortened, table
+from heedful.cli.common import Options, as_json, console, if_match, pairs, print_json, shortened, table
 from heedful.errors import HeedfulError
-from heedful.model import CacheLookup, Execution, QueryResult
+from heedful.model import CacheLookup, Execution, QueryResult, etag
 
 SHOWN = 20
 """Rows of a result that are shown."""
@@ -91,13 +92,29 @@ def delete(options: Options, name: str, yes: bool) -> None:
 @click.argument("sql_query")
 @connector
 @click.option("--question", metavar="TEXT", help="What it answers, so that the cache can find it.")
+@click.option("--parameter", "parameters", multiple=True, metavar="KEY=VALUE", help="Fills :KEY; may be repeated.")
+@click.option("--chat-message", "chat_message_id", metavar="ID", help="The message of a chat that it belongs to.")
 @as_json
 @click.pass_obj
-def run(options: Options, sql_query: str, connector_id: str | None, question: str | None, as_json: bool) -> None:
+def run(
+    options: Options,
+    sql_query: str,
+    connector_id: str | None,
+    question: str | None,
+    parameters: tuple[str, ...],
+    chat_message_id: str | None,
+    as_json: bool,
+) -> None:
     """Run one statement that only reads; a single - reads it from standard input."""
     text = sys.stdin.read() if sql_query == "-" else sql_query
     with options.open() as heedful:
-        done = heedful.executions.execute_query(text, connector_id=connector_id, question=question)
+        done = heedful.executions.execute_query(
+            text,
+            connector_id=connector_id,
+            question=question,
+            parameters=pairs("parameters", parameters),
+            chat_message_id=chat_message_id,
+        )
     show(done, as_json)
 
 
@@ -277,13 +294,14 @@ def import_file(options: Options, path: Path, connector_id: str | None, as_json:
 
 @golden.command("list")
 @connector
+@click.option("--skip", default=0, show_default=True, help="How many to leave out at the beginning.")
 @click.option("--limit", default=100, show_default=True, help="How many at most.")
 @as_json
 @click.pass_obj
-def list_examples(options: Options, connector_id: str | None, limit: int, as_json: bool) -> None:
+def list_examples(options: Options, connector_id: str | None, skip: int, limit: int, as_json: bool) -> None:
     """List them, the newest first."""
     with options.open() as heedful:
-        found = heedful.golden_examples.list(connector_id=connector_id, limit=limit)
+        found = heedful.golden_examples.list(connector_id=connector_id, skip=skip, limit=limit)
     if as_json:
         print_json(found)
         return
@@ -291,6 +309,32 @@ def list_examples(options: Options, connector_id: str | None, limit: int, as_jso
     for each in found:
         rows.add_row(escape(shortened(each.question, 50)), escape(shortened(each.sql_query)), each.origin, each.id)
     console().print(rows)
+
+
+@golden.command()
+@click.argument("example_id")
+@click.option("--question", metavar="TEXT", help="The question, in other words.")
+@click.option("--sql-query", metavar="SQL", help="The SQL that answers it now.")
+@if_match
+@as_json
+@click.pass_obj
+def update(
+    options: Options,
+    example_id: str,
+    question: str | None,
+    sql_query: str | None,
+    if_match: str | None,
+    as_json: bool,
+) -> None:
+    """Change one: what is not named stays."""
+    given: dict[str, Any] = {"question": question, "sql_query": sql_query}
+    changed = {name: value for name, value in given.items() if value is not None}
+    with options.open() as heedful:
+        made = heedful.golden_examples.update(example_id, **changed, if_match=if_match)
+    if as_json:
+        print_json(made)
+    else:
+        click.echo(f"{made.question}\n{made.sql_query}\netag {etag(made)}")
 
 
 @golden.command("delete")

@@ -1,4 +1,4 @@
-"""remember, recall, explain, forget."""
+"""remember, recall, explain, supersede, datasets, forget."""
 
 from __future__ import annotations
 
@@ -241,6 +241,15 @@ def supersede(
     else:
         click.echo(f"{result.fact_id} is superseded by {result.superseded_by}")
         click.echo(f"  event {result.event_id}")
+
+
+@click.command()
+@click.pass_obj
+def datasets(options: Options) -> None:
+    """List the sets of facts, oldest first."""
+    with options.open() as heedful:
+        for name in heedful.datasets():
+            click.echo(name)
 
 
 @click.command()

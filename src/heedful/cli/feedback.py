@@ -9,7 +9,8 @@ from typing import Any
 import click
 from rich.markup import escape
 
-from heedful.cli.common import Options, as_json, console, dataset, print_json, shortened, table
+from heedful.cli.common import Options, as_json, console, dataset, idempotency_key, print_json, shortened, table
+from heedful.client.surface import RemoteHeedful
 from heedful.engine import Heedful
 from heedful.errors import Invalid
 from heedful.model import SIGNAL_TYPES, FactStats, RankedFact, SignalResult, UsefulnessStats
@@ -27,7 +28,7 @@ from heedful.model import SIGNAL_TYPES, FactStats, RankedFact, SignalResult, Use
 @click.option("--answer", metavar="TEXT", help="With --recall: what the agent made of it; tells what was used.")
 @click.option("--confidence", default=1.0, show_default=True, help="How sure you are, from 0 to 1.")
 @click.option("--author", metavar="NAME", help="Whose opinion it is.")
-@click.option("--idempotency-key", metavar="KEY", help="The same call with the same key counts once.")
+@idempotency_key
 @as_json
 @click.pass_obj
 def signal(
@@ -91,7 +92,7 @@ def signal(
     _show(result, as_json)
 
 
-def _facts(heedful: Heedful, recall_id: str, given: Sequence[str]) -> list[str]:
+def _facts(heedful: Heedful | RemoteHeedful, recall_id: str, given: Sequence[str]) -> list[str]:
     """Fact ids, where a small number stands for the fact that was shown at that rank."""
     if not any(each.isdigit() for each in given):
         return list(given)

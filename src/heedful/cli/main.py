@@ -14,6 +14,7 @@ from heedful.cli import (
     facts,
     feedback,
     improve,
+    keys,
     mcp,
     replay,
     runs,
@@ -26,7 +27,11 @@ from heedful.errors import HeedfulError
 
 
 @click.group(context_settings={"help_option_names": ["-h", "--help"], "max_content_width": 100})
-@click.option("--store", metavar="URL_OR_PATH", help="The store; HEEDFUL_STORE, or heedful.db in this folder.")
+@click.option(
+    "--store",
+    metavar="URL_OR_PATH",
+    help="The store; HEEDFUL_STORE, or heedful.db in this folder. http://… is a server, opened with HEEDFUL_API_KEY.",
+)
 @click.option("--project", metavar="NAME", help="The project; HEEDFUL_PROJECT, or default.")
 @click.option("--embedding", metavar="SPEC", help="bundled, fast, a folder, or URL#model; HEEDFUL_EMBEDDING.")
 @click.option("--language-model", metavar="URL#MODEL", help="What writes answers; HEEDFUL_LANGUAGE_MODEL.")
@@ -52,6 +57,7 @@ for command in (
     facts.explain,
     facts.supersede,
     facts.forget,
+    facts.datasets,
     feedback.signal,
     feedback.detect,
     feedback.retract,
@@ -69,6 +75,7 @@ for command in (
     execution_feedback.feedback,
     replay.replay,
     serve.serve,
+    keys.keys,
     mcp.mcp,
     upkeep.policy,
     upkeep.reembed,

@@ -5,7 +5,19 @@ from __future__ import annotations
 import click
 from rich.markup import escape
 
-from heedful.cli.common import Options, as_json, console, cursor, limit, more, pairs, print_json, shortened, table
+from heedful.cli.common import (
+    Options,
+    as_json,
+    console,
+    cursor,
+    idempotency_key,
+    limit,
+    more,
+    pairs,
+    print_json,
+    shortened,
+    table,
+)
 from heedful.model import RATINGS
 
 
@@ -21,7 +33,7 @@ from heedful.model import RATINGS
 @click.option("--comment", metavar="TEXT", default="", help="Why.")
 @click.option("--extra", multiple=True, metavar="KEY=VALUE", help="More to keep with it; may be repeated.")
 @click.option("--author", metavar="NAME", help="Whose opinion it is; a later one replaces it.")
-@click.option("--idempotency-key", metavar="KEY", help="The same call with the same key counts once.")
+@idempotency_key
 @as_json
 @click.pass_obj
 def add_session_feedback(

@@ -46,6 +46,16 @@ def listed(options: Options, connector_id: str | None, cursor: str | None, limit
 
 @executions.command()
 @click.argument("execution_id")
+@click.pass_obj
+def delete(options: Options, execution_id: str) -> None:
+    """Remove an execution with its result."""
+    with options.open() as heedful:
+        heedful.executions.delete(execution_id)
+    click.echo("deleted")
+
+
+@executions.command()
+@click.argument("execution_id")
 @as_json
 @click.pass_obj
 def get(options: Options, execution_id: str, as_json: bool) -> None:

@@ -44,7 +44,7 @@ def serve(
             remedy='Run: pip install "heedful[server]"',
         ) from error
     config = Config(
-        store=store or options.store,
+        store=store or options.local("serve"),
         embedding=options.embedding,
         language_model=options.language_model,
         sessions=options.sessions,

@@ -7,7 +7,19 @@ import sys
 import click
 from rich.markup import escape
 
-from heedful.cli.common import Options, as_json, console, cursor, limit, more, pairs, print_json, shortened, table
+from heedful.cli.common import (
+    Options,
+    as_json,
+    console,
+    cursor,
+    if_match,
+    limit,
+    more,
+    pairs,
+    print_json,
+    shortened,
+    table,
+)
 from heedful.cli.entries import add_entry, add_feedback, delete_feedback, entries, entry
 from heedful.cli.opinions import add_session_feedback, alerts, discard_alert, feedback_metrics, feedbacks
 from heedful.errors import Invalid
@@ -134,27 +146,33 @@ def messages(
 @sessions.command()
 @click.argument("session_id")
 @click.argument("pairs_given", metavar="KEY=VALUE...", nargs=-1, required=True)
+@if_match
 @as_json
 @click.pass_obj
-def update_metadata(options: Options, session_id: str, pairs_given: tuple[str, ...], as_json: bool) -> None:
+def update_metadata(
+    options: Options, session_id: str, pairs_given: tuple[str, ...], if_match: str | None, as_json: bool
+) -> None:
     """Merge metadata into a session's; a dotted key reaches inside."""
     given = pairs("metadata", pairs_given)
     if given is None:
         raise Invalid("no metadata is given", field="metadata", remedy="Write it as KEY=VALUE")
     with options.open() as heedful:
-        heedful.sessions.update_metadata(session_id, given)
+        heedful.sessions.update_metadata(session_id, given, if_match=if_match)
         _show(heedful.sessions.get(session_id), as_json)
 
 
 @sessions.command()
 @click.argument("session_id")
 @click.argument("keys", nargs=-1, required=True)
+@if_match
 @as_json
 @click.pass_obj
-def delete_metadata(options: Options, session_id: str, keys: tuple[str, ...], as_json: bool) -> None:
+def delete_metadata(
+    options: Options, session_id: str, keys: tuple[str, ...], if_match: str | None, as_json: bool
+) -> None:
     """Remove keys from a session's metadata; a dotted key reaches inside."""
     with options.open() as heedful:
-        heedful.sessions.delete_metadata(session_id, keys)
+        heedful.sessions.delete_metadata(session_id, keys, if_match=if_match)
         _show(heedful.sessions.get(session_id), as_json)
 
 

@@ -17,7 +17,7 @@ from heedful.model import POLICY_NAMES, PolicyName
 def reembed(options: Options) -> None:
     """Make all vectors anew with the model of --embedding. It can be stopped and started again."""
     with progress("embedding") as show:
-        made = heedful.reembed(options.store, embedding=options.embedding, progress=show)
+        made = heedful.reembed(options.local("reembed"), embedding=options.embedding, progress=show)
     click.echo(f"{made} facts embedded; the store now uses this model")
 
 

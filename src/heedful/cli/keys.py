@@ -1,0 +1,106 @@
+"""keys: who may call a server about this project."""
+
+from __future__ import annotations
+
+import click
+from rich.markup import escape
+
+from heedful.access.keys import USUAL
+from heedful.cli.common import Options, as_json, console, print_json, table
+from heedful.model import SCOPES, Scope
+
+
+@click.group()
+def keys() -> None:
+    """Keys to a server, for this project."""
+
+
+@keys.command()
+@click.argument("name")
+@click.option(
+    "--scope",
+    "scopes",
+    multiple=True,
+    type=click.Choice(SCOPES),
+    default=USUAL,
+    show_default=True,
+    help="What it may do; may be repeated.",
+)
+@click.option("--rate-limit", type=int, metavar="CALLS", help="Calls a second; what the server allows if left out.")
+@as_json
+@click.pass_obj
+def create(options: Options, name: str, scopes: tuple[Scope, ...], rate_limit: int | None, as_json: bool) -> None:
+    """Make a key. It is shown once."""
+    with options.open() as heedful:
+        made = heedful.keys.create(name, scopes=scopes, rate_limit=rate_limit)
+    if as_json:
+        print_json(made)
+    else:
+        click.echo(f"{made.api_key}\nkey_id {made.key_id}; it may: {', '.join(made.scopes)}. It is not shown again.")
+
+
+@keys.command("list")
+@as_json
+@click.pass_obj
+def listed(options: Options, as_json: bool) -> None:
+    """List keys, oldest first; those revoked too."""
+    with options.open() as heedful:
+        found = heedful.keys.list()
+    if as_json:
+        print_json(found)
+        return
+    rows = table("name", "scopes", "made", "last used", "state", "key_id")
+    for each in found:
+        rows.add_row(
+            escape(each.name),
+            ", ".join(each.scopes),
+            f"{each.created_at:%Y-%m-%d %H:%M}",
+            "never" if each.last_used_at is None else f"{each.last_used_at:%Y-%m-%d %H:%M}",
+            "good" if each.revoked_at is None else f"revoked {each.revoked_at:%Y-%m-%d %H:%M}",
+            each.key_id,
+        )
+    console().print(rows)
+
+
+@keys.command()
+@click.argument("key_id")
+@as_json
+@click.pass_obj
+def revoke(options: Options, key_id: str, as_json: bool) -> None:
+    """Make a key useless."""
+    with options.open() as heedful:
+        gone = heedful.keys.revoke(key_id)
+    if as_json:
+        print_json(gone)
+    else:
+        click.echo(f"{gone.name} is revoked; servers that run refuse it within a second")
+
+
+@keys.command()
+@click.option(
+    "--target",
+    "targets",
+    multiple=True,
+    required=True,
+    metavar="KEY=ID[,KEY=ID]",
+    help="What may be rated, as session_id=ID or session_id=ID,qa_id=ID; may be repeated.",
+)
+@click.option("--author", metavar="NAME", help="Under whose name; one is made up if left out.")
+@click.option("--expires-in", default=600, show_default=True, metavar="SECONDS", help="How long it is good.")
+@as_json
+@click.pass_obj
+def token(options: Options, targets: tuple[str, ...], author: str | None, expires_in: int, as_json: bool) -> None:
+    """Sign a token with which a browser may rate some things for a while."""
+    with options.open() as heedful:
+        made = heedful.keys.create_token([_target(each) for each in targets], author=author, expires_in=expires_in)
+    if as_json:
+        print_json(made)
+    else:
+        click.echo(f"{made.token}\nfor {made.author}, until {made.expires_at:%Y-%m-%d %H:%M:%S}")
+
+
+def _target(given: str) -> dict[str, str]:
+    """What is named as session_id=ID,qa_id=ID; an id may have commas of its own."""
+    name, _, value = given.partition("=")
+    session, answer, qa_id = value.rpartition(",qa_id=")
+    return {name: session, "qa_id": qa_id} if answer else {name: value}
