@@ -53,7 +53,7 @@ def entry(options: Options, session_id: str, qa_id: str, as_json: bool) -> None:
 @click.argument("question")
 @click.argument("answer")
 @click.option("--context", metavar="TEXT", help="What the answer was made from.")
-@click.option("--recall", "recall_id", metavar="RECALL_ID", help="The recall whose facts it was made from.")
+@click.option("--recall", "--recall-id", "recall_id", metavar="ID", help="The recall whose facts it was made from.")
 @click.option("--used", multiple=True, metavar="FACT_ID", help="A fact that it used; may be repeated.")
 @as_json
 @click.pass_obj

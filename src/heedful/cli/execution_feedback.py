@@ -27,9 +27,9 @@ def feedback() -> None:
 
 @feedback.command()
 @click.option("--positive/--negative", "is_positive", default=None, help="Whether it was right.")
-@click.option("--text", metavar="TEXT", help="Why.")
-@click.option("--execution", "execution_id", metavar="ID", help="What it is about.")
-@click.option("--message", "chat_message_id", metavar="ID", help="Or the message of a chat.")
+@click.option("--text", "--feedback", "text", metavar="TEXT", help="Why.")
+@click.option("--execution", "--execution-id", "execution_id", metavar="ID", help="What it is about.")
+@click.option("--message", "--chat-message-id", "chat_message_id", metavar="ID", help="Or the message of a chat.")
 @click.option("--author", metavar="NAME", help="Whose opinion it is; a later one replaces it.")
 @idempotency_key
 @as_json
@@ -114,7 +114,7 @@ def get(options: Options, feedback_id: str, as_json: bool) -> None:
 @feedback.command()
 @click.argument("feedback_id")
 @click.option("--positive/--negative", "is_positive", default=None, help="Whether it was right, after all.")
-@click.option("--text", metavar="TEXT", help="Why, in other words.")
+@click.option("--text", "--feedback", "text", metavar="TEXT", help="Why, in other words.")
 @if_match
 @as_json
 @click.pass_obj

@@ -17,7 +17,9 @@ from heedful.model import CacheLookup, Execution, QueryResult, etag
 SHOWN = 20
 """Rows of a result that are shown."""
 
-connector = click.option("--connector", "connector_id", metavar="NAME", help="Which, if the project has several.")
+connector = click.option(
+    "--connector", "--connector-id", "connector_id", metavar="NAME", help="Which, if the project has several."
+)
 
 
 @click.command()
@@ -93,7 +95,13 @@ def delete(options: Options, name: str, yes: bool) -> None:
 @connector
 @click.option("--question", metavar="TEXT", help="What it answers, so that the cache can find it.")
 @click.option("--parameter", "parameters", multiple=True, metavar="KEY=VALUE", help="Fills :KEY; may be repeated.")
-@click.option("--chat-message", "chat_message_id", metavar="ID", help="The message of a chat that it belongs to.")
+@click.option(
+    "--chat-message",
+    "--chat-message-id",
+    "chat_message_id",
+    metavar="ID",
+    help="The message of a chat that it belongs to.",
+)
 @as_json
 @click.pass_obj
 def run(
@@ -121,7 +129,13 @@ def run(
 @click.command()
 @click.argument("query")
 @connector
-@click.option("--chat-session", "chat_session_id", metavar="ID", help="Go on in this one; a new one if left out.")
+@click.option(
+    "--chat-session",
+    "--chat-session-id",
+    "chat_session_id",
+    metavar="ID",
+    help="Go on in this one; a new one if left out.",
+)
 @click.option("--feedback-cutoff", default=0.5, show_default=True, help="How reliable examples must be, 0 to 1.")
 @as_json
 @click.pass_obj

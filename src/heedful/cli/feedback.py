@@ -21,7 +21,7 @@ from heedful.model import SIGNAL_TYPES, FactStats, RankedFact, SignalResult, Use
 @click.option("--type", "signal_type", type=click.Choice(SIGNAL_TYPES), help="What to say of FACT_IDS.")
 @click.option("--query", metavar="TEXT", help="The query FACT_IDS were (not) useful for.")
 @click.option("--context", metavar="TEXT", help="A note that is kept with the signal.")
-@click.option("--recall", "recall_id", metavar="RECALL_ID", help="Instead: speak of what a recall showed.")
+@click.option("--recall", "--recall-id", "recall_id", metavar="ID", help="Instead: speak of what a recall showed.")
 @click.option("--used", multiple=True, metavar="FACT", help="With --recall: a fact_id or a rank; may be repeated.")
 @click.option("--helpful", multiple=True, metavar="FACT", help="With --recall; may be repeated.")
 @click.option("--not-helpful", multiple=True, metavar="FACT", help="With --recall; may be repeated.")

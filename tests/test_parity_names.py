@@ -1,0 +1,300 @@
+"""Engine, clients, REST and command line: the same names, defaults and types; what differs is listed with a reason."""
+
+from __future__ import annotations
+
+import inspect
+import re
+from collections.abc import Iterator
+from typing import Any, get_type_hints
+
+import click
+import pytest
+
+from heedful.aio import AsyncHeedful
+from heedful.cli.main import cli
+from heedful.client.surface import RemoteHeedful
+from heedful.executions.feedback import UNCHANGED
+from heedful.operations import OPERATIONS, OWNERS, Operation, shape
+from heedful.operations.shape import CALLBACKS, HEADERS
+from heedful.operations.table import LOCAL
+from heedful.operations.types import NARROWED
+
+ALL = list(OPERATIONS.values())
+EMPTY = inspect.Parameter.empty
+
+READS_BY_POST = {
+    "recall": "its arguments don't fit in a query string; it keeps a receipt, and an entry where a session is named",
+    "detect": "an answer doesn't fit in a query string",
+    "replay": "its arguments don't fit in a query string",
+    "chat.execution_cache_lookup": "it runs what was proven, which only reads, and keeps that run",
+}
+"""Operations for which a key to read is enough, though they are no GET."""
+
+COMMANDS = {
+    "recall": "recall",
+    "remember": "remember",
+    "improve": "improve",
+    "signal": "signal",
+    "signal_recall": "signal",
+    "detect": "detect",
+    "retract": "retract",
+    "supersede": "supersede",
+    "set_policy": "policy",
+    "forget": "forget",
+    "fact_stats": "stats",
+    "usefulness_stats": "stats",
+    "replay": "replay",
+    "datasets": "datasets",
+    "doctor": "doctor",
+    "sessions.create": "sessions create",
+    "sessions.list": "sessions list",
+    "sessions.get": "sessions get",
+    "sessions.delete": "sessions delete",
+    "sessions.add_message": "sessions add-message",
+    "sessions.messages": "sessions messages",
+    "sessions.update_metadata": "sessions update-metadata",
+    "sessions.delete_metadata": "sessions delete-metadata",
+    "sessions.add_entry": "sessions add-entry",
+    "sessions.entries": "sessions entries",
+    "sessions.entry": "sessions entry",
+    "sessions.add_feedback": "sessions add-feedback",
+    "sessions.delete_feedback": "sessions delete-feedback",
+    "sessions.add_session_feedback": "sessions add-session-feedback",
+    "sessions.feedbacks": "sessions feedbacks",
+    "sessions.feedback_metrics": "sessions feedback-metrics",
+    "sessions.alerts": "sessions alerts",
+    "sessions.discard_alert": "sessions discard-alert",
+    "insight.satisfaction": "insight satisfaction",
+    "connectors.create": "connect",
+    "connectors.list": "connectors list",
+    "connectors.refresh": "connectors refresh",
+    "connectors.delete": "connectors delete",
+    "executions.execute_query": "run",
+    "executions.list": "executions list",
+    "executions.get": "executions get",
+    "executions.delete": "executions delete",
+    "feedback.create": "feedback add",
+    "feedback.list": "feedback list",
+    "feedback.get": "feedback get",
+    "feedback.update": "feedback update",
+    "feedback.delete": "feedback retract",
+    "chat.execution_cache_lookup": "cache lookup",
+    "chat.chat_to_answer": "ask",
+    "golden_examples.create": "golden add",
+    "golden_examples.list": "golden list",
+    "golden_examples.promote": "golden promote",
+    "golden_examples.import_file": "golden import",
+    "golden_examples.update": "golden update",
+    "golden_examples.delete": "golden delete",
+    "keys.create": "keys create",
+    "keys.list": "keys list",
+    "keys.revoke": "keys revoke",
+    "keys.create_token": "keys token",
+}
+"""The command that does what a method does."""
+
+NO_COMMAND = {
+    "close": "a command closes what it opened",
+    "receipt": "signal --recall takes ranks, and looks them up by itself",
+    "sessions.exists": "sessions get says so",
+    "sessions.add_messages": "people write one message at a time",
+    "sessions.get_metadata": "sessions get shows it",
+    "sessions.deliver_alerts": "channels are objects of a program",
+    "connectors.get": "connectors list shows all there is to it",
+    "connectors.schema": "people look at a schema with the tools of the database",
+    "executions.execute_from_chat": "ask runs what it writes",
+    "feedback.create_positive": "feedback add --positive",
+    "feedback.create_negative": "feedback add --negative",
+    "feedback.list_positive": "feedback list --positive",
+    "feedback.list_negative": "feedback list --negative",
+    "feedback.bulk_delete": "people take back one at a time",
+    "feedback.get_feedback_for_message": "messages of a chat are seen by programs",
+    "chat.chat_to_sql": "ask shows the SQL, too",
+    "chat_sessions.create": "ask makes one where none is named",
+    "chat_sessions.list": "sessions list shows them, too",
+    "chat_sessions.get": "sessions get shows it, too",
+    "chat_sessions.delete": "sessions delete removes it, too",
+    "chat_sessions.get_questions": "sessions messages shows them, too",
+    "golden_examples.import_examples": "golden import reads them from a file",
+    "golden_examples.get": "golden list shows all there is to it",
+}
+
+REPEATED = {
+    "session_ids": "--session-id",
+    "policies": "--policy",
+    "weights": "--weight",
+    "parameters": "--parameter",
+    "scopes": "--scope",
+    "targets": "--target",
+}
+"""Lists: an option names one of them, and may be repeated."""
+
+SPELLED = {
+    ("remember", "texts"): "texts are arguments, and files have an option of their own",
+    ("sessions.update_metadata", "metadata"): "KEY=VALUE are arguments",
+    ("sessions.add_session_feedback", "feedback"): "its keys are options: --rating, --comment, --extra",
+    ("signal", "signals"): "a signal for each FACT_ID; its fields are options",
+    ("set_policy", "policy"): "NAME is an argument, where none stands for None",
+    ("connectors.refresh", "connector_id"): "NAME is an argument, as connect takes it",
+    ("connectors.delete", "connector_id"): "NAME is an argument, as connect takes it",
+    ("feedback.create", "is_positive"): "--positive or --negative",
+    ("feedback.create", "feedback"): "--feedback goes to a parameter that has another name than its group",
+    ("feedback.update", "is_positive"): "--positive or --negative",
+    ("feedback.update", "feedback"): "--feedback goes to a parameter that has another name than its group",
+}
+"""Parameters that a command takes in another form."""
+
+WITHOUT = {
+    ("recall", "on_token"): "a callback",
+    ("remember", "progress"): "a callback",
+    ("sessions.add_message", "at"): "a command is run when it is said",
+}
+"""Parameters that no option sets."""
+
+
+def _public(owner: type) -> list[str]:
+    return [name for name, member in vars(owner).items() if callable(member) and not name.startswith("_")]
+
+
+METHODS = [f"{place}.{name}".lstrip(".") for place, owner in OWNERS.items() for name in _public(owner)]
+
+
+def _method(name: str) -> Any:
+    place, _, verb = name.rpartition(".")
+    return getattr(OWNERS[place], verb)
+
+
+def _parameters(name: str) -> dict[str, inspect.Parameter]:
+    found = dict(inspect.signature(_method(name)).parameters)
+    del found["self"]
+    return found
+
+
+def _commands(group: click.Group, above: str = "") -> Iterator[tuple[str, click.Command]]:
+    for name, command in group.commands.items():
+        if isinstance(command, click.Group):
+            yield from _commands(command, f"{above}{name} ")
+        else:
+            yield above + name, command
+
+
+RUN = dict(_commands(cli))
+
+
+@pytest.mark.parametrize("name", METHODS)
+def test_every_method_is_an_operation_or_local(name: str) -> None:
+    assert (name in OPERATIONS) != (name in LOCAL)
+
+
+def test_every_operation_is_a_method() -> None:
+    assert sorted(OPERATIONS) == sorted(set(METHODS) - LOCAL)
+    assert set(METHODS) >= LOCAL
+
+
+@pytest.mark.parametrize("client", [RemoteHeedful, AsyncHeedful])
+@pytest.mark.parametrize("place", OWNERS)
+def test_clients_have_the_same_methods_with_the_same_parameters(client: Any, place: str) -> None:
+    opened = client(*[None] * (len(inspect.signature(client).parameters)))
+    assert {name for name in vars(opened) if not name.startswith("_")} == set(OWNERS) - {""}
+    theirs = type(getattr(opened, place)) if place else client
+    assert sorted(_public(theirs)) == sorted(_public(OWNERS[place]))
+    for name in _public(theirs):
+        assert (
+            inspect.signature(getattr(theirs, name)).parameters
+            == inspect.signature(getattr(OWNERS[place], name)).parameters
+        )
+        assert get_type_hints(getattr(theirs, name)).get("return") == get_type_hints(getattr(OWNERS[place], name)).get(
+            "return"
+        )
+
+
+@pytest.mark.parametrize("operation", ALL, ids=lambda operation: operation.name)
+def test_every_parameter_has_one_place_on_the_wire(operation: Operation) -> None:
+    made = shape(operation)
+    placed = [*made.path, *made.headers, *made.callbacks, *made.request.model_fields]
+    assert sorted(placed) == sorted(_parameters(operation.name))
+    assert set(made.headers) <= set(HEADERS)
+    assert set(made.callbacks) <= CALLBACKS
+    assert made.result.json_schema() is not None
+
+
+@pytest.mark.parametrize("operation", ALL, ids=lambda operation: operation.name)
+def test_the_wire_has_the_engines_defaults_and_types(operation: Operation) -> None:
+    hints = get_type_hints(operation.function)
+    for name, field in shape(operation).request.model_fields.items():
+        default = _parameters(operation.name)[name].default
+        assert field.is_required() == (default is EMPTY), name
+        if not field.is_required():
+            assert field.default == (None if default is UNCHANGED else default), name
+        if (operation.name, name) not in NARROWED:
+            assert field.annotation == hints[name], name
+    for name in shape(operation).path:
+        assert hints[name] is str
+        assert _parameters(operation.name)[name].default is EMPTY
+
+
+def test_narrowed_types_are_of_parameters_that_exist() -> None:
+    for operation, name in NARROWED:
+        assert name in shape(OPERATIONS[operation]).request.model_fields
+
+
+@pytest.mark.parametrize("operation", ALL, ids=lambda operation: operation.name)
+def test_scopes_are_sane(operation: Operation) -> None:
+    if operation.method == "GET":
+        assert operation.scope in ("read", "admin")
+    elif operation.scope == "read":
+        assert operation.name in READS_BY_POST
+    if operation.namespace == "keys" and operation.name != "keys.create_token":
+        assert operation.scope == "admin"
+
+
+def test_what_reads_by_post_is_no_more_than_listed() -> None:
+    assert {each.name for each in ALL if each.method != "GET" and each.scope == "read"} == set(READS_BY_POST)
+
+
+def test_no_two_operations_share_a_method_and_path() -> None:
+    routes = [(each.method, re.sub(r"{\w+}", "{}", each.path)) for each in ALL]
+    assert len(set(routes)) == len(routes)
+
+
+@pytest.mark.parametrize("operation", ALL, ids=lambda operation: operation.name)
+def test_a_path_leads_to_its_own_operation(operation: Operation) -> None:
+    concrete = re.sub(r"{\w+}", "an-id", operation.path)
+    rivals = [each for each in ALL if each.method == operation.method]
+    matching = [each for each in rivals if re.fullmatch(re.sub(r"{\w+}", "[^/]+", each.path), concrete)]
+    assert matching[0] is operation
+
+
+@pytest.mark.parametrize("name", METHODS)
+def test_every_method_has_a_command_or_a_reason(name: str) -> None:
+    assert (name in COMMANDS) != (name in NO_COMMAND)
+    assert name in NO_COMMAND or COMMANDS[name] in RUN
+
+
+@pytest.mark.parametrize("name", COMMANDS)
+def test_commands_have_the_names_and_defaults_of_their_methods(name: str) -> None:
+    command = RUN[COMMANDS[name]]
+    options = {each.name: each for each in command.params}
+    defaults = command.make_context(COMMANDS[name], [], resilient_parsing=True).params
+    for parameter in _parameters(name).values():
+        if (name, parameter.name) in SPELLED or (name, parameter.name) in WITHOUT:
+            continue
+        assert parameter.name in options, f"{COMMANDS[name]} has no {parameter.name}"
+        option = options[parameter.name]
+        if isinstance(option, click.Option):
+            spelled = REPEATED.get(parameter.name) if option.multiple else None
+            assert (spelled or f"--{parameter.name.replace('_', '-')}") in option.opts
+        given = defaults[parameter.name]
+        assert _same(given, parameter), f"{parameter.name} is {given!r} in {COMMANDS[name]}"
+
+
+def _same(given: Any, parameter: inspect.Parameter) -> bool:
+    if given is None or given == ():
+        # A command may do what two methods do, so that neither's argument is required.
+        return parameter.default in (EMPTY, None, ()) or parameter.default is UNCHANGED
+    return bool(given == parameter.default)
+
+
+@pytest.mark.parametrize(("name", "parameter"), [*SPELLED, *WITHOUT])
+def test_exceptions_are_about_parameters_that_exist(name: str, parameter: str) -> None:
+    assert parameter in _parameters(name)
