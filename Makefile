@@ -42,8 +42,9 @@ format: $(VENV)/dev ## put the code in shape
 	$(BIN)/ruff check --fix .
 	$(BIN)/ruff format .
 
-docs: $(VENV)/dev ## write docs/reference from the code
+docs: $(VENV)/dev ## write docs/reference and the examples of the server from the code
 	$(BIN)/python -m docs.generate
+	$(BIN)/python -m docs.examples
 
 bench: $(VENV)/bench ## speed and size at 100,000 facts, beside chromadb, lancedb and raw SQLite
 	$(BIN)/python -m bench.speed

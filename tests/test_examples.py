@@ -1,0 +1,58 @@
+"""The examples of the server's schema: one for each operation, true, and as the code is now."""
+
+from __future__ import annotations
+
+import importlib
+import sys
+from functools import cache
+from pathlib import Path
+from typing import Any
+
+import orjson
+import pytest
+
+import heedful
+from heedful.operations import OPERATIONS, Operation, shape
+from heedful.operations.shape import HEADERS
+
+ROOT = Path(__file__).parents[1]
+FILE = Path(heedful.__file__).parent / "server/examples.json"
+
+
+@cache
+def kept() -> dict[str, Any]:
+    found: dict[str, Any] = orjson.loads(FILE.read_bytes())
+    return found
+
+
+def test_every_operation_has_one_and_they_are_small() -> None:
+    assert list(kept()) == list(OPERATIONS)
+    assert FILE.stat().st_size < 100_000
+
+
+@pytest.mark.parametrize("operation", OPERATIONS.values(), ids=lambda operation: operation.name)
+def test_the_request_is_one_that_the_operation_takes(operation: Operation) -> None:
+    made = shape(operation)
+    request = kept()[operation.name]["request"]
+    assert set(request) <= {"path", "headers", "query" if made.in_query else "body"}
+    assert tuple(request.get("path", {})) == made.path
+    assert set(request.get("headers", {})) <= {HEADERS[name] for name in made.headers}
+    given = request.get("query", request.get("body", {}))
+    made.request.model_validate_json(orjson.dumps(given), strict=True)
+
+
+@pytest.mark.parametrize("operation", OPERATIONS.values(), ids=lambda operation: operation.name)
+def test_the_response_is_one_that_the_operation_gives(operation: Operation) -> None:
+    result = shape(operation).result
+    response = kept()[operation.name]["response"]
+    read = result.validate_json(orjson.dumps(response))
+    assert result.dump_python(read, mode="json") == response
+
+
+def test_they_are_what_the_code_gives_now() -> None:
+    sys.path.insert(0, str(ROOT))
+    try:
+        module = importlib.import_module("docs.examples")
+    finally:
+        sys.path.remove(str(ROOT))
+    assert orjson.loads(module.written()) == kept(), "run python -m docs.examples"
