@@ -17,7 +17,7 @@ from pydantic_core import to_jsonable_python
 import heedful
 from heedful.client.adapting import adapted
 from heedful.operations import OPERATIONS, Operation, shape
-from heedful.operations.shape import HEADERS, arguments
+from heedful.operations.shape import arguments
 from heedful.testing import ManualClock, WordEmbedder
 
 ROOT = Path(__file__).parents[1]
@@ -27,7 +27,7 @@ SET: dict[str, Any] = {
     "execution_time_ms": 3,
     "api_key": "hf_0198c0de000070008000000000000001_mQ0v3xkJYb1n7sT9cUe2ZrLwPaHf5gDi8oXyRtEjNqM",
     "token": "hft_WyJkZWZhdWx0IiwiSWRhIl0.c2lnbmVk",
-    "If-Match": "7215fb597d5e94a20ba0674293d6b1f7",
+    "if_match": "7215fb597d5e94a20ba0674293d6b1f7",
     "attempts": 1,
     "error": "nobody is at the desk",
 }
@@ -37,7 +37,7 @@ _ID = re.compile(r"[0-9a-f]{8}(?:-[0-9a-f]{4}){3}-[0-9a-f]{12}")
 
 
 def examples() -> dict[str, Any]:
-    """By the names of operations: where the parameters go, and what comes back."""
+    """By the names of operations: what is given, by the names of parameters, and what comes back."""
     sys.path.insert(0, str(ROOT / "tests/integration"))
     try:
         import scenario
@@ -68,15 +68,11 @@ def examples() -> dict[str, Any]:
 def _request(operation: Operation, args: tuple[Any, ...], kwargs: dict[str, Any]) -> dict[str, Any]:
     made = shape(operation)
     _, given, _ = adapted(operation.name, arguments(made, args, kwargs))
-    placed: dict[str, Any] = {"path": {}, "headers": {}, "query" if made.in_query else "body": {}}
-    for name, value in given.items():
-        if name in made.path:
-            placed["path"][name] = value
-        elif name in made.headers:
-            placed["headers"][HEADERS[name]] = value
-        elif name not in made.callbacks and value is not None:
-            placed["query" if made.in_query else "body"][name] = to_jsonable_python(value, exclude_none=True)
-    return {place: values for place, values in placed.items() if values or place == "body"}
+    return {
+        name: to_jsonable_python(value, exclude_none=True)
+        for name, value in given.items()
+        if name not in made.callbacks and value is not None
+    }
 
 
 class _Stable:

@@ -95,6 +95,10 @@ COMMANDS = {
 
 NO_COMMAND = {
     "close": "a command closes what it opened",
+    "fact": "stats shows it, with what people say of it",
+    "facts": "recall and stats find facts",
+    "create_dataset": "remember makes it",
+    "get_dataset": "stats counts what is in it",
     "receipt": "signal --recall takes ranks, and looks them up by itself",
     "sessions.exists": "sessions get says so",
     "sessions.add_messages": "people write one message at a time",
@@ -124,6 +128,7 @@ REPEATED = {
     "policies": "--policy",
     "weights": "--weight",
     "parameters": "--parameter",
+    "remarks": "--remark",
     "scopes": "--scope",
     "targets": "--target",
 }

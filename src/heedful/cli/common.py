@@ -17,6 +17,7 @@ from rich.table import Table
 
 import heedful
 from heedful import settings
+from heedful.aio import AsyncHeedful
 from heedful.client.surface import RemoteHeedful
 from heedful.engine import Heedful
 from heedful.errors import HeedfulError, Invalid
@@ -40,6 +41,20 @@ class Options:
             self._check_nothing_local()
             return heedful.connect(address, project=self.project)
         return heedful.open(
+            self.store,
+            project=self.project,
+            embedding=self.embedding,
+            language_model=self.language_model,
+            sessions=self.sessions,
+        )
+
+    async def aopen(self) -> AsyncHeedful:
+        """The store, or the server that has it, for asyncio."""
+        address = self._server()
+        if address is not None:
+            self._check_nothing_local()
+            return await heedful.aconnect(address, project=self.project)
+        return await heedful.aopen(
             self.store,
             project=self.project,
             embedding=self.embedding,

@@ -137,6 +137,7 @@ def run(
     help="Go on in this one; a new one if left out.",
 )
 @click.option("--feedback-cutoff", default=0.5, show_default=True, help="How reliable examples must be, 0 to 1.")
+@click.option("--remark", "remarks", multiple=True, metavar="TEXT", help="What the model should know; may be repeated.")
 @as_json
 @click.pass_obj
 def ask(
@@ -145,6 +146,7 @@ def ask(
     connector_id: str | None,
     chat_session_id: str | None,
     feedback_cutoff: float,
+    remarks: tuple[str, ...],
     as_json: bool,
 ) -> None:
     """Answer a question about data: by proven SQL, or by SQL that the language model writes."""
@@ -152,7 +154,7 @@ def ask(
         session = chat_session_id or heedful.chat_sessions.create().id
         try:
             answer = heedful.chat.chat_to_answer(
-                session, query, connector_id=connector_id, feedback_cutoff=feedback_cutoff
+                session, query, connector_id=connector_id, feedback_cutoff=feedback_cutoff, remarks=remarks
             )
         except HeedfulError:
             if chat_session_id is None:

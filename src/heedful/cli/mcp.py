@@ -28,12 +28,5 @@ def mcp(options: Options, store: str | None, project: str | None) -> None:
 async def _serve(options: Options) -> None:
     from heedful.mcp_server.serving import serve
 
-    opened = await heedful.aopen(
-        options.store,
-        project=options.project,
-        embedding=options.embedding,
-        language_model=options.language_model,
-        sessions=options.sessions,
-    )
-    async with opened as store:
+    async with await options.aopen() as store:
         await serve(store, heedful.__version__)

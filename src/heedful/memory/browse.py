@@ -30,8 +30,9 @@ def listed(
     """A page of the facts of a dataset that can be recalled, in the order in which they were stored."""
     checks.name("dataset", dataset)
     if source is not None:
-        checks.identifier("source", source)
+        checks.any_text("source", source)
     after, count = checks.cursor(cursor), checks.limit(limit)
+    checks.flag("newest_first", newest_first)
     with workspace.database.read() as connection:
         number = workspace.dataset(connection, dataset)
         # One more, to know whether there is a next page.
