@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import re
 import sys
+from collections.abc import Mapping
 from pathlib import Path
 from tempfile import TemporaryDirectory
 from typing import Any
@@ -65,7 +66,7 @@ def examples() -> dict[str, Any]:
     return found
 
 
-def _request(operation: Operation, args: tuple[Any, ...], kwargs: dict[str, Any]) -> dict[str, Any]:
+def _request(operation: Operation, args: tuple[Any, ...], kwargs: Mapping[str, Any]) -> dict[str, Any]:
     made = shape(operation)
     _, given, _ = adapted(operation.name, arguments(made, args, kwargs))
     return {

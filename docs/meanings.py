@@ -98,6 +98,8 @@ PARAMETERS = {
     "signals": "`Signal` objects, or mappings with the same fields.",
     "source": "Where the texts come from. A file's source is its path.",
     "facts.source": "Only facts of this source.",
+    "if_match": "The `etag` of what you have seen: the change is made only if it is still that.",
+    "examples": "Mappings with `question` and `sql_query`.",
     "text": "What is true now.",
     "texts": "A `str` is a text. A `Path` is a file or a folder.",
     "top_k": "How many hits at most.",

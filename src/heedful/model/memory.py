@@ -88,6 +88,7 @@ class Document(Model):
 
     source: NotBlank
     texts: list[Text]
+    """What it says; long ones are split."""
     metadata: list[Metadata] | None = None
     """One for each text, if given."""
 

@@ -7,8 +7,8 @@ from typing import Any
 
 from heedful.engine import Heedful
 from heedful.errors import Invalid, NotFound
-from heedful.executions import checks
 from heedful.executions.remarks import Remark, Remarks
+from heedful.memory import checks as values
 from heedful.web.wire import Asked
 
 DESCRIPTIONS = "descriptions"
@@ -41,7 +41,7 @@ def optional(asked: Asked, field: str) -> str | None:
 def flag(asked: Asked, field: str, default: bool = False) -> bool:
     """True or false; null is the default."""
     value = body(asked).get(field)
-    return default if value is None else checks.flag(field, value)
+    return default if value is None else values.flag(field, value)
 
 
 def wanted(asked: Asked, field: str) -> bool | None:
