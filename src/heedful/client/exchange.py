@@ -12,8 +12,7 @@ from typing import Any
 from urllib.parse import quote, urlencode
 
 import orjson
-from pydantic import ValidationError
-from pydantic_core import PydanticSerializationError, to_json
+from pydantic_core import PydanticSerializationError, ValidationError, to_json
 
 from heedful.client.adapting import adapted
 from heedful.errors import HeedfulError, Invalid, Unavailable
@@ -56,8 +55,8 @@ class Answer:
     content: bytes = b""
     headers: Mapping[str, str] = field(default_factory=dict)
     problem: str = ""
-    sent: bool = True
-    """Whether the request may have arrived."""
+    late: bool = False
+    """Whether it was waited for as long as the caller allows."""
 
 
 Exchange = Generator[Send | Sleep, Answer | None, Any]
@@ -169,7 +168,10 @@ def _may_pass(answer: Answer) -> bool:
     """Whether sending it again may help; each request either has a key or does no harm twice."""
     if answer.status == 409:
         return _document(answer).get("code") == "in_progress"
-    return answer.status in (0, 429, 502, 504) or (answer.status in (500, 503) and "retry-after" in answer.headers)
+    if answer.status in (500, 503):
+        # A proxy says nothing of when to come back, and its servers may be back in a moment.
+        return "retry-after" in answer.headers or "code" not in _document(answer)
+    return answer.status in (0, 429, 502, 504) and not answer.late
 
 
 def _asked(answer: Answer) -> float:
@@ -177,6 +179,12 @@ def _asked(answer: Answer) -> float:
 
 
 def _result(made: Shape, answer: Answer, attempts: int) -> Any:
+    if answer.late:
+        raise Unavailable(
+            f"there was no answer in time: {answer.problem}; whether it was done is not known",
+            code="server_timeout",
+            remedy="Allow more: connect(url, timeout=SECONDS); what has an idempotency_key may be sent again",
+        )
     if answer.status == 0:
         raise Unavailable(
             f"the server can't be reached: {answer.problem} (tried {attempts} times)",
@@ -184,7 +192,10 @@ def _result(made: Shape, answer: Answer, attempts: int) -> Any:
             remedy="Check the address, and that heedful serve runs there",
         )
     if answer.status < 300:
-        return made.result.validate_json(answer.content) if answer.content else None
+        try:
+            return made.result.validate_json(answer.content)
+        except ValidationError:
+            raise _foreign(answer) from None
     error = _error(answer)
     if made.operation.missing is not None and error.code == f"{made.operation.missing}_not_found":
         return False
@@ -192,7 +203,21 @@ def _result(made: Shape, answer: Answer, attempts: int) -> Any:
 
 
 def _error(answer: Answer) -> HeedfulError:
-    return error_of(answer.status, _document(answer))
+    document = _document(answer)
+    if "code" in document or answer.status in (401, 403, 413, 429) or answer.status >= 500:
+        return error_of(answer.status, document)
+    return _foreign(answer)
+
+
+def _foreign(answer: Answer) -> Unavailable:
+    """Something answers, and it is not a server of Heedful's that this client understands."""
+    kind = answer.headers.get("content-type", "no type")
+    to = f", and points to {answer.headers['location']}" if "location" in answer.headers else ""
+    return Unavailable(
+        f"what answers is not a Heedful server of this version: {answer.status}, {kind}{to}",
+        code="not_heedful",
+        remedy="Check the address: http://host:port of heedful serve, without a path",
+    )
 
 
 def _document(answer: Answer) -> dict[str, Any]:

@@ -52,10 +52,10 @@ class Transport:
                     response.read()
                     return _answer(response)
                 events = Events(step.callbacks)
-                for line in response.iter_lines():
-                    events.line(line)
+                for part in response.iter_bytes():
+                    events.take(part)
                 return events.end()
-        except httpx.TransportError as error:
+        except httpx.RequestError as error:
             return _failed(error)
 
 
@@ -93,10 +93,10 @@ class AsyncTransport:
                     await response.aread()
                     return _answer(response)
                 events = Events(step.callbacks)
-                async for line in response.aiter_lines():
-                    events.line(line)
+                async for part in response.aiter_bytes():
+                    events.take(part)
                 return events.end()
-        except httpx.TransportError as error:
+        except httpx.RequestError as error:
             return _failed(error)
 
 
@@ -109,7 +109,7 @@ def _next(steps: Exchange, answer: Answer | None) -> Send | Sleep | tuple[Any]:
 
 
 def _options(url: str, api_key: str | None, timeout: float) -> dict[str, Any]:
-    if not isinstance(url, str) or not url.startswith(("http://", "https://")):
+    if not isinstance(url, str) or not _is_address(url):
         raise Invalid(f"url is {url!r}", field="url", value=url, remedy="Use http://host:port or https://host")
     headers = {"User-Agent": f"heedful-python/{heedful.__version__}"}
     if api_key is not None:
@@ -120,6 +120,14 @@ def _options(url: str, api_key: str | None, timeout: float) -> dict[str, Any]:
         "timeout": httpx.Timeout(timeout, connect=min(timeout, 10.0)),
         "limits": httpx.Limits(max_connections=CONNECTIONS, max_keepalive_connections=CONNECTIONS),
     }
+
+
+def _is_address(url: str) -> bool:
+    try:
+        read = httpx.URL(url)
+    except (httpx.InvalidURL, ValueError):
+        return False
+    return read.scheme in ("http", "https") and bool(read.host) and not read.query and not read.fragment
 
 
 def _arguments(step: Send, timeout: float) -> dict[str, Any]:
@@ -138,5 +146,6 @@ def _is_stream(response: httpx.Response) -> bool:
     return str(response.headers.get("content-type", "")).startswith("text/event-stream")
 
 
-def _failed(error: httpx.TransportError) -> Answer:
-    return Answer(0, problem=str(error) or type(error).__name__)
+def _failed(error: httpx.RequestError) -> Answer:
+    late = isinstance(error, httpx.TimeoutException) and not isinstance(error, httpx.ConnectTimeout)
+    return Answer(0, problem=str(error) or type(error).__name__, late=late)
