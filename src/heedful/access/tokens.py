@@ -61,7 +61,10 @@ def _packed(data: bytes) -> str:
 
 
 def _unpacked(text: str) -> bytes:
-    return urlsafe_b64decode(text.encode("ascii") + b"=" * (-len(text) % 4))
+    data = urlsafe_b64decode(text.encode("ascii") + b"=" * (-len(text) % 4))
+    if _packed(data) != text:
+        raise ValueError("there is another way to write this token")
+    return data
 
 
 def _invalid() -> Forbidden:

@@ -54,6 +54,8 @@ class Operation:
     """What is not there when the engine returns False."""
     slow: bool = False
     """Whether it may take minutes."""
+    secret: bool = False
+    """Whether its result is shown once and must not be kept, not even for a retry."""
 
     @property
     def namespace(self) -> str:
@@ -170,10 +172,10 @@ _ALL = (
     _get("golden_examples.get", _EXAMPLE),
     Operation("golden_examples.update", "PATCH", _EXAMPLE, "write"),
     _delete("golden_examples.delete", _EXAMPLE, "write"),
-    _post("keys.create", "/keys", "admin"),
+    Operation("keys.create", "POST", "/keys", "admin", secret=True),
     _get("keys.list", "/keys", "admin"),
     _delete("keys.revoke", "/keys/{key_id}", "admin"),
-    _post("keys.create_token", "/tokens", "feedback", repeatable=True),
+    Operation("keys.create_token", "POST", "/tokens", "feedback", repeatable=True, secret=True),
 )
 
 OPERATIONS: dict[str, Operation] = {operation.name: operation for operation in _ALL}

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 from collections.abc import Awaitable, Callable, Mapping
 from typing import Any
 
@@ -17,7 +18,7 @@ from heedful.model import etag
 from heedful.operations import Operation, Shape, shape
 from heedful.server import targets
 from heedful.server.callers import Caller
-from heedful.server.reading import arguments, body_of, path_of
+from heedful.server.reading import arguments, body_of, header_of, path_of
 from heedful.server.state import State
 from heedful.server.streams import stream, wanted
 from heedful.storage.requests import fingerprint
@@ -50,7 +51,7 @@ def endpoint(operation: Operation, state: State) -> Endpoint:
         raw = await body_of(request, state.config.max_body)
         _check_media_type(request, raw)
         given = arguments(made, request, raw)
-        key = None if made.keyed or operation.method == "GET" else request.headers.get("idempotency-key")
+        key = None if made.keyed or operation.method == "GET" else header_of(request, "Idempotency-Key")
 
         def call(callbacks: Mapping[str, Any]) -> bytes:
             with state.projects.using(project) as engine:
@@ -90,8 +91,17 @@ def _called(
     if key is None:
         return made.result.dump_json(work())
     host = state.projects.host
-    said = fingerprint(name, to_jsonable_python(given))
-    kept = once(host.database, project, host.now, key, said, lambda: made.result.dump_python(work(), mode="json"))
+    # Numbers of any size: they are refused later, and by name.
+    said = fingerprint(name, json.dumps(to_jsonable_python(given), sort_keys=True))
+    kept = once(
+        host.database,
+        project,
+        host.now,
+        key,
+        said,
+        lambda: made.result.dump_python(work(), mode="json"),
+        secret=made.operation.secret,
+    )
     return orjson.dumps(kept)
 
 

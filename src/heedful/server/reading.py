@@ -83,18 +83,22 @@ def arguments(shape: Shape, request: Request, raw: bytes) -> dict[str, Any]:
     except ValidationError as error:
         raise _refused(error) from None
     for name in shape.headers:
-        value = request.headers.get(HEADERS[name])
+        value = header_of(request, HEADERS[name])
         if value is not None:
-            found[name] = value.strip('"') if name == "if_match" else _text(HEADERS[name], value)
+            found[name] = value.strip('"') if name == "if_match" else value
+    if found.get("if_match") == "*":
+        # Whatever it is now: there is nothing to compare.
+        del found["if_match"]
     return found
 
 
-def _text(header: str, value: str) -> str:
-    """Headers arrive as Latin-1; what was sent as UTF-8 is read as that."""
+def header_of(request: Request, name: str) -> str | None:
+    """A header. They arrive as Latin-1; what was sent as UTF-8 is read as that."""
+    value = request.headers.get(name)
     try:
-        return value.encode("latin-1").decode()
+        return None if value is None else value.encode("latin-1").decode()
     except UnicodeDecodeError:
-        raise Invalid(f"{header} is not valid UTF-8", field=header, value=value) from None
+        return value
 
 
 def _from_query(shape: Shape, pairs: list[tuple[str, str]]) -> dict[str, Any]:
