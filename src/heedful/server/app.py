@@ -59,6 +59,7 @@ def create(config: Config, host: Host | None = None) -> FastAPI:
         openapi_url=None,
         exception_handlers={HeedfulError: _refused, HTTPException: _unrouted},
     )
+    app.router.redirect_slashes = False
     for path, endpoints in _routes(state, measures).items():
         app.router.routes.append(_route(path, endpoints))
     if config.cors_origins:

@@ -54,10 +54,11 @@ class Envelope:
         except ClientDisconnect:
             status = GONE
         except Exception as error:
-            failed, body, _ = document(error, request_id)
+            failed, body, known = document(error, request_id)
             if status is not None:
                 raise
-            await Response(body, failed, media_type="application/problem+json")(scope, receive, sending)
+            response = Response(body, failed, headers_of(known, failed), "application/problem+json")
+            await response(scope, receive, sending)
         finally:
             self._note(scope, status or GONE, time.perf_counter() - started)
 

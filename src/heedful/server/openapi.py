@@ -13,6 +13,7 @@ from pydantic import TypeAdapter
 import heedful
 from heedful.operations import OPERATIONS, Shape, shape
 from heedful.operations.shape import HEADERS
+from heedful.operations.types import path_limits
 from heedful.server.calls import PREFIX, TAGGED
 from heedful.web.problems import TITLES
 
@@ -106,7 +107,7 @@ def description() -> bytes:
 def _operation(made: Shape, body: Document, asked: Document, result: Document, example: Document) -> Document:
     operation = made.operation
     summary, _, rest = (inspect.getdoc(operation.function) or "").partition("\n\n")
-    parameters = [_parameter(name, "path", _TEXT | {"minLength": 1}, True) for name in ("project", *made.path)]
+    parameters = [_parameter(name, "path", _TEXT | path_limits(name), True) for name in ("project", *made.path)]
     parameters += [_parameter(HEADERS[name], "header", _header(name), False) for name in made.headers]
     if not made.keyed and operation.method != "GET":
         parameters.append(_parameter("Idempotency-Key", "header", _header("idempotency_key"), False))
@@ -189,7 +190,7 @@ def _header(name: str) -> Document:
         "type": "string",
         "minLength": 1,
         "maxLength": 200,
-        "pattern": "^[!-~]+$",
+        "pattern": r"\S",
         "description": "The same for each retry of a call: it is done once, and answered as the first time.",
     }
 

@@ -11,10 +11,9 @@ import orjson
 from starlette.requests import Request
 from starlette.responses import Response, StreamingResponse
 
-from heedful.errors import HeedfulError
 from heedful.operations import Shape
+from heedful.server.envelope import document
 from heedful.server.state import State
-from heedful.web.problems import problem, status_of
 
 
 def wanted(request: Request, made: Shape) -> bool:
@@ -34,9 +33,8 @@ def stream(state: State, request: Request, made: Shape, call: Callable[[Mapping[
         try:
             result = await state.run(lambda: call({name: partial(tell, name) for name in made.callbacks}))
             queue.put_nowait(event("result", result))
-        except HeedfulError as error:
-            document = problem(error, status_of(error), request.scope["heedful.request_id"])
-            queue.put_nowait(event("problem", orjson.dumps(document)))
+        except Exception as error:
+            queue.put_nowait(event("problem", document(error, request.scope["heedful.request_id"])[1]))
         finally:
             queue.put_nowait(None)
 
@@ -45,7 +43,9 @@ def stream(state: State, request: Request, made: Shape, call: Callable[[Mapping[
             yield each
         await task
 
-    return StreamingResponse(events(asyncio.ensure_future(work())), media_type="text/event-stream")
+    return StreamingResponse(
+        events(asyncio.ensure_future(work())), media_type="text/event-stream", headers={"Cache-Control": "no-store"}
+    )
 
 
 def event(name: str, data: bytes) -> bytes:

@@ -45,7 +45,10 @@ TITLES = {
 }
 
 SHOWN = 200
-"""The longest text that is said back to the caller."""
+"""The longest value that is said back to the caller."""
+
+DETAIL = 2_000
+"""The longest sentence: it may hold what the caller sent."""
 
 
 def status_of(error: HeedfulError) -> int:
@@ -61,7 +64,7 @@ def problem(error: HeedfulError, status: int, request_id: str) -> dict[str, Any]
         "type": f"urn:heedful:problem:{error.code}",
         "title": TITLES.get(status, "Error"),
         "status": status,
-        "detail": error.message,
+        "detail": error.message[:DETAIL].encode(errors="replace").decode(),
         "code": error.code,
         "field": error.field,
         "value": _shown(error.value),
