@@ -49,8 +49,19 @@ def _finite(number: float) -> float:
     return number
 
 
-Text = Annotated[str, AfterValidator(storable)]
-NotBlank = Annotated[Text, AfterValidator(_not_blank)]
+TEXT = r"^[^\u0000]*$"
+"""Any text that every store can hold."""
+
+WORDS = r"^[^\u0000]*[^\s\u0000][^\u0000]*$"
+"""The same, and not blank."""
+
+Text = Annotated[str, AfterValidator(storable), Field(json_schema_extra={"pattern": TEXT})]
+NotBlank = Annotated[
+    str,
+    AfterValidator(storable),
+    AfterValidator(_not_blank),
+    Field(json_schema_extra={"minLength": 1, "pattern": WORDS}),
+]
 IdempotencyKey = Annotated[NotBlank, Field(max_length=200)]
 Fraction = Annotated[float, Field(ge=0.0, le=1.0), AfterValidator(_finite)]
 

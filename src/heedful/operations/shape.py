@@ -12,7 +12,7 @@ from typing import Any, get_type_hints
 from pydantic import BaseModel, ConfigDict, TypeAdapter, create_model
 
 from heedful.operations.table import Operation
-from heedful.operations.types import NARROWED, Mapped, named
+from heedful.operations.types import plain, typed
 
 HEADERS = {"idempotency_key": "Idempotency-Key", "if_match": "If-Match"}
 """Parameters that travel in a header."""
@@ -56,7 +56,7 @@ class Shape:
 
     def given(self, request: Request) -> dict[str, Any]:
         """The arguments that a request names; the engine's defaults stand for the others."""
-        return {name: _plain(getattr(request, name)) for name in request.model_fields_set}
+        return {name: plain(getattr(request, name)) for name in request.model_fields_set}
 
 
 @cache
@@ -70,7 +70,7 @@ def shape(operation: Operation) -> Shape:
     rest: dict[str, Any] = {}
     for each in parameters:
         if each.name not in {*path, *HEADERS, *CALLBACKS}:
-            kind = NARROWED.get((operation.name, each.name)) or named(each.name, hints[each.name])
+            kind = typed(operation.name, each.name, hints[each.name])
             required = each.default is inspect.Parameter.empty
             rest[each.name] = (kind, ... if required else _default(each.default))
     return Shape(
@@ -94,11 +94,6 @@ def own_signature(function: Callable[..., Any]) -> inspect.Signature:
 def arguments(made: Shape, args: tuple[Any, ...], kwargs: Mapping[str, Any]) -> dict[str, Any]:
     """The arguments of a call by name; a call that doesn't fit is a TypeError, as it is in Python."""
     return dict(made.signature.bind(*args, **kwargs).arguments)
-
-
-def _plain(value: Any) -> Any:
-    """What the engine takes."""
-    return [each.mapping() if isinstance(each, Mapped) else each for each in value] if type(value) is list else value
 
 
 def _default(value: Any) -> Any:

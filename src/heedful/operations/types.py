@@ -5,41 +5,32 @@ from __future__ import annotations
 from datetime import datetime
 from typing import Annotated, Any
 
-from pydantic import Field
+from pydantic import BeforeValidator, Field
 
+from heedful.access import keys
 from heedful.executions import checks as executions
 from heedful.memory import checks
-from heedful.model import Document, Metadata, Model, Signal, Target
+from heedful.model import Document, Model, Signal, Target
+from heedful.model.base import TEXT, WORDS
 from heedful.sessions import checks as sessions
 
-TEXT = r"^[^\u0000]*$"
-"""Any text that every store can hold."""
-
-WORDS = r"^[^\u0000]*[^\s\u0000][^\u0000]*$"
-"""The same, and not blank."""
+KEY = r"^[^\u0000.$][^\u0000.]*(\.[^\u0000.$][^\u0000.]*)*$"
+"""A name in metadata; a dot reaches inside."""
 
 
-class Mapped(Model):
-    """What is a mapping in Python, with the fields it may have."""
-
-    def mapping(self) -> Metadata:
-        """What was given."""
-        return self.model_dump(exclude_unset=True)
-
-
-class NewMessage(Mapped):
+class NewMessage(Model):
     """A message that is to be added."""
 
-    role: str
-    content: str
+    role: str = Field(json_schema_extra={"minLength": 1, "maxLength": sessions.MAX_ROLE, "pattern": WORDS})
+    content: str = Field(json_schema_extra={"pattern": TEXT})
     at: datetime | None = None
 
 
-class NewExample(Mapped):
+class NewExample(Model):
     """A question, and the SQL that answers it."""
 
-    question: str
-    sql_query: str
+    question: str = Field(json_schema_extra={"minLength": 1, "maxLength": checks.MAX_QUERY, "pattern": WORDS})
+    sql_query: str = Field(json_schema_extra={"minLength": 1, "pattern": WORDS})
 
 
 NARROWED: dict[tuple[str, str], Any] = {
@@ -57,23 +48,111 @@ NARROWED: dict[tuple[str, str], Any] = {
 }
 """By operation and parameter."""
 
+_NAME = {"minLength": 1, "maxLength": checks.MAX_NAME, "pattern": WORDS}
+_QUESTION = {"minLength": 1, "maxLength": checks.MAX_QUERY, "pattern": WORDS}
+_WORDS = {"minLength": 1, "pattern": WORDS}
+_ID = {"pattern": TEXT}
+_IDS = {"items": {"type": "string"} | _ID}
+_SAID = {"maxLength": executions.MAX_FEEDBACK, "pattern": TEXT}
+_FRACTION = {"minimum": 0, "maximum": 1}
+_PAGE = {"minimum": 1, "maximum": sessions.MAX_PAGE}
+_LIST = {"minimum": 1, "maximum": executions.MAX_LIST}
+_KEY = {"minLength": 1, "pattern": KEY}
+
 _LIMITS: dict[str, dict[str, Any]] = {
-    "query": {"minLength": 1, "maxLength": checks.MAX_QUERY, "pattern": WORDS},
-    "user_query": {"minLength": 1, "maxLength": checks.MAX_QUERY, "pattern": WORDS},
-    "dataset": {"minLength": 1, "maxLength": checks.MAX_NAME, "pattern": WORDS},
-    "top_k": {"minimum": 1, "maximum": checks.MAX_TOP_K},
-    "usefulness_weight": {"minimum": 0, "maximum": 1},
-    "feedback_influence": {"minimum": 0, "maximum": 1},
-    "min_usefulness": {"minimum": 0, "maximum": 1},
-    "exploration": {"minimum": 0, "maximum": 1},
-    "confidence": {"minimum": 0, "maximum": 1},
-    "limit": {"minimum": 1, "maximum": sessions.MAX_PAGE},
-    "skip": {"minimum": 0, "maximum": executions.MAX_SKIP},
+    "answer": {"pattern": TEXT},
+    "author": _ID,
+    "by": _ID,
+    "chat_message_id": _ID,
+    "confidence": _FRACTION,
+    "connector_id": _ID,
+    "content": {"pattern": TEXT},
+    "context": {"pattern": TEXT},
+    "cursor": {"pattern": "^[0-9]{1,18}$"},
+    "dataset": _NAME,
+    "execution_id": _ID,
+    "expires_in": {"minimum": 1, "maximum": keys.MAX_SECONDS},
+    "exploration": _FRACTION,
+    "fact_ids": _ID,
+    "feedback": _SAID,
+    "feedback_cutoff": _FRACTION,
+    "feedback_ids": {"maxItems": executions.MAX_LIST, **_IDS},
+    "feedback_influence": _FRACTION,
     "feedback_score": {"minimum": 1, "maximum": 5},
+    "feedback_text": _SAID,
+    "helpful": _IDS,
+    "limit": _PAGE,
+    "max_age_days": {"minimum": 0, "maximum": executions.MAX_AGE_DAYS},
+    "min_usefulness": _FRACTION,
+    "name": _NAME,
+    "not_helpful": _IDS,
+    "query": _QUESTION,
+    "question": _QUESTION,
+    "rate_limit": {"minimum": 1, "maximum": keys.MAX_RATE},
+    "recall_id": _ID,
+    "role": {"minLength": 1, "maxLength": sessions.MAX_ROLE, "pattern": WORDS},
+    "scopes": {"minItems": 1},
+    "search": _ID,
+    "session_id": _NAME,
+    "similarity_threshold": _FRACTION,
+    "skip": {"minimum": 0, "maximum": executions.MAX_SKIP},
+    "source": _WORDS,
+    "sql_query": _WORDS,
+    "targets": {"minItems": 1, "maxItems": keys.MAX_TARGETS},
+    "text": _WORDS,
+    "top_k": {"minimum": 1, "maximum": checks.MAX_TOP_K},
+    "top_n": {"minimum": 1, "maximum": 1_000},
+    "url": _WORDS,
+    "usefulness_weight": _FRACTION,
+    "used": _IDS,
+    "user_query": _QUESTION,
 }
-"""Limits that the engine keeps, told to those who read the schema; by the name of the parameter."""
+"""Limits that the engine keeps, told to those who read the schema; by the name of the parameter.
+
+Those of more than ten thousand characters are left to the engine.
+"""
+
+_OWN_LIMITS: dict[tuple[str, str], dict[str, Any]] = {
+    ("feedback.list", "limit"): _LIST,
+    ("feedback.list_positive", "limit"): _LIST,
+    ("feedback.list_negative", "limit"): _LIST,
+    ("feedback.get_feedback_for_message", "limit"): _LIST,
+    ("golden_examples.list", "limit"): _LIST,
+    ("golden_examples.import_examples", "examples"): {"maxItems": executions.MAX_LIST},
+    ("insight.satisfaction", "by"): _KEY,
+    ("connectors.create", "role"): _NAME,
+    ("replay", "seed"): {"minimum": 0},
+    ("replay", "weights"): {"items": {"type": "number"} | _FRACTION},
+    ("sessions.add_entry", "used"): {},
+    ("sessions.add_messages", "messages"): {"maxItems": sessions.MAX_MESSAGES},
+    ("sessions.add_session_feedback", "feedback"): {},
+    ("sessions.delete_metadata", "keys"): {"items": {"type": "string"} | _KEY},
+    ("signal", "signals"): {"maxItems": checks.MAX_SIGNALS},
+}
+"""Where an operation keeps others."""
 
 
-def named(name: str, kind: Any) -> Any:
-    """The type of a parameter, with the limits of its name."""
-    return Annotated[kind, Field(json_schema_extra=_LIMITS[name])] if name in _LIMITS else kind
+def typed(operation: str, name: str, kind: Any) -> Any:
+    """The type that a parameter has on the wire, with its limits."""
+    kind = NARROWED.get((operation, name), kind)
+    if kind in (int, int | None):
+        kind = Annotated[kind, BeforeValidator(_whole)]
+    limits = _OWN_LIMITS.get((operation, name), _LIMITS.get(name))
+    return Annotated[kind, Field(json_schema_extra=limits)] if limits else kind
+
+
+def _whole(value: Any) -> Any:
+    """To JSON, 3.0 is the same number as 3."""
+    return int(value) if isinstance(value, float) and value.is_integer() else value
+
+
+def path_limits(name: str) -> dict[str, Any]:
+    """The limits of a parameter in a path."""
+    return _NAME if name in ("project", "session_id") else {"minLength": 1} | _ID
+
+
+def plain(value: Any) -> Any:
+    """What was read, as the engine takes it: mappings where the wire has a model of its own."""
+    if isinstance(value, list):
+        return [plain(each) for each in value]
+    return value.model_dump(exclude_unset=True) if isinstance(value, NewMessage | NewExample) else value
