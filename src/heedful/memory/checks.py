@@ -18,6 +18,7 @@ MAX_TOP_K = 1_000
 MAX_SIGNALS = 10_000
 MAX_METADATA = 65_536
 MAX_PAGE = 1_000
+MAX_DEPTH = 100
 
 
 def name(field: str, value: Any) -> str:
@@ -174,11 +175,13 @@ def batch(field: str, items: Sequence[Any], limit: int) -> None:
         )
 
 
-def _finite_numbers(field: str, value: Any) -> None:
+def _finite_numbers(field: str, value: Any, depth: int = 0) -> None:
     if isinstance(value, float) and not math.isfinite(value):
         raise Invalid(f"{field} holds {value}, which JSON can't", field=field, value=value)
+    if depth > MAX_DEPTH:
+        raise Invalid(f"{field} is nested more than {MAX_DEPTH} deep", field=field, remedy="Keep it flatter")
     for inner in value.values() if isinstance(value, dict) else value if isinstance(value, list) else ():
-        _finite_numbers(field, inner)
+        _finite_numbers(field, inner, depth + 1)
 
 
 def _storable(field: str, value: str) -> str:
