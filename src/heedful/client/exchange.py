@@ -6,6 +6,7 @@ Both clients, the one that blocks and the one that is awaited, drive the same ge
 from __future__ import annotations
 
 import random
+import re
 from collections.abc import Callable, Generator, Mapping
 from dataclasses import dataclass, field
 from typing import Any
@@ -131,7 +132,7 @@ def _segment(name: str, value: Any) -> str:
 def _header(name: str, value: Any) -> Any:
     if value is None:
         return None
-    if not isinstance(value, str) or not value.strip() or any(character in value for character in "\r\n\0"):
+    if not isinstance(value, str) or not value or value != value.strip() or re.search(r"[\x00-\x1f\x7f]", value):
         raise Invalid(f"{name} must be a name, got {value!r}", field=name, value=value)
     return value
 

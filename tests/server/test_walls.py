@@ -1,0 +1,296 @@
+"""Projects, scopes and tokens: what is not yours is not there, and what you may not do is not done."""
+
+from __future__ import annotations
+
+import base64
+import time
+from collections.abc import Iterator
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import httpx
+import pytest
+from server import Running, running
+from things import things
+
+from heedful.ids import new_id
+from heedful.model import SCOPES
+from heedful.operations import OPERATIONS, Operation
+
+BODIES: dict[str, Any] = {
+    "signal_recall": {"helpful": []},
+    "detect": {"answer": "Ada."},
+    "supersede": {"text": "Bo is the CEO."},
+    "sessions.add_message": {"role": "user", "content": "hello"},
+    "sessions.add_messages": {"messages": [{"role": "user", "content": "hello"}]},
+    "sessions.update_metadata": {"metadata": {"team": "red"}},
+    "sessions.add_entry": {"question": "q", "answer": "a"},
+    "sessions.add_feedback": {"feedback_score": 1},
+    "sessions.add_session_feedback": {"feedback": {"rating": "down"}},
+    "feedback.update": {"is_positive": False},
+    "chat.chat_to_sql": {"query": "Which a?"},
+    "chat.chat_to_answer": {"query": "Which a?"},
+    "golden_examples.update": {"question": "Which b?"},
+}
+"""What the operations need beside the ids in their paths."""
+
+QUERIES = {"sessions.delete_metadata": {"keys": "team"}}
+
+NAMED_IN_BODIES = [
+    ("recall", {"query": "q"}, "session_id"),
+    ("supersede", {}, "by"),
+    ("sessions.add_entry", {"question": "q", "answer": "a"}, "recall_id"),
+    ("executions.execute_query", {"sql_query": "SELECT 1"}, "connector_id"),
+    ("executions.execute_query", {"sql_query": "SELECT a FROM t"}, "chat_message_id"),
+    ("feedback.create", {"is_positive": True}, "execution_id"),
+    ("feedback.create", {"is_positive": True}, "chat_message_id"),
+    ("feedback.create_positive", {}, "execution_id"),
+    ("feedback.create_negative", {}, "chat_message_id"),
+    ("chat.execution_cache_lookup", {"user_query": "Which a?"}, "connector_id"),
+    ("chat.chat_to_sql", {"query": "Which a?"}, "connector_id"),
+    ("golden_examples.create", {"question": "q", "sql_query": "SELECT 1"}, "connector_id"),
+    ("golden_examples.promote", {}, "execution_id"),
+    ("golden_examples.import_examples", {"examples": []}, "connector_id"),
+]
+
+EMPTY = {"sessions.exists", "feedback.get_feedback_for_message", "recall"}
+"""Operations that answer about what is not there instead of refusing."""
+
+MAKES = {"sessions.add_message", "sessions.add_messages", "sessions.add_entry"}
+"""Operations that make a session of their own project, if there is none of that name."""
+
+WITH_IDS = [name for name, operation in OPERATIONS.items() if "{" in operation.path]
+
+
+@dataclass(frozen=True, slots=True)
+class Two:
+    """A server with two projects that have one of each thing, and a key for each."""
+
+    server: Running
+    ids: dict[str, dict[str, str]]
+    keys: dict[str, str]
+    http: httpx.Client
+
+    def send(
+        self, operation: Operation, project: str, key: str | None, ids: dict[str, str], body: Any = None
+    ) -> httpx.Response:
+        path = f"/v1/projects/{project}" + operation.path.format(**ids)
+        headers = {} if key is None else {"Authorization": f"Bearer {key}"}
+        return self.http.request(
+            operation.method,
+            path,
+            headers=headers,
+            params=QUERIES.get(operation.name),
+            json=body if operation.method not in ("GET", "DELETE") else None,
+        )
+
+
+@pytest.fixture(scope="module")
+def two(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Two]:
+    folder: Path = tmp_path_factory.mktemp("two")
+    with running(folder / "store.db") as server:
+        ids, keys = {}, {}
+        for project in ("mine", "theirs"):
+            with server.connect(project) as h:
+                ids[project] = {**things(h, folder, f"session of {project}"), "alert_id": new_id()}
+                keys[project] = h.keys.create("all", scopes=["admin"]).api_key
+        with httpx.Client(base_url=server.url) as http:
+            yield Two(server, ids, keys, http)
+
+
+def told(response: httpx.Response, ids: dict[str, str]) -> Any:
+    """What an answer says, but for the ids that it was asked about."""
+    text = response.text
+    for each in sorted(ids.values(), key=len, reverse=True):
+        text = text.replace(each, "ID")
+    found = httpx.Response(200, text=text).json()
+    if isinstance(found, dict):
+        found.pop("request_id", None)
+    return response.status_code, found
+
+
+@pytest.mark.parametrize("name", WITH_IDS)
+def test_what_is_another_projects_is_as_what_was_never_there(two: Two, name: str) -> None:
+    operation = OPERATIONS[name]
+    unknown = {each: new_id() for each in two.ids["theirs"]}
+    body = BODIES.get(name, {})
+    never = told(two.send(operation, "mine", two.keys["mine"], unknown, body), unknown)
+    theirs = two.ids["theirs"] | {"session_id": new_id()}
+    with two.server.connect("theirs") as h:
+        h.sessions.create(theirs["session_id"])
+    foreign = told(two.send(operation, "mine", two.keys["mine"], theirs, body), theirs)
+    if name in MAKES:
+        assert foreign[0] == never[0] == 200
+        return
+    assert foreign == never
+    assert never[0] == (200 if name in EMPTY else 404), never
+
+
+@pytest.mark.parametrize(("name", "body", "field"), NAMED_IN_BODIES)
+def test_bodies_cant_name_what_is_another_projects(two: Two, name: str, body: dict[str, Any], field: str) -> None:
+    operation = OPERATIONS[name]
+    kind = {"by": "fact_id"}.get(field, field)
+    unknown = {kind: new_id()}
+    mine = two.ids["mine"]
+    never = told(two.send(operation, "mine", two.keys["mine"], mine, {**body, field: unknown[kind]}), unknown)
+    theirs = {kind: two.ids["theirs"][kind]}
+    foreign = told(two.send(operation, "mine", two.keys["mine"], mine, {**body, field: theirs[kind]}), theirs)
+    if name == "recall":
+        assert foreign[0] == never[0] == 200
+        return
+    assert foreign == never
+    assert never[0] == 404, never
+
+
+@pytest.mark.parametrize("name", list(OPERATIONS))
+def test_a_key_of_another_project_finds_no_project(two: Two, name: str) -> None:
+    for project in ("theirs", "nobody's"):
+        answer = two.send(OPERATIONS[name], project, two.keys["mine"], two.ids["theirs"], {})
+        assert (answer.status_code, answer.json()["code"]) == (404, "not_found")
+        assert answer.json()["detail"] == f"no project {project!r}" or project == "nobody's"
+
+
+def test_after_all_that_the_other_project_is_as_it_was(two: Two) -> None:
+    with two.server.connect("theirs") as h:
+        theirs = two.ids["theirs"]
+        assert h.sessions.get_metadata(theirs["session_id"]) == {"team": "green"}
+        assert [each.answer for each in h.sessions.entries(theirs["session_id"]).items] == ["Ada."]
+        assert h.feedback.get(theirs["feedback_id"]).is_positive
+        assert h.golden_examples.get(theirs["example_id"]).question == "Which a?"
+        assert {each.revoked_at for each in h.keys.list()} == {None}
+
+
+@pytest.mark.parametrize("name", list(OPERATIONS))
+def test_every_operation_asks_for_a_key_and_for_its_scope(two: Two, name: str) -> None:
+    operation = OPERATIONS[name]
+    nobody = two.send(operation, "mine", None, two.ids["mine"], {})
+    assert (nobody.status_code, nobody.json()["code"]) == (401, "key_missing")
+    assert nobody.headers["www-authenticate"] == "Bearer"
+    wrong = two.send(operation, "mine", f"{two.keys['mine']}x", two.ids["mine"], {})
+    assert (wrong.status_code, wrong.json()["code"]) == (401, "key_invalid")
+    less = two.send(operation, "mine", _without(two, operation), two.ids["mine"], {})
+    assert (less.status_code, less.json()["code"]) == (403, "scope_missing")
+    assert operation.scope in less.json()["remedy"]
+
+
+_LESS: dict[tuple[str, str], str] = {}
+
+
+def _without(two: Two, operation: Operation) -> str:
+    """A key with every scope but the one that is needed; admin includes all, so that one is missing too."""
+    wanted = (two.server.url, operation.scope)
+    if wanted not in _LESS:
+        scopes = [each for each in SCOPES if each not in (operation.scope, "admin")]
+        with two.server.connect("mine") as h:
+            _LESS[wanted] = h.keys.create("less", scopes=scopes).api_key
+    return _LESS[wanted]
+
+
+def test_a_key_that_is_revoked_stops_within_a_second(two: Two) -> None:
+    with two.server.connect("mine") as h:
+        made = h.keys.create("short", scopes=["read"])
+        with two.server.connect("mine", key=made.api_key) as short:
+            assert short.datasets() == ["main_dataset"]
+            h.keys.revoke(made.key_id)
+            # The clock of the store stands still: what counts is the one that can't be set.
+            time.sleep(1.05)
+            answer = two.send(OPERATIONS["datasets"], "mine", made.api_key, {})
+            assert (answer.status_code, answer.json()["code"]) == (401, "key_invalid")
+
+
+@pytest.fixture
+def token(two: Two) -> Iterator[str]:
+    """May rate one session and one execution of `mine`, for a minute."""
+    mine = two.ids["mine"]
+    with two.server.connect("mine") as h:
+        named: list[dict[str, str]] = [
+            {"session_id": mine["session_id"]},
+            {"execution_id": mine["execution_id"]},
+            {"session_id": mine["session_id"], "qa_id": mine["qa_id"]},
+            {"recall_id": mine["recall_id"]},
+        ]
+        yield h.keys.create_token(named, author="zoe", expires_in=60).token
+
+
+def test_a_token_rates_what_it_names_and_nothing_else(two: Two, token: str) -> None:
+    mine = two.ids["mine"]
+
+    def send(name: str, body: Any, **others: str) -> httpx.Response:
+        return two.send(OPERATIONS[name], "mine", token, {**mine, **others}, body)
+
+    said = send("feedback.create", {"is_positive": False, "execution_id": mine["execution_id"], "author": "eve"})
+    assert said.json()["author"] == "zoe"
+    assert send("sessions.add_feedback", {"feedback_score": 4}).json() is True
+    given = send("sessions.add_session_feedback", {"feedback": {"rating": "up"}})
+    assert given.status_code == 200
+    assert send("signal_recall", {"helpful": [mine["fact_id"]]}).status_code == 200
+    assert send("feedback.update", {"is_positive": True}, feedback_id=said.json()["id"]).status_code == 200
+    assert send("retract", {}, event_id=given.json()["feedback_id"]).status_code == 200
+    assert send("feedback.delete", None, feedback_id=said.json()["id"]).status_code == 200
+    # Of others, or about others:
+    assert send("feedback.update", {"is_positive": True}).status_code == 404
+    assert send("feedback.delete", None).status_code == 404
+    assert send("retract", {}).status_code == 404
+    for body in ({"chat_message_id": mine["chat_message_id"]}, {}, {"execution_id": new_id()}):
+        assert send("feedback.create", {"is_positive": True, **body}).status_code == 403
+    assert send("sessions.add_feedback", {"feedback_score": 4}, qa_id=new_id()).status_code == 403
+    assert send("signal_recall", {"helpful": []}, recall_id=new_id()).status_code == 403
+
+
+@pytest.mark.parametrize("name", list(OPERATIONS))
+def test_a_token_opens_no_other_project_and_reads_nothing(two: Two, token: str, name: str) -> None:
+    operation = OPERATIONS[name]
+    ids = two.ids["theirs"]
+    assert two.send(operation, "theirs", token, ids, BODIES.get(name, {})).status_code in (403, 404)
+    if operation.scope != "feedback":
+        assert two.send(operation, "mine", token, two.ids["mine"], {}).json()["code"] == "scope_missing"
+
+
+def test_a_token_makes_no_tokens(two: Two, token: str) -> None:
+    body = {"targets": [{"session_id": two.ids["mine"]["session_id"]}]}
+    assert two.send(OPERATIONS["keys.create_token"], "mine", token, {}, body).status_code == 403
+    signals = {"signals": [{"fact_id": two.ids["mine"]["fact_id"], "signal_type": "helpful", "query": "q"}]}
+    assert two.send(OPERATIONS["signal"], "mine", token, {}, signals).status_code == 403
+
+
+def test_a_token_that_was_touched_is_none(two: Two, token: str) -> None:
+    body, _, seal = token.removeprefix("hft_").partition(".")
+    plain = base64.urlsafe_b64decode(body + "=" * (-len(body) % 4))
+    forged = base64.urlsafe_b64encode(plain.replace(b"zoe", b"eve")).decode().rstrip("=")
+    touched = [f"hft_{forged}.{seal}", f"hft_{body}.", f"hft_{body}", "hft_.", "hft_", f"hft_{body}.{seal}=="]
+    touched += [f"hft_{body}.{seal[:-1]}{letter}" for letter in "ABCDEFGH_-" if letter != seal[-1]]
+    touched += [f"hft_{body[:4]}!{body[4:]}.{seal}", f"hft_{body}.{seal}.{seal}", token.upper()]
+    for each in touched:
+        answer = two.send(OPERATIONS["sessions.add_feedback"], "mine", each, two.ids["mine"], {"feedback_score": 1})
+        assert answer.status_code == 401, each
+
+
+def test_a_token_ends(path: Path, tmp_path: Path) -> None:
+    with running(path) as server, server.connect() as h:
+        h.sessions.create("s")
+        token = h.keys.create_token({"session_id": "s"}, expires_in=60)
+        assert token.author.startswith("visitor-")
+        with server.connect(key=token.token) as visitor:
+            assert visitor.sessions.add_session_feedback("s", {"rating": "up"}) is not None
+            server.clock.advance(seconds=60)
+            answer = httpx.post(
+                f"{server.url}/v1/projects/default/sessions/s/feedback",
+                headers={"Authorization": f"Bearer {token.token}"},
+                json={"feedback": {"rating": "up"}},
+            )
+        assert (answer.status_code, answer.json()["code"]) == (401, "token_expired")
+
+
+def test_a_caller_who_calls_too_often_is_told_when_to_come_back(path: Path) -> None:
+    with running(path) as server, server.connect() as h:
+        slow = h.keys.create("slow", rate_limit=1).api_key
+        url = f"{server.url}/v1/projects/default/datasets"
+        with httpx.Client(headers={"X-Api-Key": slow}) as http:
+            answers = [http.get(url) for _ in range(5)]
+        refused = [each for each in answers if each.status_code == 429]
+        assert [each.status_code for each in answers[:2]] == [200, 200]
+        assert refused
+        assert {each.headers["retry-after"] for each in refused} == {"1"}
+        assert refused[0].json()["code"] == "rate_limited"
+        assert httpx.get(url, headers={"X-Api-Key": server.key}).status_code == 200
