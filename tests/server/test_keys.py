@@ -1,0 +1,205 @@
+"""Keys and tokens in the engine: what is kept of them, what they allow, and when they end."""
+
+from __future__ import annotations
+
+import time
+from pathlib import Path
+from typing import Any
+
+import httpx
+import pytest
+from server import running
+
+from heedful import Heedful
+from heedful.access import secrets, tokens
+from heedful.errors import Forbidden, Invalid, NotFound
+from heedful.opening import Host
+from heedful.server.callers import Caller, Callers, presented
+from heedful.testing import ManualClock, WordEmbedder
+
+
+def kept(path: Path) -> bytes:
+    return b"".join(each.read_bytes() for each in path.parent.iterdir() if each.name.startswith(path.name))
+
+
+def test_the_store_has_no_secret(store: Heedful, path: Path) -> None:
+    made = store.keys.create("app")
+    token = store.keys.create_token({"session_id": "s"})
+    assert made.api_key.startswith("hf_")
+    assert made.key_id.encode() in kept(path)
+    assert made.api_key.encode() not in kept(path)
+    assert made.api_key.rpartition("_")[2].encode() not in kept(path)
+    assert token.token.encode() not in kept(path)
+
+
+def test_a_key_is_shown_once(store: Heedful) -> None:
+    made = store.keys.create("app", scopes=["read"], rate_limit=5)
+    assert made.api_key not in repr(made)
+    assert made.api_key not in repr(store.keys.list())
+    assert "api_key" not in store.keys.list()[0].model_dump()
+    token = store.keys.create_token({"session_id": "s"})
+    assert token.token not in repr(token)
+
+
+def test_keys_are_listed_with_their_scopes_and_revoked_ones_stay(store: Heedful) -> None:
+    first = store.keys.create("first", scopes=["feedback", "read", "read"])
+    second = store.keys.create("second")
+    assert first.scopes == ["read", "feedback"]
+    assert second.scopes == ["read", "write", "feedback"]
+    gone = store.keys.revoke(first.key_id)
+    assert gone.revoked_at is not None
+    assert store.keys.revoke(first.key_id) == gone
+    assert [(each.name, each.revoked_at is None) for each in store.keys.list()] == [("first", False), ("second", True)]
+
+
+def test_no_key_of_another_project_is_listed_or_revoked(path: Path) -> None:
+    host = Host(path, embedding=WordEmbedder())
+    mine, theirs = host.project("mine"), host.project("theirs")
+    made = theirs.keys.create("app")
+    assert mine.keys.list() == []
+    with pytest.raises(NotFound):
+        mine.keys.revoke(made.key_id)
+    assert theirs.keys.list()[0].revoked_at is None
+    mine.close()
+    theirs.close()
+    host.close()
+
+
+@pytest.mark.parametrize(
+    "arguments",
+    [
+        {"name": ""},
+        {"name": "x" * 201},
+        {"name": "a\0b"},
+        {"name": "n", "scopes": []},
+        {"name": "n", "scopes": "read"},
+        {"name": "n", "scopes": ["root"]},
+        {"name": "n", "scopes": [None]},
+        {"name": "n", "rate_limit": 0},
+        {"name": "n", "rate_limit": True},
+        {"name": "n", "rate_limit": 1.5},
+    ],
+)
+def test_keys_that_cant_be_made(store: Heedful, arguments: dict[str, Any]) -> None:
+    with pytest.raises(Invalid):
+        store.keys.create(**arguments)
+    assert store.keys.list() == []
+
+
+@pytest.mark.parametrize(
+    ("targets", "options"),
+    [
+        ([], {}),
+        ({}, {}),
+        ({"qa_id": "q"}, {}),
+        ({"session_id": "s", "execution_id": "e"}, {}),
+        ({"session_id": ""}, {}),
+        ({"fact_id": "f"}, {}),
+        ([{"session_id": str(number)} for number in range(101)], {}),
+        ({"session_id": "s"}, {"expires_in": 0}),
+        ({"session_id": "s"}, {"expires_in": 86_401}),
+        ({"session_id": "s"}, {"expires_in": True}),
+        ({"session_id": "s"}, {"author": "a\0"}),
+    ],
+)
+def test_tokens_that_cant_be_made(store: Heedful, targets: Any, options: dict[str, Any]) -> None:
+    with pytest.raises(Invalid):
+        store.keys.create_token(targets, **options)
+
+
+def test_a_token_is_good_where_it_was_signed_and_until_it_ends(clock: ManualClock) -> None:
+    claims = tokens.Claims("p", "zoe", ({"session_id": "s"},), 100)
+    token = tokens.signed(claims, b"secret")
+    assert tokens.read(token, b"secret", 99) == claims
+    for secret, now, code in (
+        (b"secret", 100, "token_expired"),
+        (b"other", 0, "token_invalid"),
+        (None, 0, "token_invalid"),
+    ):
+        with pytest.raises(Forbidden) as caught:
+            tokens.read(token, secret, now)
+        assert caught.value.code == code
+
+
+def test_what_does_not_look_like_a_key_is_none() -> None:
+    good = secrets.new("01a1de65-1509-7046-830e-8dd8ce9c4106")
+    assert secrets.id_of(good) == "01a1de65-1509-7046-830e-8dd8ce9c4106"
+    for bad in ("", "hf_", "hf__x", good[3:], good.replace("_", "-"), "hf_" + "z" * 32 + "_x", good.partition("_")[0]):
+        assert secrets.id_of(bad) is None
+
+
+class TestCallers:
+    def test_uses_are_noted_and_revoked_keys_end_within_a_second(self, path: Path) -> None:
+        clock = ManualClock()
+        host = Host(path, clock=clock, embedding=WordEmbedder())
+        engine = host.project("p")
+        made = engine.keys.create("app", scopes=["read"], rate_limit=7)
+        assert engine.keys.list()[0].last_used_at is None
+        callers = Callers(host, None)
+        found = callers.find(made.api_key)
+        assert found == Caller(made.key_id, "p", frozenset({"read"}), 7)
+        assert engine.keys.list()[0].last_used_at == clock()
+        assert callers.remembered(made.api_key) == found
+        engine.keys.revoke(made.key_id)
+        time.sleep(1.01)
+        assert callers.remembered(made.api_key) is None
+        with pytest.raises(Forbidden):
+            callers.find(made.api_key)
+        for bad in (made.api_key[:-1], f"{made.api_key}x", "admin", "", "hft_x"):
+            with pytest.raises(Forbidden):
+                callers.find(bad)
+            assert callers.remembered(bad) is None
+        engine.close()
+        host.close()
+
+    def test_admin_includes_all(self, path: Path) -> None:
+        host = Host(path, embedding=WordEmbedder())
+        engine = host.project("p")
+        found = Callers(host, None).find(engine.keys.create("root", scopes=["admin"]).api_key)
+        for scope in ("read", "write", "feedback", "admin"):
+            found.check(scope)
+        with pytest.raises(NotFound):
+            found.choose("another")
+        engine.close()
+        host.close()
+
+    def test_the_key_of_the_environment_opens_all_projects(self, path: Path) -> None:
+        host = Host(path, embedding=WordEmbedder())
+        found = Callers(host, "a-long-enough-key").find("a-long-enough-key")
+        assert found.choose("any") == "any"
+        with pytest.raises(Forbidden):
+            Callers(host, None).find("a-long-enough-key")
+        host.close()
+
+
+@pytest.mark.parametrize(
+    ("authorization", "api_key", "found"),
+    [
+        ("Bearer k", None, "k"),
+        ("bearer   k ", None, "k"),
+        ("Basic k", "x", "x"),
+        (None, " x ", "x"),
+        ("Bearer k", "x", "k"),
+        ("Bearer", None, None),
+        ("k", None, None),
+        (None, "", None),
+        (None, None, None),
+    ],
+)
+def test_where_a_key_is_looked_for(authorization: str | None, api_key: str | None, found: str | None) -> None:
+    if found is None:
+        with pytest.raises(Forbidden):
+            presented(authorization, api_key)
+    else:
+        assert presented(authorization, api_key) == found
+
+
+def test_a_project_s_admin_sees_its_own_project_alone(path: Path) -> None:
+    with running(path) as server, server.connect("theirs") as theirs, server.connect("mine") as mine:
+        theirs.remember("x")
+        key = mine.keys.create("root", scopes=["admin"]).api_key
+        headers = {"Authorization": f"Bearer {key}"}
+        assert httpx.get(f"{server.url}/v1/projects", headers=headers).json() == ["mine"]
+        every = httpx.get(f"{server.url}/v1/projects", headers={"Authorization": f"Bearer {server.key}"}).json()
+        assert sorted(every) == ["mine", "theirs"]
+        assert "theirs" not in httpx.get(f"{server.url}/metrics", headers=headers).text
