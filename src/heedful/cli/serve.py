@@ -8,6 +8,7 @@ import click
 
 from heedful.cli.common import Options
 from heedful.errors import Unavailable
+from heedful.model import NewKey
 
 
 @click.command()
@@ -35,7 +36,6 @@ def serve(
     """
     try:
         from heedful.server.config import Config
-        from heedful.server.serve import first_key
         from heedful.server.serve import serve as run
     except ImportError as error:
         raise Unavailable(
@@ -56,7 +56,10 @@ def serve(
         cors_origins=list(cors_origins),
         admin_key=os.environ.get("HEEDFUL_ADMIN_KEY") or None,
     )
-    key = first_key(config)
+    run(config, _ready)
+
+
+def _ready(address: str, key: NewKey | None) -> None:
     if key is not None:
         click.echo(f"key for everything, shown once: {key.api_key}")
-    run(config, lambda address: click.echo(f"serving on {address}", err=True))
+    click.echo(f"serving on {address}", err=True)

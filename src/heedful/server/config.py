@@ -2,11 +2,15 @@
 
 from __future__ import annotations
 
-from pydantic import Field
+from pydantic import Field, field_validator
 
+from heedful.errors import Invalid
 from heedful.model import Model
 
 MEGABYTE = 1_000_000
+
+SHORTEST = 16
+"""Characters of a key that somebody makes up."""
 
 
 class Config(Model):
@@ -25,7 +29,19 @@ class Config(Model):
     """Bytes of the largest request that is read."""
     cors_origins: list[str] = Field(default_factory=list)
     """Pages of these origins may call; none, if empty."""
-    admin_key: str | None = Field(default=None, repr=False, min_length=16)
+    admin_key: str | None = Field(default=None, repr=False)
     """A key for everything, beside those in the store."""
     threads: int = Field(default=16, ge=1)
     """Calls that a worker does at the same time."""
+
+    @field_validator("admin_key")
+    @classmethod
+    def _long(cls, key: str | None) -> str | None:
+        # In words of its own, because others show the value.
+        if key is not None and (len(key) < SHORTEST or not key.isascii() or not key.isprintable() or " " in key):
+            raise Invalid(
+                "admin_key is too short, or holds what a header can't",
+                field="admin_key",
+                remedy=f"Set HEEDFUL_ADMIN_KEY to {SHORTEST} letters and digits or more, or to nothing",
+            )
+        return key

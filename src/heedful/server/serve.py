@@ -51,10 +51,11 @@ def admin_key(host: Host) -> NewKey:
     return made(workspace, None, "admin", ["admin"], None)
 
 
-def serve(config: Config, ready: Callable[[str], None]) -> None:
-    """Serves until it is told to stop; `ready` is called with the address."""
+def serve(config: Config, ready: Callable[[str, NewKey | None], None]) -> None:
+    """Serves until it is told to stop; `ready` is called with the address, and the first key of a store."""
     log()
     listening = _listen(config)
+    key = first_key(config)
     host, port = listening.getsockname()[:2]
     address = f"http://[{host}]:{port}" if ":" in host else f"http://{host}:{port}"
     options = {
@@ -66,7 +67,7 @@ def serve(config: Config, ready: Callable[[str], None]) -> None:
         "timeout_graceful_shutdown": GRACE,
         "lifespan": "on",
     }
-    ready(address)
+    ready(address, key)
     if config.workers == 1:
         uvicorn.Server(uvicorn.Config(create(config), **options)).run(sockets=[listening])  # type: ignore[arg-type]
         return

@@ -1,0 +1,283 @@
+"""`heedful serve` as a process of its own: keys, workers, signals, and what survives them."""
+
+from __future__ import annotations
+
+import os
+import re
+import signal
+import socket
+import subprocess
+import sys
+import threading
+import time
+from collections.abc import Callable, Iterator
+from contextlib import ExitStack
+from dataclasses import dataclass
+from pathlib import Path
+
+import httpx
+import pytest
+from click.testing import CliRunner
+
+import heedful
+from heedful.cli.main import cli
+from heedful.client.surface import RemoteHeedful
+from heedful.errors import HeedfulError
+
+MAIN = "from heedful.cli import main; main()"
+KEY = "a-key-from-the-environment"
+
+
+@dataclass(slots=True)
+class Process:
+    """A server that was started by the command."""
+
+    popen: subprocess.Popen[str]
+    printed: list[str]
+    url: str = ""
+
+    @property
+    def key(self) -> str | None:
+        found = re.search(r"hf_\S+", "".join(self.printed))
+        return None if found is None else found.group()
+
+    def connect(self, key: str | None = None) -> RemoteHeedful:
+        return heedful.connect(self.url, api_key=key or self.key or KEY, timeout=30)
+
+    def stop(self, by: signal.Signals = signal.SIGTERM) -> int:
+        if self.popen.poll() is None:
+            self.popen.send_signal(by)
+        return self.popen.wait(timeout=60)
+
+    def workers(self) -> list[int]:
+        """The processes that answer, without the one that minds them."""
+        children = Path(f"/proc/{self.popen.pid}/task/{self.popen.pid}/children").read_text().split()
+        return [int(each) for each in children if b"spawn_main" in Path(f"/proc/{each}/cmdline").read_bytes()]
+
+
+Serve = Callable[..., Process]
+
+
+@pytest.fixture
+def serve(path: Path) -> Iterator[Serve]:
+    """Starts the command, and waits until it says where it serves."""
+    with ExitStack() as started:
+
+        def start(*arguments: str, environment: dict[str, str] | None = None, store: Path = path) -> Process:
+            command = ["--embedding", "fast", "--store", str(store), "serve", "--port", "0", *arguments]
+            popen = subprocess.Popen(
+                [sys.executable, "-c", MAIN, *command],
+                stdout=subprocess.PIPE,
+                stderr=subprocess.STDOUT,
+                text=True,
+                env={**os.environ, **(environment or {})},
+            )
+            process = Process(popen, [])
+            started.callback(popen.stdout.close)  # type: ignore[union-attr]
+            started.callback(process.stop, signal.SIGTERM)
+            ready = threading.Event()
+
+            def listen() -> None:
+                assert popen.stdout is not None
+                for line in popen.stdout:
+                    process.printed.append(line)
+                    if found := re.search(r"serving on (\S+)", line):
+                        process.url = found.group(1)
+                        ready.set()
+                ready.set()
+
+            threading.Thread(target=listen, daemon=True).start()
+            assert ready.wait(60), process.printed
+            if process.url:
+                _until(lambda: httpx.get(f"{process.url}/readyz").status_code == 200)
+            return process
+
+        yield start
+
+
+def test_the_first_start_shows_a_key_and_the_second_does_not(serve: Serve) -> None:
+    first = serve()
+    assert first.url.startswith("http://127.0.0.1:")
+    key = first.key
+    assert key is not None
+    assert "".join(first.printed).count("hf_") == 1
+    with first.connect(key) as h:
+        h.remember("Ada is the CEO.")
+    assert first.stop() in (0, -signal.SIGTERM)
+    assert key not in "".join(first.printed[first.printed.index(f"serving on {first.url}\n") :])
+    second = serve()
+    assert second.key is None
+    with second.connect(key) as h:
+        assert h.recall("Who is the CEO?").hits[0].text == "Ada is the CEO."
+
+
+def test_a_key_of_the_environment_is_the_only_one_and_is_never_printed(serve: Serve) -> None:
+    started = serve(environment={"HEEDFUL_ADMIN_KEY": KEY})
+    assert started.key is None
+    with started.connect(KEY) as h:
+        assert h.datasets() == []
+        assert h.keys.list() == []
+    # Nobody but this machine reaches it.
+    with pytest.raises(OSError, match="refused"):
+        socket.create_connection(("127.0.0.2", int(started.url.rpartition(":")[2])), timeout=2)
+    started.stop()
+    assert KEY not in "".join(started.printed)
+
+
+def refused(path: Path, *arguments: str) -> str:
+    """What a start that fails says."""
+    with pytest.raises(HeedfulError) as caught:
+        CliRunner().invoke(cli, ["--store", str(path), "serve", *arguments], catch_exceptions=False)
+    return str(caught.value)
+
+
+def test_a_port_that_is_taken_is_named_and_costs_no_key(path: Path) -> None:
+    with socket.create_server(("127.0.0.1", 0)) as taken:
+        port = str(taken.getsockname()[1])
+        assert f"can't listen on 127.0.0.1:{port}" in refused(path, "--port", port)
+    assert not path.exists()
+
+
+@pytest.mark.parametrize(
+    ("arguments", "said"),
+    [
+        (["--port", "99999"], "port"),
+        (["--workers", "0"], "workers"),
+        (["--max-body", "1"], "max_body"),
+        (["--host", "no.such.host.invalid"], "can't listen on"),
+    ],
+)
+def test_settings_that_cant_be(path: Path, arguments: list[str], said: str) -> None:
+    assert said in refused(path, *arguments)
+
+
+@pytest.mark.parametrize("key", ["hunter2", "hunter2 hunter2 hunter2", "hunter2-hunter2-ü"])
+def test_a_key_that_cant_be_is_not_shown(path: Path, monkeypatch: pytest.MonkeyPatch, key: str) -> None:
+    monkeypatch.setenv("HEEDFUL_ADMIN_KEY", key)
+    said = refused(path)
+    assert "HEEDFUL_ADMIN_KEY" in said
+    assert "hunter2" not in said
+
+
+def test_a_missing_extra_is_named(path: Path) -> None:
+    command = [
+        sys.executable,
+        "-c",
+        f"import sys; sys.modules['fastapi'] = None; {MAIN}",
+        "--store",
+        str(path),
+        "serve",
+    ]
+    done = subprocess.run(command, capture_output=True, text=True, timeout=60, check=False)
+    assert done.returncode == 2
+    assert 'pip install "heedful[server]"' in done.stderr
+    assert "Traceback" not in done.stderr
+
+
+def test_workers_share_a_store(serve: Serve) -> None:
+    started = serve("--workers", "2", environment={"HEEDFUL_ADMIN_KEY": KEY})
+    assert len(started.workers()) == 2
+    headers = {"Authorization": f"Bearer {KEY}"}
+    messages = f"{started.url}/v1/projects/default/sessions/s/messages"
+    for number in range(20):
+        # A connection of its own for each call, so that both workers get some.
+        answer = httpx.post(messages, headers=headers, json={"role": "user", "content": str(number)})
+        assert answer.status_code == 200
+        found = httpx.get(messages, headers=headers).json()["items"]
+        assert [each["content"] for each in found] == [str(each) for each in range(number + 1)]
+    route = "/v1/projects/{project}/sessions/{session_id}/messages"
+    counted = f'heedful_requests_total{{method="POST",route="{route}",status="200"}} 20.0'
+    assert counted in httpx.get(f"{started.url}/metrics", headers=headers).text
+
+
+def writers(process: Process, many: int) -> tuple[list[threading.Thread], list[str], threading.Event]:
+    """Threads that add messages as fast as they can, until told or refused; and what was acknowledged."""
+    acknowledged: list[str] = []
+    enough = threading.Event()
+
+    def write(writer: int) -> None:
+        headers = {"Authorization": f"Bearer {KEY}"}
+        number = 0
+        with httpx.Client(base_url=f"{process.url}/v1/projects/default", headers=headers, timeout=30) as http:
+            while not enough.is_set():
+                said = f"{writer}-{number}"
+                number += 1
+                try:
+                    body = {"messages": [{"role": "user", "content": f"{said}{half}"} for half in "ab"]}
+                    if http.post("/sessions/s/messages/batch", json=body).status_code == 200:
+                        acknowledged.append(said)
+                except httpx.ConnectError:
+                    if process.popen.poll() is not None:
+                        return
+                    time.sleep(0.01)
+                except httpx.TransportError:
+                    continue
+
+    threads = [threading.Thread(target=write, args=(each,)) for each in range(many)]
+    for each in threads:
+        each.start()
+    return threads, acknowledged, enough
+
+
+def stored(path: Path) -> list[str]:
+    """What the messages say, from the store itself."""
+    found: list[str] = []
+    with heedful.open(path, embedding="fast") as store:
+        cursor = None
+        while True:
+            page = store.sessions.messages("s", cursor=cursor, limit=1000)
+            found += [each.content for each in page.items]
+            cursor = page.next_cursor
+            if cursor is None:
+                return found
+
+
+def hold(path: Path, acknowledged: list[str]) -> None:
+    """What was acknowledged is there, what is there is whole, and nothing is there twice."""
+    found = stored(path)
+    assert len(acknowledged) > 20
+    assert len(found) == len(set(found))
+    assert {each[:-1] for each in found if each.endswith("a")} == {each[:-1] for each in found if each.endswith("b")}
+    assert {f"{each}a" for each in acknowledged} <= set(found)
+
+
+@pytest.mark.parametrize("workers", ["1", "2"])
+def test_who_is_stopped_ends_what_was_begun(serve: Serve, path: Path, workers: str) -> None:
+    started = serve("--workers", workers, environment={"HEEDFUL_ADMIN_KEY": KEY})
+    threads, acknowledged, enough = writers(started, 4)
+    _until(lambda: len(acknowledged) > 40)
+    assert started.stop() in (0, -signal.SIGTERM)
+    enough.set()
+    for each in threads:
+        each.join()
+    hold(path, acknowledged)
+
+
+def test_a_worker_that_is_killed_takes_nothing_with_it(serve: Serve, path: Path) -> None:
+    started = serve("--workers", "2", environment={"HEEDFUL_ADMIN_KEY": KEY})
+    threads, acknowledged, enough = writers(started, 4)
+    _until(lambda: len(acknowledged) > 40)
+    before = started.workers()
+    os.kill(before[0], signal.SIGKILL)
+    at = len(acknowledged)
+    _until(lambda: len(acknowledged) > at + 40)
+    _until(lambda: len(started.workers()) == 2 and before[0] not in started.workers())
+    enough.set()
+    for each in threads:
+        each.join()
+    assert started.stop() in (0, -signal.SIGTERM)
+    hold(path, acknowledged)
+
+
+def _until(done: Callable[[], bool], seconds: float = 60) -> None:
+    until = time.monotonic() + seconds
+    while not _true(done):
+        assert time.monotonic() < until
+        time.sleep(0.02)
+
+
+def _true(done: Callable[[], bool]) -> bool:
+    try:
+        return done()
+    except httpx.TransportError:
+        return False
