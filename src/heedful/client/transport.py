@@ -127,7 +127,9 @@ def _is_address(url: str) -> bool:
         read = httpx.URL(url)
     except (httpx.InvalidURL, ValueError):
         return False
-    return read.scheme in ("http", "https") and bool(read.host) and not read.query and not read.fragment
+    if read.scheme not in ("http", "https") or not read.host or any(each.isspace() for each in url):
+        return False
+    return (read.port or 80) < 65536 and not read.query and not read.fragment
 
 
 def _arguments(step: Send, timeout: float) -> dict[str, Any]:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 import logging
 import os
 from collections.abc import AsyncIterator, Mapping
@@ -27,8 +28,8 @@ from heedful.server.config import Config
 from heedful.server.envelope import Envelope, document, headers_of
 from heedful.server.measures import Measures
 from heedful.server.state import State
-from heedful.server.tracing import Tracing, tracer
 from heedful.server.widget import widget
+from heedful.server.tracing import Tracing, provider
 
 CONFIG = "HEEDFUL_SERVER_CONFIG"
 """Where a worker finds what it was told."""
@@ -46,11 +47,14 @@ def create(config: Config, host: Host | None = None) -> FastAPI:
     """The application for a store; `host` is one that is open already."""
     state = State(config, host or _host(config))
     measures = Measures()
+    spans = provider()
 
     @asynccontextmanager
     async def lifespan(app: FastAPI) -> AsyncIterator[None]:
         yield
         state.close()
+        if spans is not None:
+            await asyncio.to_thread(spans.shutdown)
 
     app = FastAPI(
         title="Heedful",
@@ -71,9 +75,8 @@ def create(config: Config, host: Host | None = None) -> FastAPI:
             expose_headers=["etag", "x-request-id", "retry-after"],
         )
     app.add_middleware(Envelope, measures=measures)
-    spans = tracer()
     if spans is not None:
-        app.add_middleware(Tracing, tracer=spans)
+        app.add_middleware(Tracing, provider=spans)
     app.state.heedful = state
     return app
 

@@ -13,8 +13,8 @@ from heedful.errors import Unavailable
 ENDPOINTS = ("OTEL_EXPORTER_OTLP_ENDPOINT", "OTEL_EXPORTER_OTLP_TRACES_ENDPOINT")
 
 
-def tracer() -> Any:
-    """What makes spans; None where nobody has asked for them."""
+def provider() -> Any:
+    """What makes spans and sends them; None where nobody has asked for them. It is shut down when the server stops."""
     if not any(os.environ.get(name) for name in ENDPOINTS):
         return None
     try:
@@ -29,17 +29,17 @@ def tracer() -> Any:
             remedy='Run: pip install "heedful[telemetry]"',
         ) from error
     resource = Resource.create({"service.name": os.environ.get("OTEL_SERVICE_NAME", "heedful")})
-    provider = TracerProvider(resource=resource)
-    provider.add_span_processor(BatchSpanProcessor(OTLPSpanExporter()))
-    return provider.get_tracer("heedful", heedful.__version__)
+    made = TracerProvider(resource=resource)
+    made.add_span_processor(BatchSpanProcessor(OTLPSpanExporter()))
+    return made
 
 
 class Tracing:
     """A span for each request, under that of the caller if there is one. Nothing of what was said is in it."""
 
-    def __init__(self, app: ASGIApp, tracer: Any) -> None:
+    def __init__(self, app: ASGIApp, provider: Any) -> None:
         self._app = app
-        self._tracer = tracer
+        self._tracer = provider.get_tracer("heedful", heedful.__version__)
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
         if scope["type"] != "http":
