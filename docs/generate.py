@@ -20,6 +20,7 @@ from pydantic import BaseModel
 import heedful
 from docs.meanings import CODES, EXECUTION_LIMITS, FIELDS, LIMITS, PARAMETERS, SESSION_LIMITS, SETTINGS
 from heedful import alerts, clock, errors, model, settings, simulate, testing
+from heedful.access.keys import Keys
 from heedful.alerts import signature
 from heedful.chat import base as chat
 from heedful.cli.main import cli
@@ -36,7 +37,7 @@ from heedful.executions.secrets import KEY_VARIABLE
 from heedful.executions.service import Executions
 from heedful.insight.service import Insight
 from heedful.memory import checks, remember
-from heedful.model import executions, memory, replay, sessions
+from heedful.model import access, executions, memory, replay, sessions
 from heedful.sessions import checks as session_checks
 from heedful.sessions import hooks
 from heedful.sessions.service import Sessions
@@ -50,8 +51,9 @@ EXECUTIONS: dict[str, type] = {
     "chat": Chat,
     "chat_sessions": ChatSessions,
     "golden_examples": GoldenExamples,
+    "keys": Keys,
 }
-"""What a store has for executions, by the name of the attribute."""
+"""What a store has for executions and for keys, by the name of the attribute."""
 
 NOTICE = "<!-- Written by `make docs` from the code. Edits here are overwritten. -->"
 
@@ -94,6 +96,8 @@ def python_page() -> str:
         "alerts](hooks-and-alerts.md) and [the interfaces of other systems](compat.md) are on pages of their own.",
         "## Opening a store",
         *(_function(getattr(heedful, name), f"heedful.{name}") for name in ("open", "aopen", "reembed")),
+        "## Connecting to a server",
+        *(_function(getattr(heedful, name), f"heedful.{name}") for name in ("connect", "aconnect", "etag")),
         "## heedful.Heedful",
         _doc(heedful.Heedful),
         *(_function(method, name) for name, method in methods(heedful.Heedful)),
@@ -106,6 +110,8 @@ def python_page() -> str:
             for place, owner in EXECUTIONS.items()
             for part in (f"### {place}", f"{_doc(owner)} [Its methods](executions.md#{place}).")
         ),
+        "## heedful.RemoteHeedful",
+        f"{_doc(heedful.RemoteHeedful)} It has all that `heedful.Heedful` has.",
         "## heedful.AsyncHeedful",
         _doc(heedful.AsyncHeedful),
         "It has "
@@ -367,7 +373,7 @@ def _field_meaning(each: type[BaseModel], name: str) -> str:
     return found
 
 
-DESCRIBED = (memory, replay, sessions, executions, cognee)
+DESCRIBED = (memory, replay, sessions, executions, access, cognee)
 """Modules with models whose fields say what they mean."""
 
 
@@ -601,6 +607,9 @@ def _target(line: ast.Assign) -> str | None:
 
 
 def _texts(expression: ast.expr) -> list[str]:
+    if isinstance(expression, ast.Call | ast.JoinedStr):
+        # A code that is looked up or put together is named where it comes from.
+        return []
     return [
         node.value for node in ast.walk(expression) if isinstance(node, ast.Constant) and isinstance(node.value, str)
     ]

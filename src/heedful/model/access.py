@@ -19,16 +19,19 @@ class Key(Model):
     """A key to a server; its secret is shown once, when it is made."""
 
     key_id: str
+    """What `revoke` takes; it is no secret."""
     name: str
     project: str | None
     """The project it opens; None for all."""
     scopes: list[Scope]
+    """What it may do."""
     rate_limit: int | None
     """Calls a second; None for what the server allows."""
     created_at: datetime
     last_used_at: datetime | None
     """To about a minute; None if it was never used."""
     revoked_at: datetime | None
+    """Since when it is useless; None if it is good."""
 
 
 class NewKey(Key):
@@ -66,7 +69,10 @@ class FeedbackToken(Model):
     """What a browser is given to say what it thinks of some things, for a short time."""
 
     token: str = Field(repr=False)
+    """What the browser sends as its key."""
     author: str
     """Under whose name it speaks."""
     targets: list[Target]
+    """What it may rate."""
     expires_at: datetime
+    """When it is no longer good."""
