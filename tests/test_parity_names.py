@@ -23,10 +23,9 @@ ALL = list(OPERATIONS.values())
 EMPTY = inspect.Parameter.empty
 
 READS_BY_POST = {
-    "recall": "its arguments don't fit in a query string; it keeps a receipt, and an entry where a session is named",
+    "recall": "its arguments don't fit in a query string; it keeps a receipt; with a session it needs write",
     "detect": "an answer doesn't fit in a query string",
     "replay": "its arguments don't fit in a query string",
-    "chat.execution_cache_lookup": "it runs what was proven, which only reads, and keeps that run",
 }
 """Operations for which a key to read is enough, though they are no GET."""
 

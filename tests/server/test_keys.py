@@ -203,3 +203,14 @@ def test_a_project_s_admin_sees_its_own_project_alone(path: Path) -> None:
         every = httpx.get(f"{server.url}/v1/projects", headers={"Authorization": f"Bearer {server.key}"}).json()
         assert sorted(every) == ["mine", "theirs"]
         assert "theirs" not in httpx.get(f"{server.url}/metrics", headers=headers).text
+
+
+def test_a_key_that_may_only_read_can_not_keep_an_answer(path: Path) -> None:
+    with running(path) as server, server.connect() as h:
+        h.remember("Anna leads the company")
+        key = h.keys.create("reader", scopes=["read"]).api_key
+        with server.connect(key=key) as reader:
+            assert len(reader.recall("Who leads the company")) == 1
+            with pytest.raises(Forbidden, match="write"):
+                reader.recall("Who leads the company", session_id="chat")
+        assert not h.sessions.exists("chat")

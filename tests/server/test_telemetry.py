@@ -6,6 +6,7 @@ import threading
 from collections.abc import Iterator
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from pathlib import Path
+from typing import Any
 
 import httpx
 import pytest
@@ -68,7 +69,7 @@ def test_a_span_for_each_request_arrives(path: Path, collector: Collector, monke
         httpx.get(url, headers={**headers, "X-Request-Id": "mine"}).raise_for_status()
     # The server has stopped, and kept nothing back.
     assert {where for where, _ in collector.received} == {"/v1/traces"}
-    spans = {}
+    spans: dict[str, Any] = {}
     for _, body in collector.received:
         for resource in ExportTraceServiceRequest.FromString(body).resource_spans:
             assert {each.key: each.value.string_value for each in resource.resource.attributes}[

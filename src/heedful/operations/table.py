@@ -54,6 +54,8 @@ class Operation:
     """What is not there when the engine returns False."""
     slow: bool = False
     """Whether it may take minutes."""
+    keeps: str | None = None
+    """The parameter with which it keeps something, for which the scope `write` is needed too."""
     secret: bool = False
     """Whether its result is shown once and must not be kept, not even for a retry."""
 
@@ -92,7 +94,7 @@ _CHAT = "/chat-sessions/{chat_session_id}"
 _EXAMPLE = "/golden-examples/{example_id}"
 
 _ALL = (
-    _post("recall", "/recall", "read", repeatable=True, slow=True),
+    Operation("recall", "POST", "/recall", "read", repeatable=True, slow=True, keeps="session_id"),
     _post("remember", "/facts", "write", repeatable=True, slow=True),
     _post("improve", "/improve", "write", repeatable=True, slow=True),
     _post("signal", "/signals", "feedback"),
@@ -157,7 +159,7 @@ _ALL = (
     _get("feedback.get", "/feedback/{feedback_id}"),
     Operation("feedback.update", "PATCH", "/feedback/{feedback_id}", "feedback"),
     _delete("feedback.delete", "/feedback/{feedback_id}", "feedback"),
-    _post("chat.execution_cache_lookup", "/execution-cache-lookup", "read", repeatable=True, slow=True),
+    _post("chat.execution_cache_lookup", "/execution-cache-lookup", "write", repeatable=True, slow=True),
     _post("chat.chat_to_sql", f"{_CHAT}/chat-to-sql", "write", slow=True),
     _post("chat.chat_to_answer", f"{_CHAT}/chat-to-answer", "write", slow=True),
     _post("chat_sessions.create", "/chat-sessions", "write"),

@@ -28,8 +28,8 @@ from heedful.server.config import Config
 from heedful.server.envelope import Envelope, document, headers_of
 from heedful.server.measures import Measures
 from heedful.server.state import State
-from heedful.server.widget import widget
 from heedful.server.tracing import Tracing, provider
+from heedful.server.widget import widget
 
 CONFIG = "HEEDFUL_SERVER_CONFIG"
 """Where a worker finds what it was told."""

@@ -51,6 +51,8 @@ def endpoint(operation: Operation, state: State) -> Endpoint:
         raw = await body_of(request, state.config.max_body)
         _check_media_type(request, raw)
         given = arguments(made, request, raw)
+        if given.get(operation.keeps or "") is not None:
+            caller.check("write")
         key = None if made.keyed or operation.method == "GET" else header_of(request, "Idempotency-Key")
 
         def call(callbacks: Mapping[str, Any]) -> bytes:

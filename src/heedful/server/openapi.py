@@ -11,7 +11,7 @@ import orjson
 from pydantic import TypeAdapter
 
 import heedful
-from heedful.operations import OPERATIONS, Shape, shape
+from heedful.operations import OPERATIONS, Operation, Shape, shape
 from heedful.operations.shape import HEADERS
 from heedful.operations.types import path_limits
 from heedful.server.calls import PREFIX, TAGGED
@@ -121,7 +121,7 @@ def _operation(made: Shape, body: Document, asked: Document, result: Document, e
         "operationId": operation.name,
         "tags": [operation.namespace or "memory"],
         "summary": " ".join(summary.split()),
-        "description": f"{rest}\n\nNeeds the scope `{operation.scope}`.".strip(),
+        "description": f"{rest}\n\nNeeds the scope `{operation.scope}`{_besides(operation)}.".strip(),
         "parameters": parameters,
         "responses": _responses(made, result, example),
         "security": [{"key": []}],
@@ -141,6 +141,10 @@ def _operation(made: Shape, body: Document, asked: Document, result: Document, e
             content["example"] = given
         found["requestBody"] = {"required": bool(body.get("required")), "content": {"application/json": content}}
     return found
+
+
+def _besides(operation: Operation) -> str:
+    return f", and `write` with `{operation.keeps}`" if operation.keeps else ""
 
 
 def _responses(made: Shape, result: Document, example: Document) -> Document:
