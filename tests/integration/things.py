@@ -15,6 +15,7 @@ def things(h: RemoteHeedful, folder: Path, session_id: str = "a session") -> dic
     with closing(sqlite3.connect(database)) as made, made:
         made.execute("CREATE TABLE t (a INTEGER)")
     fact = h.remember("Ada is the CEO.").facts[0].fact_id
+    h.remember("Bo sings.", dataset=f"dataset of {session_id}")
     recall = h.recall("Who is the CEO?").recall_id
     event = h.signal_recall(recall, helpful=[fact]).event_ids[0]
     h.sessions.create(session_id, metadata={"team": "green"})
@@ -25,6 +26,7 @@ def things(h: RemoteHeedful, folder: Path, session_id: str = "a session") -> dic
     chat = h.chat_sessions.create(name="a chat").id
     message = h.chat.chat_to_sql(chat, "Which a?").chat_message_id
     return {
+        "dataset": f"dataset of {session_id}",
         "fact_id": fact,
         "recall_id": recall,
         "event_id": event,

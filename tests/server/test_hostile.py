@@ -17,7 +17,28 @@ import pytest
 from server import Running, running
 
 from heedful.operations import OPERATIONS
+from heedful.server.app import OTHERS
 from heedful.server.calls import PREFIX
+from heedful.web.wire import Wire
+
+NAMES = (
+    *("text", "texts", "query", "question", "name", "content", "items", "messages", "role", "session_id", "dataset_id"),
+    *("feedback", "feedback_text", "feedback_score", "rating", "is_positive", "execution_id", "chat_message_id"),
+    *(
+        "limit",
+        "top_k",
+        "max_tokens",
+        "sql_query",
+        "metadata",
+        "tags",
+        "datasetName",
+        "data",
+        "id",
+        "project_id",
+        "score",
+    ),
+)
+"""Names of fields that clients of other systems send."""
 
 FIELDS = {"type", "title", "status", "detail", "code", "field", "value", "remedy", "request_id"}
 
@@ -344,6 +365,35 @@ def test_secrets_of_connectors_are_not_logged_or_told(http: httpx.Client) -> Non
         answer = http.post("/connectors", json=body)
         assert answer.status_code >= 400
         assert "hunter2" not in answer.text
+
+
+ROUTES = [(module.__name__.rpartition(".")[2], route) for module in OTHERS for route in module.ROUTES]
+
+
+@pytest.mark.parametrize(("module", "route"), ROUTES, ids=lambda each: getattr(each, "path", each))
+def test_routes_of_other_systems_are_as_hard(server: Running, http: httpx.Client, module: str, route: Wire) -> None:
+    path = route.path.replace("{", "").replace("}", "")
+    nobody = raw(server, f"{route.method} {path} HTTP/1.1\r\nHost: x\r\nConnection: close\r\n\r\n".encode())
+    assert nobody.startswith((b"HTTP/1.1 401", b"HTTP/1.1 403")), nobody
+    json = {"Content-Type": "application/json"}
+    form = {"Content-Type": "multipart/form-data; boundary=x"}
+    sent: list[tuple[dict[str, str], bytes]] = [
+        *((json, each) for each in (b"", b"{", b"null", b"[]", b"[1]", b"3", b'"a"', b"{}", b"\xff", b"[" * 5000)),
+        (json, orjson.dumps(dict.fromkeys(NAMES, "a\0b"))),
+        (json, orjson.dumps(dict.fromkeys(NAMES, -1))),
+        (json, orjson.dumps({name: [None] for name in NAMES})),
+        (json, orjson.dumps({name: {"a": 1} for name in NAMES})),
+        (json, orjson.dumps(dict.fromkeys(NAMES))),
+        *(
+            (form, each)
+            for each in (b"", b"--x\r\n", b"--x\r\nContent-Disposition: form-data\r\n\r\n\xff\r\n--x--\r\n")
+        ),
+    ]
+    for headers, body in sent:
+        for place in (path, path.replace("_id", "_%00"), f"{path}?limit=a&limit=-1&skip=%00&offset=1e9&q=%ff"):
+            answer = http.request(route.method, server.url + place, headers=headers, content=body)
+            assert answer.status_code != 500, (place, body[:100], answer.text)
+            assert answer.headers.get("content-type", "application/json").startswith("application/")
 
 
 def test_a_slow_client_holds_up_nobody(server: Running, http: httpx.Client) -> None:

@@ -113,10 +113,12 @@ Those of more than ten thousand characters are left to the engine.
 """
 
 _OWN_LIMITS: dict[tuple[str, str], dict[str, Any]] = {
+    ("facts", "source"): _ID,
     ("feedback.list", "limit"): _LIST,
     ("feedback.list_positive", "limit"): _LIST,
     ("feedback.list_negative", "limit"): _LIST,
     ("feedback.get_feedback_for_message", "limit"): _LIST,
+    ("forget", "source"): _ID,
     ("golden_examples.list", "limit"): _LIST,
     ("golden_examples.import_examples", "examples"): {"maxItems": executions.MAX_LIST},
     ("insight.satisfaction", "by"): _KEY,
@@ -148,7 +150,7 @@ def _whole(value: Any) -> Any:
 
 def path_limits(name: str) -> dict[str, Any]:
     """The limits of a parameter in a path."""
-    return _NAME if name in ("project", "session_id") else {"minLength": 1} | _ID
+    return _NAME if name in ("project", "dataset", "session_id") else {"minLength": 1} | _ID
 
 
 def plain(value: Any) -> Any:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
+from contextlib import ExitStack
 from dataclasses import dataclass
 from types import ModuleType
 from typing import Any
@@ -33,6 +34,8 @@ class Within:
 
     all: Projects
     caller: Caller
+    held: ExitStack
+    """What was opened stays open until the request is answered."""
 
     def projects(self) -> list[str]:
         own = self.caller.project
@@ -42,7 +45,7 @@ class Within:
         return self.caller.project in (None, project) and self.all.known(project)
 
     def opened(self, project: str) -> Heedful:
-        return self.all.opened(self.caller.choose(project))
+        return self.held.enter_context(self.all.using(self.caller.choose(project)))
 
 
 def endpoint(route: Wire, module: ModuleType, state: State) -> Endpoint:
@@ -79,18 +82,18 @@ async def _answered(route: Wire, state: State, request: Request) -> Response:
         body = json_of(raw)
 
     def work() -> Response:
-        asked = Asked(
-            path=path,
-            query=dict(pairs),
-            every=_every(pairs),
-            body=body,
-            headers=dict(request.headers),
-            server=Within(state.projects, caller),
-            files=files,
-            fields=fields,
-        )
-        with state.projects.using(project) as engine:
-            given = route.handle(engine, asked)
+        with ExitStack() as held:
+            asked = Asked(
+                path=path,
+                query=dict(pairs),
+                every=_every(pairs),
+                body=body,
+                headers=dict(request.headers),
+                server=Within(state.projects, caller, held),
+                files=files,
+                fields=fields,
+            )
+            given = route.handle(held.enter_context(state.projects.using(project)), asked)
             reply = given if isinstance(given, Reply) else Reply(route.status, given)
         content = b"" if reply.status == 204 else to_json(reply.body)
         return Response(content, reply.status, dict(reply.headers), "application/json")

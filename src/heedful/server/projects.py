@@ -40,14 +40,6 @@ class Projects:
             for project in idle:
                 project.close()
 
-    def opened(self, name: str) -> Heedful:
-        """One project; others than the caller's own may be closed when they were not used for long."""
-        with self._lock:
-            if name not in self._open:
-                self._open[name] = self.host.project(name)
-            self._open.move_to_end(name)
-            return self._open[name]
-
     def projects(self) -> list[str]:
         return self.host.projects()
 
@@ -62,6 +54,14 @@ class Projects:
         for project in still:
             project.close()
         self.host.close()
+
+    def opened(self, name: str) -> Heedful:
+        """One project, which may be closed when others are used; `using` keeps it open."""
+        with self._lock:
+            if name not in self._open:
+                self._open[name] = self.host.project(name)
+            self._open.move_to_end(name)
+            return self._open[name]
 
     def _idle(self) -> list[Heedful]:
         names = [name for name in self._open if name not in self._users]

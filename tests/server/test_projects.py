@@ -1,0 +1,43 @@
+"""Projects of a worker: many may come and go, and none is closed while it is used."""
+
+from __future__ import annotations
+
+from concurrent.futures import ThreadPoolExecutor
+from pathlib import Path
+
+import pytest
+
+from heedful.errors import Invalid
+from heedful.opening import Host
+from heedful.server import projects
+from heedful.testing import WordEmbedder
+
+
+def test_none_is_closed_while_it_is_used(path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(projects, "MOST", 2)
+    found = projects.Projects(Host(path, embedding=WordEmbedder()))
+
+    def use(number: int) -> str:
+        name = f"p{number % 7}"
+        with found.using(name) as engine:
+            engine.remember(f"Fact {number} of {name}.")
+            with found.using(f"p{(number + 1) % 7}") as other:
+                other.datasets()
+            return engine.recall(f"Fact {number} of {name}").hits[0].text
+
+    with ThreadPoolExecutor(8) as pool:
+        assert list(pool.map(use, range(140))) == [f"Fact {each} of p{each % 7}." for each in range(140)]
+    assert len(found._open) <= 2
+    assert found._users == {}
+    assert sorted(found.projects()) == [f"p{each}" for each in range(7)]
+    found.close()
+
+
+def test_a_name_that_cant_be_leaves_nothing_behind(path: Path) -> None:
+    found = projects.Projects(Host(path, embedding=WordEmbedder()))
+    for name in ("", " ", "x" * 201, "a\0b"):
+        with pytest.raises(Invalid), found.using(name):
+            pass
+    assert found._users == {}
+    assert found._open == {}
+    found.close()
