@@ -114,6 +114,7 @@ def page(status: int, **headers: str) -> httpx.Response:
         [httpx.Response(429, headers={"Retry-After": "2"}, json={"code": "rate_limited"})],
         [httpx.Response(503, headers={"Retry-After": "2"}, json={"code": "store_busy", "detail": "busy"})],
         [httpx.Response(409, headers={"Retry-After": "1"}, json={"code": "in_progress"})],
+        ["forward and hang up", *[httpx.Response(409, json={"code": "in_progress"})] * 20],
         ["forward and hang up"],
         ["forward and hang up", None, "forward and hang up"],
     ],

@@ -24,6 +24,9 @@ from heedful.retrying import seconds
 from heedful.web.problems import error_of
 
 ATTEMPTS = 4
+WAITS = 60
+"""How often it is asked what became of an attempt that broke off and is still under way there."""
+
 SLOWER = 10
 """How many times as long calls may take that are known to be slow."""
 
@@ -69,15 +72,19 @@ def exchange(project: str, name: str, args: tuple[Any, ...], kwargs: Mapping[str
     name, given, errors = adapted(name, given)
     made = shape(OPERATIONS[name])
     request = _request(made, project, given)
-    for attempt in range(1, ATTEMPTS + 1):
+    attempt, waits = 1, 0
+    while True:
         answer = yield request
         assert answer is not None
-        if attempt < ATTEMPTS and _may_pass(answer):
+        if waits < WAITS and _in_progress(answer):
+            waits += 1
+            yield Sleep(max(1.0, _asked(answer)))
+        elif attempt < ATTEMPTS and _may_pass(answer):
             yield Sleep(max(_asked(answer), min(8.0, 0.1 * 2**attempt) * random.uniform(0.5, 1.0)))
-            continue
-        result = _result(made, answer, attempt)
-        return result.model_copy(update={"errors": errors + result.errors}) if errors else result
-    raise AssertionError("unreachable")
+            attempt += 1
+        else:
+            result = _result(made, answer, attempt)
+            return result.model_copy(update={"errors": errors + result.errors}) if errors else result
 
 
 def _signature(name: str) -> Shape:
@@ -167,12 +174,14 @@ def _json(value: Any) -> bytes:
 
 def _may_pass(answer: Answer) -> bool:
     """Whether sending it again may help; each request either has a key or does no harm twice."""
-    if answer.status == 409:
-        return _document(answer).get("code") == "in_progress"
     if answer.status in (500, 503):
         # A proxy says nothing of when to come back, and its servers may be back in a moment.
         return "retry-after" in answer.headers or "code" not in _document(answer)
     return answer.status in (0, 429, 502, 504) and not answer.late
+
+
+def _in_progress(answer: Answer) -> bool:
+    return answer.status == 409 and _document(answer).get("code") == "in_progress"
 
 
 def _asked(answer: Answer) -> float:
