@@ -19,6 +19,7 @@ from heedful.memory.workspace import Workspace
 from heedful.model import Hit, Metadata, Mode, PolicyName, Recall
 from heedful.storage import facts, link_scores, queries, receipts, scopes
 from heedful.storage.filters import selections
+from heedful.storage.prepared import Direct
 from heedful.storage.receipts import NewReceipt
 from heedful.storage.state import State, look
 from heedful.storage.vectors import ModelRow, Vectors, pack
@@ -115,14 +116,15 @@ def recall(workspace: Workspace, request: Request) -> Recall:
     recall_id = new_id()
     if request.mode == "graph":
         workspace.link(request.dataset)
-    with workspace.database.read() as connection:
-        state = look(connection, workspace.project, request.dataset)
+    with workspace.database.direct(write=False) as direct:
+        connection = direct.connection
+        state = look(direct, workspace.project, request.dataset)
         model = workspace.fitting(state.model)
         dataset = workspace.existing(connection, request.dataset, state.dataset)
         if model is None or dataset is None:
             outcome = _Outcome([], request.policy or DEFAULT_POLICY, vector)
         else:
-            outcome = _search(workspace, connection, request, state, dataset, model, vector, recall_id)
+            outcome = _search(workspace, direct, request, state, dataset, model, vector, recall_id)
     _keep(workspace, request, recall_id, dataset, model, outcome)
     return Recall(
         recall_id=recall_id,
@@ -136,7 +138,7 @@ def recall(workspace: Workspace, request: Request) -> Recall:
 
 def _search(
     workspace: Workspace,
-    connection: Connection,
+    direct: Direct,
     request: Request,
     state: State,
     dataset: int,
@@ -144,6 +146,7 @@ def _search(
     vector: Vectors | None,
     recall_id: str,
 ) -> _Outcome:
+    connection = direct.connection
     allowed = None
     if request.where is not None:
         allowed = facts.matching(connection, selections(dataset, request.where))
@@ -174,7 +177,7 @@ def _search(
     else:
         walked = Walked(index.search(request.query, vector, request.mode, allowed, also, 2 * request.top_k))
     ranked, propensity = _ranked(request, walked.found, judge, recall_id)
-    hits = _hits(connection, request, walked, ranked, context, policy)
+    hits = _hits(direct, request, walked, ranked, context, policy)
     return _Outcome(hits, policy, vector, _carried(connection, walked, ranked), propensity)
 
 
@@ -210,20 +213,20 @@ def _ranked(request: Request, found: Found, judge: Judge, recall_id: str) -> tup
 
 
 def _hits(
-    connection: Connection,
+    direct: Direct,
     request: Request,
     walked: Walked,
     ranked: list[Ranked],
     context: Context,
     policy: PolicyName,
 ) -> list[Hit]:
-    rows = facts.by_seq(connection, [each.fact for each in ranked])
+    rows = facts.shown(direct, [each.fact for each in ranked])
     hits = []
     for rank, each in enumerate((each for each in ranked if each.fact in rows), start=1):
         row = rows[each.fact]
         explanation = None
         if request.explain:
-            explanation = explain.explanation(connection, walked, each, context, policy, request.weight)
+            explanation = explain.explanation(direct.connection, walked, each, context, policy, request.weight)
         hits.append(
             Hit(
                 fact_id=row.id,
@@ -275,14 +278,14 @@ def _keep(
     model_id, vector = None, None
     if outcome.vector is not None and model is not None:
         model_id, vector = model.id, pack(outcome.vector)
-    with workspace.database.write(durable=False) as connection:
-        workspace.keep_vectors(connection)
+    with workspace.database.direct(write=True, durable=False) as direct:
+        workspace.keep_vectors(direct)
         now = workspace.now()
         if dataset is None:
-            dataset = scopes.ensure_dataset(connection, workspace.project, request.dataset, now)
-        query = queries.asked(connection, dataset, request.query, model_id, vector)
+            dataset = scopes.ensure_dataset(direct.connection, workspace.project, request.dataset, now)
+        query = queries.asked(direct, dataset, request.query, model_id, vector)
         if query is not None:
             receipts.add(
-                connection,
+                direct,
                 NewReceipt(recall_id, dataset, query, request.mode, outcome.policy, request.weight, now, shown),
             )

@@ -21,6 +21,7 @@ from heedful.model import DEFAULT_DATASET
 from heedful.storage import Database, graph, queries, scopes
 from heedful.storage import vectors as stored_vectors
 from heedful.storage.executions import runs
+from heedful.storage.prepared import Direct
 from heedful.storage.rows import batches
 from heedful.storage.vectors import ModelRow, Vectors
 
@@ -113,12 +114,12 @@ class Workspace:
             self._unwritten += [(model.id, *each) for each in made]
         return index
 
-    def keep_vectors(self, connection: Connection) -> None:
+    def keep_vectors(self, direct: Direct) -> None:
         """Writes vectors of queries that were made during a read, so that nobody has to make them again."""
         with self._lock:
             made, self._unwritten = self._unwritten, []
         for model, query, vector in made:
-            queries.set_vectors(connection, model, [(query, vector)])
+            queries.set_vectors(direct.connection, model, [(query, vector)])
 
     def questions(self, connector: str, model: ModelRow) -> QuestionIndex:
         """The questions of a connector's executions; `follow` it before a search."""

@@ -61,10 +61,17 @@ def endpoint(operation: Operation, state: State) -> Endpoint:
 
         if wanted(request, made):
             return stream(state, request, made, call)
-        run = state.run_in_turn if operation.scope == "feedback" else state.run
-        return _response(request, operation, await run(lambda: call({})))
+        return _response(request, operation, await _runner(state, operation, given)(lambda: call({})))
 
     return answer
+
+
+def _runner(state: State, operation: Operation, given: Mapping[str, Any]) -> Callable[..., Awaitable[bytes]]:
+    """Where a call is done: short writes in turn, recalls by as many as there are processors, all else in the pool."""
+    if operation.scope == "feedback":
+        return state.run_in_turn
+    answers = given.get("answer") or given.get("session_id") is not None
+    return state.think if operation.name == "recall" and not answers else state.run
 
 
 def _called(

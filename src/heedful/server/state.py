@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import os
 from collections.abc import Callable
 from concurrent.futures import ThreadPoolExecutor
 from typing import TypeVar
@@ -30,12 +31,18 @@ class State:
         self._callers = Callers(host, config.admin_key)
         self._limiter = Limiter()
         self._pool = ThreadPoolExecutor(config.threads, thread_name_prefix="heedful-call")
+        # More threads than processors only take turns; what waits for others has the pool above.
+        self._thinking = ThreadPoolExecutor((os.cpu_count() or 1) + 1, thread_name_prefix="heedful-recall")
         # A file has one writer at a time; a server of its own for sessions has many.
         self._lane = None if host.sessions else Lane("heedful-feedback")
 
     async def run(self, work: Callable[[], Result]) -> Result:
         """Runs what blocks in a thread."""
         return await asyncio.get_running_loop().run_in_executor(self._pool, work)
+
+    async def think(self, work: Callable[[], Result]) -> Result:
+        """Runs what takes the processor all the time."""
+        return await asyncio.get_running_loop().run_in_executor(self._thinking, work)
 
     async def run_in_turn(self, work: Callable[[], Result]) -> Result:
         """Runs what is short and writes to the store: one after the other, where the store does the same."""
@@ -59,5 +66,6 @@ class State:
         """Waits for the calls under way, and lets go of the store."""
         if self._lane is not None:
             self._lane.close()
+        self._thinking.shutdown()
         self._pool.shutdown()
         self.projects.close()

@@ -63,8 +63,8 @@ class Database:
                 yield connection
 
     @contextmanager
-    def direct(self, *, write: bool) -> Iterator[Direct]:
-        """A durable transaction for statements that are prepared, without the cost of the toolkit."""
+    def direct(self, *, write: bool, durable: bool = True) -> Iterator[Direct]:
+        """A transaction for statements that are prepared, without the cost of the toolkit; see `write`."""
         self._check_open()
         if not write:
             with (
@@ -77,7 +77,7 @@ class Database:
             if self._writer is None:
                 self._writer = self._engine.raw_connection()
                 self._writer.detach()
-            with sqlite.direct(self._engine, self._writer, write=True) as transaction:
+            with sqlite.direct(self._engine, self._writer, write=True, durable=durable) as transaction:
                 yield transaction
 
     def upsert(

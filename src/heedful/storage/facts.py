@@ -12,7 +12,8 @@ from sqlalchemy import Connection, Select, bindparam, delete, func, insert, sele
 
 from heedful.model import Metadata
 from heedful.storage import graph
-from heedful.storage.rows import AnyRow, batches
+from heedful.storage.prepared import Direct, Prepared
+from heedful.storage.rows import AnyRow, batches, unpacked
 from heedful.storage.schema import changes, datasets, fact_tags, facts, notes, projects, scores, vectors
 
 REMOVED, ADDED, LINKED = 0, 1, graph.LINKED
@@ -179,6 +180,34 @@ _BY_SEQ = select(
 def by_seq(connection: Connection, seqs: Sequence[int]) -> dict[int, AnyRow]:
     """What a hit shows, by fact number."""
     return {row.seq: row for row in connection.execute(_BY_SEQ, {"seqs": list(seqs)})}
+
+
+@dataclass(frozen=True, slots=True)
+class Shown:
+    """What a hit shows of a fact."""
+
+    id: str
+    text: str
+    metadata: Metadata
+    source: str | None
+    start: int
+    stop: int
+
+
+_SHOWN = Prepared(
+    select(facts.c.id, facts.c.text, facts.c.metadata, facts.c.source, facts.c.start, facts.c.stop).where(
+        facts.c.seq == bindparam("wanted")
+    )
+)
+
+
+def shown(direct: Direct, seqs: Sequence[int]) -> dict[int, Shown]:
+    """A few facts by number, for those who ask often."""
+    found: dict[int, Shown] = {}
+    for seq in seqs:
+        for fact_id, text, metadata, source, start, stop in direct.run(_SHOWN, wanted=seq):
+            found[seq] = Shown(fact_id, text, unpacked(metadata), source, start, stop)
+    return found
 
 
 _IDS = select(facts.c.seq, facts.c.id).where(facts.c.seq.in_(bindparam("seqs", expanding=True)))

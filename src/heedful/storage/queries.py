@@ -8,6 +8,7 @@ from collections.abc import Sequence
 from sqlalchemy import Connection, and_, bindparam, insert, select, update
 
 from heedful.storage.database import Database
+from heedful.storage.prepared import Direct, Prepared
 from heedful.storage.rows import batches
 from heedful.storage.schema import datasets, queries
 
@@ -46,7 +47,7 @@ def _numbers(connection: Connection, dataset: int, digests: Sequence[bytes]) -> 
     return numbers
 
 
-_FIND = (
+_FIND = Prepared(
     select(datasets.c.id.label("dataset"), queries.c.id.label("query"))
     .select_from(
         datasets.outerjoin(
@@ -55,17 +56,17 @@ _FIND = (
     )
     .where(datasets.c.id == bindparam("of"))
 )
-_ADD = insert(queries).returning(queries.c.id)
+_ADD = Prepared(insert(queries).returning(queries.c.id), ["dataset_id", "digest", "text", "model_id", "vector"])
 
 
-def asked(connection: Connection, dataset: int, text: str, model: int | None, vector: bytes | None) -> int | None:
+def asked(direct: Direct, dataset: int, text: str, model: int | None, vector: bytes | None) -> int | None:
     """The number of a query that is asked, stored if it is new; None if the dataset is no more."""
     key = digest(text)
-    found = connection.execute(_FIND, {"of": dataset, "wanted": key}).first()
-    if found is None or found.query is not None:
-        return None if found is None else int(found.query)
-    values = {"dataset_id": dataset, "digest": key, "text": text, "model_id": model, "vector": vector}
-    return int(connection.execute(_ADD, values).scalar_one())
+    found = direct.run(_FIND, of=dataset, wanted=key)
+    if not found or found[0][1] is not None:
+        return int(found[0][1]) if found else None
+    ((number,),) = direct.run(_ADD, dataset_id=dataset, digest=key, text=text, model_id=model, vector=vector)
+    return int(number)
 
 
 def load(connection: Connection, ids: Sequence[int]) -> list[tuple[int, str, int | None, bytes | None]]:

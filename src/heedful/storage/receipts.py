@@ -6,9 +6,11 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any
 
+import orjson
 from sqlalchemy import Connection, delete, insert, select
 
 from heedful.storage import graph
+from heedful.storage.prepared import Direct, Prepared
 from heedful.storage.rows import AnyRow, batches
 from heedful.storage.schema import datasets, projects, queries, receipts
 
@@ -31,11 +33,12 @@ class NewReceipt:
     shown: list[Line]
 
 
-_ADD = insert(receipts)
+_ADD = Prepared(insert(receipts), list(NewReceipt.__slots__))
 
 
-def add(connection: Connection, new: NewReceipt) -> None:
-    connection.execute(_ADD, {name: getattr(new, name) for name in NewReceipt.__slots__})
+def add(direct: Direct, new: NewReceipt) -> None:
+    values = {name: getattr(new, name) for name in NewReceipt.__slots__}
+    direct.run(_ADD, **values | {"shown": orjson.dumps(new.shown).decode()})
 
 
 def get(connection: Connection, project: str, receipt_id: str) -> AnyRow | None:

@@ -87,12 +87,12 @@ def _prepare(connection: sqlite3.Connection, record: Any) -> None:
 
 
 @contextmanager
-def direct(engine: Engine, borrowed: PoolProxiedConnection, *, write: bool) -> Iterator[Direct]:
+def direct(engine: Engine, borrowed: PoolProxiedConnection, *, write: bool, durable: bool = True) -> Iterator[Direct]:
     """A transaction straight on the driver of a connection from the engine's pool."""
     driver: Any = borrowed.dbapi_connection
     try:
         if write:
-            _synchronise(driver, borrowed.info, durable=True)
+            _synchronise(driver, borrowed.info, durable=durable)
         driver.execute("BEGIN IMMEDIATE" if write else "BEGIN")
         yield Direct(engine, borrowed)
         driver.execute("COMMIT")

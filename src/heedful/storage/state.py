@@ -4,8 +4,9 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-from sqlalchemy import Connection, and_, bindparam, func, literal, select
+from sqlalchemy import and_, bindparam, func, literal, select
 
+from heedful.storage.prepared import Direct, Prepared
 from heedful.storage.schema import changes, datasets, events, models, projects
 from heedful.storage.vectors import ModelRow
 
@@ -27,24 +28,27 @@ class State:
 
 
 _THERE = datasets.join(projects, projects.c.id == datasets.c.project_id)
-_STATE = select(
-    models.c.id.label("model_id"),
-    models.c.name,
-    models.c.dimensions,
-    datasets.c.id.label("dataset"),
-    func.coalesce(datasets.c.policy, projects.c.policy).label("policy"),
-    select(func.max(changes.c.seq)).where(changes.c.dataset_id == datasets.c.id).scalar_subquery().label("change"),
-    select(func.max(events.c.seq)).where(events.c.dataset_id == datasets.c.id).scalar_subquery().label("event"),
-).select_from(
-    select(literal(1).label("one"))
-    .subquery("always")
-    .outerjoin(models, models.c.active == 1)
-    .outerjoin(_THERE, and_(projects.c.name == bindparam("project"), datasets.c.name == bindparam("wanted")))
+_STATE = Prepared(
+    select(
+        models.c.id.label("model_id"),
+        models.c.name,
+        models.c.dimensions,
+        datasets.c.id.label("dataset"),
+        func.coalesce(datasets.c.policy, projects.c.policy).label("policy"),
+        select(func.max(changes.c.seq)).where(changes.c.dataset_id == datasets.c.id).scalar_subquery().label("change"),
+        select(func.max(events.c.seq)).where(events.c.dataset_id == datasets.c.id).scalar_subquery().label("event"),
+    ).select_from(
+        select(literal(1).label("one"))
+        .subquery("always")
+        .outerjoin(models, models.c.active == 1)
+        .outerjoin(_THERE, and_(projects.c.name == bindparam("project"), datasets.c.name == bindparam("wanted")))
+    )
 )
 
 
-def look(connection: Connection, project: str, dataset: str) -> State:
+def look(direct: Direct, project: str, dataset: str) -> State:
     """The state of a dataset; nothing is created."""
-    row = connection.execute(_STATE, {"project": project, "wanted": dataset}).one()
-    model = None if row.model_id is None else ModelRow(row.model_id, row.name, row.dimensions)
-    return State(model, row.dataset, row.policy, row.change or 0, row.event or 0)
+    (row,) = direct.run(_STATE, project=project, wanted=dataset)
+    model_id, name, dimensions, number, policy, change, event = row
+    model = None if model_id is None else ModelRow(model_id, name, dimensions)
+    return State(model, number, policy, change or 0, event or 0)
