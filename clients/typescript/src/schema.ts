@@ -1303,7 +1303,7 @@ export interface ChatMethods {
    * Similarity finds candidates; it never decides. The first match that may be used is run now; with
    * `reuse="result"`, its stored result is taken instead, as old as it is.
    *
-   * Needs the scope `read`.
+   * Needs the scope `write`.
    */
   executionCacheLookup(fields: ChatExecutionCacheLookupRequest, options?: ChangeOptions): Promise<CacheLookup>;
   /**
@@ -1485,7 +1485,7 @@ export interface Heedful {
    * that answer; `on_token` gets its parts as they come. With a `session_id` it always has, and question and answer
    * are kept as an entry of that session under its `qa_id`.
    *
-   * Needs the scope `read`.
+   * Needs the scope `read`, and `write` with `session_id`.
    */
   recall(fields: RecallRequest, options?: ChangeOptions & Pick<Extras, "onToken">): Promise<Recall>;
   /**

@@ -64,6 +64,7 @@ def serve(config: Config, ready: Callable[[str, NewKey | None], None]) -> None:
         "log_config": None,
         "access_log": False,
         "server_header": False,
+        "proxy_headers": False,
         "timeout_graceful_shutdown": GRACE,
         "lifespan": "on",
     }
