@@ -111,6 +111,13 @@ def test_the_first_start_shows_a_key_and_the_second_does_not(serve: Serve) -> No
         assert h.recall("Who is the CEO?").hits[0].text == "Ada is the CEO."
 
 
+def test_the_key_of_a_store_in_memory_opens_it(serve: Serve) -> None:
+    started = serve(store=Path(":memory:"))
+    assert started.key is not None
+    with started.connect() as h:
+        assert len(h.remember("Ada is the CEO.").fact_ids) == 1
+
+
 def test_a_key_of_the_environment_is_the_only_one_and_is_never_printed(serve: Serve) -> None:
     started = serve(environment={"HEEDFUL_ADMIN_KEY": KEY})
     assert started.key is None

@@ -45,7 +45,7 @@ OTHERS: tuple[ModuleType, ...] = (
 
 def create(config: Config, host: Host | None = None) -> FastAPI:
     """The application for a store; `host` is one that is open already."""
-    state = State(config, host or _host(config))
+    state = State(config, host or opened(config))
     measures = Measures()
     spans = provider()
 
@@ -90,9 +90,11 @@ def from_environment() -> FastAPI:
 def log() -> None:
     """Has a line for each request written to standard error."""
     logging.basicConfig(level=logging.INFO, format="%(asctime)s %(levelname)s %(name)s %(message)s")
+    logging.getLogger("alembic").setLevel(logging.WARNING)
 
 
-def _host(config: Config) -> Host:
+def opened(config: Config) -> Host:
+    """The store that a server is told to serve."""
     return Host(
         config.store, embedding=config.embedding, language_model=config.language_model, sessions=config.sessions
     )

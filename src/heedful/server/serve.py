@@ -15,7 +15,7 @@ from heedful.errors import Invalid, Unavailable
 from heedful.memory.workspace import Workspace
 from heedful.model import NewKey
 from heedful.opening import Host
-from heedful.server.app import CONFIG, create, log
+from heedful.server.app import CONFIG, create, log, opened
 from heedful.server.config import Config
 from heedful.server.measures import SHARED
 from heedful.storage import keys
@@ -24,25 +24,14 @@ GRACE = 30
 """Seconds that calls under way are given to end when the server is stopped."""
 
 
-def first_key(config: Config) -> NewKey | None:
+def first_key(config: Config, host: Host) -> NewKey | None:
     """The key for everything of a store that has none, unless one was given."""
-    if config.store == ":memory:" and config.workers > 1:
-        raise Invalid(
-            "a store in memory can't be shared by several workers",
-            field="workers",
-            value=config.workers,
-            remedy="Use --workers 1, or a file",
-        )
-    host = Host(config.store, embedding=config.embedding)
-    try:
-        if config.admin_key is not None:
+    if config.admin_key is not None:
+        return None
+    with host.database.read() as connection:
+        if any(row.revoked_at is None for row in keys.listed(connection, None)):
             return None
-        with host.database.read() as connection:
-            if any(row.revoked_at is None for row in keys.listed(connection, None)):
-                return None
-        return admin_key(host)
-    finally:
-        host.close()
+    return admin_key(host)
 
 
 def admin_key(host: Host) -> NewKey:
@@ -54,8 +43,14 @@ def admin_key(host: Host) -> NewKey:
 def serve(config: Config, ready: Callable[[str, NewKey | None], None]) -> None:
     """Serves until it is told to stop; `ready` is called with the address, and the first key of a store."""
     log()
+    _check_shared(config)
     listening = _listen(config)
-    key = first_key(config)
+    store = opened(config)
+    try:
+        key = first_key(config, store)
+    except BaseException:
+        store.close()
+        raise
     host, port = listening.getsockname()[:2]
     address = f"http://[{host}]:{port}" if ":" in host else f"http://{host}:{port}"
     options = {
@@ -70,8 +65,11 @@ def serve(config: Config, ready: Callable[[str, NewKey | None], None]) -> None:
     }
     ready(address, key)
     if config.workers == 1:
-        uvicorn.Server(uvicorn.Config(create(config), **options)).run(sockets=[listening])  # type: ignore[arg-type]
+        # The same store, not the same name: one in memory would be another.
+        app = create(config, store)
+        uvicorn.Server(uvicorn.Config(app, **options)).run(sockets=[listening])  # type: ignore[arg-type]
         return
+    store.close()
     with TemporaryDirectory(prefix="heedful-metrics-") as folder:
         os.environ[SHARED] = folder
         os.environ[CONFIG] = orjson.dumps(config.model_dump()).decode()
@@ -84,6 +82,16 @@ def serve(config: Config, ready: Callable[[str, NewKey | None], None]) -> None:
         from uvicorn.supervisors import Multiprocess
 
         Multiprocess(settings, sockets=[listening]).run()
+
+
+def _check_shared(config: Config) -> None:
+    if config.store == ":memory:" and config.workers > 1:
+        raise Invalid(
+            "a store in memory can't be shared by several workers",
+            field="workers",
+            value=config.workers,
+            remedy="Use --workers 1, or a file",
+        )
 
 
 def _listen(config: Config) -> socket.socket:
