@@ -25,8 +25,7 @@ from heedful.model import (
     etag,
 )
 from heedful.opening import open, reembed
-
-__version__ = "0.1.0"
+from heedful.version import __version__
 
 __all__ = [
     "AsyncHeedful",

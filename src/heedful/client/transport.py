@@ -9,10 +9,10 @@ from typing import Any
 
 import httpx
 
-import heedful
 from heedful.client.events import Events
 from heedful.client.exchange import SLOWER, Answer, Exchange, Send, Sleep, exchange
 from heedful.errors import Invalid
+from heedful.version import __version__
 
 CONNECTIONS = 64
 
@@ -111,7 +111,7 @@ def _next(steps: Exchange, answer: Answer | None) -> Send | Sleep | tuple[Any]:
 def _options(url: str, api_key: str | None, timeout: float) -> dict[str, Any]:
     if not isinstance(url, str) or not _is_address(url):
         raise Invalid(f"url is {url!r}", field="url", value=url, remedy="Use http://host:port or https://host")
-    headers = {"User-Agent": f"heedful-python/{heedful.__version__}"}
+    headers = {"User-Agent": f"heedful-python/{__version__}"}
     if api_key is not None:
         headers["Authorization"] = f"Bearer {api_key}"
     return {

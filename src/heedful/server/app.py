@@ -17,7 +17,6 @@ from starlette.requests import Request
 from starlette.responses import Response
 from starlette.routing import Route
 
-import heedful
 from heedful.compat import cognee_http, hindsight_http, mongodb_session_manager_http, text2everything_http
 from heedful.errors import HeedfulError, Invalid, NotFound
 from heedful.opening import Host
@@ -30,6 +29,7 @@ from heedful.server.measures import Measures
 from heedful.server.state import State
 from heedful.server.tracing import Tracing, provider
 from heedful.server.widget import widget
+from heedful.version import __version__
 
 CONFIG = "HEEDFUL_SERVER_CONFIG"
 """Where a worker finds what it was told."""
@@ -58,7 +58,7 @@ def create(config: Config, host: Host | None = None) -> FastAPI:
 
     app = FastAPI(
         title="Heedful",
-        version=heedful.__version__,
+        version=__version__,
         lifespan=lifespan,
         openapi_url=None,
         exception_handlers={HeedfulError: _refused, HTTPException: _unrouted},

@@ -10,11 +10,11 @@ from typing import Any
 import orjson
 from pydantic import TypeAdapter
 
-import heedful
 from heedful.operations import OPERATIONS, Operation, Shape, shape
 from heedful.operations.shape import HEADERS
 from heedful.operations.types import path_limits
 from heedful.server.calls import PREFIX, TAGGED
+from heedful.version import __version__
 from heedful.web.problems import TITLES
 
 Document = dict[str, Any]
@@ -88,7 +88,7 @@ def description() -> bytes:
         "openapi": "3.1.0",
         "info": {
             "title": "Heedful",
-            "version": heedful.__version__,
+            "version": __version__,
             "description": "The feedback loop for AI agents. Every call but those about health needs a key.",
             "license": {"name": "Apache-2.0", "identifier": "Apache-2.0"},
         },

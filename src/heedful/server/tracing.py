@@ -7,8 +7,8 @@ from typing import Any
 
 from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
-import heedful
 from heedful.errors import Unavailable
+from heedful.version import __version__
 
 ENDPOINTS = ("OTEL_EXPORTER_OTLP_ENDPOINT", "OTEL_EXPORTER_OTLP_TRACES_ENDPOINT")
 
@@ -39,7 +39,7 @@ class Tracing:
 
     def __init__(self, app: ASGIApp, provider: Any) -> None:
         self._app = app
-        self._tracer = provider.get_tracer("heedful", heedful.__version__)
+        self._tracer = provider.get_tracer("heedful", __version__)
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
         if scope["type"] != "http":
