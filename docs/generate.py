@@ -18,7 +18,9 @@ import click
 from pydantic import BaseModel
 
 import heedful
+from docs.markdown import NOTICE, bullets, listed, table
 from docs.meanings import CODES, EXECUTION_LIMITS, FIELDS, LIMITS, PARAMETERS, SESSION_LIMITS, SETTINGS
+from docs.rest import rest_page
 from heedful import alerts, clock, errors, model, settings, simulate, testing
 from heedful.access.keys import Keys
 from heedful.alerts import signature
@@ -55,8 +57,6 @@ EXECUTIONS: dict[str, type] = {
 }
 """What a store has for executions and for keys, by the name of the attribute."""
 
-NOTICE = "<!-- Written by `make docs` from the code. Edits here are overwritten. -->"
-
 
 def pages() -> dict[str, str]:
     """Every generated page, by the name of its file."""
@@ -67,6 +67,7 @@ def pages() -> dict[str, str]:
         "hooks-and-alerts.md": hooks_page(),
         "compat.md": compat_page(),
         "cli.md": cli_page(),
+        "rest.md": rest_page(),
         "settings.md": settings_page(),
         "errors.md": errors_page(),
     }
@@ -115,19 +116,19 @@ def python_page() -> str:
         "## heedful.AsyncHeedful",
         _doc(heedful.AsyncHeedful),
         "It has "
-        + _listed(f"`{name}`" for name, _ in methods(heedful.AsyncHeedful))
+        + listed(f"`{name}`" for name, _ in methods(heedful.AsyncHeedful))
         + ", and "
-        + _listed(f"`{place}`" for place in ("sessions", "insight", *EXECUTIONS))
+        + listed(f"`{place}`" for place in ("sessions", "insight", *EXECUTIONS))
         + " with all their methods, awaited.",
         "## Models",
         "All are frozen pydantic models: `model_dump()` and `model_dump_json()` work on each. "
-        + _listed(f"`heedful.{name}`" for name in heedful.__all__ if _is_model(getattr(heedful, name)))
+        + listed(f"`heedful.{name}`" for name in heedful.__all__ if _is_model(getattr(heedful, name)))
         + " are public by that name; the others are in `heedful.model`.",
         *(_model(each) for each in _models()),
         "## Types",
         _types(),
         "## Errors",
-        _bullets(
+        bullets(
             f"`heedful.{name}`: {_doc(getattr(heedful, name))}"
             for name in heedful.__all__
             if _is_error(getattr(heedful, name))
@@ -169,7 +170,7 @@ def executions_page() -> str:
         "# Executions",
         NOTICE,
         "What "
-        + _listed(f"`.{place}`" for place in EXECUTIONS)
+        + listed(f"`.{place}`" for place in EXECUTIONS)
         + " of `heedful.open(…)` can do. What they return is in [the Python reference](python.md#models).",
     ]
     for place, owner in EXECUTIONS.items():
@@ -192,7 +193,7 @@ def hooks_page() -> str:
             _doc(alerts),
             *(_member(getattr(alerts, name), "heedful.alerts") for name in alerts.__all__),
             "A webhook has these headers: "
-            + _listed(f"`{each}`" for each in (signature.ALERT_ID, signature.TIMESTAMP, signature.SIGNATURE))
+            + listed(f"`{each}`" for each in (signature.ALERT_ID, signature.TIMESTAMP, signature.SIGNATURE))
             + ".",
         ]
     )
@@ -205,7 +206,7 @@ def compat_page() -> str:
         parts += [f"## {module.__name__}", _doc(module)]
         parts += [_member(getattr(module, name), "") for name in module.__all__ if not _is_elsewhere(module, name)]
         elsewhere = [f"`{name}`" for name in module.__all__ if _is_elsewhere(module, name)]
-        parts.append(f"Also {_listed(elsewhere)}, from Heedful itself." if elsewhere else "")
+        parts.append(f"Also {listed(elsewhere)}, from Heedful itself." if elsewhere else "")
     parts.append("It has these calls, which do what [those of the same name](executions.md) do:")
     parts += [f"```text\n{calls}\n```" for calls in _client_calls()]
     return "\n\n".join(part for part in parts if part)
@@ -232,7 +233,7 @@ def _member(each: Any, place: str) -> str:
     if not isinstance(each, type):
         return _function(each, name)
     if issubclass(each, enum.Enum):
-        return "\n\n".join([f"### {name}", _doc(each), _listed(f"`{value.name}`" for value in each) + "."])
+        return "\n\n".join([f"### {name}", _doc(each), listed(f"`{value.name}`" for value in each) + "."])
     made = "__init__" in vars(each) and not getattr(each, "_is_protocol", False)
     parts = [_function(each, name)] if made else [f"### {name}", _doc(each)]
     for method, member in methods(each):
@@ -258,7 +259,7 @@ def _function(function: Callable[..., Any], name: str) -> str:
             [f"`{_spelled(each)}`", f"`{_annotation(each.annotation)}`", _default(each), _meaning(name, each.name)]
             for each in parameters
         ]
-        parts.append(_table(["parameter", "type", "default", "meaning"], rows))
+        parts.append(table(["parameter", "type", "default", "meaning"], rows))
     return "\n\n".join(parts)
 
 
@@ -354,7 +355,7 @@ def _model(each: type[BaseModel]) -> str:
         if isinstance(member, property) and member.fget is not None:
             returned = _annotation(inspect.signature(member.fget).return_annotation)
             rows.append([f"`{name}`", f"`{returned}`", "", _doc(member)])
-    return "\n\n".join([f"### {each.__name__}", _doc(each), _table(["field", "type", "default", "meaning"], rows)])
+    return "\n\n".join([f"### {each.__name__}", _doc(each), table(["field", "type", "default", "meaning"], rows)])
 
 
 def _annotations(each: type[BaseModel]) -> dict[str, str]:
@@ -379,26 +380,26 @@ DESCRIBED = (memory, replay, sessions, executions, access, cognee)
 
 def _types() -> str:
     rows = [
-        ["`Mode`", "one of " + _listed(f"`{each}`" for each in get_args(model.Mode))],
-        ["`SignalType`", "one of " + _listed(f"`{each}`" for each in get_args(model.SignalType))],
-        ["`UsefulnessSource`", "one of " + _listed(f"`{each}`" for each in get_args(model.UsefulnessSource))],
-        ["`PolicyName`", "one of " + _listed(f"`{each}`" for each in get_args(model.PolicyName))],
+        ["`Mode`", "one of " + listed(f"`{each}`" for each in get_args(model.Mode))],
+        ["`SignalType`", "one of " + listed(f"`{each}`" for each in get_args(model.SignalType))],
+        ["`UsefulnessSource`", "one of " + listed(f"`{each}`" for each in get_args(model.UsefulnessSource))],
+        ["`PolicyName`", "one of " + listed(f"`{each}`" for each in get_args(model.PolicyName))],
         ["`Metadata`", "a mapping from text to what JSON can hold"],
         ["`NotBlank`", "a text with at least one visible character"],
         ["`Fraction`", "a number in [0, 1]"],
         ["`Clock`", f"`{_alias(clock.Clock)}`: returns the time"],
         ["`Progress`", f"`{_alias(remember.Progress)}`: {_attribute_docs(remember)['Progress']}"],
-        ["`Rating`", "one of " + _listed(f"`{each}`" for each in get_args(model.Rating)) + "; None is neutral"],
-        ["`Origin`", "one of " + _listed(f"`{each}`" for each in get_args(model.Origin))],
-        ["`Decision`", "one of " + _listed(f"`{each}`" for each in get_args(model.Decision))],
-        ["`Reuse`", "one of " + _listed(f"`{each}`" for each in get_args(model.Reuse))],
+        ["`Rating`", "one of " + listed(f"`{each}`" for each in get_args(model.Rating)) + "; None is neutral"],
+        ["`Origin`", "one of " + listed(f"`{each}`" for each in get_args(model.Origin))],
+        ["`Decision`", "one of " + listed(f"`{each}`" for each in get_args(model.Decision))],
+        ["`Reuse`", "one of " + listed(f"`{each}`" for each in get_args(model.Reuse))],
         ["`Page[…]`", "a page of these: see `Page`"],
         ["`Hook`", "`hook(original_func, action, session_id, **kwargs)`: see [hooks](hooks-and-alerts.md)"],
         ["`OnToken`", f"`{_alias(chat.OnToken)}`: {_attribute_docs(chat)['OnToken']}"],
         ["`LanguageModel`", f"{_doc(chat.LanguageModel)} It has `name` and `complete`."],
-        ["`Embedder`", f"{_doc(base.Embedder)} It has {_listed(_embedder_members())}."],
+        ["`Embedder`", f"{_doc(base.Embedder)} It has {listed(_embedder_members())}."],
     ]
-    return _table(["name", "meaning"], rows)
+    return table(["name", "meaning"], rows)
 
 
 def _embedder_members() -> Iterator[str]:
@@ -418,7 +419,7 @@ def _double(module: ModuleType, name: str) -> str:
         re.sub(r"datetime\.datetime\((.*?), tzinfo=datetime\.timezone\.utc\)", r"datetime(\1, tzinfo=UTC)", called),
     )
     shown = [f"`{method}{_arguments(member)}`: {_doc(member)}" for method, member in methods(double) if member.__doc__]
-    parts = [f"### {module.__name__}.{name}", f"```text\n{name}{called}\n```", _doc(double), _bullets(shown)]
+    parts = [f"### {module.__name__}.{name}", f"```text\n{name}{called}\n```", _doc(double), bullets(shown)]
     return "\n\n".join(part for part in parts if part)
 
 
@@ -469,7 +470,7 @@ def _options(command: click.Command) -> str:
         if isinstance(option, click.Option):
             default = f"`{_shown_default(option)}`" if option.show_default else ""
             rows.append([f"`{_spelling(option)}`", default, option.help or ""])
-    return _table(["option", "default", "meaning"], rows) if rows else "It has no options."
+    return table(["option", "default", "meaning"], rows) if rows else "It has no options."
 
 
 def _spelling(option: click.Option) -> str:
@@ -505,14 +506,14 @@ def settings_page() -> str:
             NOTICE,
             "An argument of `open` (or an option of `heedful`) comes first, then the environment, then "
             f"`{settings.FILE}` in the current folder, then the default.",
-            _table([f"name in {settings.FILE}", "environment", "default", "meaning"], rows),
+            table([f"name in {settings.FILE}", "environment", "default", "meaning"], rows),
             "A name in the file that is not in this table is an error.",
             f"`{KEY_VARIABLE}` is read from the environment alone, because a secret should not lie beside what it "
             "protects. It is the key that [connectors' URLs](../howto/connect-a-database.md#secrets) are encrypted "
             "with; of several, separated by commas, the first encrypts and all decrypt.",
             "## Limits",
             "These are fixed. A call that goes over one is refused with `Invalid`, and nothing is done.",
-            _table(["what", "at most"], limits),
+            table(["what", "at most"], limits),
             f"A query on a connector is stopped after {RUNNING.seconds:g} seconds, and its result is cut at "
             f"{RUNNING.rows:,} rows or {RUNNING.bytes:,} bytes; the result says so.",
         ]
@@ -529,7 +530,7 @@ def errors_page() -> str:
     unexplained = sorted(set(found) ^ set(CODES))
     if unexplained:
         raise KeyError(f"docs/meanings.py and the code differ in the error codes {unexplained}: correct CODES")
-    rows = [[f"`{code}`", _listed(f"`{name}`" for name in sorted(found[code])), CODES[code]] for code in sorted(found)]
+    rows = [[f"`{code}`", listed(f"`{name}`" for name in sorted(found[code])), CODES[code]] for code in sorted(found)]
     return "\n\n".join(
         [
             "# Errors",
@@ -540,7 +541,7 @@ def errors_page() -> str:
             "`value` (what was refused) and `remedy` (what to do). `str(error)` is the message and the remedy.",
             "A batch or a folder is not given up for one bad item: what was refused is listed in `errors` of the "
             "result, as `ItemError` or `FileError` with the same codes.",
-            _table(["code", "in", "meaning"], rows),
+            table(["code", "in", "meaning"], rows),
         ]
     )
 
@@ -651,22 +652,6 @@ def _attribute_docs(module: ModuleType) -> dict[str, str]:
 
     walk(ast.parse(inspect.getsource(module)).body, "")
     return found
-
-
-def _listed(items: Iterator[str] | list[str]) -> str:
-    found = list(items)
-    return found[0] if len(found) == 1 else f"{', '.join(found[:-1])} and {found[-1]}"
-
-
-def _bullets(items: Iterator[str] | list[str]) -> str:
-    return "\n".join(f"- {item}" for item in items)
-
-
-def _table(header: list[str], rows: list[list[str]]) -> str:
-    lines = [header, ["---"] * len(header), *rows]
-    return "\n".join(
-        "| " + " | ".join(" ".join(cell.split()).replace("|", "\\|") for cell in line) + " |" for line in lines
-    )
 
 
 if __name__ == "__main__":

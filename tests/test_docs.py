@@ -10,6 +10,7 @@ import io
 import re
 import shlex
 import shutil
+import subprocess
 from collections.abc import Callable
 from dataclasses import dataclass
 from functools import cache
@@ -23,6 +24,8 @@ import httpx
 import orjson
 import pytest
 from click.testing import CliRunner
+from command import started
+from server import running
 
 import heedful
 from heedful.cli.main import cli
@@ -33,7 +36,7 @@ ROOT = Path(__file__).parents[1]
 PAGES = sorted([ROOT / "README.md", ROOT / "CONTRIBUTING.md", ROOT / "CHANGELOG.md", *ROOT.glob("docs/**/*.md")])
 
 RUN = ("python", "console")
-SHOWN = ("sh", "text", "toml", "mermaid", "html", "js", "typescript")
+SHOWN = ("sh", "text", "toml", "ini", "json", "nginx", "yaml", "mermaid", "html", "js", "typescript")
 """Blocks that are not run here: `make` and `pip` lines, output, files, pictures, pieces of web pages; TypeScript is run
 by its own tests."""
 
@@ -57,6 +60,12 @@ _IDS = {
 DATABASE = "chat_db"
 SERVER = "mongodb://localhost:27017/"
 """The MongoDB of the pages: a test puts its own database on its own server in their place."""
+
+HTTP = "http://127.0.0.1:8000"
+KEY = "hf_…"
+"""The server of the pages, and its key. A page that says `heedful serve` starts one; for others, one runs already."""
+
+SERVE = re.compile(r"(?m)^\$ .*\bheedful (--\S+ \S+ )*serve\b")
 
 
 @dataclass(frozen=True, slots=True)
@@ -84,11 +93,25 @@ def blocks(page: Path) -> list[Block]:
 
 
 class Reader:
-    """Somebody who types a page in from top to bottom, in an empty folder; `mongodb_url` is their database."""
+    """Somebody who types a page in from top to bottom, in an empty folder; `mongodb_url` is their database.
 
-    def __init__(self, page: Path, mongodb_url: str | None = None) -> None:
+    `setenv` sets a variable of their shell; `url` and `key` are of a server that runs.
+    """
+
+    def __init__(
+        self,
+        page: Path,
+        setenv: Callable[[str, str], None],
+        mongodb_url: str | None = None,
+        url: str | None = None,
+        key: str | None = None,
+    ) -> None:
         self._page = page
+        self._setenv = setenv
         self._mongodb_url = mongodb_url
+        self._url = url
+        self._key = key
+        self._server = contextlib.ExitStack()
         self._names: dict[str, Any] = {"__name__": "__main__"}
         self._seen: dict[str, str] = {}
 
@@ -104,6 +127,7 @@ class Reader:
             finally:
                 for value in list(self._names.values()):
                     _close(value, loop)
+                self._server.close()
 
     def _python(self, block: Block, loop: asyncio.Runner) -> None:
         # Empty lines put the code where it stands in the page, so that a traceback names that line.
@@ -117,29 +141,73 @@ class Reader:
         assert printed.getvalue() == expected, f"{self._page}:{block.line} prints something else"
 
     def _with_server(self, text: str) -> str:
+        if self._url is not None:
+            text = text.replace(HTTP, self._url)
+        if self._key is not None:
+            text = text.replace(KEY, self._key)
         if self._mongodb_url is None:
             return text
         database = urlsplit(self._mongodb_url).path.strip("/")
         return re.sub(rf"{SERVER}({DATABASE})?", lambda _: str(self._mongodb_url), text).replace(DATABASE, database)
 
     def _console(self, block: Block) -> None:
+        printed = ""
         for line in block.body.replace("\\\n", "").splitlines():
-            if not line.startswith("$ "):
-                continue
-            program, *arguments = shlex.split(self._with_server(line[2:]))
-            assert program == "heedful", f"{self._page}:{block.line} runs {program}"
-            given = [self._seen.get(argument, argument) for argument in arguments]
-            result = CliRunner().invoke(cli, given, catch_exceptions=True)
-            assert result.exit_code == 0, f"{self._page}: {line}\n{result.output}\n{result.exception!r}"
-            for name, pattern in _IDS.items():
-                found = re.search(pattern, result.stdout)
-                if found is not None:
-                    self._seen[name] = next(filter(None, found.groups()))
+            if line.startswith("$ "):
+                printed += self._command(block, self._with_server(line[2:]))
+        if block.output is not None and "$ curl " in block.body:
+            shown = self._with_server(block.output).strip()
+            pattern = ".*?".join(map(re.escape, shown.split("…")))
+            assert re.fullmatch(pattern, printed.strip(), re.DOTALL), f"{self._page}:{block.line} prints:\n{printed}"
+
+    def _command(self, block: Block, line: str) -> str:
+        """What a command prints."""
+        words = shlex.split(line)
+        environment = {}
+        while "=" in words[0]:
+            name, _, environment[name] = words.pop(0).partition("=")
+        program, *arguments = words
+        if program == "export":
+            for name, _, value in (each.partition("=") for each in arguments):
+                self._setenv(name, value)
+            return ""
+        if program == "curl":
+            return self._curl(line)
+        assert program == "heedful", f"{self._page}:{block.line} runs {program}"
+        if "serve" in arguments:
+            self._serve(arguments, environment)
+            return ""
+        given = [self._seen.get(argument, argument) for argument in arguments]
+        result = CliRunner().invoke(cli, given, catch_exceptions=True, env=environment)
+        assert result.exit_code == 0, f"{self._page}: {line}\n{result.output}\n{result.exception!r}"
+        self._look(result.stdout)
+        return result.stdout
+
+    def _curl(self, line: str) -> str:
+        for name, value in self._seen.items():
+            line = re.sub(rf"\b{name}\b", value, line)
+        done = subprocess.run(["sh", "-c", line], capture_output=True, text=True)
+        assert done.returncode == 0, f"{self._page}: {line}\n{done.stderr}"
+        self._look(re.sub(r'"(\w+)":"', r"\1 ", done.stdout))
+        return done.stdout.rstrip("\n") + "\n"
+
+    def _serve(self, arguments: list[str], environment: dict[str, str]) -> None:
+        """Starts a server, in place of the one before."""
+        self._server.close()
+        running = self._server.enter_context(started(arguments, environment))
+        self._url = running.url
+        self._key = running.key or environment.get("HEEDFUL_ADMIN_KEY") or self._key
+
+    def _look(self, printed: str) -> None:
+        for name, pattern in _IDS.items():
+            found = re.search(pattern, printed)
+            if found is not None:
+                self._seen[name] = next(filter(None, found.groups()))
 
 
 def _close(value: Any, loop: asyncio.Runner) -> None:
     """Closes what a page left open, also where it did not come to its end."""
-    if isinstance(value, heedful.Heedful):
+    if isinstance(value, heedful.Heedful | heedful.RemoteHeedful):
         value.close()
     elif isinstance(value, heedful.AsyncHeedful) or (isinstance(value, ModuleType) and value.__name__ == COGNEE):
         loop.run(value.close())
@@ -187,8 +255,18 @@ def test_examples_do_what_the_page_shows(
     monkeypatch.setattr(import_module("heedful.embedding.choose"), "bundled", loaded)
     if _name(page) in PREPARED:
         PREPARED[_name(page)](tmp_path, monkeypatch)
-    needs_server = any(SERVER in block.body for block in blocks(page) if block.kind in RUN)
-    Reader(page, request.getfixturevalue("mongodb_url") if needs_server else None).read()
+    run = "\n".join(block.body for block in blocks(page) if block.kind in RUN)
+    if "$ curl " in run and shutil.which("curl") is None:
+        pytest.skip("curl is not installed")
+    mongodb_url = request.getfixturevalue("mongodb_url") if SERVER in run else None
+    with contextlib.ExitStack() as served:
+        if HTTP not in run or SERVE.search(run):
+            reader = Reader(page, monkeypatch.setenv, mongodb_url)
+        else:
+            server = served.enter_context(running(tmp_path / "served.db"))
+            monkeypatch.setenv("HEEDFUL_API_KEY", server.key)
+            reader = Reader(page, monkeypatch.setenv, mongodb_url, server.url, server.key)
+        reader.read()
 
 
 @pytest.mark.parametrize("page", PAGES, ids=_name)
