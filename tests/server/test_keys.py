@@ -214,3 +214,14 @@ def test_a_key_that_may_only_read_can_not_keep_an_answer(path: Path) -> None:
             with pytest.raises(Forbidden, match="write"):
                 reader.recall("Who leads the company", session_id="chat")
         assert not h.sessions.exists("chat")
+
+
+def test_nor_can_it_by_a_route_of_another_system(path: Path) -> None:
+    with running(path) as server, server.connect() as h:
+        h.remember("Anna leads the company")
+        key = h.keys.create("reader", scopes=["read"]).api_key
+        for extra, status in (({}, 200), ({"session_id": "chat"}, 403), ({"sessionId": "chat"}, 403)):
+            asked = {"query": "Who leads the company", **extra}
+            answer = httpx.post(f"{server.url}/api/v1/recall", json=asked, headers={"X-API-Key": key})
+            assert answer.status_code == status, answer.text
+        assert not h.sessions.exists("chat")

@@ -285,7 +285,7 @@ FEEDBACK = f"{SESSION}/entries/{{qa_id}}/feedback"
 ROUTES: tuple[Wire, ...] = (
     Wire("POST", "/api/v1/remember", remember, "write"),
     Wire("POST", "/api/v1/remember/entry", remember_entry, "write"),
-    Wire("POST", "/api/v1/recall", recall, "read"),
+    Wire("POST", "/api/v1/recall", recall, "read", keeps=("session_id", "sessionId")),
     Wire("POST", "/api/v1/improve", improve, "write"),
     Wire("POST", "/api/v1/forget", forget, "write"),
     Wire("GET", "/api/v1/datasets", datasets, "read"),

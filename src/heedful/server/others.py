@@ -80,6 +80,8 @@ async def _answered(route: Wire, state: State, request: Request) -> Response:
         pairs += given
     else:
         body = json_of(raw)
+    if isinstance(body, dict) and any(body.get(name) is not None for name in route.keeps):
+        caller.check("write")
 
     def work() -> Response:
         with ExitStack() as held:

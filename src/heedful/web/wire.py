@@ -56,6 +56,8 @@ class Wire:
     project: str | None = None
     """The parameter that names the project; None: the key's own."""
     status: int = 200
+    keeps: tuple[str, ...] = ()
+    """Names in a body with which it keeps something, for which the scope `write` is needed too."""
 
 
 @dataclass(frozen=True, slots=True)
