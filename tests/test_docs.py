@@ -53,6 +53,7 @@ _IDS = {
     "ALERT_ID": rf"(?s)^made .*?{_ID}",
     "EVENT_ID": rf"event {_ID}",
     "KEY_ID": rf"key_id {_ID}",
+    "RESULT_ID": rf"\[{{id {_ID}",
     "FACT_ID": rf"(?m)^  {_ID}  |^ +1 .* {_ID} *$",
 }
 """Where the output of a command shows an id: a later RECALL_ID on the page stands for the last one seen."""

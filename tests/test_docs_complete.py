@@ -5,6 +5,7 @@ from __future__ import annotations
 import importlib
 import re
 import sys
+import tomllib
 from functools import cache
 from pathlib import Path
 from types import ModuleType
@@ -15,6 +16,7 @@ import pytest
 
 import heedful
 from heedful import alerts
+from heedful.access.keys import Keys
 from heedful.cli.main import cli
 from heedful.compat import cognee, mongodb_session_manager, text2everything
 from heedful.executions.chat import Chat
@@ -42,6 +44,7 @@ EXECUTIONS: dict[str, type] = {
     "chat": Chat,
     "chat_sessions": ChatSessions,
     "golden_examples": GoldenExamples,
+    "keys": Keys,
 }
 EXECUTION_METHODS = [(place, name) for place, owner in EXECUTIONS.items() for name in vars(owner) if name[0] != "_"]
 SUBCOMMANDS = [
@@ -138,7 +141,7 @@ def test_every_name_of_other_systems_is_in_the_reference_and_its_guide(module: M
         assert re.search(rf"\b{name}\b", guide), name
 
 
-@pytest.mark.parametrize("name", ["open", "aopen", "reembed"])
+@pytest.mark.parametrize("name", ["open", "aopen", "connect", "aconnect", "etag", "reembed"])
 def test_every_function_is_in_a_guide(name: str) -> None:
     assert any(f"heedful.{name}(" in text(page) for page in GUIDES), f"no guide mentions {name}"
 
@@ -189,8 +192,15 @@ def test_make_targets_exist(page: Path) -> None:
 
 
 def test_the_readme_names_the_targets_people_need() -> None:
-    for target in ("demo", "test", "lint", "bench", "bench-recall", "bench-cache", "docs"):
-        assert f"make {target}" in text(ROOT / "README.md")
+    targets = re.findall(r"^((?:bench|test)[a-z-]*):", text(ROOT / "Makefile"), re.MULTILINE)
+    for target in ("demo", "lint", "docs", *targets):
+        assert f"make {target}`" in text(ROOT / "README.md"), target
+
+
+def test_the_readme_names_every_extra() -> None:
+    extras = tomllib.loads(text(ROOT / "pyproject.toml"))["project"]["optional-dependencies"]
+    for extra in extras.keys() - {"bench", "dev"}:
+        assert re.search(rf"^\|.*`{extra}`.*\|", text(ROOT / "README.md"), re.MULTILINE), extra
 
 
 def test_the_picture_of_the_layers_is_what_is_imported() -> None:
