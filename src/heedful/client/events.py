@@ -17,6 +17,8 @@ class Events:
         self._name = ""
         self._left: list[bytes] = []
         self.answer: Answer | None = None
+        self.told = False
+        """Whether a callback has heard something."""
 
     def take(self, part: bytes) -> None:
         """Takes what has arrived. Lines end where \\n is: Unicode knows other ends, which JSON leaves as they are."""
@@ -38,8 +40,9 @@ class Events:
         elif self._name == "problem":
             self.answer = Answer(orjson.loads(data)["status"], data)
         elif self._name in self._callbacks:
+            self.told = True
             self._callbacks[self._name](*orjson.loads(data))
 
     def end(self) -> Answer:
         """What the stream said in the end."""
-        return self.answer or Answer(0, problem="the stream ended before the result")
+        return self.answer or Answer(0, problem="the stream ended before the result", told=self.told)

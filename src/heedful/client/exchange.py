@@ -61,6 +61,8 @@ class Answer:
     problem: str = ""
     late: bool = False
     """Whether it was waited for as long as the caller allows."""
+    told: bool = False
+    """Whether a callback has heard something, which it would hear again."""
 
 
 Exchange = Generator[Send | Sleep, Answer | None, Any]
@@ -177,7 +179,7 @@ def _may_pass(answer: Answer) -> bool:
     if answer.status in (500, 503):
         # A proxy says nothing of when to come back, and its servers may be back in a moment.
         return "retry-after" in answer.headers or "code" not in _document(answer)
-    return answer.status in (0, 429, 502, 504) and not answer.late
+    return answer.status in (0, 429, 502, 504) and not answer.late and not answer.told
 
 
 def _in_progress(answer: Answer) -> bool:

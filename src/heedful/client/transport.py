@@ -44,6 +44,7 @@ class Transport:
         self._client.close()
 
     def _sent(self, step: Send) -> Answer:
+        events = Events(step.callbacks)
         try:
             if not step.callbacks:
                 return _answer(self._client.request(**_arguments(step, self._timeout)))
@@ -51,12 +52,11 @@ class Transport:
                 if not _is_stream(response):
                     response.read()
                     return _answer(response)
-                events = Events(step.callbacks)
                 for part in response.iter_bytes():
                     events.take(part)
                 return events.end()
         except httpx.RequestError as error:
-            return _failed(error)
+            return _failed(error, events)
 
 
 class AsyncTransport:
@@ -85,6 +85,7 @@ class AsyncTransport:
         await self._client.aclose()
 
     async def _sent(self, step: Send) -> Answer:
+        events = Events(step.callbacks)
         try:
             if not step.callbacks:
                 return _answer(await self._client.request(**_arguments(step, self._timeout)))
@@ -92,12 +93,11 @@ class AsyncTransport:
                 if not _is_stream(response):
                     await response.aread()
                     return _answer(response)
-                events = Events(step.callbacks)
                 async for part in response.aiter_bytes():
                     events.take(part)
                 return events.end()
         except httpx.RequestError as error:
-            return _failed(error)
+            return _failed(error, events)
 
 
 def _next(steps: Exchange, answer: Answer | None) -> Send | Sleep | tuple[Any]:
@@ -148,6 +148,6 @@ def _is_stream(response: httpx.Response) -> bool:
     return str(response.headers.get("content-type", "")).startswith("text/event-stream")
 
 
-def _failed(error: httpx.RequestError) -> Answer:
+def _failed(error: httpx.RequestError, events: Events) -> Answer:
     late = isinstance(error, httpx.TimeoutException) and not isinstance(error, httpx.ConnectTimeout)
-    return Answer(0, problem=str(error) or type(error).__name__, late=late)
+    return Answer(0, problem=str(error) or type(error).__name__, late=late, told=events.told)
