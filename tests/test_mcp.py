@@ -433,7 +433,8 @@ def test_calls_that_have_begun_or_wait_for_a_thread_are_finished(path: Path, lea
         ask(child, "ping", many)
         assert answer(child)["id"] == many
         assert child.stderr is not None
-        assert child.stderr.readline() == "begun\n"
+        # Several threads write at once, and may write on one line.
+        assert "begun" in child.stderr.readline()
         stop(child, leave)
         os.close(release)
         assert child.wait(timeout=60) == 0

@@ -22,7 +22,7 @@ from click.testing import CliRunner
 import heedful
 from heedful.cli.main import cli
 from heedful.client.surface import RemoteHeedful
-from heedful.errors import HeedfulError
+from heedful.errors import Forbidden, HeedfulError
 
 MAIN = "from heedful.cli import main; main()"
 KEY = "a-key-from-the-environment"
@@ -109,6 +109,18 @@ def test_the_first_start_shows_a_key_and_the_second_does_not(serve: Serve) -> No
     assert second.key is None
     with second.connect(key) as h:
         assert h.recall("Who is the CEO?").hits[0].text == "Ada is the CEO."
+
+
+def test_a_new_key_takes_the_place_of_the_old_one(serve: Serve) -> None:
+    first = serve()
+    assert first.key is not None
+    first.stop()
+    second = serve("--new-key")
+    assert second.key not in (None, first.key)
+    with second.connect(first.key) as h, pytest.raises(Forbidden, match="not valid"):
+        h.datasets()
+    with second.connect(second.key) as h:
+        assert h.datasets() == []
 
 
 def test_the_key_of_a_store_in_memory_opens_it(serve: Serve) -> None:

@@ -28,6 +28,8 @@ class Connection(BaseHTTPRequestHandler):
         self.send_response(200)
         self.send_header("Content-Type", "text/event-stream")
         self.send_header("Transfer-Encoding", "chunked")
+        # So that the client doesn't meet a kept connection just as it ends.
+        self.send_header("Connection", "close")
         self.end_headers()
         for piece in pieces:
             self.wfile.write(f"{len(piece):x}\r\n".encode() + piece + b"\r\n")

@@ -78,7 +78,9 @@ class Keys:
                 field="expires_in",
                 value=expires_in,
             )
-        who = checks.author(author) or f"visitor-{_random.token_hex(6)}"
+        who = checks.author(author)
+        if who is None:
+            who = f"visitor-{_random.token_hex(6)}"
         with self._workspace.database.write() as connection:
             secret = keys.ensure_signing_secret(connection)
         until = self._workspace.now() + expires_in * SECOND

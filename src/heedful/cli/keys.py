@@ -7,6 +7,7 @@ from rich.markup import escape
 
 from heedful.access.keys import USUAL
 from heedful.cli.common import Options, as_json, console, print_json, table
+from heedful.errors import Invalid
 from heedful.model import SCOPES, Scope
 
 
@@ -101,6 +102,8 @@ def token(options: Options, targets: tuple[str, ...], author: str | None, expire
 
 def _target(given: str) -> dict[str, str]:
     """What is named as session_id=ID,qa_id=ID; an id may have commas of its own."""
-    name, _, value = given.partition("=")
+    name, equals, value = given.partition("=")
+    if not equals:
+        raise Invalid(f"target is {given!r}", field="targets", value=given, remedy="Write it as session_id=ID")
     session, answer, qa_id = value.rpartition(",qa_id=")
     return {name: session, "qa_id": qa_id} if answer else {name: value}

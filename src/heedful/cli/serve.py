@@ -19,6 +19,7 @@ from heedful.model import NewKey
 @click.option("--rate-limit", default=1000, show_default=True, help="Calls a second for a key and worker; 0: no limit.")
 @click.option("--max-body", default=25_000_000, show_default=True, help="Bytes of the largest request.")
 @click.option("--cors-origin", "cors_origins", multiple=True, help="Pages of this origin may call; may be repeated.")
+@click.option("--new-key", is_flag=True, help="Revoke the keys for everything, and print a new one.")
 @click.pass_obj
 def serve(
     options: Options,
@@ -29,6 +30,7 @@ def serve(
     rate_limit: int,
     max_body: int,
     cors_origins: tuple[str, ...],
+    new_key: bool,
 ) -> None:
     """Serve the store over HTTP.
 
@@ -54,6 +56,7 @@ def serve(
         rate_limit=rate_limit,
         max_body=max_body,
         cors_origins=list(cors_origins),
+        new_key=new_key,
         admin_key=os.environ.get("HEEDFUL_ADMIN_KEY") or None,
     )
     run(config, _ready)

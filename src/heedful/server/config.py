@@ -31,6 +31,8 @@ class Config(Model):
     """Pages of these origins may call; none, if empty."""
     admin_key: str | None = Field(default=None, repr=False)
     """A key for everything, beside those in the store."""
+    new_key: bool = False
+    """Whether the keys for everything in the store are revoked, and another is made."""
     threads: int = Field(default=16, ge=1)
     """Calls that a worker does at the same time."""
 

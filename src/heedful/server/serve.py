@@ -25,12 +25,14 @@ GRACE = 30
 
 
 def first_key(config: Config, host: Host) -> NewKey | None:
-    """The key for everything of a store that has none, unless one was given."""
-    if config.admin_key is not None:
+    """A key for everything, where the store has none and none was given; with `new_key`, in place of those it has."""
+    with host.database.write() as connection:
+        good = [row for row in keys.listed(connection, None) if row.revoked_at is None]
+        if config.new_key:
+            for row in good:
+                keys.revoke(connection, row.id, host.now())
+    if (config.admin_key is not None or good) and not config.new_key:
         return None
-    with host.database.read() as connection:
-        if any(row.revoked_at is None for row in keys.listed(connection, None)):
-            return None
     return admin_key(host)
 
 

@@ -31,6 +31,8 @@ class State:
         self._callers = Callers(host, config.admin_key)
         self._limiter = Limiter()
         self._pool = ThreadPoolExecutor(config.threads, thread_name_prefix="heedful-call")
+        # Who waits for a language model must not keep others from being let in.
+        self._looking = ThreadPoolExecutor(2, thread_name_prefix="heedful-look")
         # More threads than processors only take turns; what waits for others has the pool above.
         self._thinking = ThreadPoolExecutor((os.cpu_count() or 1) + 1, thread_name_prefix="heedful-recall")
         # A file has one writer at a time; a server of its own for sessions has many.
@@ -39,6 +41,10 @@ class State:
     async def run(self, work: Callable[[], Result]) -> Result:
         """Runs what blocks in a thread."""
         return await asyncio.get_running_loop().run_in_executor(self._pool, work)
+
+    async def look(self, work: Callable[[], Result]) -> Result:
+        """Runs what only looks something up, however busy the others are."""
+        return await asyncio.get_running_loop().run_in_executor(self._looking, work)
 
     async def think(self, work: Callable[[], Result]) -> Result:
         """Runs what takes the processor all the time."""
@@ -53,9 +59,11 @@ class State:
         given = presented(request.headers.get("authorization"), request.headers.get("x-api-key"))
         caller = self._callers.remembered(given)
         if caller is None:
-            caller = await self.run(lambda: self._callers.find(given))
+            caller = await self.look(lambda: self._callers.find(given))
         request.scope["heedful.caller"] = caller.key_id
-        rate = RATE if caller.claims is not None else caller.rate_limit or self.config.rate_limit
+        rate = caller.rate_limit or self.config.rate_limit
+        if caller.claims is not None:
+            rate = min(rate, RATE)
         if rate:
             self._limiter.take(caller.key_id, rate, asyncio.get_running_loop().time())
         if scope is not None:
@@ -68,4 +76,5 @@ class State:
             self._lane.close()
         self._thinking.shutdown()
         self._pool.shutdown()
+        self._looking.shutdown()
         self.projects.close()

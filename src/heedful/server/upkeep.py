@@ -27,7 +27,7 @@ def readyz(state: State) -> Endpoint:
             connection.exec_driver_sql("SELECT 1")
 
     async def answer(request: Request) -> Response:
-        await state.run(look)
+        await state.look(look)
         return _json({"status": "ready"})
 
     return answer

@@ -136,3 +136,13 @@ def one_line(reason: object) -> str:
     """The first line of what a database said."""
     text = " ".join(str(reason).strip().split("\n")[0].split())
     return text if len(text) <= _SHOWN else text[: _SHOWN - 1] + "…"
+
+
+def our_own(path: Path) -> Forbidden:
+    """For a Heedful store: what runs on it would see every project, and the secrets that guard them."""
+    return Forbidden(
+        f"{path} is a Heedful store, whose projects are walled off from each other",
+        code="store_as_connector",
+        field="url",
+        remedy="Name a database of your own",
+    )

@@ -24,6 +24,10 @@ from heedful.executions.guard import Guarded
 from heedful.results import Column, Result
 
 BUSY_SECONDS = 10
+
+OURS = frozenset({"alembic_version", "projects", "datasets", "facts", "events"})
+"""Tables by which a Heedful store is known."""
+
 _STEPS = 10_000
 _LONGEST_PATTERN = 1_000
 
@@ -82,10 +86,13 @@ class SQLite:
         try:
             connection.execute("PRAGMA query_only = ON")
             connection.execute("PRAGMA trusted_schema = OFF")
-            connection.execute("SELECT 1 FROM sqlite_master LIMIT 1").fetchall()
+            found = {name for (name,) in connection.execute("SELECT name FROM sqlite_master WHERE type = 'table'")}
         except sqlite3.DatabaseError as error:
             connection.close()
             raise self._unusable(error) from None
+        if found >= OURS:
+            connection.close()
+            raise errors.our_own(self._path)
         connection.text_factory = _text
         return connection
 
