@@ -473,6 +473,7 @@ CODES = {
     "store_damaged": "The file is not a store, or is damaged.",
     "store_failed": "MongoDB failed in a way that its own log explains.",
     "store_forbidden": "The user of the MongoDB URL lacks the role `readWrite`.",
+    "store_as_connector": "A connector names a Heedful store, whose projects are walled off from each other.",
     "store_foreign": "The file is a database of another program.",
     "store_io": "The file can't be read or written.",
     "store_login": "MongoDB refused the login.",
