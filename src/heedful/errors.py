@@ -67,6 +67,13 @@ class Invalid(HeedfulError, ValueError):
             return cls(f"{place} {message}", code=inner.code, field=place, value=inner.value, remedy=inner.remedy)
         if first["type"] == "missing":
             return cls(f"{field} is required", field=field, remedy=f"Pass {field}=…")
+        if first["type"] == "extra_forbidden":
+            # As it was written, even if it could be no name of a field.
+            field = f"{_place(first['loc'][:-1])}.{first['loc'][-1]}".removeprefix(".")
+            whose = " of it" if len(first["loc"]) > 1 else ""
+            return cls(
+                f"{field} is not a field{whose}", field=field, value=value, remedy="Check its name, or leave it out"
+            )
         reason = first["msg"].removeprefix("Value error, ").removeprefix("Input ")
         return cls(f"{field} {reason}, got {_shown(value)}", field=field, value=value)
 

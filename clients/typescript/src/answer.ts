@@ -62,6 +62,8 @@ export function resultOf(operation: Operation, answer: Answer, attempts: number)
 function errorFrom(answer: Answer): HeedfulError {
   const { status } = answer;
   const document = documentOf(answer);
+  if (document.code === "key_missing") document.remedy = "Set HEEDFUL_API_KEY, or pass apiKey";
+  if (document.code === "no_route") return foreign(answer);
   const known = document.code !== undefined || [401, 403, 413, 429].includes(status) || status >= 500;
   return known ? errorOf(status, document, requestId(answer)) : foreign(answer);
 }

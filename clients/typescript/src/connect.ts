@@ -17,6 +17,7 @@ export interface ConnectOptions {
   fetch?: typeof fetch;
 }
 
+const KEY = "HEEDFUL_API_KEY";
 const TIMEOUT = 60_000;
 
 /**
@@ -25,11 +26,11 @@ const TIMEOUT = 60_000;
  * Calls that fail in a way that may pass are sent again; they count once.
  */
 export function connect(url: string, options: ConnectOptions = {}): Heedful {
-  const apiKey = options.apiKey ?? environment("HEEDFUL_API_KEY");
+  const apiKey = options.apiKey ?? environment(KEY);
   return clientOf({
     url: address(url),
     project: options.project ?? "default",
-    apiKey: apiKey === undefined ? undefined : printable("apiKey", apiKey),
+    apiKey: apiKey === undefined ? undefined : printable(options.apiKey === undefined ? KEY : "apiKey", apiKey),
     timeout: milliseconds(options.timeout ?? TIMEOUT),
     // Called by itself, or a browser refuses.
     fetch: options.fetch ?? ((input, init) => fetch(input, init)),
@@ -55,6 +56,13 @@ function address(url: string): string {
       field: "url",
       value: url,
       remedy: "Use http://host:port or https://host",
+    });
+  }
+  if (known.username || known.password) {
+    throw new Invalid({
+      message: "url holds a name or a password",
+      field: "url",
+      remedy: "Use http://host:port or https://host, and pass the key as apiKey",
     });
   }
   return known.href.replace(/\/+$/, "");

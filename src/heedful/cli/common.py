@@ -76,7 +76,7 @@ class Options:
 
     def _server(self) -> str | None:
         given = self.store or settings.load().store
-        return given if given.startswith(("http://", "https://")) else None
+        return given if given.lower().startswith(("http://", "https://")) else None
 
     def _check_nothing_local(self) -> None:
         for name in ("embedding", "language_model", "sessions"):

@@ -3,12 +3,15 @@
 from __future__ import annotations
 
 import os
+from contextlib import suppress
 
 import click
 
 from heedful.cli.common import Options
 from heedful.errors import Unavailable
 from heedful.model import NewKey
+
+LOST = "this store has keys; lost yours? Set HEEDFUL_ADMIN_KEY, or run: heedful --store FILE keys create NAME --scope admin"
 
 
 @click.command()
@@ -18,8 +21,11 @@ from heedful.model import NewKey
 @click.option("--workers", default=1, show_default=True, help="How many processes share the store.")
 @click.option("--rate-limit", default=1000, show_default=True, help="Calls a second for a key and worker; 0: no limit.")
 @click.option("--max-body", default=25_000_000, show_default=True, help="Bytes of the largest request.")
-@click.option("--cors-origin", "cors_origins", multiple=True, help="Pages of this origin may call; may be repeated.")
 @click.option("--new-key", is_flag=True, help="Revoke the keys for everything, and print a new one.")
+@click.option(
+    "--cors-origin", "cors_origins", multiple=True, help="Pages of this origin may call, * for all; may be repeated."
+)
+@click.option("--quiet", is_flag=True, help="No line for each request; warnings and errors are still written.")
 @click.pass_obj
 def serve(
     options: Options,
@@ -31,6 +37,7 @@ def serve(
     max_body: int,
     cors_origins: tuple[str, ...],
     new_key: bool,
+    quiet: bool,
 ) -> None:
     """Serve the store over HTTP.
 
@@ -58,11 +65,16 @@ def serve(
         cors_origins=list(cors_origins),
         new_key=new_key,
         admin_key=os.environ.get("HEEDFUL_ADMIN_KEY") or None,
+        quiet=quiet,
     )
-    run(config, _ready)
 
+    def ready(address: str, key: NewKey | None) -> None:
+        if key is not None:
+            click.echo(f"key for everything, shown once: {key.api_key}")
+        click.echo(f"serving on {address}", err=True)
+        if key is None and config.admin_key is None:
+            click.echo(LOST, err=True)
 
-def _ready(address: str, key: NewKey | None) -> None:
-    if key is not None:
-        click.echo(f"key for everything, shown once: {key.api_key}")
-    click.echo(f"serving on {address}", err=True)
+    # Ctrl-C is how it is stopped; what was under way has ended when it arrives here.
+    with suppress(KeyboardInterrupt):
+        run(config, ready)

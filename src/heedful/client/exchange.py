@@ -216,6 +216,10 @@ def _result(made: Shape, answer: Answer, attempts: int) -> Any:
 
 def _error(answer: Answer) -> HeedfulError:
     document = _document(answer)
+    if document.get("code") == "key_missing":
+        document["remedy"] = "Set HEEDFUL_API_KEY, or pass api_key=…"
+    if document.get("code") == "no_route":
+        return _foreign(answer)
     if "code" in document or answer.status in (401, 403, 413, 429) or answer.status >= 500:
         return error_of(answer.status, document)
     return _foreign(answer)

@@ -111,6 +111,12 @@ def _next(steps: Exchange, answer: Answer | None) -> Send | Sleep | tuple[Any]:
 def _options(url: str, api_key: str | None, timeout: float) -> dict[str, Any]:
     if not isinstance(url, str) or not _is_address(url):
         raise Invalid(f"url is {url!r}", field="url", value=url, remedy="Use http://host:port or https://host")
+    if httpx.URL(url).userinfo:
+        raise Invalid(
+            "url holds a name or a password",
+            field="url",
+            remedy="Use http://host:port or https://host, and pass the key as api_key",
+        )
     headers = {"User-Agent": f"heedful-python/{__version__}"}
     if api_key is not None:
         headers["Authorization"] = f"Bearer {api_key}"

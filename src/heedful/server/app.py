@@ -83,14 +83,27 @@ def create(config: Config, host: Host | None = None) -> FastAPI:
 
 def from_environment() -> FastAPI:
     """The application of a worker that another process has started."""
-    log()
-    return create(Config(**orjson.loads(os.environ[CONFIG])))
+    config = Config(**orjson.loads(os.environ[CONFIG]))
+    log(config)
+    return create(config)
 
 
-def log() -> None:
-    """Has a line for each request written to standard error."""
-    logging.basicConfig(level=logging.INFO, format="%(asctime)s %(levelname)s %(name)s %(message)s")
+def log(config: Config) -> None:
+    """Has a line for each request written to standard error, unless it is to be quiet."""
+    logging.basicConfig(
+        level=logging.WARNING if config.quiet else logging.INFO,
+        format="%(asctime)s %(levelname)s %(name)s %(message)s",
+    )
+    for handler in logging.getLogger().handlers:
+        handler.addFilter(_named)
     logging.getLogger("alembic").setLevel(logging.WARNING)
+
+
+def _named(record: logging.LogRecord) -> bool:
+    """Uvicorn's lines as the server's own: it calls its log uvicorn.error, even where nothing is wrong."""
+    if record.name.startswith("uvicorn"):
+        record.name = "heedful.server"
+    return True
 
 
 def opened(config: Config) -> Host:
@@ -105,6 +118,7 @@ def _routes(state: State, measures: Measures) -> Mapping[str, dict[str, Endpoint
     found: dict[str, dict[str, Endpoint]] = {}
     for operation in OPERATIONS.values():
         found.setdefault(calls.PREFIX + operation.path, {})[operation.method] = calls.endpoint(operation, state)
+    found["/"] = {"GET": _root}
     found["/healthz"] = {"GET": upkeep.healthz(state)}
     found["/health"] = {"GET": upkeep.health(state)}
     found["/readyz"] = {"GET": upkeep.readyz(state)}
@@ -126,6 +140,12 @@ def _route(path: str, endpoints: dict[str, Endpoint]) -> Route:
     return Route(path, answer, methods=list(endpoints))
 
 
+async def _root(request: Request) -> Response:
+    """What this is, for those who look with a browser; it needs no key."""
+    about = {"name": "heedful", "version": __version__, "openapi": "/openapi.json"}
+    return Response(orjson.dumps(about), media_type="application/json")
+
+
 async def _refused(request: Request, error: Exception) -> Response:
     status, body, known = document(error, request.scope["heedful.request_id"])
     return Response(body, status, headers_of(known, status), "application/problem+json")
@@ -141,4 +161,7 @@ async def _unrouted(request: Request, error: Exception) -> Response:
         response = await _refused(request, known)
         response.headers["Allow"] = allowed
         return response
-    return await _refused(request, NotFound(f"there is nothing at {request.url.path[:200]}", code="no_route"))
+    missing = NotFound(
+        f"there is nothing at {request.url.path[:200]}", code="no_route", remedy="What there is: /openapi.json"
+    )
+    return await _refused(request, missing)

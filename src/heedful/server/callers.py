@@ -36,22 +36,28 @@ class Caller:
 
     def check(self, scope: Scope) -> None:
         if scope not in self.scopes:
+            enough = "admin" if scope == "admin" else f"{scope} or admin"
             raise Forbidden(
-                f"the key has no scope {scope!r}",
+                f"the {self._kind} has no scope {scope!r}",
                 code="scope_missing",
-                remedy=f"Use a key with {scope} or admin; this one has {', '.join(sorted(self.scopes))}",
+                remedy=f"Use a key with {enough}; this {self._kind} has {', '.join(sorted(self.scopes))}",
             )
 
     def choose(self, project: str) -> str:
         """The project itself, if this caller may see it."""
         if self.project not in (None, project):
-            raise no_project(project)
+            # The same for a project that is not there and for one that is somebody else's.
+            raise NotFound(
+                f"no project {project!r}",
+                field="project",
+                value=project,
+                remedy=f"This {self._kind} opens project {self.project!r}: name that one (project=…, --project)",
+            )
         return project
 
-
-def no_project(name: str) -> NotFound:
-    """The same for a project that is not there and for one that is somebody else's."""
-    return NotFound(f"no project {name!r}", field="project", value=name)
+    @property
+    def _kind(self) -> str:
+        return "key" if self.claims is None else "token"
 
 
 class Callers:
@@ -114,7 +120,13 @@ def presented(authorization: str | None, api_key: str | None) -> str:
         return credentials.strip()
     if api_key:
         return api_key.strip()
-    raise Forbidden("no key was sent", code="key_missing", remedy="Send the header Authorization: Bearer hf_…")
+    if scheme and scheme.lower() != "bearer":
+        # Not said back: it may be the key itself.
+        missing = "has another scheme than Bearer" if credentials else "has no scheme before the key"
+        message = f"the header Authorization {missing}"
+    else:
+        message = "no key was sent"
+    raise Forbidden(message, code="key_missing", remedy="Send the header Authorization: Bearer hf_…")
 
 
 def _invalid() -> Forbidden:

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from urllib.parse import urlsplit
+
 from pydantic import Field, field_validator
 
 from heedful.errors import Invalid
@@ -28,22 +30,48 @@ class Config(Model):
     max_body: int = Field(default=25 * MEGABYTE, ge=1024)
     """Bytes of the largest request that is read."""
     cors_origins: list[str] = Field(default_factory=list)
-    """Pages of these origins may call; none, if empty."""
+    """Pages of these origins may call; none, if empty; of all, with "*"."""
     admin_key: str | None = Field(default=None, repr=False)
     """A key for everything, beside those in the store."""
     new_key: bool = False
     """Whether the keys for everything in the store are revoked, and another is made."""
     threads: int = Field(default=16, ge=1)
     """Calls that a worker does at the same time."""
+    quiet: bool = False
+    """Whether requests that go well are left out of the log."""
 
     @field_validator("admin_key")
     @classmethod
     def _long(cls, key: str | None) -> str | None:
         # In words of its own, because others show the value.
-        if key is not None and (len(key) < SHORTEST or not key.isascii() or not key.isprintable() or " " in key):
-            raise Invalid(
-                "admin_key is too short, or holds what a header can't",
-                field="admin_key",
-                remedy=f"Set HEEDFUL_ADMIN_KEY to {SHORTEST} letters and digits or more, or to nothing",
-            )
+        if key is None:
+            return None
+        remedy = f"Set HEEDFUL_ADMIN_KEY to {SHORTEST} letters and digits or more, or to nothing"
+        if len(key) < SHORTEST:
+            raise Invalid(f"(HEEDFUL_ADMIN_KEY) has {len(key)} characters, and needs {SHORTEST}", remedy=remedy)
+        if not key.isascii() or not key.isprintable() or " " in key:
+            raise Invalid("(HEEDFUL_ADMIN_KEY) has characters that a header can't hold", remedy=remedy)
         return key
+
+    @field_validator("cors_origins")
+    @classmethod
+    def _origins(cls, origins: list[str]) -> list[str]:
+        return [_origin(each) for each in origins]
+
+
+def _origin(given: str) -> str:
+    """An origin as browsers write it."""
+    if given == "*":
+        return given
+    try:
+        parts = urlsplit(given.removesuffix("/"))
+        known = parts.scheme in ("http", "https") and parts.hostname is not None and parts.port != 0
+    except ValueError:
+        known = False
+    if not known or parts.path or parts.query or parts.fragment or "@" in parts.netloc or given.endswith(("?", "#")):
+        raise Invalid(
+            f"has {given!r}, which is no origin",
+            value=given,
+            remedy="Use https://host or http://host:port, without a path; * for all",
+        )
+    return f"{parts.scheme}://{parts.netloc.lower()}"

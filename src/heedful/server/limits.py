@@ -27,7 +27,7 @@ class Limiter:
             self._buckets.popitem(last=False)
         if left < 1:
             raise Unavailable(
-                f"more than {rate} calls a second",
+                f"more than {rate} {'call' if rate == 1 else 'calls'} a second",
                 code="rate_limited",
                 value=max(1, math.ceil((1 - left) / rate)),
                 remedy="Wait as long as Retry-After says, and send it again",

@@ -81,7 +81,7 @@ def arguments(shape: Shape, request: Request, raw: bytes) -> dict[str, Any]:
                 )
             found |= shape.given(shape.request.model_validate_json(raw.strip() or b"{}", strict=True))
     except ValidationError as error:
-        raise _refused(error) from None
+        raise _refused(shape, error) from None
     for name in shape.headers:
         value = header_of(request, HEADERS[name])
         if value is not None:
@@ -129,15 +129,17 @@ def _plain(kind: Any) -> type | None:
     return None
 
 
-def _refused(error: ValidationError) -> Invalid:
+def _refused(shape: Shape, error: ValidationError) -> Invalid:
     first = error.errors()[0]
     if first["type"] == "json_invalid":
         return Invalid(f"the body is not JSON ({first['ctx']['error']})", code="malformed", remedy="Send UTF-8 JSON")
     if first["type"] in ("model_type", "dict_type") and not first["loc"]:
         return Invalid("the body must be a JSON object", code="malformed", remedy='Send {"name": value, …}')
-    if first["type"] == "extra_forbidden":
-        name = first["loc"][-1]
-        return Invalid(f"{name} is not a parameter of this call", field=str(name), remedy="Leave it out")
+    if first["type"] == "extra_forbidden" and len(first["loc"]) == 1:
+        name = str(first["loc"][0])
+        known = ", ".join(shape.request.model_fields)
+        remedy = f"Its parameters are {known}" if known else "Leave it out: there are none"
+        return Invalid(f"{name} is not a parameter of this call", field=name, remedy=remedy)
     return Invalid.from_validation(error)
 
 

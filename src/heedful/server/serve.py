@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import errno
 import os
 import socket
 from collections.abc import Callable
@@ -44,7 +45,7 @@ def admin_key(host: Host) -> NewKey:
 
 def serve(config: Config, ready: Callable[[str, NewKey | None], None]) -> None:
     """Serves until it is told to stop; `ready` is called with the address, and the first key of a store."""
-    log()
+    log(config)
     _check_shared(config)
     listening = _listen(config)
     store = opened(config)
@@ -104,14 +105,25 @@ def _listen(config: Config) -> socket.socket:
         listening.bind((config.host, config.port))
     except OSError as error:
         listening.close()
-        raise Unavailable(
-            f"can't listen on {config.host}:{config.port} ({error.strerror})",
-            code="address_in_use",
-            remedy="Choose another --port, or stop what uses it",
-        ) from error
+        raise _not_listening(config, error) from error
     listening.listen(2048)
     listening.set_inheritable(True)
     return listening
+
+
+def _not_listening(config: Config, error: OSError) -> Unavailable:
+    code = "address_unusable"
+    if isinstance(error, socket.gaierror):
+        remedy = "--host is not known: use an address of this machine, such as 127.0.0.1, or 0.0.0.0 for all"
+    elif error.errno == errno.EADDRINUSE:
+        code, remedy = "address_in_use", "Choose another --port, or stop what uses it"
+    elif error.errno == errno.EADDRNOTAVAIL:
+        remedy = "--host is not an address of this machine: use 127.0.0.1, or 0.0.0.0 for all"
+    elif error.errno in (errno.EACCES, errno.EPERM):
+        remedy = "This user may not use it: choose a --port of 1024 or above"
+    else:
+        remedy = "Choose another --host or --port"
+    return Unavailable(f"can't listen on {config.host}:{config.port} ({error.strerror})", code=code, remedy=remedy)
 
 
 def _have(module: str) -> bool:

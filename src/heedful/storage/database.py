@@ -179,6 +179,16 @@ def _url(url_or_path: str | Path) -> URL:
         raise Invalid("url_or_path must not be empty", field="url_or_path", value=url_or_path)
     if text_form == ":memory:":
         return URL.create("sqlite")
+    scheme, colon, rest = text_form.partition(":")
+    if rest.startswith("//"):
+        text_form = f"{scheme.lower()}{colon}{rest}"
+    if text_form.startswith(("http://", "https://")):
+        raise Invalid(
+            "url_or_path names a server, and a store is a file",
+            field="url_or_path",
+            value=text_form.partition("@")[2] or text_form,
+            remedy="This is a server: use heedful.connect(url)",
+        )
     if text_form.startswith(("mongodb:", "mongodb+srv:")):
         raise Invalid(
             "url_or_path names a MongoDB, which keeps sessions and feedback; facts are kept in a file",

@@ -44,6 +44,13 @@ TITLES = {
     503: "Unavailable",
 }
 
+TITLES_BY_CODE = {
+    "key_invalid": "The key is not valid",
+    "token_invalid": "The token is not valid",
+    "token_expired": "The token has expired",
+}
+"""Titles that a code has, where that of the status would mislead."""
+
 SHOWN = 200
 """The longest value that is said back to the caller."""
 
@@ -62,7 +69,7 @@ def problem(error: HeedfulError, status: int, request_id: str) -> dict[str, Any]
     """The document of an error."""
     return {
         "type": f"urn:heedful:problem:{error.code}",
-        "title": TITLES.get(status, "Error"),
+        "title": TITLES_BY_CODE.get(error.code) or TITLES.get(status, "Error"),
         "status": status,
         "detail": error.message[:DETAIL].encode(errors="replace").decode(),
         "code": error.code,
