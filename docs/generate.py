@@ -19,7 +19,7 @@ from pydantic import BaseModel
 
 import heedful
 from docs.markdown import NOTICE, bullets, listed, table
-from docs.meanings import CODES, EXECUTION_LIMITS, FIELDS, LIMITS, PARAMETERS, SESSION_LIMITS, SETTINGS
+from docs.meanings import CODES, EXECUTION_LIMITS, FIELDS, LIMITS, PARAMETERS, SERVER_SETTINGS, SESSION_LIMITS, SETTINGS
 from docs.rest import rest_page
 from heedful import alerts, clock, errors, model, settings, simulate, testing
 from heedful.access.keys import Keys
@@ -511,6 +511,8 @@ def settings_page() -> str:
             f"`{KEY_VARIABLE}` is read from the environment alone, because a secret should not lie beside what it "
             "protects. It is the key that [connectors' URLs](../howto/connect-a-database.md#secrets) are encrypted "
             "with; of several, separated by commas, the first encrypts and all decrypt.",
+            "So are the keys of [a server](../howto/serve.md#keys):",
+            table(["environment", "who reads it", "meaning"], [list(each) for each in SERVER_SETTINGS]),
             "## Limits",
             "These are fixed. A call that goes over one is refused with `Invalid`, and nothing is done.",
             table(["what", "at most"], limits),

@@ -364,7 +364,7 @@ FIELDS = {
 }
 
 SETTINGS = {
-    "store": "The file, or its URL.",
+    "store": "The file, or its URL; for the command line, also the address of [a server](../howto/connect.md#the-command-line).",
     "project": "The project.",
     "sessions": "`mongodb://host/database`, to keep sessions there; else they are in the store.",
     "embedding": "`bundled`, `fast`, a folder with an ONNX model, or `URL#model`.",
@@ -374,6 +374,20 @@ SETTINGS = {
     "language_model_api_key": "Sent to that endpoint as a bearer token.",
     "language_model_timeout": "Seconds to wait for its first token, and for each next one.",
 }
+
+SERVER_SETTINGS = (
+    (
+        "`HEEDFUL_ADMIN_KEY`",
+        "`heedful serve`",
+        "A key for everything, of 16 letters and digits or more; none is made then.",
+    ),
+    (
+        "`HEEDFUL_API_KEY`",
+        "`connect`, the command line, TypeScript",
+        "The key that is sent to a server, if none is passed.",
+    ),
+    ("`HEEDFUL_URL`", "TypeScript's `HindsightClient`", "Where the server is, if no `baseUrl` is passed."),
+)
 
 LIMITS = {
     "MAX_TEXT": "characters of one text",
@@ -401,6 +415,7 @@ EXECUTION_LIMITS = {
 
 CODES = {
     "address_in_use": "Something else listens where the server should.",
+    "address_unusable": "The server can't listen there: not an address of this machine, or not allowed.",
     "body_too_large": "A request has more bytes than the server takes.",
     "changed_meanwhile": "Somebody changed it since the state that `if_match` names.",
     "fault": "The server failed; its log says why.",

@@ -27,6 +27,9 @@ def rest_page() -> str:
         "JSON object. A `?` marks what may be left out.",
         "The key is sent as `Authorization: Bearer …`, or as `X-API-Key`. The [scope](../howto/give-keys.md) is what "
         "it needs; `admin` has all.",
+        "The project stands in the path. [Routes of other systems](#routes-of-other-systems) have no place for it: they "
+        "use that of the key, and a key that opens all projects names one in the header `X-Heedful-Project`, else it is "
+        "the server's default.",
         f"Every call but a GET takes the header `{HEADERS['idempotency_key']}`: sent again with the same, "
         "it is done once, and answered as the first time. ⇄ marks calls that send an `ETag`; those that list "
         f"`{HEADERS['if_match']}` take it back. ⋯ marks calls that stream events when `Accept` is `text/event-stream`.",
@@ -75,6 +78,7 @@ def _server_rows() -> Iterator[tuple[str, str, str, str]]:
     for path, verbs in orjson.loads(description())["paths"].items():
         if not path.startswith(PREFIX):
             yield "GET", f"`{path}`", "yes" if verbs["get"]["security"] else "no", verbs["get"]["summary"]
+    yield "GET", "`/`", "no", "The name and the version of the server."
     yield "GET", "`/openapi.json`", "no", "The description of the API."
     yield "GET", "`/widget.js`", "no", "[The element for web pages](../howto/widget.md)."
     yield "GET", "`/health`", "no", "What clients of other systems look for; as `/readyz`."

@@ -23,6 +23,7 @@ import heedful
 from heedful.cli.main import cli
 from heedful.client.surface import RemoteHeedful
 from heedful.errors import Forbidden, HeedfulError
+from heedful.server.config import Config
 
 MAIN = "from heedful.cli import main; main()"
 KEY = "a-key-from-the-environment"
@@ -105,8 +106,10 @@ def test_the_first_start_shows_a_key_and_the_second_does_not(serve: Serve) -> No
         h.remember("Ada is the CEO.")
     assert first.stop() in (0, -signal.SIGTERM)
     assert key not in "".join(first.printed[first.printed.index(f"serving on {first.url}\n") :])
+    assert "lost yours?" not in "".join(first.printed)
     second = serve()
     assert second.key is None
+    assert "this store has keys; lost yours? Set HEEDFUL_ADMIN_KEY" in "".join(second.printed)
     with second.connect(key) as h:
         assert h.recall("Who is the CEO?").hits[0].text == "Ada is the CEO."
 
@@ -143,18 +146,73 @@ def test_a_key_of_the_environment_is_the_only_one_and_is_never_printed(serve: Se
     assert KEY not in "".join(started.printed)
 
 
-def refused(path: Path, *arguments: str) -> str:
-    """What a start that fails says."""
+@pytest.mark.parametrize("workers", ["1", "2"])
+def test_ctrl_c_ends_it_without_complaint(serve: Serve, workers: str) -> None:
+    started = serve("--workers", workers)
+    assert started.stop(signal.SIGINT) == 0
+    assert not {"Aborted!", "Traceback"} & set("".join(started.printed).split())
+
+
+@pytest.mark.parametrize("workers", ["1", "2"])
+def test_a_quiet_server_writes_no_line_for_a_request(serve: Serve, workers: str) -> None:
+    for arguments, lines in (((), True), (("--quiet",), False)):
+        started = serve("--workers", workers, *arguments, environment={"HEEDFUL_ADMIN_KEY": KEY})
+        with started.connect(KEY) as h:
+            h.datasets()
+        started.stop()
+        printed = "".join(started.printed)
+        assert ("GET /v1/projects/default/datasets 200" in printed) == lines
+        assert f"serving on {started.url}" in printed
+        assert "uvicorn.error" not in printed
+
+
+def refusal(path: Path, *arguments: str) -> HeedfulError:
+    """The error of a start that fails."""
     with pytest.raises(HeedfulError) as caught:
         CliRunner().invoke(cli, ["--store", str(path), "serve", *arguments], catch_exceptions=False)
-    return str(caught.value)
+    return caught.value
+
+
+def refused(path: Path, *arguments: str) -> str:
+    """What a start that fails says."""
+    return str(refusal(path, *arguments))
 
 
 def test_a_port_that_is_taken_is_named_and_costs_no_key(path: Path) -> None:
     with socket.create_server(("127.0.0.1", 0)) as taken:
         port = str(taken.getsockname()[1])
-        assert f"can't listen on 127.0.0.1:{port}" in refused(path, "--port", port)
+        error = refusal(path, "--port", port)
+    assert f"can't listen on 127.0.0.1:{port}" in error.message
+    assert (error.code, error.remedy) == ("address_in_use", "Choose another --port, or stop what uses it")
     assert not path.exists()
+
+
+@pytest.mark.parametrize(
+    ("host", "remedy"),
+    [("no.such.host.invalid", "--host is not known"), ("192.0.2.1", "--host is not an address of this machine")],
+)
+def test_an_address_that_is_not_here_is_not_called_taken(path: Path, host: str, remedy: str) -> None:
+    error = refusal(path, "--host", host, "--port", "0")
+    assert error.code == "address_unusable"
+    assert (error.remedy or "").startswith(remedy)
+
+
+@pytest.mark.parametrize("origin", ["www.example.com", "https://www.example.com/app", "https://", "ftp://x", "null"])
+def test_an_origin_that_no_browser_sends_is_refused(path: Path, origin: str) -> None:
+    error = refusal(path, "--cors-origin", origin)
+    assert error.message == f"cors_origins has {origin!r}, which is no origin"
+    assert "without a path" in (error.remedy or "")
+    assert not path.exists()
+
+
+def test_origins_are_written_as_browsers_do() -> None:
+    given = ["https://WWW.Example.com/", "HTTP://localhost:3000", "*", "http://[::1]:8000"]
+    assert Config(cors_origins=given).cors_origins == [
+        "https://www.example.com",
+        "http://localhost:3000",
+        "*",
+        "http://[::1]:8000",
+    ]
 
 
 @pytest.mark.parametrize(
@@ -174,7 +232,9 @@ def test_settings_that_cant_be(path: Path, arguments: list[str], said: str) -> N
 def test_a_key_that_cant_be_is_not_shown(path: Path, monkeypatch: pytest.MonkeyPatch, key: str) -> None:
     monkeypatch.setenv("HEEDFUL_ADMIN_KEY", key)
     said = refused(path)
-    assert "HEEDFUL_ADMIN_KEY" in said
+    assert said.startswith("admin_key (HEEDFUL_ADMIN_KEY) has ")
+    assert ("7 characters, and needs 16" in said) == (key == "hunter2")
+    assert ("that a header can't hold" in said) == (key != "hunter2")
     assert "hunter2" not in said
 
 

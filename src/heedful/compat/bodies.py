@@ -2,11 +2,14 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from typing import Any, TypeVar
 
 from pydantic import BaseModel, ConfigDict, TypeAdapter, ValidationError
 
+from heedful.engine import Heedful
 from heedful.errors import Invalid
+from heedful.web.wire import Asked, Reply
 
 
 class Body(BaseModel):
@@ -26,6 +29,15 @@ def read(model: type[Read], given: Any, fallback: Any = None) -> Read:
         found = Invalid.from_validation(error)
         kind = error.errors()[0]["type"]
         raise Invalid(found.message, code=kind, field=found.field, value=found.value, remedy=found.remedy) from None
+
+
+def unsupported(reason: str) -> Callable[[Heedful, Asked], Reply]:
+    """What answers for a route that has no like here."""
+
+    def answer(store: Heedful, asked: Asked) -> Reply:
+        return Reply(501, {"detail": reason})
+
+    return answer
 
 
 def problem(error: Invalid, place: str) -> dict[str, Any]:

@@ -11,6 +11,26 @@ from heedful.compat.bodies import Body
 from heedful.errors import Invalid
 from heedful.model import DEFAULT_DATASET, Fraction, Metadata, NotBlank, Text
 
+UNSUPPORTED: dict[str, dict[str, str]] = {
+    "add and cognify are one step here. Use POST /api/v1/remember": {
+        "/add": "POST",
+        "/cognify": "POST",
+        "/update": "PATCH",
+    },
+    "search is called recall here. Use POST /api/v1/recall": {"/search": "GET POST"},
+    "memify is called improve here. Use POST /api/v1/improve": {"/memify": "POST"},
+    "delete is called forget here. Use POST /api/v1/forget": {"/delete": "DELETE"},
+    "datasets are named here, and made by being used. Use POST /api/v1/remember and /api/v1/forget": {
+        "/datasets": "POST DELETE",
+        "/datasets/{dataset_id}": "DELETE",
+    },
+    "graphs are not here as such. Use POST /api/v1/recall": {
+        "/datasets/{dataset_id}/graph": "GET",
+        "/visualize": "GET",
+    },
+}
+"""Routes that have no like, under the reason and what to use."""
+
 GRAPH = (None, "auto", "graph", "all", ["graph"])
 """Scopes that mean the facts."""
 

@@ -7,9 +7,10 @@ from typing import Any
 
 import orjson
 
-from heedful.compat.bodies import problem, read
+from heedful.compat.bodies import problem, read, unsupported
 from heedful.compat.cognee import ALL, RecallResult, SearchType, dataset_of, results_of, search_type_of
 from heedful.compat.cognee_bodies import (
+    UNSUPPORTED,
     Asking,
     Forgetting,
     Improving,
@@ -294,4 +295,10 @@ ROUTES: tuple[Wire, ...] = (
     Wire("GET", f"{SESSION}/entries", entries, "read"),
     Wire("POST", FEEDBACK, add_feedback, "feedback"),
     Wire("DELETE", FEEDBACK, delete_feedback, "feedback"),
+    *(
+        Wire(method, "/api/v1" + path, unsupported(reason), "read")
+        for reason, paths in UNSUPPORTED.items()
+        for path, methods in paths.items()
+        for method in methods.split()
+    ),
 )

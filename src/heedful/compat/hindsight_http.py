@@ -5,11 +5,11 @@ A bank is a dataset of the key's project. Banks need not be made: one that is no
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Iterator, Mapping
 from itertools import islice
 from typing import Any
 
-from heedful.compat.bodies import problem, read
+from heedful.compat.bodies import problem, read, unsupported
 from heedful.compat.hindsight_answers import (
     NO_USEFULNESS,
     UNSUPPORTED,
@@ -268,13 +268,6 @@ def _facts(store: Heedful, bank: str, source: str | None) -> Iterator[Fact]:
             return
 
 
-def _unsupported(reason: str) -> Callable[[Heedful, Asked], Any]:
-    def answer(store: Heedful, asked: Asked) -> Reply:
-        return Reply(501, {"detail": reason})
-
-    return answer
-
-
 BANKS = "/v1/default/banks"
 BANK = f"{BANKS}/{{bank_id}}"
 
@@ -300,7 +293,7 @@ ROUTES: tuple[Wire, ...] = (
     Wire("GET", f"{BANK}/facts/{{fact_id}}/stats", fact_stats, "read"),
     Wire("GET", f"{BANK}/stats/usefulness", usefulness_stats, "read"),
     *(
-        Wire(method, BANK + path, _unsupported(reason), "read")
+        Wire(method, BANK + path, unsupported(reason), "read")
         for reason, paths in UNSUPPORTED.items()
         for path, methods in paths.items()
         for method in methods.split()

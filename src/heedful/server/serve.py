@@ -112,18 +112,18 @@ def _listen(config: Config) -> socket.socket:
 
 
 def _not_listening(config: Config, error: OSError) -> Unavailable:
-    code = "address_unusable"
+    said = f"can't listen on {config.host}:{config.port} ({error.strerror})"
+    if error.errno == errno.EADDRINUSE:
+        return Unavailable(said, code="address_in_use", remedy="Choose another --port, or stop what uses it")
     if isinstance(error, socket.gaierror):
         remedy = "--host is not known: use an address of this machine, such as 127.0.0.1, or 0.0.0.0 for all"
-    elif error.errno == errno.EADDRINUSE:
-        code, remedy = "address_in_use", "Choose another --port, or stop what uses it"
     elif error.errno == errno.EADDRNOTAVAIL:
         remedy = "--host is not an address of this machine: use 127.0.0.1, or 0.0.0.0 for all"
     elif error.errno in (errno.EACCES, errno.EPERM):
         remedy = "This user may not use it: choose a --port of 1024 or above"
     else:
         remedy = "Choose another --host or --port"
-    return Unavailable(f"can't listen on {config.host}:{config.port} ({error.strerror})", code=code, remedy=remedy)
+    return Unavailable(said, code="address_unusable", remedy=remedy)
 
 
 def _have(module: str) -> bool:
