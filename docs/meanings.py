@@ -364,7 +364,7 @@ FIELDS = {
 }
 
 SETTINGS = {
-    "store": "The file, or its URL; for the command line, also the address of [a server](../howto/connect.md#the-command-line).",
+    "store": "The file, or its URL; for [the command line](../howto/connect.md#the-command-line), a server's as well.",
     "project": "The project.",
     "sessions": "`mongodb://host/database`, to keep sessions there; else they are in the store.",
     "embedding": "`bundled`, `fast`, a folder with an ONNX model, or `URL#model`.",

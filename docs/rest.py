@@ -27,9 +27,9 @@ def rest_page() -> str:
         "JSON object. A `?` marks what may be left out.",
         "The key is sent as `Authorization: Bearer …`, or as `X-API-Key`. The [scope](../howto/give-keys.md) is what "
         "it needs; `admin` has all.",
-        "The project stands in the path. [Routes of other systems](#routes-of-other-systems) have no place for it: they "
-        "use that of the key, and a key that opens all projects names one in the header `X-Heedful-Project`, else it is "
-        "the server's default.",
+        "The project stands in the path. Where a [route of another system](#routes-of-other-systems) has no place for "
+        "it, it is that of the key; a key that opens all projects names one in the header `X-Heedful-Project`, or "
+        "gets the server's own.",
         f"Every call but a GET takes the header `{HEADERS['idempotency_key']}`: sent again with the same, "
         "it is done once, and answered as the first time. ⇄ marks calls that send an `ETag`; those that list "
         f"`{HEADERS['if_match']}` take it back. ⋯ marks calls that stream events when `Accept` is `text/event-stream`.",

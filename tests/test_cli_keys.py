@@ -98,8 +98,9 @@ def test_without_a_good_key_nothing_is_done(remote: Run, monkeypatch: pytest.Mon
 
 def test_a_server_that_is_not_there_is_told(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr("time.sleep", lambda seconds: None)
-    result = CliRunner().invoke(cli, ["--store", "http://127.0.0.1:9", "datasets"])
-    assert isinstance(refused(result), Unavailable)
+    for address in ("http://127.0.0.1:9", "HTTP://127.0.0.1:9"):
+        result = CliRunner().invoke(cli, ["--store", address, "datasets"])
+        assert isinstance(refused(result), Unavailable)
 
 
 @pytest.mark.parametrize("command", ["reembed", "serve"])

@@ -25,9 +25,16 @@ def test_a_store_is_there_again(open_store: Callable[..., Heedful]) -> None:
     assert [hit.text for hit in open_store().recall("kept")] == ["kept"]
 
 
+@pytest.mark.parametrize("url", ["http://127.0.0.1:8000", "HTTPS://memory.example.com", "http://ada:pw@host"])
+def test_a_server_is_not_opened_but_connected_to(url: str) -> None:
+    with pytest.raises(Invalid, match=r"This is a server: use heedful\.connect\(url\)") as caught:
+        heedful.open(url)
+    assert "pw" not in f"{caught.value} {caught.value.value}"
+
+
 def test_a_path_may_be_a_text_or_a_url(open_store: Callable[..., Heedful], path: Path) -> None:
     open_store(path).remember("kept")
-    for name in (str(path), f"sqlite:///{path}", os.path.relpath(path)):
+    for name in (str(path), f"sqlite:///{path}", f"SQLite:///{path}", os.path.relpath(path)):
         assert len(open_store(name).recall("kept")) == 1
 
 

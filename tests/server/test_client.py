@@ -335,3 +335,37 @@ def test_messages_and_examples_are_sent_as_python_has_them(server: Running) -> N
         assert copied[0].at == first.at
         with pytest.raises(Invalid):
             h.sessions.add_messages("t", [{"role": "user", "content": "x", "more": 1}])
+
+
+def test_without_a_key_the_client_says_where_it_takes_one_from(
+    server: Running, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    for given in (None, ""):
+        if given is None:
+            monkeypatch.delenv("HEEDFUL_API_KEY", raising=False)
+        else:
+            monkeypatch.setenv("HEEDFUL_API_KEY", given)
+        with heedful.connect(server.url) as h, pytest.raises(Forbidden) as caught:
+            h.datasets()
+        assert (caught.value.code, caught.value.remedy) == ("key_missing", "Set HEEDFUL_API_KEY, or pass api_key=…")
+
+
+def test_a_key_of_the_environment_that_cant_be_is_named_by_its_variable(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("HEEDFUL_API_KEY", "schlüssel")
+    with pytest.raises(Invalid, match="HEEDFUL_API_KEY in the environment is not a key") as caught:
+        heedful.connect("http://127.0.0.1:1")
+    assert "schlüssel" not in str(caught.value)
+
+
+def test_a_password_in_the_address_is_refused_and_not_shown() -> None:
+    with pytest.raises(Invalid, match="holds a name or a password") as caught:
+        heedful.connect("http://ada:hunter2@127.0.0.1:1")
+    assert caught.value.field == "url"
+    assert "hunter2" not in f"{caught.value} {caught.value.value}"
+
+
+def test_an_address_with_a_path_that_is_not_there_is_told_as_one(server: Running) -> None:
+    with heedful.connect(f"{server.url}/app", api_key=server.key) as h, pytest.raises(Unavailable) as caught:
+        h.sessions.get("s")
+    assert caught.value.code == "not_heedful"
+    assert "without a path" in (caught.value.remedy or "")

@@ -249,3 +249,21 @@ def test_what_is_not_there_is_a_404(http: httpx.Client, store: Heedful) -> None:
     ]
     assert [answer.status_code for answer in answers] == [404] * 7
     assert all("no" in answer.json()["detail"] for answer in answers)
+
+
+@pytest.mark.parametrize(
+    ("method", "path", "instead"),
+    [
+        ("POST", "add", "remember"),
+        ("POST", "cognify", "remember"),
+        ("POST", "search", "recall"),
+        ("GET", "search", "recall"),
+        ("DELETE", "delete", "forget"),
+    ],
+)
+def test_what_is_not_here_is_answered_with_what_to_use(
+    http: httpx.Client, method: str, path: str, instead: str
+) -> None:
+    answer = http.request(method, f"/api/v1/{path}")
+    assert answer.status_code == 501
+    assert f"Use POST /api/v1/{instead}" in answer.json()["detail"]

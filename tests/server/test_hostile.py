@@ -16,6 +16,7 @@ import orjson
 import pytest
 from server import Running, running
 
+import heedful
 from heedful.operations import OPERATIONS
 from heedful.server.app import OTHERS
 from heedful.server.calls import PREFIX
@@ -365,6 +366,21 @@ def test_secrets_of_connectors_are_not_logged_or_told(http: httpx.Client) -> Non
         answer = http.post("/connectors", json=body)
         assert answer.status_code >= 400
         assert "hunter2" not in answer.text
+
+
+def test_what_is_unknown_is_told_with_what_is_known(server: Running, http: httpx.Client) -> None:
+    root = httpx.get(server.url).json()
+    assert root == {"name": "heedful", "version": heedful.__version__, "openapi": "/openapi.json"}
+    nowhere = httpx.get(f"{server.url}/nowhere").json()
+    assert (nowhere["code"], nowhere["remedy"]) == ("no_route", "What there is: /openapi.json")
+    unknown = http.post("/recall", json={"query": "a", "zzz": 1}).json()
+    assert (unknown["field"], unknown["detail"]) == ("zzz", "zzz is not a parameter of this call")
+    assert unknown["remedy"].startswith("Its parameters are query, ")
+    none = http.get("/datasets?zzz=1").json()
+    assert (none["field"], none["remedy"]) == ("zzz", "Leave it out: there are none")
+    signal = {"fact_id": "a", "signal_type": "used", "query": "a", "z-z": 1}
+    inside = http.post("/signals", json={"signals": [signal]}).json()
+    assert (inside["field"], inside["detail"]) == ("signals[0].z-z", "signals[0].z-z is not a field of it")
 
 
 ROUTES = [(module.__name__.rpartition(".")[2], route) for module in OTHERS for route in module.ROUTES]

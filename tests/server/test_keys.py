@@ -194,6 +194,22 @@ def test_where_a_key_is_looked_for(authorization: str | None, api_key: str | Non
         assert presented(authorization, api_key) == found
 
 
+@pytest.mark.parametrize(
+    ("authorization", "said"),
+    [
+        (None, "no key was sent"),
+        ("Bearer ", "no key was sent"),
+        ("hf_secret", "the header Authorization has no scheme before the key"),
+        ("Basic secret", "the header Authorization has another scheme than Bearer"),
+    ],
+)
+def test_what_is_wrong_with_a_header_is_said_and_not_what_it_holds(authorization: str | None, said: str) -> None:
+    with pytest.raises(Forbidden) as caught:
+        presented(authorization, None)
+    assert (caught.value.code, caught.value.message) == ("key_missing", said)
+    assert "secret" not in str(caught.value)
+
+
 def test_a_project_s_admin_sees_its_own_project_alone(path: Path) -> None:
     with running(path) as server, server.connect("theirs") as theirs, server.connect("mine") as mine:
         theirs.remember("x")

@@ -109,7 +109,7 @@ def test_the_first_start_shows_a_key_and_the_second_does_not(serve: Serve) -> No
     assert "lost yours?" not in "".join(first.printed)
     second = serve()
     assert second.key is None
-    assert "this store has keys; lost yours? Set HEEDFUL_ADMIN_KEY" in "".join(second.printed)
+    assert "this store has keys; lost yours? --new-key" in "".join(second.printed)
     with second.connect(key) as h:
         assert h.recall("Who is the CEO?").hits[0].text == "Ada is the CEO."
 

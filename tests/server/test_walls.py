@@ -149,6 +149,7 @@ def test_a_key_of_another_project_finds_no_project(two: Two, name: str) -> None:
         answer = two.send(OPERATIONS[name], project, two.keys["mine"], two.ids["theirs"], {})
         assert (answer.status_code, answer.json()["code"]) == (404, "not_found")
         assert answer.json()["detail"] == f"no project {project!r}" or project == "nobody's"
+        assert answer.json()["remedy"].startswith("This key opens project 'mine': name that one")
 
 
 def test_after_all_that_the_other_project_is_as_it_was(two: Two) -> None:
@@ -169,9 +170,11 @@ def test_every_operation_asks_for_a_key_and_for_its_scope(two: Two, name: str) -
     assert nobody.headers["www-authenticate"] == "Bearer"
     wrong = two.send(operation, "mine", f"{two.keys['mine']}x", two.ids["mine"], {})
     assert (wrong.status_code, wrong.json()["code"]) == (401, "key_invalid")
+    assert wrong.json()["title"] == "The key is not valid"
     less = two.send(operation, "mine", _without(two, operation), two.ids["mine"], {})
     assert (less.status_code, less.json()["code"]) == (403, "scope_missing")
-    assert operation.scope in less.json()["remedy"]
+    wanted = "admin" if operation.scope == "admin" else f"{operation.scope} or admin"
+    assert less.json()["remedy"].startswith(f"Use a key with {wanted}; this key has ")
 
 
 _LESS: dict[tuple[str, str], str] = {}
@@ -244,7 +247,8 @@ def test_a_token_opens_no_other_project_and_reads_nothing(two: Two, token: str, 
     ids = two.ids["theirs"]
     assert two.send(operation, "theirs", token, ids, BODIES.get(name, {})).status_code in (403, 404)
     if operation.scope != "feedback":
-        assert two.send(operation, "mine", token, two.ids["mine"], {}).json()["code"] == "scope_missing"
+        refused = two.send(operation, "mine", token, two.ids["mine"], {}).json()
+        assert (refused["code"], refused["detail"]) == ("scope_missing", f"the token has no scope {operation.scope!r}")
 
 
 def test_a_token_makes_no_tokens(two: Two, token: str) -> None:
@@ -292,5 +296,5 @@ def test_a_caller_who_calls_too_often_is_told_when_to_come_back(path: Path) -> N
         assert [each.status_code for each in answers[:2]] == [200, 200]
         assert refused
         assert {each.headers["retry-after"] for each in refused} == {"1"}
-        assert refused[0].json()["code"] == "rate_limited"
+        assert (refused[0].json()["code"], refused[0].json()["detail"]) == ("rate_limited", "more than 1 call a second")
         assert httpx.get(url, headers={"X-Api-Key": server.key}).status_code == 200

@@ -122,7 +122,7 @@ test("what can't be sent is Invalid, and nothing is sent", async () => {
 });
 
 test("a connection that can't work is Invalid at once", () => {
-  for (const url of ["", "localhost:8000", "ftp://host", "http://host/?a=b"]) {
+  for (const url of ["", "localhost:8000", "ftp://host", "http://host/?a=b", "http://ada:pw@host"]) {
     assert.throws(() => connect(url), { name: "Invalid", field: "url" });
   }
   assert.throws(() => connect(server.url, { apiKey: "a key" }), { name: "Invalid", field: "apiKey" });

@@ -26,7 +26,7 @@ from heedful.compat.hindsight_bodies import OURS, RAW, Listing, Profile, Recalli
 from heedful.engine import Heedful
 from heedful.errors import HeedfulError, Invalid, NotFound
 from heedful.model import Dataset, Fact, Metadata, Signal
-from heedful.web.wire import Asked, Reply, Wire
+from heedful.web.wire import Asked, Wire
 
 __all__ = ["ROUTES", "STATUSES", "refused"]
 
