@@ -62,18 +62,16 @@ class Invalid(HeedfulError, ValueError):
         if isinstance(inner, cls):
             # A fault of the value as a whole has no field of its own.
             whole = inner.field in (None, "value") and bool(first["loc"])
-            place = field if whole else _place((*first["loc"], inner.field or "value"))
+            place = field if whole else _within(first["loc"], inner.field or "value")
             message = inner.message.removeprefix(inner.field or "").lstrip()
             return cls(f"{place} {message}", code=inner.code, field=place, value=inner.value, remedy=inner.remedy)
         if first["type"] == "missing":
             return cls(f"{field} is required", field=field, remedy=f"Pass {field}=…")
         if first["type"] == "extra_forbidden":
-            # As it was written, even if it could be no name of a field.
-            field = f"{_place(first['loc'][:-1])}.{first['loc'][-1]}".removeprefix(".")
-            whose = " of it" if len(first["loc"]) > 1 else ""
-            return cls(
-                f"{field} is not a field{whose}", field=field, value=value, remedy="Check its name, or leave it out"
-            )
+            # As it was written, even if it could be the name of no field.
+            field = _within(first["loc"][:-1], str(first["loc"][-1]))
+            remedy = "Check its name, or leave it out"
+            return cls(f"{field} is not a field of it", field=field, value=value, remedy=remedy)
         reason = first["msg"].removeprefix("Value error, ").removeprefix("Input ")
         return cls(f"{field} {reason}, got {_shown(value)}", field=field, value=value)
 
@@ -110,6 +108,11 @@ def _place(path: Sequence[int | str]) -> str:
     """Where in a value a problem is: "signals[2].query". Parts that name a type, not a field, are left out."""
     named = [part for part in path if isinstance(part, int) or (part.isidentifier() and part not in _TYPES)]
     return "".join(f"[{part}]" if isinstance(part, int) else f".{part}" for part in named).removeprefix(".")
+
+
+def _within(path: Sequence[int | str], field: str) -> str:
+    """A field of what is at a place."""
+    return f"{_place(path)}{'' if field.startswith('[') else '.'}{field}".removeprefix(".")
 
 
 _TYPES = frozenset({"str", "int", "float", "bool", "Document", "datetime"})

@@ -252,7 +252,7 @@ def test_what_is_not_there_is_a_404(http: httpx.Client, store: Heedful) -> None:
 
 
 @pytest.mark.parametrize(
-    ("method", "path", "instead"),
+    ("method", "route", "instead"),
     [
         ("POST", "add", "remember"),
         ("POST", "cognify", "remember"),
@@ -262,8 +262,8 @@ def test_what_is_not_there_is_a_404(http: httpx.Client, store: Heedful) -> None:
     ],
 )
 def test_what_is_not_here_is_answered_with_what_to_use(
-    http: httpx.Client, method: str, path: str, instead: str
+    http: httpx.Client, method: str, route: str, instead: str
 ) -> None:
-    answer = http.request(method, f"/api/v1/{path}")
+    answer = http.request(method, f"/api/v1/{route}")
     assert answer.status_code == 501
     assert f"Use POST /api/v1/{instead}" in answer.json()["detail"]

@@ -254,7 +254,7 @@ def test_parameters_stand_where_they_belong(http: httpx.Client) -> None:
         "/V1/PROJECTS/default/datasets",
         "/docs",
         "/redoc",
-        "/",
+        "//",
     ],
 )
 def test_paths_lead_nowhere_else(server: Running, path: str) -> None:

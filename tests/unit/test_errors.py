@@ -90,3 +90,10 @@ def test_a_model_can_not_be_changed() -> None:
     signal = Signal(fact_id="f", signal_type="used", query="q")
     with pytest.raises(ValueError, match="frozen"):
         signal.confidence = 0.1
+
+
+def test_a_field_that_is_unknown_is_named_with_its_place() -> None:
+    with pytest.raises(Invalid) as caught:
+        Signal(**GOOD, **{"z-z": 1})
+    assert (caught.value.field, caught.value.message) == ("z-z", "z-z is not a field of it")
+    assert caught.value.remedy == "Check its name, or leave it out"

@@ -90,6 +90,14 @@ test("an answer that is not Heedful's is Unavailable", async () => {
   }
 });
 
+test("without a key it says where one is taken from, and an address with a path is a wrong one", async () => {
+  const missing = await thrown(connect(server.url).datasets());
+  assert.equal(missing.code, "key_missing");
+  assert.equal(missing.remedy, "Set HEEDFUL_API_KEY, or pass apiKey");
+  const lost = await thrown(connect(`${server.url}/app`, { apiKey: server.key }).datasets());
+  assert.equal(lost.code, "not_heedful");
+});
+
 test("an error without a document still has its kind", async () => {
   for (const [status, kind] of [[401, Forbidden], [403, Forbidden], [413, Invalid], [501, Unavailable]] as const) {
     const answer = new Response("", { status, headers: { "X-Request-Id": "seen" } });
