@@ -230,9 +230,6 @@ def _soaked(ready: Ready, wanted: Plan) -> list[float]:
             request("GET", f"{PREFIX}/sessions/chat/feedback?limit=20", KEY, None),
         )
     ]
-    mixed = [
-        each.replace(b"\r\n\r\nnull", b"\r\n\r\n").replace(b"Content-Length: 4", b"Content-Length: 0") for each in mixed
-    ]
     taken = []
     with _served(ready.file) as server:
         _load(server.port, mixed, 8, max(2.0, wanted.soak / 20))

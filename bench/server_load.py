@@ -30,8 +30,8 @@ class Load:
 
 
 def request(method: str, path: str, key: str, body: object) -> bytes:
-    """One request as it goes over the wire."""
-    content = json.dumps(body).encode()
+    """One request as it goes over the wire; None is no body."""
+    content = b"" if body is None else json.dumps(body).encode()
     head = (
         f"{method} {path} HTTP/1.1\r\nHost: localhost\r\nAuthorization: Bearer {key}\r\n"
         f"Content-Type: application/json\r\nContent-Length: {len(content)}\r\n\r\n"

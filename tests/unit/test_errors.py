@@ -94,6 +94,6 @@ def test_a_model_can_not_be_changed() -> None:
 
 def test_a_field_that_is_unknown_is_named_with_its_place() -> None:
     with pytest.raises(Invalid) as caught:
-        Signal(**GOOD, **{"z-z": 1})
+        Signal(**GOOD, **{"z-z": 1})  # type: ignore[arg-type]
     assert (caught.value.field, caught.value.message) == ("z-z", "z-z is not a field of it")
     assert caught.value.remedy == "Check its name, or leave it out"
