@@ -11,7 +11,7 @@ from heedful.cli.common import Options
 from heedful.errors import Unavailable
 from heedful.model import NewKey
 
-LOST = "this store has keys; lost yours? Set HEEDFUL_ADMIN_KEY, or: heedful --store FILE keys create NAME --scope admin"
+LOST = "this store has keys; lost yours? --new-key prints another, and revokes those for everything"
 
 
 @click.command()
