@@ -36,6 +36,8 @@ CONNECTIONS = (1, 8, 32)
 LEAST_SHARE = 0.7
 LEAST_FEEDBACK = 1500.0
 MOST_GROWTH = 1.05
+SOAKED = 100.0
+"""Requests a second of the load that goes on."""
 RECALL, FEEDBACK = "recall", "feedback"
 
 
@@ -143,12 +145,13 @@ def _embedded(store: Heedful, ready: Ready, work: str, connections: int, seconds
     return Load(time.perf_counter() - started, taken, 0)
 
 
-def _load(port: int, requests: Sequence[bytes], connections: int, seconds: float) -> Load:
+def _load(port: int, requests: Sequence[bytes], connections: int, seconds: float, most: float | None = None) -> Load:
     asked = {
         "port": port,
         "requests": [each.decode("latin-1") for each in requests],
         "connections": connections,
         "seconds": seconds,
+        "most": most,
     }
     done = subprocess.run(
         [sys.executable, "-m", "bench.server_load"], input=json.dumps(asked), capture_output=True, text=True, check=True
@@ -232,9 +235,9 @@ def _soaked(ready: Ready, wanted: Plan) -> list[float]:
     ]
     taken = []
     with _served(ready.file) as server:
-        _load(server.port, mixed, 8, max(2.0, wanted.soak / 20))
+        _load(server.port, mixed, 8, max(2.0, wanted.soak / 20), SOAKED)
         for _ in range(20):
-            _load(server.port, mixed, 8, wanted.soak / 20)
+            _load(server.port, mixed, 8, wanted.soak / 20, SOAKED)
             taken.append(server.megabytes())
     return taken
 

@@ -39,8 +39,8 @@ def request(method: str, path: str, key: str, body: object) -> bytes:
     return head.encode() + content
 
 
-async def send(port: int, requests: Sequence[bytes], connections: int, seconds: float) -> Load:
-    """Sends requests in turn over so many connections for so long."""
+async def send(port: int, requests: Sequence[bytes], connections: int, seconds: float, most: float | None) -> Load:
+    """Sends requests in turn over so many connections for so long, at `most` so many a second."""
     taken: list[float] = []
     failures = 0
     place = 0
@@ -57,6 +57,8 @@ async def send(port: int, requests: Sequence[bytes], connections: int, seconds: 
             await reader.readexactly(length)
             taken.append((time.perf_counter() - started) * 1000)
             failures += not head.startswith(b"HTTP/1.1 2")
+            if most is not None:
+                await asyncio.sleep(max(0.0, connections / most - (time.perf_counter() - started)))
         writer.close()
 
     started = time.perf_counter()
@@ -68,7 +70,7 @@ def main() -> None:
     """Reads what to do as JSON from standard input, and writes what came of it to standard output."""
     asked = json.load(sys.stdin)
     requests = [each.encode("latin-1") for each in asked["requests"]]
-    done = uvloop.run(send(asked["port"], requests, asked["connections"], asked["seconds"]))
+    done = uvloop.run(send(asked["port"], requests, asked["connections"], asked["seconds"], asked["most"]))
     json.dump(asdict(done), sys.stdout)
 
 
