@@ -9,6 +9,7 @@ from pathlib import Path
 from typing import Any
 from urllib.parse import urlsplit
 
+import httpx
 import pytest
 from server import Running, running
 
@@ -654,3 +655,14 @@ def test_a_page_that_cannot_be_is_refused(query: dict[str, str]) -> None:
     with pytest.raises(Invalid) as caught:
         window(Asked({}, query, {}, None, {}, None), 100)  # type: ignore[arg-type]
     assert caught.value.field == next(iter(query))
+
+
+def test_the_paths_of_the_document_lead_there_too(server: Running) -> None:
+    headers = {"Authorization": f"Bearer {server.key}"}
+    for prefix in ("", "/api"):
+        answer = httpx.get(f"{server.url}{prefix}/projects/proj-1/feedback", headers=headers)
+        assert (answer.status_code, answer.json()) == (
+            200,
+            httpx.get(f"{server.url}/api/projects/proj-1/feedback", headers=headers).json(),
+        )
+        assert httpx.get(f"{server.url}{prefix}/projects/proj-1/feedback").status_code == 401

@@ -7,6 +7,7 @@ nothing here: a key says which projects it opens.
 from __future__ import annotations
 
 from collections.abc import Mapping
+from dataclasses import replace
 from typing import Any
 
 from heedful.compat.text2everything_http import (
@@ -27,7 +28,7 @@ __all__ = ["ROUTES", "STATUSES", "refused"]
 STATUSES: Mapping[int, int] = {422: 400}
 """The client knows a value that can't be accepted by 400 alone."""
 
-ROUTES: tuple[Wire, ...] = (
+_ROUTES: tuple[Wire, ...] = (
     *projects.ROUTES,
     *connectors.ROUTES,
     *texts.ROUTES,
@@ -37,6 +38,9 @@ ROUTES: tuple[Wire, ...] = (
     *chat.ROUTES,
     *absent.ROUTES,
 )
+
+ROUTES = (*_ROUTES, *(replace(route, path=route.path.removeprefix("/api")) for route in _ROUTES))
+"""The client puts /api before every path; its document leaves it out of most."""
 
 
 def refused(error: HeedfulError, status: int) -> Any:
