@@ -134,8 +134,12 @@ class SqlFeedbacks:
         return ledger.retraction_of(self._connection, self._project, feedback_id)
 
     def of_session(self, session_id: str, after: int | None, limit: int, newest_first: bool) -> list[FeedbackRow]:
+        # By its number, so that the index gives them in order however many there are.
+        number = select(sessions.c.seq).where(sessions.c.project_id == self._project, sessions.c.id == session_id)
         statement = self._rows(
-            feedbacks.c.standing == 1, feedbacks.c.target_type == "session", sessions.c.id == session_id
+            feedbacks.c.standing == 1,
+            feedbacks.c.target_type == "session",
+            feedbacks.c.session_seq == number.scalar_subquery(),
         )
         if after is not None:
             statement = statement.where(feedbacks.c.seq < after if newest_first else feedbacks.c.seq > after)
