@@ -170,9 +170,9 @@ class Process:
     pid: int
 
     def megabytes(self) -> float:
-        """Its memory that no other process shares, and its share of the rest."""
+        """Its own memory: pages of the store that are mapped come and go as the system likes."""
         lines = Path(f"/proc/{self.pid}/smaps_rollup").read_text(encoding="utf-8").splitlines()
-        return next(int(line.split()[1]) for line in lines if line.startswith("Pss:")) / 1024
+        return next(int(line.split()[1]) for line in lines if line.startswith("Anonymous:")) / 1024
 
 
 @contextmanager
