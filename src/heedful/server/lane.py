@@ -11,7 +11,7 @@ from typing import Any, TypeVar
 Result = TypeVar("Result")
 Done = tuple["asyncio.Future[Any]", Any, BaseException | None]
 
-TOGETHER = 16
+TOGETHER = 32
 """Results that are handed over at once while there is more to do."""
 
 

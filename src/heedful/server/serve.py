@@ -16,7 +16,7 @@ from heedful.errors import Invalid, Unavailable
 from heedful.memory.workspace import Workspace
 from heedful.model import NewKey
 from heedful.opening import Host
-from heedful.server.app import CONFIG, create, log, opened
+from heedful.server.app import CONFIG, create, opened, set_up
 from heedful.server.config import Config
 from heedful.server.measures import SHARED
 from heedful.storage import keys
@@ -45,7 +45,7 @@ def admin_key(host: Host) -> NewKey:
 
 def serve(config: Config, ready: Callable[[str, NewKey | None], None]) -> None:
     """Serves until it is told to stop; `ready` is called with the address, and the first key of a store."""
-    log(config)
+    set_up(config)
     _check_shared(config)
     listening = _listen(config)
     store = opened(config)
