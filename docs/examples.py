@@ -68,7 +68,7 @@ def examples() -> dict[str, Any]:
 
 def _request(operation: Operation, args: tuple[Any, ...], kwargs: Mapping[str, Any]) -> dict[str, Any]:
     made = shape(operation)
-    _, given, _ = adapted(operation.name, arguments(made, args, kwargs))
+    _, given, _ = adapted(operation.name, arguments(operation.name, args, kwargs))
     return {
         name: to_jsonable_python(value, exclude_none=True)
         for name, value in given.items()

@@ -70,7 +70,7 @@ Exchange = Generator[Send | Sleep, Answer | None, Any]
 
 def exchange(project: str, name: str, args: tuple[Any, ...], kwargs: Mapping[str, Any]) -> Exchange:
     """The requests of one call of a method, and its result."""
-    given = arguments(_signature(name), args, kwargs)
+    given = arguments(name, args, kwargs)
     name, given, errors = adapted(name, given)
     made = shape(OPERATIONS[name])
     request = _request(made, project, given)
@@ -89,25 +89,10 @@ def exchange(project: str, name: str, args: tuple[Any, ...], kwargs: Mapping[str
             return result.model_copy(update={"errors": errors + result.errors}) if errors else result
 
 
-def _signature(name: str) -> Shape:
-    if name == "golden_examples.import_file":
-        from dataclasses import replace
-
-        from heedful.executions.golden import GoldenExamples
-        from heedful.operations.shape import own_signature
-
-        return replace(
-            shape(OPERATIONS["golden_examples.import_examples"]),
-            signature=own_signature(GoldenExamples.import_file),
-        )
-    return shape(OPERATIONS[name])
-
-
 def _request(made: Shape, project: str, given: dict[str, Any]) -> Send:
     operation = made.operation
-    callbacks = {name: given.pop(name) for name in made.callbacks if given.get(name) is not None}
-    for name in made.callbacks:
-        given.pop(name, None)
+    heard = {name: given.pop(name, None) for name in made.callbacks}
+    callbacks = {name: call for name, call in heard.items() if call is not None}
     path = f"/v1/projects/{_segment('project', project)}" + operation.path.format(
         **{name: _segment(name, given.pop(name)) for name in made.path}
     )

@@ -11,7 +11,7 @@ from typing import Any, get_type_hints
 
 from pydantic import BaseModel, ConfigDict, TypeAdapter, create_model
 
-from heedful.operations.table import Operation
+from heedful.operations.table import Operation, method
 from heedful.operations.types import plain, typed
 
 HEADERS = {"idempotency_key": "Idempotency-Key", "if_match": "If-Match"}
@@ -32,8 +32,6 @@ class Shape:
     """What goes in and what comes out."""
 
     operation: Operation
-    signature: inspect.Signature
-    """Of the method, without `self`."""
     path: tuple[str, ...]
     """Parameters in the path, in order."""
     headers: tuple[str, ...]
@@ -64,8 +62,7 @@ def shape(operation: Operation) -> Shape:
     """The shape of an operation."""
     function = operation.function
     hints = get_type_hints(function)
-    signature = own_signature(function)
-    parameters = list(signature.parameters.values())
+    parameters = list(own_signature(function).parameters.values())
     path = tuple(re.findall(r"{(\w+)}", operation.path))
     rest: dict[str, Any] = {}
     for each in parameters:
@@ -75,7 +72,6 @@ def shape(operation: Operation) -> Shape:
             rest[each.name] = (kind, ... if required else _default(each.default))
     return Shape(
         operation=operation,
-        signature=signature,
         path=path,
         headers=tuple(each.name for each in parameters if each.name in HEADERS),
         callbacks=tuple(each.name for each in parameters if each.name in CALLBACKS),
@@ -85,15 +81,16 @@ def shape(operation: Operation) -> Shape:
     )
 
 
+@cache
 def own_signature(function: Callable[..., Any]) -> inspect.Signature:
     """The signature of a method, without `self`."""
     signature = inspect.signature(function)
     return signature.replace(parameters=[each for name, each in signature.parameters.items() if name != "self"])
 
 
-def arguments(made: Shape, args: tuple[Any, ...], kwargs: Mapping[str, Any]) -> dict[str, Any]:
-    """The arguments of a call by name; a call that doesn't fit is a TypeError, as it is in Python."""
-    return dict(made.signature.bind(*args, **kwargs).arguments)
+def arguments(name: str, args: tuple[Any, ...], kwargs: Mapping[str, Any]) -> dict[str, Any]:
+    """The arguments of a call of a method by name; a call that doesn't fit is a TypeError, as it is in Python."""
+    return dict(own_signature(method(name)).bind(*args, **kwargs).arguments)
 
 
 def _default(value: Any) -> Any:

@@ -69,8 +69,14 @@ class Operation:
 
     @property
     def function(self) -> Callable[..., Any]:
-        found: Callable[..., Any] = getattr(OWNERS[self.namespace], self.verb)
-        return found
+        return method(self.name)
+
+
+def method(name: str) -> Callable[..., Any]:
+    """The method of the engine that has this name, with its namespace."""
+    namespace, _, verb = name.rpartition(".")
+    found: Callable[..., Any] = getattr(OWNERS[namespace], verb)
+    return found
 
 
 def _get(name: str, path: str, scope: Scope = "read", *, slow: bool = False) -> Operation:
