@@ -12,7 +12,7 @@ from typing import Any
 import pytest
 from hypothesis import HealthCheck, settings
 from mongodb import mongodb_server, mongodb_url, standalone_mongodb_server, standalone_mongodb_url
-from postgresql import postgresql_server, postgresql_url
+from postgresql import empty_database, postgresql_server, postgresql_template, postgresql_url
 
 import heedful
 from heedful import Heedful
@@ -21,9 +21,11 @@ from heedful.model import SignalType
 from heedful.testing import ManualClock, WordEmbedder
 
 __all__ = [
+    "empty_database",
     "mongodb_server",
     "mongodb_url",
     "postgresql_server",
+    "postgresql_template",
     "postgresql_url",
     "standalone_mongodb_server",
     "standalone_mongodb_url",
@@ -38,6 +40,9 @@ settings.register_profile(
     suppress_health_check=[HealthCheck.too_slow, HealthCheck.function_scoped_fixture],
 )
 settings.load_profile("suite")
+
+STORE = os.environ.get("HEEDFUL_TEST_STORE", "sqlite")
+"""What the tests of the engine run on: sqlite or postgresql."""
 
 WEIGHTS = {"used": 1.0, "ignored": -0.5, "helpful": 1.5, "not_helpful": -1.0}
 
@@ -69,15 +74,21 @@ def empty_store(tmp_path_factory: pytest.TempPathFactory) -> bytes:
 
 
 @pytest.fixture
-def open_store(path: Path, clock: ManualClock, empty_store: bytes) -> Iterator[Callable[..., Heedful]]:
-    """Opens the test's store (or another, by name) with the quick model; all are closed at the end."""
+def open_store(
+    request: pytest.FixtureRequest, path: Path, clock: ManualClock, empty_store: bytes
+) -> Iterator[Callable[..., Heedful]]:
+    """Opens the test's store (or another, by name) with the quick model; all are closed at the end.
+
+    With HEEDFUL_TEST_STORE=postgresql in the environment of the tests, it is a database on a server.
+    """
+    on_server: str | None = request.getfixturevalue("empty_database") if STORE == "postgresql" else None
     with ExitStack() as opened:
 
         def opening(where: str | Path | None = None, **options: Any) -> Heedful:
-            if where is None and not path.exists():
+            if where is None and on_server is None and not path.exists():
                 path.write_bytes(empty_store)
             chosen: dict[str, Any] = {"clock": clock, "embedding": WordEmbedder(), **options}
-            return opened.enter_context(heedful.open(path if where is None else where, **chosen))
+            return opened.enter_context(heedful.open((on_server or path) if where is None else where, **chosen))
 
         yield opening
 

@@ -100,7 +100,7 @@ class Heedful:
         self.close()
 
     def __repr__(self) -> str:
-        return f"<Heedful {self._workspace.database.file} project={self._workspace.project!r}>"
+        return f"<Heedful {self._workspace.database.name} project={self._workspace.project!r}>"
 
     def remember(
         self,
@@ -269,7 +269,7 @@ class Heedful:
     def receipt(self, recall_id: str) -> Receipt:
         """What one recall showed: facts, ranks and scores."""
         checks.identifier("recall_id", recall_id)
-        with self._workspace.database.read() as connection:
+        with self._workspace.read() as connection:
             row = _signal_recall.receipt_of(self._workspace, connection, recall_id)
         return Receipt(
             recall_id=row.id,

@@ -22,6 +22,9 @@ import psycopg
 import pytest
 from mongodb import free_port
 
+import heedful
+from heedful.testing import WordEmbedder
+
 PASSWORD = "open-sesame"
 _ACCESS = """
 host all locked 127.0.0.1/32 scram-sha-256
@@ -158,5 +161,26 @@ def postgresql_url(postgresql_server: str) -> Iterator[str]:
     name = f"test_{uuid4().hex}"
     with psycopg.connect(postgresql_server.replace("DATABASE", "postgres"), autocommit=True) as connection:
         connection.execute(f"CREATE DATABASE {name}".encode())
+        yield postgresql_server.replace("DATABASE", name)
+        connection.execute(f"DROP DATABASE {name} WITH (FORCE)".encode())
+
+
+@pytest.fixture(scope="session")
+def postgresql_template(postgresql_server: str) -> Iterator[str]:
+    """A database with the tables of a new store, to be copied."""
+    name = f"template_{uuid4().hex}"
+    with psycopg.connect(postgresql_server.replace("DATABASE", "postgres"), autocommit=True) as connection:
+        connection.execute(f"CREATE DATABASE {name}".encode())
+        heedful.open(postgresql_server.replace("DATABASE", name), embedding=WordEmbedder()).close()
+        yield name
+        connection.execute(f"DROP DATABASE {name} WITH (FORCE)".encode())
+
+
+@pytest.fixture
+def empty_database(postgresql_server: str, postgresql_template: str) -> Iterator[str]:
+    """The address of a new store."""
+    name = f"store_{uuid4().hex}"
+    with psycopg.connect(postgresql_server.replace("DATABASE", "postgres"), autocommit=True) as connection:
+        connection.execute(f"CREATE DATABASE {name} TEMPLATE {postgresql_template}".encode())
         yield postgresql_server.replace("DATABASE", name)
         connection.execute(f"DROP DATABASE {name} WITH (FORCE)".encode())

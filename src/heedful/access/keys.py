@@ -42,14 +42,14 @@ class Keys:
 
     def list(self) -> Many:
         """All keys of the project, oldest first, also those that were revoked."""
-        with self._workspace.database.read() as connection:
+        with self._workspace.read() as connection:
             project = scopes.project_id(connection, self._workspace.project)
             return [] if project is None else [shown(row) for row in keys.listed(connection, project)]
 
     def revoke(self, key_id: str) -> Key:
         """Makes a key useless, within a second on servers that run."""
         checks.identifier("key_id", key_id)
-        with self._workspace.database.write() as connection:
+        with self._workspace.write() as connection:
             row = keys.get(connection, key_id)
             if row is None or row.project != self._workspace.project:
                 raise NotFound(
@@ -81,7 +81,7 @@ class Keys:
         who = checks.author(author)
         if who is None:
             who = f"visitor-{_random.token_hex(6)}"
-        with self._workspace.database.write() as connection:
+        with self._workspace.write() as connection:
             secret = keys.ensure_signing_secret(connection)
         until = self._workspace.now() + expires_in * SECOND
         plain = tuple(tokens.target(**each.plain()) for each in wanted)
@@ -111,7 +111,7 @@ def made(
         )
     key_id = new_id()
     api_key = secrets.new(key_id)
-    with workspace.database.write() as connection:
+    with workspace.write() as connection:
         now = workspace.now()
         number = None if project is None else scopes.ensure_project(connection, project, now)
         keys.add(connection, key_id, number, name, secrets.digest(api_key), given, rate_limit, now)

@@ -63,7 +63,7 @@ def judge(
     """The candidates for a question with what the gates say, best first, and how many were looked at."""
     if limits.examples:
         candidates.follow_examples(space, connector)
-    with space.workspace.database.read() as connection:
+    with space.workspace.read() as connection:
         evidence = space.proofs.evidence(connection, connector, space.project(connection))
         found = candidates.find(
             space,
@@ -136,7 +136,7 @@ def use(
 ) -> tuple[Execution | None, Judged]:
     """Runs what may be reused, or takes its stored result; if that fails, it is refused, with the reason."""
     if reuse == "result" and each.decision == "serve":
-        with space.workspace.database.read() as connection:
+        with space.workspace.read() as connection:
             row = runs.get(connection, space.project(connection), each.candidate.id)
         if row is None:
             return None, each.refused("run", "it was deleted meanwhile")

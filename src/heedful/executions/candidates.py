@@ -81,13 +81,13 @@ def find(
 
 def follow_examples(space: ExecutionSpace, connector: AnyRow) -> None:
     """Has the model in use make the vectors of golden examples that another one made."""
-    with space.workspace.database.read() as connection:
+    with space.workspace.read() as connection:
         model = space.workspace.model(connection)
         rows = [] if model is None else golden.of_another_model(connection, connector.id, model.id)
     if model is None or not rows:
         return
     made = space.workspace.embed([row.question for row in rows])
-    with space.workspace.database.write() as connection:
+    with space.workspace.write() as connection:
         for row, vector in zip(rows, made, strict=True):
             golden.change(connection, row.id, model_id=model.id, vector=pack(vector))
 

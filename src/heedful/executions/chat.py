@@ -122,7 +122,7 @@ class Chat:
             explained=checks.whole("top_n", top_n, 1, 1_000),
         )
         checks.reuse(reuse)
-        with self._space.workspace.database.read() as connection:
+        with self._space.workspace.read() as connection:
             connector = self._space.connector(connection, connector_id)
         return cache.lookup(self._space, connector, user_query, limits, top_n, reuse)
 
@@ -130,7 +130,7 @@ class Chat:
         checks.question("query", query)
         values.fraction("feedback_cutoff", cutoff)
         row_of(self._space, chat_session_id)
-        with self._space.workspace.database.read() as connection:
+        with self._space.workspace.read() as connection:
             return self._space.connector(connection, connector_id)
 
     def _plan(
@@ -209,7 +209,7 @@ class Chat:
 
     def _shown(self, connector: AnyRow, vector: Vectors, cutoff: float) -> tuple[list[Example], list[Example]]:
         """What a model is shown: reliable examples, and what people say is wrong."""
-        with self._space.workspace.database.read() as connection:
+        with self._space.workspace.read() as connection:
             near = candidates.find(
                 self._space,
                 connection,

@@ -36,7 +36,7 @@ class Connectors:
         options["dialect"] = secrets.parsed(secrets.opened(stored, secrets.keys_from())).get_backend_name()
         schema = reach.read_schema(stored, options)
         connector_id = new_id()
-        with self._space.workspace.database.write() as connection:
+        with self._space.workspace.write() as connection:
             project = self._space.own_project(connection)
             if connectors.get(connection, project, name) is not None:
                 raise Conflict(
@@ -52,33 +52,33 @@ class Connectors:
 
     def get(self, connector_id: str) -> Connector:
         """One connector."""
-        with self._space.workspace.database.read() as connection:
+        with self._space.workspace.read() as connection:
             return _shown(self._row(connection, connector_id))
 
     def list(self) -> Many:
         """All of them, in the order they were added."""
-        with self._space.workspace.database.read() as connection:
+        with self._space.workspace.read() as connection:
             return [_shown(row) for row in connectors.listed(connection, self._space.project(connection))]
 
     def refresh(self, connector_id: str) -> Connector:
         """Reads the schema anew; what was proven for another schema is no longer used."""
-        with self._space.workspace.database.read() as connection:
+        with self._space.workspace.read() as connection:
             row = self._row(connection, connector_id)
         schema = reach.read_schema(row.url, row.options)
         self._space.proofs.forget(row.id)
-        with self._space.workspace.database.write() as connection:
+        with self._space.workspace.write() as connection:
             self._keep(connection, row.id, schema)
             return _shown(self._row(connection, row.id))
 
     def schema(self, connector_id: str) -> Metadata:
         """Tables and columns, as they were read last."""
-        with self._space.workspace.database.read() as connection:
+        with self._space.workspace.read() as connection:
             found: Metadata = self._row(connection, connector_id).schema
         return found
 
     def delete(self, connector_id: str) -> bool:
         """Removes a connector with its executions and golden examples."""
-        with self._space.workspace.database.write() as connection:
+        with self._space.workspace.write() as connection:
             connectors.remove(connection, self._row(connection, connector_id).id)
         return True
 

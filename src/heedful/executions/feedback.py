@@ -58,7 +58,7 @@ class FeedbackService:
         values.idempotency_key(idempotency_key)
         key = None if idempotency_key is None else f"feedback/{idempotency_key}"
         self._check_message(chat_message_id)
-        with self._space.workspace.database.write() as connection:
+        with self._space.workspace.write() as connection:
             project = self._space.own_project(connection)
             said = self._said(connection, execution_id, chat_message_id, is_positive, feedback, author)
             before = None if author is None else opinions.by_author(connection, project, said)
@@ -108,7 +108,7 @@ class FeedbackService:
     def get(self, feedback_id: str) -> ExecutionFeedback:
         """One feedback."""
         values.identifier("feedback_id", feedback_id)
-        with self._space.workspace.database.read() as connection:
+        with self._space.workspace.read() as connection:
             return self._shown(self._row(connection, feedback_id))
 
     def list(self, *, skip: int = 0, limit: int = LIMIT, search: str | None = None) -> FeedbackList:
@@ -144,7 +144,7 @@ class FeedbackService:
             values.flag("is_positive", is_positive)
         if feedback is not UNCHANGED:
             checks.feedback_text("feedback", feedback)
-        with self._space.workspace.database.write() as connection:
+        with self._space.workspace.write() as connection:
             row = self._row(connection, feedback_id)
             values.if_match(if_match, self._shown(row))
             said = Said(
@@ -161,7 +161,7 @@ class FeedbackService:
     def delete(self, feedback_id: str) -> bool:
         """Takes a feedback back, words and all; an unknown one is `NotFound`."""
         values.identifier("feedback_id", feedback_id)
-        with self._space.workspace.database.write() as connection:
+        with self._space.workspace.write() as connection:
             row = self._row(connection, feedback_id)
             opinions.withdraw(connection, row.project_id, row, None, self._space.now())
         return True
@@ -175,7 +175,7 @@ class FeedbackService:
         values.batch("feedback_ids", feedback_ids, checks.MAX_LIST)
         failed: list[str] = []
         deleted = 0
-        with self._space.workspace.database.write() as connection:
+        with self._space.workspace.write() as connection:
             project = self._space.project(connection)
             for feedback_id in dict.fromkeys(values.identifier("feedback_ids", each) for each in feedback_ids):
                 row = opinions.get(connection, project, feedback_id)
@@ -199,7 +199,7 @@ class FeedbackService:
         checks.whole("limit", limit, 1, checks.MAX_LIST)
         if search is not None:
             values.any_text("search", search)
-        with self._space.workspace.database.read() as connection:
+        with self._space.workspace.read() as connection:
             rows, total = opinions.listed(
                 connection,
                 self._space.project(connection),
@@ -298,7 +298,7 @@ class FeedbackService:
 
 def retract(space: ExecutionSpace, feedback_id: str, author: str | None) -> Retraction | None:
     """The retraction of a feedback; None if there is none with that id."""
-    with space.workspace.database.write() as connection:
+    with space.workspace.write() as connection:
         project = space.project(connection)
         row = opinions.get(connection, project, feedback_id)
         if row is None:

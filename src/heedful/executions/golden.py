@@ -44,7 +44,7 @@ class GoldenExamples:
     def promote(self, execution_id: str, *, question: str | None = None) -> GoldenExample:
         """Makes an example of an execution that people say was right, and nobody that it was wrong."""
         values.identifier("execution_id", execution_id)
-        with self._space.workspace.database.read() as connection:
+        with self._space.workspace.read() as connection:
             project = self._space.project(connection)
             row = runs.get(connection, project, execution_id)
             if row is None:
@@ -71,14 +71,14 @@ class GoldenExamples:
 
     def get(self, example_id: str) -> GoldenExample:
         """One example."""
-        with self._space.workspace.database.read() as connection:
+        with self._space.workspace.read() as connection:
             return _shown(self._row(connection, example_id))
 
     def list(self, *, connector_id: str | None = None, skip: int = 0, limit: int = LIMIT) -> Examples:
         """Examples, the newest first."""
         checks.whole("skip", skip, 0, checks.MAX_SKIP)
         checks.whole("limit", limit, 1, checks.MAX_LIST)
-        with self._space.workspace.database.read() as connection:
+        with self._space.workspace.read() as connection:
             connector = None if connector_id is None else self._space.connector(connection, connector_id).id
             rows = golden.listed(connection, self._space.project(connection), connector, skip, limit)
         return [_shown(row) for row in rows]
@@ -90,7 +90,7 @@ class GoldenExamples:
 
         With `if_match`, the `etag` of what you have seen, only if nobody changed it since.
         """
-        with self._space.workspace.database.read() as connection:
+        with self._space.workspace.read() as connection:
             row = self._row(connection, example_id)
             connector = self._space.connector(connection, row.connector_id)
         # Only what is given is written, so that two changes at the same time both stand.
@@ -101,7 +101,7 @@ class GoldenExamples:
         if sql_query is not UNCHANGED:
             sql = _checked(sql_query, dialect_of(connector))
             changed |= {"sql_query": sql, "template": template(sql, dialect_of(connector))}
-        with self._space.workspace.database.write() as connection:
+        with self._space.workspace.write() as connection:
             row = self._row(connection, example_id)
             values.if_match(if_match, _shown(row))
             if "digest" in changed:
@@ -114,7 +114,7 @@ class GoldenExamples:
 
     def delete(self, example_id: str) -> bool:
         """Removes an example; an unknown one is `NotFound`."""
-        with self._space.workspace.database.write() as connection:
+        with self._space.workspace.write() as connection:
             row = self._row(connection, example_id)
             return golden.remove(connection, row.project_id, row.id)
 
@@ -140,7 +140,7 @@ class GoldenExamples:
         return self._imported(rows, connector_id, "example ")
 
     def _imported(self, rows: Rows, connector_id: str | None, what: str) -> Examples:
-        with self._space.workspace.database.read() as connection:
+        with self._space.workspace.read() as connection:
             connector = self._space.connector(connection, connector_id)
         dialect = dialect_of(connector)
         ready = []
@@ -157,7 +157,7 @@ class GoldenExamples:
                     remedy=error.remedy or "Nothing was imported",
                 ) from error
         vectors = [self._space.vector(asked) for asked, _ in ready]
-        with self._space.workspace.database.write() as connection:
+        with self._space.workspace.write() as connection:
             return [
                 self._put(connection, connector, asked, sql, vector, "imported", None, replace=True)
                 for (asked, sql), vector in zip(ready, vectors, strict=True)
@@ -167,11 +167,11 @@ class GoldenExamples:
         self, question: str, sql_query: str, connector_id: str | None, origin: str, execution_id: str | None
     ) -> GoldenExample:
         checks.question("question", question)
-        with self._space.workspace.database.read() as connection:
+        with self._space.workspace.read() as connection:
             connector = self._space.connector(connection, connector_id)
         sql = _checked(sql_query, dialect_of(connector))
         vector = self._space.vector(question)
-        with self._space.workspace.database.write() as connection:
+        with self._space.workspace.write() as connection:
             return self._put(connection, connector, question, sql, vector, origin, execution_id, replace=False)
 
     def _put(

@@ -55,7 +55,7 @@ class Remarks:
         remark = Remark(remark_id, text, metadata, before.made_at if before else now, now)
         own = {**metadata, "remark_id": remark_id, "made_at": remark.made_at, "changed_at": remark.changed_at}
         pieces = [(piece, values.metadata("metadata", {**own, "place": piece.start})) for piece in _pieces(text)]
-        with self._workspace.database.read() as connection:
+        with self._workspace.read() as connection:
             self._workspace.model(connection)
         remember.store(self._workspace, self._dataset, [Pieces(pieces, remark_id, replaces=True)])
         return remark
@@ -83,13 +83,13 @@ class Remarks:
     def delete(self, remark_id: str) -> None:
         """Forgets a remark; an unknown one is `NotFound`."""
         self.get(remark_id)
-        with self._workspace.database.write() as connection:
+        with self._workspace.write() as connection:
             number = self._number(connection)
             if number is not None:
                 facts.remove(connection, number, [seq for seq, _ in facts.of_dataset(connection, number, remark_id)])
 
     def _read(self, remark_id: str | None) -> Many:
-        with self._workspace.database.read() as connection:
+        with self._workspace.read() as connection:
             number = self._number(connection)
             seqs = [] if number is None else [seq for seq, _ in facts.of_dataset(connection, number, remark_id)]
             rows = _rows(connection, seqs)
@@ -112,7 +112,7 @@ def relevant(workspace: Workspace, question: str) -> list[str]:
     """What to read before writing SQL for a question: what is always read, then what is nearest to the question."""
     found: dict[str, None] = {}
     for dataset in (CONTEXTS, SCHEMA_METADATA):
-        with workspace.database.read() as connection:
+        with workspace.read() as connection:
             number = scopes.dataset_id(connection, workspace.project, dataset)
             if number is None or not facts.count(connection, number):
                 continue

@@ -58,7 +58,7 @@ def execute(
     vector = asked.vector
     if vector is None and asked.question is not None:
         vector = space.vector(asked.question)
-    with space.workspace.database.write() as connection:
+    with space.workspace.write() as connection:
         new = NewRun(
             id=new_id(),
             project_id=connector.project_id,

@@ -42,7 +42,7 @@ class Executions:
             turn = chat_log.turn(self._space.sessions, message)
             question = None if turn is None else turn.question
         asked = Asked(None if question is None else checks.question("question", question), message)
-        with self._space.workspace.database.read() as connection:
+        with self._space.workspace.read() as connection:
             connector = self._space.connector(connection, connector_id)
         given = values.metadata("parameters", parameters or {})
         return running.execute(self._space, connector, Statement(sql_query, given), asked, "query")
@@ -58,14 +58,14 @@ class Executions:
                 value=name,
                 remedy="Use the chat_message_id that chat_to_sql() returned",
             )
-        with self._space.workspace.database.read() as connection:
+        with self._space.workspace.read() as connection:
             connector = self._space.connector(connection, connector_id or turn.connector_id)
         asked = Asked(turn.question, name)
         return running.execute(self._space, connector, turn.statement, asked, turn.origin, turn.derived_from)
 
     def get(self, execution_id: str) -> Execution:
         """One execution with its result."""
-        with self._space.workspace.database.read() as connection:
+        with self._space.workspace.read() as connection:
             row = runs.get(connection, self._space.project(connection), values.identifier("execution_id", execution_id))
         if row is None:
             raise self._missing(execution_id)
@@ -76,7 +76,7 @@ class Executions:
     ) -> Page[Execution]:
         """Executions, the newest first."""
         after = paging.cursor(cursor)
-        with self._space.workspace.database.read() as connection:
+        with self._space.workspace.read() as connection:
             connector = None if connector_id is None else self._space.connector(connection, connector_id).id
             project = self._space.project(connection)
             return page(lambda count: runs.listed(connection, project, connector, after, count), limit, running.shown)
@@ -84,7 +84,7 @@ class Executions:
     def delete(self, execution_id: str) -> bool:
         """Removes an execution with its result; SQL that was wrong stays blocked. An unknown one is `NotFound`."""
         name = values.identifier("execution_id", execution_id)
-        with self._space.workspace.database.write() as connection:
+        with self._space.workspace.write() as connection:
             project = self._space.project(connection)
             row = runs.get(connection, project, name)
             if row is None:

@@ -45,7 +45,7 @@ class Found:
 class DatasetIndex:
     """Answers from memory; `follow` brings it to the state of the store that a connection sees."""
 
-    def __init__(self, dataset: int, model: ModelRow, file: Path) -> None:
+    def __init__(self, dataset: int, model: ModelRow, file: Path | None) -> None:
         self.dataset = dataset
         self.model = model
         self._file = file
@@ -75,14 +75,15 @@ class DatasetIndex:
     def rebuild(self, connection: Connection) -> None:
         """Forgets what was saved and makes the index anew from the store."""
         with self._lock:
-            self._file.unlink(missing_ok=True)
+            if self._file is not None:
+                self._file.unlink(missing_ok=True)
             self._change = 0
             self._reset()
         self.follow(connection)
 
     def is_damaged(self) -> bool:
         """Whether the file that the index was saved to is there, but is not what was saved."""
-        return self._file.exists() and not snapshot.is_whole(self._file)
+        return self._file is not None and self._file.exists() and not snapshot.is_whole(self._file)
 
     def differences(self, connection: Connection) -> int:
         """How many facts the store and the index do not have in common."""
@@ -128,6 +129,8 @@ class DatasetIndex:
 
     def save(self) -> None:
         """Writes the index beside its store, so that the next process need not make it."""
+        if self._file is None:
+            return
         with self._lock:
             self._compact()
             if not len(self._seqs.rows):
@@ -156,7 +159,7 @@ class DatasetIndex:
         """Whether enough has changed since the last save; the `last` time, for the next process, less is enough."""
         with self._lock:
             changed = len(self._seqs.rows) - self._saved_rows + int(np.count_nonzero(~self._alive.rows))
-            return changed >= SAVE_AFTER and (last or 4 * changed >= self._saved_rows)
+            return self._file is not None and changed >= SAVE_AFTER and (last or 4 * changed >= self._saved_rows)
 
     def _reset(self) -> None:
         self._seqs: Growable[np.int64] = Growable(np.empty(0, np.int64))
@@ -170,7 +173,7 @@ class DatasetIndex:
         self._last = (0, "")
 
     def _load(self, connection: Connection, newest: int) -> bool:
-        loaded = snapshot.load(self._file)
+        loaded = None if self._file is None else snapshot.load(self._file)
         if loaded is None:
             return False
         about, arrays = loaded

@@ -16,7 +16,7 @@ from heedful.storage.rows import AnyRow
 def fact(workspace: Workspace, fact_id: str) -> Fact:
     """One fact, superseded or not."""
     checks.identifier("fact_id", fact_id)
-    with workspace.database.read() as connection:
+    with workspace.read() as connection:
         place = facts.locate(connection, workspace.project, [fact_id]).get(fact_id)
         if place is None:
             raise NotFound(f"no fact {fact_id!r} in project {workspace.project!r}", field="fact_id", value=fact_id)
@@ -33,7 +33,7 @@ def listed(
         checks.any_text("source", source)
     after, count = checks.cursor(cursor), checks.limit(limit)
     checks.flag("newest_first", newest_first)
-    with workspace.database.read() as connection:
+    with workspace.read() as connection:
         number = workspace.dataset(connection, dataset)
         # One more, to know whether there is a next page.
         rows = [] if number is None else listing.listed(connection, number, source, after, count + 1, newest_first)
@@ -43,7 +43,7 @@ def listed(
 
 def datasets(workspace: Workspace) -> list[str]:
     """The names of datasets that have facts or were made on purpose, oldest first."""
-    with workspace.database.read() as connection:
+    with workspace.read() as connection:
         rows = scopes.dataset_rows(connection, workspace.project)
         return [row.name for row in rows if row.metadata is not None or facts.count(connection, row.id)]
 
@@ -51,7 +51,7 @@ def datasets(workspace: Workspace) -> list[str]:
 def get_dataset(workspace: Workspace, dataset: str) -> Dataset:
     """One dataset that has facts or was made on purpose."""
     checks.name("dataset", dataset)
-    with workspace.database.read() as connection:
+    with workspace.read() as connection:
         row = scopes.dataset_row(connection, workspace.project, dataset)
         found = None if row is None else _dataset(connection, row)
     if row is None or found is None or (row.metadata is None and not found.facts):
@@ -63,7 +63,7 @@ def create_dataset(workspace: Workspace, dataset: str, metadata: Metadata | None
     """Makes a dataset that may have no facts; of one that is there, metadata are merged by key."""
     checks.name("dataset", dataset)
     given = {} if metadata is None else checks.metadata("metadata", metadata)
-    with workspace.database.write() as connection:
+    with workspace.write() as connection:
         number = scopes.ensure_dataset(connection, workspace.project, dataset, workspace.now())
         row = scopes.dataset_row(connection, workspace.project, dataset)
         assert row is not None

@@ -58,7 +58,7 @@ def detect(workspace: Workspace, answer: str, fact_ids: Sequence[str], *, query:
 
 
 def _known(workspace: Workspace, fact_ids: list[str]) -> _Known:
-    with workspace.database.read() as connection:
+    with workspace.read() as connection:
         model = workspace.model(connection)
         places = facts.locate(connection, workspace.project, fact_ids)
         if model is None or not places:

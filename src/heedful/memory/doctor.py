@@ -22,7 +22,7 @@ def doctor(workspace: Workspace, repair: bool) -> list[Check]:
     checks = [_store(workspace), _model(workspace)]
     if not all(check.ok for check in checks):
         return checks
-    with workspace.database.read() as connection:
+    with workspace.read() as connection:
         names = scopes.dataset_names(connection, workspace.project)
     for number, name in names.items():
         checks += [
@@ -36,14 +36,14 @@ def doctor(workspace: Workspace, repair: bool) -> list[Check]:
 
 def _store(workspace: Workspace) -> Check:
     found = workspace.database.integrity()
-    return Check(name="store", ok=found == "ok", detail=f"{workspace.database.file}: {found}")
+    return Check(name="store", ok=found == "ok", detail=f"{workspace.database.name}: {found}")
 
 
 def _model(workspace: Workspace) -> Check:
     name = workspace.embedder.name
     try:
         width = workspace.embed(["How are you?"]).shape[1]
-        with workspace.database.read() as connection:
+        with workspace.read() as connection:
             model = workspace.model(connection)
             lacking = 0 if model is None else stored.count_without(connection, model.id)
     except HeedfulError as error:
@@ -54,7 +54,7 @@ def _model(workspace: Workspace) -> Check:
 
 
 def _scores(workspace: Workspace, dataset: int, name: str, repair: bool) -> Check:
-    with workspace.database.write() as connection:
+    with workspace.write() as connection:
         wrong = _wrong_scores(connection, dataset)
         if wrong and repair:
             scores.refold(workspace.database, connection, dict.fromkeys(wrong, dataset), wrong)
@@ -85,7 +85,7 @@ def _differing(kept: dict[Key, Tally], folded: dict[Key, Tally]) -> set[Key]:
 
 
 def _filters(workspace: Workspace, dataset: int, name: str, repair: bool) -> Check:
-    with workspace.database.write() as connection:
+    with workspace.write() as connection:
         wrong = facts.with_wrong_tags(connection, dataset)
         if wrong and repair:
             facts.retag(connection, dataset, wrong)
@@ -96,7 +96,7 @@ def _filters(workspace: Workspace, dataset: int, name: str, repair: bool) -> Che
 
 
 def _links(workspace: Workspace, dataset: int, name: str, repair: bool) -> Check:
-    with workspace.database.write() as connection:
+    with workspace.write() as connection:
         wrong = graph.with_wrong_links(connection, dataset)
         unmentioned = graph.unmentioned(connection, dataset)
         if repair:
@@ -123,7 +123,7 @@ def _links(workspace: Workspace, dataset: int, name: str, repair: bool) -> Check
 
 def _index(workspace: Workspace, dataset: int, name: str, repair: bool) -> Check:
     title = f"index of {name}"
-    with workspace.database.read() as connection:
+    with workspace.read() as connection:
         model = workspace.model(connection)
         if model is None:
             return Check(name=title, ok=True, detail="empty")

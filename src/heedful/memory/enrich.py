@@ -17,13 +17,13 @@ TOGETHER = 10
 
 def enrich(workspace: Workspace, model: LanguageModel, dataset: str) -> int:
     """Has the model read facts that it has not read yet, the newest first; returns how many links that added."""
-    with workspace.database.read() as connection:
+    with workspace.read() as connection:
         number = workspace.dataset(connection, dataset)
         unread = [] if number is None else graph.unenriched(connection, number, MOST)
     added = 0
     for run in batches(unread, TOGETHER):
         named = name_entities(model, [row.text for row in run])
-        with workspace.database.write() as connection:
+        with workspace.write() as connection:
             assert number is not None
             present = set(facts.by_seq(connection, [row.seq for row in run]))
             for row, names in zip(run, named, strict=True):

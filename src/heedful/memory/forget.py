@@ -49,7 +49,7 @@ def forget(
 
 
 def _facts(workspace: Workspace, ids: list[str]) -> ForgetResult:
-    with workspace.database.write() as connection:
+    with workspace.write() as connection:
         places = facts.locate(connection, workspace.project, ids)
         for fact_id in ids:
             if fact_id not in places:
@@ -69,7 +69,7 @@ def _facts(workspace: Workspace, ids: list[str]) -> ForgetResult:
 
 
 def _source(workspace: Workspace, source: str, dataset: str) -> ForgetResult:
-    with workspace.database.write() as connection:
+    with workspace.write() as connection:
         number = workspace.dataset(connection, dataset)
         found = {} if number is None else dict(facts.of_dataset(connection, number, source))
         seqs = list(found)
@@ -85,7 +85,7 @@ def _with_lessons(connection: Connection, dataset: int, seqs: Sequence[int], ids
 
 
 def _dataset(workspace: Workspace, dataset: str) -> ForgetResult:
-    with workspace.database.write() as connection:
+    with workspace.write() as connection:
         number = scopes.dataset_id(connection, workspace.project, dataset)
         if number is None:
             raise NotFound(f"project {workspace.project!r} has no dataset {dataset!r}", field="dataset", value=dataset)

@@ -12,7 +12,7 @@ def set_policy(workspace: Workspace, policy: PolicyName | None, dataset: str | N
     """Sets the policy of a dataset, or of the project; None takes it back."""
     if policy is not None:
         checks.policy(policy)
-    with workspace.database.write() as connection:
+    with workspace.write() as connection:
         at = workspace.now()
         project = scopes.ensure_project(connection, workspace.project, at)
         number = None

@@ -116,7 +116,7 @@ def recall(workspace: Workspace, request: Request) -> Recall:
     recall_id = new_id()
     if request.mode == "graph":
         workspace.link(request.dataset)
-    with workspace.database.direct(write=False) as direct:
+    with workspace.direct(write=False) as direct:
         connection = direct.connection
         state = look(direct, workspace.project, request.dataset)
         model = workspace.fitting(state.model)
@@ -278,7 +278,7 @@ def _keep(
     model_id, vector = None, None
     if outcome.vector is not None and model is not None:
         model_id, vector = model.id, pack(outcome.vector)
-    with workspace.database.direct(write=True, durable=False) as direct:
+    with workspace.direct(write=True, durable=False) as direct:
         workspace.keep_vectors(direct)
         now = workspace.now()
         if dataset is None:

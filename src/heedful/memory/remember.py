@@ -42,7 +42,7 @@ def remember(
     """Stores all documents that could be read; each is stored whole or not at all."""
     checks.name("dataset", dataset)
     reading = read(texts, metadata, source)
-    with workspace.database.read() as connection:
+    with workspace.read() as connection:
         workspace.model(connection)
     total = sum(len(document.pieces) for document in reading.pieces)
     outcome = _Outcome([])
@@ -87,7 +87,7 @@ def _groups(documents: Sequence[Pieces]) -> Iterator[list[Pieces]]:
 
 def _store(workspace: Workspace, dataset: str, documents: list[Pieces], outcome: _Outcome) -> None:
     keys = [digest(piece.text, document.source, about) for document in documents for piece, about in document.pieces]
-    with workspace.database.read() as connection:
+    with workspace.read() as connection:
         number = scopes.dataset_id(connection, workspace.project, dataset)
         present = {} if number is None else facts.known(connection, number, keys)
     # The model is slow and may fail: it runs before the transaction, on what is new.
@@ -99,7 +99,7 @@ def _store(workspace: Workspace, dataset: str, documents: list[Pieces], outcome:
     wanted = [key for key in fresh if key not in present]
     embedded = workspace.embed([fresh[key] for key in wanted])
     vectors = {key: pack(vector) for key, vector in zip(wanted, embedded, strict=True)}
-    with workspace.database.write() as connection:
+    with workspace.write() as connection:
         at = workspace.now()
         workspace.model(connection)
         model = ensure_model(connection, workspace.embedder.name, workspace.embedder.dimensions)
@@ -169,7 +169,7 @@ def _make_room(connection: Connection, dataset: int, document: Pieces, kept: dic
 
 def _index_now(workspace: Workspace, dataset: str) -> None:
     """After much was added, the one who added it brings the index up to date, not the next who asks."""
-    with workspace.database.read() as connection:
+    with workspace.read() as connection:
         model = workspace.model(connection)
         number = scopes.dataset_id(connection, workspace.project, dataset)
         if model is not None and number is not None:

@@ -126,7 +126,7 @@ def _distinct(
 
 
 def _history(workspace: Workspace, dataset: str, since: int | None) -> _History:
-    with workspace.database.read() as connection:
+    with workspace.read() as connection:
         number = workspace.dataset(connection, dataset)
         model = workspace.model(connection)
         if number is None or model is None:

@@ -16,7 +16,7 @@ from heedful.storage.rows import AnyRow
 
 def retract(workspace: Workspace, event_id: str, author: str | None) -> Retraction:
     """Undoes a signal or a supersession; doing it again changes nothing."""
-    with workspace.database.write() as connection:
+    with workspace.write() as connection:
         event = ledger.get(connection, workspace.project, event_id)
         if event is None:
             raise NotFound(

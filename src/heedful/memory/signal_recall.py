@@ -54,12 +54,12 @@ def signal_recall(
     fingerprint = requests.fingerprint(
         "signal_recall", [recall_id, {kind: sorted(each) for kind, each in ids.items()}, answer, confidence, author]
     )
-    with workspace.database.read() as connection:
+    with workspace.read() as connection:
         first = earlier(workspace, connection, idempotency_key, fingerprint)
     if first is not None:
         return first
     told = None if answer is None else detect_recall(workspace, answer, recall_id)
-    with workspace.database.write() as connection:
+    with workspace.write() as connection:
         first = earlier(workspace, connection, idempotency_key, fingerprint)
         if first is not None:
             return first
@@ -76,7 +76,7 @@ def signal_recall(
 def detect_recall(workspace: Workspace, answer: str, recall_id: str) -> list[Detection]:
     """Which of the facts that a recall showed an answer used."""
     checks.identifier("recall_id", recall_id)
-    with workspace.database.read() as connection:
+    with workspace.read() as connection:
         receipt = receipt_of(workspace, connection, recall_id)
     return detect(workspace, answer, [line[0] for line in receipt.shown], query=receipt.query)
 

@@ -64,7 +64,7 @@ def signal(workspace: Workspace, given: Sequence[Signal], idempotency_key: str |
         Given(place, each, "signal", key=None if each.idempotency_key is None else f"signal/{each.idempotency_key}")
         for place, each in enumerate(given)
     ]
-    with workspace.database.write() as connection:
+    with workspace.write() as connection:
         first = earlier(workspace, connection, idempotency_key, fingerprint)
         return first or take(workspace, connection, idempotency_key, fingerprint, items, [])
 

@@ -26,7 +26,7 @@ LISTED = 10
 def fact_stats(workspace: Workspace, fact_id: str) -> FactStats:
     """The score of one fact now, its signals, and its scores by context."""
     checks.identifier("fact_id", fact_id)
-    with workspace.database.read() as connection:
+    with workspace.read() as connection:
         place = facts.locate(connection, workspace.project, [fact_id]).get(fact_id)
         if place is None:
             raise NotFound(f"no fact {fact_id!r} in project {workspace.project!r}", field="fact_id", value=fact_id)
@@ -48,7 +48,7 @@ def fact_stats(workspace: Workspace, fact_id: str) -> FactStats:
 def usefulness_stats(workspace: Workspace, dataset: str) -> UsefulnessStats:
     """Totals, the distribution of scores, and the facts at both ends."""
     checks.name("dataset", dataset)
-    with workspace.database.read() as connection:
+    with workspace.read() as connection:
         number = workspace.dataset(connection, dataset)
         tallies = {} if number is None else scores.overall(connection, number)
         now = workspace.now()

@@ -32,7 +32,7 @@ def supersede(workspace: Workspace, fact_id: str, text: str | None, by: str | No
     if by == fact_id:
         raise Invalid(f"fact {fact_id} can't supersede itself", field="by", value=by)
     vector = None if text is None else pack(workspace.embed([checks.text("text", text)])[0])
-    with workspace.database.write() as connection:
+    with workspace.write() as connection:
         seq, dataset = _locate(workspace, connection, "fact_id", fact_id)
         if ledger.is_superseded(connection, fact_id):
             raise Conflict(

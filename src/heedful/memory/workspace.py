@@ -5,7 +5,7 @@ from __future__ import annotations
 import logging
 import threading
 from collections.abc import Sequence
-from pathlib import Path
+from contextlib import AbstractContextManager
 
 from sqlalchemy import Connection
 
@@ -49,6 +49,18 @@ class Workspace:
         self._unwritten: list[tuple[int, int, bytes]] = []
         self._questions: dict[tuple[str, int], QuestionIndex] = {}
         self._unwritten_questions: list[tuple[int, int, bytes]] = []
+
+    def read(self) -> AbstractContextManager[Connection]:
+        """A consistent view of the project; nothing is written."""
+        return self.database.read(self.project)
+
+    def write(self, *, durable: bool = True, alone: bool = True) -> AbstractContextManager[Connection]:
+        """A transaction; see `Database.write`."""
+        return self.database.write(self.project, durable=durable, alone=alone)
+
+    def direct(self, *, write: bool, durable: bool = True, alone: bool = True) -> AbstractContextManager[Direct]:
+        """A transaction for prepared statements; see `Database.direct`."""
+        return self.database.direct(self.project, write=write, durable=durable, alone=alone)
 
     def now(self) -> int:
         return to_stored(self._clock())
@@ -99,7 +111,9 @@ class Workspace:
         with self._lock:
             key = (dataset, model.id)
             if key not in self._indexes:
-                self._indexes[key] = DatasetIndex(dataset, model, self._index_folder() / f"{dataset}-{model.id}.index")
+                folder = self.database.folder
+                file = None if folder is None else folder / f"{dataset}-{model.id}.index"
+                self._indexes[key] = DatasetIndex(dataset, model, file)
             return self._indexes[key]
 
     def contexts(self, connection: Connection, dataset: int, model: ModelRow, newest: int) -> ContextIndex:
@@ -139,7 +153,7 @@ class Workspace:
         with self._lock:
             made, self._unwritten_questions = self._unwritten_questions, []
         if made:
-            with self.database.write(durable=False) as connection:
+            with self.write(durable=False) as connection:
                 for model, seq, vector in made:
                     runs.set_vectors(connection, model, [(seq, vector)])
 
@@ -153,13 +167,13 @@ class Workspace:
         with self._lock:
             if dataset in self._linked:
                 return
-        with self.database.read() as connection:
+        with self.read() as connection:
             number = scopes.dataset_id(connection, self.project, dataset)
             lacking = [] if number is None else graph.unlinked(connection, number)
         # A few at a time, so that no other writer has to wait for all of them.
         for run in batches(lacking, graph.TOGETHER):
             assert number is not None
-            with self.database.write() as connection:
+            with self.write() as connection:
                 graph.link_unread(connection, number, run)
         with self._lock:
             self._linked.add(dataset)
@@ -177,8 +191,9 @@ class Workspace:
                     del indexes[key]
             self._evidence.pop(dataset, None)
             self._graphs.pop(dataset, None)
-        for file in self._index_folder().glob(f"{dataset}-*.index"):
-            file.unlink(missing_ok=True)
+        if self.database.folder is not None:
+            for file in self.database.folder.glob(f"{dataset}-*.index"):
+                file.unlink(missing_ok=True)
 
     def save_indexes(self, *, last: bool = False) -> None:
         """Saves what has changed enough since it was last saved."""
@@ -196,6 +211,3 @@ class Workspace:
         self.save_indexes(last=True)
         if not self._shared:
             self.database.close()
-
-    def _index_folder(self) -> Path:
-        return self.database.file.with_name(f"{self.database.file.name}-index")

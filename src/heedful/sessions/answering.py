@@ -85,7 +85,7 @@ def _earlier(space: SessionSpace, session_id: str) -> list[tuple[str, str]]:
 
 def _used(workspace: Workspace, found: Recall, written: Written) -> Uses:
     """The facts the answer cites; of one that cites none, those that it can be told to have used."""
-    with workspace.database.read() as connection:
+    with workspace.read() as connection:
         shown = receipts.get(connection, workspace.project, found.recall_id)
     links = {} if shown is None else receipts.links_of(shown.shown)
     if written.used or written.model is None:

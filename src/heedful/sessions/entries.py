@@ -45,7 +45,7 @@ def add(
         )
     if recall_id is not None and space.workspace is not None:
         values.identifier("recall_id", recall_id)
-        with space.workspace.database.read() as connection:
+        with space.workspace.read() as connection:
             receipt = receipt_of(space.workspace, connection, recall_id)
         dataset = receipt.dataset
         if used is not None:
@@ -99,7 +99,7 @@ def told(workspace: Workspace, row: EntryRow) -> Uses:
     """The facts that an answer used, told from its own words, each by how sure that is."""
     if row.recall_id is None:
         return []
-    with workspace.database.read() as connection:
+    with workspace.read() as connection:
         receipt = receipts.get(connection, workspace.project, row.recall_id)
     if receipt is None:
         return []
@@ -140,7 +140,7 @@ def _contexts(space: SessionSpace, rows: Sequence[EntryRow]) -> dict[str, str]:
     wanted = [row.recall_id for row in rows if row.context is None and row.recall_id is not None]
     if not wanted or space.workspace is None:
         return {}
-    with space.workspace.database.read() as connection:
+    with space.workspace.read() as connection:
         shown = receipts.shown(connection, space.workspace.project, wanted)
         texts = facts.texts(connection, sorted({fact for each in shown.values() for fact in each}))
     return {

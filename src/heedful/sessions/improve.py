@@ -144,7 +144,7 @@ def _signal(workspace: Workspace, wanted: Sequence[Derived]) -> Changed:
     """Takes signals about facts, and about the links that led to them."""
     changed = Changed()
     for run in batches(wanted, TOGETHER):
-        with workspace.database.read() as connection:
+        with workspace.read() as connection:
             fresh = _possible(workspace, connection, run)
             ranks = _ranks(workspace, connection, fresh)
         if not fresh:
@@ -154,7 +154,7 @@ def _signal(workspace: Workspace, wanted: Sequence[Derived]) -> Changed:
             for place, each in enumerate(fresh)
             for recall_id in [each.entry.recall_id]
         ]
-        with workspace.database.write() as connection:
+        with workspace.write() as connection:
             result = take(workspace, connection, None, b"", items, [])
             signals = [signal for each in fresh for signal in about_links(each)]
             taken = signal_links(workspace, connection, signals, source=SOURCE)
@@ -196,14 +196,14 @@ def _ranks(workspace: Workspace, connection: Connection, run: Sequence[Derived])
 
 def _events(workspace: Workspace, dataset: str) -> list[AnyRow]:
     """All that stands and was made of ratings."""
-    with workspace.database.read() as connection:
+    with workspace.read() as connection:
         number = workspace.dataset(connection, dataset)
         return [] if number is None else ledger.with_source(connection, number, SOURCE)
 
 
 def _events_of(workspace: Workspace, dataset: str, ratings: Set[str]) -> list[AnyRow]:
     """What stands and was made of these ratings."""
-    with workspace.database.read() as connection:
+    with workspace.read() as connection:
         number = workspace.dataset(connection, dataset)
         if number is None:
             return []
@@ -222,7 +222,7 @@ def _retract(workspace: Workspace, stale: Sequence[AnyRow]) -> Changed:
     """Takes back what no rating asks for any more: another one says more about the entry, or a process died."""
     if not stale:
         return Changed()
-    with workspace.database.write() as connection:
+    with workspace.write() as connection:
         gone = _retracted(workspace, connection, [event.id for event in stale])
         left = [event for event in stale if event.id not in gone]
         of_links = sum(event.kind == LINK_SIGNAL for event in left)

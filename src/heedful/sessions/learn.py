@@ -35,7 +35,7 @@ def learn(
 ) -> Lessons:
     """Brings the learnt facts of these sessions, or of all, to what is said `about` their entries."""
     wanted = {(each.qa_id, each.text): each for each in _lessons(workspace, entries, about)}
-    with workspace.database.read() as connection:
+    with workspace.read() as connection:
         number = workspace.dataset(connection, dataset)
         all_known = [each for each in lessons.learnt(connection, workspace.project, None) if each.dataset == number]
     known = [each for each in all_known if session_ids is None or each.session_id in session_ids]
@@ -48,7 +48,7 @@ def learn(
             first.setdefault(lesson.text, lesson)
     new = list(first.values())
     if gone and number is not None:
-        with workspace.database.write() as connection:
+        with workspace.write() as connection:
             facts.remove(connection, number, [each.seq for each in gone])
     stored = store(workspace, dataset, [_document(lesson) for lesson in new])
     return Lessons(
@@ -61,7 +61,7 @@ def _lessons(
     workspace: Workspace, entries: Sequence[EntryRow], about: Mapping[str, Sequence[FeedbackRow]]
 ) -> list[Lesson]:
     used = sorted({fact for entry in entries for fact, _, _ in entry.used or ()})
-    with workspace.database.read() as connection:
+    with workspace.read() as connection:
         texts = facts.texts(connection, used, current=True)
     found: list[Lesson] = []
     for entry in entries:

@@ -80,7 +80,7 @@ def change(space: SessionSpace, body: Callable[[Transaction, Gone], Result]) -> 
 
     result, gone, undone = space.store.write(attempt)
     if not isinstance(space.store, SqlSessionStore) and space.workspace is not None and not gone.is_empty:
-        with space.workspace.database.write() as connection:
+        with space.workspace.write() as connection:
             undone = _undo(space.workspace, connection, gone)
     return result, undone
 

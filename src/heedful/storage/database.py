@@ -5,80 +5,66 @@ from __future__ import annotations
 import os
 import threading
 import weakref
-from collections.abc import Iterator, Sequence
-from contextlib import closing, contextmanager
+from collections.abc import Sequence
+from contextlib import AbstractContextManager
 from pathlib import Path
 from typing import Any
 
-from sqlalchemy import URL, Connection, PoolProxiedConnection, Table, inspect, make_url, text
+from sqlalchemy import URL, Connection, Table, inspect, make_url, text
 from sqlalchemy.exc import ArgumentError, NoSuchModuleError
 
 from heedful.errors import Conflict, Invalid, Unavailable
-from heedful.storage import sqlite
+from heedful.storage.backend import Backend
 from heedful.storage.bulk import insert_many
 from heedful.storage.migrations import HEAD, REVISIONS
+from heedful.storage.postgresql import SCHEMA, PostgreSql
 from heedful.storage.prepared import Direct
 from heedful.storage.schema import events, facts
+from heedful.storage.sqlite import Sqlite
 
 
 class Database:
     """A store, opened and brought to the present version."""
 
     def __init__(self, url_or_path: str | Path) -> None:
-        self.url = _url(url_or_path)
-        self.file, self._discard = sqlite.file_of(self.url)
-        self.url = self.url.set(database=str(self.file))
-        if not self.file.parent.is_dir():
-            raise Unavailable(
-                f"the folder {self.file.parent} does not exist",
-                code="store_read_only",
-                remedy="Create it, or name another file",
-            )
-        self._engine = sqlite.create(self.url)
-        self._writing = threading.RLock()
-        # Writers come one at a time, so they share a connection: fetching one for each takes half as long as a write.
-        self._writer: PoolProxiedConnection | None = None
-        self._left: PoolProxiedConnection | None = None
+        url = _url(url_or_path)
+        self._backend: Backend = PostgreSql(url) if url.get_backend_name() == "postgresql" else Sqlite(url)
         self._closed = False
         self._prepare()
         _OPEN.add(self)
 
-    @contextmanager
-    def read(self) -> Iterator[Connection]:
+    @property
+    def name(self) -> str:
+        """What it is called: its file, or its address without secrets."""
+        return self._backend.name
+
+    @property
+    def folder(self) -> Path | None:
+        """Where indexes are kept; None where the database searches itself."""
+        return self._backend.folder
+
+    def read(self, project: str | None = None) -> AbstractContextManager[Connection]:
         """A consistent view; nothing is written."""
         self._check_open()
-        with self._engine.connect() as connection, connection.begin():
-            yield connection
+        return self._backend.begin(project, write=False, durable=True, alone=False)
 
-    @contextmanager
-    def write(self, *, durable: bool = True) -> Iterator[Connection]:
+    def write(
+        self, project: str | None = None, *, durable: bool = True, alone: bool = True
+    ) -> AbstractContextManager[Connection]:
         """A transaction, committed at the end, or rolled back on an error.
 
-        What is not `durable` survives the death of the process, but perhaps not of the machine.
+        What is not `durable` survives the death of the process, but perhaps not of the machine. `alone` keeps other
+        writers of the project away until it ends.
         """
         self._check_open()
-        with self._writing, self._engine.connect() as connection:
-            connection = connection.execution_options(write=True, durable=durable)
-            with connection.begin():
-                yield connection
+        return self._backend.begin(project, write=True, durable=durable, alone=alone)
 
-    @contextmanager
-    def direct(self, *, write: bool, durable: bool = True) -> Iterator[Direct]:
+    def direct(
+        self, project: str, *, write: bool, durable: bool = True, alone: bool = True
+    ) -> AbstractContextManager[Direct]:
         """A transaction for statements that are prepared, without the cost of the toolkit; see `write`."""
         self._check_open()
-        if not write:
-            with (
-                closing(self._engine.raw_connection()) as borrowed,
-                sqlite.direct(self._engine, borrowed, write=False) as transaction,
-            ):
-                yield transaction
-            return
-        with self._writing:
-            if self._writer is None:
-                self._writer = self._engine.raw_connection()
-                self._writer.detach()
-            with sqlite.direct(self._engine, self._writer, write=True, durable=durable) as transaction:
-                yield transaction
+        return self._backend.direct(project, write=write, durable=durable, alone=alone)
 
     def upsert(
         self,
@@ -90,31 +76,27 @@ class Database:
         changed: list[str],
     ) -> None:
         """Inserts rows; where `keys` are there already, overwrites `changed` (or nothing)."""
-        insert_many(connection, table, sqlite.upsert(table, tuple(keys), tuple(changed)), rows, kind="upsert")
+        statement = self._backend.upsert(table, tuple(keys), tuple(changed))
+        insert_many(connection, table, statement, rows, kind="upsert")
 
     def integrity(self) -> str:
         """ "ok", or what is wrong with the file."""
         with self.read() as connection:
-            return sqlite.integrity(connection)
+            return self._backend.integrity(connection)
 
     def close(self) -> None:
         self._closed = True
-        with self._writing:
-            if self._writer is not None:
-                self._writer.close()
-                self._writer = None
-        self._engine.dispose()
-        self._discard()
+        self._backend.close()
 
     def _check_open(self) -> None:
         if self._closed:
-            raise Unavailable(f"store {self.file} is closed", code="store_closed", remedy="Open it again")
+            raise Unavailable(f"store {self.name} is closed", code="store_closed", remedy="Open it again")
 
     def _prepare(self) -> None:
         try:
             with self.read() as connection:
                 version = _version(connection)
-            sqlite.use_wal(self._engine)
+            self._backend.prepare()
             if version != HEAD:
                 self._migrate(version)
         except BaseException:
@@ -124,7 +106,7 @@ class Database:
     def _migrate(self, seen: str | None) -> None:
         if seen is not None and seen not in REVISIONS:
             raise Conflict(
-                f"store {self.url.database} was made by a newer Heedful (revision {seen}, this one knows {HEAD})",
+                f"store {self.name} was made by a newer Heedful (revision {seen}, this one knows {HEAD})",
                 code="store_newer",
                 remedy="Upgrade heedful; nothing was changed",
             )
@@ -133,6 +115,7 @@ class Database:
         # Several processes may open a new store at once: the write lock decides who migrates it. The library that
         # migrates serves one thread at a time.
         with _MIGRATING, self.write() as connection:
+            self._backend.migrating(connection)
             if _version(connection) != HEAD:
                 upgrade(connection)
 
@@ -146,10 +129,7 @@ _OPEN: weakref.WeakSet[Database] = weakref.WeakSet()
 def _leave_connections() -> None:
     """A forked child must not use its parent's connections, nor wait for its parent's threads."""
     for database in list(_OPEN):
-        database._engine.dispose(close=False)
-        database._writing = threading.RLock()
-        # Kept, because closing it would touch the parent's locks.
-        database._left, database._writer = database._writer, None
+        database._backend.left()
 
 
 if hasattr(os, "register_at_fork"):
@@ -157,7 +137,8 @@ if hasattr(os, "register_at_fork"):
 
 
 def _version(connection: Connection) -> str | None:
-    tables = set(inspect(connection).get_table_names())
+    schema = SCHEMA if connection.dialect.name == "postgresql" else None
+    tables = set(inspect(connection).get_table_names(schema))
     if {"alembic_version", events.name, facts.name} <= tables:
         return connection.execute(text("SELECT version_num FROM alembic_version")).scalar()
     if tables:
@@ -208,6 +189,8 @@ def _url(url_or_path: str | Path) -> URL:
             value=text_form,
             remedy='Use a path, or "sqlite:///file.db"',
         ) from error
+    if url.get_backend_name() == "postgresql":
+        return url
     if url.drivername not in ("sqlite", "sqlite+pysqlite"):
         raise Invalid(
             f"url_or_path names a {url.drivername} store, which this version can't open",

@@ -46,7 +46,8 @@ class Direct:
         sql, order, fixed = statement.compiled(self._engine)
         named = fixed | values
         given: Any = named if order is None else [named[name] for name in order]
-        return cast(list[tuple[Any, ...]], self._driver.execute(sql, given).fetchall())
+        cursor = self._driver.execute(sql, given)
+        return cast(list[tuple[Any, ...]], cursor.fetchall()) if cursor.description else []
 
     @property
     def connection(self) -> Connection:

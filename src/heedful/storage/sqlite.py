@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 import sqlite3
+import threading
 from collections.abc import Callable, Iterator, MutableMapping
-from contextlib import contextmanager
+from contextlib import closing, contextmanager
 from functools import lru_cache
 from pathlib import Path
 from tempfile import TemporaryDirectory
@@ -33,7 +34,84 @@ _PRAGMAS = (
 )
 
 
-def create(url: URL) -> Engine:
+class Sqlite:
+    """A store in a file. Writers come one at a time; a store "in memory" is a file that goes when it is closed."""
+
+    def __init__(self, url: URL) -> None:
+        file, self._discard = _file_of(url)
+        if not file.parent.is_dir():
+            raise Unavailable(
+                f"the folder {file.parent} does not exist",
+                code="store_read_only",
+                remedy="Create it, or name another file",
+            )
+        self.name = str(file)
+        self.folder: Path | None = file.with_name(f"{file.name}-index")
+        self.engine = _engine(url.set(database=str(file)))
+        self._writing = threading.RLock()
+        # Writers come one at a time, so they share a connection: fetching one for each takes half as long as a write.
+        self._writer: PoolProxiedConnection | None = None
+        self._left: PoolProxiedConnection | None = None
+
+    def prepare(self) -> None:
+        """Readers and one writer at the same time; kept in the file, so set once."""
+        with self.engine.connect().execution_options(isolation_level="AUTOCOMMIT") as connection:
+            if connection.exec_driver_sql("PRAGMA journal_mode").scalar() != "wal":
+                connection.exec_driver_sql("PRAGMA journal_mode = WAL")
+
+    @contextmanager
+    def begin(self, project: str | None, *, write: bool, durable: bool, alone: bool) -> Iterator[Connection]:
+        if not write:
+            with self.engine.connect() as connection, connection.begin():
+                yield connection
+            return
+        with self._writing, self.engine.connect() as connection:
+            connection = connection.execution_options(write=True, durable=durable)
+            with connection.begin():
+                yield connection
+
+    @contextmanager
+    def direct(self, project: str, *, write: bool, durable: bool, alone: bool) -> Iterator[Direct]:
+        if not write:
+            with (
+                closing(self.engine.raw_connection()) as borrowed,
+                _direct(self.engine, borrowed, write=False) as transaction,
+            ):
+                yield transaction
+            return
+        with self._writing:
+            if self._writer is None:
+                self._writer = self.engine.raw_connection()
+                self._writer.detach()
+            with _direct(self.engine, self._writer, write=True, durable=durable) as transaction:
+                yield transaction
+
+    def migrating(self, connection: Connection) -> None:
+        """The write lock of the file is enough."""
+
+    def upsert(self, table: Table, keys: tuple[str, ...], changed: tuple[str, ...]) -> Insert:
+        return _upsert(table, keys, changed)
+
+    def integrity(self, connection: Connection) -> str:
+        """ "ok", or what SQLite found wrong with the file."""
+        return str(connection.exec_driver_sql("PRAGMA quick_check(1)").scalar())
+
+    def left(self) -> None:
+        self.engine.dispose(close=False)
+        self._writing = threading.RLock()
+        # Kept, because closing it would touch the parent's locks.
+        self._left, self._writer = self._writer, None
+
+    def close(self) -> None:
+        with self._writing:
+            if self._writer is not None:
+                self._writer.close()
+                self._writer = None
+        self.engine.dispose()
+        self._discard()
+
+
+def _engine(url: URL) -> Engine:
     """An engine whose transactions are opened by us: `BEGIN IMMEDIATE` to write, `BEGIN` to read."""
     engine = create_engine(
         url,
@@ -50,7 +128,7 @@ def create(url: URL) -> Engine:
     return engine
 
 
-def file_of(url: URL) -> tuple[Path, Callable[[], object]]:
+def _file_of(url: URL) -> tuple[Path, Callable[[], object]]:
     """The file behind a URL, and how to discard it: a store "in memory" is a file that goes when it is closed."""
     if url.database and url.database != ":memory:":
         return Path(url.database), lambda: None
@@ -58,15 +136,8 @@ def file_of(url: URL) -> tuple[Path, Callable[[], object]]:
     return Path(folder.name) / "heedful.db", folder.cleanup
 
 
-def use_wal(engine: Engine) -> None:
-    """Readers and one writer at the same time; kept in the file, so set once."""
-    with engine.connect().execution_options(isolation_level="AUTOCOMMIT") as connection:
-        if connection.exec_driver_sql("PRAGMA journal_mode").scalar() != "wal":
-            connection.exec_driver_sql("PRAGMA journal_mode = WAL")
-
-
 @lru_cache
-def upsert(table: Table, keys: tuple[str, ...], changed: tuple[str, ...]) -> Insert:
+def _upsert(table: Table, keys: tuple[str, ...], changed: tuple[str, ...]) -> Insert:
     """Insert, or overwrite `changed` where `keys` are there already."""
     statement = insert(table)
     if not changed:
@@ -76,18 +147,13 @@ def upsert(table: Table, keys: tuple[str, ...], changed: tuple[str, ...]) -> Ins
     )
 
 
-def integrity(connection: Connection) -> str:
-    """ "ok", or what SQLite found wrong with the file."""
-    return str(connection.exec_driver_sql("PRAGMA quick_check(1)").scalar())
-
-
 def _prepare(connection: sqlite3.Connection, record: Any) -> None:
     for pragma in _PRAGMAS:
         connection.execute(pragma)
 
 
 @contextmanager
-def direct(engine: Engine, borrowed: PoolProxiedConnection, *, write: bool, durable: bool = True) -> Iterator[Direct]:
+def _direct(engine: Engine, borrowed: PoolProxiedConnection, *, write: bool, durable: bool = True) -> Iterator[Direct]:
     """A transaction straight on the driver of a connection from the engine's pool."""
     driver: Any = borrowed.dbapi_connection
     try:

@@ -75,7 +75,7 @@ def _describe(heedful: Heedful, description: str | None) -> None:
 
 
 def _made_at(heedful: Heedful) -> int | None:
-    with heedful._workspace.database.read() as connection:
+    with heedful._workspace.read() as connection:
         statement = select(projects.c.created_at).where(projects.c.name == reading.project(heedful))
         at: int | None = connection.execute(statement).scalar()
     return at

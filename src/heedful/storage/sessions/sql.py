@@ -49,18 +49,18 @@ class SqlSessionStore:
     """The sessions of one project of a database, which the caller closes."""
 
     def __init__(self, database: Database, project: str, now: Callable[[], int]) -> None:
-        self.name = str(database.file)
+        self.name = database.name
         self._database = database
         self._project = project
         self._now = now
         self._number: int | None = None
 
     def read(self, body: Callable[[SqlTransaction], Result]) -> Result:
-        with self._database.direct(write=False) as direct:
+        with self._database.direct(self._project, write=False) as direct:
             return body(SqlTransaction(direct, self._found(direct)))
 
     def write(self, body: Callable[[SqlTransaction], Result]) -> Result:
-        with self._database.direct(write=True) as direct:
+        with self._database.direct(self._project, write=True) as direct:
             number = self._number or scopes.ensure_project(direct.connection, self._project, self._now())
             result = body(SqlTransaction(direct, number))
         # Kept only now: a transaction that is rolled back takes a new project with it.

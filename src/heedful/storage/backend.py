@@ -1,0 +1,49 @@
+"""What a kind of database has to know; one for each is in `sqlite` and `postgresql`."""
+
+from __future__ import annotations
+
+from contextlib import AbstractContextManager
+from pathlib import Path
+from typing import Protocol
+
+from sqlalchemy import Connection, Engine, Table
+from sqlalchemy.sql.dml import Insert
+
+from heedful.storage.prepared import Direct
+
+
+class Backend(Protocol):
+    """One open database."""
+
+    engine: Engine
+    name: str
+    """What errors call it; holds no secret."""
+    folder: Path | None
+    """Where indexes are kept; None where the database searches itself."""
+
+    def prepare(self) -> None:
+        """What is done once, before the first transaction."""
+
+    def begin(
+        self, project: str | None, *, write: bool, durable: bool, alone: bool
+    ) -> AbstractContextManager[Connection]:
+        """A transaction, committed at the end, or rolled back on an error. `alone` keeps other writers of the project
+        away until it ends."""
+
+    def direct(self, project: str, *, write: bool, durable: bool, alone: bool) -> AbstractContextManager[Direct]:
+        """The same, straight on the driver."""
+
+    def migrating(self, connection: Connection) -> None:
+        """Keeps others from migrating at the same time, until the transaction ends."""
+
+    def upsert(self, table: Table, keys: tuple[str, ...], changed: tuple[str, ...]) -> Insert:
+        """Insert, or overwrite `changed` where `keys` are there already."""
+
+    def integrity(self, connection: Connection) -> str:
+        """ "ok", or what is wrong."""
+
+    def left(self) -> None:
+        """In a forked child: lets go of the parent's connections without closing them."""
+
+    def close(self) -> None:
+        """Lets go of everything."""
