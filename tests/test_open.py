@@ -50,7 +50,7 @@ def test_a_file_may_have_any_name(open_store: Callable[..., Heedful], tmp_path: 
 
 def test_a_store_in_memory_is_gone_when_it_is_closed(open_store: Callable[..., Heedful]) -> None:
     with open_store(":memory:") as store:
-        file = store._workspace.database.file
+        file = Path(store._workspace.database.name)
         store.remember("x")
         assert len(store.recall("x")) == 1
     assert not file.exists()
