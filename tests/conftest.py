@@ -44,6 +44,16 @@ settings.load_profile("suite")
 STORE = os.environ.get("HEEDFUL_TEST_STORE", "sqlite")
 """What the tests of the engine run on: sqlite or postgresql."""
 
+
+def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item]) -> None:
+    """On a server, only what opens a store, and is not about its file."""
+    if STORE == "sqlite":
+        return
+    kept = [item for item in items if "open_store" in item.fixturenames and "path" not in item.fixturenames]  # type: ignore[attr-defined]
+    config.hook.pytest_deselected(items=[item for item in items if item not in kept])
+    items[:] = kept
+
+
 WEIGHTS = {"used": 1.0, "ignored": -0.5, "helpful": 1.5, "not_helpful": -1.0}
 
 
@@ -75,12 +85,13 @@ def empty_store(tmp_path_factory: pytest.TempPathFactory) -> bytes:
 
 @pytest.fixture
 def open_store(
-    request: pytest.FixtureRequest, path: Path, clock: ManualClock, empty_store: bytes
+    request: pytest.FixtureRequest, tmp_path: Path, clock: ManualClock, empty_store: bytes
 ) -> Iterator[Callable[..., Heedful]]:
     """Opens the test's store (or another, by name) with the quick model; all are closed at the end.
 
     With HEEDFUL_TEST_STORE=postgresql in the environment of the tests, it is a database on a server.
     """
+    path = tmp_path / "store.db"
     on_server: str | None = request.getfixturevalue("empty_database") if STORE == "postgresql" else None
     with ExitStack() as opened:
 

@@ -50,7 +50,7 @@ def tables(path: Path) -> dict[str, str]:
     connection = sqlite3.connect(path)
     rows = connection.execute("SELECT name, sql FROM sqlite_master WHERE sql IS NOT NULL").fetchall()
     connection.close()
-    return {name: " ".join(sorted(statement.replace(",", " ").split())) for name, statement in rows}
+    return {name: " ".join(sorted(statement.replace(",", " ").replace('"', "").split())) for name, statement in rows}
 
 
 def test_a_store_of_a_newer_version_is_refused_and_left_alone(open_store: Callable[..., Heedful], path: Path) -> None:

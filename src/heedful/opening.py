@@ -76,6 +76,7 @@ class Host:
         self._language_model = _language_model(given, language_model)
         self.embedder = _embedder(given, embedding)
         self.sessions = given.sessions if sessions is None else sessions
+        self._receipt_share = given.receipt_share
         self._hooks = (feedback_hook, metadata_hook)
         self.database = Database(given.store if url_or_path is None else url_or_path)
 
@@ -104,7 +105,9 @@ class Host:
         self.database.close()
 
     def _opened(self, name: str, *, shared: bool) -> Heedful:
-        workspace = Workspace(self.database, self.embedder, name, self.clock, shared=shared)
+        workspace = Workspace(
+            self.database, self.embedder, name, self.clock, shared=shared, receipt_share=self._receipt_share
+        )
         with self.database.read() as connection:
             workspace.model(connection)
         store = _session_store(workspace, self.sessions)

@@ -26,6 +26,8 @@ class Settings(Model):
     embedding: str = "bundled"
     embedding_api_key: str | None = Field(default=None, repr=False)
     embedding_timeout: float = Field(default=30.0, gt=0)
+    receipt_share: float = Field(default=1.0, ge=0, le=1)
+    receipt_days: int | None = Field(default=None, ge=1)
     language_model: str | None = None
     language_model_api_key: str | None = Field(default=None, repr=False)
     language_model_timeout: float = Field(default=60.0, gt=0)

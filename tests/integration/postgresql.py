@@ -33,6 +33,7 @@ host all all 127.0.0.1/32 trust
 _ROLES = f"""
 CREATE ROLE reader;
 GRANT pg_read_all_data TO reader;
+CREATE ROLE keeper LOGIN;
 CREATE ROLE locked LOGIN PASSWORD '{PASSWORD}';
 """
 
@@ -158,29 +159,35 @@ def postgresql_server(tmp_path_factory: pytest.TempPathFactory) -> Iterator[str]
 @pytest.fixture
 def postgresql_url(postgresql_server: str) -> Iterator[str]:
     """A new database; its superuser is `postgres`, and a role `reader` may read all."""
-    name = f"test_{uuid4().hex}"
-    with psycopg.connect(postgresql_server.replace("DATABASE", "postgres"), autocommit=True) as connection:
-        connection.execute(f"CREATE DATABASE {name}".encode())
-        yield postgresql_server.replace("DATABASE", name)
-        connection.execute(f"DROP DATABASE {name} WITH (FORCE)".encode())
+    with _database(postgresql_server, "test", "") as url:
+        yield url
 
 
 @pytest.fixture(scope="session")
 def postgresql_template(postgresql_server: str) -> Iterator[str]:
-    """A database with the tables of a new store, to be copied."""
-    name = f"template_{uuid4().hex}"
-    with psycopg.connect(postgresql_server.replace("DATABASE", "postgres"), autocommit=True) as connection:
-        connection.execute(f"CREATE DATABASE {name}".encode())
-        heedful.open(postgresql_server.replace("DATABASE", name), embedding=WordEmbedder()).close()
-        yield name
-        connection.execute(f"DROP DATABASE {name} WITH (FORCE)".encode())
+    """A database with the tables of a new store, to be copied; its owner has no right beyond it."""
+    with _database(postgresql_server, "template", "") as url:
+        with psycopg.connect(url, autocommit=True) as connection:
+            connection.execute("CREATE EXTENSION vector")
+        heedful.open(_as_keeper(url), embedding=WordEmbedder()).close()
+        yield url.rpartition("/")[2]
 
 
 @pytest.fixture
 def empty_database(postgresql_server: str, postgresql_template: str) -> Iterator[str]:
     """The address of a new store."""
-    name = f"store_{uuid4().hex}"
-    with psycopg.connect(postgresql_server.replace("DATABASE", "postgres"), autocommit=True) as connection:
-        connection.execute(f"CREATE DATABASE {name} TEMPLATE {postgresql_template}".encode())
-        yield postgresql_server.replace("DATABASE", name)
+    with _database(postgresql_server, "store", f"TEMPLATE {postgresql_template}") as url:
+        yield _as_keeper(url)
+
+
+@contextlib.contextmanager
+def _database(server: str, prefix: str, options: str) -> Iterator[str]:
+    name = f"{prefix}_{uuid4().hex}"
+    with psycopg.connect(server.replace("DATABASE", "postgres"), autocommit=True) as connection:
+        connection.execute(f"CREATE DATABASE {name} OWNER keeper {options}".encode())
+        yield server.replace("DATABASE", name)
         connection.execute(f"DROP DATABASE {name} WITH (FORCE)".encode())
+
+
+def _as_keeper(url: str) -> str:
+    return url.replace("postgres@", "keeper@")

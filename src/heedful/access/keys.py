@@ -111,7 +111,7 @@ def made(
         )
     key_id = new_id()
     api_key = secrets.new(key_id)
-    with workspace.write() as connection:
+    with workspace.database.write(project) as connection:
         now = workspace.now()
         number = None if project is None else scopes.ensure_project(connection, project, now)
         keys.add(connection, key_id, number, name, secrets.digest(api_key), given, rate_limit, now)

@@ -34,7 +34,7 @@ def once(
     """
     mine = new_id()
     checks.idempotency_key(key)
-    with database.write() as connection:
+    with database.write(project) as connection:
         at = now()
         number = scopes.ensure_project(connection, project, at)
         first = requests.earlier(connection, number, key, fingerprint)
@@ -64,11 +64,11 @@ def once(
     try:
         result = work()
     except BaseException:
-        with database.write() as connection:
+        with database.write(project) as connection:
             if _holds(connection, number, key, fingerprint, mine):
                 requests.forget(connection, number, key)
         raise
-    with database.write() as connection:
+    with database.write(project) as connection:
         if _holds(connection, number, key, fingerprint, mine):
             requests.replace(connection, number, key, {"shown": True} if secret else {"result": result}, now())
     return result

@@ -68,8 +68,9 @@ class ExecutionSpace:
         """The number of the model that made a vector."""
         if vector is None:
             return None
+        model = ensure_model(connection, self.workspace.embedder.name, self.workspace.embedder.dimensions)
         self.workspace.model(connection)
-        return ensure_model(connection, self.workspace.embedder.name, self.workspace.embedder.dimensions)
+        return model
 
     def vector(self, text: str) -> bytes:
         """A text as it is stored for comparison."""

@@ -110,8 +110,8 @@ class _Outcome:
     """The chance that the last fact shown had to stand there."""
 
 
-def recall(workspace: Workspace, request: Request) -> Recall:
-    """The best facts for a query, under a receipt that feedback can name later."""
+def recall(workspace: Workspace, request: Request, *, keep: bool = False) -> Recall:
+    """The best facts for a query, under a receipt that feedback can name later; `keep` it, whatever share is kept."""
     vector = workspace.embed([request.query])[0] if request.mode != "lexical" else None
     recall_id = new_id()
     if request.mode == "graph":
@@ -125,7 +125,10 @@ def recall(workspace: Workspace, request: Request) -> Recall:
             outcome = _Outcome([], request.policy or DEFAULT_POLICY, vector)
         else:
             outcome = _search(workspace, direct, request, state, dataset, model, vector, recall_id)
-    _keep(workspace, request, recall_id, dataset, model, outcome)
+    workspace.keep_vectors()
+    kept = keep or _sampled(recall_id, workspace.receipt_share)
+    if kept:
+        _keep(workspace, request, recall_id, dataset, model, outcome)
     return Recall(
         recall_id=recall_id,
         query=request.query,
@@ -133,7 +136,13 @@ def recall(workspace: Workspace, request: Request) -> Recall:
         mode=request.mode,
         policy=outcome.policy,
         hits=outcome.hits,
+        receipt=kept,
     )
+
+
+def _sampled(recall_id: str, share: float) -> bool:
+    """Whether a recall is among the share whose receipts are kept: by its id, whose end is random."""
+    return share >= 1 or int(recall_id[-8:], 16) < share * 2**32
 
 
 def _search(
@@ -278,8 +287,7 @@ def _keep(
     model_id, vector = None, None
     if outcome.vector is not None and model is not None:
         model_id, vector = model.id, pack(outcome.vector)
-    with workspace.direct(write=True, durable=False) as direct:
-        workspace.keep_vectors(direct)
+    with workspace.direct(write=True, durable=False, alone=dataset is None) as direct:
         now = workspace.now()
         if dataset is None:
             dataset = scopes.ensure_dataset(direct.connection, workspace.project, request.dataset, now)

@@ -23,6 +23,7 @@ def reembed(database: Database, embedder: Embedder, progress: Progress | None) -
             waiting = stored.facts_without(connection, model, TOGETHER)
         if not waiting:
             with database.write() as connection:
+                stored.alone(connection)
                 if not stored.facts_without(connection, model, 1):
                     stored.activate(connection, model)
                     return done

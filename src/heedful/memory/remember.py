@@ -101,8 +101,8 @@ def _store(workspace: Workspace, dataset: str, documents: list[Pieces], outcome:
     vectors = {key: pack(vector) for key, vector in zip(wanted, embedded, strict=True)}
     with workspace.write() as connection:
         at = workspace.now()
-        workspace.model(connection)
         model = ensure_model(connection, workspace.embedder.name, workspace.embedder.dimensions)
+        workspace.model(connection)
         number = scopes.ensure_dataset(connection, workspace.project, dataset, at)
         present = facts.known(connection, number, keys)
         # Forgotten since the first look: rare enough to embed them here.

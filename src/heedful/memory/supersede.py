@@ -77,8 +77,8 @@ def _correction(
     vector: bytes,
 ) -> tuple[str, bool]:
     """The fact that says `text`, with the old one's metadata, and whether it had to be made."""
-    workspace.model(connection)
     model = ensure_model(connection, workspace.embedder.name, workspace.embedder.dimensions)
+    workspace.model(connection)
     old = facts.by_seq(connection, [seq])[seq]
     about = {**old.metadata, PROVENANCE: fact_id}
     # It has no source: a file that is remembered again must not sweep its corrections away.

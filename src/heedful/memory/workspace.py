@@ -32,10 +32,19 @@ class Workspace:
     """One project of one open store."""
 
     def __init__(
-        self, database: Database, embedder: Embedder, project: str, clock: Clock, *, shared: bool = False
+        self,
+        database: Database,
+        embedder: Embedder,
+        project: str,
+        clock: Clock,
+        *,
+        shared: bool = False,
+        receipt_share: float = 1.0,
     ) -> None:
-        """`shared` is a database that others use too, and that is not closed with the workspace."""
+        """`shared` is a database that others use too, and that is not closed with the workspace. `receipt_share` is
+        the share of recalls whose receipts are kept."""
         self.database = database
+        self.receipt_share = receipt_share
         self._shared = shared
         self.embedder = embedder
         self.project = project
@@ -128,12 +137,14 @@ class Workspace:
             self._unwritten += [(model.id, *each) for each in made]
         return index
 
-    def keep_vectors(self, direct: Direct) -> None:
+    def keep_vectors(self) -> None:
         """Writes vectors of queries that were made during a read, so that nobody has to make them again."""
         with self._lock:
             made, self._unwritten = self._unwritten, []
-        for model, query, vector in made:
-            queries.set_vectors(direct.connection, model, [(query, vector)])
+        if made:
+            with self.write(durable=False) as connection:
+                for model, query, vector in made:
+                    queries.set_vectors(connection, model, [(query, vector)])
 
     def questions(self, connector: str, model: ModelRow) -> QuestionIndex:
         """The questions of a connector's executions; `follow` it before a search."""

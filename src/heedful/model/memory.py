@@ -213,6 +213,8 @@ class Recall(Model):
     """The entry of the session under which question and answer are kept; None without a session."""
     answer: str | None = None
     """What the hits answer, with citations; None without a session."""
+    receipt: bool = True
+    """Whether its receipt was kept, so that feedback can name it; with a session it always is."""
 
     def __iter__(self) -> Iterator[Hit]:  # type: ignore[override]
         return iter(self.hits)

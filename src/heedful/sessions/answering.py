@@ -35,7 +35,7 @@ def answer(
 ) -> Recall:
     """A recall with its answer, which is kept as an entry of the session, if one is named."""
     name = None if session_id is None else checks.session_id(session_id)
-    found = recall(workspace, request)
+    found = recall(workspace, request, keep=name is not None)
     if model is None:
         written = extract(request.query, found.hits, _similarity(workspace, request.query))
         if on_token is not None:

@@ -8,6 +8,7 @@ from typing import Any
 
 from sqlalchemy import Connection, Select, insert, select, update
 
+from heedful.storage.locks import lock
 from heedful.storage.rows import AnyRow
 from heedful.storage.schema import keys, projects, signing
 
@@ -70,6 +71,9 @@ def signing_secret(connection: Connection) -> bytes | None:
 def ensure_signing_secret(connection: Connection) -> bytes:
     """What tokens are signed with, made if there is none."""
     found = signing_secret(connection)
+    if found is None:
+        lock(connection, "signing")
+        found = signing_secret(connection)
     if found is None:
         found = os.urandom(32)
         connection.execute(insert(signing).values(name=_TOKENS, secret=found))

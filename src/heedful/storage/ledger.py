@@ -7,13 +7,14 @@ from dataclasses import dataclass, field
 from typing import Any
 
 import orjson
-from sqlalchemy import ColumnElement, Connection, exists, func, insert, select
+from sqlalchemy import ColumnElement, Connection, bindparam, exists, func, insert, select
 
 from heedful.ids import new_id
 from heedful.model import Metadata
 from heedful.storage.bulk import insert_many
+from heedful.storage.prepared import Direct, Prepared
 from heedful.storage.rows import AnyRow, batches
-from heedful.storage.schema import events, facts, notes, projects, queries
+from heedful.storage.schema import event_keys, events, facts, notes, projects, queries
 
 SIGNAL = "signal"
 RETRACTION = "retraction"
@@ -72,7 +73,31 @@ def retraction(
 
 def append(connection: Connection, new: Sequence[Event]) -> None:
     """Adds events; each is its own idempotency key unless it has one."""
+    keyed = [key_row(event) for event in new if event.idempotency_key]
+    insert_many(connection, event_keys, insert(event_keys), keyed)
     insert_many(connection, events, insert(events), [row(event) for event in new])
+
+
+_APPEND = Prepared(insert(events), [column.name for column in events.c if column.name != "seq"])
+_APPEND_KEY = Prepared(insert(event_keys), [column.name for column in event_keys.c])
+_WITH_KEY = Prepared(
+    select(event_keys.c.event_id).where(
+        event_keys.c.project_id == bindparam("project"), event_keys.c.idempotency_key == bindparam("key")
+    )
+)
+
+
+def append_one(direct: Direct, event: Event) -> None:
+    """The same for one event."""
+    if event.idempotency_key:
+        direct.run(_APPEND_KEY, **key_row(event))
+    direct.run(_APPEND, **row(event))
+
+
+def with_key(direct: Direct, project: int, key: str) -> str | None:
+    """The id of the event that carries an idempotency key."""
+    found = direct.run(_WITH_KEY, project=project, key=key)
+    return str(found[0][0]) if found else None
 
 
 def annotate(connection: Connection, written: Sequence[tuple[str, int, str]]) -> None:
@@ -88,7 +113,9 @@ def with_keys(connection: Connection, project: int, keys: Sequence[str]) -> dict
     found: dict[str, AnyRow | Event] = {}
     for run in batches(keys):
         rows = connection.execute(
-            select(events).where(events.c.project_id == project, events.c.idempotency_key.in_(run))
+            select(events)
+            .join(event_keys, _of_key())
+            .where(event_keys.c.project_id == project, event_keys.c.idempotency_key.in_(run))
         )
         found.update({row.idempotency_key: row for row in rows})
     return found
@@ -97,14 +124,14 @@ def with_keys(connection: Connection, project: int, keys: Sequence[str]) -> dict
 def known_keys(connection: Connection, project: str, keys: Sequence[str]) -> set[str]:
     """Which of these idempotency keys were used in a project."""
     statement = (
-        select(events.c.idempotency_key)
-        .join(projects, projects.c.id == events.c.project_id)
+        select(event_keys.c.idempotency_key)
+        .join(projects, projects.c.id == event_keys.c.project_id)
         .where(projects.c.name == project)
     )
     return {
         key
         for run in batches(keys)
-        for key in connection.execute(statement.where(events.c.idempotency_key.in_(run))).scalars()
+        for key in connection.execute(statement.where(event_keys.c.idempotency_key.in_(run))).scalars()
     }
 
 
@@ -125,11 +152,12 @@ def with_prefix(connection: Connection, project: str, prefix: str) -> list[AnyRo
     return list(
         connection.execute(
             select(events)
-            .join(projects, projects.c.id == events.c.project_id)
+            .join(event_keys, _of_key())
+            .join(projects, projects.c.id == event_keys.c.project_id)
             .where(
                 projects.c.name == project,
-                events.c.idempotency_key >= prefix,
-                events.c.idempotency_key < after,
+                event_keys.c.idempotency_key >= prefix,
+                event_keys.c.idempotency_key < after,
                 ~is_retracted(),
             )
         )
@@ -223,6 +251,21 @@ def row(event: Event) -> dict[str, Any]:
         "rank": event.rank,
         "body": None if event.body is None else orjson.dumps(event.body).decode(),
     }
+
+
+def key_row(event: Event) -> dict[str, Any]:
+    """The idempotency key of an event as its table has it."""
+    return {
+        "project_id": event.project_id,
+        "idempotency_key": event.idempotency_key,
+        "event_id": event.id,
+        "recorded_at": event.recorded_at,
+    }
+
+
+def _of_key() -> ColumnElement[bool]:
+    # The time tells where to look in a ledger that is divided by it.
+    return (events.c.id == event_keys.c.event_id) & (events.c.recorded_at == event_keys.c.recorded_at)
 
 
 def is_retracted() -> ColumnElement[bool]:

@@ -2,20 +2,21 @@
 
 from __future__ import annotations
 
-import hashlib
 from collections.abc import Iterator
 from contextlib import contextmanager
+from dataclasses import dataclass
 from functools import lru_cache
 from pathlib import Path
 from typing import Any
 
 import orjson
-from sqlalchemy import Connection, Engine, Table, create_engine, event
+from sqlalchemy import Connection, Engine, PoolProxiedConnection, Table, create_engine, event
 from sqlalchemy.dialects.postgresql import insert
 from sqlalchemy.engine import URL, ExceptionContext
 from sqlalchemy.sql.dml import Insert
 
 from heedful.errors import HeedfulError, Unavailable
+from heedful.storage.locks import lock, number
 from heedful.storage.prepared import Direct
 
 SCHEMA = "heedful"
@@ -24,7 +25,30 @@ SCHEMA = "heedful"
 BUSY_SECONDS = 60
 """How long a writer waits for the others before it gives up."""
 
+EVERYTHING = "heedful.everything"
+"""The setting that lets a transaction see all projects; `heedful.project` names the only one that it sees otherwise."""
+
 _OPTIONS = f"-c search_path={SCHEMA},public -c lock_timeout={BUSY_SECONDS * 1000} -c timezone=UTC"
+
+
+@dataclass(frozen=True, slots=True)
+class _Opening:
+    """How a transaction begins: one statement sets what it may see, and waits for its lock."""
+
+    project: str | None
+    write: bool
+    durable: bool
+    alone: bool
+
+    @property
+    def statement(self) -> tuple[str, tuple[Any, ...]]:
+        setting, value = (EVERYTHING, "on") if self.project is None else ("heedful.project", self.project)
+        words, values = "SELECT set_config(%s, %s, true)", [setting, value]
+        if self.write and not self.durable:
+            words += ", set_config('synchronous_commit', 'off', true)"
+        if self.write and self.alone and self.project is not None:
+            return f"{words}, pg_advisory_xact_lock(%s)", (*values, number(f"project {self.project}"))
+        return words, tuple(values)
 
 
 class PostgreSql:
@@ -42,43 +66,83 @@ class PostgreSql:
                 remedy='Run: pip install "heedful[postgresql]"',
             ) from error
         self._psycopg = psycopg
-        self.name = url.render_as_string(hide_password=True)
+        self.name = _name(url)
         self.engine = _engine(url.set(drivername="postgresql+psycopg"))
 
     def prepare(self) -> None:
-        with self.engine.begin() as connection:
-            connection.exec_driver_sql("SELECT pg_advisory_xact_lock(%s)", (_number("prepare"),))
+        with self.begin(None, write=False, durable=True, alone=False) as connection:
+            if connection.exec_driver_sql("SELECT to_regnamespace(%s)", (SCHEMA,)).scalar() is not None:
+                return
+        with self.begin(None, write=True, durable=True, alone=True) as connection:
+            lock(connection, "prepare")
             connection.exec_driver_sql(f"CREATE SCHEMA IF NOT EXISTS {SCHEMA}")
 
     @contextmanager
     def begin(self, project: str | None, *, write: bool, durable: bool, alone: bool) -> Iterator[Connection]:
-        level = "READ COMMITTED" if write else "REPEATABLE READ"
-        with self.engine.connect() as plain:
-            connection = plain.execution_options(isolation_level=level)
-            with connection.begin():
-                for statement, values in _opening(project, write=write, durable=durable, alone=alone):
-                    connection.exec_driver_sql(statement, values)
-                yield connection
+        with self._transaction(project, write=write, durable=durable, alone=alone) as borrowed:
+            connection = Direct(self.engine, borrowed).connection
+            # Only to say that it has begun: it is committed below the toolkit.
+            connection.begin()
+            yield connection
 
     @contextmanager
     def direct(self, project: str, *, write: bool, durable: bool, alone: bool) -> Iterator[Direct]:
-        borrowed = self.engine.raw_connection()
+        with self._transaction(project, write=write, durable=durable, alone=alone) as borrowed:
+            yield Direct(self.engine, borrowed)
+
+    @contextmanager
+    def _transaction(
+        self, project: str | None, *, write: bool, durable: bool, alone: bool
+    ) -> Iterator[PoolProxiedConnection]:
+        borrowed = self._begun(_Opening(project, write=write, durable=durable, alone=alone))
         driver: Any = borrowed.dbapi_connection
         try:
-            for statement, values in _opening(project, write=write, durable=durable, alone=alone):
-                driver.execute(statement, values)
-            yield Direct(self.engine, borrowed)
-            driver.commit()
+            yield borrowed
+            self._commit(driver)
         except self._psycopg.Error as error:
             raise translated(error, self.name) or error from error
         finally:
-            # Only what was not committed is taken back.
             if not driver.closed:
+                # Only what was not committed is taken back.
                 driver.rollback()
-            borrowed.close()
+                borrowed.close()
+            elif borrowed.is_valid:
+                borrowed.invalidate()
+
+    def _commit(self, driver: Any) -> None:
+        try:
+            driver.commit()
+        except self._psycopg.Error as error:
+            if not driver.closed:
+                raise
+            raise Unavailable(
+                f"store {self.name} was lost while it stored a change, so it isn't known whether it did ({error})",
+                code="store_unreachable",
+                remedy="Do it again with the same idempotency key; it counts once",
+            ) from error
+
+    def _begun(self, opening: _Opening) -> PoolProxiedConnection:
+        """A connection on which a transaction has begun. One that died while it waited in the pool is replaced: the
+        first statement tells, and nothing has been done yet. So a connection need not be tried before each use."""
+        committed = self._psycopg.IsolationLevel.READ_COMMITTED
+        repeatable = self._psycopg.IsolationLevel.REPEATABLE_READ
+        while True:
+            borrowed = self.engine.raw_connection()
+            driver: Any = borrowed.dbapi_connection
+            try:
+                driver.isolation_level = committed if opening.write else repeatable
+                driver.read_only = not opening.write
+                driver.execute(*opening.statement)
+                borrowed.info["used"] = True
+                return borrowed
+            except self._psycopg.Error as error:
+                waited = driver.closed and borrowed.info.get("used")
+                borrowed.invalidate()
+                if not waited:
+                    raise translated(error, self.name) or error from error
 
     def migrating(self, connection: Connection) -> None:
-        connection.exec_driver_sql("SELECT pg_advisory_xact_lock(%s)", (_number("migrate"),))
+        lock(connection, "migrate")
 
     def upsert(self, table: Table, keys: tuple[str, ...], changed: tuple[str, ...]) -> Insert:
         return _upsert(table, keys, changed)
@@ -94,6 +158,10 @@ class PostgreSql:
         self.engine.dispose()
 
 
+def _name(url: URL) -> str:
+    return url.set(drivername="postgresql").render_as_string(hide_password=True)
+
+
 def _engine(url: URL) -> Engine:
     engine = create_engine(
         url,
@@ -102,28 +170,9 @@ def _engine(url: URL) -> Engine:
         connect_args={"options": _OPTIONS, "application_name": "heedful", "connect_timeout": 10},
         pool_size=8,
         max_overflow=24,
-        pool_pre_ping=True,
     )
     event.listen(engine, "handle_error", _translate)
     return engine
-
-
-def _opening(
-    project: str | None, *, write: bool, durable: bool, alone: bool
-) -> Iterator[tuple[str, tuple[Any, ...] | None]]:
-    """What a transaction begins with."""
-    if not write:
-        yield "SET TRANSACTION READ ONLY", None
-        return
-    if not durable:
-        yield "SET LOCAL synchronous_commit = off", None
-    if alone and project is not None:
-        yield "SELECT pg_advisory_xact_lock(%s)", (_number(f"project {project}"),)
-
-
-def _number(name: str) -> int:
-    """The number of a lock."""
-    return int.from_bytes(hashlib.blake2b(f"heedful {name}".encode(), digest_size=8).digest(), "big", signed=True)
 
 
 @lru_cache
@@ -138,7 +187,7 @@ def _upsert(table: Table, keys: tuple[str, ...], changed: tuple[str, ...]) -> In
 
 def _translate(context: ExceptionContext) -> None:
     error = context.original_exception
-    name = "the store" if context.engine is None else context.engine.url.render_as_string(hide_password=True)
+    name = "the store" if context.engine is None else _name(context.engine.url)
     known = None if isinstance(error, HeedfulError) else translated(error, name)
     if known is not None:
         raise known from error

@@ -5,7 +5,7 @@ from __future__ import annotations
 import hashlib
 from collections.abc import Sequence
 
-from sqlalchemy import Connection, and_, bindparam, insert, select, update
+from sqlalchemy import Connection, and_, bindparam, select, text, update
 
 from heedful.storage.database import Database
 from heedful.storage.prepared import Direct, Prepared
@@ -55,18 +55,26 @@ _FIND = Prepared(
         )
     )
     .where(datasets.c.id == bindparam("of"))
+    # Whoever forgets the dataset waits for us, or we for them.
+    .with_for_update(read=True, key_share=True, of=datasets)
 )
-_ADD = Prepared(insert(queries).returning(queries.c.id), ["dataset_id", "digest", "text", "model_id", "vector"])
+_ADD = Prepared(
+    text(
+        "INSERT INTO queries (dataset_id, digest, text, model_id, vector) "
+        "VALUES (:dataset_id, :digest, :text, :model_id, :vector) ON CONFLICT DO NOTHING RETURNING id"
+    )
+)
 
 
-def asked(direct: Direct, dataset: int, text: str, model: int | None, vector: bytes | None) -> int | None:
+def asked(direct: Direct, dataset: int, words: str, model: int | None, vector: bytes | None) -> int | None:
     """The number of a query that is asked, stored if it is new; None if the dataset is no more."""
-    key = digest(text)
+    key = digest(words)
     found = direct.run(_FIND, of=dataset, wanted=key)
     if not found or found[0][1] is not None:
         return int(found[0][1]) if found else None
-    ((number,),) = direct.run(_ADD, dataset_id=dataset, digest=key, text=text, model_id=model, vector=vector)
-    return int(number)
+    made = direct.run(_ADD, dataset_id=dataset, digest=key, text=words, model_id=model, vector=vector)
+    # Somebody else may have asked the same at this moment.
+    return int(made[0][0] if made else direct.run(_FIND, of=dataset, wanted=key)[0][1])
 
 
 def load(connection: Connection, ids: Sequence[int]) -> list[tuple[int, str, int | None, bytes | None]]:

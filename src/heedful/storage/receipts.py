@@ -67,10 +67,21 @@ def load(connection: Connection, dataset: int, ids: Sequence[str], since: int | 
 
 def forget_dataset(connection: Connection, dataset: int) -> None:
     """Removes the receipts, the queries and the entities of a dataset, and the dataset's own row."""
+    # Recalls that are writing their receipts are waited for; later ones find no dataset.
+    connection.execute(select(datasets.c.id).where(datasets.c.id == dataset).with_for_update())
     graph.forget_dataset(connection, dataset)
     connection.execute(delete(receipts).where(receipts.c.dataset_id == dataset))
     connection.execute(delete(queries).where(queries.c.dataset_id == dataset))
     connection.execute(delete(datasets).where(datasets.c.id == dataset))
+
+
+def expire(connection: Connection, before: int, limit: int) -> int:
+    """Removes receipts that are older, at most this many; returns how many were."""
+    old = select(receipts.c.id, receipts.c.at).where(receipts.c.at < before).order_by(receipts.c.at).limit(limit)
+    found = connection.execute(old).all()
+    for run in batches(found):
+        connection.execute(delete(receipts).where(receipts.c.id.in_([row.id for row in run]), receipts.c.at < before))
+    return len(found)
 
 
 def shown(connection: Connection, project: str, ids: Sequence[str]) -> dict[str, list[str]]:

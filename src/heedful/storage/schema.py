@@ -153,14 +153,25 @@ events = Table(
     Column("receipt_id", String(36)),
     Column("rank", Integer),
     Column("body", JSON),
-    UniqueConstraint("project_id", "idempotency_key"),
     Index("ix_events_target_id_at", "target_id", "at"),
     Index("ix_events_dataset_id_seq", "dataset_id", "seq"),
     Index("ix_events_query_id", "query_id"),
     Index("ix_events_receipt_id", "receipt_id"),
     sqlite_autoincrement=True,
 )
-"""The ledger. Rows are inserted, never changed and never deleted."""
+"""The ledger. Rows are inserted, never changed and never deleted. On PostgreSQL it is divided by `recorded_at`."""
+
+event_keys = Table(
+    "event_keys",
+    metadata,
+    Column("project_id", ForeignKey("projects.id"), primary_key=True),
+    Column("idempotency_key", Text, primary_key=True),
+    Column("event_id", String(36), nullable=False),
+    Column("recorded_at", BigInteger, nullable=False),
+    sqlite_with_rowid=False,
+)
+"""Which event an idempotency key was used for: nobody uses one twice. Apart from the ledger, because a table that is
+divided by time can't hold what is unique for all time. Events whose key is their own id are not here."""
 
 notes = Table(
     "notes",
@@ -200,7 +211,9 @@ receipts = Table(
     Column("at", BigInteger, nullable=False),
     Column("shown", JSON, nullable=False),
     Index("ix_receipts_dataset_id", "dataset_id"),
+    Index("ix_receipts_at", "at"),
 )
+"""What recalls showed. On PostgreSQL it is divided by `at`."""
 
 requests = Table(
     "requests",

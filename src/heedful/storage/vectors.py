@@ -8,6 +8,7 @@ import numpy as np
 from numpy.typing import NDArray
 from sqlalchemy import Connection, delete, func, insert, select, update
 
+from heedful.storage.locks import lock, share
 from heedful.storage.schema import facts, models, queries, vectors
 
 Vectors = NDArray[np.float32]
@@ -42,8 +43,14 @@ def active_model(connection: Connection) -> ModelRow | None:
 
 
 def ensure_model(connection: Connection, name: str, dimensions: int) -> int:
-    """The number of a model; it becomes the active one if there is none."""
-    known = connection.execute(select(models.c.id).where(models.c.name == name)).scalar()
+    """The number of a model; it becomes the active one if there is none. Until the transaction ends, nobody makes
+    another one active."""
+    known = _number(connection, name)
+    if known is None or active_model(connection) is None:
+        lock(connection, _MODELS)
+    else:
+        share(connection, _MODELS)
+    known = _number(connection, name)
     if known is None:
         known = connection.execute(
             insert(models).values(name=name, dimensions=dimensions, active=0).returning(models.c.id)
@@ -51,6 +58,18 @@ def ensure_model(connection: Connection, name: str, dimensions: int) -> int:
     if active_model(connection) is None:
         connection.execute(update(models).where(models.c.id == known).values(active=1))
     return int(known)
+
+
+_MODELS = "models"
+
+
+def _number(connection: Connection, name: str) -> int | None:
+    return connection.execute(select(models.c.id).where(models.c.name == name)).scalar()
+
+
+def alone(connection: Connection) -> None:
+    """Waits for those who write vectors, and keeps others from it until the transaction ends."""
+    lock(connection, _MODELS)
 
 
 def activate(connection: Connection, model: int) -> None:

@@ -14,7 +14,7 @@ from heedful.storage import ledger
 from heedful.storage.ledger import FEEDBACK, Event
 from heedful.storage.prepared import Direct, Prepared
 from heedful.storage.rows import AnyRow, batches, unpacked
-from heedful.storage.schema import events, feedbacks, session_tags, sessions
+from heedful.storage.schema import feedbacks, session_tags, sessions
 from heedful.storage.sessions.base import Counts, FeedbackRow, ValueCounts, key_of_the_deleted
 from heedful.storage.sessions.touch import touched
 
@@ -33,11 +33,7 @@ _STANDING = _ROWS.where(
 ).order_by(feedbacks.c.seq)
 _ABOUT = Prepared(_STANDING)
 _BY = Prepared(_STANDING.where(feedbacks.c.author.is_not_distinct_from(bindparam("by"))))
-_WITH_KEY = Prepared(
-    select(events.c.id).where(events.c.project_id == bindparam("project"), events.c.idempotency_key == bindparam("key"))
-)
 _FALL = Prepared(update(feedbacks).where(feedbacks.c.id == bindparam("named")).values(standing=0))
-_APPEND = Prepared(insert(events), [column.name for column in events.c if column.name != "seq"])
 _ADD = Prepared(insert(feedbacks), [column.name for column in feedbacks.c if column.name != "seq"])
 
 
@@ -69,7 +65,7 @@ class SqlFeedbacks:
             value=str(new.score) if new.score is not None else new.rating,
             idempotency_key=key,
         )
-        self._direct.run(_APPEND, **ledger.row(event))
+        ledger.append_one(self._direct, event)
         self._direct.run(
             _ADD,
             event_id=new.id,
@@ -91,10 +87,10 @@ class SqlFeedbacks:
         return True
 
     def with_key(self, key: str) -> FeedbackRow | None:
-        found = self._direct.run(_WITH_KEY, project=self._project, key=key)
-        if not found:
+        found = ledger.with_key(self._direct, self._project, key)
+        if found is None:
             return None
-        said = self.get(found[0][0])
+        said = self.get(found)
         if said is None:
             raise key_of_the_deleted(key)
         return said
@@ -126,7 +122,7 @@ class SqlFeedbacks:
     def withdraw(self, rows: Sequence[FeedbackRow], author: str | None, at: int) -> list[str]:
         retractions = [ledger.retraction(self._project, row.id, author, at) for row in rows]
         for row, event in zip(rows, retractions, strict=True):
-            self._direct.run(_APPEND, **ledger.row(event))
+            ledger.append_one(self._direct, event)
             self._direct.run(_FALL, named=row.id)
         return [event.id for event in retractions]
 

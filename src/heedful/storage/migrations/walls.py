@@ -1,0 +1,56 @@
+"""What keeps projects apart inside PostgreSQL, whatever a query forgets to ask: row-level security.
+
+A transaction names its project in the setting `heedful.project`, or sets `heedful.everything` to `on`. One that does
+neither sees no row.
+"""
+
+from __future__ import annotations
+
+from sqlalchemy import Connection, text
+
+_EVERYTHING = "current_setting('heedful.everything', true) = 'on'"
+_PROJECT = "(SELECT id FROM projects WHERE name = current_setting('heedful.project', true))"
+_BY_COLUMN = (
+    ("project_id", f"project_id = {_PROJECT}"),
+    ("dataset_id", "dataset_id IN (SELECT id FROM datasets)"),
+    ("session_seq", "EXISTS (SELECT 1 FROM sessions WHERE sessions.seq = session_seq)"),
+    ("fact_seq", "EXISTS (SELECT 1 FROM facts WHERE facts.seq = fact_seq)"),
+)
+"""How a table tells whose its rows are, by the first of these columns that it has. The tables that are asked have
+walls themselves."""
+
+_WITHOUT = frozenset({"alembic_version", "models", "signing", "words"})
+"""Tables that belong to no project; and the terms of the words of facts, which are sums: an index can't be searched by
+them behind a wall, and what is found is looked up in `facts`, which has one."""
+
+
+def build_walls(connection: Connection) -> None:
+    """Walls in all tables there are, and one order of texts, that of their bytes, in all of them."""
+    columns: dict[str, dict[str, str]] = {}
+    rows = connection.execute(
+        text(
+            "SELECT c.relname, a.attname, format_type(a.atttypid, a.atttypmod) FROM pg_class c "
+            "JOIN pg_attribute a ON a.attrelid = c.oid AND a.attnum > 0 AND NOT a.attisdropped "
+            "WHERE c.relnamespace = current_schema()::regnamespace AND c.relkind IN ('r', 'p') AND NOT c.relispartition"
+        )
+    )
+    for table, column, kind in rows:
+        columns.setdefault(table, {})[column] = kind
+    for table, kinds in columns.items():
+        for column, kind in kinds.items():
+            if kind == "text" or kind.startswith("character varying"):
+                connection.exec_driver_sql(f'ALTER TABLE {table} ALTER "{column}" TYPE {kind} COLLATE "C"')
+    for table, kinds in columns.items():
+        if table not in _WITHOUT:
+            build_wall(connection, table, list(kinds))
+
+
+def build_wall(connection: Connection, table: str, columns: list[str]) -> None:
+    """A wall in one table; it stands for the owner of the table, too."""
+    if table == "projects":
+        own = "name = current_setting('heedful.project', true)"
+    else:
+        own = next(condition for column, condition in _BY_COLUMN if column in columns)
+    connection.exec_driver_sql(f"ALTER TABLE {table} ENABLE ROW LEVEL SECURITY")
+    connection.exec_driver_sql(f"ALTER TABLE {table} FORCE ROW LEVEL SECURITY")
+    connection.exec_driver_sql(f"CREATE POLICY wall ON {table} USING ({_EVERYTHING} OR {own})")
