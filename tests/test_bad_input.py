@@ -318,7 +318,7 @@ class TestFullDisk:
     @contextmanager
     def full(self, store: Heedful) -> Iterator[None]:
         """No connection of the store may add a page to the file."""
-        engine = store._workspace.database._engine
+        engine = store._workspace.database._backend.engine
         with store._workspace.database.read() as connection:
             pages = connection.exec_driver_sql("PRAGMA page_count").scalar()
 

@@ -105,11 +105,11 @@ def _stop(known: dict[str, Any]) -> None:
         os.kill(pid, signal.SIGINT)
     if pid in _STARTED:
         _STARTED.pop(pid).wait(30)
-    else:
-        for _ in range(600):
-            if not _runs(pid):
-                break
-            time.sleep(0.05)
+    # As a child of another process it stays in the list of processes, but its file goes.
+    for _ in range(600):
+        if not (Path(known["folder"]) / "data" / "postmaster.pid").exists():
+            break
+        time.sleep(0.05)
     shutil.rmtree(known["folder"], ignore_errors=True)
 
 

@@ -89,8 +89,8 @@ def receipt_of(workspace: Workspace, connection: Connection, recall_id: str) -> 
             f"no receipt of a recall {recall_id!r} in project {workspace.project!r}",
             field="recall_id",
             value=recall_id,
-            remedy="Use the recall_id that recall() returned; old receipts are dropped, and not all are kept, where the "
-            "settings receipt_days and receipt_share say so",
+            remedy="Use the recall_id that recall() returned; where the settings receipt_days and receipt_share say so,"
+            " old receipts are dropped, and not all are kept",
         )
     return receipt
 

@@ -194,6 +194,14 @@ class Workspace:
         with self._lock:
             return self._graphs.setdefault(dataset, GraphIndex(dataset))
 
+    def follow(self) -> None:
+        """Brings the indexes of facts that are in memory up to the present state of the store."""
+        with self._lock:
+            indexes = list(self._indexes.values())
+        for index in indexes:
+            with self.read() as connection:
+                index.follow(connection)
+
     def drop(self, dataset: int) -> None:
         """Forgets the indexes of a dataset that is no more, in memory and on disk."""
         with self._lock:

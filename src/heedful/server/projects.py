@@ -63,6 +63,11 @@ class Projects:
             self._open.move_to_end(name)
             return self._open[name]
 
+    def in_memory(self, name: str | None) -> list[Heedful]:
+        """This project, or all of them, as far as they are open."""
+        with self._lock:
+            return [project for known, project in self._open.items() if name in (None, known)]
+
     def _idle(self) -> list[Heedful]:
         names = [name for name in self._open if name not in self._users]
         return [self._open.pop(name) for name in names[: max(0, len(self._open) - MOST)]]

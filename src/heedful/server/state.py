@@ -14,6 +14,7 @@ from heedful.model import Scope
 from heedful.opening import Host
 from heedful.server.callers import Caller, Callers, presented
 from heedful.server.config import Config
+from heedful.server.following import Follower
 from heedful.server.lane import Lane
 from heedful.server.limits import Limiter
 from heedful.server.projects import Projects
@@ -35,8 +36,9 @@ class State:
         self._looking = ThreadPoolExecutor(2, thread_name_prefix="heedful-look")
         # More threads than processors only take turns; what waits for others has the pool above.
         self._thinking = ThreadPoolExecutor((os.cpu_count() or 1) + 1, thread_name_prefix="heedful-recall")
-        # A file has one writer at a time; a server of its own for sessions has many.
-        self._lane = None if host.sessions else Lane("heedful-feedback")
+        # A file has one writer at a time; a server has many.
+        self._lane = None if host.sessions or host.database.many_writers else Lane("heedful-feedback")
+        self._follower = Follower(self.projects)
 
     async def run(self, work: Callable[[], Result]) -> Result:
         """Runs what blocks in a thread."""
@@ -72,6 +74,7 @@ class State:
 
     def close(self) -> None:
         """Waits for the calls under way, and lets go of the store."""
+        self._follower.close()
         if self._lane is not None:
             self._lane.close()
         self._thinking.shutdown()

@@ -2,14 +2,19 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from contextlib import AbstractContextManager
 from pathlib import Path
+from threading import Event
 from typing import Protocol
 
 from sqlalchemy import Connection, Engine, Table
 from sqlalchemy.sql.dml import Insert
 
 from heedful.storage.prepared import Direct
+
+CHANGED = "changed"
+"""The note in `Connection.info` by which a transaction says that it changes facts."""
 
 
 class Backend(Protocol):
@@ -20,6 +25,9 @@ class Backend(Protocol):
     """What errors call it; holds no secret."""
     folder: Path | None
     """Where indexes are kept; None where the database searches itself."""
+
+    many_writers: bool
+    """Whether those who write to different projects need not wait for each other."""
 
     def prepare(self) -> None:
         """What is done once, before the first transaction."""
@@ -38,6 +46,10 @@ class Backend(Protocol):
 
     def upsert(self, table: Table, keys: tuple[str, ...], changed: tuple[str, ...]) -> Insert:
         """Insert, or overwrite `changed` where `keys` are there already."""
+
+    def notices(self, stopped: Event) -> Iterator[str | None]:
+        """Tells soon after others have changed facts, until `stopped`: the project, or None if it isn't known which.
+        Some changes may go untold, so it is good for doing early what is done anyway."""
 
     def integrity(self, connection: Connection) -> str:
         """ "ok", or what is wrong."""

@@ -5,7 +5,7 @@ from __future__ import annotations
 import os
 import threading
 import weakref
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from contextlib import AbstractContextManager
 from pathlib import Path
 from typing import Any
@@ -83,6 +83,15 @@ class Database:
         """ "ok", or what is wrong with the file."""
         with self.read() as connection:
             return self._backend.integrity(connection)
+
+    @property
+    def many_writers(self) -> bool:
+        """Whether those who write to different projects need not wait for each other."""
+        return self._backend.many_writers
+
+    def notices(self, stopped: threading.Event) -> Iterator[str | None]:
+        """Tells soon after others have changed facts, until `stopped`; see `Backend.notices`."""
+        return self._backend.notices(stopped)
 
     def close(self) -> None:
         self._closed = True

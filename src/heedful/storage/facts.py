@@ -12,6 +12,7 @@ from sqlalchemy import Connection, Select, bindparam, delete, func, insert, sele
 
 from heedful.model import Metadata
 from heedful.storage import graph
+from heedful.storage.backend import CHANGED
 from heedful.storage.prepared import Direct, Prepared
 from heedful.storage.rows import AnyRow, batches, unpacked
 from heedful.storage.schema import changes, datasets, fact_tags, facts, notes, projects, scores, vectors
@@ -376,4 +377,5 @@ def matching(connection: Connection, statements: Sequence[Select[int]]) -> list[
 
 
 def _announce(connection: Connection, dataset: int, seqs: Sequence[int], kind: int) -> None:
+    connection.info[CHANGED] = True
     connection.execute(insert(changes), [{"dataset_id": dataset, "fact_seq": seq, "kind": kind} for seq in seqs])

@@ -34,7 +34,7 @@ class _Part:
 def ensure(connection: Connection, now: int) -> list[str]:
     """Makes the parts of the present and the near future that are not there; returns their names.
 
-    What was written before its part was there is in the rest (as is what a clock that was wrong has written), and moves.
+    What was written before its part was there, or by a clock that was wrong, is in the rest, and moves.
     """
     if connection.dialect.name != "postgresql":
         return []

@@ -2,8 +2,11 @@
 
 from __future__ import annotations
 
+import logging
+import threading
+import time
 from collections.abc import Iterator
-from contextlib import contextmanager
+from contextlib import closing, contextmanager
 from dataclasses import dataclass
 from functools import lru_cache
 from pathlib import Path
@@ -16,8 +19,11 @@ from sqlalchemy.engine import URL, ExceptionContext
 from sqlalchemy.sql.dml import Insert
 
 from heedful.errors import HeedfulError, Unavailable
+from heedful.storage.backend import CHANGED
 from heedful.storage.locks import lock, number
 from heedful.storage.prepared import Direct
+
+logger = logging.getLogger("heedful")
 
 SCHEMA = "heedful"
 """Where the tables are, so that a database can be shared with other programs."""
@@ -27,6 +33,12 @@ BUSY_SECONDS = 60
 
 EVERYTHING = "heedful.everything"
 """The setting that lets a transaction see all projects; `heedful.project` names the only one that it sees otherwise."""
+
+TELLS = 1.0
+"""How often the others are told that a project has changed, at most, in seconds."""
+
+LOOKS = 0.5
+"""How soon those who wait for notices notice that they need not wait any more, in seconds."""
 
 _OPTIONS = f"-c search_path={SCHEMA},public -c lock_timeout={BUSY_SECONDS * 1000} -c timezone=UTC"
 
@@ -55,6 +67,7 @@ class PostgreSql:
     """A store on a server. Writers of one project come one at a time; projects don't wait for each other."""
 
     folder: Path | None = None
+    many_writers = True
 
     def __init__(self, url: URL) -> None:
         try:
@@ -68,6 +81,7 @@ class PostgreSql:
         self._psycopg = psycopg
         self.name = _name(url)
         self.engine = _engine(url.set(drivername="postgresql+psycopg"))
+        self._told: dict[str, float] = {}
 
     def prepare(self) -> None:
         with self.begin(None, write=False, durable=True, alone=False) as connection:
@@ -97,8 +111,11 @@ class PostgreSql:
         borrowed = self._begun(_Opening(project, write=write, durable=durable, alone=alone))
         driver: Any = borrowed.dbapi_connection
         try:
+            borrowed.info.pop(CHANGED, None)
             yield borrowed
             self._commit(driver)
+            if project is not None and borrowed.info.get(CHANGED):
+                self._tell(driver, project)
         except self._psycopg.Error as error:
             raise translated(error, self.name) or error from error
         finally:
@@ -108,6 +125,32 @@ class PostgreSql:
                 borrowed.close()
             elif borrowed.is_valid:
                 borrowed.invalidate()
+
+    def _tell(self, driver: Any, project: str) -> None:
+        """Not in the transaction itself: those that notify are committed one after the other, in the whole server. And
+        not each time: nobody relies on it."""
+        now = time.monotonic()
+        if now - self._told.get(project, -TELLS) >= TELLS:
+            self._told[project] = now
+            driver.execute("SELECT set_config('synchronous_commit', 'off', true), pg_notify('heedful', %s)", (project,))
+            driver.commit()
+
+    def notices(self, stopped: threading.Event) -> Iterator[str | None]:
+        while not stopped.is_set():
+            try:
+                with closing(self.engine.raw_connection()) as borrowed:
+                    borrowed.detach()
+                    driver: Any = borrowed.dbapi_connection
+                    driver.autocommit = True
+                    driver.execute("LISTEN heedful")
+                    # Whatever happened while nobody listened.
+                    yield None
+                    while not stopped.is_set():
+                        for notice in driver.notifies(timeout=LOOKS):
+                            yield notice.payload
+            except (self._psycopg.Error, Unavailable) as error:
+                logger.info("no notices from store %s for now: %s", self.name, error)
+                stopped.wait(LOOKS)
 
     def _commit(self, driver: Any) -> None:
         try:

@@ -24,6 +24,9 @@ from heedful.storage.prepared import Direct
 BUSY_SECONDS = 60
 """How long a writer waits for the others before it gives up."""
 
+LOOKS = 1.0
+"""How often those who wait for notices look whether others have written, in seconds."""
+
 _PRAGMAS = (
     f"PRAGMA busy_timeout = {BUSY_SECONDS * 1000}",
     "PRAGMA foreign_keys = ON",
@@ -36,6 +39,8 @@ _PRAGMAS = (
 
 class Sqlite:
     """A store in a file. Writers come one at a time; a store "in memory" is a file that goes when it is closed."""
+
+    many_writers = False
 
     def __init__(self, url: URL) -> None:
         file, self._discard = _file_of(url)
@@ -91,6 +96,16 @@ class Sqlite:
 
     def upsert(self, table: Table, keys: tuple[str, ...], changed: tuple[str, ...]) -> Insert:
         return _upsert(table, keys, changed)
+
+    def notices(self, stopped: threading.Event) -> Iterator[str | None]:
+        with closing(self.engine.raw_connection()) as borrowed:
+            driver: Any = borrowed.dbapi_connection
+            seen = None
+            while not stopped.wait(LOOKS):
+                found = driver.execute("PRAGMA data_version").fetchone()
+                if found != seen and seen is not None:
+                    yield None
+                seen = found
 
     def integrity(self, connection: Connection) -> str:
         """ "ok", or what SQLite found wrong with the file."""
