@@ -87,9 +87,7 @@ def test_a_home_is_expanded(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> 
     assert (tmp_path / "mine.db").is_file()
 
 
-@pytest.mark.parametrize(
-    "url", ["", "  ", "postgresql://u:secret@host/db", "mysql://host/db", "nonsense://x", "sqlite+nonsense:///x.db"]
-)
+@pytest.mark.parametrize("url", ["", "  ", "mysql://u:secret@host/db", "nonsense://x", "sqlite+nonsense:///x.db"])
 def test_a_url_that_is_no_store_is_refused(url: str) -> None:
     with pytest.raises(Invalid) as caught:
         heedful.open(url, embedding=WordEmbedder())

@@ -38,7 +38,7 @@ REWORDED = {
 
 _ID = re.compile(r"[0-9a-f]{8}(?:-[0-9a-f]{4}){3}-[0-9a-f]{12}|visitor-[0-9a-f]{12}")
 
-_STORE = re.compile(r"/\S*\.db: ")
+_STORE = re.compile(r"(/\S*\.db|postgresql://\S+): ")
 
 
 class Plain:
@@ -89,7 +89,7 @@ class Awaited:
 
 
 @contextmanager
-def embedded(path: Path) -> Iterator[tuple[Any, ManualClock]]:
+def embedded(path: Path | str) -> Iterator[tuple[Any, ManualClock]]:
     clock = ManualClock()
     with heedful.open(
         path, clock=clock, embedding=WordEmbedder(), language_model=model(), feedback_hook=hook()
@@ -98,13 +98,13 @@ def embedded(path: Path) -> Iterator[tuple[Any, ManualClock]]:
 
 
 @contextmanager
-def remote(path: Path) -> Iterator[tuple[Any, ManualClock]]:
+def remote(path: Path | str) -> Iterator[tuple[Any, ManualClock]]:
     with running(path, language_model=model(), feedback_hook=hook()) as server, server.connect() as engine:
         yield engine, server.clock
 
 
 @contextmanager
-def awaited(path: Path) -> Iterator[tuple[Any, ManualClock]]:
+def awaited(path: Path | str) -> Iterator[tuple[Any, ManualClock]]:
     clock = ManualClock()
     with asyncio.Runner() as runner:
         engine = runner.run(
@@ -115,7 +115,7 @@ def awaited(path: Path) -> Iterator[tuple[Any, ManualClock]]:
 
 
 @contextmanager
-def awaited_remote(path: Path) -> Iterator[tuple[Any, ManualClock]]:
+def awaited_remote(path: Path | str) -> Iterator[tuple[Any, ManualClock]]:
     with running(path, language_model=model(), feedback_hook=hook()) as server, asyncio.Runner() as runner:
         engine = runner.run(heedful.aconnect(server.url, api_key=server.key))
         yield Awaited(runner, engine), server.clock
@@ -158,6 +158,17 @@ def test_it_makes_no_difference_where_the_engine_is(
     opened: Any, expected: list[Step], world: World, tmp_path: Path
 ) -> None:
     with opened(tmp_path / "store.db") as (engine, clock):
+        steps = live(engine, clock, world)
+    assert len(steps) == len(expected)
+    for here, there, step in zip(told(expected), told(steps), expected, strict=True):
+        assert there == here, f"{step.name}{step.args}{step.kwargs}"
+
+
+@pytest.mark.parametrize("opened", [embedded, remote])
+def test_it_makes_no_difference_which_store_it_is(
+    opened: Any, expected: list[Step], world: World, empty_database: str
+) -> None:
+    with opened(empty_database) as (engine, clock):
         steps = live(engine, clock, world)
     assert len(steps) == len(expected)
     for here, there, step in zip(told(expected), told(steps), expected, strict=True):

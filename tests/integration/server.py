@@ -38,7 +38,12 @@ class Running:
 
 @contextmanager
 def running(
-    path: Path, *, language_model: Any = None, sessions: str | None = None, feedback_hook: Any = None, **settings: Any
+    path: Path | str,
+    *,
+    language_model: Any = None,
+    sessions: str | None = None,
+    feedback_hook: Any = None,
+    **settings: Any,
 ) -> Iterator[Running]:
     """Serves a store until the block ends."""
     clock = ManualClock()

@@ -13,7 +13,9 @@ from typing import Any
 from sqlalchemy import URL, Connection, Table, inspect, make_url, text
 from sqlalchemy.exc import ArgumentError, NoSuchModuleError
 
+from heedful.clock import system_clock, to_stored
 from heedful.errors import Conflict, Invalid, Unavailable
+from heedful.storage import partitions
 from heedful.storage.backend import Backend
 from heedful.storage.bulk import insert_many
 from heedful.storage.migrations import HEAD, REVISIONS
@@ -127,6 +129,7 @@ class Database:
             self._backend.migrating(connection)
             if _version(connection) != HEAD:
                 upgrade(connection)
+                partitions.ensure(connection, to_stored(system_clock()))
 
 
 _MIGRATING = threading.Lock()
@@ -193,18 +196,16 @@ def _url(url_or_path: str | Path) -> URL:
         url.get_dialect()
     except (ArgumentError, NoSuchModuleError, ImportError) as error:
         raise Invalid(
-            f"url_or_path {text_form!r} is not a store's URL ({error})",
+            f"url_or_path {text_form.partition('@')[2] or text_form!r} is not a store's URL ({error})",
             field="url_or_path",
-            value=text_form,
-            remedy='Use a path, or "sqlite:///file.db"',
+            value=text_form.partition("@")[2] or text_form,
+            remedy='Use a path, "sqlite:///file.db" or "postgresql://user@host/database"',
         ) from error
-    if url.get_backend_name() == "postgresql":
-        return url
-    if url.drivername not in ("sqlite", "sqlite+pysqlite"):
+    if url.drivername not in ("sqlite", "sqlite+pysqlite", "postgresql", "postgresql+psycopg"):
         raise Invalid(
             f"url_or_path names a {url.drivername} store, which this version can't open",
             field="url_or_path",
             value=url.render_as_string(),
-            remedy='Use a path, or "sqlite:///file.db"',
+            remedy='Use a path, "sqlite:///file.db" or "postgresql://user@host/database"',
         )
     return url

@@ -16,6 +16,7 @@ import orjson
 from sqlalchemy import Connection, Engine, PoolProxiedConnection, Table, create_engine, event
 from sqlalchemy.dialects.postgresql import insert
 from sqlalchemy.engine import URL, ExceptionContext
+from sqlalchemy.exc import TimeoutError
 from sqlalchemy.sql.dml import Insert
 
 from heedful.errors import HeedfulError, Unavailable
@@ -138,7 +139,7 @@ class PostgreSql:
     def notices(self, stopped: threading.Event) -> Iterator[str | None]:
         while not stopped.is_set():
             try:
-                with closing(self.engine.raw_connection()) as borrowed:
+                with closing(self._borrowed()) as borrowed:
                     borrowed.detach()
                     driver: Any = borrowed.dbapi_connection
                     driver.autocommit = True
@@ -170,7 +171,7 @@ class PostgreSql:
         committed = self._psycopg.IsolationLevel.READ_COMMITTED
         repeatable = self._psycopg.IsolationLevel.REPEATABLE_READ
         while True:
-            borrowed = self.engine.raw_connection()
+            borrowed = self._borrowed()
             driver: Any = borrowed.dbapi_connection
             try:
                 driver.isolation_level = committed if opening.write else repeatable
@@ -183,6 +184,18 @@ class PostgreSql:
                 borrowed.invalidate()
                 if not waited:
                     raise translated(error, self.name) or error from error
+
+    def _borrowed(self) -> PoolProxiedConnection:
+        try:
+            return self.engine.raw_connection()
+        except self._psycopg.Error as error:
+            raise translated(error, self.name) or error from error
+        except TimeoutError as error:
+            raise Unavailable(
+                f"all connections to store {self.name} were busy for {BUSY_SECONDS} s",
+                code="store_busy",
+                remedy="Try again, or call from fewer threads at once; nothing was changed",
+            ) from error
 
     def migrating(self, connection: Connection) -> None:
         lock(connection, "migrate")
@@ -213,6 +226,7 @@ def _engine(url: URL) -> Engine:
         connect_args={"options": _OPTIONS, "application_name": "heedful", "connect_timeout": 10},
         pool_size=8,
         max_overflow=24,
+        pool_timeout=BUSY_SECONDS,
     )
     event.listen(engine, "handle_error", _translate)
     return engine

@@ -100,10 +100,10 @@ class Sqlite:
     def notices(self, stopped: threading.Event) -> Iterator[str | None]:
         with closing(self.engine.raw_connection()) as borrowed:
             driver: Any = borrowed.dbapi_connection
-            seen = None
+            seen = driver.execute("PRAGMA data_version").fetchone()
             while not stopped.wait(LOOKS):
                 found = driver.execute("PRAGMA data_version").fetchone()
-                if found != seen and seen is not None:
+                if found != seen:
                     yield None
                 seen = found
 

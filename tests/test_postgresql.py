@@ -1,0 +1,292 @@
+"""What only a store on PostgreSQL has: walls between projects, parts by time, locks by project, lost connections."""
+
+from __future__ import annotations
+
+import threading
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from datetime import UTC, datetime, timedelta
+from pathlib import Path
+
+import psycopg
+import pytest
+from things import things
+
+import heedful
+from heedful import Conflict, Heedful, Invalid, Unavailable
+from heedful.clock import to_stored
+from heedful.storage import partitions
+from heedful.storage.locks import number
+from heedful.storage.migrations.walls import _WITHOUT
+from heedful.storage.schema import metadata
+from heedful.storage.upkeep import upkeep
+from heedful.testing import ManualClock, ScriptedModel, WordEmbedder
+
+SPEAKER = ScriptedModel(lambda messages: "SELECT a FROM t")
+
+
+@pytest.fixture
+def opening(empty_database: str, clock: ManualClock) -> Iterator[Callable[..., Heedful]]:
+    opened: list[Heedful] = []
+
+    def open_one(project: str = "default") -> Heedful:
+        opened.append(
+            heedful.open(empty_database, project=project, clock=clock, embedding=WordEmbedder(), language_model=SPEAKER)
+        )
+        return opened[-1]
+
+    yield open_one
+    for store in opened:
+        store.close()
+
+
+@contextmanager
+def asking(url: str, **settings: str) -> Iterator[psycopg.Connection]:
+    """A connection to the database of a store, past Heedful."""
+    with psycopg.connect(url, options="-c search_path=heedful,public") as connection:
+        for name, value in settings.items():
+            connection.execute("SELECT set_config(%s, %s, false)", (f"heedful.{name}", value))
+        yield connection
+
+
+def counts(url: str, **settings: str) -> dict[str, int]:
+    with asking(url, **settings) as connection:
+        return {
+            table: connection.execute(f"SELECT count(*) FROM {table}".encode()).fetchall()[0][0]
+            for table in metadata.tables
+        }
+
+
+class TestWalls:
+    def test_a_query_that_forgets_its_project_sees_nothing(
+        self, opening: Callable[..., Heedful], empty_database: str, tmp_path: Path
+    ) -> None:
+        things(opening("theirs"), tmp_path)  # type: ignore[arg-type]
+        opening("ours").remember("of our own")
+        everything = counts(empty_database, everything="on")
+        theirs = counts(empty_database, project="theirs")
+        assert theirs == everything | {
+            table: theirs[table]
+            for table in ("projects", "datasets", "facts", "vectors", "changes", "entities", "links")
+        }
+        assert theirs["facts"] == everything["facts"] - 1
+        for settings in ({}, {"project": "nobody"}, {"project": ""}, {"everything": "off"}):
+            seen = counts(empty_database, **settings)
+            assert {table for table, rows in seen.items() if rows} <= _WITHOUT
+        assert counts(empty_database, project="ours")["facts"] == 1
+        assert counts(empty_database, project="ours")["events"] == 0
+
+    def test_nothing_can_be_written_for_another_project(
+        self, opening: Callable[..., Heedful], empty_database: str
+    ) -> None:
+        fact = opening("theirs").remember("of theirs").fact_ids[0]
+        opening("ours").remember("of ours")
+        with asking(empty_database, project="ours") as connection:
+            assert connection.execute("UPDATE facts SET text = 'gone' WHERE id = %s", (fact,)).rowcount == 0
+            assert connection.execute("DELETE FROM facts WHERE id = %s", (fact,)).rowcount == 0
+            with pytest.raises(psycopg.errors.InsufficientPrivilege):
+                connection.execute("INSERT INTO projects (name, created_at) VALUES ('mine', 0)")
+
+    def test_every_table_has_one(self, empty_database: str) -> None:
+        with asking(empty_database) as connection:
+            rows = connection.execute(
+                "SELECT relname, relrowsecurity AND relforcerowsecurity FROM pg_class "
+                "WHERE relnamespace = 'heedful'::regnamespace AND relname = ANY(%s)",
+                (list(metadata.tables),),
+            ).fetchall()
+        walled = dict(rows)
+        assert walled.keys() == metadata.tables.keys()
+        assert {table for table, has in walled.items() if not has} == _WITHOUT & metadata.tables.keys()
+
+
+class TestTables:
+    def test_they_have_the_columns_of_the_schema(self, empty_database: str) -> None:
+        with asking(empty_database) as connection:
+            rows = connection.execute(
+                "SELECT table_name, column_name, is_nullable = 'YES' FROM information_schema.columns "
+                "WHERE table_schema = 'heedful'"
+            ).fetchall()
+        for table in metadata.sorted_tables:
+            there = {column: nullable for name, column, nullable in rows if name == table.name}
+            assert there == {column.name: column.nullable for column in table.columns}, table.name
+
+    def test_texts_are_in_the_order_of_their_bytes(self, empty_database: str) -> None:
+        with asking(empty_database) as connection:
+            rows = connection.execute(
+                "SELECT table_name, column_name FROM information_schema.columns WHERE table_schema = 'heedful' "
+                "AND data_type IN ('text', 'character varying') AND collation_name IS DISTINCT FROM 'C'"
+            ).fetchall()
+        assert {table for table, _ in rows} & metadata.tables.keys() == set()
+
+    def test_a_database_that_others_use_is_not_touched_beyond_its_schema(self, postgresql_url: str) -> None:
+        with psycopg.connect(postgresql_url) as connection:
+            connection.execute("CREATE TABLE facts (id int)")
+        with heedful.open(postgresql_url, embedding=WordEmbedder()) as store:
+            store.remember("x")
+            assert len(store.recall("x")) == 1
+        with psycopg.connect(postgresql_url) as connection:
+            assert connection.execute("SELECT count(*) FROM public.facts").fetchall() == [(0,)]
+
+    def test_a_schema_of_another_program_is_refused(self, postgresql_url: str) -> None:
+        with psycopg.connect(postgresql_url) as connection:
+            connection.execute("CREATE SCHEMA heedful")
+            connection.execute("CREATE TABLE heedful.customers (id int)")
+        with pytest.raises(Conflict) as caught:
+            heedful.open(postgresql_url, embedding=WordEmbedder())
+        assert caught.value.code == "store_foreign"
+
+    def test_threads_may_open_a_new_store_at_once(self, postgresql_url: str) -> None:
+        faults: list[BaseException] = []
+
+        def work(name: int) -> None:
+            try:
+                with heedful.open(postgresql_url, project=f"p{name}", embedding=WordEmbedder()) as store:
+                    store.remember(f"by {name}")
+            except BaseException as error:
+                faults.append(error)
+
+        threads = [threading.Thread(target=work, args=(name,)) for name in range(4)]
+        for thread in threads:
+            thread.start()
+        for thread in threads:
+            thread.join()
+        assert faults == []
+        assert len(counts(postgresql_url)) == len(metadata.tables)
+
+
+class TestParts:
+    def parts(self, url: str, table: str) -> dict[str, int]:
+        with asking(url) as connection:
+            names = connection.execute(
+                "SELECT c.relname FROM pg_inherits JOIN pg_class c ON c.oid = inhrelid WHERE inhparent = %s::regclass",
+                (table,),
+            ).fetchall()
+            return {
+                name: connection.execute(f"SELECT count(*) FROM {name}".encode()).fetchall()[0][0]
+                for (name,) in sorted(names)
+            }
+
+    def test_there_are_some_for_the_time_to_come(self, empty_database: str) -> None:
+        assert len(self.parts(empty_database, "events")) == 1 + 1 + partitions.AHEAD
+        assert len(self.parts(empty_database, "receipts")) == 1 + 1 + partitions.AHEAD
+
+    def test_what_has_no_part_is_kept_and_moves_when_it_gets_one(
+        self, opening: Callable[..., Heedful], empty_database: str, clock: ManualClock
+    ) -> None:
+        clock.now = datetime(2031, 5, 17, tzinfo=UTC)
+        store = opening()
+        fact = store.remember("x").fact_ids[0]
+        shown = store.recall("x")
+        event = store.signal([{"fact_id": fact, "signal_type": "used", "query": "x", "idempotency_key": "k"}])
+        assert self.parts(empty_database, "events")["events_rest"] == 1
+        done = upkeep(store._workspace.database, to_stored(clock()), None)
+        assert [line for line in done if line.startswith("made events")] == [
+            "made events_2031_04", "made events_2031_07", "made events_2031_10"
+        ]  # fmt: skip
+        assert upkeep(store._workspace.database, to_stored(clock()), None) == []
+        assert self.parts(empty_database, "events")["events_2031_04"] == 1
+        assert self.parts(empty_database, "receipts")["receipts_2031_05"] == 1
+        assert (
+            store.signal([{"fact_id": fact, "signal_type": "used", "query": "x", "idempotency_key": "k"}]).event_ids
+            == event.event_ids
+        )
+        assert store.signal_recall(shown.recall_id, used=[fact]).processed == 1
+        store.retract(event.event_ids[0])
+        assert all(check.ok for check in store.doctor())
+
+    def test_old_receipts_go_part_by_part(
+        self, opening: Callable[..., Heedful], empty_database: str, clock: ManualClock
+    ) -> None:
+        store = opening()
+        database = store._workspace.database
+        store.remember("x")
+        for month in (1, 2, 3):
+            clock.now = datetime(2031, month, 20, tzinfo=UTC)
+            upkeep(database, to_stored(clock()), None)
+            store.recall("x")
+        clock.now = datetime(2031, 4, 1, tzinfo=UTC)
+        done = upkeep(database, to_stored(clock()), 45)
+        assert "dropped receipts_2031_01" in done
+        left = self.parts(empty_database, "receipts")
+        assert "receipts_2031_01" not in left
+        assert (left["receipts_2031_02"], left["receipts_2031_03"]) == (1, 1)
+
+
+class TestLocks:
+    @contextmanager
+    def held(self, url: str, project: str) -> Iterator[None]:
+        with psycopg.connect(url) as connection:
+            connection.execute("SELECT pg_advisory_xact_lock(%s)", (number(f"project {project}"),))
+            yield
+
+    def test_projects_do_not_wait_for_each_other(self, opening: Callable[..., Heedful], empty_database: str) -> None:
+        ours = opening("ours")
+        with self.held(empty_database, "theirs"):
+            fact = ours.remember("x").fact_ids[0]
+            ours.signal([{"fact_id": fact, "signal_type": "used", "query": "x"}])
+
+    def test_a_recall_does_not_wait_for_those_who_write(
+        self, opening: Callable[..., Heedful], empty_database: str
+    ) -> None:
+        store = opening("ours")
+        store.remember("x")
+        with self.held(empty_database, "ours"):
+            shown = store.recall("x")
+        assert store.signal_recall(shown.recall_id, used=[shown[0].fact_id]).processed == 1
+
+
+class TestReaching:
+    def test_connections_that_were_lost_are_replaced(
+        self, opening: Callable[..., Heedful], empty_database: str, postgresql_server: str
+    ) -> None:
+        store = opening()
+        store.remember("x")
+        cut(postgresql_server, empty_database)
+        assert len(store.recall("x")) == 1
+        cut(postgresql_server, empty_database)
+        store.remember("y")
+        assert store.usefulness_stats().total_facts == 2
+
+    def test_a_server_that_is_not_there_is_named_without_its_password(self) -> None:
+        with pytest.raises(Unavailable) as caught:
+            heedful.open("postgresql://me:secret@127.0.0.1:1/db", embedding=WordEmbedder())
+        assert caught.value.code == "store_unreachable"
+        assert "postgresql://me:***@127.0.0.1:1/db" in str(caught.value)
+        assert "secret" not in str(caught.value)
+
+    def test_a_database_that_is_not_there_is_named(self, postgresql_server: str) -> None:
+        with pytest.raises(Unavailable, match="nowhere") as caught:
+            heedful.open(postgresql_server.replace("DATABASE", "nowhere"), embedding=WordEmbedder())
+        assert caught.value.code == "store_unreachable"
+
+    def test_a_user_without_the_right_to_make_tables_is_told(self, postgresql_url: str) -> None:
+        with psycopg.connect(postgresql_url) as connection:
+            connection.execute("REVOKE CREATE ON DATABASE " + connection.info.dbname + " FROM PUBLIC")
+            connection.execute("ALTER DATABASE " + connection.info.dbname + " OWNER TO postgres")
+        with pytest.raises(Unavailable) as caught:
+            heedful.open(postgresql_url.replace("postgres@", "keeper@"), embedding=WordEmbedder())
+        assert caught.value.code == "store_read_only"
+        assert "schema heedful" in str(caught.value)
+
+    @pytest.mark.parametrize("url", ["postgresql+asyncpg://host/db", "postgresql+nonsense://host/db"])
+    def test_another_driver_is_refused(self, url: str) -> None:
+        with pytest.raises(Invalid) as caught:
+            heedful.open(url, embedding=WordEmbedder())
+        assert caught.value.field == "url_or_path"
+
+
+def cut(server: str, url: str) -> None:
+    """Ends all connections to a database."""
+    with psycopg.connect(server.replace("DATABASE", "postgres"), autocommit=True) as connection:
+        connection.execute(
+            "SELECT pg_terminate_backend(pid) FROM pg_stat_activity WHERE datname = %s", (url.rpartition("/")[2],)
+        )
+
+
+def test_the_parts_of_a_year_follow_each_other_without_a_gap() -> None:
+    moment = datetime(2027, 11, 30, tzinfo=UTC)
+    for divided in partitions._TABLES:
+        for days in range(0, 800, 13):
+            parts = partitions._coming(divided, to_stored(moment + timedelta(days=days)))
+            assert parts[0].start <= to_stored(moment + timedelta(days=days)) < parts[0].stop
+            assert [one.stop for one in parts[:-1]] == [other.start for other in parts[1:]]
