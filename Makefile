@@ -3,7 +3,7 @@ VENV := .venv
 BIN := $(VENV)/bin
 export PIP_DISABLE_PIP_VERSION_CHECK := 1
 
-.PHONY: help demo test test-typescript lint format docs bench bench-recall bench-learning bench-detect bench-sessions bench-cache bench-server lock clean
+.PHONY: help demo test test-typescript lint format docs bench bench-recall bench-learning bench-detect bench-sessions bench-cache bench-server bench-scale lock clean
 
 help: ## show what there is
 	@grep -E '^[a-z-]+:.*##' $(MAKEFILE_LIST) | sed 's/:.*## /\t/' | expand -t 16
@@ -66,6 +66,9 @@ bench-cache: $(VENV)/bench ## which proven queries are used again, and how many 
 
 bench-server: $(VENV)/dev ## requests a second over HTTP beside the embedded engine and a bare route, and memory over ten minutes
 	$(BIN)/python -m bench.server
+
+bench-scale: $(VENV)/dev $(VENV)/bench ## SQLite beside PostgreSQL, processes that share it, growth to a million facts, ten thousand projects
+	$(BIN)/python -m bench.scale
 
 lock: $(VENV)/dev $(VENV)/bench ## write the versions in use to requirements.lock
 	$(BIN)/pip freeze --exclude-editable > requirements.lock

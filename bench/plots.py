@@ -146,6 +146,29 @@ def speed(figures: Mapping[str, Any], title: str, file: Path) -> Path:
     return _saved(figure, file)
 
 
+def scale(sizes: Sequence[Mapping[str, Any]], file: Path) -> Path:
+    """Time of a recall and of a signal against the number of facts, one line a store."""
+    figure, panels = _pyplot().subplots(1, 2, figsize=(11, 4.4), layout="constrained")
+    titles = {"recall": "Hybrid recall after embedding (p50)", "signal": "One durable signal (p50)"}
+    for axes, (what, title) in zip(panels, titles.items(), strict=True):
+        for store, colour in (("sqlite", OURS), ("postgresql", PEERS)):
+            points = [(size["facts"], size[what]["p50"]) for size in sizes if size["store"] == store]
+            axes.plot(*zip(*points, strict=True), color=colour, marker="o", markersize=4, label=store)
+            for spot in points:
+                axes.annotate(f"{spot[1]:.1f}", spot, (0, 6), textcoords="offset points", ha="center", fontsize=8)
+        axes.set_xscale("log")
+        axes.set_yscale("log")
+        low = min(size[what]["p50"] for size in sizes)
+        axes.set_ylim(low * 0.5, max(size[what]["p50"] for size in sizes) * 2)
+        counts = sorted({size["facts"] for size in sizes})
+        axes.set_xticks(counts, [_short(count) for count in counts])
+        axes.set_xlabel("facts", fontsize=8)
+        axes.set_ylabel("milliseconds", fontsize=8)
+        axes.legend(fontsize=8, frameon=False, loc="upper left")
+        _dress(axes, title, grid="both")
+    return _saved(figure, file)
+
+
 def _pyplot() -> Any:
     importlib.import_module("matplotlib").use("Agg")
     return importlib.import_module("matplotlib.pyplot")

@@ -27,25 +27,30 @@ def fill(store: Heedful, facts: Sequence[str]) -> list[str]:
     return ids
 
 
-def write(file: Path, model: Served, texts: Sequence[str], vectors: Vectors) -> None:
-    """A new store, written by the storage layer alone: what `fill` makes, without the checks, for very many facts."""
-    heedful.open(file, embedding=model).close()
-    database = Database(file)
+def write(where: str | Path, model: Served, texts: Sequence[str], vectors: Vectors) -> list[str]:
+    """A new store, written by the storage layer alone: what `fill` makes, without the checks, for very many facts.
+    Returns their ids in order."""
+    heedful.open(where, embedding=model).close()
+    database = Database(where)
+    ids: list[str] = []
     at = time.time_ns() // 1000
     with database.write() as connection:
         number = ensure_model(connection, model.name, model.dimensions)
         dataset = scopes.ensure_dataset(connection, DEFAULT_PROJECT, DEFAULT_DATASET, at)
-        for first in range(0, len(texts), SOURCE_SIZE):
-            some = texts[first : first + SOURCE_SIZE]
-            source = f"document {first // SOURCE_SIZE}"
-            new = [
-                facts.NewFact(new_id(), text, {}, source, place, 0, len(text), pack(vectors[first + place]))
-                for place, text in enumerate(some)
-            ]
+    for first in range(0, len(texts), SOURCE_SIZE):
+        some = texts[first : first + SOURCE_SIZE]
+        source = f"document {first // SOURCE_SIZE}"
+        new = [
+            facts.NewFact(new_id(), text, {}, source, place, 0, len(text), pack(vectors[first + place]))
+            for place, text in enumerate(some)
+        ]
+        with database.write(DEFAULT_PROJECT, durable=False) as connection:
             facts.add(connection, dataset, number, new, at)
+        ids += [each.id for each in new]
     database.close()
+    return ids
 
 
-def opened(file: Path, model: Served) -> Heedful:
-    """The store in a file, new if there is none."""
-    return heedful.open(file, embedding=model)
+def opened(where: str | Path, model: Served) -> Heedful:
+    """The store at an address, new if there is none."""
+    return heedful.open(where, embedding=model)

@@ -86,7 +86,7 @@ def receipt_of(workspace: Workspace, connection: Connection, recall_id: str) -> 
     receipt = receipts.get(connection, workspace.project, recall_id)
     if receipt is None:
         raise NotFound(
-            f"no receipt of a recall {recall_id!r} in project {workspace.project!r}",
+            f"no recall {recall_id!r} in project {workspace.project!r}",
             field="recall_id",
             value=recall_id,
             remedy="Use the recall_id that recall() returned; where the settings receipt_days and receipt_share say so,"

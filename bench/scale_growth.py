@@ -1,0 +1,87 @@
+"""How recall and signals slow down as a dataset grows, on both kinds of store."""
+
+from __future__ import annotations
+
+import itertools
+import math
+import time
+from collections.abc import Mapping, Sequence
+from dataclasses import asdict, dataclass
+from pathlib import Path
+
+from heedful.index.building import build_due
+
+from bench.measure import Bar, Report, Timing, number, say, timed, timing
+from bench.reads import WARM, Recalled, recalling
+from bench.scale_stores import given
+from bench.store import opened, write
+from bench.vectors import Served, Vectors
+from heedful.embedding import Embedder
+from heedful.storage import Database
+
+SUBLINEAR = 0.5
+"""The greatest power of the number of facts that a time may grow with: its square root."""
+
+
+@dataclass(frozen=True, slots=True)
+class Grown:
+    """A store with so many facts."""
+
+    store: str
+    facts: int
+    recall: Timing
+    signal: Timing
+    filled_a_second: float
+    built: float
+    """Seconds that building the indexes inside the database took."""
+
+
+def measure(
+    name: str, where: str | Path, texts: Sequence[str], vectors: Vectors, model: Embedder, queries: Sequence[str]
+) -> Grown:
+    """Fills a store, and recalls from it and signals to it in turns."""
+    say(f"filling {name} with {len(texts):,} facts")
+    served = Served(model, texts, vectors)
+    start = time.perf_counter()
+    ids = write(where, served, texts, vectors)
+    filled = len(texts) / (time.perf_counter() - start)
+    start = time.perf_counter()
+    database = Database(where)
+    build_due(database, say)
+    database.close()
+    built = time.perf_counter() - start
+    kept, signalled = Recalled(), []
+    with opened(where, served) as store:
+        signals = given(ids, [f"{query} again" for query in queries[:50]])
+        task = recalling(store, served, queries, kept, "hybrid")
+        for place in range(WARM):
+            store.recall(f"{queries[place]} {place}")
+        for place in range(len(queries)):
+            task(place)
+        for _ in range(len(queries)):
+            one = list(itertools.islice(signals, 1))
+            signalled.append(timed(lambda one=one: store.signal(one))[0])  # type: ignore[misc]
+    return Grown(name, len(texts), timing(kept.after), timing(signalled), filled, built)
+
+
+def tell(report: Report, found: Sequence[Grown]) -> None:
+    """Adds what was measured to the report."""
+    section = report.section(
+        "Growth (ms)", "", "facts", "recall p50", "p95", "signal p50", "p95", "facts in a second", "index built in s"
+    )
+    for each in found:
+        times = (each.recall.p50, each.recall.p95, each.signal.p50, each.signal.p95, each.filled_a_second, each.built)
+        section.rows.append([each.store, f"{each.facts:,}", *(number(value) for value in times)])
+    for name in dict.fromkeys(each.store for each in found):
+        sizes = [each for each in found if each.store == name]
+        for what in ("recall", "signal"):
+            power = exponent(sizes, what)
+            report.bars.append(Bar(f"{what} on {name} grows with facts to the power of", power, SUBLINEAR, "at most"))
+    report.figures["growth"] = [asdict(each) for each in found]
+
+
+def exponent(sizes: Sequence[Grown], what: str) -> float:
+    """The power of the number of facts by which a time grows, from the smallest store to the greatest."""
+    small, great = min(sizes, key=lambda each: each.facts), max(sizes, key=lambda each: each.facts)
+    grown: Mapping[str, Timing] = {"small": getattr(small, what), "great": getattr(great, what)}
+    return math.log(grown["great"].p50 / grown["small"].p50) / math.log(great.facts / small.facts)

@@ -1,0 +1,127 @@
+"""Several processes on one PostgreSQL store: what they do together, and whether anything is lost.
+
+Run as a program, this module is one of those processes.
+"""
+
+from __future__ import annotations
+
+import subprocess
+import sys
+import time
+from collections.abc import Sequence
+from dataclasses import asdict, dataclass
+
+import heedful
+from bench.measure import Bar, Report, number, say
+from heedful.testing import WordEmbedder
+
+KINDS = {
+    "recall": "recalls in one project",
+    "own": "signals, each process in a project of its own",
+    "hot": "signals about one hot fact, one at a time",
+    "batches": "signals about one hot fact, 100 at a time",
+}
+TOGETHER = {"recall": 1, "own": 1, "hot": 1, "batches": 100}
+HOT = "the one fact that everybody judges"
+
+
+@dataclass(frozen=True, slots=True)
+class Work:
+    """What some processes did together."""
+
+    kind: str
+    processes: int
+    a_second: float
+    done: int
+    counted: int
+    """What the store says was done, where that can be told."""
+    sound: bool
+    """Whether every score is the fold of its ledger."""
+
+
+def measure(url: str, counts: Sequence[int], seconds: float) -> list[Work]:
+    """Each kind of work, with each number of processes."""
+    with heedful.open(url, embedding=WordEmbedder()) as store:
+        store.remember([f"fact {number} about {number % 97}" for number in range(2000)])
+    found = []
+    for kind in KINDS:
+        for count in counts:
+            say(f"{KINDS[kind]}: {count} processes")
+            found.append(_together(url, kind, count, seconds))
+    return found
+
+
+def _together(url: str, kind: str, processes: int, seconds: float) -> Work:
+    names = [f"{kind}-{processes}-{place if kind == 'own' else 0}" for place in range(processes)]
+    if kind == "recall":
+        names = ["default"] * processes
+    else:
+        for name in set(names):
+            with heedful.open(url, project=name, embedding=WordEmbedder()) as store:
+                store.remember(HOT)
+    children = [
+        subprocess.Popen(
+            [sys.executable, "-m", "bench.scale_workers", url, kind, name, str(seconds)],
+            stdin=subprocess.PIPE,
+            stdout=subprocess.PIPE,
+            text=True,
+        )
+        for name in names
+    ]
+    for child in children:
+        assert child.stdout is not None
+        assert child.stdout.readline() == "ready\n"
+    for child in children:
+        assert child.stdin is not None
+        child.stdin.write("go\n")
+        child.stdin.flush()
+    lines = [child.communicate()[0].split() for child in children]
+    rate = sum(int(done) / float(took) for done, took in lines)
+    done = sum(int(line[0]) for line in lines) * TOGETHER[kind]
+    counted, sound = done, True
+    if kind != "recall":
+        counted = 0
+        for name in set(names):
+            with heedful.open(url, project=name, embedding=WordEmbedder()) as store:
+                counted += store.usefulness_stats().total_signals
+                sound = sound and all(check.ok for check in store.doctor())
+    return Work(kind, processes, rate * TOGETHER[kind], done, counted, sound)
+
+
+def tell(report: Report, found: Sequence[Work]) -> None:
+    """Adds what was measured to the report."""
+    counts = sorted({each.processes for each in found})
+    section = report.section(
+        "Processes that share PostgreSQL (a second, all together)", "", *(f"{count}" for count in counts), "× of one"
+    )
+    for kind, words in KINDS.items():
+        rates = {each.processes: each.a_second for each in found if each.kind == kind}
+        row = [number(rates[count]) for count in counts]
+        section.rows.append([words, *row, f"{rates[counts[-1]] / rates[counts[0]]:.2f}"])
+    lost = sum(abs(each.done - each.counted) for each in found)
+    section.notes.append(f"Acknowledged and counted differ by {lost}. The server runs on the same processors.")
+    report.bars.append(Bar("acknowledged signals that the store lacks or has twice", lost, 0, "at most"))
+    wrong = sum(not each.sound for each in found)
+    report.bars.append(Bar("stores whose scores are not the fold of their ledger", wrong, 0, "at most"))
+    report.figures["workers"] = [asdict(each) for each in found]
+
+
+def _work(url: str, kind: str, project: str, seconds: float) -> None:
+    with heedful.open(url, project=project, embedding=WordEmbedder()) as store:
+        fact = None if kind == "recall" else store.recall(HOT).hits[0].fact_id
+        store.recall("fact 7 about 7")
+        print("ready", flush=True)
+        sys.stdin.readline()
+        start, done = time.perf_counter(), 0
+        while time.perf_counter() - start < seconds:
+            if fact is None:
+                store.recall(f"fact {done} about {done % 97}")
+            else:
+                one = {"fact_id": fact, "signal_type": "used", "query": f"q {done % 10}", "confidence": 0.001}
+                store.signal([one] * TOGETHER[kind])
+            done += 1
+        print(done, time.perf_counter() - start)
+
+
+if __name__ == "__main__":
+    _work(sys.argv[1], sys.argv[2], sys.argv[3], float(sys.argv[4]))
