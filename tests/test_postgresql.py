@@ -290,3 +290,12 @@ def test_the_parts_of_a_year_follow_each_other_without_a_gap() -> None:
             parts = partitions._coming(divided, to_stored(moment + timedelta(days=days)))
             assert parts[0].start <= to_stored(moment + timedelta(days=days)) < parts[0].stop
             assert [one.stop for one in parts[:-1]] == [other.start for other in parts[1:]]
+
+
+def test_a_user_who_sees_past_the_walls_is_warned(
+    postgresql_url: str, empty_database: str, caplog: pytest.LogCaptureFixture
+) -> None:
+    heedful.open(empty_database, embedding=WordEmbedder()).close()
+    assert caplog.text == ""
+    heedful.open(postgresql_url, embedding=WordEmbedder()).close()
+    assert "use one that is no superuser" in caplog.text

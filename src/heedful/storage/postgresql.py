@@ -41,6 +41,11 @@ TELLS = 1.0
 LOOKS = 0.5
 """How soon those who wait for notices notice that they need not wait any more, in seconds."""
 
+_ABOUT = "SELECT to_regnamespace(%s) IS NOT NULL, rolsuper OR rolbypassrls FROM pg_roles WHERE rolname = current_user"
+
+# A server that is gone without a word is noticed within a minute or so.
+_WATCH = {"keepalives_idle": 30, "keepalives_interval": 10, "keepalives_count": 3, "tcp_user_timeout": 60_000}
+
 _OPTIONS = f"-c search_path={SCHEMA},public -c lock_timeout={BUSY_SECONDS * 1000} -c timezone=UTC"
 
 
@@ -86,8 +91,13 @@ class PostgreSql:
 
     def prepare(self) -> None:
         with self.begin(None, write=False, durable=True, alone=False) as connection:
-            if connection.exec_driver_sql("SELECT to_regnamespace(%s)", (SCHEMA,)).scalar() is not None:
-                return
+            there, unwalled = connection.exec_driver_sql(_ABOUT, (SCHEMA,)).one()
+        if unwalled:
+            logger.warning(
+                "the user of %s sees past the walls between projects: use one that is no superuser", self.name
+            )
+        if there:
+            return
         with self.begin(None, write=True, durable=True, alone=True) as connection:
             lock(connection, "prepare")
             connection.exec_driver_sql(f"CREATE SCHEMA IF NOT EXISTS {SCHEMA}")
@@ -223,7 +233,7 @@ def _engine(url: URL) -> Engine:
         url,
         json_serializer=lambda value: orjson.dumps(value).decode(),
         json_deserializer=orjson.loads,
-        connect_args={"options": _OPTIONS, "application_name": "heedful", "connect_timeout": 10},
+        connect_args={"options": _OPTIONS, "application_name": "heedful", "connect_timeout": 10, **_WATCH},
         pool_size=8,
         max_overflow=24,
         pool_timeout=BUSY_SECONDS,
