@@ -13,7 +13,7 @@ from hypothesis import strategies as st
 
 from heedful.index import postings
 from heedful.index.postings import K1, B
-from heedful.index.terms import terms
+from heedful.learning.terms import terms
 
 words = st.sampled_from(["apple", "apples", "banana", "cherry", "running", "runs", "the", "of", "dog", "Dogs", "2024"])
 texts = st.lists(words, max_size=8).map(" ".join)

@@ -11,7 +11,7 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import NDArray
 
-from heedful.index.terms import terms
+from heedful.learning.terms import terms
 
 K1 = 1.2
 B = 0.3

@@ -30,12 +30,7 @@ def reembed(database: Database, embedder: Embedder, progress: Progress | None) -
             continue
         made = embedder.embed([text for _, text in waiting])
         with database.write() as connection:
-            present = stored.still_there(connection, [seq for seq, _ in waiting])
-            stored.store(
-                connection,
-                model,
-                [(seq, pack(vector)) for (seq, _), vector in zip(waiting, made, strict=True) if seq in present],
-            )
+            stored.store(connection, model, [(seq, pack(each)) for (seq, _), each in zip(waiting, made, strict=True)])
         done += len(waiting)
         if progress is not None:
             progress(done, max(done, total))

@@ -78,7 +78,10 @@ def add(connection: Connection, dataset: int, model: int, new: Sequence[NewFact]
         }
         connection.execute(
             insert(vectors),
-            [{"fact_seq": seqs[fact.id], "model_id": model, "vector": fact.vector} for fact in run],
+            [
+                {"fact_seq": seqs[fact.id], "model_id": model, "dataset_id": dataset, "vector": fact.vector}
+                for fact in run
+            ],
         )
         tags = [
             {"fact_seq": seqs[fact.id], "dataset_id": dataset, **tag}

@@ -20,6 +20,7 @@ from sqlalchemy.exc import TimeoutError
 from sqlalchemy.sql.dml import Insert
 
 from heedful.errors import HeedfulError, Unavailable
+from heedful.storage import pgvector
 from heedful.storage.backend import CHANGED
 from heedful.storage.locks import lock, number
 from heedful.storage.prepared import Direct
@@ -41,12 +42,13 @@ TELLS = 1.0
 LOOKS = 0.5
 """How soon those who wait for notices notice that they need not wait any more, in seconds."""
 
-_ABOUT = "SELECT to_regnamespace(%s) IS NOT NULL, rolsuper OR rolbypassrls FROM pg_roles WHERE rolname = current_user"
+_ABOUT = "SELECT to_regclass(%s) IS NOT NULL, rolsuper OR rolbypassrls FROM pg_roles WHERE rolname = current_user"
 
 # A server that is gone without a word is noticed within a minute or so.
 _WATCH = {"keepalives_idle": 30, "keepalives_interval": 10, "keepalives_count": 3, "tcp_user_timeout": 60_000}
 
-_OPTIONS = f"-c search_path={SCHEMA},public -c lock_timeout={BUSY_SECONDS * 1000} -c timezone=UTC"
+# Some hosts keep extensions in a schema of that name.
+_OPTIONS = f"-c search_path={SCHEMA},public,extensions -c lock_timeout={BUSY_SECONDS * 1000} -c timezone=UTC"
 
 
 @dataclass(frozen=True, slots=True)
@@ -91,7 +93,7 @@ class PostgreSql:
 
     def prepare(self) -> None:
         with self.begin(None, write=False, durable=True, alone=False) as connection:
-            there, unwalled = connection.exec_driver_sql(_ABOUT, (SCHEMA,)).one()
+            there, unwalled = connection.exec_driver_sql(_ABOUT, (f"{SCHEMA}.alembic_version",)).one()
         if unwalled:
             logger.warning(
                 "the user of %s sees past the walls between projects: use one that is no superuser", self.name
@@ -100,7 +102,10 @@ class PostgreSql:
             return
         with self.begin(None, write=True, durable=True, alone=True) as connection:
             lock(connection, "prepare")
-            connection.exec_driver_sql(f"CREATE SCHEMA IF NOT EXISTS {SCHEMA}")
+            # Who may not make a schema may be given one.
+            if connection.exec_driver_sql("SELECT to_regnamespace(%s)", (SCHEMA,)).scalar() is None:
+                connection.exec_driver_sql(f"CREATE SCHEMA {SCHEMA}")
+            pgvector.ensure(connection, self.name)
 
     @contextmanager
     def begin(self, project: str | None, *, write: bool, durable: bool, alone: bool) -> Iterator[Connection]:
@@ -239,6 +244,7 @@ def _engine(url: URL) -> Engine:
         pool_timeout=BUSY_SECONDS,
     )
     event.listen(engine, "handle_error", _translate)
+    event.listen(engine, "connect", pgvector.adapt)
     return engine
 
 

@@ -19,6 +19,8 @@ from sqlalchemy import (
     UniqueConstraint,
 )
 
+from heedful.storage.halves import HalfVector
+
 metadata = MetaData(
     naming_convention={
         "ix": "ix_%(table_name)s_%(column_0_N_name)s",
@@ -103,7 +105,8 @@ vectors = Table(
     metadata,
     Column("fact_seq", ForeignKey("facts.seq", ondelete="CASCADE"), primary_key=True),
     Column("model_id", ForeignKey("models.id"), primary_key=True),
-    Column("vector", LargeBinary, nullable=False),
+    Column("dataset_id", Sequence, nullable=False),
+    Column("vector", HalfVector, nullable=False),
 )
 """Each vector is stamped with its model; a change of model writes new rows beside the old ones first."""
 

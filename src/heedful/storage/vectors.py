@@ -99,15 +99,15 @@ def count_without(connection: Connection, model: int) -> int:
     return int(connection.execute(select(total - made)).scalar_one())
 
 
-def still_there(connection: Connection, seqs: list[int]) -> set[int]:
-    """Which of these facts were not forgotten meanwhile."""
-    return {row.seq for row in connection.execute(select(facts.c.seq).where(facts.c.seq.in_(seqs)))}
-
-
 def store(connection: Connection, model: int, made: list[tuple[int, bytes]]) -> None:
-    """Writes vectors of facts as (fact seq, packed vector)."""
-    if made:
-        connection.execute(
-            insert(vectors),
-            [{"fact_seq": seq, "model_id": model, "vector": blob} for seq, blob in made],
-        )
+    """Writes vectors of facts as (fact seq, packed vector); facts that were forgotten meanwhile get none."""
+    seqs = [seq for seq, _ in made]
+    rows = connection.execute(select(facts.c.seq, facts.c.dataset_id).where(facts.c.seq.in_(seqs)))
+    homes = {row.seq: row.dataset_id for row in rows}
+    new = [
+        {"fact_seq": seq, "model_id": model, "dataset_id": homes[seq], "vector": blob}
+        for seq, blob in made
+        if seq in homes
+    ]
+    if new:
+        connection.execute(insert(vectors), new)

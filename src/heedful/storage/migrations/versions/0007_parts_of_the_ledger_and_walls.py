@@ -6,7 +6,7 @@ from alembic import op
 from heedful.storage.migrations.walls import build_walls
 
 revision = '0007'
-down_revision = '0005'
+down_revision = '0006'
 branch_labels = None
 depends_on = None
 

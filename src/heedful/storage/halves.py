@@ -1,0 +1,73 @@
+"""Vectors as columns: bytes of half floats in SQLite, `halfvec` of pgvector in PostgreSQL; bytes for all callers."""
+
+from __future__ import annotations
+
+import struct
+from typing import Any
+
+import numpy as np
+from sqlalchemy import ColumnElement, Dialect, LargeBinary
+from sqlalchemy.ext.compiler import compiles
+from sqlalchemy.sql.compiler import SQLCompiler
+from sqlalchemy.sql.functions import FunctionElement
+from sqlalchemy.types import TypeDecorator, TypeEngine, UserDefinedType
+
+_HEAD = struct.Struct(">hh")
+"""What pgvector puts in front of the numbers: how many there are, and a place that it does not use."""
+
+
+class Packed(bytes):
+    """A packed vector on its way to PostgreSQL; the connection sends it as pgvector reads it."""
+
+    def sent(self) -> bytes:
+        """Its head, then the numbers in the order of bytes of the network."""
+        return _HEAD.pack(len(self) // 2, 0) + np.frombuffer(self, "<f2").astype(">f2").tobytes()
+
+
+def received(sent: bytes) -> bytes:
+    """A packed vector from what pgvector sends."""
+    return np.frombuffer(sent, ">f2", offset=_HEAD.size).astype("<f2").tobytes()
+
+
+class HalfVector(TypeDecorator[bytes]):
+    """A packed vector of any number of dimensions."""
+
+    impl = LargeBinary
+    cache_ok = True
+
+    def load_dialect_impl(self, dialect: Dialect) -> TypeEngine[Any]:
+        return dialect.type_descriptor(_Halfvec() if dialect.name == "postgresql" else LargeBinary())
+
+    def process_bind_param(self, value: bytes | None, dialect: Dialect) -> bytes | None:
+        return Packed(value) if value is not None and dialect.name == "postgresql" else value
+
+    def process_result_value(self, value: Any, dialect: Dialect) -> bytes | None:
+        return received(value) if value is not None and dialect.name == "postgresql" else value
+
+    def column_expression(self, column: ColumnElement[Any]) -> ColumnElement[Any]:
+        sent = _Sent(column)
+        sent.type = self
+        return sent
+
+
+class _Halfvec(UserDefinedType[bytes]):
+    cache_ok = True
+
+    def get_col_spec(self, **_: Any) -> str:
+        return "halfvec"
+
+
+class _Sent(FunctionElement[bytes]):
+    """A vector as it is read: without a detour over its digits."""
+
+    inherit_cache = True
+
+
+@compiles(_Sent)
+def _as_it_is(element: _Sent, compiler: SQLCompiler, **options: Any) -> str:
+    return compiler.process(element.clauses, **options)
+
+
+@compiles(_Sent, "postgresql")
+def _in_binary(element: _Sent, compiler: SQLCompiler, **options: Any) -> str:
+    return f"halfvec_send({compiler.process(element.clauses, **options)})"
