@@ -72,6 +72,7 @@ class Host:
     ) -> None:
         given = settings.load()
         self.default_project = given.project
+        self.search_in_memory = given.search_in_memory
         self.clock = clock or system_clock
         self._language_model = _language_model(given, language_model)
         self.embedder = _embedder(given, embedding)
@@ -106,7 +107,13 @@ class Host:
 
     def _opened(self, name: str, *, shared: bool) -> Heedful:
         workspace = Workspace(
-            self.database, self.embedder, name, self.clock, shared=shared, receipt_share=self._receipt_share
+            self.database,
+            self.embedder,
+            name,
+            self.clock,
+            shared=shared,
+            search_in_memory=self.search_in_memory,
+            receipt_share=self._receipt_share,
         )
         with self.database.read() as connection:
             workspace.model(connection)

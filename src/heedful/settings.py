@@ -31,6 +31,7 @@ class Settings(Model):
     language_model: str | None = None
     language_model_api_key: str | None = Field(default=None, repr=False)
     language_model_timeout: float = Field(default=60.0, gt=0)
+    search_in_memory: int = Field(default=100_000, ge=0)
 
 
 def load(environment: Mapping[str, str] = os.environ, folder: Path | None = None) -> Settings:

@@ -12,7 +12,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from heedful.index import postings
-from heedful.index.postings import K1, B
+from heedful.index.bm25 import K1, B
 from heedful.learning.terms import terms
 
 words = st.sampled_from(["apple", "apples", "banana", "cherry", "running", "runs", "the", "of", "dog", "Dogs", "2024"])

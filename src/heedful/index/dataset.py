@@ -3,8 +3,7 @@
 from __future__ import annotations
 
 import threading
-from collections.abc import Callable
-from dataclasses import dataclass
+from collections.abc import Collection
 from pathlib import Path
 
 import numpy as np
@@ -15,31 +14,19 @@ from heedful.index import postings, snapshot
 from heedful.index.fusion import best, fuse, lent
 from heedful.index.growable import Growable
 from heedful.index.neighbours import Neighbours, place
+from heedful.index.searcher import POOL, Found, Reach
 from heedful.index.vectors import VectorIndex
 from heedful.model import Mode
 from heedful.storage import facts
+from heedful.storage.filters import Allowed
 from heedful.storage.rows import AnyRow, batches
 from heedful.storage.vectors import ModelRow, Vectors, unpack
-
-POOL = 100
-"""Candidates from each side; the rest of a large dataset is never looked at twice."""
 
 SAVE_AFTER = 2000
 """A change of this many facts, and of a quarter of all, is worth saving."""
 
 Floats = NDArray[np.float32]
 Rows = NDArray[np.int64]
-
-
-@dataclass(frozen=True, slots=True)
-class Found:
-    """Candidates, in no order: fact numbers, relevance in [0, 1], and its parts where the mode has them."""
-
-    facts: NDArray[np.int64]
-    relevance: Floats
-    vector: Floats | None
-    words: Floats | None
-    neighbours: Floats | None
 
 
 class DatasetIndex:
@@ -73,13 +60,14 @@ class DatasetIndex:
             self._settle()
 
     def rebuild(self, connection: Connection) -> None:
-        """Forgets what was saved and makes the index anew from the store."""
+        """Forgets what was saved, makes the index anew from the store, and saves that."""
         with self._lock:
             if self._file is not None:
                 self._file.unlink(missing_ok=True)
             self._change = 0
             self._reset()
         self.follow(connection)
+        self.save()
 
     def is_damaged(self) -> bool:
         """Whether the file that the index was saved to is there, but is not what was saved."""
@@ -94,27 +82,29 @@ class DatasetIndex:
 
     def search(
         self,
+        connection: Connection,
         query: str,
         vector: Vectors | None,
         mode: Mode,
-        allowed: list[int] | None,
+        allowed: Allowed,
         also: list[int],
         pool: int,
-        reach: Callable[[Found], list[int]] | None = None,
+        reach: Reach | None = None,
     ) -> Found:
         """The candidates of a query among the allowed facts, and `also` these, whatever their relevance.
 
         `reach` is shown the candidates and may name others, which join them if they are allowed.
         """
+        passing = facts.matching(connection, allowed.where) if allowed.where else None
         with self._lock:
-            permitted = self._permitted(allowed)
+            permitted = self._permitted(allowed, passing)
             rows = np.empty(0, np.int64)
             words = None
             if vector is not None and mode != "lexical":
                 rows, _ = self._vectors.nearest(vector, max(POOL, pool), permitted)
             if mode != "semantic":
                 words = postings.coverage(self._segments, query, self._alive.rows, self._norms)
-                wanted = words if allowed is None else np.where(permitted, words, np.float32(0))
+                wanted = words if allowed.everything else np.where(permitted, words, np.float32(0))
                 rows = self._with_words(rows, wanted, max(POOL, pool), neighbours=mode == "hybrid")
             if also:
                 rows = np.concatenate([rows, self._rows_of(also)])
@@ -250,16 +240,21 @@ class DatasetIndex:
     def _bury(self, seqs: list[int]) -> None:
         self._alive.rows[self._rows_of(seqs)] = False
 
-    def _rows_of(self, seqs: list[int]) -> Rows:
+    def _rows_of(self, seqs: Collection[int]) -> Rows:
         """The living rows of facts; those the index does not have are left out."""
         wanted = np.array(sorted(seqs), np.int64)
         return np.flatnonzero(np.isin(self._seqs.rows, wanted) & self._alive.rows)
 
-    def _permitted(self, allowed: list[int] | None) -> NDArray[np.bool_]:
-        if allowed is None:
+    def _permitted(self, allowed: Allowed, passing: list[int] | None) -> NDArray[np.bool_]:
+        if allowed.everything:
             return self._alive.rows
-        permitted = np.zeros(len(self._alive.rows), bool)
-        permitted[self._rows_of(allowed)] = True
+        permitted = self._alive.rows.copy()
+        for seqs in (passing, allowed.only):
+            if seqs is not None:
+                listed = np.zeros(len(permitted), bool)
+                listed[self._rows_of(seqs)] = True
+                permitted &= listed
+        permitted[self._rows_of(allowed.without)] = False
         return permitted
 
     def _with_words(self, rows: Rows, words: Floats, count: int, *, neighbours: bool) -> Rows:

@@ -1,7 +1,4 @@
-"""Words: BM25 over immutable segments, exact whatever was added or removed since.
-
-Robertson and Zaragoza, "The Probabilistic Relevance Framework: BM25 and Beyond" (2009).
-"""
+"""Words: BM25 over immutable segments, exact whatever was added or removed since."""
 
 from __future__ import annotations
 
@@ -11,11 +8,8 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import NDArray
 
+from heedful.index import bm25
 from heedful.learning.terms import terms
-
-K1 = 1.2
-B = 0.3
-"""Small, because facts are short: length says little about them."""
 
 Floats = NDArray[np.float32]
 Bools = NDArray[np.bool_]
@@ -93,11 +87,7 @@ def _grouped(
 
 
 def coverage(segments: Sequence[Segment], query: str, alive: Bools, norms: Floats) -> Floats:
-    """How much of a query each row's words cover, in [0, 1]; removed rows have 0.
-
-    BM25 over its bound, the sum of the weights of all the query's words. A word that no text has counts in the
-    bound too: when half of a query is unknown, words can say at most half.
-    """
+    """How much of a query each row's words cover, in [0, 1]; removed rows have 0."""
     total = np.zeros(len(alive), np.float32)
     living = int(np.count_nonzero(alive))
     bound = 0.0
@@ -110,13 +100,11 @@ def coverage(segments: Sequence[Segment], query: str, alive: Bools, norms: Float
                 rows = posting[0] + segment.base if segment.base else posting[0]
                 found.append((rows, posting[1]))
                 holders += len(rows) if living == len(alive) else int(np.count_nonzero(alive[rows]))
-        rarity = np.log(1 + (living - holders + 0.5) / (holders + 0.5))
-        bound += rarity
+        weight = bm25.rarity(living, holders)
+        bound += weight
         for rows, counts in found:
-            total[rows] += np.float32(rarity * (K1 + 1)) * counts / (counts + norms[rows])
-    if bound:
-        total *= np.float32(1 / bound)
-        np.minimum(total, 1, out=total)
+            total[rows] += bm25.gains(weight, counts, norms[rows])
+    bm25.covered(total, bound)
     if living < len(alive):
         total[~alive] = 0
     return total
@@ -125,6 +113,4 @@ def coverage(segments: Sequence[Segment], query: str, alive: Bools, norms: Float
 def length_norms(lengths: Floats, alive: Bools) -> Floats:
     """The part of BM25 that depends on how long a text is, for every row."""
     living = lengths[alive]
-    mean = float(living.mean(dtype=np.float64)) if len(living) else 1.0
-    norms: Floats = (K1 * (1 - B + B * lengths / max(mean, 1.0))).astype(np.float32)
-    return norms
+    return bm25.norms(lengths, float(living.mean(dtype=np.float64)) if len(living) else 1.0)

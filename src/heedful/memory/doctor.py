@@ -127,13 +127,13 @@ def _index(workspace: Workspace, dataset: int, name: str, repair: bool) -> Check
         model = workspace.model(connection)
         if model is None:
             return Check(name=title, ok=True, detail="empty")
-        index = workspace.index(dataset, model)
+        index = workspace.index(connection, dataset, model)
         index.follow(connection)
         damaged = index.is_damaged()
         wrong = index.differences(connection)
-        if (wrong or damaged) and repair:
+    if (wrong or damaged) and repair:
+        with workspace.write() as connection:
             index.rebuild(connection)
-            index.save()
     if damaged:
         return Check(name=title, ok=repair, detail="its file was damaged", repaired=repair)
     if wrong:

@@ -8,7 +8,7 @@ import numpy as np
 from sqlalchemy import Connection
 
 from heedful.ids import new_id
-from heedful.index.dataset import Found
+from heedful.index.searcher import Found
 from heedful.learning.decay import NEUTRAL
 from heedful.learning.placement import explored
 from heedful.learning.policies import Candidate, Ranked
@@ -18,7 +18,7 @@ from heedful.memory.walk import Walk, Walked
 from heedful.memory.workspace import Workspace
 from heedful.model import Hit, Metadata, Mode, PolicyName, Recall
 from heedful.storage import facts, link_scores, queries, receipts, scopes
-from heedful.storage.filters import selections
+from heedful.storage.filters import Allowed, selections
 from heedful.storage.prepared import Direct
 from heedful.storage.receipts import NewReceipt
 from heedful.storage.state import State, look
@@ -156,9 +156,6 @@ def _search(
     recall_id: str,
 ) -> _Outcome:
     connection = direct.connection
-    allowed = None
-    if request.where is not None:
-        allowed = facts.matching(connection, selections(dataset, request.where))
     context = Context()
     judged = NOBODY
     if state.event:
@@ -173,33 +170,34 @@ def _search(
         judge = AdaptiveJudge(connection, workspace.evidence(dataset), state.event, context, now)
     else:
         judge = DocumentedJudge(connection, dataset, context, now, judged)
-    index = workspace.index(dataset, model)
+    index = workspace.index(connection, dataset, model)
     index.follow(connection, state.change)
-    if request.min_usefulness:
-        allowed = _useful_enough(connection, request, dataset, judge, allowed)
+    allowed = _allowed(request, dataset, judge)
     also = judge.proven() if request.boosted else []
     if request.mode == "graph":
         graph = workspace.graph(dataset)
         graph.follow(connection, state.change)
         walk = Walk(connection, graph, dataset, request.query, request.weight if state.event else 0.0, now)
-        walked = walk.take(index.search(request.query, vector, "hybrid", allowed, also, 2 * request.top_k, walk.reach))
+        found = index.search(connection, request.query, vector, "hybrid", allowed, also, 2 * request.top_k, walk.reach)
+        walked = walk.take(found)
     else:
-        walked = Walked(index.search(request.query, vector, request.mode, allowed, also, 2 * request.top_k))
+        found = index.search(connection, request.query, vector, request.mode, allowed, also, 2 * request.top_k)
+        walked = Walked(found)
     ranked, propensity = _ranked(request, walked.found, judge, recall_id)
     hits = _hits(direct, request, walked, ranked, context, policy)
     return _Outcome(hits, policy, vector, _carried(connection, walked, ranked), propensity)
 
 
-def _useful_enough(
-    connection: Connection, request: Request, dataset: int, judge: Judge, allowed: list[int] | None
-) -> list[int]:
-    """The allowed facts that are useful enough: asked before the search, so that none is lost behind the others."""
-    candidates = facts.recallable(connection, dataset) if allowed is None else set(allowed)
+def _allowed(request: Request, dataset: int, judge: Judge) -> Allowed:
+    """What passes the filter and is useful enough: told to the search, so that none is lost behind the others."""
+    where = [] if request.where is None else selections(dataset, request.where)
+    if not request.min_usefulness:
+        return Allowed(where)
     judged = judge.usefulness()
     least = request.min_usefulness - CLOSE
     if least > NEUTRAL:
-        return [fact for fact, usefulness in judged.items() if usefulness >= least and fact in candidates]
-    return list(candidates - {fact for fact, usefulness in judged.items() if usefulness < least})
+        return Allowed(where, only=[fact for fact, usefulness in judged.items() if usefulness >= least])
+    return Allowed(where, without=[fact for fact, usefulness in judged.items() if usefulness < least])
 
 
 def _ranked(request: Request, found: Found, judge: Judge, recall_id: str) -> tuple[list[Ranked], float]:

@@ -173,5 +173,5 @@ def _index_now(workspace: Workspace, dataset: str) -> None:
         model = workspace.model(connection)
         number = scopes.dataset_id(connection, workspace.project, dataset)
         if model is not None and number is not None:
-            workspace.index(number, model).follow(connection)
+            workspace.index(connection, number, model).follow(connection)
     workspace.save_indexes()

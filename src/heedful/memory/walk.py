@@ -7,8 +7,8 @@ from dataclasses import dataclass, field, replace
 import numpy as np
 from sqlalchemy import Connection
 
-from heedful.index.dataset import Found
 from heedful.index.graph import GraphIndex, Pairs
+from heedful.index.searcher import Found
 from heedful.learning.entities import mentions
 from heedful.learning.policies import Tally
 from heedful.learning.walk import FROM_QUERY, SEEDS, WIDEST, Links, Paths, blended, factor, walk

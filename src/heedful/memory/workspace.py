@@ -12,13 +12,14 @@ from sqlalchemy import Connection
 from heedful.clock import Clock, to_stored
 from heedful.embedding import Embedder
 from heedful.errors import Conflict, NotFound
-from heedful.index import DatasetIndex
+from heedful.index import DatabaseIndex, DatasetIndex, Searcher
+from heedful.index.building import IN_MEMORY
 from heedful.index.contexts import ContextIndex
 from heedful.index.evidence import EvidenceIndex
 from heedful.index.graph import GraphIndex
 from heedful.index.questions import QuestionIndex
 from heedful.model import DEFAULT_DATASET
-from heedful.storage import Database, graph, queries, scopes
+from heedful.storage import Database, graph, queries, scopes, words
 from heedful.storage import vectors as stored_vectors
 from heedful.storage.executions import runs
 from heedful.storage.prepared import Direct
@@ -39,12 +40,15 @@ class Workspace:
         clock: Clock,
         *,
         shared: bool = False,
+        search_in_memory: int = IN_MEMORY,
         receipt_share: float = 1.0,
     ) -> None:
-        """`shared` is a database that others use too, and that is not closed with the workspace. `receipt_share` is
+        """`shared` is a database that others use too, and that is not closed with the workspace. Datasets of more facts
+        than `search_in_memory` are searched by a database that can, once it has indexes of them. `receipt_share` is
         the share of recalls whose receipts are kept."""
         self.database = database
         self.receipt_share = receipt_share
+        self._search_in_memory = search_in_memory
         self._shared = shared
         self.embedder = embedder
         self.project = project
@@ -115,10 +119,19 @@ class Workspace:
             )
         return found
 
-    def index(self, dataset: int, model: ModelRow) -> DatasetIndex:
-        """The index of a dataset; `follow` it before a search."""
+    def index(self, connection: Connection, dataset: int, model: ModelRow) -> Searcher:
+        """What searches a dataset as `connection` sees it; `follow` it before a search."""
+        key = (dataset, model.id)
+        if self.database.searches:
+            kept = self._indexes.get(key)
+            built = None
+            if kept is None or len(kept) > self._search_in_memory:
+                built = words.known(connection, dataset, model.id)
+            if built is not None and built.facts > self._search_in_memory // 2:
+                with self._lock:
+                    self._indexes.pop(key, None)
+                return DatabaseIndex(dataset, model, built)
         with self._lock:
-            key = (dataset, model.id)
             if key not in self._indexes:
                 folder = self.database.folder
                 file = None if folder is None else folder / f"{dataset}-{model.id}.index"

@@ -45,6 +45,17 @@ class Database:
         """Where indexes are kept; None where the database searches itself."""
         return self._backend.folder
 
+    @property
+    def searches(self) -> bool:
+        """Whether the database can search large datasets itself."""
+        return self._backend.folder is None
+
+    def outside(self, lock: str) -> AbstractContextManager[Connection | None]:
+        """A connection outside of transactions, for PostgreSQL alone; None while somebody else has one by this name."""
+        self._check_open()
+        assert isinstance(self._backend, PostgreSql)
+        return self._backend.outside(lock)
+
     def read(self, project: str | None = None) -> AbstractContextManager[Connection]:
         """A consistent view; nothing is written."""
         self._check_open()

@@ -11,7 +11,7 @@ import orjson
 from sqlalchemy import Connection, Select, bindparam, delete, func, insert, select, update
 
 from heedful.model import Metadata
-from heedful.storage import graph
+from heedful.storage import graph, words
 from heedful.storage.backend import CHANGED
 from heedful.storage.prepared import Direct, Prepared
 from heedful.storage.rows import AnyRow, batches, unpacked
@@ -90,7 +90,9 @@ def add(connection: Connection, dataset: int, model: int, new: Sequence[NewFact]
         ]
         if tags:
             connection.execute(insert(fact_tags), tags)
-        graph.add(connection, dataset, {seqs[fact.id]: fact.text for fact in run})
+        texts = {seqs[fact.id]: fact.text for fact in run}
+        graph.add(connection, dataset, texts)
+        words.add(connection, dataset, texts)
         _announce(connection, dataset, [seqs[fact.id] for fact in run], ADDED)
 
 
@@ -298,9 +300,16 @@ def count(connection: Connection, dataset: int) -> int:
     return int(connection.execute(statement).scalar_one())
 
 
+_TEXT = select(facts.c.text).where(facts.c.seq == bindparam("wanted"))
+
+
 def set_superseded(connection: Connection, dataset: int, seq: int, superseded: bool) -> None:
     """Takes a fact out of recall, or lets it in again; it stays in history."""
     connection.execute(update(facts).where(facts.c.seq == seq).values(superseded=int(superseded)))
+    if superseded:
+        words.remove(connection, dataset, [seq])
+    else:
+        words.add(connection, dataset, {seq: connection.execute(_TEXT, {"wanted": seq}).scalar_one()})
     _announce(connection, dataset, [seq], REMOVED if superseded else ADDED)
 
 

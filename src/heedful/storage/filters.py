@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Collection, Iterator, Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -16,6 +16,20 @@ from heedful.storage.schema import fact_tags, facts, session_tags, sessions
 OPERATORS = ("=", "!=", "<", "<=", ">", ">=", "in", "exists")
 
 Selection = Select[int]
+
+
+@dataclass(frozen=True, slots=True)
+class Allowed:
+    """Which facts a search may find: those in all selections, at most `only` these, and never those that it is
+    `without`."""
+
+    where: Sequence[Selection] = ()
+    only: Collection[int] | None = None
+    without: Collection[int] = ()
+
+    @property
+    def everything(self) -> bool:
+        return not self.where and self.only is None and not self.without
 
 
 @dataclass(frozen=True, slots=True)

@@ -1,4 +1,4 @@
-"""Vectors as columns: bytes of half floats in SQLite, `halfvec` of pgvector in PostgreSQL; bytes for all callers."""
+"""Vectors as columns: half floats in SQLite, `halfvec` of pgvector in PostgreSQL, and bytes for all callers."""
 
 from __future__ import annotations
 

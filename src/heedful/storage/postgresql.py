@@ -212,6 +212,23 @@ class PostgreSql:
                 remedy="Try again, or call from fewer threads at once; nothing was changed",
             ) from error
 
+    @contextmanager
+    def outside(self, name: str) -> Iterator[Connection | None]:
+        """A connection on which every statement stands for itself; None while somebody else has one by this name."""
+        with self.engine.connect() as plain:
+            connection = plain.execution_options(isolation_level="AUTOCOMMIT")
+            if not connection.exec_driver_sql("SELECT pg_try_advisory_lock(%s)", (number(name),)).scalar():
+                yield None
+                return
+            try:
+                # An index that is built beside writers waits for all of them.
+                connection.exec_driver_sql("SET lock_timeout = 0")
+                connection.exec_driver_sql("SELECT set_config(%s, 'on', false)", (EVERYTHING,))
+                yield connection
+            finally:
+                # What was set, and the lock, must not stay with the next who is given the connection.
+                connection.invalidate()
+
     def migrating(self, connection: Connection) -> None:
         lock(connection, "migrate")
 

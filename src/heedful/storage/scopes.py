@@ -2,11 +2,11 @@
 
 from __future__ import annotations
 
-from sqlalchemy import Connection, insert, select, update
+from sqlalchemy import Connection, func, insert, select, update
 
 from heedful.model import Metadata
 from heedful.storage.rows import AnyRow
-from heedful.storage.schema import datasets, projects
+from heedful.storage.schema import datasets, facts, projects
 
 
 def project_id(connection: Connection, name: str) -> int | None:
@@ -58,6 +58,19 @@ def set_policy(connection: Connection, project: int, dataset: int | None, policy
 def owner(connection: Connection, dataset: int) -> int:
     """The number of the project that a dataset is in."""
     return int(connection.execute(select(datasets.c.project_id).where(datasets.c.id == dataset)).scalar_one())
+
+
+def project_of(connection: Connection, dataset: int) -> str | None:
+    """The name of the project that a dataset is in; None if there is no such dataset."""
+    return connection.execute(select(projects.c.name).join(datasets).where(datasets.c.id == dataset)).scalar()
+
+
+def sizes(connection: Connection, dataset: int | None = None) -> dict[int, int]:
+    """How many facts each dataset has, superseded ones included; or one of them."""
+    statement = select(facts.c.dataset_id, func.count()).group_by(facts.c.dataset_id)
+    if dataset is not None:
+        statement = statement.where(facts.c.dataset_id == dataset)
+    return {row[0]: row[1] for row in connection.execute(statement)}
 
 
 def dataset_names(connection: Connection, project: str) -> dict[int, str]:
