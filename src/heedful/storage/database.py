@@ -50,11 +50,11 @@ class Database:
         """Whether the database can search large datasets itself."""
         return self._backend.folder is None
 
-    def outside(self, lock: str) -> AbstractContextManager[Connection | None]:
+    def outside(self, name: str) -> AbstractContextManager[Connection | None]:
         """A connection outside of transactions, for PostgreSQL alone; None while somebody else has one by this name."""
         self._check_open()
         assert isinstance(self._backend, PostgreSql)
-        return self._backend.outside(lock)
+        return self._backend.outside(name)
 
     def read(self, project: str | None = None) -> AbstractContextManager[Connection]:
         """A consistent view; nothing is written."""
