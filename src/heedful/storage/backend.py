@@ -8,7 +8,7 @@ from pathlib import Path
 from threading import Event
 from typing import Protocol
 
-from sqlalchemy import Connection, Engine, Table
+from sqlalchemy import Column, Connection, Engine, Table
 from sqlalchemy.sql.dml import Insert
 
 from heedful.storage.prepared import Direct
@@ -53,6 +53,15 @@ class Backend(Protocol):
 
     def integrity(self, connection: Connection) -> str:
         """ "ok", or what is wrong."""
+
+    def is_there(self) -> bool:
+        """Whether there is anything at the address; looking creates nothing."""
+
+    def last_number(self, connection: Connection, column: Column[int]) -> int:
+        """The last number that a column gave by itself, whether its row is still there or not."""
+
+    def set_last_number(self, connection: Connection, column: Column[int], number: int) -> None:
+        """Lets a column go on behind a number."""
 
     def left(self) -> None:
         """In a forked child: lets go of the parent's connections without closing them."""

@@ -10,11 +10,11 @@ from contextlib import AbstractContextManager
 from pathlib import Path
 from typing import Any
 
-from sqlalchemy import URL, Connection, Table, inspect, make_url, text
+from sqlalchemy import URL, Column, Connection, Table, inspect, make_url, text
 from sqlalchemy.exc import ArgumentError, NoSuchModuleError
 
 from heedful.clock import system_clock, to_stored
-from heedful.errors import Conflict, Invalid, Unavailable
+from heedful.errors import Conflict, Invalid, NotFound, Unavailable
 from heedful.storage import partitions
 from heedful.storage.backend import Backend
 from heedful.storage.bulk import insert_many
@@ -28,11 +28,12 @@ from heedful.storage.sqlite import Sqlite
 class Database:
     """A store, opened and brought to the present version."""
 
-    def __init__(self, url_or_path: str | Path) -> None:
+    def __init__(self, url_or_path: str | Path, *, create: bool = True, unfinished: bool = False) -> None:
+        """With `create`, a store is made where there is none; `unfinished` opens one that a copy has not filled yet."""
         url = _url(url_or_path)
         self._backend: Backend = PostgreSql(url) if url.get_backend_name() == "postgresql" else Sqlite(url)
         self._closed = False
-        self._prepare()
+        self._prepare(create, unfinished)
         _OPEN.add(self)
 
     @property
@@ -92,6 +93,14 @@ class Database:
         statement = self._backend.upsert(table, tuple(keys), tuple(changed))
         insert_many(connection, table, statement, rows, kind="upsert")
 
+    def last_number(self, connection: Connection, column: Column[int]) -> int:
+        """The last number that a column gave by itself, whether its row is still there or not."""
+        return self._backend.last_number(connection, column)
+
+    def set_last_number(self, connection: Connection, column: Column[int], number: int) -> None:
+        """Lets a column go on behind a number."""
+        self._backend.set_last_number(connection, column, number)
+
     def integrity(self) -> str:
         """ "ok", or what is wrong with the file."""
         with self.read() as connection:
@@ -114,10 +123,16 @@ class Database:
         if self._closed:
             raise Unavailable(f"store {self.name} is closed", code="store_closed", remedy="Open it again")
 
-    def _prepare(self) -> None:
+    def _prepare(self, create: bool, unfinished: bool) -> None:
         try:
+            if not create and not self._backend.is_there():
+                raise NotFound(
+                    f"there is no store at {self.name}", code="store_missing", value=self.name, remedy="Check its name"
+                )
             with self.read() as connection:
                 version = _version(connection)
+                if not unfinished:
+                    _check_finished(connection, self.name)
             self._backend.prepare()
             if version != HEAD:
                 self._migrate(version)
@@ -141,6 +156,20 @@ class Database:
             if _version(connection) != HEAD:
                 upgrade(connection)
                 partitions.ensure(connection, to_stored(system_clock()))
+
+
+UNFINISHED = "unfinished_copy"
+"""A table that is there while a store is being copied into this one."""
+
+
+def _check_finished(connection: Connection, name: str) -> None:
+    schema = SCHEMA if connection.dialect.name == "postgresql" else None
+    if inspect(connection).has_table(UNFINISHED, schema):
+        raise Conflict(
+            f"store {name} is a copy that was not finished",
+            code="store_unfinished",
+            remedy="Run the same heedful copy again: it goes on where it was",
+        )
 
 
 _MIGRATING = threading.Lock()

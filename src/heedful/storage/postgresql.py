@@ -13,7 +13,7 @@ from pathlib import Path
 from typing import Any
 
 import orjson
-from sqlalchemy import Connection, Engine, PoolProxiedConnection, Table, create_engine, event
+from sqlalchemy import Column, Connection, Engine, PoolProxiedConnection, Table, create_engine, event
 from sqlalchemy.dialects.postgresql import insert
 from sqlalchemy.engine import URL, ExceptionContext
 from sqlalchemy.exc import TimeoutError
@@ -239,6 +239,20 @@ class PostgreSql:
         connection.exec_driver_sql("SELECT 1")
         return "ok"
 
+    def is_there(self) -> bool:
+        with self.engine.connect() as connection:
+            return bool(connection.exec_driver_sql(f"SELECT to_regclass('{SCHEMA}.alembic_version')").scalar())
+
+    def last_number(self, connection: Connection, column: Column[int]) -> int:
+        sequence = _sequence(connection, column)
+        found = connection.exec_driver_sql(f"SELECT CASE WHEN is_called THEN last_value ELSE 0 END FROM {sequence}")
+        return int(found.scalar_one())
+
+    def set_last_number(self, connection: Connection, column: Column[int], number: int) -> None:
+        # A sequence can't stand at 0: before its first number it stands at 1, uncalled.
+        values = (_sequence(connection, column), max(number, 1), number > 0)
+        connection.exec_driver_sql("SELECT setval(%s::text::regclass, %s, %s)", values)
+
     def left(self) -> None:
         self.engine.dispose(close=False)
 
@@ -263,6 +277,12 @@ def _engine(url: URL) -> Engine:
     event.listen(engine, "handle_error", _translate)
     event.listen(engine, "connect", pgvector.adapt)
     return engine
+
+
+def _sequence(connection: Connection, column: Column[int]) -> str:
+    """The name of the sequence that a column takes its numbers from."""
+    table = f"{SCHEMA}.{column.table.name}"
+    return str(connection.exec_driver_sql("SELECT pg_get_serial_sequence(%s, %s)", (table, column.name)).scalar_one())
 
 
 @lru_cache

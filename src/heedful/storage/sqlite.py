@@ -12,7 +12,7 @@ from tempfile import TemporaryDirectory
 from typing import Any
 
 import orjson
-from sqlalchemy import Connection, Engine, PoolProxiedConnection, Table, create_engine, event
+from sqlalchemy import Column, Connection, Engine, PoolProxiedConnection, Table, create_engine, event
 from sqlalchemy.dialects.sqlite import insert
 from sqlalchemy.engine import URL, ExceptionContext
 from sqlalchemy.pool import QueuePool
@@ -110,6 +110,19 @@ class Sqlite:
     def integrity(self, connection: Connection) -> str:
         """ "ok", or what SQLite found wrong with the file."""
         return str(connection.exec_driver_sql("PRAGMA quick_check(1)").scalar())
+
+    def is_there(self) -> bool:
+        file = Path(self.name)
+        return file.is_file() and file.stat().st_size > 0
+
+    def last_number(self, connection: Connection, column: Column[int]) -> int:
+        found = connection.exec_driver_sql("SELECT seq FROM sqlite_sequence WHERE name = ?", (column.table.name,))
+        return int(found.scalar() or 0)
+
+    def set_last_number(self, connection: Connection, column: Column[int], number: int) -> None:
+        name = column.table.name
+        connection.exec_driver_sql("DELETE FROM sqlite_sequence WHERE name = ?", (name,))
+        connection.exec_driver_sql("INSERT INTO sqlite_sequence (name, seq) VALUES (?, ?)", (name, number))
 
     def left(self) -> None:
         self.engine.dispose(close=False)

@@ -1,0 +1,94 @@
+"""Rows of any table as they are: in the order of their keys, and with JSON as the text that is stored."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from typing import Any
+
+from sqlalchemy import (
+    JSON,
+    Column,
+    ColumnElement,
+    Connection,
+    String,
+    Table,
+    Text,
+    bindparam,
+    cast,
+    delete,
+    func,
+    select,
+    tuple_,
+)
+from sqlalchemy import insert as inserting
+from sqlalchemy import update as updating
+
+from heedful.storage.rows import AnyRow, batches
+
+TOGETHER = 2000
+"""Rows that are read, written and committed at once."""
+
+Key = tuple[Any, ...]
+
+
+def columns(table: Table) -> list[Column[Any]]:
+    """The columns that hold something of their own."""
+    return [column for column in table.columns if column.computed is None]
+
+
+def streamed(connection: Connection, table: Table) -> Iterator[dict[str, Any]]:
+    """All rows of a table, in an order that is the same in every kind of store."""
+    verbatim = [
+        cast(column, Text).label(column.name) if isinstance(column.type, JSON) else column for column in columns(table)
+    ]
+    order = [_ordered(connection, column) for column in table.primary_key]
+    found = connection.execution_options(yield_per=TOGETHER).execute(select(*verbatim).order_by(*order))
+    for row in found:
+        yield dict(row._mapping)
+
+
+def key(table: Table, row: dict[str, Any]) -> Key:
+    return tuple(row[column.name] for column in table.primary_key)
+
+
+def insert(connection: Connection, table: Table, rows: Sequence[dict[str, Any]]) -> None:
+    values = {column.name: _given(connection, column, column.name) for column in columns(table)}
+    connection.execute(inserting(table).values(values), list(rows))
+
+
+def update(connection: Connection, table: Table, rows: Sequence[dict[str, Any]]) -> None:
+    """Overwrites rows that are there, by their keys."""
+    keys = {column.name for column in table.primary_key}
+    changed = [column for column in columns(table) if column.name not in keys]
+    statement = updating(table).values({each.name: _given(connection, each, f"new_{each.name}") for each in changed})
+    for column in table.primary_key:
+        statement = statement.where(column == bindparam(f"new_{column.name}"))
+    connection.execute(statement, [{f"new_{name}": value for name, value in row.items()} for row in rows])
+
+
+def remove(connection: Connection, table: Table, keys: Sequence[Key]) -> None:
+    for run in batches(keys, 1000):
+        connection.execute(delete(table).where(tuple_(*table.primary_key).in_(list(run))))
+
+
+def count(connection: Connection, table: Table) -> int:
+    return int(connection.execute(select(func.count()).select_from(table)).scalar_one())
+
+
+def is_empty(connection: Connection, table: Table) -> bool:
+    found: AnyRow | None = connection.execute(select(*table.primary_key).limit(1)).first()
+    return found is None
+
+
+def _ordered(connection: Connection, column: Column[Any]) -> ColumnElement[Any]:
+    if isinstance(column.type, String) and connection.dialect.name == "postgresql":
+        # By bytes, as SQLite does, and not as the language of the server sorts words.
+        return column.collate("C")
+    return column
+
+
+def _given(connection: Connection, column: Column[Any], name: str) -> ColumnElement[Any]:
+    if not isinstance(column.type, JSON):
+        return bindparam(name, type_=column.type)
+    verbatim = bindparam(name, type_=Text())
+    return cast(verbatim, column.type) if connection.dialect.name == "postgresql" else verbatim
