@@ -11,6 +11,7 @@ from typing import Any
 
 import pytest
 from hypothesis import HealthCheck, settings
+from lived import lived, lived_folder, place
 from mongodb import mongodb_server, mongodb_url, standalone_mongodb_server, standalone_mongodb_url
 from postgresql import empty_database, postgresql_server, postgresql_template, postgresql_url
 
@@ -22,8 +23,11 @@ from heedful.testing import ManualClock, WordEmbedder
 
 __all__ = [
     "empty_database",
+    "lived",
+    "lived_folder",
     "mongodb_server",
     "mongodb_url",
+    "place",
     "postgresql_server",
     "postgresql_template",
     "postgresql_url",

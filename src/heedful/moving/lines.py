@@ -7,7 +7,7 @@ is left out.
 from __future__ import annotations
 
 from base64 import b64encode
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -86,11 +86,8 @@ def ours(table: Table, project: int) -> ColumnElement[bool]:
         return schema.projects.c.id == project
     if "project_id" in table.columns:
         return table.c.project_id == project
-    for column, owner in (
-        ("dataset_id", schema.datasets),
-        ("session_seq", schema.sessions),
-        ("fact_seq", schema.facts),
-    ):
+    owners = {"dataset_id": schema.datasets, "session_seq": schema.sessions, "fact_seq": schema.facts}
+    for column, owner in owners.items():
         if column in table.columns:
             number = next(iter(owner.primary_key))
             return table.c[column].in_(select(number).where(ours(owner, project)))
@@ -111,7 +108,7 @@ def lines(
 
 
 def _worded(connection: Connection, kind: Kind, rows: Sequence[Row], found: Names, model: int | None) -> list[Line]:
-    words = {
+    words: dict[str, Mapping[Any, str]] = {
         "dataset_id": found.datasets,
         "query_id": found.queries(row["query_id"] for row in rows) if "query_id" in kind.references else {},
         "session_seq": _ids(connection, schema.sessions, "session_seq", kind, rows),

@@ -1,7 +1,7 @@
 """Numbers differ from store to store. Here they become words that mean the same in any: names, ids and sums.
 
-A link is "fact/number of entity" in a store, and "fact/key of entity" in words. If the entity is gone, its number stands
-behind a minus: that is no key, and no number of a store either.
+A link is "fact/number of entity" in a store, and "fact/key of entity" in words. If the entity is gone, its number
+stands behind a minus: that is no key, and no number of a store either.
 """
 
 from __future__ import annotations
