@@ -10,7 +10,7 @@ from heedful.alerts.courier import Courier
 from heedful.chat import LanguageModel
 from heedful.chat import choose as choose_language_model
 from heedful.clock import Clock, system_clock, to_stored
-from heedful.embedding import Embedder, choose
+from heedful.embedding import Embedder, configured
 from heedful.engine import Heedful
 from heedful.errors import Invalid
 from heedful.memory import checks
@@ -75,7 +75,7 @@ class Host:
         self.search_in_memory = given.search_in_memory
         self.clock = clock or system_clock
         self._language_model = _language_model(given, language_model)
-        self.embedder = _embedder(given, embedding)
+        self.embedder = configured(given, embedding)
         self.sessions = given.sessions if sessions is None else sessions
         self._receipt_share = given.receipt_share
         self._hooks = (feedback_hook, metadata_hook)
@@ -133,7 +133,7 @@ def reembed(
     It may be stopped and started again; until it ends, the store serves with its former model.
     """
     given = settings.load()
-    embedder = _embedder(given, embedding)
+    embedder = configured(given, embedding)
     database = Database(given.store if url_or_path is None else url_or_path)
     try:
         return _reembed.reembed(database, embedder, progress)
@@ -183,9 +183,3 @@ def _language_model(given: settings.Settings, named: str | LanguageModel | None)
         api_key=given.language_model_api_key,
         timeout=given.language_model_timeout,
     )
-
-
-def _embedder(given: settings.Settings, embedding: str | Embedder | None) -> Embedder:
-    if embedding is not None and not isinstance(embedding, str):
-        return embedding
-    return choose(embedding or given.embedding, api_key=given.embedding_api_key, timeout=given.embedding_timeout)

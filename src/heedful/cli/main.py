@@ -16,6 +16,7 @@ from heedful.cli import (
     improve,
     keys,
     mcp,
+    moving,
     replay,
     runs,
     serve,
@@ -80,6 +81,11 @@ for command in (
     upkeep.policy,
     upkeep.reembed,
     upkeep.doctor,
+    moving.verify,
+    moving.backup,
+    moving.copy,
+    moving.export,
+    moving.import_,
 ):
     cli.add_command(command)
 

@@ -9,6 +9,14 @@ from heedful.embedding.endpoint import EndpointEmbedder
 from heedful.embedding.fast import FastEmbedder
 from heedful.embedding.onnx import bundled, from_folder
 from heedful.errors import Invalid
+from heedful.settings import Settings
+
+
+def configured(given: Settings, embedding: str | Embedder | None) -> Embedder:
+    """The embedder that is named, or else that of the settings."""
+    if embedding is not None and not isinstance(embedding, str):
+        return embedding
+    return choose(embedding or given.embedding, api_key=given.embedding_api_key, timeout=given.embedding_timeout)
 
 
 def choose(spec: str, *, api_key: str | None = None, timeout: float = 30.0) -> Embedder:

@@ -2,19 +2,12 @@
 
 from __future__ import annotations
 
-from sqlalchemy import Connection
-
 from heedful.errors import HeedfulError
-from heedful.learning.policies import Tally
+from heedful.memory import folds
 from heedful.memory.workspace import Workspace
 from heedful.model import Check
-from heedful.storage import facts, graph, link_scores, opinions, scopes, scores
+from heedful.storage import facts, graph, scopes, scores
 from heedful.storage import vectors as stored
-from heedful.storage.rows import batches
-from heedful.storage.scores import Key
-
-CLOSE = 1e-9
-"""Scores that differ by less are the same score."""
 
 
 def doctor(workspace: Workspace, repair: bool) -> list[Check]:
@@ -55,7 +48,7 @@ def _model(workspace: Workspace) -> Check:
 
 def _scores(workspace: Workspace, dataset: int, name: str, repair: bool) -> Check:
     with workspace.write() as connection:
-        wrong = _wrong_scores(connection, dataset)
+        wrong = folds.wrong_facts(connection, dataset)
         if wrong and repair:
             scores.refold(workspace.database, connection, dict.fromkeys(wrong, dataset), wrong)
     title = f"scores of {name}"
@@ -64,24 +57,6 @@ def _scores(workspace: Workspace, dataset: int, name: str, repair: bool) -> Chec
     return Check(
         name=title, ok=repair, detail=f"{len(wrong)} facts differed from the fold of the ledger", repaired=repair
     )
-
-
-def _wrong_scores(connection: Connection, dataset: int) -> list[int]:
-    wrong: list[int] = []
-    for run in batches([seq for seq, _ in facts.of_dataset(connection, dataset)], 2000):
-        kept = scores.all_of(connection, run)
-        folded = scores.folded(opinions.surviving(connection, run))
-        wrong += sorted({fact for fact, _ in _differing(kept, folded)})
-    return wrong
-
-
-def _differing(kept: dict[Key, Tally], folded: dict[Key, Tally]) -> set[Key]:
-    differing = kept.keys() ^ folded.keys()
-    for key in kept.keys() & folded.keys():
-        one, other = kept[key], folded[key]
-        if (one.last_at, one.breakdown) != (other.last_at, other.breakdown) or abs(one.score - other.score) > CLOSE:
-            differing.add(key)
-    return differing
 
 
 def _filters(workspace: Workspace, dataset: int, name: str, repair: bool) -> Check:
@@ -102,10 +77,9 @@ def _links(workspace: Workspace, dataset: int, name: str, repair: bool) -> Check
         if repair:
             graph.relink(connection, dataset, wrong)
             graph.remove_unmentioned(connection, dataset)
-        scored = _differing(link_scores.rated_in(connection, dataset), link_scores.folded_in(connection, dataset))
+        _, scored = folds.compared_links(connection, dataset)
         if scored and repair:
-            ids = facts.ids(connection, sorted({fact for fact, _ in scored}))
-            link_scores.refold(connection, {key: link_scores.target(ids[key[0]], key[1]) for key in scored})
+            folds.refold_links(connection, scored)
     title = f"links of {name}"
     found = [
         f"{count} {what}"

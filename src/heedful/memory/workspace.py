@@ -87,21 +87,7 @@ class Workspace:
 
     def fitting(self, active: ModelRow | None) -> ModelRow | None:
         """The model itself, if it is ours or there is none."""
-        if active is not None and active.name == self.embedder.name and active.dimensions != self.embedder.dimensions:
-            raise Conflict(
-                f"{active.name} has {self.embedder.dimensions} dimensions, and the vectors of this store have "
-                f"{active.dimensions}",
-                code="other_model",
-                remedy="Give the model another name, and run: heedful reembed",
-            )
-        if active is not None and active.name != self.embedder.name:
-            raise Conflict(
-                f"the vectors of this store were made by {active.name}, and it was opened with {self.embedder.name}",
-                code="other_model",
-                remedy="Open it with its own model (embedding=…, --embedding or HEEDFUL_EMBEDDING), or make all "
-                "vectors anew with this one: heedful reembed",
-            )
-        return active
+        return fitting(active, self.embedder)
 
     def dataset(self, connection: Connection, name: str) -> int | None:
         """The number of a dataset to read from; None if it is the default one and still empty."""
@@ -243,3 +229,22 @@ class Workspace:
         self.save_indexes(last=True)
         if not self._shared:
             self.database.close()
+
+
+def fitting(active: ModelRow | None, embedder: Embedder) -> ModelRow | None:
+    """The model itself, if it is the embedder's or there is none."""
+    if active is not None and active.name == embedder.name and active.dimensions != embedder.dimensions:
+        raise Conflict(
+            f"{active.name} has {embedder.dimensions} dimensions, and the vectors of this store have "
+            f"{active.dimensions}",
+            code="other_model",
+            remedy="Give the model another name, and run: heedful reembed",
+        )
+    if active is not None and active.name != embedder.name:
+        raise Conflict(
+            f"the vectors of this store were made by {active.name}, and it was opened with {embedder.name}",
+            code="other_model",
+            remedy="Open it with its own model (embedding=…, --embedding or HEEDFUL_EMBEDDING), or make all "
+            "vectors anew with this one: heedful reembed",
+        )
+    return active

@@ -63,7 +63,7 @@ KINDS = {
         Kind("project", schema.projects, frozenset({"id"})),
         Kind("dataset", schema.datasets, frozenset({"id"})),
         Kind("query", schema.queries, frozenset({"id"})),
-        Kind("fact", schema.facts, frozenset({"digest"})),
+        Kind("fact", schema.facts, frozenset({"digest", "linked"})),
         Kind("receipt", schema.receipts, links=names.receipt_links, renamed=names.renamed_receipt),
         Kind("event", schema.events, links=names.event_links, renamed=names.renamed_event),
         Kind("note", schema.notes),
@@ -128,13 +128,13 @@ def _worded(connection: Connection, kind: Kind, rows: Sequence[Row], found: Name
             line["entities"] = entities[row["seq"]]
         vector = row.get("vector")
         if model is not None and vector is not None and row.get("model_id", model) == model:
-            line["vector"] = _jsonable(vector)
+            line["vector"] = b64encode(vector).decode()
         made.append({name: value for name, value in line.items() if value is not None})
     return made
 
 
 def _jsonable(value: Any) -> Any:
-    return b64encode(value).decode() if isinstance(value, bytes) else value
+    return value.hex() if isinstance(value, bytes) else value
 
 
 def _ids(connection: Connection, table: Table, column: str, kind: Kind, rows: Sequence[Row]) -> dict[int | None, str]:
@@ -151,7 +151,7 @@ def _ids(connection: Connection, table: Table, column: str, kind: Kind, rows: Se
 def _entities(connection: Connection, rows: Sequence[Row]) -> dict[int, list[str]]:
     """What a language model found in facts: nobody else could find it again."""
     read = [row["seq"] for row in rows if row["linked"] == BY_MODEL]
-    found: dict[int, list[str]] = {}
+    found: dict[int, list[str]] = {seq: [] for seq in read}
     for run in batches(read):
         statement = (
             select(schema.links.c.fact_seq, schema.entities.c.name)
@@ -160,5 +160,5 @@ def _entities(connection: Connection, rows: Sequence[Row]) -> dict[int, list[str
             .order_by(schema.links.c.fact_seq, schema.entities.c.id)
         )
         for row in connection.execute(statement):
-            found.setdefault(row.fact_seq, []).append(row.name)
+            found[row.fact_seq].append(row.name)
     return found

@@ -52,7 +52,8 @@ def key(table: Table, row: dict[str, Any]) -> Key:
 
 
 def insert(connection: Connection, table: Table, rows: Sequence[dict[str, Any]]) -> None:
-    values = {column.name: _given(connection, column, column.name) for column in columns(table)}
+    """Adds rows that have the same columns, with JSON as text."""
+    values = {name: _given(connection, table.columns[name], name) for name in rows[0]}
     connection.execute(inserting(table).values(values), list(rows))
 
 

@@ -1,0 +1,112 @@
+"""Whether the tables that lie beside the ledger say what it says. Each check gives the ids of what disagrees."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+
+from sqlalchemy import ColumnElement, Connection, Select, String, case, cast, exists, func, select
+
+from heedful.moving.lines import ours
+from heedful.moving.rows import TOGETHER
+from heedful.storage.ledger import FEEDBACK, SIGNAL, SUPERSESSION, is_retracted
+from heedful.storage.rows import batches
+from heedful.storage.schema import datasets, events, facts, feedbacks, notes, queries, receipts
+
+Check = Callable[[Connection, int], Iterator[str]]
+"""Given a transaction and the number of a project."""
+
+
+def feedback_without_event(connection: Connection, project: int) -> Iterator[str]:
+    """Words of people whose event is not in the ledger."""
+    theirs = exists().where(_its_event(), events.c.project_id == project, events.c.kind == FEEDBACK)
+    yield from _found(connection, select(feedbacks.c.id).where(feedbacks.c.project_id == project, ~theirs))
+
+
+def feedback_unlike_event(connection: Connection, project: int) -> Iterator[str]:
+    """Ratings that the ledger has otherwise, or that stand though they were taken back, or the other way round."""
+    said = case((feedbacks.c.score.is_not(None), cast(feedbacks.c.score, String)), else_=feedbacks.c.rating)
+    unlike = (
+        said.is_distinct_from(events.c.value)
+        | feedbacks.c.author.is_distinct_from(events.c.author)
+        | ((feedbacks.c.standing == 1) == is_retracted())
+    )
+    statement = select(feedbacks.c.id).join(events, _its_event()).where(feedbacks.c.project_id == project, unlike)
+    yield from _found(connection, statement)
+
+
+def keys_used_twice(connection: Connection, project: int) -> Iterator[str]:
+    """Idempotency keys that more than one event has."""
+    key = events.c.idempotency_key
+    statement = select(key).where(events.c.project_id == project).group_by(key).having(func.count() > 1)
+    yield from _found(connection, statement)
+
+
+def notes_without_event(connection: Connection, project: int) -> Iterator[str]:
+    there = exists().where(events.c.id == notes.c.event_id, events.c.project_id == project)
+    yield from _found(connection, select(notes.c.event_id).where(ours(notes, project), ~there))
+
+
+def superseded_unlike_ledger(connection: Connection, project: int) -> Iterator[str]:
+    """Facts that can be recalled though they are superseded, or the other way round."""
+    said = exists().where(events.c.target_id == facts.c.id, events.c.kind == SUPERSESSION, ~is_retracted())
+    statement = select(facts.c.id).where(ours(facts, project), (facts.c.superseded == 1) != said)
+    yield from _found(connection, statement)
+
+
+def signals_across_datasets(connection: Connection, project: int) -> Iterator[str]:
+    """Events about a fact that is in another dataset than they say."""
+    statement = (
+        select(events.c.id)
+        .join(facts, facts.c.id == events.c.target_id)
+        .where(
+            events.c.project_id == project,
+            events.c.kind == SIGNAL,
+            events.c.dataset_id.is_distinct_from(facts.c.dataset_id),
+        )
+    )
+    yield from _found(connection, statement)
+
+
+def receipts_across_datasets(connection: Connection, project: int) -> Iterator[str]:
+    """Receipts that showed a fact of another dataset, or whose query is gone. Facts that were forgotten are not missed."""
+    asked = exists().where(queries.c.id == receipts.c.query_id, queries.c.dataset_id == receipts.c.dataset_id)
+    yield from _found(connection, select(receipts.c.id).where(ours(receipts, project), ~asked))
+    rows = connection.execution_options(yield_per=TOGETHER).execute(
+        select(receipts.c.id, receipts.c.dataset_id, receipts.c.shown).where(ours(receipts, project))
+    )
+    for run in rows.partitions(TOGETHER):
+        shown = {line[0] for row in run for line in row.shown}
+        places = {
+            row.id: row.dataset_id
+            for some in batches(sorted(shown))
+            for row in connection.execute(select(facts.c.id, facts.c.dataset_id).where(facts.c.id.in_(some)))
+        }
+        for row in run:
+            if any(places.get(line[0], row.dataset_id) != row.dataset_id for line in row.shown):
+                yield row.id
+
+
+CHECKS: dict[str, Check] = {
+    "feedback without its event": feedback_without_event,
+    "feedback unlike its event": feedback_unlike_event,
+    "idempotency keys that are used twice": keys_used_twice,
+    "notes without their event": notes_without_event,
+    "superseded facts unlike the ledger": superseded_unlike_ledger,
+    "signals about a fact of another dataset": signals_across_datasets,
+    "receipts of facts or queries of another dataset": receipts_across_datasets,
+}
+
+
+def dataset_numbers(connection: Connection, project: int) -> dict[int, str]:
+    rows = connection.execute(
+        select(datasets.c.id, datasets.c.name).where(datasets.c.project_id == project).order_by(datasets.c.id)
+    )
+    return {row.id: row.name for row in rows}
+
+
+def _its_event() -> ColumnElement[bool]:
+    return events.c.id == func.coalesce(feedbacks.c.event_id, feedbacks.c.id)
+
+
+def _found(connection: Connection, statement: Select[tuple[str]]) -> Iterator[str]:
+    yield from connection.execution_options(yield_per=TOGETHER).execute(statement).scalars()

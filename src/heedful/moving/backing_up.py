@@ -1,0 +1,124 @@
+"""`heedful backup`: a copy of the file of a store, taken while others write to it."""
+
+from __future__ import annotations
+
+import os
+import shlex
+import sqlite3
+from collections.abc import Callable
+from contextlib import closing
+from pathlib import Path
+
+from sqlalchemy.engine import make_url
+
+from heedful import settings
+from heedful.errors import Conflict, Invalid, Unavailable
+from heedful.moving import stores
+from heedful.moving.exporting import unwritable
+from heedful.moving.results import BackedUp
+from heedful.storage.postgresql import SCHEMA
+from heedful.storage.schema import metadata
+from heedful.storage.sqlite import translated
+
+PAGES = 2048
+"""Pages that are copied at once, after which progress is told."""
+
+
+def backup(
+    url_or_path: str | Path | None,
+    file: str | Path,
+    *,
+    force: bool = False,
+    progress: Callable[[int, int], None] | None = None,
+) -> BackedUp:
+    """Copies a store of SQLite to a file, which is there when it is whole and was checked.
+
+    Writers are not kept waiting. All that was stored before it begins is in it.
+    """
+    given = settings.load().store if url_or_path is None else url_or_path
+    target = Path(file)
+    if str(given).startswith("postgresql"):
+        raise _use_pg_dump(str(given), target)
+    source = stores.existing(given)
+    source.close()
+    _check_free(Path(source.name), target, force)
+    partial = target.with_name(f".{target.name}.{os.getpid()}")
+    try:
+        # To be written, it must be a file that can be: SQLite would tell less about what is wrong.
+        partial.touch()
+        _copy(source.name, partial, progress)
+        counts = _checked(partial)
+        with partial.open("rb") as written:
+            os.fsync(written.fileno())
+        size = partial.stat().st_size
+        partial.replace(target)
+    except OSError as error:
+        raise unwritable(target, error) from error
+    finally:
+        for suffix in ("", "-wal", "-shm", "-journal"):
+            partial.with_name(partial.name + suffix).unlink(missing_ok=True)
+    return BackedUp(file=str(target), bytes=size, tables=counts)
+
+
+def _check_free(source: Path, target: Path, force: bool) -> None:
+    if target.exists() and source.samefile(target):
+        raise Invalid("file is the store itself", field="file", value=str(target), remedy="Name another file")
+    if target.exists() and not force:
+        raise Conflict(
+            f"{target} is there already",
+            field="file",
+            value=str(target),
+            remedy="Name another file, or pass --force to replace it",
+        )
+    if target.with_name(f"{target.name}-wal").exists():
+        raise Conflict(
+            f"{target} is a store that somebody has open, or that was not closed",
+            field="file",
+            value=str(target),
+            remedy="Name another file",
+        )
+
+
+def _copy(source: str, target: Path, progress: Callable[[int, int], None] | None) -> None:
+    def show(status: int, remaining: int, total: int) -> None:
+        if progress is not None:
+            progress(total - remaining, total)
+
+    try:
+        with closing(sqlite3.connect(source, isolation_level=None)) as reading:
+            with closing(sqlite3.connect(target)) as writing:
+                # Held to one view of the store: otherwise each write of another process would start it over.
+                reading.execute("BEGIN")
+                reading.execute("SELECT count(*) FROM sqlite_master").fetchone()
+                reading.backup(writing, pages=PAGES, progress=show, sleep=0)
+    except sqlite3.Error as error:
+        raise translated(error, None) or error from error
+
+
+def _checked(file: Path) -> dict[str, int]:
+    """How many rows each table has; what is damaged is an error."""
+    with closing(sqlite3.connect(file)) as copy:
+        found = copy.execute("PRAGMA integrity_check(1)").fetchone()[0]
+        if found != "ok":
+            raise Unavailable(
+                f"the copy is damaged ({found})",
+                code="store_damaged",
+                remedy="The store itself may be damaged, too: run heedful doctor",
+            )
+        return {
+            table.name: copy.execute(f'SELECT count(*) FROM "{table.name}"').fetchone()[0]
+            for table in metadata.sorted_tables
+        }
+
+
+def _use_pg_dump(url: str, file: Path) -> Invalid:
+    # The password stays out of it: pg_dump asks for it, or reads PGPASSWORD or ~/.pgpass.
+    shown = make_url(url).set(drivername="postgresql", password=None).render_as_string()
+    dump = f"pg_dump --format=custom --schema={SCHEMA} --file={shlex.quote(str(file))} {shlex.quote(shown)}"
+    restore = f"pg_restore --exit-on-error --dbname={shlex.quote(shown)} {shlex.quote(str(file))}"
+    return Invalid(
+        "a store on PostgreSQL is backed up with PostgreSQL's own tools",
+        field="store",
+        value=shown,
+        remedy=f"Run: {dump}\n  and to restore it into an empty database: {restore}",
+    )
