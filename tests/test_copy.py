@@ -170,7 +170,7 @@ def test_an_unfinished_copy_of_another_source_is_left_alone(lived: Path, place: 
 @pytest.mark.usefixtures("small_batches")
 def test_of_two_copies_at_once_the_first_one_stops(lived: Path, place: Place) -> None:
     target = place("sqlite")
-    begun = []
+    begun: list[int] = []
 
     def begin_another(done: int, total: int) -> None:
         if not begun:

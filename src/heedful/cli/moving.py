@@ -2,16 +2,17 @@
 
 from __future__ import annotations
 
+import sys
 from pathlib import Path
 
 import click
 from rich.markup import escape
 
 from heedful import moving, settings
-from heedful.cli.common import Options, as_json, console, print_json, progress, table
+from heedful.cli.common import Decorator, Options, as_json, console, print_json, progress, table
 from heedful.moving import Sums
 
-force = click.option("--force", is_flag=True, help="Replace the file if it is there.")
+force: Decorator = click.option("--force", is_flag=True, help="Replace the file if it is there.")
 
 
 @click.command()
@@ -47,7 +48,7 @@ def export(options: Options, file: str | None, vectors: bool, force: bool) -> No
     store = options.local("export")
     name = options.project or settings.load().project
     if file is None or file == "-":
-        moving.export(store, click.get_binary_stream("stdout").write, project=name, vectors=vectors)
+        moving.export(store, sys.stdout.buffer.write, project=name, vectors=vectors)
         return
     with progress("exporting") as show:
         made = moving.export_file(store, file, project=name, vectors=vectors, force=force, progress=show)
@@ -62,7 +63,7 @@ def export(options: Options, file: str | None, vectors: bool, force: bool) -> No
 def import_(options: Options, file: str, as_json: bool) -> None:
     """Read a project from FILE, or from standard input (-), under its own name or that of --project."""
     store = options.local("import")
-    source = click.get_binary_stream("stdin") if file == "-" else Path(file)
+    source = sys.stdin.buffer if file == "-" else Path(file)
     with progress("importing") as show:
         made = moving.import_file(store, source, project=options.project, embedding=options.embedding, progress=show)
     if as_json:

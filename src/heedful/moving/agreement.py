@@ -49,7 +49,10 @@ def notes_without_event(connection: Connection, project: int) -> Iterator[str]:
 def superseded_unlike_ledger(connection: Connection, project: int) -> Iterator[str]:
     """Facts that can be recalled though they are superseded, or the other way round."""
     said = exists().where(events.c.target_id == facts.c.id, events.c.kind == SUPERSESSION, ~is_retracted())
-    statement = select(facts.c.id).where(ours(facts, project), (facts.c.superseded == 1) != said)
+    # A correction that was made for a supersession goes when that is taken back.
+    undone = exists().where(events.c.value == facts.c.id, events.c.kind == SUPERSESSION, is_retracted())
+    unlike = ((facts.c.superseded == 0) & said) | ((facts.c.superseded == 1) & ~said & ~undone)
+    statement = select(facts.c.id).where(ours(facts, project), unlike)
     yield from _found(connection, statement)
 
 
@@ -68,7 +71,7 @@ def signals_across_datasets(connection: Connection, project: int) -> Iterator[st
 
 
 def receipts_across_datasets(connection: Connection, project: int) -> Iterator[str]:
-    """Receipts that showed a fact of another dataset, or whose query is gone. Facts that were forgotten are not missed."""
+    """Receipts that showed a fact of another dataset, or whose query is gone; forgotten facts are not missed."""
     asked = exists().where(queries.c.id == receipts.c.query_id, queries.c.dataset_id == receipts.c.dataset_id)
     yield from _found(connection, select(receipts.c.id).where(ours(receipts, project), ~asked))
     rows = connection.execution_options(yield_per=TOGETHER).execute(
@@ -108,5 +111,6 @@ def _its_event() -> ColumnElement[bool]:
     return events.c.id == func.coalesce(feedbacks.c.event_id, feedbacks.c.id)
 
 
-def _found(connection: Connection, statement: Select[tuple[str]]) -> Iterator[str]:
-    yield from connection.execution_options(yield_per=TOGETHER).execute(statement).scalars()
+def _found(connection: Connection, statement: Select[str]) -> Iterator[str]:
+    for row in connection.execution_options(yield_per=TOGETHER).execute(statement):
+        yield row[0]

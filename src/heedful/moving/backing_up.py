@@ -12,13 +12,13 @@ from pathlib import Path
 from sqlalchemy.engine import make_url
 
 from heedful import settings
-from heedful.errors import Conflict, Invalid, Unavailable
+from heedful.errors import Conflict, Invalid, NotFound, Unavailable
 from heedful.moving import stores
 from heedful.moving.exporting import unwritable
 from heedful.moving.results import BackedUp
 from heedful.storage.postgresql import SCHEMA
-from heedful.storage.schema import metadata
-from heedful.storage.sqlite import translated
+from heedful.storage.schema import events, facts
+from heedful.storage.sqlite import BUSY_SECONDS, translated
 
 PAGES = 2048
 """Pages that are copied at once, after which progress is told."""
@@ -39,14 +39,15 @@ def backup(
     target = Path(file)
     if str(given).startswith("postgresql"):
         raise _use_pg_dump(str(given), target)
-    source = stores.existing(given)
-    source.close()
-    _check_free(Path(source.name), target, force)
+    source = stores.identity(given)
+    if not Path(source).is_file():
+        raise NotFound(f"there is no store at {source}", code="store_missing", value=source, remedy="Check its name")
+    _check_free(Path(source), target, force)
     partial = target.with_name(f".{target.name}.{os.getpid()}")
     try:
         # To be written, it must be a file that can be: SQLite would tell less about what is wrong.
         partial.touch()
-        _copy(source.name, partial, progress)
+        _copy(source, partial, progress)
         counts = _checked(partial)
         with partial.open("rb") as written:
             os.fsync(written.fileno())
@@ -85,30 +86,42 @@ def _copy(source: str, target: Path, progress: Callable[[int, int], None] | None
             progress(total - remaining, total)
 
     try:
-        with closing(sqlite3.connect(source, isolation_level=None)) as reading:
-            with closing(sqlite3.connect(target)) as writing:
-                # Held to one view of the store: otherwise each write of another process would start it over.
-                reading.execute("BEGIN")
-                reading.execute("SELECT count(*) FROM sqlite_master").fetchone()
-                reading.backup(writing, pages=PAGES, progress=show, sleep=0)
+        with _opened(source) as reading, closing(sqlite3.connect(target)) as writing:
+            # Held to one view of the store: otherwise each write of another process would start it over.
+            reading.execute("BEGIN")
+            _check_store(source, reading)
+            reading.backup(writing, pages=PAGES, progress=show, sleep=0)
     except sqlite3.Error as error:
         raise translated(error, None) or error from error
+
+
+def _opened(file: str) -> closing[sqlite3.Connection]:
+    """Neither makes a file nor upgrades a store: a backup is taken before that."""
+    connection = sqlite3.connect(f"{Path(file).as_uri()}?mode=rw", uri=True, isolation_level=None)
+    connection.execute(f"PRAGMA busy_timeout = {BUSY_SECONDS * 1000}")
+    return closing(connection)
+
+
+def _check_store(file: str, connection: sqlite3.Connection) -> None:
+    tables = {name for (name,) in connection.execute("SELECT name FROM sqlite_master WHERE type = 'table'")}
+    if not {"alembic_version", events.name, facts.name} <= tables:
+        raise Conflict(f"{file} is not a store of Heedful", code="store_foreign", remedy="Name another file")
 
 
 def _checked(file: Path) -> dict[str, int]:
     """How many rows each table has; what is damaged is an error."""
     with closing(sqlite3.connect(file)) as copy:
-        found = copy.execute("PRAGMA integrity_check(1)").fetchone()[0]
-        if found != "ok":
+        said = copy.execute("PRAGMA integrity_check(1)").fetchone()[0]
+        if said != "ok":
             raise Unavailable(
-                f"the copy is damaged ({found})",
+                f"the copy is damaged ({said})",
                 code="store_damaged",
                 remedy="The store itself may be damaged, too: run heedful doctor",
             )
-        return {
-            table.name: copy.execute(f'SELECT count(*) FROM "{table.name}"').fetchone()[0]
-            for table in metadata.sorted_tables
-        }
+        rows = copy.execute(
+            "SELECT name FROM sqlite_master WHERE type = 'table' AND name NOT LIKE 'sqlite%'"
+        ).fetchall()
+        return {name: copy.execute(f'SELECT count(*) FROM "{name}"').fetchone()[0] for (name,) in rows}
 
 
 def _use_pg_dump(url: str, file: Path) -> Invalid:

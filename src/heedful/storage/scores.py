@@ -110,7 +110,8 @@ def facts_with(connection: Connection, dataset: int, query_ids: Sequence[int]) -
 
 def overall(connection: Connection, dataset: int) -> dict[int, Tally]:
     """The tally over all queries of every fact of a dataset that has signals."""
-    rows = connection.execute(select(scores).where(scores.c.dataset_id == dataset, scores.c.query_id == ALL_QUERIES))
+    statement = select(scores).where(scores.c.dataset_id == dataset, scores.c.query_id == ALL_QUERIES)
+    rows = connection.execute(statement.order_by(scores.c.fact_seq))
     return {row.fact_seq: _tally(row) for row in rows}
 
 

@@ -1,0 +1,126 @@
+"""The ledger is replayed, and whatever is not as it says is found."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Callable, Iterator
+from pathlib import Path
+
+import pytest
+from lived import Place
+from sqlalchemy import create_engine, text
+
+from heedful import NotFound
+from heedful.moving import Verified, copy, verify
+
+Harm = Callable[[str], None]
+
+
+@pytest.fixture(params=["sqlite", "postgresql"])
+def store(request: pytest.FixtureRequest, lived: Path, place: Place) -> str:
+    """The store in which all has happened, of either kind."""
+    if request.param == "sqlite":
+        return str(lived)
+    target = place("postgresql")
+    copy(lived, target)
+    return target
+
+
+@pytest.fixture
+def harm(store: str) -> Iterator[Harm]:
+    """Does to the store what Heedful never does."""
+    sqlite = "://" not in store
+    url = f"sqlite:///{store}" if sqlite else store.replace("postgresql://", "postgresql+psycopg://")
+    engine = create_engine(url)
+
+    def run(statement: str) -> None:
+        with engine.begin() as connection:
+            if not sqlite:
+                connection.execute(text("SET LOCAL search_path = heedful"))
+            assert connection.execute(text(statement)).rowcount > 0, statement
+
+    yield run
+    engine.dispose()
+
+
+def named(found: Verified) -> set[str]:
+    return {each.what for each in found.differences}
+
+
+def test_a_sound_store_has_no_differences(store: str) -> None:
+    found = verify(store)
+    assert found.ok
+    assert found.differences == []
+    assert [each.project for each in found.projects] == ["default", "other"]
+    assert found.compared > 10
+    assert all(each.facts and each.events for each in found.projects)
+
+
+def test_one_project_can_be_verified_alone(store: str) -> None:
+    found = verify(store, project="other")
+    assert found.projects == [each for each in verify(store).projects if each.project == "other"]
+    with pytest.raises(NotFound, match="has no project 'nobody'"):
+        verify(store, project="nobody")
+
+
+@pytest.mark.parametrize(
+    ("damage", "what"),
+    [
+        ("UPDATE scores SET score = 0.99", "scores of facts unlike the fold of the ledger"),
+        ("UPDATE scores SET used = used + 1", "scores of facts unlike the fold of the ledger"),
+        ("DELETE FROM scores WHERE query_id = 0", "scores of facts unlike the fold of the ledger"),
+        ("UPDATE links SET score = 0.9, helpful = 3", "scores of links unlike the fold of the ledger"),
+        ("UPDATE facts SET superseded = 1 - superseded", "superseded facts unlike the ledger"),
+        ("UPDATE feedbacks SET score = 2 WHERE score = 5", "feedback unlike its event"),
+        ("UPDATE feedbacks SET standing = 1 - standing", "feedback unlike its event"),
+        ("UPDATE feedbacks SET event_id = 'nothing'", "feedback without its event"),
+        ("UPDATE notes SET event_id = 'x' || substr(event_id, 2)", "notes without their event"),
+        ("UPDATE events SET dataset_id = 99 WHERE kind = 'signal'", "signals about a fact of another dataset"),
+        ("UPDATE receipts SET query_id = 9999", "receipts of facts or queries of another dataset"),
+        ("UPDATE events SET value = 'ignored' WHERE kind = 'signal'", "scores of facts unlike the fold of the ledger"),
+    ],
+)
+def test_what_differs_is_named(store: str, harm: Harm, damage: str, what: str) -> None:
+    harm(damage)
+    found = verify(store)
+    assert not found.ok
+    assert what in named(found)
+    for each in found.differences:
+        assert each.count >= len(each.examples) > 0
+        assert each.project in ("default", "other")
+    assert verify(store) == found, "it only reads"
+
+
+@pytest.mark.parametrize(
+    ("change", "checksum"),
+    [
+        ("UPDATE events SET author = 'Eve' WHERE author = 'Ida'", "ledger_checksum"),
+        ("UPDATE events SET at = at + 1 WHERE kind = 'feedback'", "ledger_checksum"),
+        ("DELETE FROM events WHERE kind = 'feedback'", "ledger_checksum"),
+        ("UPDATE facts SET text = text || '!'", "facts_checksum"),
+    ],
+)
+def test_a_changed_line_changes_the_checksum(store: str, harm: Harm, change: str, checksum: str) -> None:
+    before = verify(store).projects
+    harm(change)
+    after = verify(store).projects
+    assert [getattr(each, checksum) for each in after] != [getattr(each, checksum) for each in before]
+
+
+def test_scores_and_indexes_are_not_in_the_checksum(store: str, harm: Harm) -> None:
+    before = verify(store).projects
+    harm("UPDATE scores SET score = 0.1")
+    assert verify(store).projects == before
+
+
+def test_a_missing_store_is_not_made(tmp_path: Path) -> None:
+    with pytest.raises(NotFound, match="there is no store"):
+        verify(tmp_path / "missing.db")
+    assert not (tmp_path / "missing.db").exists()
+
+
+def test_nothing_is_written(lived: Path) -> None:
+    before = lived.read_bytes()
+    os.chmod(lived, 0o444)
+    verify(lived)
+    assert lived.read_bytes() == before
