@@ -62,6 +62,9 @@ DATABASE = "chat_db"
 SERVER = "mongodb://localhost:27017/"
 """The MongoDB of the pages: a test puts its own database on its own server in their place."""
 
+POSTGRESQL = "postgresql://localhost/heedful"
+"""The store on a server of the pages: a test puts a new database in its place."""
+
 HTTP = "http://127.0.0.1:8000"
 KEY = "hf_…"
 """The server of the pages, and its key. A page that says `heedful serve` starts one; for others, one runs already."""
@@ -94,9 +97,9 @@ def blocks(page: Path) -> list[Block]:
 
 
 class Reader:
-    """Somebody who types a page in from top to bottom, in an empty folder; `mongodb_url` is their database.
+    """Somebody who types a page in from top to bottom, in an empty folder.
 
-    `setenv` sets a variable of their shell; `url` and `key` are of a server that runs.
+    `mongodb_url` and `postgresql_url` are their databases; `setenv` sets a variable of their shell; `url` and `key` are of a server that runs.
     """
 
     def __init__(
@@ -104,12 +107,14 @@ class Reader:
         page: Path,
         setenv: Callable[[str, str], None],
         mongodb_url: str | None = None,
+        postgresql_url: str | None = None,
         url: str | None = None,
         key: str | None = None,
     ) -> None:
         self._page = page
         self._setenv = setenv
         self._mongodb_url = mongodb_url
+        self._postgresql_url = postgresql_url
         self._url = url
         self._key = key
         self._server = contextlib.ExitStack()
@@ -146,6 +151,8 @@ class Reader:
             text = text.replace(HTTP, self._url)
         if self._key is not None:
             text = text.replace(KEY, self._key)
+        if self._postgresql_url is not None:
+            text = text.replace(POSTGRESQL, self._postgresql_url)
         if self._mongodb_url is None:
             return text
         database = urlsplit(self._mongodb_url).path.strip("/")
@@ -260,13 +267,14 @@ def test_examples_do_what_the_page_shows(
     if "$ curl " in run and shutil.which("curl") is None:
         pytest.skip("curl is not installed")
     mongodb_url = request.getfixturevalue("mongodb_url") if SERVER in run else None
+    postgresql_url = request.getfixturevalue("postgresql_url") if POSTGRESQL in run else None
     with contextlib.ExitStack() as served:
         if HTTP not in run or SERVE.search(run):
-            reader = Reader(page, monkeypatch.setenv, mongodb_url)
+            reader = Reader(page, monkeypatch.setenv, mongodb_url, postgresql_url)
         else:
             server = served.enter_context(running(tmp_path / "served.db"))
             monkeypatch.setenv("HEEDFUL_API_KEY", server.key)
-            reader = Reader(page, monkeypatch.setenv, mongodb_url, server.url, server.key)
+            reader = Reader(page, monkeypatch.setenv, mongodb_url, postgresql_url, server.url, server.key)
         reader.read()
 
 
