@@ -14,6 +14,7 @@ from hypothesis import HealthCheck, settings
 from lived import lived, lived_folder, place
 from mongodb import mongodb_server, mongodb_url, standalone_mongodb_server, standalone_mongodb_url
 from postgresql import empty_database, postgresql_server, postgresql_template, postgresql_url
+from searching import search_inside_from_the_first_fact
 
 import heedful
 from heedful import Heedful
@@ -48,6 +49,9 @@ settings.load_profile("suite")
 STORE = os.environ.get("HEEDFUL_TEST_STORE", "sqlite")
 """What the tests of the engine run on: sqlite or postgresql."""
 
+SEARCH = os.environ.get("HEEDFUL_TEST_SEARCH", "memory")
+"""What searches on PostgreSQL: memory or database."""
+
 
 def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item]) -> None:
     """On a server, only what opens a store, and is not about its file."""
@@ -67,6 +71,8 @@ def no_settings(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
     for name in [name for name in os.environ if name.startswith("HEEDFUL_")]:
         monkeypatch.delenv(name)
     monkeypatch.chdir(tmp_path)
+    if SEARCH == "database":
+        search_inside_from_the_first_fact(monkeypatch)
 
 
 @pytest.fixture

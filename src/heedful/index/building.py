@@ -15,9 +15,6 @@ IN_MEMORY = 100_000
 GROWTH = 1.2
 """Words are counted anew when a dataset has grown by this factor."""
 
-TOGETHER = 2000
-"""Facts whose words are written at once: other writers of the project wait for that long."""
-
 LINKS, CARE = 16, 64
 """The links of a vector in the graph, and the candidates for them: pgvector's `m` and `ef_construction`."""
 
@@ -64,14 +61,14 @@ def build(database: Database, dataset: int, model: ModelRow, report: Report) -> 
             before is not None and size <= GROWTH * before.facts and _is_whole(connection, dataset, model)
         ):
             return False
-        report(f"words of dataset {dataset}")
         with database.write(project) as writing:
             words.begin(writing, dataset)
-        while True:
-            with database.write(project) as writing:
-                if not words.fill(writing, dataset, TOGETHER):
-                    break
+        last: int | None = 0
+        while last is not None:
             report(f"words of dataset {dataset}")
+            # A few at a time, because other writers of the project wait for it.
+            with database.write(project) as writing:
+                last = words.fill(writing, dataset, last, words.TOGETHER)
         for name, statement in _indexes(dataset, model).items():
             if not _is_valid(connection, name):
                 report(f"index {name}")

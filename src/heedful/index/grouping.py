@@ -19,8 +19,8 @@ Group = tuple[int, ...]
 
 
 def rarest(holders: Mapping[int, int]) -> list[int]:
-    """The terms of a query, the rarest first, as far as they are used."""
-    return sorted(holders, key=lambda term: (holders[term], term))[:MOST_TERMS]
+    """The terms of a query that some fact has, the rarest first, as far as they are used."""
+    return sorted((term for term in holders if holders[term]), key=lambda term: (holders[term], term))[:MOST_TERMS]
 
 
 def groups(terms: Sequence[int], holders: Mapping[int, int], living: int) -> list[Group]:
@@ -29,9 +29,8 @@ def groups(terms: Sequence[int], holders: Mapping[int, int], living: int) -> lis
     How many facts have several terms is guessed as if terms had nothing to do with each other. If even the least is too
     many, it is returned.
     """
-    sought = [term for term in terms if holders[term]]
-    every: list[list[Group]] = [[(term,) for term in sought]]
-    every += [list(combinations(sought[:COMBINED], size)) for size in (2, 3)]
+    every: list[list[Group]] = [[(term,) for term in terms]]
+    every += [list(combinations(terms[:COMBINED], size)) for size in (2, 3)]
 
     def expected(group: Group) -> float:
         return living * prod(holders[term] / max(living, 1) for term in group)

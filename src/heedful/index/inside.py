@@ -50,8 +50,7 @@ class DatabaseIndex:
 
     def rebuild(self, connection: Connection) -> None:
         words.remove_stale(connection, self.dataset)
-        while words.fill(connection, self.dataset, 2000):
-            pass
+        words.fill_all(connection, self.dataset)
         words.count(connection, self.dataset)
 
     def search(
@@ -113,7 +112,7 @@ class _Question:
             self._holders = searching.holders(connection, dataset, list(dict.fromkeys(words.numbers(query))))
             self._terms = grouping.rarest(self._holders)
             living = max([known.facts, *self._holders.values()])
-            self._weights = [bm25.rarity(living, self._holders[term]) for term in self._terms]
+            self._weights = {term: bm25.rarity(living, count) for term, count in self._holders.items()}
 
     def nearest(self, count: int, allowed: Allowed) -> Iterable[int]:
         """The allowed facts that are nearest in meaning."""
@@ -129,7 +128,7 @@ class _Question:
 
     def best_words(self, count: int, allowed: Allowed) -> list[int]:
         """The allowed facts whose words cover most of the query."""
-        if not any(self._holders.values()):
+        if not self._terms:
             return []
         if allowed.only is None or len(allowed.only) > searching.FEW:
             groups = grouping.groups(self._terms, self._holders, self._known.facts)
@@ -167,7 +166,7 @@ class _Question:
         lent = np.zeros((FAR, len(order)), np.float32)
         if self._terms:
             places = {fact: place for place, fact in enumerate(order)}
-            links = searching.beside(self._connection, self._dataset, order, FAR, self._terms)
+            links = searching.beside(self._connection, self._dataset, order, FAR)
             self._look_up([other for _, other, _ in links])
             # A later fact takes the place of an earlier one, as in memory.
             at = {(fact, step): other for fact, other, step in links}
@@ -179,16 +178,16 @@ class _Question:
     def _look_up(self, seqs: Sequence[int]) -> None:
         """Learns how much of the query is covered by facts that are not known yet."""
         lacking = [fact for fact in dict.fromkeys(seqs) if fact not in self._words]
-        if lacking and self._terms:
-            self._learn_words(searching.counted(self._connection, self._terms, lacking))
+        self._words |= dict.fromkeys(lacking, 0.0)
+        self._learn_words(searching.counted(self._connection, self._terms, lacking))
 
     def _learn_words(self, counted: Counted) -> Floats:
         counts = np.array(counted.counts, np.float32).reshape(len(counted.facts), len(self._terms))
         norms = bm25.norms(np.array(counted.lengths, np.float32), self._known.length)
         total: NDArray[np.float32] = np.zeros(len(counted.facts), np.float32)
-        for column, weight in enumerate(self._weights):
-            total += bm25.gains(weight, counts[:, column], norms)
-        covered = bm25.covered(total, sum(self._weights))
+        for column, term in enumerate(self._terms):
+            total += bm25.gains(self._weights[term], counts[:, column], norms)
+        covered = bm25.covered(total, sum(self._weights.values()))
         self._words |= zip(counted.facts, covered.tolist(), strict=True)
         return covered
 

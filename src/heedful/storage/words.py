@@ -17,6 +17,9 @@ from heedful.storage.schema import facts
 COMMON = 100
 """A term that so many facts have is common: how many is looked up. Of others, it is counted when it is needed."""
 
+TOGETHER = 2000
+"""Facts whose words are written at once."""
+
 inside = MetaData()
 """Tables that only PostgreSQL has; they are made by the migrations."""
 
@@ -99,16 +102,25 @@ def begin(connection: Connection, dataset: int) -> None:
     connection.execute(insert(searched).values(row).on_conflict_do_nothing())
 
 
-def fill(connection: Connection, dataset: int, limit: int) -> int:
-    """Keeps the words of up to `limit` facts that have none; returns how many."""
+def fill(connection: Connection, dataset: int, after: int, limit: int) -> int | None:
+    """Keeps the words of the next `limit` facts behind one; returns the last of them, or None at the end."""
     rows = connection.execute(
         select(facts.c.seq, facts.c.text)
-        .outerjoin(words, words.c.fact_seq == facts.c.seq)
-        .where(facts.c.dataset_id == dataset, facts.c.superseded == 0, words.c.fact_seq.is_(None))
+        .where(facts.c.dataset_id == dataset, facts.c.superseded == 0, facts.c.seq > after)
+        .order_by(facts.c.seq)
         .limit(limit)
     ).all()
-    add(connection, dataset, {row.seq: row.text for row in rows})
-    return len(rows)
+    kept = select(words.c.fact_seq).where(words.c.fact_seq.in_([row.seq for row in rows]))
+    known = set(connection.execute(kept).scalars())
+    add(connection, dataset, {row.seq: row.text for row in rows if row.seq not in known})
+    return rows[-1].seq if rows else None
+
+
+def fill_all(connection: Connection, dataset: int) -> None:
+    """Keeps the words of all facts that have none."""
+    last: int | None = 0
+    while last is not None:
+        last = fill(connection, dataset, last, TOGETHER)
 
 
 def differing(connection: Connection, dataset: int) -> int:

@@ -1,0 +1,28 @@
+"""Search inside PostgreSQL, without a dataset that is large."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+import pytest
+from sqlalchemy import Connection
+
+from heedful.storage import facts, words
+from heedful.storage.facts import NewFact
+
+
+def search_inside_from_the_first_fact(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Has PostgreSQL search every dataset, with no index built: plans without one are slower, and find the same."""
+    added = facts.add
+
+    def add(connection: Connection, dataset: int, model: int, new: Sequence[NewFact], at: int) -> None:
+        inside = connection.dialect.name == "postgresql"
+        if inside:
+            words.begin(connection, dataset)
+        added(connection, dataset, model, new, at)
+        if inside:
+            words.count(connection, dataset)
+            words.finish(connection, dataset, model)
+
+    monkeypatch.setattr(facts, "add", add)
+    monkeypatch.setenv("HEEDFUL_SEARCH_IN_MEMORY", "0")
