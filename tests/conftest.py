@@ -13,7 +13,7 @@ import pytest
 from hypothesis import HealthCheck, settings
 from lived import lived, lived_folder, place
 from mongodb import mongodb_server, mongodb_url, standalone_mongodb_server, standalone_mongodb_url
-from postgresql import empty_database, postgresql_server, postgresql_template, postgresql_url
+from postgresql import bare_database, empty_database, postgresql_server, postgresql_template, postgresql_url
 from searching import search_inside_from_the_first_fact
 
 import heedful
@@ -23,6 +23,7 @@ from heedful.model import SignalType
 from heedful.testing import ManualClock, WordEmbedder
 
 __all__ = [
+    "bare_database",
     "empty_database",
     "lived",
     "lived_folder",

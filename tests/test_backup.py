@@ -127,7 +127,7 @@ def test_a_store_on_a_server_names_the_commands_that_do_it(lived: Path, tmp_path
     source, target = place("postgresql"), place("postgresql")
     copy(lived, source)
     with pytest.raises(Invalid, match="PostgreSQL's own tools") as refused:
-        backup(source.replace("postgres@", "postgres:secret@"), tmp_path / "store.dump")
+        backup(source.replace("keeper@", "keeper:secret@"), tmp_path / "store.dump")
     assert refused.value.remedy is not None
     assert "secret" not in refused.value.remedy
     dump, restore = (line.partition(": ")[2] for line in refused.value.remedy.splitlines())

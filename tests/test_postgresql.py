@@ -15,7 +15,7 @@ from things import things
 import heedful
 from heedful import Conflict, Heedful, Invalid, Unavailable
 from heedful.clock import to_stored
-from heedful.storage import partitions
+from heedful.storage import locks, partitions
 from heedful.storage.locks import number
 from heedful.storage.migrations.walls import _WITHOUT
 from heedful.storage.schema import metadata
@@ -216,7 +216,7 @@ class TestLocks:
     @contextmanager
     def held(self, url: str, project: str) -> Iterator[None]:
         with psycopg.connect(url) as connection:
-            connection.execute("SELECT pg_advisory_xact_lock(%s)", (number(f"project {project}"),))
+            connection.execute("SELECT pg_advisory_xact_lock(%s)", (number(locks.project(project)),))
             yield
 
     def test_projects_do_not_wait_for_each_other(self, opening: Callable[..., Heedful], empty_database: str) -> None:

@@ -100,7 +100,7 @@ def place(tmp_path: Path, request: pytest.FixtureRequest) -> Place:
 
     def new(kind: str) -> str:
         if kind == "postgresql" and not free[kind]:
-            free[kind] = [request.getfixturevalue("postgresql_url"), request.getfixturevalue("empty_database")]
+            free[kind] = [request.getfixturevalue("bare_database"), request.getfixturevalue("empty_database")]
         return free[kind].pop(0)
 
     return new

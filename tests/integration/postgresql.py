@@ -174,6 +174,15 @@ def postgresql_template(postgresql_server: str) -> Iterator[str]:
 
 
 @pytest.fixture
+def bare_database(postgresql_server: str) -> Iterator[str]:
+    """The address of a new database in which a store can be made by one who has no right beyond it."""
+    with _database(postgresql_server, "bare", "") as url:
+        with psycopg.connect(url, autocommit=True) as connection:
+            connection.execute("CREATE EXTENSION vector")
+        yield _as_keeper(url)
+
+
+@pytest.fixture
 def empty_database(postgresql_server: str, postgresql_template: str) -> Iterator[str]:
     """The address of a new store."""
     with _database(postgresql_server, "store", f"TEMPLATE {postgresql_template}") as url:

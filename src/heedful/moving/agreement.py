@@ -10,7 +10,7 @@ from heedful.moving.lines import ours
 from heedful.moving.rows import TOGETHER
 from heedful.storage.ledger import FEEDBACK, SIGNAL, SUPERSESSION, is_retracted
 from heedful.storage.rows import batches
-from heedful.storage.schema import datasets, events, facts, feedbacks, notes, queries, receipts
+from heedful.storage.schema import datasets, event_keys, events, facts, feedbacks, notes, queries, receipts
 
 Check = Callable[[Connection, int], Iterator[str]]
 """Given a transaction and the number of a project."""
@@ -39,6 +39,15 @@ def keys_used_twice(connection: Connection, project: int) -> Iterator[str]:
     key = events.c.idempotency_key
     statement = select(key).where(events.c.project_id == project).group_by(key).having(func.count() > 1)
     yield from _found(connection, statement)
+
+
+def keys_unlike_event(connection: Connection, project: int) -> Iterator[str]:
+    """Idempotency keys that are kept for an event that has another one, and those of events that are not kept."""
+    its = (event_keys.c.event_id == events.c.id) & (event_keys.c.idempotency_key == events.c.idempotency_key)
+    of_event, of_key = events.c.project_id == project, event_keys.c.project_id == project
+    yield from _found(connection, select(event_keys.c.idempotency_key).where(of_key, ~exists().where(of_event, its)))
+    keyed = events.c.idempotency_key != events.c.id
+    yield from _found(connection, select(events.c.idempotency_key).where(of_event, keyed, ~exists().where(of_key, its)))
 
 
 def notes_without_event(connection: Connection, project: int) -> Iterator[str]:
@@ -93,6 +102,7 @@ CHECKS: dict[str, Check] = {
     "feedback without its event": feedback_without_event,
     "feedback unlike its event": feedback_unlike_event,
     "idempotency keys that are used twice": keys_used_twice,
+    "idempotency keys unlike their event": keys_unlike_event,
     "notes without their event": notes_without_event,
     "superseded facts unlike the ledger": superseded_unlike_ledger,
     "signals about a fact of another dataset": signals_across_datasets,

@@ -16,7 +16,7 @@ from heedful.errors import Conflict, Invalid, NotFound, Unavailable
 from heedful.moving import stores
 from heedful.moving.exporting import unwritable
 from heedful.moving.results import BackedUp
-from heedful.storage.postgresql import SCHEMA
+from heedful.storage.postgresql import EVERYTHING, SCHEMA
 from heedful.storage.schema import events, facts
 from heedful.storage.sqlite import BUSY_SECONDS, translated
 
@@ -127,7 +127,12 @@ def _checked(file: Path) -> dict[str, int]:
 def _use_pg_dump(url: str, file: Path) -> Invalid:
     # The password stays out of it: pg_dump asks for it, or reads PGPASSWORD or ~/.pgpass.
     shown = make_url(url).set(drivername="postgresql", password=None).render_as_string()
-    dump = f"pg_dump --format=custom --schema={SCHEMA} --file={shlex.quote(str(file))} {shlex.quote(shown)}"
+    # It must say that it wants the rows of all projects.
+    everything = f"{shown}{'&' if '?' in shown else '?'}options=-c%20{EVERYTHING}%3Don"
+    dump = (
+        f"pg_dump --format=custom --schema={SCHEMA} --enable-row-security --file={shlex.quote(str(file))} "
+        f"{shlex.quote(everything)}"
+    )
     restore = f"pg_restore --exit-on-error --dbname={shlex.quote(shown)} {shlex.quote(str(file))}"
     return Invalid(
         "a store on PostgreSQL is backed up with PostgreSQL's own tools",

@@ -25,7 +25,7 @@ from heedful.moving.numbers import Numbers
 from heedful.moving.reading import Header, Numbered
 from heedful.moving.results import Moved
 from heedful.moving.writing import Writing
-from heedful.storage import Database, schema, scopes
+from heedful.storage import Database, locks, schema, scopes
 from heedful.storage.vectors import active_model, ensure_model, pack
 
 TOGETHER = 256
@@ -112,7 +112,9 @@ def _write(
     progress: Progress | None,
 ) -> None:
     size = 2 * embedder.dimensions
-    with database.write(name) as connection:
+    # In sight of all projects, because ids are of one thing only in all of them.
+    with database.write() as connection:
+        locks.lock(connection, locks.project(name))
         fitting(active_model(connection), embedder)
         _check_free(connection, name)
         project = scopes.ensure_project(connection, name, 0)

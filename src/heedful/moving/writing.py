@@ -166,8 +166,13 @@ class Writing:
         self._connection.execute(
             insert(schema.vectors),
             [
-                {"fact_seq": seqs[each.line["id"]], "model_id": self._model, "vector": self._vector(each, must=True)}
-                for each in run
+                {
+                    "fact_seq": seqs[row["id"]],
+                    "model_id": self._model,
+                    "dataset_id": row["dataset_id"],
+                    "vector": self._vector(each, must=True),
+                }
+                for each, row in zip(run, rows, strict=True)
             ],
         )
         for dataset in {row["dataset_id"] for row in rows}:

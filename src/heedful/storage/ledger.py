@@ -45,6 +45,11 @@ class Event:
     idempotency_key: str = ""
     id: str = field(default_factory=new_id)
 
+    @property
+    def keyed(self) -> bool:
+        """Whether its idempotency key is another than its own id."""
+        return self.idempotency_key not in ("", self.id)
+
 
 def retraction(
     project: int,
@@ -73,7 +78,7 @@ def retraction(
 
 def append(connection: Connection, new: Sequence[Event]) -> None:
     """Adds events; each is its own idempotency key unless it has one."""
-    keyed = [key_row(event) for event in new if event.idempotency_key]
+    keyed = [key_row(event) for event in new if event.keyed]
     insert_many(connection, event_keys, insert(event_keys), keyed)
     insert_many(connection, events, insert(events), [row(event) for event in new])
 
@@ -89,7 +94,7 @@ _WITH_KEY = Prepared(
 
 def append_one(direct: Direct, event: Event) -> None:
     """The same for one event."""
-    if event.idempotency_key:
+    if event.keyed:
         direct.run(_APPEND_KEY, **key_row(event))
     direct.run(_APPEND, **row(event))
 

@@ -19,6 +19,11 @@ def share(connection: Connection, name: str) -> None:
         connection.exec_driver_sql("SELECT pg_advisory_xact_lock_shared(%s)", (number(name),))
 
 
+def project(name: str) -> str:
+    """The lock of those who write to a project."""
+    return f"project {name}"
+
+
 def number(name: str) -> int:
     """The number of a lock for PostgreSQL."""
     return int.from_bytes(hashlib.blake2b(f"heedful {name}".encode(), digest_size=8).digest(), "big", signed=True)

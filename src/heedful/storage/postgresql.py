@@ -20,9 +20,8 @@ from sqlalchemy.exc import TimeoutError
 from sqlalchemy.sql.dml import Insert
 
 from heedful.errors import HeedfulError, Unavailable
-from heedful.storage import pgvector
+from heedful.storage import locks, pgvector
 from heedful.storage.backend import CHANGED
-from heedful.storage.locks import lock, number
 from heedful.storage.prepared import Direct
 
 logger = logging.getLogger("heedful")
@@ -67,7 +66,7 @@ class _Opening:
         if self.write and not self.durable:
             words += ", set_config('synchronous_commit', 'off', true)"
         if self.write and self.alone and self.project is not None:
-            return f"{words}, pg_advisory_xact_lock(%s)", (*values, number(f"project {self.project}"))
+            return f"{words}, pg_advisory_xact_lock(%s)", (*values, locks.number(locks.project(self.project)))
         return words, tuple(values)
 
 
@@ -101,7 +100,7 @@ class PostgreSql:
         if there:
             return
         with self.begin(None, write=True, durable=True, alone=True) as connection:
-            lock(connection, "prepare")
+            locks.lock(connection, "prepare")
             # Who may not make a schema may be given one.
             if connection.exec_driver_sql("SELECT to_regnamespace(%s)", (SCHEMA,)).scalar() is None:
                 connection.exec_driver_sql(f"CREATE SCHEMA {SCHEMA}")
@@ -217,7 +216,7 @@ class PostgreSql:
         """A connection on which every statement stands for itself; None while somebody else has one by this name."""
         with self.engine.connect() as plain:
             connection = plain.execution_options(isolation_level="AUTOCOMMIT")
-            if not connection.exec_driver_sql("SELECT pg_try_advisory_lock(%s)", (number(name),)).scalar():
+            if not connection.exec_driver_sql("SELECT pg_try_advisory_lock(%s)", (locks.number(name),)).scalar():
                 yield None
                 return
             try:
@@ -230,7 +229,7 @@ class PostgreSql:
                 connection.invalidate()
 
     def migrating(self, connection: Connection) -> None:
-        lock(connection, "migrate")
+        locks.lock(connection, "migrate")
 
     def upsert(self, table: Table, keys: tuple[str, ...], changed: tuple[str, ...]) -> Insert:
         return _upsert(table, keys, changed)
