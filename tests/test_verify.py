@@ -37,6 +37,7 @@ def harm(store: str) -> Iterator[Harm]:
         with engine.begin() as connection:
             if not sqlite:
                 connection.execute(text("SET LOCAL search_path = heedful"))
+                connection.execute(text("SET LOCAL heedful.everything = 'on'"))
             assert connection.execute(text(statement)).rowcount > 0, statement
 
     yield run
