@@ -373,6 +373,8 @@ SETTINGS = {
     "language_model": "`URL#model`: the model that writes answers, at any OpenAI-compatible endpoint.",
     "language_model_api_key": "Sent to that endpoint as a bearer token.",
     "language_model_timeout": "Seconds to wait for its first token, and for each next one.",
+    "search_in_memory": "Datasets of more facts are [searched by PostgreSQL](../howto/use-postgresql.md#search), "
+    "once it has indexes of them.",
 }
 
 SERVER_SETTINGS = (
@@ -491,6 +493,7 @@ CODES = {
     "sql_too_long": "The query is too long to be read.",
     "sql_unreadable": "The text is not SQL of the connector's dialect.",
     "sql_writes": "The statement changes the database.",
+    "pgvector_missing": "PostgreSQL lacks the extension pgvector, or has one that is too old or out of reach.",
     "store_busy": "Others kept the store locked, or the server busy, for too long.",
     "store_closed": "The store was closed before this call.",
     "store_damaged": "The file is not a store, or is damaged.",

@@ -15,11 +15,12 @@ IN_MEMORY = 100_000
 GROWTH = 1.2
 """Words are counted anew when a dataset has grown by this factor."""
 
-LINKS, CARE = 16, 64
-"""The links of a vector in the graph, and the candidates for them: pgvector's `m` and `ef_construction`."""
+LINKS, CARE = 16, 128
+"""The links of a vector in the graph, and the candidates for them: pgvector's `m` and `ef_construction`. With half the
+candidates, a search found 96 of 100 nearest facts in place of 98."""
 
 GRAPH_MEMORY = 2**31
-"""Bytes that building a graph may take; it is built several times faster if all of it fits."""
+"""Bytes that building a graph may take; it is built faster if all of it fits."""
 
 Report = Callable[[str], None]
 
