@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import itertools
+import resource
 import sqlite3
 import subprocess
 import sys
@@ -10,13 +11,15 @@ from collections.abc import Callable
 from contextlib import closing
 from pathlib import Path
 from typing import Any
+from uuid import uuid4
 
+import psycopg
 import pytest
 from lived import MOVED, QUESTION, Place, dumped
 
 import heedful
 from heedful import Conflict, Heedful, Invalid, NotFound, Signal, Unavailable
-from heedful.moving import copy, rows
+from heedful.moving import copy, rows, verify
 from heedful.testing import ManualClock, WordEmbedder
 
 KINDS = ("sqlite", "postgresql")
@@ -130,7 +133,7 @@ def test_a_process_that_is_killed_leaves_a_copy_that_goes_on(lived: Path, place:
     target = place(kind)
     program = (
         "import os, signal, sys\n"
-        "from heedful.moving import copy, rows\n"
+        "from heedful.moving import copy, rows, verify\n"
         "rows.TOGETHER = 5\n"
         "die = lambda done, total: done > 150 and os.kill(os.getpid(), signal.SIGKILL)\n"
         "copy(sys.argv[1], sys.argv[2], progress=die)\n"
@@ -229,6 +232,47 @@ def test_a_source_of_a_newer_version_is_refused(lived: Path, place: Place) -> No
         newer.execute("UPDATE alembic_version SET version_num = '9999'")
     with pytest.raises(Conflict, match="newer Heedful"):
         copy(lived, place("sqlite"))
+
+
+def test_an_unfinished_copy_is_no_source(lived: Path, place: Place) -> None:
+    half = place("sqlite")
+    with pytest.raises(Stopped):
+        copy(lived, half, progress=stop_at(0.5))
+    with pytest.raises(Conflict, match="not finished"):
+        copy(half, place("sqlite"))
+
+
+def test_a_disk_without_room_is_told_and_the_copy_goes_on_later(lived: Path, place: Place) -> None:
+    target = place("sqlite")
+    soft, hard = resource.getrlimit(resource.RLIMIT_FSIZE)
+
+    def fill(done: int, total: int) -> None:
+        resource.setrlimit(resource.RLIMIT_FSIZE, (lived.stat().st_size // 3, hard))
+
+    try:
+        with pytest.raises(Unavailable) as refused:
+            copy(lived, target, progress=fill)
+    finally:
+        resource.setrlimit(resource.RLIMIT_FSIZE, (soft, hard))
+    assert refused.value.code in ("disk_full", "store_io")
+    copy(lived, target)
+    assert dumped(Path(target)) == dumped(lived)
+
+
+def test_a_role_that_may_only_read_is_enough_for_the_source(lived: Path, place: Place) -> None:
+    source, target = place("postgresql"), place("sqlite")
+    copy(lived, source)
+    role = f"reader_{uuid4().hex}"
+    with psycopg.connect(source, autocommit=True) as connection:
+        connection.execute(f"CREATE ROLE {role} LOGIN".encode())
+        connection.execute(f"GRANT pg_read_all_data TO {role}".encode())
+        try:
+            reading = source.replace("postgres@", f"{role}@")
+            assert verify(reading).ok
+            copy(reading, target)
+        finally:
+            connection.execute(f"DROP ROLE {role}".encode())
+    assert dumped(Path(target)) == dumped(lived)
 
 
 def test_an_empty_database_of_a_server_is_no_source(place: Place) -> None:

@@ -99,8 +99,8 @@ def blocks(page: Path) -> list[Block]:
 class Reader:
     """Somebody who types a page in from top to bottom, in an empty folder.
 
-    `mongodb_url` and `postgresql_url` are their databases; `setenv` sets a variable of their shell; `url` and
-    `key` are of a server that runs.
+    `mongodb_url` and `postgresql_url` are their databases; `setenv` sets a variable of their shell; `url` and `key` are
+    of a server that runs.
     """
 
     def __init__(

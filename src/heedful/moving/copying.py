@@ -7,6 +7,7 @@ stopped does the same: it compares what is there already, and so puts right what
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator
+from itertools import islice
 from pathlib import Path
 from typing import Any
 
@@ -116,15 +117,11 @@ class _Copying:
     def _pairs(self, reading: Connection, table: Table) -> Iterator[list[Pair]]:
         """The rows of both stores side by side, in batches."""
         with self._target.read() as connection:
-            present = iter(()) if not self._marker.resumed else rows.streamed(connection, table)
-            run: list[Pair] = []
-            for pair in _merged(table, rows.streamed(reading, table), present):
-                run.append(pair)
-                if len(run) == rows.TOGETHER:
-                    yield run
-                    run = []
-        if run:
-            yield run
+            both: Iterator[Pair] = ((row, None) for row in rows.streamed(reading, table))
+            if self._marker.resumed:
+                both = _merged(table, rows.streamed(reading, table), rows.streamed(connection, table))
+            while run := list(islice(both, rows.TOGETHER)):
+                yield run
 
     def _last(self, reading: Connection, column: Column[int]) -> int:
         return self._source.last_number(reading, column)

@@ -103,8 +103,9 @@ def lines(
         made = (schema.vectors.c.fact_seq == schema.facts.c.seq) & (schema.vectors.c.model_id == model)
         chosen = chosen.add_columns(schema.vectors.c.vector).outerjoin(schema.vectors, made)
     result = connection.execution_options(yield_per=TOGETHER).execute(chosen.order_by(*kind.table.primary_key))
+    names = [str(column.name) for column in chosen.selected_columns]
     for run in result.partitions(TOGETHER):
-        yield _worded(connection, kind, [dict(row._mapping) for row in run], found, model)
+        yield _worded(connection, kind, [dict(zip(names, row, strict=True)) for row in run], found, model)
 
 
 def _worded(connection: Connection, kind: Kind, rows: Sequence[Row], found: Names, model: int | None) -> list[Line]:
@@ -118,12 +119,14 @@ def _worded(connection: Connection, kind: Kind, rows: Sequence[Row], found: Name
     if kind.links is not None and kind.renamed is not None:
         links = found.links(link for row in rows for link in kind.links(row))
         rows = [kind.renamed(row, links) for row in rows]
+    plain = [str(column.name) for column in kind.plain]
+    references = kind.references
     made: list[Line] = []
     for row in rows:
         line: Line = {"type": kind.name}
-        for column, field in kind.references.items():
+        for column, field in references.items():
             line[field] = words[column].get(row[column])
-        line |= {str(column.name): _jsonable(row[column.name]) for column in kind.plain}
+        line |= {name: _jsonable(row[name]) for name in plain}
         if "seq" in row and row["seq"] in entities:
             line["entities"] = entities[row["seq"]]
         vector = row.get("vector")

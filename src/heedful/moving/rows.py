@@ -43,8 +43,9 @@ def streamed(connection: Connection, table: Table) -> Iterator[dict[str, Any]]:
     ]
     order = [_ordered(connection, column) for column in table.primary_key]
     found = connection.execution_options(yield_per=TOGETHER).execute(select(*verbatim).order_by(*order))
+    names = [str(column.name) for column in columns(table)]
     for row in found:
-        yield dict(row._mapping)
+        yield dict(zip(names, row, strict=True))
 
 
 def key(table: Table, row: dict[str, Any]) -> Key:

@@ -133,7 +133,9 @@ class Database:
                 version = _version(connection)
                 if not unfinished:
                     _check_finished(connection, self.name)
-            self._backend.prepare()
+            if create or version != HEAD:
+                # Not to look at a store: that may be done by somebody who may not write.
+                self._backend.prepare()
             if version != HEAD:
                 self._migrate(version)
         except BaseException:
