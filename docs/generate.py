@@ -21,7 +21,7 @@ import heedful
 from docs.markdown import NOTICE, bullets, listed, table
 from docs.meanings import CODES, EXECUTION_LIMITS, FIELDS, LIMITS, PARAMETERS, SERVER_SETTINGS, SESSION_LIMITS, SETTINGS
 from docs.rest import rest_page
-from heedful import alerts, clock, errors, model, settings, simulate, testing
+from heedful import alerts, clock, errors, model, moving, settings, simulate, testing
 from heedful.access.keys import Keys
 from heedful.alerts import signature
 from heedful.chat import base as chat
@@ -65,6 +65,7 @@ def pages() -> dict[str, str]:
         "sessions.md": sessions_page(),
         "executions.md": executions_page(),
         "hooks-and-alerts.md": hooks_page(),
+        "moving.md": moving_page(),
         "compat.md": compat_page(),
         "cli.md": cli_page(),
         "rest.md": rest_page(),
@@ -197,6 +198,12 @@ def hooks_page() -> str:
             + ".",
         ]
     )
+
+
+def moving_page() -> str:
+    """Copies, exports, backups and verification."""
+    members = (_member(getattr(moving, name), "heedful.moving") for name in moving.__all__)
+    return "\n\n".join(["# Moving and verifying", NOTICE, "## heedful.moving", _doc(moving), *members])
 
 
 def compat_page() -> str:
@@ -374,7 +381,7 @@ def _field_meaning(each: type[BaseModel], name: str) -> str:
     return found
 
 
-DESCRIBED = (memory, replay, sessions, executions, access, cognee)
+DESCRIBED = (memory, replay, sessions, executions, access, cognee, moving.results)
 """Modules with models whose fields say what they mean."""
 
 

@@ -5,7 +5,6 @@ from __future__ import annotations
 import os
 import shlex
 import sqlite3
-from collections.abc import Callable
 from contextlib import closing
 from pathlib import Path
 
@@ -13,6 +12,7 @@ from sqlalchemy.engine import make_url
 
 from heedful import settings
 from heedful.errors import Conflict, Invalid, NotFound, Unavailable
+from heedful.memory.remember import Progress
 from heedful.moving import stores
 from heedful.moving.exporting import unwritable
 from heedful.moving.results import BackedUp
@@ -29,7 +29,7 @@ def backup(
     file: str | Path,
     *,
     force: bool = False,
-    progress: Callable[[int, int], None] | None = None,
+    progress: Progress | None = None,
 ) -> BackedUp:
     """Copies a store of SQLite to a file, which is there when it is whole and was checked.
 
@@ -80,7 +80,7 @@ def _check_free(source: Path, target: Path, force: bool) -> None:
         )
 
 
-def _copy(source: str, target: Path, progress: Callable[[int, int], None] | None) -> None:
+def _copy(source: str, target: Path, progress: Progress | None) -> None:
     def show(status: int, remaining: int, total: int) -> None:
         if progress is not None:
             progress(total - remaining, total)

@@ -6,7 +6,7 @@ stopped does the same: it compares what is there already, and so puts right what
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from itertools import islice
 from pathlib import Path
 from typing import Any
@@ -15,14 +15,12 @@ from sqlalchemy import Column, Connection, Table
 from sqlalchemy.exc import IntegrityError
 
 from heedful.errors import Conflict
+from heedful.memory.remember import Progress
 from heedful.moving import checksum, rows, stores
 from heedful.moving.marker import Marker
 from heedful.moving.results import Copied
 from heedful.storage import Database
 from heedful.storage.schema import metadata
-
-Progress = Callable[[int, int], None]
-"""Told how many rows are done, and of how many."""
 
 Pair = tuple[dict[str, Any] | None, dict[str, Any] | None]
 """A row of the source and the row of the target under the same key, where there are such."""

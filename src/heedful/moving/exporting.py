@@ -14,6 +14,7 @@ from sqlalchemy import Connection, func, select
 from heedful.clock import system_clock
 from heedful.errors import Conflict, NotFound, Unavailable
 from heedful.memory import checks
+from heedful.memory.remember import Progress
 from heedful.moving import stores
 from heedful.moving.checksum import Checksum
 from heedful.moving.lines import KINDS, Line, lines, ours
@@ -36,7 +37,7 @@ def export(
     *,
     project: str,
     vectors: bool = True,
-    progress: Callable[[int, int], None] | None = None,
+    progress: Progress | None = None,
 ) -> Moved:
     """Hands the lines of a project to `write`, one after the other.
 
@@ -67,7 +68,7 @@ def export_file(
     project: str,
     vectors: bool = True,
     force: bool = False,
-    progress: Callable[[int, int], None] | None = None,
+    progress: Progress | None = None,
 ) -> Moved:
     """Writes a project to a file, which is there when it is whole."""
     target = Path(file)
@@ -106,7 +107,7 @@ class _Exporting:
         self._project = project
         self._model = active_model(connection) if vectors else None
 
-    def run(self, write: Write, progress: Callable[[int, int], None] | None) -> Moved:
+    def run(self, write: Write, progress: Progress | None) -> Moved:
         counts = {name: self._count(name) for name in KINDS}
         sums = {"fact": Checksum(), "event": Checksum()}
         write(_packed(self._header(counts)))

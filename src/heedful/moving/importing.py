@@ -6,7 +6,6 @@ The file is checked, and what needs vectors is embedded, before the one transact
 from __future__ import annotations
 
 from base64 import b64decode
-from collections.abc import Callable
 from pathlib import Path
 from tempfile import TemporaryFile
 from typing import IO
@@ -18,6 +17,7 @@ from heedful import settings
 from heedful.embedding import Embedder, configured
 from heedful.errors import Conflict, NotFound, Unavailable
 from heedful.memory import checks, folds
+from heedful.memory.remember import Progress
 from heedful.memory.workspace import fitting
 from heedful.moving import reading
 from heedful.moving.lines import ours
@@ -30,8 +30,6 @@ from heedful.storage.vectors import active_model, ensure_model, pack
 
 TOGETHER = 256
 """Facts that are embedded at once."""
-
-Progress = Callable[[int, int], None]
 
 
 def import_file(

@@ -9,32 +9,43 @@ class Sums(Model):
     """One project in a few characters: two stores that agree on them hold the same facts and the same ledger."""
 
     project: str
+    """Its name."""
     facts: int
+    """How many facts it has."""
     events: int
+    """How many lines its ledger has."""
     facts_checksum: str
+    """The fold of its facts, in the order they were stored."""
     ledger_checksum: str
+    """The fold of its ledger, in the order it was written."""
 
 
 class Copied(Model):
     """A copy that was made and compared with its source."""
 
     source: str
+    """The file, or the address without secrets."""
     target: str
+    """The file, or the address without secrets."""
     tables: dict[str, int]
     """How many rows each table has, in the source and in the copy."""
     written: int
     """How many rows this run wrote or removed; fewer than all if it went on where another one was stopped."""
     projects: list[Sums]
+    """The checksums of all projects, which are the same on both sides."""
 
 
 class Moved(Model):
     """A project that was written to a file, or read from one."""
 
     project: str
+    """Its name in the store."""
     counts: dict[str, int]
     """How many lines of each type."""
     facts_checksum: str
+    """The fold of its facts."""
     ledger_checksum: str
+    """The fold of its ledger."""
     embedded: int = 0
     """How many facts had to be embedded, because the file has no vectors of the store's model."""
 
@@ -43,18 +54,24 @@ class BackedUp(Model):
     """A backup that was checked."""
 
     file: str
+    """Where it is."""
     bytes: int
+    """How large it is."""
     tables: dict[str, int]
+    """How many rows each table has."""
 
 
 class Difference(Model):
     """Something that is not what the ledger says."""
 
     project: str
+    """The project it is in."""
     dataset: str | None
+    """The dataset it is in, if it is in one."""
     what: str
     """What was compared, in a few words."""
     count: int
+    """How many differ."""
     examples: list[str]
     """The first few things that differ, by id."""
 
@@ -63,11 +80,15 @@ class Verified(Model):
     """What a replay of the ledger found."""
 
     store: str
+    """The file, or the address without secrets."""
     projects: list[Sums]
+    """The checksums of the projects that were looked at."""
     compared: int
     """How many scores of facts and of links were compared with the fold of the ledger."""
     differences: list[Difference]
+    """What differs; nothing in a sound store."""
 
     @property
     def ok(self) -> bool:
+        """Whether nothing differs."""
         return not self.differences

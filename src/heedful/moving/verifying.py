@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable
+from collections.abc import Iterable
 from itertools import islice
 from pathlib import Path
 
@@ -10,6 +10,7 @@ from sqlalchemy import Connection, select
 
 from heedful.errors import NotFound
 from heedful.memory import checks, folds
+from heedful.memory.remember import Progress
 from heedful.moving import agreement, checksum, stores
 from heedful.moving.results import Difference, Sums, Verified
 from heedful.storage import facts, link_scores
@@ -23,7 +24,7 @@ def verify(
     url_or_path: str | Path | None = None,
     *,
     project: str | None = None,
-    progress: Callable[[int, int], None] | None = None,
+    progress: Progress | None = None,
 ) -> Verified:
     """Compares all that is derived from the ledger with the ledger, in one project or in all of them."""
     database = stores.existing(url_or_path)
