@@ -10,7 +10,6 @@ import threading
 from collections.abc import Iterator
 
 import pytest
-
 from heedful.background import Background
 
 SOON = 20

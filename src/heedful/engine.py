@@ -2,13 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from datetime import datetime
 from types import TracebackType
 from typing import Any, Self
 
 from heedful.access.keys import Keys
-from heedful.background import Background
 from heedful.chat.base import LanguageModel
 from heedful.clock import from_stored
 from heedful.errors import Invalid
@@ -21,6 +20,8 @@ from heedful.executions.golden import GoldenExamples
 from heedful.executions.service import Executions
 from heedful.executions.space import ExecutionSpace
 from heedful.insight.service import Insight
+from heedful.jobs.base import Report
+from heedful.jobs.service import Jobs
 from heedful.memory import browse as _browse
 from heedful.memory import checks
 from heedful.memory import doctor as _doctor
@@ -75,11 +76,19 @@ from heedful.sessions.space import SessionSpace
 class Heedful:
     """One project of one store. Threads may share it; close it when done, or use it in a `with`."""
 
-    def __init__(self, workspace: Workspace, space: SessionSpace, language_model: LanguageModel | None) -> None:
+    def __init__(
+        self,
+        workspace: Workspace,
+        space: SessionSpace,
+        language_model: LanguageModel | None,
+        jobs: Jobs,
+        finish_jobs: Callable[[], object],
+    ) -> None:
+        """`finish_jobs` is called when it is closed."""
         self._workspace = workspace
         self._space = space
         self._language_model = language_model
-        self._background = Background()
+        self._finish_jobs = finish_jobs
         self._executions = executions = ExecutionSpace(workspace, space, language_model)
         self.sessions = Sessions(space)
         self.insight = Insight(space.store)
@@ -90,6 +99,7 @@ class Heedful:
         self.chat_sessions = ChatSessions(executions)
         self.golden_examples = GoldenExamples(executions)
         self.keys = Keys(workspace)
+        self.jobs = jobs
 
     def __enter__(self) -> Self:
         return self
@@ -122,7 +132,7 @@ class Heedful:
         checks.flag("self_improvement", self_improvement)
         result = _remember.remember(self._workspace, texts, dataset, metadata, source, progress)
         if self_improvement:
-            self._background.submit("improve", lambda: self.improve(dataset))
+            self.jobs.improve(dataset)
         return result
 
     def recall(
@@ -191,7 +201,7 @@ class Heedful:
         fact, become facts. With a language model, it also reads facts for what they mention, some in each call.
         Running it again changes nothing; changing or deleting a rating undoes what it did.
         """
-        return _improve.improve(self._space, self._workspace, self._language_model, dataset, session_ids)
+        return self._improve_reporting(dataset, session_ids)
 
     def signal(
         self, signals: Signal | Iterable[Signal | Mapping[str, Any]], *, idempotency_key: str | None = None
@@ -354,7 +364,12 @@ class Heedful:
 
     def close(self) -> None:
         """Finishes what runs in the background, saves the indexes and lets go of the store."""
-        self._background.close()
+        self._finish_jobs()
         self._space.courier.close()
         self._space.store.close()
         self._workspace.close()
+
+    def _improve_reporting(
+        self, dataset: str, session_ids: Sequence[str] | None, report: Report | None = None
+    ) -> Improvement:
+        return _improve.improve(self._space, self._workspace, self._language_model, dataset, session_ids, report)

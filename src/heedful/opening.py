@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
 from pathlib import Path
 
 from heedful import settings
@@ -13,6 +14,12 @@ from heedful.clock import Clock, system_clock, to_stored
 from heedful.embedding import Embedder, configured
 from heedful.engine import Heedful
 from heedful.errors import Invalid
+from heedful.jobs import kinds
+from heedful.jobs.base import Report, Task
+from heedful.jobs.choose import queue_of
+from heedful.jobs.kinds import Improve
+from heedful.jobs.service import Jobs
+from heedful.jobs.worker import Companion
 from heedful.memory import checks
 from heedful.memory import reembed as _reembed
 from heedful.memory.remember import Progress
@@ -34,16 +41,19 @@ def open(
     sessions: str | None = None,
     feedback_hook: Hook | None = None,
     metadata_hook: Hook | None = None,
+    worker: bool = True,
 ) -> Heedful:
     """Opens a store, and makes it if it is new.
 
     `url_or_path` is a file, `sqlite:///file.db`, or `:memory:`; `heedful.db` in the current folder if left out.
     `embedding` is `bundled`, `fast`, a folder with an ONNX model, `URL#model`, or an embedder of your own.
     `language_model`, if any, writes answers: `URL#model` of an OpenAI-compatible endpoint. `sessions` is a `mongodb://`
-    URL if sessions and their feedback should be kept there. Hooks stand between callers and the store.
+    URL if sessions and their feedback should be kept there. Hooks stand between callers and the store. Without a
+    `worker`, this process does no jobs in the background, and leaves them to others.
     """
     given = settings.load()
     name = checks.name("project", given.project if project is None else project)
+    checks.flag("worker", worker)
     host = Host(
         url_or_path,
         clock=clock,
@@ -53,11 +63,14 @@ def open(
         feedback_hook=feedback_hook,
         metadata_hook=metadata_hook,
     )
-    return host.only(name)
+    return host.only(name, worker=worker)
 
 
 class Host:
     """One store that is opened once and serves many projects."""
+
+    added: Callable[[str], object]
+    """Called with the id of each job that a project adds."""
 
     def __init__(
         self,
@@ -79,19 +92,48 @@ class Host:
         self.sessions = given.sessions if sessions is None else sessions
         self._receipt_share = given.receipt_share
         self._hooks = (feedback_hook, metadata_hook)
+        self._only: Heedful | None = None
         self.database = Database(given.store if url_or_path is None else url_or_path)
+        self.queue = queue_of(self.database, self.now)
+        self.added = lambda job_id: None
 
     def project(self, name: str) -> Heedful:
         """One project; closing it leaves the store open."""
         return self._opened(checks.name("project", name), shared=True)
 
-    def only(self, name: str) -> Heedful:
-        """One project, with which the store is closed."""
+    def only(self, name: str, *, worker: bool = True) -> Heedful:
+        """One project, with which the store is closed; jobs are done by a `worker` beside it."""
         try:
-            return self._opened(name, shared=False)
+            if not worker:
+                return self._opened(name, shared=False)
+            companion = Companion(self.queue, self.do, name)
+            self.added = companion.added
+            self._only = self._opened(name, shared=False, finish_jobs=companion.close)
+            companion.look()
+            return self._only
         except BaseException:
             self.close()
             raise
+
+    def do(self, task: Task, report: Report) -> None:
+        """Does a job."""
+        kinds.do(self, task, report)
+
+    @contextmanager
+    def improving(self, project: str) -> Iterator[Improve]:
+        """What improves a project, for jobs."""
+        if self._only is not None:
+            yield self._only._improve_reporting
+            return
+        opened = self.project(project)
+        try:
+            yield opened._improve_reporting
+        finally:
+            opened.close()
+
+    def embedder_named(self, name: str) -> Embedder:
+        """A model by what `embedding` may be."""
+        return configured(settings.load(), name)
 
     def projects(self) -> list[str]:
         """The names of all projects that something was written to, oldest first."""
@@ -105,7 +147,7 @@ class Host:
         """Lets go of the store; its projects are closed before."""
         self.database.close()
 
-    def _opened(self, name: str, *, shared: bool) -> Heedful:
+    def _opened(self, name: str, *, shared: bool, finish_jobs: Callable[[], object] = lambda: None) -> Heedful:
         workspace = Workspace(
             self.database,
             self.embedder,
@@ -119,7 +161,8 @@ class Host:
             workspace.model(connection)
         store = _session_store(workspace, self.sessions)
         space = session_space(store, name, workspace.now, workspace, *self._hooks)
-        return Heedful(workspace, space, self._language_model)
+        jobs = Jobs(self.queue, space, lambda job_id: self.added(job_id))
+        return Heedful(workspace, space, self._language_model, jobs, finish_jobs)
 
 
 def reembed(

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from heedful.chat.base import LanguageModel
 from heedful.chat.entities import name_entities
+from heedful.memory.remember import Progress
 from heedful.memory.workspace import Workspace
 from heedful.storage import facts, graph
 from heedful.storage.rows import batches
@@ -15,13 +16,15 @@ TOGETHER = 10
 """Facts that the model is shown at once."""
 
 
-def enrich(workspace: Workspace, model: LanguageModel, dataset: str) -> int:
+def enrich(workspace: Workspace, model: LanguageModel, dataset: str, report: Progress | None = None) -> int:
     """Has the model read facts that it has not read yet, the newest first; returns how many links that added."""
     with workspace.read() as connection:
         number = workspace.dataset(connection, dataset)
         unread = [] if number is None else graph.unenriched(connection, number, MOST)
     added = 0
-    for run in batches(unread, TOGETHER):
+    for number_of_run, run in enumerate(batches(unread, TOGETHER)):
+        if report is not None:
+            report(number_of_run * TOGETHER, len(unread))
         named = name_entities(model, [row.text for row in run])
         with workspace.write() as connection:
             assert number is not None

@@ -47,6 +47,13 @@ from heedful.model.executions import (
     ResultColumn,
     Reuse,
 )
+from heedful.model.jobs import (
+    JOB_KINDS,
+    JOB_STATUSES,
+    Job,
+    JobKind,
+    JobStatus,
+)
 from heedful.model.memory import (
     Check,
     ContextScore,
@@ -106,6 +113,8 @@ __all__ = [
     "DECISIONS",
     "DEFAULT_DATASET",
     "DEFAULT_PROJECT",
+    "JOB_KINDS",
+    "JOB_STATUSES",
     "MODES",
     "POLICY_NAMES",
     "RATINGS",
@@ -150,6 +159,9 @@ __all__ = [
     "IdempotencyKey",
     "Improvement",
     "ItemError",
+    "Job",
+    "JobKind",
+    "JobStatus",
     "Key",
     "LearntFact",
     "Message",

@@ -18,6 +18,7 @@ from heedful.errors import Invalid
 from heedful.memory import checks as values
 from heedful.memory.enrich import enrich
 from heedful.memory.links import signal_links
+from heedful.memory.remember import Progress
 from heedful.memory.retract import retract_events
 from heedful.memory.signals import Given, take
 from heedful.memory.workspace import Workspace
@@ -57,11 +58,15 @@ def improve(
     model: LanguageModel | None,
     dataset: str,
     session_ids: Sequence[str] | None,
+    report: Progress | None = None,
 ) -> Improvement:
-    """Brings the dataset to what the ratings of these sessions, or of all, say."""
+    """Brings the dataset to what the ratings of these sessions, or of all, say.
+
+    `report` is told how many signals were gone through, of how many; if it raises, what is done stays done.
+    """
     values.name("dataset", dataset)
     if session_ids is not None:
-        session_ids = _named(session_ids)
+        session_ids = named(session_ids)
         _exist(space, session_ids)
     # Looked at before the ratings: what another process makes of one that comes in between is not out of date.
     events = _events(workspace, dataset) if session_ids is None else []
@@ -75,7 +80,7 @@ def improve(
         if event.kind == SIGNAL and (key := base(event.idempotency_key)) in wanted and wanted[key].is_said_by(event)
     }
     stale = _retract(workspace, [event for event in events if base(event.idempotency_key) not in current])
-    taken = _signal(workspace, [each for key, each in wanted.items() if key not in current])
+    taken = _signal(workspace, [each for key, each in wanted.items() if key not in current], report)
     lessons = learn.learn(workspace, dataset, read.entries, read.about_entry, session_ids)
     return Improvement(
         dataset=dataset,
@@ -87,11 +92,12 @@ def improve(
         link_signals_retracted=stale.link_signals,
         learnt=lessons.learnt,
         forgotten=lessons.forgotten,
-        entities_added=0 if model is None else enrich(workspace, model, dataset),
+        entities_added=0 if model is None else enrich(workspace, model, dataset, report),
     )
 
 
-def _named(session_ids: Sequence[str]) -> list[str]:
+def named(session_ids: Sequence[str]) -> list[str]:
+    """The names of sessions, checked; one may stand alone."""
     if isinstance(session_ids, str):
         return [checks.session_id(session_ids)]
     if not isinstance(session_ids, Sequence):
@@ -140,10 +146,12 @@ def _with_uses(space: SessionSpace, workspace: Workspace, entry: EntryRow) -> En
     return EntryRow(**{name: getattr(entry, name) for name in EntryRow.__slots__} | {"used": used})
 
 
-def _signal(workspace: Workspace, wanted: Sequence[Derived]) -> Changed:
+def _signal(workspace: Workspace, wanted: Sequence[Derived], report: Progress | None) -> Changed:
     """Takes signals about facts, and about the links that led to them."""
     changed = Changed()
-    for run in batches(wanted, TOGETHER):
+    for number, run in enumerate(batches(wanted, TOGETHER)):
+        if report is not None:
+            report(number * TOGETHER, len(wanted))
         with workspace.read() as connection:
             fresh = _possible(workspace, connection, run)
             ranks = _ranks(workspace, connection, fresh)
@@ -161,6 +169,8 @@ def _signal(workspace: Workspace, wanted: Sequence[Derived]) -> Changed:
         changed.signals += result.processed
         changed.facts += result.updated_facts
         changed.link_signals += sum(event is not None for event in taken)
+    if report is not None:
+        report(len(wanted), len(wanted))
     return changed
 
 

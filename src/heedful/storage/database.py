@@ -42,6 +42,11 @@ class Database:
         return self._backend.name
 
     @property
+    def url(self) -> URL:
+        """Its address, with secrets."""
+        return self._backend.engine.url
+
+    @property
     def folder(self) -> Path | None:
         """Where indexes are kept; None where the database searches itself."""
         return self._backend.folder

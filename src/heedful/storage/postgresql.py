@@ -49,6 +49,8 @@ _WATCH = {"keepalives_idle": 30, "keepalives_interval": 10, "keepalives_count": 
 # Some hosts keep extensions in a schema of that name.
 _OPTIONS = f"-c search_path={SCHEMA},public,extensions -c lock_timeout={BUSY_SECONDS * 1000} -c timezone=UTC"
 
+_ARGUMENTS: dict[str, Any] = {"options": _OPTIONS, "application_name": "heedful", "connect_timeout": 10, **_WATCH}
+
 
 @dataclass(frozen=True, slots=True)
 class _Opening:
@@ -268,7 +270,7 @@ def _engine(url: URL) -> Engine:
         url,
         json_serializer=lambda value: orjson.dumps(value).decode(),
         json_deserializer=orjson.loads,
-        connect_args={"options": _OPTIONS, "application_name": "heedful", "connect_timeout": 10, **_WATCH},
+        connect_args=_ARGUMENTS,
         pool_size=8,
         max_overflow=24,
         pool_timeout=BUSY_SECONDS,
@@ -282,6 +284,13 @@ def _sequence(connection: Connection, column: Column[int]) -> str:
     """The name of the sequence that a column takes its numbers from."""
     table = f"{SCHEMA}.{column.table.name}"
     return str(connection.exec_driver_sql("SELECT pg_get_serial_sequence(%s, %s)", (table, column.name)).scalar_one())
+
+
+def connecting(url: URL) -> tuple[str, dict[str, Any]]:
+    """How others connect to a store, in sight of all projects: an address with its secrets, and options of the
+    driver."""
+    options = _ARGUMENTS | {"options": f"{_OPTIONS} -c {EVERYTHING}=on"}
+    return url.set(drivername="postgresql").render_as_string(hide_password=False), options
 
 
 @lru_cache

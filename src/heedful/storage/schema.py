@@ -460,3 +460,33 @@ signing = Table(
     Column("secret", LargeBinary, nullable=False),
 )
 """What tokens for browsers are signed with."""
+
+jobs = Table(
+    "jobs",
+    metadata,
+    Column("seq", Sequence, primary_key=True, autoincrement=True),
+    Column("id", String(36), nullable=False, unique=True),
+    Column("project_id", ForeignKey("projects.id")),
+    Column("kind", String(50), nullable=False),
+    Column("arguments", JSON, nullable=False),
+    Column("digest", LargeBinary(16), nullable=False),
+    Column("status", String(20), nullable=False),
+    Column("attempts", Integer, nullable=False),
+    Column("done", BigInteger),
+    Column("total", BigInteger),
+    Column("error", Text),
+    Column("created_at", BigInteger, nullable=False),
+    Column("started_at", BigInteger),
+    Column("finished_at", BigInteger),
+    Column("due_at", BigInteger, nullable=False),
+    Column("owner", String(36)),
+    Column("leased_until", BigInteger),
+    Column("cancelling", SmallInteger, nullable=False, default=0),
+    Column("queue_number", BigInteger, unique=True),
+    Index("ix_jobs_status_due_at", "status", "due_at"),
+    Index("ix_jobs_project_id_seq", "project_id", "seq"),
+    sqlite_autoincrement=True,
+)
+"""Work that is done later. On PostgreSQL, procrastinate hands it out: `queue_number` is its own, a trigger keeps
+`status` and `due_at`, and its tables have owner, lease and cancelling. `due_at` and `leased_until` are by the system's
+clock."""

@@ -1,0 +1,123 @@
+"""A queue in a PostgreSQL store, kept by procrastinate: its tables hand jobs out.
+
+The table `jobs` is the record that people see; a trigger keeps its status. Workers are in `procrastination`.
+"""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Callable, Mapping
+from typing import Any
+
+from procrastinate import SyncPsycopgConnector
+from procrastinate.jobs import Job
+from procrastinate.manager import JobManager
+from sqlalchemy import text
+
+from heedful.jobs.base import ALONE, Pace, Work, digest, found
+from heedful.jobs.procrastination import TASK, Procrastination
+from heedful.storage import Database, jobs, scopes
+from heedful.storage.rows import AnyRow
+
+SECOND = 1_000_000
+STORE = "store"
+"""The queue of the jobs that are no project's."""
+TOGETHER = 500
+
+_LOCK = text("SELECT pg_advisory_xact_lock(hashtextextended('heedful jobs', 0))")
+_FORGET = text("DELETE FROM procrastinate_jobs WHERE id = ANY(:numbers)")
+
+
+class PostgreSqlQueue:
+    """See `Queue`."""
+
+    def __init__(self, database: Database, now: Callable[[], int], pace: Pace) -> None:
+        self._database = database
+        self._now = now
+        self._pace = pace
+        # Never opened: it is only lent connections.
+        self._manager = JobManager(SyncPsycopgConnector())
+
+    def add(self, project: str | None, kind: str, arguments: Mapping[str, Any]) -> AnyRow:
+        same = digest(project, kind, arguments)
+        with self._database.write(project) as connection:
+            connection.execute(_LOCK)
+            job_id = jobs.waiting(connection, same)
+            if job_id is None:
+                at = self._now()
+                owner = None if project is None else scopes.ensure_project(connection, project, at)
+                job_id = jobs.add(connection, owner, kind, dict(arguments), same, at, time.time_ns() // 1000)
+                queued = self._manager.defer_job(
+                    Job(
+                        queue=_queue(owner),
+                        lock=kind if kind in ALONE else None,
+                        queueing_lock=None,
+                        task_name=TASK,
+                        task_kwargs={"job_id": job_id},
+                    ),
+                    connection=connection.connection.driver_connection,
+                )
+                jobs.note(connection, job_id, queue_number=queued.id)
+            return found(connection, job_id)
+
+    def get(self, job_id: str) -> AnyRow | None:
+        with self._database.read() as connection:
+            return jobs.get(connection, job_id)
+
+    def listed(
+        self, project: str | None, status: str | None, kind: str | None, after: int | None, count: int
+    ) -> list[AnyRow]:
+        with self._database.read() as connection:
+            return jobs.listed(connection, project, status, kind, after, count)
+
+    def cancel(self, job_id: str) -> None:
+        with self._database.write() as connection:
+            row = jobs.get(connection, job_id)
+            if row is None:
+                return
+            driver = connection.connection.driver_connection
+            if self._manager.cancel_job_by_id(row.queue_number, abort=True, connection=driver):
+                row = found(connection, job_id)
+                if row.status == "cancelled":
+                    jobs.note(connection, job_id, finished_at=self._now())
+
+    def due_in(self, project: str) -> float | None:
+        with self._database.read() as connection:
+            due = jobs.due_at(connection, project)
+        return None if due is None else max(0.0, due / SECOND - time.time())
+
+    def last_added(self, kind: str) -> int | None:
+        with self._database.read() as connection:
+            return jobs.last_created(connection, kind)
+
+    def forget(self, before: int) -> int:
+        with self._database.write() as connection:
+            rows = jobs.ended_before(connection, before, TOGETHER)
+            connection.execute(_FORGET, {"numbers": [row.queue_number for row in rows]})
+            jobs.remove(connection, [row.seq for row in rows])
+            return len(rows)
+
+    def work(
+        self,
+        work: Work,
+        project: str | None,
+        stopping: Callable[[], bool],
+        *,
+        once: bool,
+        now_and_then: Callable[[], object] = lambda: None,
+    ) -> None:
+        queues = None
+        if project is not None:
+            with self._database.read() as connection:
+                number = scopes.project_id(connection, project)
+            if number is None:
+                return
+            queues = [_queue(number)]
+        Procrastination(self._database, self._now, self._pace, work, stopping).run(queues, once, now_and_then)
+
+    def wake(self) -> None:
+        """The server tells all workers of new jobs."""
+
+
+def _queue(project: int | None) -> str:
+    return STORE if project is None else f"project-{project}"

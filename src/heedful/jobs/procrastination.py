@@ -1,0 +1,237 @@
+"""A worker of procrastinate that does Heedful's jobs, in the calling thread."""
+
+from __future__ import annotations
+
+import asyncio
+import threading
+import time
+from collections.abc import Awaitable, Callable
+from datetime import UTC, datetime, timedelta
+from typing import Any, TypeVar
+
+from procrastinate import App, BaseRetryStrategy, JobContext, PsycopgConnector, RetryDecision
+from procrastinate.exceptions import JobAborted
+from procrastinate.jobs import Job, Status
+from procrastinate.manager import JobManager
+from sqlalchemy import text
+
+from heedful.jobs.base import DIED, Cancelled, Pace, Report, Stopped, Work, carry_out, found, task_of
+from heedful.storage import Database, jobs
+from heedful.storage.postgresql import connecting
+
+TASK = "heedful.job"
+LOOK = 0.1
+"""Seconds between two looks whether a worker is to stop."""
+
+_OURS = "id = %(number)s AND status = 'doing' AND worker_id = %(worker)s"
+
+_FINISH = f"""
+SELECT procrastinate_finish_job_v1(id, %(status)s, false)
+FROM (SELECT id FROM procrastinate_jobs WHERE {_OURS} FOR UPDATE) AS ours
+"""
+
+_RETRY = f"""
+SELECT procrastinate_retry_job_v2(id, %(retry_at)s, NULL, NULL, NULL)
+FROM (SELECT id FROM procrastinate_jobs WHERE {_OURS} FOR UPDATE) AS ours
+"""
+
+_HELD = text("""
+SELECT abort_requested FROM procrastinate_jobs
+WHERE id = :number AND status = 'doing' AND worker_id = :worker FOR SHARE
+""")
+
+_RESUME = """
+SELECT CASE
+    WHEN stalled.abort_requested THEN procrastinate_finish_job_v1(stalled.id, 'aborted', false)
+    WHEN stalled.attempts >= %(attempts)s THEN procrastinate_finish_job_v1(stalled.id, 'failed', false)
+    ELSE procrastinate_retry_job_v2(stalled.id, now(), NULL, NULL, NULL) END
+FROM (
+    SELECT queued.id, queued.abort_requested, jobs.attempts
+    FROM procrastinate_jobs AS queued JOIN jobs ON jobs.queue_number = queued.id
+    LEFT JOIN procrastinate_workers AS worker ON worker.id = queued.worker_id
+    WHERE queued.status = 'doing'
+    AND (worker.id IS NULL OR worker.last_heartbeat < now() - make_interval(secs => %(lease)s))
+    FOR UPDATE OF queued SKIP LOCKED
+) AS stalled
+"""
+"""In one statement, so that nobody puts back what another worker has taken up meanwhile."""
+
+_TELL = "UPDATE jobs SET error = %(error)s WHERE status = 'failed' AND error IS NULL"
+
+Result = TypeVar("Result")
+
+
+class Procrastination:
+    """Does jobs until it is told to stop, or until none is due."""
+
+    def __init__(
+        self, database: Database, now: Callable[[], int], pace: Pace, work: Work, stopping: Callable[[], bool]
+    ) -> None:
+        self._database = database
+        self._now = now
+        self._pace = pace
+        self._work = work
+        self._stopping = stopping
+        self._worker: asyncio.Future[None] | None = None
+        self._told = False
+
+    def run(self, queues: list[str] | None, once: bool, now_and_then: Callable[[], object]) -> None:
+        # Psycopg has no use for the loop that is usual on Windows.
+        with asyncio.Runner(loop_factory=asyncio.SelectorEventLoop) as runner:
+            runner.run(self._run(queues, once, now_and_then))
+
+    async def _run(self, queues: list[str] | None, once: bool, now_and_then: Callable[[], object]) -> None:
+        conninfo, options = connecting(self._database.url)
+        connector = PsycopgConnector(conninfo=conninfo, kwargs=options, min_size=1, max_size=3, timeout=10.0)
+        app = App(connector=connector)
+        app.job_manager = _OnlyOurs(connector)
+        app.task(name=TASK, pass_context=True, retry=_Again(self._pace))(self._task())
+        async with app.open_async():
+            await self._resume(app)
+            self._worker = asyncio.ensure_future(
+                app.run_worker_async(
+                    queues=queues,  # type: ignore[arg-type]
+                    wait=not once,
+                    listen_notify=not once,
+                    fetch_job_polling_interval=self._pace.poll,
+                    update_heartbeat_interval=self._pace.lease / 4,
+                    stalled_worker_timeout=self._pace.lease,
+                    install_signal_handlers=False,
+                )
+            )
+            await self._look_after(app, self._worker, now_and_then)
+
+    async def _look_after(self, app: App, worker: asyncio.Future[None], now_and_then: Callable[[], object]) -> None:
+        looked = -self._pace.poll
+        while not worker.done():
+            if self._stopping():
+                self._stop()
+            elif time.monotonic() - looked >= self._pace.poll:
+                now_and_then()
+                await self._resume(app)
+                looked = time.monotonic()
+            await asyncio.wait([worker], timeout=LOOK)
+        if not worker.cancelled():
+            worker.result()
+
+    def _stop(self) -> None:
+        # Once lets the worker finish what runs; twice would not.
+        if self._worker is not None and not self._told:
+            self._told = self._worker.cancel()
+
+    async def _resume(self, app: App) -> None:
+        """Puts back what dead workers had."""
+        await app.connector.execute_query_async(_RESUME, attempts=self._pace.attempts, lease=self._pace.lease)
+        await app.connector.execute_query_async(_TELL, error=DIED)
+
+    def _task(self) -> Callable[..., Awaitable[None]]:
+        async def task(context: JobContext, *, job_id: str) -> None:
+            problem = await _in_thread(lambda: self._carry_out(job_id, context.job))
+            if self._stopping():
+                # Before it goes back to the queue, or the worker would take it up again.
+                self._stop()
+            if problem is not None:
+                raise problem
+
+        return task
+
+    def _carry_out(self, job_id: str, queued: Job) -> Exception | None:
+        """One attempt; returns what procrastinate is to be told of it."""
+        with self._database.write() as connection:
+            jobs.begin(connection, job_id, self._now())
+            row = found(connection, job_id)
+        outcome = carry_out(self._work, task_of(row), self._report(job_id, queued))
+        with self._database.write() as connection:
+            held = connection.execute(_HELD, {"number": queued.id, "worker": queued.worker_id}).first()
+            if held is None:
+                # Whoever has lost a job has no say in it.
+                return _Ended(None)
+            if outcome.kind == "stopped":
+                jobs.note(connection, job_id, attempts=row.attempts - 1)
+                return _Ended(0.0)
+            if outcome.kind == "failed" and not held.abort_requested and row.attempts < self._pace.attempts:
+                jobs.note(connection, job_id, error=outcome.error)
+                return _Ended(self._pace.before(row.attempts))
+            jobs.note(connection, job_id, error=outcome.error, finished_at=self._now())
+            if outcome.kind == "cancelled" or (outcome.kind == "failed" and held.abort_requested):
+                return JobAborted()
+            return _Ended(None) if outcome.kind == "failed" else None
+
+    def _report(self, job_id: str, queued: Job) -> Report:
+        def report(done: int, total: int) -> None:
+            with self._database.write(durable=False) as connection:
+                held = connection.execute(_HELD, {"number": queued.id, "worker": queued.worker_id}).first()
+                if held is not None:
+                    jobs.note(connection, job_id, done=done, total=total)
+            if held is not None and held.abort_requested:
+                raise Cancelled
+            if held is None or self._stopping():
+                raise Stopped
+
+        return report
+
+
+class _Ended(Exception):
+    """An attempt that did not succeed, and was told of in the record; `pause` is how long to wait for the next one."""
+
+    def __init__(self, pause: float | None) -> None:
+        super().__init__("no further attempt" if pause is None else f"next attempt in {pause:g} s")
+        self.pause = pause
+
+
+class _Again(BaseRetryStrategy):
+    """When to try again; what the record could not be told of, such as the loss of a connection, in any case."""
+
+    def __init__(self, pace: Pace) -> None:
+        self._pace = pace
+
+    def get_retry_decision(self, *, exception: BaseException, job: Job) -> RetryDecision | None:
+        pause = exception.pause if isinstance(exception, _Ended) else self._pace.before(job.attempts + 1)
+        return None if pause is None else RetryDecision(retry_at=datetime.now(UTC) + timedelta(seconds=pause))
+
+
+class _OnlyOurs(JobManager):
+    """Settles jobs only for the worker that has them: one that was taken for dead may still be alive."""
+
+    async def finish_job(self, job: Job, status: Status, delete_job: bool) -> None:
+        await self.connector.execute_query_async(_FINISH, number=job.id, worker=job.worker_id, status=status.value)
+
+    async def retry_job(
+        self,
+        job: Job,
+        retry_at: datetime | None = None,
+        priority: int | None = None,
+        queue: str | None = None,
+        lock: str | None = None,
+    ) -> None:
+        await self.connector.execute_query_async(_RETRY, number=job.id, worker=job.worker_id, retry_at=retry_at)
+
+
+async def _in_thread(call: Callable[[], Result]) -> Result:
+    """The result of a call that runs in a thread of its own, waited for even if the task is cancelled meanwhile."""
+    loop = asyncio.get_running_loop()
+    future: asyncio.Future[Result] = loop.create_future()
+
+    def settle(result: Any, error: BaseException | None) -> None:
+        if error is None:
+            future.set_result(result)
+        else:
+            future.set_exception(error)
+
+    def run() -> None:
+        result, problem = None, None
+        try:
+            result = call()
+        except BaseException as error:
+            problem = error
+        loop.call_soon_threadsafe(settle, result, problem)
+
+    # Not from a pool: those take no work any more once the main thread has ended.
+    threading.Thread(target=run, name="heedful-job").start()
+    while not future.done():
+        try:
+            await asyncio.wait([future])
+        except asyncio.CancelledError:
+            # The call itself finds out, at its next report.
+            continue
+    return future.result()

@@ -1,0 +1,119 @@
+"""`.jobs`: work that is done in the background."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from typing import Any
+
+from heedful.errors import Conflict, Invalid, NotFound
+from heedful.jobs.base import Queue, shown
+from heedful.memory import checks
+from heedful.model import DEFAULT_DATASET, JOB_KINDS, JOB_STATUSES, Alert, Job, JobKind, JobStatus, Page
+from heedful.sessions import outbox
+from heedful.sessions.conversations import page
+from heedful.sessions.improve import named
+from heedful.sessions.space import SessionSpace
+from heedful.storage.rows import AnyRow
+
+PAGE = 100
+
+
+class Jobs:
+    """The jobs of one project."""
+
+    def __init__(self, queue: Queue, space: SessionSpace, added: Callable[[str], object]) -> None:
+        self._queue = queue
+        self._space = space
+        self._added = added
+
+    def improve(self, dataset: str = DEFAULT_DATASET, session_ids: Sequence[str] | None = None) -> Job:
+        """Has `improve` run in the background; if a job waits to do the same, that one is returned."""
+        checks.name("dataset", dataset)
+        sessions = None if session_ids is None else named(session_ids)
+        return self._add("improve", {"dataset": dataset, "session_ids": sessions})
+
+    def list(
+        self,
+        *,
+        status: JobStatus | None = None,
+        kind: JobKind | None = None,
+        cursor: str | None = None,
+        limit: int = PAGE,
+    ) -> Page[Job]:
+        """Jobs, the newest first. With the kind `deliver`, the alerts of the outbox, as jobs."""
+        _one_of("status", status, JOB_STATUSES)
+        _one_of("kind", kind, JOB_KINDS)
+        if kind == "deliver":
+            return self._deliveries(status, cursor, limit)
+        after = checks.cursor(cursor)
+        return page(lambda count: self._queue.listed(self._space.project, status, kind, after, count), limit, shown)
+
+    def get(self, job_id: str) -> Job:
+        """One job."""
+        return shown(self._own(job_id))
+
+    def cancel(self, job_id: str) -> Job:
+        """Has a job not done: at once if it waits, at its next step if it runs. What has ended stays as it is."""
+        self._own(job_id)
+        self._queue.cancel(job_id)
+        return self.get(job_id)
+
+    def retry(self, job_id: str) -> Job:
+        """Adds a job that does the same as one that failed or was cancelled."""
+        row = self._own(job_id)
+        if row.status not in ("failed", "cancelled"):
+            raise Conflict(
+                f"job {job_id!r} is {row.status}",
+                code="job_not_ended",
+                field="job_id",
+                value=job_id,
+                remedy="Only jobs that failed or were cancelled can be tried again",
+            )
+        return self._add(row.kind, row.arguments)
+
+    def _add(self, kind: str, arguments: dict[str, Any]) -> Job:
+        row = self._queue.add(self._space.project, kind, arguments)
+        self._added(row.id)
+        return shown(row)
+
+    def _own(self, job_id: str) -> AnyRow:
+        checks.identifier("job_id", job_id)
+        row = self._queue.get(job_id)
+        if row is None or row.project != self._space.project:
+            raise NotFound(f"no job {job_id!r} in project {self._space.project!r}", field="job_id", value=job_id)
+        return row
+
+    def _deliveries(self, status: JobStatus | None, cursor: str | None, limit: int) -> Page[Job]:
+        if status not in (None, "waiting"):
+            raise Invalid(
+                f"alerts can't be listed by the status {status!r}",
+                field="status",
+                value=status,
+                remedy="Use waiting, or none",
+            )
+        found = outbox.listed(self._space, status == "waiting", cursor, limit)
+        return Page(items=[delivery(each, self._space.project) for each in found.items], next_cursor=found.next_cursor)
+
+
+def delivery(alert: Alert, project: str) -> Job:
+    """An alert as a job; the courier of a process that has its channel does it."""
+    discarded = alert.delivered_at is None and alert.next_at is None
+    return Job(
+        job_id=alert.alert_id,
+        kind="deliver",
+        project=project,
+        arguments={"channel": alert.channel},
+        status="done" if alert.delivered_at else "cancelled" if discarded else "waiting",
+        attempts=alert.attempts,
+        done=None,
+        total=None,
+        error=alert.error,
+        created_at=alert.created_at,
+        started_at=None,
+        finished_at=alert.delivered_at,
+    )
+
+
+def _one_of(field: str, value: Any, known: Sequence[str]) -> None:
+    if value is not None and value not in known:
+        raise Invalid(f"{field} is {value!r}", field=field, value=value, remedy=f"Use one of {', '.join(known)}")

@@ -1,0 +1,160 @@
+"""Those who do jobs: a worker that runs as long as its process, and one that a program has beside its own work."""
+
+from __future__ import annotations
+
+import os
+import threading
+import time
+from collections.abc import Callable
+
+from heedful.jobs.base import Queue, Report, Task, Work, logger
+from heedful.jobs.upkeep import add_when_due
+
+AGAIN = 5.0
+"""Seconds until a store that failed is tried again."""
+
+LOOK = 60.0
+"""Seconds between two looks whether upkeep is due."""
+
+
+class Worker:
+    """Does the jobs of all projects and of the store, until it is stopped."""
+
+    def __init__(self, queue: Queue, work: Work, now: Callable[[], int]) -> None:
+        self._queue = queue
+        self._work = work
+        self._now = now
+        self._stopped = threading.Event()
+        self._thread: threading.Thread | None = None
+        self._looked = -LOOK
+
+    def start(self) -> None:
+        """Works in a thread of its own."""
+        self._thread = threading.Thread(target=self.run, name="heedful-worker", daemon=True)
+        self._thread.start()
+
+    def run(self) -> None:
+        """Works in the calling thread, whatever happens to the store meanwhile."""
+        while not self._stopped.is_set():
+            try:
+                self._queue.work(self._work, None, self._stopped.is_set, once=False, now_and_then=self._add_what_is_due)
+            except Exception as error:
+                logger.warning("jobs wait: %s", error)
+                self._stopped.wait(AGAIN)
+
+    def drain(self) -> None:
+        """Does what is due in the calling thread."""
+        self._queue.work(self._work, None, self._stopped.is_set, once=True)
+
+    def wake(self, job_id: str) -> None:
+        """Looks for work now."""
+        self._queue.wake()
+
+    def stop(self) -> None:
+        """Ends after the batch that runs; the rest of its job stays for others. Does not wait."""
+        self._stopped.set()
+        self._queue.wake()
+
+    def close(self) -> None:
+        """Stops, and waits for the end."""
+        self.stop()
+        if self._thread is not None:
+            self._thread.join()
+
+    def _add_what_is_due(self) -> None:
+        if time.monotonic() - self._looked >= LOOK:
+            self._looked = time.monotonic()
+            add_when_due(self._queue, self._now())
+
+
+class Companion:
+    """Does the jobs of one project in a thread, which is there only while there are some.
+
+    What this process added is done before it ends, with or without `close`; what others left is only begun, and stays
+    for whoever comes next.
+    """
+
+    def __init__(self, queue: Queue, work: Work, project: str) -> None:
+        self._queue = queue
+        self._work = work
+        self._project = project
+        self._lock = threading.Lock()
+        self._process = os.getpid()
+        self._thread: threading.Thread | None = None
+        self._timer: threading.Timer | None = None
+        self._ours: set[str] = set()
+        self._again = False
+        self._closing = False
+
+    def added(self, job_id: str) -> None:
+        """Does a job of this process soon."""
+        with self._lock:
+            self._leave_parent()
+            self._ours.add(job_id)
+            self._start()
+
+    def look(self) -> None:
+        """Does what is there, now or when it is due."""
+        due = self._queue.due_in(self._project)
+        with self._lock:
+            if due is None or self._closing:
+                return
+            if due == 0:
+                self._start()
+            else:
+                # It must not keep the process from ending.
+                self._timer = threading.Timer(due, self.look)
+                self._timer.daemon = True
+                self._timer.start()
+
+    def close(self) -> None:
+        """Waits until everything that this process added is done, or has failed for now."""
+        with self._lock:
+            self._leave_parent()
+            self._closing = True
+            thread = self._thread
+            if self._timer is not None:
+                self._timer.cancel()
+        if thread is not None and thread is not threading.current_thread():
+            thread.join()
+
+    def _start(self) -> None:
+        self._again = True
+        if self._thread is None:
+            self._thread = threading.Thread(target=self._run, name="heedful-companion")
+            self._thread.start()
+
+    def _run(self) -> None:
+        while self._go_on():
+            try:
+                self._queue.work(self._do, self._project, self._stopping, once=True)
+            except Exception as error:
+                # They stay in the store, for the next time or the next process.
+                logger.warning("jobs wait: %s", error)
+        if not self._closing and threading.main_thread().is_alive():
+            self.look()
+
+    def _go_on(self) -> bool:
+        with self._lock:
+            again, self._again = self._again, False
+            if not again:
+                self._thread = None
+            return again
+
+    def _do(self, task: Task, report: Report) -> None:
+        try:
+            self._work(task, report)
+        finally:
+            with self._lock:
+                self._ours.discard(task.job_id)
+
+    def _stopping(self) -> bool:
+        with self._lock:
+            return (self._closing or not threading.main_thread().is_alive()) and not self._ours
+
+    def _leave_parent(self) -> None:
+        """A forked child has none of its parent's threads, nor its jobs."""
+        if self._process != os.getpid():
+            self._process = os.getpid()
+            self._thread, self._timer = None, None
+            self._ours = set()
