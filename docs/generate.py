@@ -38,6 +38,7 @@ from heedful.executions.running import LIMITS as RUNNING
 from heedful.executions.secrets import KEY_VARIABLE
 from heedful.executions.service import Executions
 from heedful.insight.service import Insight
+from heedful.jobs.service import Jobs
 from heedful.memory import checks, remember
 from heedful.model import access, executions, memory, replay, sessions
 from heedful.sessions import checks as session_checks
@@ -54,8 +55,9 @@ EXECUTIONS: dict[str, type] = {
     "chat_sessions": ChatSessions,
     "golden_examples": GoldenExamples,
     "keys": Keys,
+    "jobs": Jobs,
 }
-"""What a store has for executions and for keys, by the name of the attribute."""
+"""What a store has for executions, for keys and for jobs, by the name of the attribute."""
 
 
 def pages() -> dict[str, str]:

@@ -120,6 +120,16 @@ def store(open_store: Callable[..., Heedful]) -> Heedful:
     return open_store()
 
 
+@pytest.fixture(params=["sqlite", "postgresql"])
+def any_store(request: pytest.FixtureRequest, path: Path, empty_store: bytes) -> str:
+    """The address of a new store, of each kind."""
+    if request.param == "postgresql":
+        url: str = request.getfixturevalue("empty_database")
+        return url
+    path.write_bytes(empty_store)
+    return str(path)
+
+
 @pytest.fixture(params=["sqlite", "mongodb"])
 def open_either(request: pytest.FixtureRequest) -> Callable[..., Heedful]:
     """Opens the test's store with its sessions in the same file, and then with them in a MongoDB."""

@@ -20,6 +20,7 @@ from heedful.aio import (
     AsyncFeedbackService,
     AsyncGoldenExamples,
     AsyncInsight,
+    AsyncJobs,
     AsyncKeys,
     AsyncSessions,
 )
@@ -30,6 +31,7 @@ from heedful.executions.feedback import FeedbackService
 from heedful.executions.golden import GoldenExamples
 from heedful.executions.service import Executions
 from heedful.insight.service import Insight
+from heedful.jobs.service import Jobs
 from heedful.sessions.service import Sessions
 from heedful.testing import ManualClock, WordEmbedder
 
@@ -44,6 +46,7 @@ PAIRS: dict[type, type] = {
     ChatSessions: AsyncChatSessions,
     GoldenExamples: AsyncGoldenExamples,
     Keys: AsyncKeys,
+    Jobs: AsyncJobs,
 }
 """What blocks, and what is awaited."""
 

@@ -1,132 +1,415 @@
-"""Work in the background: one thread, in order, whatever a call raises, and done before the process exits."""
+"""Jobs of a program: done beside its own work, by whoever is there, and never lost with a process."""
 
 from __future__ import annotations
 
-import logging
 import os
+import signal
 import subprocess
 import sys
 import threading
-from collections.abc import Iterator
+import time
+from collections.abc import Callable, Iterator
+from typing import Any
 
 import pytest
-from heedful.background import Background
 
-SOON = 20
+import heedful
+from heedful import Conflict, Heedful, Invalid, NotFound
+from heedful.jobs import worker
+from heedful.jobs.base import Pace, Report, Task
+from heedful.jobs.choose import queue_of
+from heedful.jobs.worker import Companion, Worker
+from heedful.opening import Host, store_jobs
+from heedful.sessions import improve
+from heedful.sessions.hooks import AlertHook
+from heedful.testing import ManualClock, WordEmbedder
+
+SOON = 60.0
+QUESTIONS = ["Who leads the company", "Who cooks on Mondays", "Where is the printer", "When does the office open"]
+FACTS = [
+    "Anna leads the company",
+    "Bob cooks on Mondays",
+    "The printer is in the hall, where else",
+    "The office does open at eight, when people come",
+]
+
+
+def until(condition: Callable[[], Any]) -> Any:
+    """Waits for something to come true."""
+    deadline = time.monotonic() + SOON
+    while not (found := condition()):
+        assert time.monotonic() < deadline, "it did not happen"
+        time.sleep(0.01)
+    return found
 
 
 @pytest.fixture
-def background() -> Iterator[Background]:
-    made = Background()
-    yield made
-    made.close()
+def opening(any_store: str, clock: ManualClock) -> Iterator[Callable[..., Heedful]]:
+    opened: list[Heedful] = []
+
+    def opening(**options: Any) -> Heedful:
+        opened.append(heedful.open(any_store, clock=clock, embedding=WordEmbedder(), **options))
+        return opened[-1]
+
+    yield opening
+    for each in opened:
+        each.close()
 
 
-def test_calls_run_one_after_the_other_in_another_thread(background: Background) -> None:
-    done: list[tuple[int, str]] = []
-    go_on = threading.Event()
-    background.submit("wait", lambda: go_on.wait(SOON))
-    for number in range(5):
-        background.submit("note", lambda number=number: done.append((number, threading.current_thread().name)))  # type: ignore[misc]
-    assert done == []
+def rated(store: Heedful) -> None:
+    """Answers that people liked, for `improve` to learn from."""
+    store.remember(FACTS)
+    for question in QUESTIONS:
+        asked = store.recall(question, session_id="chat", top_k=1)
+        assert asked.qa_id is not None
+        store.sessions.add_feedback("chat", asked.qa_id, feedback_score=5)
+
+
+def learnt(store: Heedful) -> dict[str, Any]:
+    """What is known of each fact, but for its id."""
+    found = {each.text: store.fact_stats(each.fact_id) for each in store.facts().items}
+    return {text: (stats.score, stats.signal_breakdown) for text, stats in sorted(found.items())}
+
+
+def test_what_is_added_is_done_at_once_beside_other_work(opening: Callable[..., Heedful]) -> None:
+    store = opening()
+    rated(store)
+    added = store.jobs.improve()
+    assert (added.status, added.kind, added.project, added.attempts) == ("waiting", "improve", "default", 0)
+    assert added.arguments == {"dataset": "main_dataset", "session_ids": None}
+    done = until(lambda: (job := store.jobs.get(added.job_id)).status == "done" and job)
+    assert (done.done, done.total, done.attempts, done.error) == (4, 4, 1, None)
+    assert store.usefulness_stats().total_signals == 4
+
+
+def test_closing_waits_for_what_was_added(opening: Callable[..., Heedful]) -> None:
+    store = opening()
+    rated(store)
+    added = store.jobs.improve()
+    store.close()
+    assert opening(worker=False).jobs.get(added.job_id).status == "done"
+
+
+def test_without_a_worker_it_is_left_to_the_next_process_that_opens_the_store(opening: Callable[..., Heedful]) -> None:
+    with opening(worker=False) as store:
+        rated(store)
+        store.remember("Cats sleep", self_improvement=True)
+        (left,) = store.jobs.list().items
+        assert left.status == "waiting"
+    store = opening()
+    until(lambda: store.jobs.get(left.job_id).status == "done")
+    assert store.usefulness_stats().total_signals == 4
+
+
+def test_what_others_left_is_not_waited_for(any_store: str, opening: Callable[..., Heedful]) -> None:
+    opening(worker=False).jobs.improve()
+    begun, go_on = threading.Event(), threading.Event()
+    steps: list[int] = []
+
+    def work(task: Task, report: Report) -> None:
+        for step in range(3):
+            steps.append(step)
+            begun.set()
+            assert go_on.wait(SOON)
+            report(step, 3)
+
+    host = Host(any_store, embedding=WordEmbedder())
+    companion = Companion(host.queue, work, "default")
+    companion.look()
+    assert begun.wait(SOON)
+    closing = threading.Thread(target=companion.close)
+    closing.start()
+    until(lambda: companion._closing)
     go_on.set()
-    background.close()
-    assert [number for number, _ in done] == [0, 1, 2, 3, 4]
-    assert len({name for _, name in done}) == 1
-    assert done[0][1] != threading.current_thread().name
+    closing.join(SOON)
+    assert steps == [0]
+    (job,) = opening(worker=False).jobs.list().items
+    assert (job.status, job.attempts) == ("waiting", 0)
+    host.close()
 
 
-def test_an_exception_is_logged_by_name_and_the_next_call_runs(
-    background: Background, caplog: pytest.LogCaptureFixture
+def test_no_thread_is_there_before_there_is_work_nor_after_it(opening: Callable[..., Heedful]) -> None:
+    store = opening()
+
+    def threads() -> int:
+        return sum(each.name == "heedful-companion" for each in threading.enumerate())
+
+    assert threads() == 0
+    added = store.jobs.improve()
+    until(lambda: store.jobs.get(added.job_id).status == "done" and threads() == 0)
+
+
+@pytest.mark.parametrize("end", ["", "raise SystemExit(3)"])
+def test_a_program_that_ends_without_closing_does_its_jobs_first(
+    any_store: str, opening: Callable[..., Heedful], end: str
 ) -> None:
-    done: list[str] = []
-
-    def fail() -> None:
-        raise ZeroDivisionError("a half")
-
-    with caplog.at_level(logging.ERROR, "heedful"):
-        background.submit("dividing", fail)
-        background.submit("note", lambda: done.append("after"))
-        background.close()
-    assert done == ["after"]
-    assert "dividing failed in the background" in caplog.text
-    assert "ZeroDivisionError: a half" in caplog.text
-
-
-def test_closing_waits_and_may_be_done_twice_or_without_any_work() -> None:
-    background = Background()
-    background.close()
-    done: list[int] = []
-    background.submit("note", lambda: done.append(1))
-    background.close()
-    background.close()
-    assert done == [1]
-
-
-def test_no_thread_is_there_before_there_is_work() -> None:
-    before = threading.active_count()
-    Background().close()
-    assert threading.active_count() == before
-
-
-def test_what_was_given_is_done_before_the_process_exits() -> None:
-    program = """
-import time
-from heedful.background import Background
-background = Background()
-for number in range(3):
-    background.submit("print", lambda number=number: (time.sleep(0.05), print(number, flush=True)))
-background.submit("fail", lambda: 1 / 0)
-background.submit("print", lambda: print("end", flush=True))
+    rated(opening(worker=False))
+    program = f"""
+import sys, heedful
+from heedful.testing import WordEmbedder
+store = heedful.open(sys.argv[1], embedding=WordEmbedder())
+store.jobs.improve()
+{end}
 """
-    done = subprocess.run([sys.executable, "-c", program], capture_output=True, text=True, check=True)
-    assert done.stdout.split() == ["0", "1", "2", "end"]
+    ended = subprocess.run([sys.executable, "-c", program, any_store], capture_output=True, text=True, timeout=SOON)
+    assert (ended.returncode, ended.stderr) == (3 if end else 0, "")
+    store = opening(worker=False)
+    assert [each.status for each in store.jobs.list().items] == ["done"]
+    assert store.usefulness_stats().total_signals == 4
 
 
-def test_what_was_given_is_done_although_the_program_failed() -> None:
+def test_a_program_does_not_wait_for_a_job_that_failed_for_now(any_store: str, opening: Callable[..., Heedful]) -> None:
+    rated(opening(worker=False))
     program = """
-import time
-from heedful.background import Background
-background = Background()
-background.submit("print", lambda: (time.sleep(0.1), print("done", flush=True)))
-raise SystemExit(3)
+import logging, sys, heedful
+from heedful.testing import WordEmbedder
+logging.disable()
+store = heedful.open(sys.argv[1], embedding=WordEmbedder())
+def fail(*arguments):
+    raise heedful.Unavailable("not today")
+store._improve_reporting = fail
+store.jobs.improve()
 """
-    done = subprocess.run([sys.executable, "-c", program], capture_output=True, text=True, check=False)
-    assert (done.returncode, done.stdout) == (3, "done\n")
+    subprocess.run([sys.executable, "-c", program, any_store], check=True, timeout=SOON)
+    (job,) = opening(worker=False).jobs.list().items
+    assert (job.status, job.error) == ("waiting", "not today")
 
 
 @pytest.mark.filterwarnings("ignore:.*fork.*:DeprecationWarning")
-def test_a_forked_child_has_a_thread_of_its_own(background: Background) -> None:
-    background.submit("warm up", lambda: None)
-    reading, writing = os.pipe()
+def test_a_forked_child_does_its_own_jobs_and_waits_for_nobody(opening: Callable[..., Heedful]) -> None:
+    store = opening()
+    rated(store)
+    begun, busy = threading.Event(), threading.Event()
+    whole = store._improve_reporting
+
+    def slow(*arguments: Any) -> Any:
+        begun.set()
+        assert busy.wait(SOON)
+        return whole(*arguments)
+
+    store._improve_reporting = slow  # type: ignore[method-assign]
+    store.jobs.improve("main_dataset", ["chat"])
+    assert begun.wait(SOON)
     child = os.fork()
     if child == 0:
         code = 1
         try:
-            background.submit("write", lambda: os.write(writing, b"child"))
-            background.close()
-            code = 0
+            store._improve_reporting = whole  # type: ignore[method-assign]
+            added = store.jobs.improve()
+            store._finish_jobs()
+            code = 0 if store.jobs.get(added.job_id).status == "done" else 2
         finally:
             os._exit(code)
     assert os.waitstatus_to_exitcode(os.waitpid(child, 0)[1]) == 0
-    os.close(writing)
-    assert os.read(reading, 10) == b"child"
-    os.close(reading)
-    done: list[int] = []
-    background.submit("note", lambda: done.append(1))
-    background.close()
-    assert done == [1]
+    busy.set()
+    until(lambda: all(each.status == "done" for each in store.jobs.list().items))
 
 
-@pytest.mark.filterwarnings("ignore:.*fork.*:DeprecationWarning")
-def test_a_forked_child_that_closes_waits_for_nobody() -> None:
-    background = Background()
-    go_on = threading.Event()
-    background.submit("wait", lambda: go_on.wait(SOON))
-    child = os.fork()
-    if child == 0:
-        background.close()
-        os._exit(0)
-    assert os.waitstatus_to_exitcode(os.waitpid(child, 0)[1]) == 0
-    go_on.set()
-    background.close()
+def test_a_worker_that_is_killed_in_the_middle_is_replaced_and_the_result_is_the_same(
+    any_store: str, opening: Callable[..., Heedful], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    undisturbed = heedful.open(":memory:", clock=ManualClock(), embedding=WordEmbedder())
+    rated(undisturbed)
+    undisturbed.improve()
+    store = opening(worker=False)
+    rated(store)
+    added = store.jobs.improve()
+    program = """
+import sys, time
+from heedful.jobs.base import Pace
+from heedful.jobs.choose import queue_of
+from heedful.opening import Host
+from heedful.sessions import improve
+from heedful.sessions.hooks import AlertHook
+from heedful.testing import WordEmbedder
+improve.TOGETHER = 1
+host = Host(sys.argv[1], embedding=WordEmbedder())
+def work(task, report):
+    def until_the_middle(done, total):
+        report(done, total)
+        if done == 2:
+            print("in the middle", flush=True)
+            time.sleep(600)
+    host.do(task, until_the_middle)
+queue_of(host.database, host.now, Pace(lease=2.0, poll=0.1)).work(work, None, lambda: False, once=True)
+"""
+    process = subprocess.Popen([sys.executable, "-c", program, any_store], stdout=subprocess.PIPE, text=True)
+    assert process.stdout is not None
+    assert process.stdout.readline() == "in the middle\n"
+    process.send_signal(signal.SIGKILL)
+    process.wait(SOON)
+    process.stdout.close()
+    job = store.jobs.get(added.job_id)
+    assert (job.status, job.done, job.total) == ("running", 2, 4)
+    assert store.usefulness_stats().total_signals == 2
+
+    monkeypatch.setattr(improve, "TOGETHER", 1)
+    host = Host(any_store, clock=ManualClock(), embedding=WordEmbedder())
+    queue = queue_of(host.database, host.now, Pace(lease=2.0, poll=0.1))
+    until(lambda: queue.work(host.do, None, lambda: False, once=True) or store.jobs.get(added.job_id).status == "done")
+    host.close()
+    job = store.jobs.get(added.job_id)
+    assert (job.attempts, job.error) == (2, None)
+    assert learnt(store) == learnt(undisturbed)
+    undisturbed.close()
+
+
+def test_a_job_whose_workers_die_again_and_again_is_given_up(any_store: str, opening: Callable[..., Heedful]) -> None:
+    store = opening(worker=False)
+    added = store.jobs.improve()
+    program = """
+import os, sys
+from heedful.jobs.base import Pace
+from heedful.jobs.choose import queue_of
+from heedful.opening import Host
+from heedful.testing import WordEmbedder
+host = Host(sys.argv[1], embedding=WordEmbedder())
+queue = queue_of(host.database, host.now, Pace(attempts=2, lease=0.1, poll=0.1))
+queue.work(lambda task, report: os.kill(os.getpid(), 9), None, lambda: False, once=True)
+"""
+
+    def is_over() -> bool:
+        subprocess.run([sys.executable, "-c", program, any_store], check=False, timeout=SOON)
+        return store.jobs.get(added.job_id).status == "failed"
+
+    until(is_over)
+    job = store.jobs.get(added.job_id)
+    assert (job.attempts, job.error) == (2, "the worker died")
+
+
+def test_a_worker_of_the_whole_store_does_all_projects_and_upkeep(
+    any_store: str, opening: Callable[..., Heedful]
+) -> None:
+    stores = [opening(project=name, worker=False) for name in ("shop", "kiosk")]
+    for store in stores:
+        rated(store)
+        store.jobs.improve()
+    host = Host(any_store, embedding=WordEmbedder())
+    working = Worker(host.queue, host.do, host.now)
+    working.start()
+    with store_jobs(any_store) as jobs:
+        done = until(lambda: [each for each in jobs.list().items if each.status == "done"][2:] and jobs.list().items)
+    assert sorted((each.kind, each.project) for each in done) == [
+        ("improve", "kiosk"), ("improve", "shop"), ("upkeep", None)
+    ]  # fmt: skip
+    working.close()
+    host.close()
+    assert [store.usefulness_stats().total_signals for store in stores] == [4, 4]
+
+
+def test_a_worker_outlives_a_store_that_fails(
+    any_store: str, opening: Callable[..., Heedful], monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
+) -> None:
+    monkeypatch.setattr(worker, "AGAIN", 0.01)
+    host = Host(any_store, embedding=WordEmbedder())
+    whole = host.queue.work
+    failures = iter([heedful.Unavailable("the store is asleep")])
+
+    def work(*arguments: Any, **options: Any) -> None:
+        for failure in failures:
+            raise failure
+        whole(*arguments, **options)
+
+    monkeypatch.setattr(host.queue, "work", work)
+    working = Worker(host.queue, host.do, host.now)
+    working.start()
+    store = opening(worker=False)
+    added = store.jobs.improve()
+    until(lambda: store.jobs.get(added.job_id).status == "done")
+    working.close()
+    host.close()
+    assert "jobs wait: the store is asleep" in caplog.text
+
+
+def test_vectors_are_made_anew_in_the_background(any_store: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    class Shorter(WordEmbedder):
+        name = "shorter"
+
+    with heedful.open(any_store, embedding=WordEmbedder()) as store:
+        store.remember(FACTS)
+    host = Host(any_store, embedding=WordEmbedder())
+    monkeypatch.setattr(host, "embedder_named", {"shorter": Shorter()}.__getitem__)
+    with store_jobs(any_store) as jobs:
+        added = jobs.reembed("shorter")
+        Worker(host.queue, host.do, host.now).drain()
+        done = jobs.get(added.job_id)
+    assert (done.status, done.done, done.total, done.project) == ("done", 4, 4, None)
+    host.close()
+    with heedful.open(any_store, embedding=Shorter()) as store:
+        assert store.recall("Who cooks").hits[0].text == FACTS[1]
+
+
+def test_a_project_sees_its_own_jobs_alone(any_store: str, opening: Callable[..., Heedful]) -> None:
+    shop, kiosk = (opening(project=name, worker=False) for name in ("shop", "kiosk"))
+    mine = shop.jobs.improve()
+    with store_jobs(any_store) as jobs:
+        of_store = jobs.reembed("fast")
+        assert [each.job_id for each in jobs.list().items] == [of_store.job_id, mine.job_id]
+    assert [each.job_id for each in shop.jobs.list().items] == [mine.job_id]
+    assert kiosk.jobs.list().items == []
+    for call in (kiosk.jobs.get, kiosk.jobs.cancel, kiosk.jobs.retry):
+        for job_id in (mine.job_id, of_store.job_id):
+            with pytest.raises(NotFound):
+                call(job_id)
+    assert shop.jobs.get(mine.job_id).status == "waiting"
+
+
+def test_what_was_cancelled_can_be_tried_again_and_what_goes_well_can_not(opening: Callable[..., Heedful]) -> None:
+    store = opening(worker=False)
+    added = store.jobs.improve("notes", "chat")
+    assert added.arguments == {"dataset": "notes", "session_ids": ["chat"]}
+    with pytest.raises(Conflict) as caught:
+        store.jobs.retry(added.job_id)
+    assert caught.value.code == "job_not_ended"
+    cancelled = store.jobs.cancel(added.job_id)
+    assert cancelled.status == "cancelled"
+    assert cancelled.finished_at is not None
+    assert store.jobs.cancel(added.job_id) == cancelled
+    again = store.jobs.retry(added.job_id)
+    assert again.job_id != added.job_id
+    assert again.arguments == added.arguments
+    assert store.jobs.retry(added.job_id) == again
+
+
+def test_jobs_are_paged(opening: Callable[..., Heedful]) -> None:
+    store = opening(worker=False)
+    added = [store.jobs.improve(f"d{number}").job_id for number in range(5)]
+    found: list[str] = []
+    cursor = None
+    while True:
+        page = store.jobs.list(limit=2, cursor=cursor)
+        found += [each.job_id for each in page.items]
+        cursor = page.next_cursor
+        if cursor is None:
+            break
+    assert found == added[::-1]
+
+
+@pytest.mark.parametrize("options", [{"status": "lost"}, {"kind": "dance"}, {"limit": 0}, {"cursor": "x"}])
+def test_what_can_not_be_listed_is_refused(store: Heedful, options: dict[str, Any]) -> None:
+    with pytest.raises(Invalid) as caught:
+        store.jobs.list(**options)
+    assert caught.value.field == next(iter(options))
+
+
+class Broken:
+    """A channel that is out of order."""
+
+    name = "pager"
+
+    def send(self, alert_id: str, payload: dict[str, Any]) -> None:
+        raise heedful.Unavailable("nobody answers")
+
+
+def test_alerts_on_their_way_are_jobs_too(opening: Callable[..., Heedful]) -> None:
+    store = opening(feedback_hook=AlertHook(Broken()))
+    store.sessions.create("chat")
+    store.sessions.add_session_feedback("chat", {"rating": "down", "comment": "no"})
+    alert = until(
+        lambda: (found := store.jobs.list(kind="deliver", status="waiting").items) and found[0].error and found[0]
+    )
+    assert (alert.kind, alert.arguments, alert.error) == ("deliver", {"channel": "pager"}, "nobody answers")
+    store.sessions.discard_alert(alert.job_id)
+    assert [each.status for each in store.jobs.list(kind="deliver").items] == ["cancelled"]
+    with pytest.raises(Invalid):
+        store.jobs.list(kind="deliver", status="failed")

@@ -26,6 +26,7 @@ from heedful.executions.feedback import FeedbackService
 from heedful.executions.golden import GoldenExamples
 from heedful.executions.service import Executions
 from heedful.insight.service import Insight
+from heedful.jobs.service import Jobs
 from heedful.sessions.service import Sessions
 
 ROOT = Path(__file__).parents[1]
@@ -45,6 +46,7 @@ EXECUTIONS: dict[str, type] = {
     "chat_sessions": ChatSessions,
     "golden_examples": GoldenExamples,
     "keys": Keys,
+    "jobs": Jobs,
 }
 EXECUTION_METHODS = [(place, name) for place, owner in EXECUTIONS.items() for name in vars(owner) if name[0] != "_"]
 SUBCOMMANDS = [

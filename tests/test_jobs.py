@@ -5,7 +5,6 @@ from __future__ import annotations
 import threading
 import time
 from collections.abc import Callable, Iterator
-from pathlib import Path
 from typing import Any
 
 import pytest
@@ -19,19 +18,9 @@ SOON = 60.0
 QUICK = Pace(attempts=3, pause=0.01, lease=30.0, poll=0.05)
 
 
-@pytest.fixture(params=["sqlite", "postgresql"])
-def where(request: pytest.FixtureRequest, path: Path, empty_store: bytes) -> str:
-    """The address of an empty store of either kind."""
-    if request.param == "postgresql":
-        url: str = request.getfixturevalue("empty_database")
-        return url
-    path.write_bytes(empty_store)
-    return str(path)
-
-
 @pytest.fixture
-def database(where: str) -> Iterator[Database]:
-    opened = Database(where)
+def database(any_store: str) -> Iterator[Database]:
+    opened = Database(any_store)
     yield opened
     opened.close()
 

@@ -89,6 +89,10 @@ COMMANDS = {
     "keys.list": "keys list",
     "keys.revoke": "keys revoke",
     "keys.create_token": "keys token",
+    "jobs.list": "jobs list",
+    "jobs.get": "jobs show",
+    "jobs.cancel": "jobs cancel",
+    "jobs.retry": "jobs retry",
 }
 """The command that does what a method does."""
 
@@ -120,6 +124,7 @@ NO_COMMAND = {
     "chat_sessions.get_questions": "sessions messages shows them, too",
     "golden_examples.import_examples": "golden import reads them from a file",
     "golden_examples.get": "golden list shows all there is to it",
+    "jobs.improve": "improve --background",
 }
 
 REPEATED = {

@@ -92,14 +92,17 @@ class Awaited:
 def embedded(path: Path | str) -> Iterator[tuple[Any, ManualClock]]:
     clock = ManualClock()
     with heedful.open(
-        path, clock=clock, embedding=WordEmbedder(), language_model=model(), feedback_hook=hook()
+        path, clock=clock, embedding=WordEmbedder(), language_model=model(), feedback_hook=hook(), worker=False
     ) as engine:
         yield engine, clock
 
 
 @contextmanager
 def remote(path: Path | str) -> Iterator[tuple[Any, ManualClock]]:
-    with running(path, language_model=model(), feedback_hook=hook()) as server, server.connect() as engine:
+    with (
+        running(path, language_model=model(), feedback_hook=hook(), worker=False) as server,
+        server.connect() as engine,
+    ):
         yield engine, server.clock
 
 
@@ -108,7 +111,9 @@ def awaited(path: Path | str) -> Iterator[tuple[Any, ManualClock]]:
     clock = ManualClock()
     with asyncio.Runner() as runner:
         engine = runner.run(
-            heedful.aopen(path, clock=clock, embedding=WordEmbedder(), language_model=model(), feedback_hook=hook())
+            heedful.aopen(
+                path, clock=clock, embedding=WordEmbedder(), language_model=model(), feedback_hook=hook(), worker=False
+            )
         )
         yield Awaited(runner, engine), clock
         runner.run(engine.close())
@@ -116,7 +121,10 @@ def awaited(path: Path | str) -> Iterator[tuple[Any, ManualClock]]:
 
 @contextmanager
 def awaited_remote(path: Path | str) -> Iterator[tuple[Any, ManualClock]]:
-    with running(path, language_model=model(), feedback_hook=hook()) as server, asyncio.Runner() as runner:
+    with (
+        running(path, language_model=model(), feedback_hook=hook(), worker=False) as server,
+        asyncio.Runner() as runner,
+    ):
         engine = runner.run(heedful.aconnect(server.url, api_key=server.key))
         yield Awaited(runner, engine), server.clock
         runner.run(engine.close())

@@ -18,6 +18,7 @@ from heedful.executions.feedback import FeedbackService
 from heedful.executions.golden import GoldenExamples
 from heedful.executions.service import Executions
 from heedful.insight.service import Insight
+from heedful.jobs.service import Jobs
 from heedful.model import BulkDeletion, CacheLookup, CacheMatch, ChatAnswer, ExecutionFeedback, FactStats
 from heedful.sessions.service import Sessions
 
@@ -175,6 +176,7 @@ def test_a_store_has_these_attributes_and_no_others(store: Heedful) -> None:
         "chat_sessions": ChatSessions,
         "golden_examples": GoldenExamples,
         "keys": Keys,
+        "jobs": Jobs,
     }
 
 
@@ -228,6 +230,7 @@ def test_open_has_the_documented_parameters() -> None:
         "sessions",
         "feedback_hook",
         "metadata_hook",
+        "worker",
     ]
 
 

@@ -23,6 +23,7 @@ from heedful.executions.feedback import FeedbackService
 from heedful.executions.golden import GoldenExamples
 from heedful.executions.service import Executions
 from heedful.insight.service import Insight
+from heedful.jobs.service import Jobs
 from heedful.sessions.hooks import Hook
 from heedful.sessions.service import Sessions
 
@@ -165,6 +166,16 @@ class AsyncKeys(_Awaiting):
     create_token = _awaited(Keys.create_token)
 
 
+class AsyncJobs(_Awaiting):
+    """Every method of `Jobs`, awaited."""
+
+    improve = _awaited(Jobs.improve)
+    list = _awaited(Jobs.list)
+    get = _awaited(Jobs.get)
+    cancel = _awaited(Jobs.cancel)
+    retry = _awaited(Jobs.retry)
+
+
 class AsyncHeedful(_Awaiting):
     """One project of one store; every method of `Heedful`, awaited. Use it in an `async with`, or close it."""
 
@@ -181,6 +192,7 @@ class AsyncHeedful(_Awaiting):
         self.chat_sessions = AsyncChatSessions(runner, "chat_sessions")
         self.golden_examples = AsyncGoldenExamples(runner, "golden_examples")
         self.keys = AsyncKeys(runner, "keys")
+        self.jobs = AsyncJobs(runner, "jobs")
 
     async def __aenter__(self) -> Self:
         return self
@@ -229,6 +241,7 @@ async def aopen(
     sessions: str | None = None,
     feedback_hook: Hook | None = None,
     metadata_hook: Hook | None = None,
+    worker: bool = True,
 ) -> AsyncHeedful:
     """Opens a store for asyncio; see `open`."""
     pool = ThreadPoolExecutor(THREADS, thread_name_prefix="heedful")
@@ -242,6 +255,7 @@ async def aopen(
         sessions=sessions,
         feedback_hook=feedback_hook,
         metadata_hook=metadata_hook,
+        worker=worker,
     )
     try:
         heedful = await asyncio.get_running_loop().run_in_executor(pool, call)

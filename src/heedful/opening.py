@@ -18,7 +18,7 @@ from heedful.jobs import kinds
 from heedful.jobs.base import Report, Task
 from heedful.jobs.choose import queue_of
 from heedful.jobs.kinds import Improve
-from heedful.jobs.service import Jobs
+from heedful.jobs.service import Jobs, StoreJobs
 from heedful.jobs.worker import Companion
 from heedful.memory import checks
 from heedful.memory import reembed as _reembed
@@ -180,6 +180,16 @@ def reembed(
     database = Database(given.store if url_or_path is None else url_or_path)
     try:
         return _reembed.reembed(database, embedder, progress)
+    finally:
+        database.close()
+
+
+@contextmanager
+def store_jobs(url_or_path: str | Path | None = None) -> Iterator[StoreJobs]:
+    """The jobs of all projects of a store, and of the store itself; no model is loaded."""
+    database = Database(settings.load().store if url_or_path is None else url_or_path)
+    try:
+        yield StoreJobs(queue_of(database, lambda: to_stored(system_clock())))
     finally:
         database.close()
 

@@ -182,6 +182,7 @@ def live(engine: Any, clock: ManualClock, world: World) -> list[Step]:
     examples(life)
     chat(life)
     keys(life)
+    jobs(life)
     end(life)
     return life.steps
 
@@ -685,6 +686,29 @@ def keys(life: Life) -> None:
     refused("keys.create_token", [{"planet": "Mars"}])
     refused("keys.create_token", {"session_id": "monday"}, expires_in=0)
     mistyped("keys.create_token", {"session_id": "monday"}, expires_in="600")
+
+
+def jobs(life: Life) -> None:
+    """Nobody does them: what becomes of them would depend on who comes first."""
+    call, refused, mistyped = life.call, life.refused, life.mistyped
+    added = call("jobs.improve")
+    call("jobs.improve", "main_dataset")
+    call("jobs.improve", "menu", ["monday"])
+    refused("jobs.improve", " ")
+    mistyped("jobs.improve", 5)
+    call("jobs.list", limit=1)
+    call("jobs.list", status="waiting", kind="improve")
+    call("jobs.list", kind="deliver", limit=5)
+    refused("jobs.list", kind="deliver", status="failed")
+    mistyped("jobs.list", status="lost")
+    call("jobs.get", added.job_id)
+    refused("jobs.get", NOBODY)
+    refused("jobs.retry", added.job_id)
+    call("jobs.cancel", added.job_id)
+    call("jobs.cancel", added.job_id)
+    refused("jobs.cancel", NOBODY)
+    call("jobs.retry", added.job_id)
+    refused("jobs.retry", NOBODY)
 
 
 def end(life: Life) -> None:

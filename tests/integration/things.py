@@ -39,4 +39,5 @@ def things(h: RemoteHeedful, folder: Path, session_id: str = "a session") -> dic
         "chat_message_id": message,
         "example_id": example,
         "key_id": h.keys.create("a key").key_id,
+        "job_id": h.jobs.improve().job_id,
     }

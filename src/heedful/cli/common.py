@@ -34,8 +34,8 @@ class Options:
     language_model: str | None
     sessions: str | None
 
-    def open(self) -> Heedful | RemoteHeedful:
-        """The store, or the server that has it."""
+    def open(self, *, worker: bool = True) -> Heedful | RemoteHeedful:
+        """The store, or the server that has it; without a `worker`, jobs are left to others."""
         address = self._server()
         if address is not None:
             self._check_nothing_local()
@@ -46,6 +46,7 @@ class Options:
             embedding=self.embedding,
             language_model=self.language_model,
             sessions=self.sessions,
+            worker=worker,
         )
 
     async def aopen(self) -> AsyncHeedful:
@@ -73,6 +74,11 @@ class Options:
                 remedy="Run it where the store is, with --store FILE",
             )
         return self.store
+
+    @property
+    def whole_store(self) -> bool:
+        """Whether a store is named, and none of its projects."""
+        return self.project is None and self._server() is None
 
     def _server(self) -> str | None:
         given = self.store or settings.load().store

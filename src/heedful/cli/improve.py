@@ -8,16 +8,22 @@ import click
 from rich.markup import escape
 
 from heedful.cli.common import Options, as_json, console, dataset, print_json, shortened, table
+from heedful.cli.jobs import show
 from heedful.model import Satisfaction
 
 
 @click.command()
 @dataset
 @click.option("--session-id", "session_ids", multiple=True, metavar="ID", help="Only this session; may be repeated.")
+@click.option("--background", is_flag=True, help="Leave it to a worker: heedful worker, or heedful serve.")
 @as_json
 @click.pass_obj
-def improve(options: Options, dataset: str, session_ids: tuple[str, ...], as_json: bool) -> None:
+def improve(options: Options, dataset: str, session_ids: tuple[str, ...], background: bool, as_json: bool) -> None:
     """Turn the feedback of sessions into better recall."""
+    if background:
+        with options.open(worker=False) as heedful:
+            show(heedful.jobs.improve(dataset, session_ids or None), as_json)
+        return
     with options.open() as heedful:
         done = heedful.improve(dataset, session_ids or None)
     if as_json:

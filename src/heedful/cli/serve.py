@@ -25,6 +25,7 @@ LOST = "this store has keys; lost yours? --new-key prints another, and revokes t
 @click.option(
     "--cors-origin", "cors_origins", multiple=True, help="Pages of this origin may call, * for all; may be repeated."
 )
+@click.option("--worker/--no-worker", default=True, show_default=True, help="Also do jobs; see heedful worker.")
 @click.option("--quiet", is_flag=True, help="No line for each request; warnings and errors are still written.")
 @click.pass_obj
 def serve(
@@ -37,6 +38,7 @@ def serve(
     max_body: int,
     cors_origins: tuple[str, ...],
     new_key: bool,
+    worker: bool,
     quiet: bool,
 ) -> None:
     """Serve the store over HTTP.
@@ -65,6 +67,7 @@ def serve(
         cors_origins=list(cors_origins),
         new_key=new_key,
         admin_key=os.environ.get("HEEDFUL_ADMIN_KEY") or None,
+        worker=worker,
         quiet=quiet,
     )
 

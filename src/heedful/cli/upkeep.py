@@ -8,14 +8,22 @@ import click
 from rich.markup import escape
 
 import heedful
+from heedful import settings
 from heedful.cli.common import Options, as_json, console, print_json, progress
 from heedful.model import POLICY_NAMES, PolicyName
+from heedful.opening import store_jobs
 
 
 @click.command()
+@click.option("--background", is_flag=True, help="Leave it to a worker: heedful worker, or heedful serve.")
 @click.pass_obj
-def reembed(options: Options) -> None:
+def reembed(options: Options, background: bool) -> None:
     """Make all vectors anew with the model of --embedding. It can be stopped and started again."""
+    if background:
+        with store_jobs(options.local("reembed")) as jobs:
+            added = jobs.reembed(options.embedding or settings.load().embedding)
+        click.echo(f"job {added.job_id} is {added.status}; how far it is: heedful jobs show {added.job_id}")
+        return
     with progress("embedding") as show:
         made = heedful.reembed(options.local("reembed"), embedding=options.embedding, progress=show)
     click.echo(f"{made} facts embedded; the store now uses this model")

@@ -16,6 +16,7 @@ from heedful.executions.feedback import FeedbackService
 from heedful.executions.golden import GoldenExamples
 from heedful.executions.service import Executions
 from heedful.insight.service import Insight
+from heedful.jobs.service import Jobs
 from heedful.sessions.service import Sessions
 
 if TYPE_CHECKING:
@@ -154,6 +155,16 @@ class RemoteKeys(_Remote):
     create_token = _remote(Keys.create_token)
 
 
+class RemoteJobs(_Remote):
+    """Every method of `Jobs`, over HTTP."""
+
+    improve = _remote(Jobs.improve)
+    list = _remote(Jobs.list)
+    get = _remote(Jobs.get)
+    cancel = _remote(Jobs.cancel)
+    retry = _remote(Jobs.retry)
+
+
 class RemoteHeedful(_Remote):
     """One project on a server. Threads may share it; close it when done, or use it in a `with`."""
 
@@ -169,6 +180,7 @@ class RemoteHeedful(_Remote):
         self.chat_sessions = RemoteChatSessions(transport, "chat_sessions.")
         self.golden_examples = RemoteGoldenExamples(transport, "golden_examples.")
         self.keys = RemoteKeys(transport, "keys.")
+        self.jobs = RemoteJobs(transport, "jobs.")
 
     def __enter__(self) -> Self:
         return self

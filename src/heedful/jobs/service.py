@@ -41,49 +41,31 @@ class Jobs:
         limit: int = PAGE,
     ) -> Page[Job]:
         """Jobs, the newest first. With the kind `deliver`, the alerts of the outbox, as jobs."""
-        _one_of("status", status, JOB_STATUSES)
-        _one_of("kind", kind, JOB_KINDS)
         if kind == "deliver":
             return self._deliveries(status, cursor, limit)
-        after = checks.cursor(cursor)
-        return page(lambda count: self._queue.listed(self._space.project, status, kind, after, count), limit, shown)
+        return listed(self._queue, self._space.project, status, kind, cursor, limit)
 
     def get(self, job_id: str) -> Job:
         """One job."""
-        return shown(self._own(job_id))
+        return shown(one(self._queue, self._space.project, job_id))
 
     def cancel(self, job_id: str) -> Job:
         """Has a job not done: at once if it waits, at its next step if it runs. What has ended stays as it is."""
-        self._own(job_id)
-        self._queue.cancel(job_id)
-        return self.get(job_id)
+        return cancelled(self._queue, self._space.project, job_id)
 
     def retry(self, job_id: str) -> Job:
         """Adds a job that does the same as one that failed or was cancelled."""
-        row = self._own(job_id)
-        if row.status not in ("failed", "cancelled"):
-            raise Conflict(
-                f"job {job_id!r} is {row.status}",
-                code="job_not_ended",
-                field="job_id",
-                value=job_id,
-                remedy="Only jobs that failed or were cancelled can be tried again",
-            )
-        return self._add(row.kind, row.arguments)
+        row = again(self._queue, self._space.project, job_id)
+        self._added(row.id)
+        return shown(row)
 
     def _add(self, kind: str, arguments: dict[str, Any]) -> Job:
         row = self._queue.add(self._space.project, kind, arguments)
         self._added(row.id)
         return shown(row)
 
-    def _own(self, job_id: str) -> AnyRow:
-        checks.identifier("job_id", job_id)
-        row = self._queue.get(job_id)
-        if row is None or row.project != self._space.project:
-            raise NotFound(f"no job {job_id!r} in project {self._space.project!r}", field="job_id", value=job_id)
-        return row
-
     def _deliveries(self, status: JobStatus | None, cursor: str | None, limit: int) -> Page[Job]:
+        _one_of("status", status, JOB_STATUSES)
         if status not in (None, "waiting"):
             raise Invalid(
                 f"alerts can't be listed by the status {status!r}",
@@ -93,6 +75,77 @@ class Jobs:
             )
         found = outbox.listed(self._space, status == "waiting", cursor, limit)
         return Page(items=[delivery(each, self._space.project) for each in found.items], next_cursor=found.next_cursor)
+
+
+class StoreJobs:
+    """The jobs of all projects of a store, and of the store itself; for whoever has the store."""
+
+    def __init__(self, queue: Queue) -> None:
+        self._queue = queue
+
+    def reembed(self, embedding: str) -> Job:
+        """Has all vectors made anew, with the model that `embedding` names."""
+        return shown(self._queue.add(None, "reembed", {"embedding": embedding}))
+
+    def list(
+        self,
+        *,
+        status: JobStatus | None = None,
+        kind: JobKind | None = None,
+        cursor: str | None = None,
+        limit: int = PAGE,
+    ) -> Page[Job]:
+        """Jobs, the newest first."""
+        return listed(self._queue, None, status, kind, cursor, limit)
+
+    def get(self, job_id: str) -> Job:
+        """One job."""
+        return shown(one(self._queue, None, job_id))
+
+    def cancel(self, job_id: str) -> Job:
+        """Has a job not done."""
+        return cancelled(self._queue, None, job_id)
+
+    def retry(self, job_id: str) -> Job:
+        """Adds a job that does the same as one that failed or was cancelled."""
+        return shown(again(self._queue, None, job_id))
+
+
+def listed(
+    queue: Queue, project: str | None, status: str | None, kind: str | None, cursor: str | None, limit: int
+) -> Page[Job]:
+    _one_of("status", status, JOB_STATUSES)
+    _one_of("kind", kind, JOB_KINDS)
+    after = checks.cursor(cursor)
+    return page(lambda count: queue.listed(project, status, kind, after, count), limit, shown)
+
+
+def one(queue: Queue, project: str | None, job_id: str) -> AnyRow:
+    """A job of a project, or any."""
+    row = queue.get(checks.identifier("job_id", job_id))
+    if row is None or (project is not None and row.project != project):
+        where = "in this store" if project is None else f"in project {project!r}"
+        raise NotFound(f"no job {job_id!r} {where}", field="job_id", value=job_id)
+    return row
+
+
+def cancelled(queue: Queue, project: str | None, job_id: str) -> Job:
+    one(queue, project, job_id)
+    queue.cancel(job_id)
+    return shown(one(queue, project, job_id))
+
+
+def again(queue: Queue, project: str | None, job_id: str) -> AnyRow:
+    row = one(queue, project, job_id)
+    if row.status not in ("failed", "cancelled"):
+        raise Conflict(
+            f"job {job_id!r} is {row.status}",
+            code="job_not_ended",
+            field="job_id",
+            value=job_id,
+            remedy="Only jobs that failed or were cancelled can be tried again",
+        )
+    return queue.add(row.project, row.kind, row.arguments)
 
 
 def delivery(alert: Alert, project: str) -> Job:

@@ -5,6 +5,7 @@ from __future__ import annotations
 import os
 import threading
 import time
+import weakref
 from collections.abc import Callable
 
 from heedful.jobs.base import Queue, Report, Task, Work, logger
@@ -79,17 +80,16 @@ class Companion:
         self._work = work
         self._project = project
         self._lock = threading.Lock()
-        self._process = os.getpid()
         self._thread: threading.Thread | None = None
         self._timer: threading.Timer | None = None
         self._ours: set[str] = set()
         self._again = False
         self._closing = False
+        _ALIVE.add(self)
 
     def added(self, job_id: str) -> None:
         """Does a job of this process soon."""
         with self._lock:
-            self._leave_parent()
             self._ours.add(job_id)
             self._start()
 
@@ -110,7 +110,6 @@ class Companion:
     def close(self) -> None:
         """Waits until everything that this process added is done, or has failed for now."""
         with self._lock:
-            self._leave_parent()
             self._closing = True
             thread = self._thread
             if self._timer is not None:
@@ -154,7 +153,18 @@ class Companion:
 
     def _leave_parent(self) -> None:
         """A forked child has none of its parent's threads, nor its jobs."""
-        if self._process != os.getpid():
-            self._process = os.getpid()
-            self._thread, self._timer = None, None
-            self._ours = set()
+        self._lock = threading.Lock()
+        self._thread, self._timer = None, None
+        self._ours = set()
+
+
+_ALIVE: weakref.WeakSet[Companion] = weakref.WeakSet()
+
+
+def _leave_threads() -> None:
+    for companion in list(_ALIVE):
+        companion._leave_parent()
+
+
+if hasattr(os, "register_at_fork"):
+    os.register_at_fork(after_in_child=_leave_threads)

@@ -15,6 +15,7 @@ from heedful.executions.feedback import FeedbackService
 from heedful.executions.golden import GoldenExamples
 from heedful.executions.service import Executions
 from heedful.insight.service import Insight
+from heedful.jobs.service import Jobs
 from heedful.model import Scope
 from heedful.sessions.service import Sessions
 
@@ -31,6 +32,7 @@ OWNERS: dict[str, type] = {
     "chat_sessions": ChatSessions,
     "golden_examples": GoldenExamples,
     "keys": Keys,
+    "jobs": Jobs,
 }
 """The namespaces of the engine."""
 
@@ -98,6 +100,7 @@ _EXECUTION = "/executions/{execution_id}"
 _MESSAGE = "/chat-messages/{chat_message_id}"
 _CHAT = "/chat-sessions/{chat_session_id}"
 _EXAMPLE = "/golden-examples/{example_id}"
+_JOB = "/jobs/{job_id}"
 
 _ALL = (
     Operation("recall", "POST", "/recall", "read", repeatable=True, slow=True, keeps="session_id"),
@@ -184,6 +187,11 @@ _ALL = (
     _get("keys.list", "/keys", "admin"),
     _delete("keys.revoke", "/keys/{key_id}", "admin"),
     Operation("keys.create_token", "POST", "/tokens", "feedback", repeatable=True, secret=True),
+    _get("jobs.list", "/jobs"),
+    _post("jobs.improve", "/jobs/improve", "write", repeatable=True),
+    _get("jobs.get", _JOB),
+    _post("jobs.cancel", f"{_JOB}/cancel", "write", repeatable=True),
+    _post("jobs.retry", f"{_JOB}/retry", "write"),
 )
 
 OPERATIONS: dict[str, Operation] = {operation.name: operation for operation in _ALL}

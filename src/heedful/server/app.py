@@ -52,6 +52,7 @@ def create(config: Config, host: Host | None = None) -> FastAPI:
 
     @asynccontextmanager
     async def lifespan(app: FastAPI) -> AsyncIterator[None]:
+        state.start()
         yield
         state.close()
         if spans is not None:
@@ -104,7 +105,8 @@ def log(config: Config) -> None:
     )
     for handler in logging.getLogger().handlers:
         handler.addFilter(_named)
-    logging.getLogger("alembic").setLevel(logging.WARNING)
+    for noisy in ("alembic", "procrastinate"):
+        logging.getLogger(noisy).setLevel(logging.WARNING)
 
 
 def _named(record: logging.LogRecord) -> bool:
@@ -134,6 +136,7 @@ def _routes(state: State, measures: Measures) -> Mapping[str, dict[str, Endpoint
     found["/metrics"] = {"GET": upkeep.metrics(state, measures)}
     found["/openapi.json"] = {"GET": upkeep.openapi(state)}
     found["/v1/projects"] = {"GET": upkeep.projects(state)}
+    found["/v1/jobs"] = {"GET": upkeep.jobs(state)}
     for module in OTHERS:
         for route in module.ROUTES:
             found.setdefault(route.path, {})[route.method] = others.endpoint(route, module, state)

@@ -37,6 +37,8 @@ class Config(Model):
     """Whether the keys for everything in the store are revoked, and another is made."""
     threads: int = Field(default=16, ge=1)
     """Calls that a worker does at the same time."""
+    worker: bool = True
+    """Whether each worker process also does jobs in the background."""
     quiet: bool = False
     """Whether requests that go well are left out of the log."""
 

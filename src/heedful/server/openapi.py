@@ -35,6 +35,7 @@ ABOUT = {
     "chat_sessions": "Conversations about data.",
     "golden_examples": "Questions with the SQL that answers them.",
     "keys": "Who may call.",
+    "jobs": "Work in the background.",
     "server": "Is it alive, is it ready, how does it go.",
 }
 
@@ -242,6 +243,14 @@ def _upkeep() -> Document:
             _TEXT,
             "text/plain",
             "heedful_requests_total 1.0",
+            key=True,
+        ),
+        "/v1/jobs": get(
+            "jobs",
+            "The newest 100 jobs of all projects and of the store itself; for keys that open all projects.",
+            {"type": "array", "items": {"$ref": REF.format(model="Job")}},
+            plain,
+            [],
             key=True,
         ),
         "/v1/projects": get("projects", "The projects that the key opens.", names, plain, ["default"], key=True),

@@ -8,6 +8,7 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 
 from heedful.engine import Heedful
+from heedful.jobs.kinds import Improve
 from heedful.opening import Host
 from heedful.storage import scopes
 
@@ -71,3 +72,23 @@ class Projects:
     def _idle(self) -> list[Heedful]:
         names = [name for name in self._open if name not in self._users]
         return [self._open.pop(name) for name in names[: max(0, len(self._open) - MOST)]]
+
+
+class Served:
+    """What jobs need of a store that is served: projects that are open anyway are used."""
+
+    def __init__(self, projects: Projects) -> None:
+        host = projects.host
+        self.database, self.queue, self.now, self.embedder_named = (
+            host.database,
+            host.queue,
+            host.now,
+            host.embedder_named,
+        )
+        self._projects = projects
+
+    @contextmanager
+    def improving(self, project: str) -> Iterator[Improve]:
+        """What improves a project."""
+        with self._projects.using(project) as opened:
+            yield opened._improve_reporting

@@ -6,10 +6,13 @@ import asyncio
 import os
 from collections.abc import Callable
 from concurrent.futures import ThreadPoolExecutor
+from functools import partial
 from typing import TypeVar
 
 from starlette.requests import Request
 
+from heedful.jobs.kinds import do
+from heedful.jobs.worker import Worker
 from heedful.model import Scope
 from heedful.opening import Host
 from heedful.server.callers import Caller, Callers, presented
@@ -17,7 +20,7 @@ from heedful.server.config import Config
 from heedful.server.following import Follower
 from heedful.server.lane import Lane
 from heedful.server.limits import Limiter
-from heedful.server.projects import Projects
+from heedful.server.projects import Projects, Served
 from heedful.server.targets import RATE
 
 Result = TypeVar("Result")
@@ -39,6 +42,13 @@ class State:
         # A file has one writer at a time; a server has many.
         self._lane = None if host.sessions or host.database.many_writers else Lane("heedful-feedback")
         self._follower = Follower(self.projects)
+        self._worker = Worker(host.queue, partial(do, Served(self.projects)), host.now) if config.worker else None
+
+    def start(self) -> None:
+        """Begins to do jobs."""
+        if self._worker is not None:
+            self.projects.host.added = self._worker.wake
+            self._worker.start()
 
     async def run(self, work: Callable[[], Result]) -> Result:
         """Runs what blocks in a thread."""
@@ -73,11 +83,15 @@ class State:
         return caller
 
     def close(self) -> None:
-        """Waits for the calls under way, and lets go of the store."""
+        """Waits for the calls under way and the batch of the job that runs, and lets go of the store."""
+        if self._worker is not None:
+            self._worker.stop()
         self._follower.close()
         if self._lane is not None:
             self._lane.close()
         self._thinking.shutdown()
         self._pool.shutdown()
         self._looking.shutdown()
+        if self._worker is not None:
+            self._worker.close()
         self.projects.close()

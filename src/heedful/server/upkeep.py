@@ -6,10 +6,15 @@ import orjson
 from starlette.requests import Request
 from starlette.responses import Response
 
+from heedful.errors import Forbidden
+from heedful.jobs.base import shown
 from heedful.server.calls import Endpoint
 from heedful.server.measures import Measures
 from heedful.server.openapi import description
 from heedful.server.state import State
+
+JOBS = 100
+"""How many of the newest jobs are shown."""
 
 
 def healthz(state: State) -> Endpoint:
@@ -59,6 +64,26 @@ def projects(state: State) -> Endpoint:
         caller = await state.caller(request, "read")
         names = [caller.project] if caller.project is not None else await state.run(state.projects.projects)
         return _json(names)
+
+    return answer
+
+
+def jobs(state: State) -> Endpoint:
+    """The newest jobs of all projects and of the store, for those who open all."""
+
+    def look() -> list[dict[str, object]]:
+        rows = state.projects.host.queue.listed(None, None, None, None, JOBS)
+        return [shown(row).model_dump(mode="json") for row in rows]
+
+    async def answer(request: Request) -> Response:
+        caller = await state.caller(request, "admin")
+        if caller.project is not None:
+            raise Forbidden(
+                f"the key opens project {caller.project!r} alone",
+                code="scope_missing",
+                remedy=f"Look at its own jobs: /v1/projects/{caller.project}/jobs",
+            )
+        return _json(await state.run(look))
 
     return answer
 

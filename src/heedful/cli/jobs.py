@@ -1,0 +1,148 @@
+"""jobs, worker: what is done in the background, and what does it."""
+
+from __future__ import annotations
+
+import signal
+from collections.abc import Iterator
+from contextlib import contextmanager
+from types import FrameType
+
+import click
+from rich.markup import escape
+
+from heedful.cli.common import Options, as_json, console, cursor, limit, more, print_json, shortened, table
+from heedful.client.surface import RemoteJobs
+from heedful.jobs.service import Jobs, StoreJobs
+from heedful.jobs.worker import Worker
+from heedful.model import JOB_KINDS, JOB_STATUSES, Job, JobKind, JobStatus
+from heedful.opening import Host, store_jobs
+
+
+@click.group()
+def jobs() -> None:
+    """Work in the background: what waits, runs, was done or failed."""
+
+
+@jobs.command("list")
+@click.option("--status", type=click.Choice(JOB_STATUSES), help="Only these.")
+@click.option("--kind", type=click.Choice(JOB_KINDS), help="Only these; deliver is for alerts.")
+@cursor
+@limit
+@as_json
+@click.pass_obj
+def listed(
+    options: Options, status: JobStatus | None, kind: JobKind | None, cursor: str | None, limit: int, as_json: bool
+) -> None:
+    """List jobs, the newest first."""
+    with _jobs(options, kind) as jobs:
+        page = jobs.list(status=status, kind=kind, cursor=cursor, limit=limit)
+    if as_json:
+        print_json(page)
+        return
+    if not page.items:
+        click.echo("No jobs. They are made by: heedful improve --background")
+        return
+    rows = table("kind", "status", "done", "attempts", "made", "project", "error", "job_id", numbers=("attempts",))
+    for each in page.items:
+        rows.add_row(
+            each.kind,
+            each.status,
+            _progress(each),
+            str(each.attempts),
+            f"{each.created_at:%Y-%m-%d %H:%M}",
+            escape(each.project or "all"),
+            escape(shortened(each.error or "", 40)),
+            each.job_id,
+        )
+    console().print(rows)
+    more(page)
+
+
+@jobs.command("show")
+@click.argument("job_id")
+@as_json
+@click.pass_obj
+def get(options: Options, job_id: str, as_json: bool) -> None:
+    """Show one job."""
+    with _jobs(options) as jobs:
+        show(jobs.get(job_id), as_json)
+
+
+@jobs.command()
+@click.argument("job_id")
+@as_json
+@click.pass_obj
+def cancel(options: Options, job_id: str, as_json: bool) -> None:
+    """Cancel a job: at once if it waits, at its next step if it runs."""
+    with _jobs(options) as jobs:
+        show(jobs.cancel(job_id), as_json)
+
+
+@jobs.command()
+@click.argument("job_id")
+@as_json
+@click.pass_obj
+def retry(options: Options, job_id: str, as_json: bool) -> None:
+    """Have a worker do again what failed or was cancelled."""
+    with _jobs(options) as jobs:
+        show(jobs.retry(job_id), as_json)
+
+
+@click.command()
+@click.option("--once", is_flag=True, help="Do what is due, and end.")
+@click.pass_obj
+def worker(options: Options, once: bool) -> None:
+    """Do the jobs of all projects until stopped; a job that runs then goes on elsewhere, from its last batch."""
+    host = Host(
+        options.local("worker"),
+        embedding=options.embedding,
+        language_model=options.language_model,
+        sessions=options.sessions,
+    )
+    try:
+        working = Worker(host.queue, host.do, host.now)
+        if once:
+            working.drain()
+            return
+
+        def stop(number: int, frame: FrameType | None) -> None:
+            working.stop()
+
+        for number in (signal.SIGTERM, signal.SIGINT):
+            signal.signal(number, stop)
+        click.echo(f"working on {host.database.name}", err=True)
+        working.run()
+    finally:
+        host.close()
+
+
+@contextmanager
+def _jobs(options: Options, kind: JobKind | None = None) -> Iterator[Jobs | StoreJobs | RemoteJobs]:
+    """The jobs of a project; of a store that is named without one, all. Looking does none of them."""
+    if options.whole_store and kind != "deliver":
+        with store_jobs(options.store) as whole:
+            yield whole
+        return
+    with options.open(worker=False) as heedful:
+        yield heedful.jobs
+
+
+def show(job: Job, as_json: bool) -> None:
+    """Prints one job."""
+    if as_json:
+        print_json(job)
+        return
+    click.echo(f"{job.kind} {job.job_id}: {job.status}, attempt {job.attempts}")
+    for key, value in job.arguments.items():
+        click.echo(f"  {key}: {value}")
+    if job.total is not None:
+        click.echo(f"  done: {_progress(job)}")
+    if job.error is not None:
+        click.echo(f"  error: {job.error}")
+    for name in ("created_at", "started_at", "finished_at"):
+        if getattr(job, name) is not None:
+            click.echo(f"  {name}: {getattr(job, name):%Y-%m-%d %H:%M:%S}")
+
+
+def _progress(job: Job) -> str:
+    return "" if job.total is None else f"{job.done}/{job.total}"
