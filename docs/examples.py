@@ -54,6 +54,7 @@ def examples() -> dict[str, Any]:
             embedding=WordEmbedder(),
             language_model=scenario.model(),
             feedback_hook=scenario.hook(),
+            worker=False,
         ) as engine:
             steps = scenario.live(engine, clock, world)
         stable = _Stable(folder)

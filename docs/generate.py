@@ -40,7 +40,7 @@ from heedful.executions.service import Executions
 from heedful.insight.service import Insight
 from heedful.jobs.service import Jobs
 from heedful.memory import checks, remember
-from heedful.model import access, executions, memory, replay, sessions
+from heedful.model import access, executions, jobs, memory, replay, sessions
 from heedful.sessions import checks as session_checks
 from heedful.sessions import hooks
 from heedful.sessions.service import Sessions
@@ -383,7 +383,7 @@ def _field_meaning(each: type[BaseModel], name: str) -> str:
     return found
 
 
-DESCRIBED = (memory, replay, sessions, executions, access, cognee, moving.results)
+DESCRIBED = (memory, replay, sessions, executions, access, jobs, cognee, moving.results)
 """Modules with models whose fields say what they mean."""
 
 
@@ -399,6 +399,8 @@ def _types() -> str:
         ["`Clock`", f"`{_alias(clock.Clock)}`: returns the time"],
         ["`Progress`", f"`{_alias(remember.Progress)}`: {_attribute_docs(remember)['Progress']}"],
         ["`Rating`", "one of " + listed(f"`{each}`" for each in get_args(model.Rating)) + "; None is neutral"],
+        ["`JobStatus`", "one of " + listed(f"`{each}`" for each in model.JOB_STATUSES)],
+        ["`JobKind`", "one of " + listed(f"`{each}`" for each in model.JOB_KINDS)],
         ["`Origin`", "one of " + listed(f"`{each}`" for each in get_args(model.Origin))],
         ["`Decision`", "one of " + listed(f"`{each}`" for each in get_args(model.Decision))],
         ["`Reuse`", "one of " + listed(f"`{each}`" for each in get_args(model.Reuse))],

@@ -8,7 +8,7 @@ import subprocess
 import sys
 import threading
 import time
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Mapping
 from typing import Any
 
 import pytest
@@ -187,7 +187,7 @@ def test_a_forked_child_does_its_own_jobs_and_waits_for_nobody(opening: Callable
         assert busy.wait(SOON)
         return whole(*arguments)
 
-    store._improve_reporting = slow  # type: ignore[method-assign]
+    store._improve_reporting = slow  # type: ignore[method-assign, assignment]
     store.jobs.improve("main_dataset", ["chat"])
     assert begun.wait(SOON)
     child = os.fork()
@@ -246,7 +246,12 @@ queue_of(host.database, host.now, Pace(lease=2.0, poll=0.1)).work(work, None, la
     monkeypatch.setattr(improve, "TOGETHER", 1)
     host = Host(any_store, clock=ManualClock(), embedding=WordEmbedder())
     queue = queue_of(host.database, host.now, Pace(lease=2.0, poll=0.1))
-    until(lambda: queue.work(host.do, None, lambda: False, once=True) or store.jobs.get(added.job_id).status == "done")
+
+    def is_done() -> bool:
+        queue.work(host.do, None, lambda: False, once=True)
+        return store.jobs.get(added.job_id).status == "done"
+
+    until(is_done)
     host.close()
     job = store.jobs.get(added.job_id)
     assert (job.attempts, job.error) == (2, None)
@@ -397,7 +402,7 @@ class Broken:
 
     name = "pager"
 
-    def send(self, alert_id: str, payload: dict[str, Any]) -> None:
+    def send(self, alert_id: str, payload: Mapping[str, Any]) -> None:
         raise heedful.Unavailable("nobody answers")
 
 

@@ -43,9 +43,10 @@ def never() -> bool:
     return False
 
 
-def drain(queue: Queue, work: Callable[[Task, Report], object], project: str | None = None) -> None:
-    """Does what is due, and what becomes due while it is done."""
+def drain(queue: Queue, work: Callable[[Task, Report], object], project: str | None = None) -> bool:
+    """Does what is due."""
     queue.work(work, project, never, once=True)
+    return False
 
 
 def status(queue: Queue, job_id: str) -> str:

@@ -18,17 +18,21 @@ class Job(Model):
     """Work that is done in the background: at least once, by one worker at a time."""
 
     job_id: str
+    """What `get`, `cancel` and `retry` take."""
     kind: JobKind
     """What is done: improve, reembed, upkeep, or deliver for an alert in the outbox."""
     project: str | None
     """Whose it is; None for work on the whole store."""
     arguments: dict[str, Any]
+    """What it is done with."""
     status: JobStatus
+    """waiting, running, done, failed or cancelled."""
     attempts: int
     """How often it was begun."""
     done: int | None
     """How much of it is done, of `total`; None before that is known."""
     total: int | None
+    """How much there is to do."""
     error: str | None
     """Why the last attempt failed."""
     created_at: datetime
