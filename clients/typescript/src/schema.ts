@@ -483,6 +483,27 @@ export interface ItemError {
   fact_id: string | null;
 }
 
+/** Work that is done in the background: at least once, by one worker at a time. */
+export interface Job {
+  job_id: string;
+  kind: "improve" | "reembed" | "upkeep" | "deliver";
+  project: string | null;
+  arguments: Record<string, unknown>;
+  status: "waiting" | "running" | "done" | "failed" | "cancelled";
+  attempts: number;
+  done: number | null;
+  total: number | null;
+  error: string | null;
+  created_at: string;
+  started_at: string | null;
+  finished_at: string | null;
+}
+
+export interface JobsImproveRequest {
+  dataset?: string;
+  session_ids?: string[] | null;
+}
+
 /** A key to a server; its secret is shown once, when it is made. */
 export interface Key {
   key_id: string;
@@ -969,6 +990,13 @@ export interface GoldenExamplesListRequest {
   limit?: number;
 }
 
+export interface JobsListRequest {
+  status?: "waiting" | "running" | "done" | "failed" | "cancelled";
+  kind?: "improve" | "reembed" | "upkeep" | "deliver";
+  cursor?: string;
+  limit?: number;
+}
+
 /** Conversations, answers, and what people say of them. */
 export interface SessionsMethods {
   /**
@@ -1444,6 +1472,42 @@ export interface KeysMethods {
   createToken(fields: KeysCreateTokenRequest, options?: ChangeOptions): Promise<FeedbackToken>;
 }
 
+/** Work in the background. */
+export interface JobsMethods {
+  /**
+   * Jobs, the newest first. With the kind `deliver`, the alerts of the outbox, as jobs.
+   *
+   * Needs the scope `read`.
+   */
+  list(fields?: JobsListRequest, options?: CallOptions): Promise<Page<Job>>;
+  /** All items of `list`, page by page as they are needed; `limit` is the size of a page. */
+  iterate(fields?: JobsListRequest, options?: CallOptions): AsyncGenerator<Job, void>;
+  /**
+   * Has `improve` run in the background; if a job waits to do the same, that one is returned.
+   *
+   * Needs the scope `write`.
+   */
+  improve(fields?: JobsImproveRequest, options?: ChangeOptions): Promise<Job>;
+  /**
+   * One job.
+   *
+   * Needs the scope `read`.
+   */
+  get(job_id: string, options?: CallOptions): Promise<Job>;
+  /**
+   * Has a job not done: at once if it waits, at its next step if it runs. What has ended stays as it is.
+   *
+   * Needs the scope `write`.
+   */
+  cancel(job_id: string, options?: ChangeOptions): Promise<Job>;
+  /**
+   * Adds a job that does the same as one that failed or was cancelled.
+   *
+   * Needs the scope `write`.
+   */
+  retry(job_id: string, options?: ChangeOptions): Promise<Job>;
+}
+
 /** Is it alive, is it ready, how does it go. */
 export interface ServerMethods {
   /** Whether the process is alive. */
@@ -1456,6 +1520,8 @@ export interface ServerMethods {
 }>;
   /** Numbers for Prometheus; needs `admin`. */
   metrics(options?: CallOptions): Promise<string>;
+  /** The newest 100 jobs of all projects and of the store itself; for keys that open all projects. */
+  jobs(options?: CallOptions): Promise<Job[]>;
   /** The projects that the key opens. */
   projects(options?: CallOptions): Promise<string[]>;
 }
@@ -1471,6 +1537,7 @@ export interface Heedful {
   readonly chatSessions: ChatSessionsMethods;
   readonly goldenExamples: GoldenExamplesMethods;
   readonly keys: KeysMethods;
+  readonly jobs: JobsMethods;
   readonly server: ServerMethods;
   /**
    * Finds the facts that answer a query, best first.
@@ -1715,8 +1782,14 @@ export const OPERATIONS: Readonly<Record<string, Operation>> = {
   "keys.list": {"method":"GET","path":"{project}/keys","places":[]},
   "keys.revoke": {"method":"DELETE","path":"{project}/keys/{key_id}","places":["key_id"],"once":true},
   "keys.createToken": {"method":"POST","path":"{project}/tokens","places":[],"fields":"body"},
+  "jobs.list": {"method":"GET","path":"{project}/jobs","places":[],"fields":"query","iterate":"iterate"},
+  "jobs.improve": {"method":"POST","path":"{project}/jobs/improve","places":[],"fields":"body"},
+  "jobs.get": {"method":"GET","path":"{project}/jobs/{job_id}","places":["job_id"]},
+  "jobs.cancel": {"method":"POST","path":"{project}/jobs/{job_id}/cancel","places":["job_id"]},
+  "jobs.retry": {"method":"POST","path":"{project}/jobs/{job_id}/retry","places":["job_id"],"once":true},
   "server.healthz": {"method":"GET","path":"/healthz","places":[]},
   "server.readyz": {"method":"GET","path":"/readyz","places":[]},
   "server.metrics": {"method":"GET","path":"/metrics","places":[],"text":true},
+  "server.jobs": {"method":"GET","path":"/v1/jobs","places":[]},
   "server.projects": {"method":"GET","path":"/v1/projects","places":[]},
 };
