@@ -11,6 +11,7 @@ import time
 from collections.abc import Callable, Iterator, Mapping
 from typing import Any
 
+import psycopg
 import pytest
 
 import heedful
@@ -324,6 +325,27 @@ def test_a_worker_outlives_a_store_that_fails(
     working.close()
     host.close()
     assert "jobs wait: the store is asleep" in caplog.text
+
+
+def test_a_worker_outlives_the_loss_of_all_connections(
+    empty_database: str, clock: ManualClock, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(worker, "AGAIN", 0.01)
+    host = Host(empty_database, embedding=WordEmbedder())
+    working = Worker(host.queue, host.do, host.now)
+    working.start()
+    with heedful.open(empty_database, clock=clock, embedding=WordEmbedder(), worker=False) as store:
+        for dataset in ("before", "after"):
+            store.create_dataset(dataset)
+            added = store.jobs.improve(dataset)
+            until(lambda added=added: store.jobs.get(added.job_id).status == "done")  # type: ignore[misc]
+            with psycopg.connect(empty_database, autocommit=True) as connection:
+                connection.execute(
+                    "SELECT pg_terminate_backend(pid) FROM pg_stat_activity "
+                    "WHERE datname = current_database() AND pid <> pg_backend_pid()"
+                )
+        working.close()
+    host.close()
 
 
 def test_vectors_are_made_anew_in_the_background(any_store: str, monkeypatch: pytest.MonkeyPatch) -> None:

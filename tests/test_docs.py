@@ -53,6 +53,7 @@ _IDS = {
     "ALERT_ID": rf"(?s)^made .*?{_ID}",
     "EVENT_ID": rf"event {_ID}",
     "KEY_ID": rf"key_id {_ID}",
+    "JOB_ID": rf"^improve {_ID}: waiting",
     "RESULT_ID": rf"\[{{id {_ID}",
     "FACT_ID": rf"(?m)^  {_ID}  |^ +1 .* {_ID} *$",
 }
@@ -186,6 +187,9 @@ class Reader:
         if "serve" in arguments:
             self._serve(arguments, environment)
             return ""
+        if arguments[-1] == "worker":
+            # It would never end.
+            arguments.append("--once")
         given = [self._seen.get(argument, argument) for argument in arguments]
         result = CliRunner().invoke(cli, given, catch_exceptions=True, env=environment)
         assert result.exit_code == 0, f"{self._page}: {line}\n{result.output}\n{result.exception!r}"

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import signal
+import threading
 from collections.abc import Iterator
 from contextlib import contextmanager
 from types import FrameType
@@ -106,7 +107,8 @@ def worker(options: Options, once: bool) -> None:
             return
 
         def stop(number: int, frame: FrameType | None) -> None:
-            working.stop()
+            # In another thread, because the one that is interrupted may hold what this waits for.
+            threading.Thread(target=working.stop).start()
 
         for number in (signal.SIGTERM, signal.SIGINT):
             signal.signal(number, stop)

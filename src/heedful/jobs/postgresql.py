@@ -67,7 +67,7 @@ class PostgreSqlQueue:
     def listed(
         self, project: str | None, status: str | None, kind: str | None, after: int | None, count: int
     ) -> list[AnyRow]:
-        with self._database.read() as connection:
+        with self._database.read(project) as connection:
             return jobs.listed(connection, project, status, kind, after, count)
 
     def cancel(self, job_id: str) -> None:
@@ -82,7 +82,7 @@ class PostgreSqlQueue:
                     jobs.note(connection, job_id, finished_at=self._now())
 
     def due_in(self, project: str) -> float | None:
-        with self._database.read() as connection:
+        with self._database.read(project) as connection:
             due = jobs.due_at(connection, project)
         return None if due is None else max(0.0, due / SECOND - time.time())
 

@@ -58,7 +58,7 @@ class SqliteQueue:
     def listed(
         self, project: str | None, status: str | None, kind: str | None, after: int | None, count: int
     ) -> list[AnyRow]:
-        with self._database.read() as connection:
+        with self._database.read(project) as connection:
             return jobs.listed(connection, project, status, kind, after, count)
 
     def cancel(self, job_id: str) -> None:
@@ -70,7 +70,7 @@ class SqliteQueue:
                 jobs.note(connection, job_id, cancelling=1)
 
     def due_in(self, project: str) -> float | None:
-        with self._database.read() as connection:
+        with self._database.read(project) as connection:
             due = jobs.due_at(connection, project)
         return None if due is None else max(0.0, (due - _clock()) / SECOND)
 

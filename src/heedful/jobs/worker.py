@@ -41,7 +41,8 @@ class Worker:
                 self._queue.work(self._work, None, self._stopped.is_set, once=False, now_and_then=self._add_what_is_due)
             except Exception as error:
                 logger.warning("jobs wait: %s", error)
-                self._stopped.wait(AGAIN)
+            # Only a store that failed leads here before it is stopped.
+            self._stopped.wait(AGAIN)
 
     def drain(self) -> None:
         """Does what is due in the calling thread."""

@@ -304,6 +304,9 @@ def _upsert(table: Table, keys: tuple[str, ...], changed: tuple[str, ...]) -> In
 
 
 def _translate(context: ExceptionContext) -> None:
+    if context.is_pre_ping:
+        # The pool replaces a connection that is gone, unless it is told another error than the driver's.
+        return
     error = context.original_exception
     name = "the store" if context.engine is None else _name(context.engine.url)
     known = None if isinstance(error, HeedfulError) else translated(error, name)
