@@ -16,6 +16,7 @@ import pytest
 
 import heedful
 from heedful import Conflict, Heedful, Invalid, NotFound
+from heedful.index import DatabaseIndex, DatasetIndex
 from heedful.jobs import worker
 from heedful.jobs.base import Pace, Report, Task
 from heedful.jobs.choose import queue_of
@@ -293,14 +294,42 @@ def test_a_worker_of_the_whole_store_does_all_projects_and_upkeep(
     host = Host(any_store, embedding=WordEmbedder())
     working = Worker(host.queue, host.do, host.now)
     working.start()
+    wanted = {("improve", "kiosk"), ("improve", "shop"), ("upkeep", None)}
+    if host.database.searches:
+        wanted.add(("index", None))
     with store_jobs(any_store) as jobs:
-        done = until(lambda: [each for each in jobs.list().items if each.status == "done"][2:] and jobs.list().items)
-    assert sorted((each.kind, each.project) for each in done) == [
-        ("improve", "kiosk"), ("improve", "shop"), ("upkeep", None)
-    ]  # fmt: skip
+        until(lambda: {(each.kind, each.project) for each in jobs.list().items if each.status == "done"} == wanted)
     working.close()
     host.close()
     assert [store.usefulness_stats().total_signals for store in stores] == [4, 4]
+
+
+def test_upkeep_drops_old_receipts_and_has_large_datasets_indexed(
+    any_store: str, opening: Callable[..., Heedful], clock: ManualClock, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("HEEDFUL_RECEIPT_DAYS", "7")
+    monkeypatch.setenv("HEEDFUL_SEARCH_IN_MEMORY", "5")
+    store = opening(worker=False)
+    store.remember([f"the number {number} is odd" for number in range(20)])
+    old = store.recall("odd")
+    clock.advance(days=40)
+    new = store.recall("odd")
+    host = Host(any_store, embedding=WordEmbedder(), clock=clock)
+    host.queue.add(None, "upkeep", {})
+    # What one job adds, the next round does.
+    for _ in range(2):
+        host.queue.work(host.do, None, lambda: False, once=True)
+    searches = host.database.searches
+    host.close()
+    with pytest.raises(NotFound):
+        store.signal_recall(old.recall_id, used=[old[0].fact_id])
+    assert store.signal_recall(new.recall_id, used=[new[0].fact_id]).processed == 1
+    with store._workspace.read() as connection:
+        model = store._workspace.model(connection)
+        assert model is not None
+        index = store._workspace.index(connection, 1, model)
+    assert isinstance(index, DatabaseIndex if searches else DatasetIndex)
+    assert store.recall("number 7", mode="lexical")[0].text == "the number 7 is odd"
 
 
 def test_a_worker_outlives_a_store_that_fails(

@@ -91,6 +91,7 @@ class Host:
         self.embedder = configured(given, embedding)
         self.sessions = given.sessions if sessions is None else sessions
         self._receipt_share = given.receipt_share
+        self.receipt_days = given.receipt_days
         self._hooks = (feedback_hook, metadata_hook)
         self._only: Heedful | None = None
         self.database = Database(given.store if url_or_path is None else url_or_path)

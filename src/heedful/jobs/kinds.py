@@ -2,16 +2,19 @@
 
 from __future__ import annotations
 
+import itertools
 from collections.abc import Callable, Mapping, Sequence
 from contextlib import AbstractContextManager
 from typing import Protocol
 
 from heedful.embedding import Embedder
 from heedful.errors import Invalid
+from heedful.index.building import build_due
 from heedful.jobs.base import Queue, Report, Task
-from heedful.jobs.upkeep import UPKEEP
+from heedful.jobs.upkeep import forget_jobs
 from heedful.memory.reembed import reembed
 from heedful.storage import Database
+from heedful.storage.upkeep import upkeep
 
 Improve = Callable[[str, Sequence[str] | None, Report], object]
 """`improve` of a project, for a dataset and some sessions or all, with reports."""
@@ -25,6 +28,14 @@ class Host(Protocol):
 
     @property
     def queue(self) -> Queue: ...
+
+    @property
+    def receipt_days(self) -> int | None:
+        """For how long receipts are kept; None for ever."""
+
+    @property
+    def search_in_memory(self) -> int:
+        """The size above which a dataset is searched by a database that can."""
 
     def now(self) -> int: ...
 
@@ -46,16 +57,30 @@ def _reembed(host: Host, task: Task, report: Report) -> None:
 
 
 def _upkeep(host: Host, task: Task, report: Report) -> None:
-    for done, each in enumerate(UPKEEP):
-        report(done, len(UPKEEP))
-        each(host.database, host.queue, host.now())
-    report(len(UPKEEP), len(UPKEEP))
+    report(0, 2)
+    forget_jobs(host.queue, host.now())
+    report(1, 2)
+    upkeep(host.database, host.now(), host.receipt_days)
+    if host.database.searches:
+        host.queue.add(None, "index", {})
+    report(2, 2)
+
+
+def _index(host: Host, task: Task, report: Report) -> None:
+    steps = itertools.count(1)
+
+    def step(words: str) -> None:
+        taken = next(steps)
+        report(taken, taken)
+
+    build_due(host.database, step, limit=host.search_in_memory)
 
 
 KINDS: Mapping[str, Callable[[Host, Task, Report], object]] = {
     "improve": _improve,
     "reembed": _reembed,
     "upkeep": _upkeep,
+    "index": _index,
 }
 """By name. `deliver` is not among them: the courier of the process that has the channel does it."""
 

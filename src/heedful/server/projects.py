@@ -79,12 +79,9 @@ class Served:
 
     def __init__(self, projects: Projects) -> None:
         host = projects.host
-        self.database, self.queue, self.now, self.embedder_named = (
-            host.database,
-            host.queue,
-            host.now,
-            host.embedder_named,
-        )
+        self.database, self.queue = host.database, host.queue
+        self.now, self.embedder_named = host.now, host.embedder_named
+        self.receipt_days, self.search_in_memory = host.receipt_days, host.search_in_memory
         self._projects = projects
 
     @contextmanager
