@@ -1,0 +1,188 @@
+"""The judge: after a fault, is everything there that was acknowledged, once, and nothing else?"""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Callable, Iterable, Iterator
+from contextlib import closing
+from dataclasses import dataclass
+from datetime import datetime
+from typing import Any, TypeVar, cast
+
+import psycopg
+import pytest
+from crews import Crew
+from deeds import Deed
+from sqlalchemy import RowMapping, select
+from worlds import World
+
+from heedful import Heedful
+from heedful.clock import from_stored
+from heedful.model import Page, SignalType
+from heedful.storage.database import Database
+from heedful.storage.schema import datasets, events, facts, metadata, projects
+from heedful.testing import ManualClock
+
+Item = TypeVar("Item")
+Event = tuple[SignalType, float, datetime]
+Score = Callable[[Iterable[Event], datetime], float]
+Judge = Callable[[World, Crew], None]
+
+FOUND = 25
+"""How many of a project's facts are searched for, the newest."""
+
+
+@pytest.fixture
+def judge(documented_score: Score) -> Judge:
+    """Looks at a store to which nobody writes any more, past the engine and with it."""
+
+    def judging(world: World, crew: Crew) -> None:
+        with closing(Database(world.url)) as database:
+            kept = _kept(database)
+        assert kept.keys() == crew.facts.keys()
+        for project, fact in crew.facts.items():
+            done, attempted = crew.done(project), crew.attempted(project)
+            assert done, f"nothing was acknowledged in {project}"
+            _check_ledger(kept[project], done, attempted)
+            _check_facts(kept[project], done, attempted, project)
+            # At one moment, so that a score can be compared.
+            clock = ManualClock(max(from_stored(event["at"]) for event in kept[project].events))
+            with world.open(project, clock=clock) as store:
+                _check_engine(store, kept[project], done)
+                _check_score(store, fact, kept[project], documented_score, clock.now)
+                strange = [row for other in kept.keys() - {project} for row in kept[other].facts]
+                _check_search(store, done, strange)
+                assert [check for check in store.doctor(repair=False) if not check.ok] == []
+        if world.kind == "postgresql":
+            _check_walls(world.url, kept)
+
+    return judging
+
+
+@dataclass(slots=True)
+class Kept:
+    """What the tables have of one project."""
+
+    events: list[RowMapping]
+    facts: list[RowMapping]
+
+    @property
+    def retracted(self) -> set[str]:
+        return {event["target_id"] for event in self.events if event["kind"] == "retraction"}
+
+
+def _kept(database: Database) -> dict[str, Kept]:
+    owned = select(projects.c.name.label("project"), facts).join(datasets, datasets.c.project_id == projects.c.id)
+    with database.read() as connection:
+        found = {name: Kept([], []) for name in connection.execute(select(projects.c.name)).scalars()}
+        ledger = select(projects.c.name.label("project"), events).join(projects).order_by(events.c.at, events.c.seq)
+        for row in connection.execute(ledger).mappings():
+            found[row["project"]].events.append(row)
+        for row in connection.execute(owned.join(facts, facts.c.dataset_id == datasets.c.id)).mappings():
+            found[row["project"]].facts.append(row)
+    return found
+
+
+def _check_ledger(kept: Kept, done: dict[Deed, str], attempted: set[Deed]) -> None:
+    by_key = Counter(event["idempotency_key"] for event in kept.events)
+    ids = {event["id"]: event for event in kept.events}
+    assert len(ids) == len(kept.events), "an event is there twice"
+    assert {key: times for key, times in by_key.items() if times > 1} == {}, "a key is there twice"
+    for deed, made in done.items():
+        if deed.kind != "remember":
+            assert made in ids, f"{deed} was acknowledged, and is not there"
+        if deed.in_ledger is not None:
+            assert ids[made]["idempotency_key"] == deed.in_ledger
+    # What has no key of its own in the ledger is known by its id, but for the one that each writer was doing.
+    calls = {made for deed, made in done.items() if deed.kind == "call"}
+    pending = sum(deed.kind == "call" and deed not in done for deed in attempted)
+    unkeyed = [event for event in kept.events if event["idempotency_key"] == event["id"]]
+    assert len(calls) <= len(unkeyed) <= len(calls) + pending
+    assert calls <= {event["id"] for event in unkeyed}
+    possible = {deed.in_ledger for deed in attempted} | {deed.retracted.in_ledger for deed in attempted}
+    keyed = {event["idempotency_key"] for event in kept.events if event["value"] in ("used", "up")}
+    assert keyed <= possible, "something is there that nobody wrote"
+    retractions = {made for deed, made in done.items() if deed.kind == "retract"}
+    assert retractions <= {event["id"] for event in kept.events if event["kind"] == "retraction"}
+
+
+def _check_facts(kept: Kept, done: dict[Deed, str], attempted: set[Deed], project: str) -> None:
+    texts = Counter(row["text"] for row in kept.facts)
+    assert {text: times for text, times in texts.items() if times > 1} == {}, "a fact is there twice"
+    ids = {row["id"]: row["text"] for row in kept.facts}
+    for deed, made in done.items():
+        if deed.kind == "remember":
+            assert ids.get(made) == deed.text, f"{deed} was acknowledged, and is not there"
+    possible = {deed.text for deed in attempted if deed.kind == "remember"} | {f"the one fact of {project}"}
+    assert texts.keys() <= possible, "a fact is there that nobody wrote"
+
+
+def _check_engine(store: Heedful, kept: Kept, done: dict[Deed, str]) -> None:
+    """Reads return what the tables have."""
+    listed = list(_all(lambda cursor: store.facts(cursor=cursor, limit=1000)))
+    assert sorted(fact.fact_id for fact in listed) == sorted(row["id"] for row in kept.facts)
+    assert store.usefulness_stats().total_facts == len(kept.facts)
+    stated = [event["id"] for event in kept.events if event["kind"] == "feedback"]
+    said: list[str] = []
+    for session in _all(lambda cursor: store.sessions.list(cursor=cursor)):
+        name = session.session_id
+        opinions = list(_all(lambda cursor, name=name: store.sessions.feedbacks(name, cursor=cursor, limit=1000)))  # type: ignore[misc]
+        said += [opinion.feedback_id for opinion in opinions]
+        comments = Counter(opinion.comment for opinion in opinions)
+        own = [deed for deed in done if deed.kind == "feedback" and deed.writer == name]
+        assert [comments[deed.key] for deed in own] == [1] * len(own)
+        assert len(comments) == len(opinions), "an opinion is there twice"
+    assert sorted(said) == sorted(stated)
+    assert store.sessions.feedback_metrics().total == len(stated)
+
+
+def _check_score(store: Heedful, fact: str, kept: Kept, score: Score, now: datetime) -> None:
+    """The score of the fact that all writers of a project judge is the fold of what stands in the ledger."""
+    gone = kept.retracted
+    standing = [event for event in kept.events if event["kind"] == "signal" and event["id"] not in gone]
+    signals = [(event["value"], event["confidence"], from_stored(event["at"])) for event in standing]
+    stats = store.fact_stats(fact)
+    assert stats.signal_count == len(standing)
+    assert stats.score == pytest.approx(score(cast(list[Event], signals), now), abs=1e-9)
+
+
+def _check_search(store: Heedful, done: dict[Deed, str], strange: list[RowMapping]) -> None:
+    """What the store has is found, and what another project has is not."""
+    remembered = [(deed, made) for deed, made in done.items() if deed.kind == "remember"]
+    for deed, made in sorted(remembered, key=lambda each: each[0].number)[-FOUND:]:
+        assert made in [hit.fact_id for hit in store.recall(deed.text.split()[-1], mode="lexical", top_k=3)]
+        assert made in [hit.fact_id for hit in store.recall(deed.text, top_k=10)]
+    for row in strange[-FOUND:]:
+        assert row["id"] not in [hit.fact_id for hit in store.recall(row["text"])]
+
+
+def _check_walls(url: str, kept: dict[str, Kept]) -> None:
+    """What somebody sees who asks the database without the engine, as the role of the store."""
+    with psycopg.connect(url, options="-c search_path=heedful,public") as connection:
+
+        def seen(setting: str, value: str) -> dict[str, int]:
+            connection.execute("SELECT set_config(%s, %s, true)", (f"heedful.{setting}", value))
+            found = {
+                table: connection.execute(f"SELECT count(*) FROM {table}".encode()).fetchall()[0][0]
+                for table in metadata.tables
+                if table not in ("alembic_version", "models", "signing", "words")
+            }
+            connection.rollback()
+            return found
+
+        assert set(seen("project", "").values()) == {0}
+        apart = {project: seen("project", project) for project in kept}
+        together = seen("everything", "on")
+    for project, counts in apart.items():
+        assert (counts["events"], counts["facts"]) == (len(kept[project].events), len(kept[project].facts))
+    assert {table: sum(counts[table] for counts in apart.values()) for table in together} == together
+
+
+def _all(page: Callable[[str | None], Page[Any]]) -> Iterator[Any]:
+    cursor = None
+    while True:
+        found = page(cursor)
+        yield from found.items
+        cursor = found.next_cursor
+        if cursor is None:
+            return

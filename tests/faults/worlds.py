@@ -1,0 +1,69 @@
+"""Where a fault happens: a store in a file, and one on a PostgreSQL server that may be killed."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import pytest
+from postgresql import new_store
+from postgresql_process import Server
+
+import heedful
+from heedful import Heedful
+from heedful.embedding import choose
+from heedful.testing import WordEmbedder
+
+
+@dataclass(frozen=True, slots=True)
+class World:
+    """A store."""
+
+    url: str
+    server: Server | None = None
+    embedding: str | None = None
+    """The model of its vectors, by name; the quick one of the tests if it has none."""
+
+    @property
+    def kind(self) -> str:
+        return "sqlite" if self.server is None else "postgresql"
+
+    def open(self, project: str, **options: Any) -> Heedful:
+        embedder = WordEmbedder() if self.embedding is None else choose(self.embedding)
+        return heedful.open(self.url, project=project, **{"embedding": embedder, **options})
+
+    def prepare(self, project: str, sessions: Sequence[str]) -> str:
+        """Makes a project with a fact, whose id it returns, and sessions."""
+        with self.open(project) as store:
+            for name in sessions:
+                store.sessions.create(name)
+            return store.remember(f"the one fact of {project}").fact_ids[0]
+
+
+@pytest.fixture(scope="session")
+def own_server() -> Iterator[Server]:
+    """A server that waits for the disk, and that tests may kill; it runs again when they end."""
+    server = Server()
+    try:
+        yield server
+    finally:
+        server.close()
+
+
+@pytest.fixture
+def on_postgresql(own_server: Server) -> Iterator[World]:
+    with new_store(own_server.url) as url:
+        yield World(url, own_server)
+
+
+@pytest.fixture
+def on_sqlite(tmp_path: Path) -> World:
+    return World(str(tmp_path / "store.db"))
+
+
+@pytest.fixture(params=["sqlite", "postgresql"])
+def world(request: pytest.FixtureRequest) -> World:
+    found: World = request.getfixturevalue(f"on_{request.param}")
+    return found
