@@ -1,0 +1,70 @@
+"""Connections are cut in the midst of what is sent over them: to the database, and to a server."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from urllib.parse import urlsplit
+
+import psycopg
+from crews import Crew
+from judging import Judge
+from proxies import Fate, Proxy, at_random
+from server import running
+from worlds import World
+
+ROUNDS = 8
+CUTS: tuple[Fate, ...] = ("before", "half", "after")
+
+
+def test_the_database_ends_connections_in_the_midst_of_transactions(
+    on_postgresql: World, judge: Judge, tmp_path: Path
+) -> None:
+    with Crew(on_postgresql, tmp_path) as crew:
+        crew.work(3)
+        for _ in range(ROUNDS):
+            assert terminated(on_postgresql) > 0
+            crew.work(3)
+        crew.stop()
+        judge(on_postgresql, crew)
+    assert {code for code, _ in crew.errors} <= {"store_unreachable"}
+
+
+def terminated(world: World) -> int:
+    """Ends all connections to the database of a store; returns how many there were."""
+    assert world.server is not None
+    with psycopg.connect(world.server.url.replace("DATABASE", "postgres"), autocommit=True) as connection:
+        return connection.execute(
+            "SELECT pg_terminate_backend(pid) FROM pg_stat_activity WHERE datname = %s", (world.url.rpartition("/")[2],)
+        ).rowcount
+
+
+def test_the_network_to_the_database_is_cut_before_and_after_a_commit(
+    on_postgresql: World, judge: Judge, tmp_path: Path
+) -> None:
+    assert on_postgresql.server is not None
+    port = on_postgresql.server.port
+    with Proxy(port, at_random(3, marked=b"COMMIT", chance=0.02)) as proxy:
+        where = on_postgresql.url.replace(f":{port}/", f":{proxy.port}/")
+        with Crew(on_postgresql, tmp_path, where=where) as crew:
+            while min(proxy.fates[cut] for cut in CUTS) < 3:
+                crew.work(5)
+            crew.stop()
+            judge(on_postgresql, crew)
+    assert {code for code, _ in crew.errors} == {"store_unreachable"}
+    unknown = [said for _, said in crew.errors if "it isn't known whether it did" in said]
+    assert unknown, "nobody was told that a commit may have been done or not"
+
+
+def test_the_network_to_a_server_is_cut_before_and_after_its_answer(world: World, judge: Judge, tmp_path: Path) -> None:
+    with running(world.url) as server:
+        port = urlsplit(server.url).port
+        assert port is not None
+        with Proxy(port, at_random(5)) as proxy:
+            where = f"http://127.0.0.1:{proxy.port}"
+            with Crew(world, tmp_path, where=where, key=server.key) as crew:
+                while min(proxy.fates[cut] for cut in CUTS) < 3:
+                    crew.work(5)
+                crew.stop()
+    judge(world, crew)
+    # The client sends again what was cut, and seldom has to give up.
+    assert {code for code, _ in crew.errors} <= {"server_unreachable"}
