@@ -4,8 +4,11 @@ from __future__ import annotations
 
 import asyncio
 import logging
+import multiprocessing
 import os
+import signal
 import sys
+import threading
 from collections.abc import AsyncIterator, Mapping
 from contextlib import asynccontextmanager
 from types import ModuleType
@@ -31,6 +34,8 @@ from heedful.server.state import State
 from heedful.server.tracing import Tracing, provider
 from heedful.server.widget import widget
 from heedful.version import __version__
+
+logger = logging.getLogger("heedful.server")
 
 CONFIG = "HEEDFUL_SERVER_CONFIG"
 """Where a worker finds what it was told."""
@@ -87,7 +92,17 @@ def from_environment() -> FastAPI:
     """The application of a worker that another process has started."""
     config = Config(**orjson.loads(os.environ[CONFIG]))
     set_up(config)
+    threading.Thread(target=_end_with_parent, name="heedful-parent", daemon=True).start()
     return create(config)
+
+
+def _end_with_parent() -> None:
+    """Stops this worker when the process that minds it has died: nobody else would, and it holds the port."""
+    minder = multiprocessing.parent_process()
+    if minder is not None:
+        minder.join()
+        logger.error("the process that started this worker has died: stopping")
+        os.kill(os.getpid(), signal.SIGTERM)
 
 
 def set_up(config: Config) -> None:
