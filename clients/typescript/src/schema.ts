@@ -1706,7 +1706,7 @@ export const OPERATIONS: Readonly<Record<string, Operation>> = {
   "signalRecall": {"method":"POST","path":"{project}/recalls/{recall_id}/signals","places":["recall_id"],"fields":"body","once":true},
   "detect": {"method":"POST","path":"{project}/recalls/{recall_id}/detect","places":["recall_id"],"fields":"body"},
   "receipt": {"method":"GET","path":"{project}/recalls/{recall_id}","places":["recall_id"]},
-  "retract": {"method":"POST","path":"{project}/events/{event_id}/retract","places":["event_id"],"fields":"body","once":true},
+  "retract": {"method":"POST","path":"{project}/events/{event_id}/retract","places":["event_id"],"fields":"body"},
   "supersede": {"method":"POST","path":"{project}/facts/{fact_id}/supersede","places":["fact_id"],"fields":"body","once":true},
   "setPolicy": {"method":"PUT","path":"{project}/policy","places":[],"fields":"body"},
   "forget": {"method":"POST","path":"{project}/forget","places":[],"fields":"body","once":true},

@@ -110,7 +110,7 @@ _ALL = (
     _post("signal_recall", "/recalls/{recall_id}/signals", "feedback"),
     _post("detect", "/recalls/{recall_id}/detect", "read", repeatable=True),
     _get("receipt", "/recalls/{recall_id}"),
-    _post("retract", "/events/{event_id}/retract", "feedback"),
+    _post("retract", "/events/{event_id}/retract", "feedback", repeatable=True),
     _post("supersede", "/facts/{fact_id}/supersede", "write"),
     Operation("set_policy", "PUT", "/policy", "write", repeatable=True),
     _post("forget", "/forget", "write"),
