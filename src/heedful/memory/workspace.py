@@ -141,8 +141,9 @@ class Workspace:
         with self._lock:
             made, self._unwritten = self._unwritten, []
         if made:
-            with self.write(durable=False) as connection:
-                for model, query, vector in made:
+            # A recall waits for no writer. In order, so that two recalls don't wait for each other.
+            with self.write(durable=False, alone=False) as connection:
+                for model, query, vector in sorted(made):
                     queries.set_vectors(connection, model, [(query, vector)])
 
     def questions(self, connector: str, model: ModelRow) -> QuestionIndex:
@@ -163,8 +164,8 @@ class Workspace:
         with self._lock:
             made, self._unwritten_questions = self._unwritten_questions, []
         if made:
-            with self.write(durable=False) as connection:
-                for model, seq, vector in made:
+            with self.write(durable=False, alone=False) as connection:
+                for model, seq, vector in sorted(made):
                     runs.set_vectors(connection, model, [(seq, vector)])
 
     def evidence(self, dataset: int) -> EvidenceIndex:
