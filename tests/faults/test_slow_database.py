@@ -1,0 +1,107 @@
+"""A database that is slow, or does not answer: calls take longer, time-outs say so, nothing is lost."""
+
+from __future__ import annotations
+
+import sqlite3
+from collections.abc import Iterator
+from contextlib import closing, contextmanager
+from pathlib import Path
+
+import psycopg
+import pytest
+from crews import Crew
+from judging import Judge
+from proxies import Proxy
+from server import running
+from worlds import World
+
+from heedful import Unavailable
+from heedful.storage import postgresql, sqlite
+from heedful.storage.locks import number
+
+
+def through(proxy: Proxy, world: World) -> str:
+    """The address of a store behind a proxy."""
+    assert world.server is not None
+    return world.url.replace(f":{world.server.port}/", f":{proxy.port}/")
+
+
+def port(world: World) -> int:
+    assert world.server is not None
+    return world.server.port
+
+
+def test_calls_wait_for_a_slow_network_and_do_not_fail(on_postgresql: World, judge: Judge, tmp_path: Path) -> None:
+    with (
+        Proxy(port(on_postgresql), delay=0.003) as proxy,
+        Crew(on_postgresql, tmp_path, where=through(proxy, on_postgresql)) as crew,
+    ):
+        crew.work(10)
+        crew.stop()
+    assert crew.errors == []
+    judge(on_postgresql, crew)
+
+
+def test_a_client_is_told_that_time_is_up_and_what_it_sends_again_counts_once(on_postgresql: World) -> None:
+    fact = on_postgresql.prepare("default", [])
+    said = {"fact_id": fact, "signal_type": "used", "query": "q", "idempotency_key": "once"}
+    with (
+        Proxy(port(on_postgresql)) as proxy,
+        running(through(proxy, on_postgresql)) as server,
+        server.connect(timeout=0.5) as hurried,
+        server.connect() as patient,
+    ):
+        patient.fact(fact)
+        proxy.hold()
+        with pytest.raises(Unavailable) as caught:
+            hurried.signal([said])
+        assert caught.value.code == "server_timeout"
+        assert "idempotency_key" in (caught.value.remedy or "")
+        proxy.release()
+        event = patient.signal([said]).event_ids
+        assert patient.signal([said]).event_ids == event
+        assert patient.fact_stats(fact).signal_count == 1
+
+
+@contextmanager
+def locked(world: World) -> Iterator[None]:
+    """Somebody holds a transaction open in the project."""
+    if world.kind == "sqlite":
+        with closing(sqlite3.connect(world.url, isolation_level=None)) as connection:
+            connection.execute("BEGIN IMMEDIATE")
+            yield
+    else:
+        with psycopg.connect(world.url) as connection:
+            connection.execute("SELECT pg_advisory_xact_lock(%s)", (number("project red"),))
+            yield
+
+
+def test_writers_wait_for_a_lock_while_others_read(world: World, judge: Judge, tmp_path: Path) -> None:
+    with Crew(world, tmp_path, projects=["red"], each=2) as crew:
+        crew.work(3)
+        with world.open("red") as store, locked(world):
+            for _ in range(10):
+                assert store.fact_stats(crew.facts["red"]).text == "the one fact of red"
+            # In a file there is one writer at a time, and a recall writes its receipt.
+            if world.kind == "postgresql":
+                found = store.recall("the one fact", boost_by_usefulness=True)
+                assert found[0].fact_id == crew.facts["red"]
+        crew.work(3)
+        crew.stop()
+    assert crew.errors == []
+    judge(world, crew)
+
+
+def test_a_lock_that_is_never_let_go_is_an_error_that_says_so(world: World, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(sqlite, "_PRAGMAS", (*sqlite._PRAGMAS, "PRAGMA busy_timeout = 200"))
+    monkeypatch.setattr(postgresql, "_OPTIONS", postgresql._OPTIONS + " -c lock_timeout=200")
+    fact = world.prepare("red", [])
+    said = {"fact_id": fact, "signal_type": "used", "query": "q", "idempotency_key": "once"}
+    with world.open("red") as store:
+        with locked(world), pytest.raises(Unavailable) as caught:
+            store.signal([said])
+        assert caught.value.code == "store_busy"
+        assert "nothing was changed" in str(caught.value)
+        assert store.fact_stats(fact).signal_count == 0
+        store.signal([said])
+        assert store.fact_stats(fact).signal_count == 1
