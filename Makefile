@@ -3,7 +3,7 @@ VENV := .venv
 BIN := $(VENV)/bin
 export PIP_DISABLE_PIP_VERSION_CHECK := 1
 
-.PHONY: help demo test test-typescript lint format docs bench bench-recall bench-learning bench-detect bench-sessions bench-cache bench-server bench-scale lock clean
+.PHONY: help demo test test-postgresql test-faults test-typescript lint format docs bench bench-recall bench-learning bench-detect bench-sessions bench-cache bench-server bench-scale lock clean
 
 help: ## show what there is
 	@grep -E '^[a-z-]+:.*##' $(MAKEFILE_LIST) | sed 's/:.*## /\t/' | expand -t 16
@@ -28,6 +28,12 @@ demo: $(VENV)/base ## make the environment, install, and show the loop
 
 test: $(VENV)/dev ## run all tests
 	$(BIN)/pytest -n auto
+
+test-faults: $(VENV)/dev ## kill, cut, fill, slow down and confuse stores and servers under load, and judge what is left
+	$(BIN)/pytest -n 2 tests/faults
+
+test-postgresql: $(VENV)/dev ## run the tests of the engine once more, on a PostgreSQL store
+	HEEDFUL_TEST_STORE=postgresql $(BIN)/pytest -n auto tests --ignore tests/server --ignore tests/browser
 
 test-typescript: $(VENV)/dev ## build the client for TypeScript and run its tests
 	cd clients/typescript && npm ci --no-audit --no-fund && PYTHON='$(abspath $(BIN))/python' npm test

@@ -67,9 +67,11 @@ def story(store: Any, send: Send) -> dict[str, Any]:
         for one in signals(facts)
     ]
     opinions += [
-        lambda number=number: store.sessions.add_session_feedback(  # type: ignore[misc]
-            "talk", {"rating": "up", "comment": f"{number}"}, idempotency_key=f"talk {number}"
-        ).feedback_id
+        lambda number=number: (
+            store.sessions.add_session_feedback(  # type: ignore[misc]
+                "talk", {"rating": "up", "comment": f"{number}"}, idempotency_key=f"talk {number}"
+            ).feedback_id
+        )
         for number in range(15)
     ]
     made = send(opinions)

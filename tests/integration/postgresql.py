@@ -122,9 +122,9 @@ def empty_database(postgresql_server: str, postgresql_template: str) -> Iterator
 
 
 @contextlib.contextmanager
-def new_store(server: str, prefix: str = "store") -> Iterator[str]:
+def new_store(server: str, prefix: str = "store", options: str = "") -> Iterator[str]:
     """The address of a new database that can become a store; its owner has no right beyond it."""
-    with _database(server, prefix, "") as url:
+    with _database(server, prefix, options) as url:
         with psycopg.connect(url, autocommit=True) as connection:
             connection.execute("CREATE EXTENSION vector")
         yield _as_keeper(url)

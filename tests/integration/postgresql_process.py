@@ -55,14 +55,14 @@ class Server:
         that can be seen, as somebody that is not root."""
         # The folders of the test run belong to its user alone, who may not be the one that the server runs as.
         self.folder = Path(tempfile.mkdtemp(prefix="heedful-postgresql-"))
-        self._owner = {} if within else owner()
         self._within = within
+        self._owner = {} if within else owner()
         self._data = data or self.folder / "data"
         self._log, access = self.folder / "log", self.folder / "access"
         access.write_text(_ACCESS)
         self.folder.chmod(0o755)
-        if self._owner:
-            os.chown(self.folder, self._owner["user"], self._owner["group"])
+        if who := owner():
+            os.chown(self.folder, who["user"], who["group"])
         self._settings = [word for each in (f"hba_file={access}", *settings) for word in ("-c", each)]
         self._port = 0
         self.process: subprocess.Popen[bytes] | None = None
@@ -89,7 +89,17 @@ class Server:
         for _ in range(3):
             # Another program may take the port between the moment it is found free and the start.
             port = self._port or free_port()
-            command = [binaries() / "postgres", "-D", self._data, "-h", "127.0.0.1", "-p", str(port), "-k", ""]
+            command = [
+                str(binaries() / "postgres"),
+                "-D",
+                str(self._data),
+                "-h",
+                "127.0.0.1",
+                "-p",
+                str(port),
+                "-k",
+                "",
+            ]
             with self._log.open("ab") as output:
                 self.process = subprocess.Popen(
                     [*self._within, *command, *self._settings],
@@ -131,10 +141,9 @@ class Server:
         return self._log.read_text(errors="replace")[-2000:] if self._log.exists() else ""
 
     def _make(self) -> None:
-        command = [binaries() / "initdb", "-D", self._data, "-U", "postgres", "--auth=trust", "--encoding=utf8"]
-        made = subprocess.run(
-            [*self._within, *command, "--no-sync"], cwd="/", capture_output=True, check=False, **self._owner
-        )
+        options = ["-U", "postgres", "--auth=trust", "--encoding=utf8", "--no-sync"]
+        command = [str(binaries() / "initdb"), "-D", str(self._data), *options]
+        made = subprocess.run([*self._within, *command], cwd="/", capture_output=True, check=False, **self._owner)
         assert made.returncode == 0, made.stderr.decode()
 
 
