@@ -383,7 +383,7 @@ FIELDS = {
 }
 
 SETTINGS = {
-    "store": "The file, or its URL; for [the command line](../howto/connect.md#the-command-line), a server's as well.",
+    "store": "The file, or its URL, or `postgresql://user@host/database`; for [the command line](../howto/connect.md#the-command-line), a server's as well.",
     "project": "The project.",
     "sessions": "`mongodb://host/database`, to keep sessions there; else they are in the store.",
     "embedding": "`bundled`, `fast`, a folder with an ONNX model, or `URL#model`.",
@@ -392,6 +392,9 @@ SETTINGS = {
     "language_model": "`URL#model`: the model that writes answers, at any OpenAI-compatible endpoint.",
     "language_model_api_key": "Sent to that endpoint as a bearer token.",
     "language_model_timeout": "Seconds to wait for its first token, and for each next one.",
+    "receipt_share": "The share of recalls, from 0 to 1, whose receipts are kept; those of answers in sessions always "
+    "are. See [large stores](../scale.md#receipts).",
+    "receipt_days": "For how long receipts are kept, at least; by default for ever. A worker drops older ones.",
     "search_in_memory": "Datasets of more facts are [searched by PostgreSQL](../howto/use-postgresql.md#search), "
     "once it has indexes of them.",
 }

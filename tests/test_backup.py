@@ -13,7 +13,7 @@ from pathlib import Path
 
 import pytest
 from lived import Place, dumped
-from postgresql import binaries
+from postgresql_process import binaries
 
 import heedful
 from heedful import Conflict, Invalid, NotFound, Unavailable

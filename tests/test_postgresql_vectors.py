@@ -9,7 +9,7 @@ import numpy as np
 import psycopg
 import pytest
 from alembic import command
-from postgresql import PASSWORD
+from postgresql_process import PASSWORD
 from sqlalchemy import select
 
 import heedful

@@ -486,7 +486,7 @@ export interface ItemError {
 /** Work that is done in the background: at least once, by one worker at a time. */
 export interface Job {
   job_id: string;
-  kind: "improve" | "reembed" | "upkeep" | "deliver";
+  kind: "improve" | "reembed" | "upkeep" | "index" | "deliver";
   project: string | null;
   arguments: Record<string, unknown>;
   status: "waiting" | "running" | "done" | "failed" | "cancelled";
@@ -593,6 +593,7 @@ export interface Recall {
   session_id: string | null;
   qa_id: string | null;
   answer: string | null;
+  receipt: boolean;
 }
 
 export interface RecallRequest {
@@ -992,7 +993,7 @@ export interface GoldenExamplesListRequest {
 
 export interface JobsListRequest {
   status?: "waiting" | "running" | "done" | "failed" | "cancelled";
-  kind?: "improve" | "reembed" | "upkeep" | "deliver";
+  kind?: "improve" | "reembed" | "upkeep" | "index" | "deliver";
   cursor?: string;
   limit?: number;
 }
