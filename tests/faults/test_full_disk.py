@@ -36,8 +36,7 @@ def test_a_store_in_a_file(on_sqlite: World, judge: Judge, tmp_path: Path) -> No
     judge(on_sqlite, crew)
 
 
-def test_a_store_on_postgresql(judge: Judge, tmp_path: Path) -> None:
-    """The disk of its tables. A server whose log has no room stops, which is the fault of a killed one."""
+def test_the_tables_of_postgresql(judge: Judge, tmp_path: Path) -> None:
     with small_disk(64) as disk:
         server = Server(within=as_postgresql(disk))
         try:
@@ -50,3 +49,26 @@ def test_a_store_on_postgresql(judge: Judge, tmp_path: Path) -> None:
                 judge(world, crew)
         finally:
             server.close()
+
+
+def test_the_log_of_postgresql(judge: Judge, tmp_path: Path) -> None:
+    """A server that can't write its log any more stops by itself; it is started again when there is room."""
+    with small_disk(16) as disk:
+        server = Server("min_wal_size=2MB", "max_wal_size=4MB", wal=disk.folder / "wal", within=as_postgresql(disk))
+        try:
+            with new_store(server.url) as url:
+                world = World(url, server)
+                with Crew(world, tmp_path) as crew:
+                    crew.work(5)
+                    disk.fill(0)
+                    assert server.process is not None
+                    server.process.wait(60)
+                    crew.fail("store_unreachable")
+                    disk.empty()
+                    server.start()
+                    crew.work(5)
+                    crew.stop()
+                judge(world, crew)
+        finally:
+            server.close()
+    assert {code for code, _ in crew.errors} <= {"store_unreachable", "disk_full"}

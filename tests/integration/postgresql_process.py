@@ -50,14 +50,14 @@ def owner() -> dict[str, Any]:
 class Server:
     """A new server, started; it may be killed, and started again with the same files, on the same port."""
 
-    def __init__(self, *settings: str, data: Path | None = None, within: Sequence[str] = ()) -> None:
-        """`data` is where its files are, if not in its own folder; `within` is a command that runs another one where
-        that can be seen, as somebody that is not root."""
+    def __init__(self, *settings: str, wal: Path | None = None, within: Sequence[str] = ()) -> None:
+        """`wal` is where its log of writes is, in small pieces, if not in its own folder; `within` is a command that
+        runs another one where that can be seen, as somebody that is not root."""
         # The folders of the test run belong to its user alone, who may not be the one that the server runs as.
         self.folder = Path(tempfile.mkdtemp(prefix="heedful-postgresql-"))
         self._within = within
         self._owner = {} if within else owner()
-        self._data = data or self.folder / "data"
+        self._data = self.folder / "data"
         self._log, access = self.folder / "log", self.folder / "access"
         access.write_text(_ACCESS)
         self.folder.chmod(0o755)
@@ -67,7 +67,7 @@ class Server:
         self._port = 0
         self.process: subprocess.Popen[bytes] | None = None
         try:
-            self._make()
+            self._make([] if wal is None else [f"--waldir={wal}", "--wal-segsize=1"])
             self.start()
             with psycopg.connect(self.url.replace("DATABASE", "postgres"), autocommit=True) as connection:
                 connection.execute(_ROLES)
@@ -140,8 +140,8 @@ class Server:
         """The end of what it wrote."""
         return self._log.read_text(errors="replace")[-2000:] if self._log.exists() else ""
 
-    def _make(self) -> None:
-        options = ["-U", "postgres", "--auth=trust", "--encoding=utf8", "--no-sync"]
+    def _make(self, more: Sequence[str]) -> None:
+        options = [*more, "-U", "postgres", "--auth=trust", "--encoding=utf8", "--no-sync"]
         command = [str(binaries() / "initdb"), "-D", str(self._data), *options]
         made = subprocess.run([*self._within, *command], cwd="/", capture_output=True, check=False, **self._owner)
         assert made.returncode == 0, made.stderr.decode()
