@@ -383,7 +383,8 @@ FIELDS = {
 }
 
 SETTINGS = {
-    "store": "The file, or its URL, or `postgresql://user@host/database`; for [the command line](../howto/connect.md#the-command-line), a server's as well.",
+    "store": "The file, or its URL, or `postgresql://user@host/database`; "
+    "for [the command line](../howto/connect.md#the-command-line), a server's as well.",
     "project": "The project.",
     "sessions": "`mongodb://host/database`, to keep sessions there; else they are in the store.",
     "embedding": "`bundled`, `fast`, a folder with an ONNX model, or `URL#model`.",

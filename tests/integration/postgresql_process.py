@@ -22,6 +22,7 @@ PASSWORD = "open-sesame"
 _ACCESS = """
 host all locked 127.0.0.1/32 scram-sha-256
 host all all 127.0.0.1/32 trust
+host replication all 127.0.0.1/32 trust
 """
 _ROLES = f"""
 CREATE ROLE reader;
@@ -50,9 +51,15 @@ def owner() -> dict[str, Any]:
 class Server:
     """A new server, started; it may be killed, and started again with the same files, on the same port."""
 
-    def __init__(self, *settings: str, wal: Path | None = None, within: Sequence[str] = ()) -> None:
+    def __init__(
+        self,
+        *settings: str,
+        wal: Path | None = None,
+        within: Sequence[str] = (),
+        replica_of: Server | None = None,
+    ) -> None:
         """`wal` is where its log of writes is, in small pieces, if not in its own folder; `within` is a command that
-        runs another one where that can be seen, as somebody that is not root."""
+        runs another one where that can be seen, as somebody that is not root. A replica follows another server."""
         # The folders of the test run belong to its user alone, who may not be the one that the server runs as.
         self.folder = Path(tempfile.mkdtemp(prefix="heedful-postgresql-"))
         self._within = within
@@ -67,6 +74,10 @@ class Server:
         self._port = 0
         self.process: subprocess.Popen[bytes] | None = None
         try:
+            if replica_of is not None:
+                self._copy(replica_of)
+                self.start()
+                return
             self._make([] if wal is None else [f"--waldir={wal}", "--wal-segsize=1"])
             self.start()
             with psycopg.connect(self.url.replace("DATABASE", "postgres"), autocommit=True) as connection:
@@ -142,7 +153,14 @@ class Server:
 
     def _make(self, more: Sequence[str]) -> None:
         options = [*more, "-U", "postgres", "--auth=trust", "--encoding=utf8", "--no-sync"]
-        command = [str(binaries() / "initdb"), "-D", str(self._data), *options]
+        self._run("initdb", *options)
+
+    def _copy(self, other: Server) -> None:
+        address = other.url.replace("DATABASE", "postgres")
+        self._run("pg_basebackup", "-d", address, "--write-recovery-conf", "--checkpoint=fast", "--no-sync")
+
+    def _run(self, program: str, *options: str) -> None:
+        command = [str(binaries() / program), "-D", str(self._data), *options]
         made = subprocess.run([*self._within, *command], cwd="/", capture_output=True, check=False, **self._owner)
         assert made.returncode == 0, made.stderr.decode()
 

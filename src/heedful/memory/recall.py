@@ -126,7 +126,7 @@ def recall(workspace: Workspace, request: Request, *, keep: bool = False) -> Rec
         else:
             outcome = _search(workspace, direct, request, state, dataset, model, vector, recall_id)
     workspace.keep_vectors()
-    kept = keep or _sampled(recall_id, workspace.receipt_share)
+    kept = keep or (_sampled(recall_id, workspace.receipt_share) and not workspace.database.read_only)
     if kept:
         _keep(workspace, request, recall_id, dataset, model, outcome)
     return Recall(

@@ -140,7 +140,7 @@ class Workspace:
         """Writes vectors of queries that were made during a read, so that nobody has to make them again."""
         with self._lock:
             made, self._unwritten = self._unwritten, []
-        if made:
+        if made and not self.database.read_only:
             # A recall waits for no writer. In order, so that two recalls don't wait for each other.
             with self.write(durable=False, alone=False) as connection:
                 for model, query, vector in sorted(made):
@@ -163,7 +163,7 @@ class Workspace:
         """Writes vectors of questions that were made during a read, so that nobody has to make them again."""
         with self._lock:
             made, self._unwritten_questions = self._unwritten_questions, []
-        if made:
+        if made and not self.database.read_only:
             with self.write(durable=False, alone=False) as connection:
                 for model, seq, vector in sorted(made):
                     runs.set_vectors(connection, model, [(seq, vector)])

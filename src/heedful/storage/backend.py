@@ -29,6 +29,9 @@ class Backend(Protocol):
     many_writers: bool
     """Whether those who write to different projects need not wait for each other."""
 
+    read_only: bool
+    """Whether it is a copy of another one that nobody can write to."""
+
     def prepare(self) -> None:
         """What is done once, before the first transaction."""
 

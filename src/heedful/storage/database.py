@@ -116,6 +116,11 @@ class Database:
         """Whether those who write to different projects need not wait for each other."""
         return self._backend.many_writers
 
+    @property
+    def read_only(self) -> bool:
+        """Whether it is a copy of another one that nobody can write to."""
+        return self._backend.read_only
+
     def notices(self, stopped: threading.Event) -> Iterator[str | None]:
         """Tells soon after others have changed facts, until `stopped`; see `Backend.notices`."""
         return self._backend.notices(stopped)

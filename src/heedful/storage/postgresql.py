@@ -41,7 +41,10 @@ TELLS = 1.0
 LOOKS = 0.5
 """How soon those who wait for notices notice that they need not wait any more, in seconds."""
 
-_ABOUT = "SELECT to_regclass(%s) IS NOT NULL, rolsuper OR rolbypassrls FROM pg_roles WHERE rolname = current_user"
+_ABOUT = (
+    "SELECT to_regclass(%s) IS NOT NULL, rolsuper OR rolbypassrls, pg_is_in_recovery() FROM pg_roles "
+    "WHERE rolname = current_user"
+)
 
 # A server that is gone without a word is noticed within a minute or so.
 _WATCH = {"keepalives_idle": 30, "keepalives_interval": 10, "keepalives_count": 3, "tcp_user_timeout": 60_000}
@@ -77,6 +80,7 @@ class PostgreSql:
 
     folder: Path | None = None
     many_writers = True
+    read_only = False
 
     def __init__(self, url: URL) -> None:
         try:
@@ -94,7 +98,7 @@ class PostgreSql:
 
     def prepare(self) -> None:
         with self.begin(None, write=False, durable=True, alone=False) as connection:
-            there, unwalled = connection.exec_driver_sql(_ABOUT, (f"{SCHEMA}.alembic_version",)).one()
+            there, unwalled, self.read_only = connection.exec_driver_sql(_ABOUT, (f"{SCHEMA}.alembic_version",)).one()
         if unwalled:
             logger.warning(
                 "the user of %s sees past the walls between projects: use one that is no superuser", self.name
@@ -153,7 +157,8 @@ class PostgreSql:
             driver.commit()
 
     def notices(self, stopped: threading.Event) -> Iterator[str | None]:
-        while not stopped.is_set():
+        # A replica has no notices.
+        while not stopped.is_set() and not self.read_only:
             try:
                 with closing(self._borrowed()) as borrowed:
                     borrowed.detach()
@@ -191,7 +196,8 @@ class PostgreSql:
             driver: Any = borrowed.dbapi_connection
             try:
                 driver.isolation_level = committed if opening.write else repeatable
-                driver.read_only = not opening.write
+                # Not False: a replica would not even begin.
+                driver.read_only = None if opening.write else True
                 driver.execute(*opening.statement)
                 borrowed.info["used"] = True
                 return borrowed
@@ -334,6 +340,9 @@ def translated(error: BaseException, name: str) -> Unavailable | None:
     return None
 
 
-_ALLOWED = "Give the user of the URL the right to create and write in the schema heedful; nothing was changed"
+_ALLOWED = (
+    "Give the user of the URL the right to create and write in the schema heedful, or name the primary server if this "
+    "is a replica; nothing was changed"
+)
 _FULL = "Free some space or raise the server's limits, and try again; nothing was changed"
 _REACH = "Check the address and that the server runs; what was under way was not stored"

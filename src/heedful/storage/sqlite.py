@@ -41,6 +41,7 @@ class Sqlite:
     """A store in a file. Writers come one at a time; a store "in memory" is a file that goes when it is closed."""
 
     many_writers = False
+    read_only = False
 
     def __init__(self, url: URL) -> None:
         file, self._discard = _file_of(url)

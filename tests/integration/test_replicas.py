@@ -1,0 +1,91 @@
+"""A replica of a PostgreSQL store: read there, written elsewhere."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Callable, Iterator
+
+import psycopg
+import pytest
+from postgresql_process import Server
+from server import running
+
+import heedful
+from heedful import Heedful, Unavailable
+from heedful.testing import WordEmbedder
+
+SOON = 30
+
+
+@pytest.fixture(scope="module")
+def both() -> Iterator[tuple[str, str]]:
+    """The addresses of a store on a primary server, and of the same on its replica."""
+    primary = Server("fsync=off", "wal_level=replica")
+    try:
+        with psycopg.connect(primary.url.replace("DATABASE", "postgres"), autocommit=True) as connection:
+            connection.execute("CREATE DATABASE store OWNER keeper")
+        address = primary.url.replace("DATABASE", "store")
+        with psycopg.connect(address, autocommit=True) as connection:
+            connection.execute("CREATE EXTENSION vector")
+        address = address.replace("postgres@", "keeper@")
+        heedful.open(address, embedding=WordEmbedder()).close()
+        replica = Server("fsync=off", replica_of=primary)
+        try:
+            yield address, replica.url.replace("DATABASE", "store").replace("postgres@", "keeper@")
+        finally:
+            replica.close()
+    finally:
+        primary.close()
+
+
+@pytest.fixture
+def primary(both: tuple[str, str]) -> Iterator[Heedful]:
+    with heedful.open(both[0], embedding=WordEmbedder()) as store:
+        yield store
+
+
+@pytest.fixture
+def replica(both: tuple[str, str]) -> Iterator[Heedful]:
+    with heedful.open(both[1], embedding=WordEmbedder()) as store:
+        yield store
+
+
+def until(condition: Callable[[], bool]) -> None:
+    late = time.monotonic() + SOON
+    while not condition() and time.monotonic() < late:
+        time.sleep(0.05)
+    assert condition()
+
+
+def test_what_the_primary_is_told_is_recalled_from_the_replica(primary: Heedful, replica: Heedful) -> None:
+    fact = primary.remember("the gym opens at six").fact_ids[0]
+    primary.remember("the gym closes at nine")
+    primary.signal([{"fact_id": fact, "signal_type": "helpful", "query": "when does the gym open"}])
+    until(lambda: replica.usefulness_stats().total_signals == 1)
+    recalled = replica.recall("when does the gym open", boost_by_usefulness=True)
+    assert {hit.text for hit in recalled} == {"the gym closes at nine", "the gym opens at six"}
+    assert recalled[0].fact_id == fact
+    assert recalled[0].usefulness == pytest.approx(0.65)
+
+
+def test_a_recall_from_a_replica_has_no_receipt(primary: Heedful, replica: Heedful) -> None:
+    assert not replica.recall("gym").receipt
+    assert primary.recall("gym").receipt
+
+
+def test_a_replica_refuses_what_must_be_written(replica: Heedful) -> None:
+    calls: tuple[Callable[[], object], ...] = (
+        lambda: replica.remember("x"),
+        lambda: replica.recall("gym", session_id="s"),
+        lambda: replica.sessions.create("s"),
+    )
+    for call in calls:
+        with pytest.raises(Unavailable, match="replica") as caught:
+            call()
+        assert caught.value.code == "store_read_only"
+
+
+def test_a_server_serves_a_replica(both: tuple[str, str], primary: Heedful) -> None:
+    primary.remember("the pool opens at seven")
+    with running(both[1], worker=False) as server, server.connect() as client:
+        until(lambda: len(client.recall("pool", mode="lexical")) == 1)
