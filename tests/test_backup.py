@@ -130,6 +130,7 @@ def test_a_store_on_a_server_names_the_commands_that_do_it(lived: Path, tmp_path
         backup(source.replace("keeper@", "keeper:secret@"), tmp_path / "store.dump")
     assert refused.value.remedy is not None
     assert "secret" not in refused.value.remedy
+    assert "***" not in refused.value.remedy, "it can be run as it is written"
     dump, restore = (line.partition(": ")[2] for line in refused.value.remedy.splitlines())
     name = target.rpartition("/")[2]
     with heedful.open(source, clock=ManualClock(), embedding=WordEmbedder()):

@@ -234,6 +234,17 @@ def test_a_source_of_a_newer_version_is_refused(lived: Path, place: Place) -> No
         copy(lived, place("sqlite"))
 
 
+@pytest.mark.parametrize("kind", KINDS)
+def test_jobs_stay_where_they_are(lived: Path, place: Place, kind: str) -> None:
+    with closing(sqlite3.connect(lived)) as source, source:
+        columns = "id, kind, arguments, digest, status, attempts, created_at, due_at, cancelling, queue_number"
+        source.execute(f"INSERT INTO jobs ({columns}) VALUES ('j', 'improve', '{{}}', x'00', 'waiting', 0, 1, 1, 0, 7)")
+    target = place(kind)
+    assert "jobs" not in copy(lived, target).tables
+    with opened(target) as store:
+        assert store.jobs.list().items == []
+
+
 def test_an_unfinished_copy_is_no_source(lived: Path, place: Place) -> None:
     half = place("sqlite")
     with pytest.raises(Stopped):
@@ -259,8 +270,8 @@ def test_a_disk_without_room_is_told_and_the_copy_goes_on_later(lived: Path, pla
     assert dumped(Path(target)) == dumped(lived)
 
 
-def test_a_role_that_may_only_read_is_enough_for_the_source(lived: Path, place: Place) -> None:
-    source, target = place("postgresql"), place("sqlite")
+def test_a_role_that_may_only_read_is_enough_for_the_source(lived: Path, place: Place, postgresql_url: str) -> None:
+    source, target = postgresql_url, place("sqlite")
     copy(lived, source)
     role = f"reader_{uuid4().hex}"
     with psycopg.connect(source, autocommit=True) as connection:

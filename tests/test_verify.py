@@ -77,6 +77,8 @@ def test_one_project_can_be_verified_alone(store: str) -> None:
         ("UPDATE feedbacks SET event_id = 'nothing'", "feedback without its event"),
         ("UPDATE notes SET event_id = 'x' || substr(event_id, 2)", "notes without their event"),
         ("UPDATE events SET dataset_id = 99 WHERE kind = 'signal'", "signals about a fact of another dataset"),
+        ("DELETE FROM event_keys", "idempotency keys unlike their event"),
+        ("UPDATE event_keys SET event_id = 'nothing'", "idempotency keys unlike their event"),
         ("UPDATE receipts SET query_id = 9999", "receipts of facts or queries of another dataset"),
         ("UPDATE events SET value = 'ignored' WHERE kind = 'signal'", "scores of facts unlike the fold of the ledger"),
     ],

@@ -126,7 +126,7 @@ def _checked(file: Path) -> dict[str, int]:
 
 def _use_pg_dump(url: str, file: Path) -> Invalid:
     # The password stays out of it: pg_dump asks for it, or reads PGPASSWORD or ~/.pgpass.
-    shown = make_url(url).set(drivername="postgresql", password=None).render_as_string()
+    shown = make_url(url)._replace(drivername="postgresql", password=None).render_as_string()
     # It must say that it wants the rows of all projects.
     everything = f"{shown}{'&' if '?' in shown else '?'}options=-c%20{EVERYTHING}%3Don"
     dump = (

@@ -20,7 +20,6 @@ from heedful.moving import checksum, rows, stores
 from heedful.moving.marker import Marker
 from heedful.moving.results import Copied
 from heedful.storage import Database
-from heedful.storage.schema import metadata
 
 Pair = tuple[dict[str, Any] | None, dict[str, Any] | None]
 """A row of the source and the row of the target under the same key, where there are such."""
@@ -49,7 +48,7 @@ class _Copying:
     def run(self, name: str) -> Copied:
         self._marker = Marker(self._target, name)
         with self._source.read() as reading:
-            counts = {table.name: rows.count(reading, table) for table in metadata.sorted_tables}
+            counts = {table.name: rows.count(reading, table) for table in rows.TABLES}
             try:
                 self._fill(reading, sum(counts.values()))
             except IntegrityError as error:
@@ -61,7 +60,7 @@ class _Copying:
             sums = checksum.of_store(reading)
             last = [(each, self._last(reading, each)) for each in _numbered()]
         with self._target.read() as connection:
-            found = {table.name: rows.count(connection, table) for table in metadata.sorted_tables}
+            found = {table.name: rows.count(connection, table) for table in rows.TABLES}
             self._compare(counts, found, "rows")
             self._compare(
                 {each.project: each for each in sums},
@@ -79,10 +78,10 @@ class _Copying:
 
     def _fill(self, reading: Connection, total: int) -> None:
         if self._marker.resumed:
-            for table in reversed(metadata.sorted_tables):
+            for table in reversed(rows.TABLES):
                 self._remove(reading, table)
         done = 0
-        for table in metadata.sorted_tables:
+        for table in rows.TABLES:
             for run in self._pairs(reading, table):
                 self._write(table, run)
                 done += len(run)
@@ -154,5 +153,5 @@ def _merged(table: Table, source: Iterator[dict[str, Any]], target: Iterator[dic
 
 def _numbered() -> list[Column[int]]:
     """The columns that give numbers by themselves."""
-    found = (table.autoincrement_column for table in metadata.sorted_tables)
+    found = (table.autoincrement_column for table in rows.TABLES)
     return [column for column in found if column is not None and column.autoincrement is True]

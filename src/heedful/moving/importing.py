@@ -24,6 +24,7 @@ from heedful.moving.lines import ours
 from heedful.moving.numbers import Numbers
 from heedful.moving.reading import Header, Numbered
 from heedful.moving.results import Moved
+from heedful.moving.rows import TABLES
 from heedful.moving.writing import Writing
 from heedful.storage import Database, locks, schema, scopes
 from heedful.storage.vectors import active_model, ensure_model, pack
@@ -158,11 +159,11 @@ def _lacks(each: Numbered, header: Header, embedder: Embedder) -> bool:
 
 
 def _check_free(connection: Connection, name: str) -> None:
-    """Fails if a project has something in it; keys that were made for it don't count."""
+    """Fails if a project has something in it; keys and jobs that were made for it don't count."""
     project = scopes.project_id(connection, name)
     if project is None:
         return
-    for table in schema.metadata.sorted_tables:
+    for table in TABLES:
         if table in (schema.projects, schema.keys) or "project_id" not in table.columns:
             continue
         if connection.execute(select(*table.primary_key).where(ours(table, project)).limit(1)).first() is not None:

@@ -11,7 +11,6 @@ from heedful.moving import rows
 from heedful.storage import Database
 from heedful.storage.database import UNFINISHED
 from heedful.storage.postgresql import SCHEMA
-from heedful.storage.schema import metadata
 
 _MARKER = Table(
     UNFINISHED,
@@ -51,7 +50,7 @@ class Marker:
         _MARKER.drop(connection)
 
     def _take(self, connection: Connection, source: str) -> None:
-        for table in metadata.sorted_tables:
+        for table in rows.TABLES:
             if not rows.is_empty(connection, table):
                 raise Conflict(
                     f"the target {self._name} has something in it already (in {table.name})",

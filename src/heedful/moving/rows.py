@@ -23,12 +23,17 @@ from sqlalchemy import (
 from sqlalchemy import insert as inserting
 from sqlalchemy import update as updating
 
+from heedful.storage import schema
 from heedful.storage.rows import AnyRow, batches
 
 TOGETHER = 2000
 """Rows that are read, written and committed at once."""
 
 Key = tuple[Any, ...]
+
+TABLES = [table for table in schema.metadata.sorted_tables if table is not schema.jobs]
+"""What a store holds, each table behind those that it refers to. Jobs are left where they are: a queue has handed them
+out, and another one knows nothing of them."""
 
 
 def columns(table: Table) -> list[Column[Any]]:

@@ -123,7 +123,8 @@ class Sqlite:
     def set_last_number(self, connection: Connection, column: Column[int], number: int) -> None:
         name = column.table.name
         connection.exec_driver_sql("DELETE FROM sqlite_sequence WHERE name = ?", (name,))
-        connection.exec_driver_sql("INSERT INTO sqlite_sequence (name, seq) VALUES (?, ?)", (name, number))
+        if number:
+            connection.exec_driver_sql("INSERT INTO sqlite_sequence (name, seq) VALUES (?, ?)", (name, number))
 
     def left(self) -> None:
         self.engine.dispose(close=False)
