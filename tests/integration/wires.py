@@ -37,7 +37,7 @@ class _Opened(Host):
 @contextmanager
 def served(store: Heedful) -> Iterator[str]:
     """The address of a server for a store; its key is `KEY`."""
-    with serving(Config(admin_key=KEY, rate_limit=0), _Opened(store)) as (url, _):
+    with serving(Config(admin_key=KEY, rate_limit=0, worker=False), _Opened(store)) as (url, _):
         yield url
 
 

@@ -17,6 +17,7 @@ from sqlalchemy import text
 from heedful.jobs.base import ALONE, Pace, Work, digest, found
 from heedful.jobs.procrastination import TASK, Procrastination
 from heedful.storage import Database, jobs, scopes
+from heedful.storage.locks import lock
 from heedful.storage.rows import AnyRow
 
 SECOND = 1_000_000
@@ -24,7 +25,6 @@ STORE = "store"
 """The queue of the jobs that are no project's."""
 TOGETHER = 500
 
-_LOCK = text("SELECT pg_advisory_xact_lock(hashtextextended('heedful jobs', 0))")
 _FORGET = text("DELETE FROM procrastinate_jobs WHERE id = ANY(:numbers)")
 
 
@@ -41,7 +41,7 @@ class PostgreSqlQueue:
     def add(self, project: str | None, kind: str, arguments: Mapping[str, Any]) -> AnyRow:
         same = digest(project, kind, arguments)
         with self._database.write(project) as connection:
-            connection.execute(_LOCK)
+            lock(connection, "jobs")
             job_id = jobs.waiting(connection, same)
             if job_id is None:
                 at = self._now()

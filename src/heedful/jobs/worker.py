@@ -14,6 +14,9 @@ from heedful.jobs.upkeep import add_when_due
 AGAIN = 5.0
 """Seconds until a store that failed is tried again."""
 
+SHORTEST = 0.2
+"""Seconds between two looks for jobs that wait: the clock of a database may be behind."""
+
 LOOK = 60.0
 """Seconds between two looks whether upkeep is due."""
 
@@ -97,16 +100,10 @@ class Companion:
     def look(self) -> None:
         """Does what is there, now or when it is due."""
         due = self._queue.due_in(self._project)
-        with self._lock:
-            if due is None or self._closing:
-                return
-            if due == 0:
-                self._start()
-            else:
-                # It must not keep the process from ending.
-                self._timer = threading.Timer(due, self.look)
-                self._timer.daemon = True
-                self._timer.start()
+        if due == 0:
+            self._wake()
+        elif due is not None:
+            self._wake_in(due)
 
     def close(self) -> None:
         """Waits until everything that this process added is done, or has failed for now."""
@@ -118,6 +115,20 @@ class Companion:
         if thread is not None and thread is not threading.current_thread():
             thread.join()
 
+    def _wake(self) -> None:
+        with self._lock:
+            if not self._closing:
+                self._start()
+
+    def _wake_in(self, seconds: float) -> None:
+        with self._lock:
+            if self._closing:
+                return
+            # It must not keep the process from ending.
+            self._timer = threading.Timer(seconds, self._wake)
+            self._timer.daemon = True
+            self._timer.start()
+
     def _start(self) -> None:
         self._again = True
         if self._thread is None:
@@ -128,11 +139,12 @@ class Companion:
         while self._go_on():
             try:
                 self._queue.work(self._do, self._project, self._stopping, once=True)
+                due = self._queue.due_in(self._project)
+                if due is not None:
+                    self._wake_in(max(due, SHORTEST))
             except Exception as error:
                 # They stay in the store, for the next time or the next process.
                 logger.warning("jobs wait: %s", error)
-        if not self._closing and threading.main_thread().is_alive():
-            self.look()
 
     def _go_on(self) -> bool:
         with self._lock:

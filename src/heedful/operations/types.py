@@ -76,7 +76,7 @@ _LIMITS: dict[str, dict[str, Any]] = {
     "fact_ids": _ID,
     "feedback": _SAID,
     "feedback_cutoff": _FRACTION,
-    "feedback_ids": {"maxItems": executions.MAX_LIST, **_IDS},
+    "feedback_ids": {"maxItems": executions.MAX_LIST, "items": {"type": "string", "minLength": 1} | _ID},
     "feedback_influence": _FRACTION,
     "feedback_score": {"minimum": 1, "maximum": 5},
     "feedback_text": _SAID,
