@@ -9,11 +9,11 @@ import subprocess
 import sys
 import threading
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass, field
+from dataclasses import asdict, dataclass, field
 from pathlib import Path
 from typing import Self
 
-from deeds import Deed
+from deeds import Deed, Facts
 from worlds import World
 
 NURSERY = Path(__file__).with_name("nursery.py")
@@ -37,7 +37,7 @@ class _Writer:
 
 
 class Crew:
-    """Some writers in each of some projects. All have one fact in common with those of their project."""
+    """Some writers in each of some projects. Those of a project judge the same facts."""
 
     def __init__(
         self,
@@ -58,8 +58,8 @@ class Crew:
         self._changed = threading.Condition()
         self.errors: list[tuple[str, str]] = []
         """(code, message) of all attempts that failed."""
-        self.facts: dict[str, str] = {}
-        """The fact that all writers of a project judge."""
+        self.facts: dict[str, Facts] = {}
+        """What all writers of a project judge."""
         self._writers: list[_Writer] = []
         for project in projects:
             names = [f"{project}{letter}" for letter in "abcdefgh"[:each]]
@@ -91,7 +91,7 @@ class Crew:
         """Starts a writer, or starts it again where it was when it was killed."""
         writer = self._writers[place]
         own = {"writer": writer.name, "project": writer.project, "first": writer.first}
-        more = {"fact": self.facts[writer.project], "log": str(self._logs / f"{writer.name}.log")}
+        more = {"facts": asdict(self.facts[writer.project]), "log": str(self._logs / f"{writer.name}.log")}
         assert self._nursery.stdin is not None
         self._nursery.stdin.write(json.dumps({**self._told, **own, **more}).encode() + b"\n")
         self._nursery.stdin.flush()

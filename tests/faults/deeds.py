@@ -12,6 +12,15 @@ CONFIDENCE = 0.001
 """So little that thousands of signals don't bring a score to its bounds, where one more or less would not show."""
 
 
+@dataclass(frozen=True, slots=True)
+class Facts:
+    """The facts that all writers of a project judge, as ids. Signals about the second are retracted, and its score is
+    folded anew each time: a mistake in it would not last."""
+
+    judged: str
+    disputed: str
+
+
 @dataclass(frozen=True, slots=True, order=True)
 class Deed:
     """One step of one writer."""
@@ -33,40 +42,39 @@ class Deed:
         return f"{self.writer}/{self.number}"
 
     @property
-    def retracted(self) -> Deed:
-        """The signal that is taken back."""
-        return Deed(self.writer, self.number - KINDS.index("retract") + KINDS.index("signal"))
+    def in_ledger(self) -> list[str]:
+        """The idempotency keys of its events, where they are known beforehand."""
+        names = {"signal": ["signal/{}"], "feedback": ["feedback/{}"], "retract": ["signal/{}/gone", "signal/{}/kept"]}
+        return [name.format(self.key) for name in names.get(self.kind, [])]
 
-    @property
-    def in_ledger(self) -> str | None:
-        """The idempotency key of its event, where that is known beforehand."""
-        names = {"signal": f"signal/{self.key}", "feedback": f"feedback/{self.key}"}
-        return names.get(self.kind)
-
-    def do(self, store: Any, fact: str) -> str:
+    def do(self, store: Any, facts: Facts) -> str:
         """Does it, or makes sure that it is done; the id of what it made."""
-        return cast(str, getattr(self, f"_{self.kind}")(store, fact))
+        return cast(str, getattr(self, f"_{self.kind}")(store, facts))
 
-    def _remember(self, store: Any, fact: str) -> str:
+    def _remember(self, store: Any, facts: Facts) -> str:
         return str(store.remember(self.text).fact_ids[0])
 
-    def _signal(self, store: Any, fact: str) -> str:
-        said = {"fact_id": fact, "signal_type": "used", "query": self._query, "idempotency_key": self.key}
-        return str(store.signal([{**said, "confidence": CONFIDENCE}]).event_ids[0])
+    def _signal(self, store: Any, facts: Facts) -> str:
+        return str(store.signal([self._said(facts.judged, "used", self.key)]).event_ids[0])
 
-    def _call(self, store: Any, fact: str) -> str:
-        said = {"fact_id": fact, "signal_type": "helpful", "query": self._query, "confidence": CONFIDENCE}
+    def _call(self, store: Any, facts: Facts) -> str:
+        said = self._said(facts.judged, "helpful", None)
         return str(store.signal([said], idempotency_key=f"call/{self.key}").event_ids[0])
 
-    def _feedback(self, store: Any, fact: str) -> str:
+    def _feedback(self, store: Any, facts: Facts) -> str:
         kept = store.sessions.add_session_feedback(
             self.writer, {"rating": "up", "comment": self.key}, idempotency_key=self.key
         )
         return str(kept.feedback_id)
 
-    def _retract(self, store: Any, fact: str) -> str:
+    def _retract(self, store: Any, facts: Facts) -> str:
         # What is said again with its key has the id that it had: nobody need keep it.
-        return str(store.retract(self.retracted._signal(store, fact)).event_id)
+        said = [self._said(facts.disputed, "used", f"{self.key}/{fate}") for fate in ("gone", "kept")]
+        return str(store.retract(store.signal(said).event_ids[0]).event_id)
+
+    def _said(self, fact: str, kind: str, key: str | None) -> dict[str, Any]:
+        said = {"fact_id": fact, "signal_type": kind, "query": self._query, "confidence": CONFIDENCE}
+        return said if key is None else {**said, "idempotency_key": key}
 
     @property
     def _query(self) -> str:

@@ -14,7 +14,7 @@ import pytest
 from crews import Crew
 from deeds import Deed
 from sqlalchemy import RowMapping, select
-from worlds import World
+from worlds import World, texts_of
 
 from heedful import Heedful
 from heedful.clock import from_stored
@@ -40,7 +40,7 @@ def judge(documented_score: Score) -> Judge:
         with closing(Database(world.url)) as database:
             kept = _kept(database)
         assert kept.keys() == crew.facts.keys()
-        for project, fact in crew.facts.items():
+        for project, judged in crew.facts.items():
             done, attempted = crew.done(project), crew.attempted(project)
             assert done, f"nothing was acknowledged in {project}"
             _check_ledger(kept[project], done, attempted)
@@ -49,7 +49,8 @@ def judge(documented_score: Score) -> Judge:
             clock = ManualClock(max(from_stored(event["at"]) for event in kept[project].events))
             with world.open(project, clock=clock) as store:
                 _check_engine(store, kept[project], done)
-                _check_score(store, fact, kept[project], documented_score, clock.now)
+                for fact in (judged.judged, judged.disputed):
+                    _check_score(store, fact, kept[project], documented_score, clock.now)
                 strange = [row for other in kept.keys() - {project} for row in kept[other].facts]
                 _check_search(store, done, strange)
                 assert [check for check in store.doctor(repair=False) if not check.ok] == []
@@ -91,15 +92,16 @@ def _check_ledger(kept: Kept, done: dict[Deed, str], attempted: set[Deed]) -> No
     for deed, made in done.items():
         if deed.kind != "remember":
             assert made in ids, f"{deed} was acknowledged, and is not there"
-        if deed.in_ledger is not None:
-            assert ids[made]["idempotency_key"] == deed.in_ledger
+        assert [by_key[key] for key in deed.in_ledger] == [1] * len(deed.in_ledger), f"{deed} is not there"
+        if len(deed.in_ledger) == 1:
+            assert ids[made]["idempotency_key"] == deed.in_ledger[0]
     # What has no key of its own in the ledger is known by its id, but for the one that each writer was doing.
     calls = {made for deed, made in done.items() if deed.kind == "call"}
     pending = sum(deed.kind == "call" and deed not in done for deed in attempted)
     unkeyed = [event for event in kept.events if event["idempotency_key"] == event["id"]]
     assert len(calls) <= len(unkeyed) <= len(calls) + pending
     assert calls <= {event["id"] for event in unkeyed}
-    possible = {deed.in_ledger for deed in attempted} | {deed.retracted.in_ledger for deed in attempted}
+    possible = {key for deed in attempted for key in deed.in_ledger}
     keyed = {event["idempotency_key"] for event in kept.events if event["value"] in ("used", "up")}
     assert keyed <= possible, "something is there that nobody wrote"
     retractions = {made for deed, made in done.items() if deed.kind == "retract"}
@@ -113,7 +115,7 @@ def _check_facts(kept: Kept, done: dict[Deed, str], attempted: set[Deed], projec
     for deed, made in done.items():
         if deed.kind == "remember":
             assert ids.get(made) == deed.text, f"{deed} was acknowledged, and is not there"
-    possible = {deed.text for deed in attempted if deed.kind == "remember"} | {f"the one fact of {project}"}
+    possible = {deed.text for deed in attempted if deed.kind == "remember"} | set(texts_of(project))
     assert texts.keys() <= possible, "a fact is there that nobody wrote"
 
 
@@ -137,9 +139,10 @@ def _check_engine(store: Heedful, kept: Kept, done: dict[Deed, str]) -> None:
 
 
 def _check_score(store: Heedful, fact: str, kept: Kept, score: Score, now: datetime) -> None:
-    """The score of the fact that all writers of a project judge is the fold of what stands in the ledger."""
+    """The score of a fact that all writers of a project judge is the fold of what stands in the ledger."""
     gone = kept.retracted
-    standing = [event for event in kept.events if event["kind"] == "signal" and event["id"] not in gone]
+    about = [event for event in kept.events if (event["kind"], event["target_id"]) == ("signal", fact)]
+    standing = [event for event in about if event["id"] not in gone]
     signals = [(event["value"], event["confidence"], from_stored(event["at"])) for event in standing]
     stats = store.fact_stats(fact)
     assert stats.signal_count == len(standing)

@@ -40,10 +40,10 @@ class Serving:
 
     def start(self) -> None:
         """Starts it; returns when it answers."""
+        # What it keeps for a while it can't remove when it is killed.
+        own = {"HEEDFUL_ADMIN_KEY": KEY, "TMPDIR": str(self._log.parent)}
         with self._log.open("ab") as log:
-            self._process = subprocess.Popen(
-                self._command, stdout=log, stderr=log, env={**os.environ, "HEEDFUL_ADMIN_KEY": KEY}
-            )
+            self._process = subprocess.Popen(self._command, stdout=log, stderr=log, env={**os.environ, **own})
         self.answers()
 
     def answers(self) -> None:

@@ -43,7 +43,7 @@ def test_calls_wait_for_a_slow_network_and_do_not_fail(on_postgresql: World, jud
 
 
 def test_a_client_is_told_that_time_is_up_and_what_it_sends_again_counts_once(on_postgresql: World) -> None:
-    fact = on_postgresql.prepare("default", [])
+    fact = on_postgresql.prepare("default", []).judged
     said = {"fact_id": fact, "signal_type": "used", "query": "q", "idempotency_key": "once"}
     with (
         Proxy(port(on_postgresql)) as proxy,
@@ -81,11 +81,11 @@ def test_writers_wait_for_a_lock_while_others_read(world: World, judge: Judge, t
         crew.work(3)
         with world.open("red") as store, locked(world):
             for _ in range(10):
-                assert store.fact_stats(crew.facts["red"]).text == "the one fact of red"
+                assert store.fact_stats(crew.facts["red"].judged).text == "the one fact of red"
             # In a file there is one writer at a time, and a recall writes its receipt.
             if world.kind == "postgresql":
                 found = store.recall("the one fact", boost_by_usefulness=True)
-                assert found[0].fact_id == crew.facts["red"]
+                assert found[0].fact_id == crew.facts["red"].judged
         crew.work(3)
         crew.stop()
     assert crew.errors == []
@@ -95,7 +95,7 @@ def test_writers_wait_for_a_lock_while_others_read(world: World, judge: Judge, t
 def test_a_lock_that_is_never_let_go_is_an_error_that_says_so(world: World, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(sqlite, "_PRAGMAS", (*sqlite._PRAGMAS, "PRAGMA busy_timeout = 200"))
     monkeypatch.setattr(postgresql, "_OPTIONS", postgresql._OPTIONS + " -c lock_timeout=200")
-    fact = world.prepare("red", [])
+    fact = world.prepare("red", []).judged
     said = {"fact_id": fact, "signal_type": "used", "query": "q", "idempotency_key": "once"}
     with world.open("red") as store:
         with locked(world), pytest.raises(Unavailable) as caught:

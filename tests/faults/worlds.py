@@ -8,6 +8,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from deeds import Facts
 from postgresql import new_store
 from postgresql_process import Server
 
@@ -34,12 +35,17 @@ class World:
         embedder = WordEmbedder() if self.embedding is None else choose(self.embedding)
         return heedful.open(self.url, project=project, **{"embedding": embedder, **options})
 
-    def prepare(self, project: str, sessions: Sequence[str]) -> str:
-        """Makes a project with a fact, whose id it returns, and sessions."""
+    def prepare(self, project: str, sessions: Sequence[str]) -> Facts:
+        """Makes a project with facts to judge, and sessions."""
         with self.open(project) as store:
             for name in sessions:
                 store.sessions.create(name)
-            return store.remember(f"the one fact of {project}").fact_ids[0]
+            return Facts(*store.remember(texts_of(project)).fact_ids)
+
+
+def texts_of(project: str) -> list[str]:
+    """What is in a project before anybody writes."""
+    return [f"the one fact of {project}", f"the other fact of {project}"]
 
 
 @pytest.fixture(scope="session")

@@ -13,7 +13,7 @@ from collections.abc import Callable
 from datetime import UTC, datetime, timedelta
 from typing import Any
 
-from deeds import Deed
+from deeds import Deed, Facts
 
 import heedful
 from heedful.embedding import choose
@@ -47,7 +47,7 @@ def write(told: dict[str, Any], stopped: threading.Event) -> None:
     number = told["first"]
     while not stopped.is_set():
         deed = Deed(told["writer"], number)
-        made = _persist(told, stopped, lambda deed=deed: deed.do(store, told["fact"]))  # type: ignore[misc]
+        made = _persist(told, stopped, lambda deed=deed: deed.do(store, Facts(**told["facts"])))  # type: ignore[misc]
         if made is None:
             break
         say(told["writer"], done=number, id=made)
