@@ -110,15 +110,21 @@ class Crew:
             goals = [(writer, writer.first + deeds) for writer in self._writers if writer.pid is not None]
         assert goals, "nobody is there to work"
         self._wait(
-            lambda: all(writer.first >= goal or writer.pid is None for writer, goal in goals),
+            lambda: all(writer.first >= goal for writer, goal in goals) or any(each.pid is None for each, _ in goals),
             "no progress",
         )
         assert all(writer.first >= goal for writer, goal in goals), f"a writer has ended: {self._story()}"
 
     def fail(self, code: str, times: int = 1) -> None:
         """Waits until attempts have failed with this code so many more times."""
-        goal = self._count(code) + times
-        self._wait(lambda: self._count(code) >= goal, f"nothing has failed with {code}")
+        with self._changed:
+            goal = self._count(code) + times
+            running = [writer for writer in self._writers if writer.pid is not None]
+        self._wait(
+            lambda: self._count(code) >= goal or any(writer.pid is None for writer in running),
+            f"nothing has failed with {code}",
+        )
+        assert self._count(code) >= goal, f"a writer has ended: {self._story()}"
 
     def stop(self) -> None:
         """Lets all writers end what they are doing; a fault of theirs is one of the test."""
