@@ -14,6 +14,8 @@ from worlds import World
 
 ROUNDS = 8
 CUTS: tuple[Fate, ...] = ("before", "half", "after")
+ENOUGH = 10
+"""Cuts of each kind, so that every kind of deed meets them."""
 
 
 def test_the_database_ends_connections_in_the_midst_of_transactions(
@@ -43,10 +45,10 @@ def test_the_network_to_the_database_is_cut_before_and_after_a_commit(
 ) -> None:
     assert on_postgresql.server is not None
     port = on_postgresql.server.port
-    with Proxy(port, at_random(3, marked=b"COMMIT", chance=0.02)) as proxy:
+    with Proxy(port, at_random(3, marked=b"COMMIT", chance=0.04)) as proxy:
         where = on_postgresql.url.replace(f":{port}/", f":{proxy.port}/")
         with Crew(on_postgresql, tmp_path, where=where) as crew:
-            while min(proxy.fates[cut] for cut in CUTS) < 3:
+            while min(proxy.fates[cut] for cut in CUTS) < ENOUGH:
                 crew.work(5)
             crew.stop()
             judge(on_postgresql, crew)
@@ -59,10 +61,10 @@ def test_the_network_to_a_server_is_cut_before_and_after_its_answer(world: World
     with running(world.url) as server:
         port = urlsplit(server.url).port
         assert port is not None
-        with Proxy(port, at_random(5)) as proxy:
+        with Proxy(port, at_random(5, chance=0.2)) as proxy:
             where = f"http://127.0.0.1:{proxy.port}"
             with Crew(world, tmp_path, where=where, key=server.key) as crew:
-                while min(proxy.fates[cut] for cut in CUTS) < 3:
+                while min(proxy.fates[cut] for cut in CUTS) < ENOUGH:
                     crew.work(5)
                 crew.stop()
     judge(world, crew)
