@@ -68,4 +68,11 @@ def _divide() -> None:
 
 
 def downgrade() -> None:
-    raise NotImplementedError('a store is not taken back to an earlier version: restore a backup')
+    if op.get_bind().dialect.name == 'postgresql':
+        raise NotImplementedError('a store on PostgreSQL is not taken back to an earlier version: restore a backup')
+    op.drop_index('ix_receipts_at', table_name='receipts')
+    with op.batch_alter_table('events', table_kwargs={'sqlite_autoincrement': True}) as events:
+        events.create_unique_constraint(
+            op.f('uq_events_project_id_idempotency_key'), ['project_id', 'idempotency_key']
+        )
+    op.drop_table('event_keys')
