@@ -6,7 +6,7 @@ import logging
 import threading
 import time
 from collections.abc import Iterator
-from contextlib import closing, contextmanager
+from contextlib import closing, contextmanager, suppress
 from dataclasses import dataclass
 from functools import lru_cache
 from pathlib import Path
@@ -53,6 +53,8 @@ _WATCH = {"keepalives_idle": 30, "keepalives_interval": 10, "keepalives_count": 
 _OPTIONS = f"-c search_path={SCHEMA},public,extensions -c lock_timeout={BUSY_SECONDS * 1000} -c timezone=UTC"
 
 _ARGUMENTS: dict[str, Any] = {"options": _OPTIONS, "application_name": "heedful", "connect_timeout": 10, **_WATCH}
+
+_TELL = "SELECT set_config('synchronous_commit', 'off', true), pg_notify('heedful', %s)"
 
 
 @dataclass(frozen=True, slots=True)
@@ -140,12 +142,19 @@ class PostgreSql:
         except self._psycopg.Error as error:
             raise translated(error, self.name) or error from error
         finally:
-            if not driver.closed:
-                # Only what was not committed is taken back.
+            self._give_back(borrowed)
+
+    def _give_back(self, borrowed: PoolProxiedConnection) -> None:
+        """Only what was not committed is taken back. A connection that is lost takes it back by itself, and must not
+        hide what else was wrong."""
+        driver: Any = borrowed.dbapi_connection
+        if driver is not None:
+            with suppress(self._psycopg.Error):
                 driver.rollback()
-                borrowed.close()
-            elif borrowed.is_valid:
-                borrowed.invalidate()
+        if driver is not None and not driver.closed:
+            borrowed.close()
+        elif borrowed.is_valid:
+            borrowed.invalidate()
 
     def _tell(self, driver: Any, project: str) -> None:
         """Not in the transaction itself: those that notify are committed one after the other, in the whole server. And
@@ -153,8 +162,10 @@ class PostgreSql:
         now = time.monotonic()
         if now - self._told.get(project, -TELLS) >= TELLS:
             self._told[project] = now
-            driver.execute("SELECT set_config('synchronous_commit', 'off', true), pg_notify('heedful', %s)", (project,))
-            driver.commit()
+            # What it tells of is stored; that nobody hears of it is no fault of the write.
+            with suppress(self._psycopg.Error):
+                driver.execute(_TELL, (project,))
+                driver.commit()
 
     def notices(self, stopped: threading.Event) -> Iterator[str | None]:
         # A replica has no notices.
