@@ -2,15 +2,22 @@
 
 from __future__ import annotations
 
+from contextlib import closing
+from dataclasses import replace
 from pathlib import Path
 from urllib.parse import urlsplit
 
 import psycopg
+import pytest
 from crews import Crew
 from judging import Judge
 from proxies import Fate, Proxy, at_random
 from server import running
-from worlds import World
+from worlds import World, through
+
+from heedful import NotFound
+from heedful.storage import scopes
+from heedful.storage.database import Database
 
 ROUNDS = 8
 CUTS: tuple[Fate, ...] = ("before", "half", "after")
@@ -44,14 +51,14 @@ def test_the_network_to_the_database_is_cut_before_and_after_a_commit(
     on_postgresql: World, judge: Judge, tmp_path: Path
 ) -> None:
     assert on_postgresql.server is not None
-    port = on_postgresql.server.port
-    with Proxy(port, at_random(3, marked=b"COMMIT", chance=0.04)) as proxy:
-        where = on_postgresql.url.replace(f":{port}/", f":{proxy.port}/")
-        with Crew(on_postgresql, tmp_path, where=where) as crew:
-            while min(proxy.fates[cut] for cut in CUTS) < ENOUGH:
-                crew.work(5)
-            crew.stop()
-            judge(on_postgresql, crew)
+    with (
+        Proxy(on_postgresql.server.port, at_random(3, marked=b"COMMIT", chance=0.04)) as proxy,
+        Crew(on_postgresql, tmp_path, where=through(proxy, on_postgresql)) as crew,
+    ):
+        while min(proxy.fates[cut] for cut in CUTS) < ENOUGH:
+            crew.work(5)
+        crew.stop()
+    judge(on_postgresql, crew)
     assert {code for code, _ in crew.errors} == {"store_unreachable"}
     unknown = [said for _, said in crew.errors if "it isn't known whether it did" in said]
     assert unknown, "nobody was told that a commit may have been done or not"
@@ -70,3 +77,27 @@ def test_the_network_to_a_server_is_cut_before_and_after_its_answer(world: World
     judge(world, crew)
     # The client sends again what was cut, and seldom has to give up.
     assert {code for code, _ in crew.errors} <= {"server_unreachable"}
+
+
+def test_what_a_transaction_says_is_not_hidden_by_its_lost_connection(on_postgresql: World) -> None:
+    with closing(Database(on_postgresql.url)) as database:
+
+        def fail() -> None:
+            with database.write("red"):
+                terminated(on_postgresql)
+                raise NotFound("not here")
+
+        with pytest.raises(NotFound, match="not here"):
+            fail()
+        with database.read("red") as connection:
+            assert scopes.project_id(connection, "red") is None
+
+
+def test_a_notice_that_is_lost_does_not_make_a_write_fail(on_postgresql: World) -> None:
+    assert on_postgresql.server is not None
+    with Proxy(on_postgresql.server.port, lambda sent: "before" if b"pg_notify" in sent else "passes") as proxy:
+        behind = replace(on_postgresql, url=through(proxy, on_postgresql))
+        with behind.open("red") as store:
+            assert store.remember("it is stored").added == 1
+            assert store.remember("it is stored").added == 0
+        assert proxy.fates["before"] == 1

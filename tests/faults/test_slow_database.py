@@ -13,17 +13,11 @@ from crews import Crew
 from judging import Judge
 from proxies import Proxy
 from server import running
-from worlds import World
+from worlds import World, through
 
 from heedful import Unavailable
 from heedful.storage import postgresql, sqlite
 from heedful.storage.locks import number
-
-
-def through(proxy: Proxy, world: World) -> str:
-    """The address of a store behind a proxy."""
-    assert world.server is not None
-    return world.url.replace(f":{world.server.port}/", f":{proxy.port}/")
 
 
 def port(world: World) -> int:

@@ -11,6 +11,7 @@ import pytest
 from deeds import Facts
 from postgresql import new_store
 from postgresql_process import Server
+from proxies import Proxy
 
 import heedful
 from heedful import Heedful
@@ -46,6 +47,12 @@ class World:
 def texts_of(project: str) -> list[str]:
     """What is in a project before anybody writes."""
     return [f"the one fact of {project}", f"the other fact of {project}"]
+
+
+def through(proxy: Proxy, world: World) -> str:
+    """The address of a store behind a proxy."""
+    assert world.server is not None
+    return world.url.replace(f":{world.server.port}/", f":{proxy.port}/")
 
 
 @pytest.fixture(scope="session")
