@@ -28,6 +28,7 @@ class _Writer:
     pid: int | None = None
     """Its process, while that runs."""
     status: int = 0
+    begun: int = -1
     done: dict[int, str] = field(default_factory=dict)
 
     @property
@@ -146,7 +147,7 @@ class Crew:
     def attempted(self, project: str) -> set[Deed]:
         """All that may be there: what was acknowledged, and what each writer was doing when it was stopped."""
         writers = [writer for writer in self._writers if writer.project == project]
-        return {Deed(writer.name, number) for writer in writers for number in range(writer.first + 1)}
+        return {Deed(writer.name, number) for writer in writers for number in range(writer.begun + 1)}
 
     def _read(self) -> None:
         assert self._nursery.stdout is not None
@@ -159,6 +160,8 @@ class Crew:
                     writer.pid = said["started"]
                 elif "ended" in said:
                     writer.pid, writer.status = None, said["ended"]
+                elif "begun" in said:
+                    writer.begun = said["begun"]
                 elif "done" in said:
                     writer.done[said["done"]] = said["id"]
                 else:

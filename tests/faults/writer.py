@@ -47,6 +47,7 @@ def write(told: dict[str, Any], stopped: threading.Event) -> None:
     number = told["first"]
     while not stopped.is_set():
         deed = Deed(told["writer"], number)
+        say(told["writer"], begun=number)
         made = _persist(told, stopped, lambda deed=deed: deed.do(store, Facts(**told["facts"])))  # type: ignore[misc]
         if made is None:
             break
