@@ -9,7 +9,7 @@ from crews import Crew
 from judging import Judge
 from worlds import World
 
-ROUNDS = 4
+ROUNDS = 3
 
 
 def test_what_was_acknowledged_survives_the_one_who_wrote_it(world: World, judge: Judge, tmp_path: Path) -> None:
