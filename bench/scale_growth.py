@@ -9,14 +9,13 @@ from collections.abc import Mapping, Sequence
 from dataclasses import asdict, dataclass
 from pathlib import Path
 
-from heedful.index.building import build_due
-
 from bench.measure import Bar, Report, Timing, number, say, timed, timing
 from bench.reads import WARM, Recalled, recalling
 from bench.scale_stores import given
 from bench.store import opened, write
 from bench.vectors import Served, Vectors
 from heedful.embedding import Embedder
+from heedful.index.building import build_due
 from heedful.storage import Database
 
 SUBLINEAR = 0.5
