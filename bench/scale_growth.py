@@ -60,7 +60,9 @@ def measure(
         for _ in range(len(queries)):
             one = list(itertools.islice(signals, 1))
             signalled.append(timed(lambda one=one: store.signal(one))[0])  # type: ignore[misc]
-    return Grown(name, len(texts), timing(kept.after), timing(signalled), filled, built)
+    found = Grown(name, len(texts), timing(kept.after), timing(signalled), filled, built)
+    say(f"recall {found.recall.p50:.1f} ms, signal {found.signal.p50:.1f} ms; indexes built in {built:.0f} s")
+    return found
 
 
 def tell(report: Report, found: Sequence[Grown]) -> None:

@@ -19,6 +19,7 @@ from worlds import World, texts_of
 from heedful import Heedful
 from heedful.clock import from_stored
 from heedful.model import Page, SignalType
+from heedful.moving import verify
 from heedful.storage.database import Database
 from heedful.storage.schema import datasets, events, facts, metadata, projects
 from heedful.testing import ManualClock
@@ -54,6 +55,7 @@ def judge(documented_score: Score) -> Judge:
                 strange = [row for other in kept.keys() - {project} for row in kept[other].facts]
                 _check_search(store, done, strange)
                 assert [check for check in store.doctor(repair=False) if not check.ok] == []
+        assert verify(world.url).differences == []
         if world.kind == "postgresql":
             _check_walls(world.url, kept)
 
