@@ -257,7 +257,39 @@ class TestReaching:
     def test_a_database_that_is_not_there_is_named(self, postgresql_server: str) -> None:
         with pytest.raises(Unavailable, match="nowhere") as caught:
             heedful.open(postgresql_server.replace("DATABASE", "nowhere"), embedding=WordEmbedder())
-        assert caught.value.code == "store_unreachable"
+        assert caught.value.code == "store_refused"
+        assert "CREATE DATABASE" in str(caught.value)
+
+    @pytest.mark.parametrize("secret", ["locked:wrong-word@", "locked@"])
+    def test_a_wrong_password_is_told_without_it(self, postgresql_server: str, secret: str) -> None:
+        url = postgresql_server.replace("postgres@", secret).replace("DATABASE", "postgres")
+        with pytest.raises(Unavailable) as caught:
+            heedful.open(f"{url}?password=another-word" if ":" not in secret else url, embedding=WordEmbedder())
+        assert caught.value.code == "store_refused"
+        assert "PGPASSWORD" in str(caught.value)
+        assert "-word" not in str(caught.value)
+
+    def test_an_option_that_is_none_is_told(self, empty_database: str) -> None:
+        with pytest.raises(Unavailable, match="behind the \\?") as caught:
+            heedful.open(f"{empty_database}?colour=blue", embedding=WordEmbedder())
+        assert caught.value.code == "store_refused"
+
+    def test_the_tables_of_another_user_are_told_of(self, postgresql_url: str) -> None:
+        heedful.open(postgresql_url, embedding=WordEmbedder()).close()
+        with pytest.raises(Unavailable, match="REASSIGN OWNED") as caught:
+            heedful.open(postgresql_url.replace("postgres@", "keeper@"), embedding=WordEmbedder())
+        assert caught.value.code == "store_read_only"
+
+    def test_another_name_of_the_scheme_will_do(self, empty_database: str) -> None:
+        with heedful.open(empty_database.replace("postgresql:", "postgres:"), embedding=WordEmbedder()) as store:
+            store.remember("x")
+
+    @pytest.mark.parametrize("url", ["postgresql//me:secret@host/db", "postgresql://me:secret@host:abc/db"])
+    def test_a_slip_in_the_url_is_told_without_its_password(self, url: str) -> None:
+        with pytest.raises(Invalid) as caught:
+            heedful.open(url, embedding=WordEmbedder())
+        assert caught.value.field == "url_or_path"
+        assert "secret" not in str(caught.value)
 
     def test_a_user_without_the_right_to_make_tables_is_told(self, postgresql_url: str) -> None:
         with psycopg.connect(postgresql_url) as connection:

@@ -27,7 +27,7 @@ class Settings(Model):
     embedding_api_key: str | None = Field(default=None, repr=False)
     embedding_timeout: float = Field(default=30.0, gt=0)
     receipt_share: float = Field(default=1.0, ge=0, le=1)
-    receipt_days: int | None = Field(default=None, ge=1)
+    receipt_days: int | None = Field(default=None, ge=1, le=36_500)
     language_model: str | None = None
     language_model_api_key: str | None = Field(default=None, repr=False)
     language_model_timeout: float = Field(default=60.0, gt=0)

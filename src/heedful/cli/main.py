@@ -32,7 +32,8 @@ from heedful.errors import HeedfulError
 @click.option(
     "--store",
     metavar="URL_OR_PATH",
-    help="The store; HEEDFUL_STORE, or heedful.db in this folder. http://… is a server, opened with HEEDFUL_API_KEY.",
+    help="The store, a file or postgresql://…; HEEDFUL_STORE, or heedful.db in this folder. http://… is a server, "
+    "opened with HEEDFUL_API_KEY.",
 )
 @click.option("--project", metavar="NAME", help="The project; HEEDFUL_PROJECT, or default.")
 @click.option("--embedding", metavar="SPEC", help="bundled, fast, a folder, or URL#model; HEEDFUL_EMBEDDING.")

@@ -48,7 +48,9 @@ class Worker:
             self._stopped.wait(AGAIN)
 
     def drain(self) -> None:
-        """Does what is due in the calling thread."""
+        """Does what is due in the calling thread, upkeep included, and what that adds."""
+        self._add_what_is_due()
+        self._queue.work(self._work, None, self._stopped.is_set, once=True)
         self._queue.work(self._work, None, self._stopped.is_set, once=True)
 
     def wake(self, job_id: str) -> None:

@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
+import logging
+
 import orjson
 from starlette.requests import Request
 from starlette.responses import Response
 
-from heedful.errors import Forbidden
+from heedful.errors import Forbidden, Unavailable
 from heedful.jobs.base import shown
 from heedful.server.calls import Endpoint
 from heedful.server.measures import Measures
@@ -15,6 +17,9 @@ from heedful.server.state import State
 
 JOBS = 100
 """How many of the newest jobs are shown."""
+
+
+logger = logging.getLogger("heedful")
 
 
 def healthz(state: State) -> Endpoint:
@@ -28,8 +33,13 @@ def readyz(state: State) -> Endpoint:
     """Ready when the store can be read; `Unavailable` otherwise."""
 
     def look() -> None:
-        with state.projects.host.database.read() as connection:
-            connection.exec_driver_sql("SELECT 1")
+        try:
+            with state.projects.host.database.read() as connection:
+                connection.exec_driver_sql("SELECT 1")
+        except Unavailable as error:
+            # Anybody may ask, and where the store is, is not for anybody.
+            logger.warning("not ready: %s", error)
+            raise Unavailable("the store can't be read", code=error.code, remedy="Look into the log") from None
 
     async def answer(request: Request) -> Response:
         await state.look(look)

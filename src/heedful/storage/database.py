@@ -204,14 +204,23 @@ def _version(connection: Connection) -> str | None:
     schema = SCHEMA if connection.dialect.name == "postgresql" else None
     tables = set(inspect(connection).get_table_names(schema))
     if {"alembic_version", events.name, facts.name} <= tables:
+        if schema is not None and not connection.execute(_MAY_LOOK).scalar():
+            raise Unavailable(
+                f"the schema {schema} of store {connection.engine.url.database} belongs to another user",
+                code="store_read_only",
+                remedy="Open it as that user, or have an administrator hand all of it over: REASSIGN OWNED BY … TO …",
+            )
         return connection.execute(text("SELECT version_num FROM alembic_version")).scalar()
     if tables:
         raise Conflict(
             f"{connection.engine.url.database} is a database of another program",
             code="store_foreign",
-            remedy="Name another file; nothing was changed",
+            remedy="Name another one; nothing was changed",
         )
     return None
+
+
+_MAY_LOOK = text(f"SELECT has_schema_privilege('{SCHEMA}', 'USAGE')")
 
 
 def _url(url_or_path: str | Path) -> URL:
@@ -241,12 +250,21 @@ def _url(url_or_path: str | Path) -> URL:
             value=text_form.partition("@")[2] or text_form,
             remedy='Use open("heedful.db", sessions="mongodb://…")',
         )
+    if scheme.lower() == "postgres" and rest.startswith("//"):
+        text_form = f"postgresql{colon}{rest}"
+    if text_form.startswith(("postgresql/", "postgres/")):
+        raise Invalid(
+            "url_or_path has no colon behind its scheme",
+            field="url_or_path",
+            value=text_form.partition("@")[2],
+            remedy="Use postgresql://user@host/database",
+        )
     if "://" not in text_form:
         return URL.create("sqlite", database=str(Path(text_form).expanduser()))
     try:
         url = make_url(text_form)
         url.get_dialect()
-    except (ArgumentError, NoSuchModuleError, ImportError) as error:
+    except (ArgumentError, NoSuchModuleError, ImportError, ValueError) as error:
         raise Invalid(
             f"url_or_path {text_form.partition('@')[2] or text_form!r} is not a store's URL ({error})",
             field="url_or_path",

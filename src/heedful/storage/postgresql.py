@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import logging
+import re
 import threading
 import time
 from collections.abc import Iterator
@@ -38,8 +39,9 @@ EVERYTHING = "heedful.everything"
 TELLS = 1.0
 """How often the others are told that a project has changed, at most, in seconds."""
 
-LOOKS = 0.5
-"""How soon those who wait for notices notice that they need not wait any more, in seconds."""
+LOOKS, LONGEST = 0.5, 30.0
+"""How soon those who wait for notices notice that they need not wait any more, and how long they wait for a server that
+is away before they ask again, in seconds."""
 
 _ABOUT = (
     "SELECT to_regclass(%s) IS NOT NULL, rolsuper OR rolbypassrls, pg_is_in_recovery() FROM pg_roles "
@@ -168,6 +170,7 @@ class PostgreSql:
                 driver.commit()
 
     def notices(self, stopped: threading.Event) -> Iterator[str | None]:
+        waited = LOOKS
         # A replica has no notices.
         while not stopped.is_set() and not self.read_only:
             try:
@@ -181,9 +184,12 @@ class PostgreSql:
                     while not stopped.is_set():
                         for notice in driver.notifies(timeout=LOOKS):
                             yield notice.payload
+                        waited = LOOKS
             except (self._psycopg.Error, Unavailable) as error:
-                logger.info("no notices from store %s for now: %s", self.name, error)
-                stopped.wait(LOOKS)
+                if waited == LOOKS:
+                    logger.info("no notices from store %s for now: %s", self.name, error)
+                waited = min(2 * waited, LONGEST)
+                stopped.wait(waited)
 
     def _commit(self, driver: Any) -> None:
         try:
@@ -279,7 +285,9 @@ class PostgreSql:
 
 
 def _name(url: URL) -> str:
-    return url.set(drivername="postgresql").render_as_string(hide_password=True)
+    # A password may stand among the options, too.
+    shown = url.difference_update_query(["password"]).set(drivername="postgresql")
+    return shown.render_as_string(hide_password=True)
 
 
 def _engine(url: URL) -> Engine:
@@ -346,6 +354,14 @@ def translated(error: BaseException, name: str) -> Unavailable | None:
         return Unavailable(f"store {name} can't be written ({error})", code="store_read_only", remedy=_ALLOWED)
     if state.startswith("53"):
         return Unavailable(f"store {name} has no room left ({error})", code="disk_full", remedy=_FULL)
+    if isinstance(error, psycopg.ProgrammingError) and "connection option" in str(error):
+        return Unavailable(f"store {name} has an option that is none ({error})", code="store_refused", remedy=_OPTION)
+    if isinstance(error, psycopg.OperationalError):
+        # Errors of connecting have no code, only words.
+        if re.search(r"password|role .* does not exist|no pg_hba.conf entry", str(error)):
+            return Unavailable(f"store {name} refused its user ({error})", code="store_refused", remedy=_WHO)
+        if re.search(r"database .* does not exist", str(error)):
+            return Unavailable(f"store {name} is not there ({error})", code="store_refused", remedy=_MAKE)
     if isinstance(error, psycopg.OperationalError | psycopg.InterfaceError):
         return Unavailable(f"store {name} can't be reached ({error})", code="store_unreachable", remedy=_REACH)
     return None
@@ -357,3 +373,6 @@ _ALLOWED = (
 )
 _FULL = "Free some space or raise the server's limits, and try again; nothing was changed"
 _REACH = "Check the address and that the server runs; what was under way was not stored"
+_WHO = "Check the user of the URL and the password, which may be in the URL, in PGPASSWORD or in ~/.pgpass"
+_MAKE = "Check the name, or make it: CREATE DATABASE … OWNER …"
+_OPTION = "Check what stands behind the ? of the URL"
