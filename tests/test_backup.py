@@ -82,10 +82,21 @@ def test_a_file_is_replaced_only_when_asked(lived: Path, tmp_path: Path) -> None
 def test_neither_the_store_nor_one_that_is_open_is_replaced(lived: Path, tmp_path: Path) -> None:
     with pytest.raises(Invalid, match="the store itself"):
         backup(lived, lived, force=True)
+    with pytest.raises(Invalid, match="the store itself"):
+        backup(lived, f"{lived}-wal", force=True)
     with heedful.open(tmp_path / "open.db", clock=ManualClock(), embedding=WordEmbedder()) as store:
         store.remember("Mine.")
         with pytest.raises(Conflict, match="open"):
             backup(lived, tmp_path / "open.db", force=True)
+
+
+def test_what_is_no_file_is_not_replaced(lived: Path, tmp_path: Path) -> None:
+    os.mkfifo(tmp_path / "pipe")
+    for name in (tmp_path / "pipe", tmp_path, Path("/dev/null")):
+        with pytest.raises(Invalid, match="not a file") as refused:
+            backup(lived, name, force=True)
+        assert (refused.value.field, refused.value.value) == ("file", str(name))
+    assert (tmp_path / "pipe").is_fifo()
 
 
 def test_bad_names_are_refused(lived: Path, tmp_path: Path) -> None:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import io
+import os
 import subprocess
 import sys
 from collections.abc import Callable
@@ -12,7 +13,7 @@ from typing import Any
 import orjson
 import pytest
 import scenario
-from lived import MOVED, QUESTION, Place
+from lived import MOVED, QUESTION, Place, dumped
 
 import heedful
 from heedful import Conflict, Heedful, Invalid, NotFound, Unavailable
@@ -321,6 +322,26 @@ def test_a_file_is_replaced_only_when_asked(lived: Path, other: Path) -> None:
     assert other.read_bytes() == before
     export_file(lived, other, project="default", force=True)
     assert b'"project":"default"' in other.read_bytes()
+
+
+@pytest.mark.parametrize("suffix", ["", "-wal", "-shm"])
+def test_the_store_itself_is_never_replaced(lived: Path, suffix: str) -> None:
+    before = dumped(lived)
+    with pytest.raises(Invalid, match="the store itself") as refused:
+        export_file(lived, f"{lived}{suffix}", project="other", force=True)
+    assert (refused.value.field, refused.value.value) == ("file", f"{lived}{suffix}")
+    (lived.parent / "link").symlink_to(lived)
+    with pytest.raises(Invalid, match="the store itself"):
+        export_file(f"sqlite:///{lived}", lived.parent / "link", project="other", force=True)
+    assert dumped(lived) == before
+
+
+def test_what_is_no_file_is_not_replaced(lived: Path, tmp_path: Path) -> None:
+    os.mkfifo(tmp_path / "pipe")
+    for name in (tmp_path / "pipe", tmp_path, Path("/dev/null")):
+        with pytest.raises(Invalid, match="not a file"):
+            export_file(lived, name, project="other", force=True)
+    assert (tmp_path / "pipe").is_fifo()
 
 
 def test_bad_names_are_refused(lived: Path, tmp_path: Path) -> None:

@@ -13,7 +13,7 @@ from sqlalchemy.engine import make_url
 from heedful import settings
 from heedful.errors import Conflict, Invalid, NotFound, Unavailable
 from heedful.memory.remember import Progress
-from heedful.moving import stores
+from heedful.moving import stores, targets
 from heedful.moving.exporting import unwritable
 from heedful.moving.results import BackedUp
 from heedful.storage.postgresql import EVERYTHING, SCHEMA
@@ -42,7 +42,7 @@ def backup(
     source = stores.identity(given)
     if not Path(source).is_file():
         raise NotFound(f"there is no store at {source}", code="store_missing", value=source, remedy="Check its name")
-    _check_free(Path(source), target, force)
+    targets.check(source, target, force=force)
     partial = target.with_name(f".{target.name}.{os.getpid()}")
     try:
         # To be written, it must be a file that can be: SQLite would tell less about what is wrong.
@@ -56,28 +56,9 @@ def backup(
     except OSError as error:
         raise unwritable(target, error) from error
     finally:
-        for suffix in ("", "-wal", "-shm", "-journal"):
+        for suffix in targets.BESIDE:
             partial.with_name(partial.name + suffix).unlink(missing_ok=True)
     return BackedUp(file=str(target), bytes=size, tables=counts)
-
-
-def _check_free(source: Path, target: Path, force: bool) -> None:
-    if target.exists() and source.samefile(target):
-        raise Invalid("file is the store itself", field="file", value=str(target), remedy="Name another file")
-    if target.exists() and not force:
-        raise Conflict(
-            f"{target} is there already",
-            field="file",
-            value=str(target),
-            remedy="Name another file, or pass --force to replace it",
-        )
-    if target.with_name(f"{target.name}-wal").exists():
-        raise Conflict(
-            f"{target} is a store that somebody has open, or that was not closed",
-            field="file",
-            value=str(target),
-            remedy="Name another file",
-        )
 
 
 def _copy(source: str, target: Path, progress: Progress | None) -> None:

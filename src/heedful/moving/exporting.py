@@ -11,11 +11,12 @@ from typing import Any
 import orjson
 from sqlalchemy import Connection, func, select
 
+from heedful import settings
 from heedful.clock import system_clock
-from heedful.errors import Conflict, NotFound, Unavailable
+from heedful.errors import NotFound, Unavailable
 from heedful.memory import checks
 from heedful.memory.remember import Progress
-from heedful.moving import stores
+from heedful.moving import stores, targets
 from heedful.moving.checksum import Checksum
 from heedful.moving.lines import KINDS, Line, lines, ours
 from heedful.moving.names import Names
@@ -72,10 +73,7 @@ def export_file(
 ) -> Moved:
     """Writes a project to a file, which is there when it is whole."""
     target = Path(file)
-    if target.exists() and not force:
-        raise Conflict(
-            f"{target} is there already", field="file", value=str(target), remedy="Name another file, or pass --force"
-        )
+    targets.check(settings.load().store if url_or_path is None else url_or_path, target, force=force)
     partial = target.with_name(f".{target.name}.{os.getpid()}")
     try:
         with partial.open("wb") as output:
