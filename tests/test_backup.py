@@ -138,16 +138,21 @@ def test_a_store_on_a_server_names_the_commands_that_do_it(lived: Path, tmp_path
     source, target = place("postgresql"), place("postgresql")
     copy(lived, source)
     with pytest.raises(Invalid, match="PostgreSQL's own tools") as refused:
-        backup(source.replace("keeper@", "keeper:secret@"), tmp_path / "store.dump")
+        backup(
+            f"{source.replace('keeper@', 'keeper:secret@')}{'&' if '?' in source else '?'}password=secret",
+            tmp_path / "store.dump",
+        )
     assert refused.value.remedy is not None
     assert "secret" not in refused.value.remedy
     assert "***" not in refused.value.remedy, "it can be run as it is written"
-    dump, restore = (line.partition(": ")[2] for line in refused.value.remedy.splitlines())
+    dump, extension, restore = (line.partition(": ")[2] for line in refused.value.remedy.splitlines())
     name = target.rpartition("/")[2]
+    assert "command='CREATE EXTENSION vector SCHEMA public'" in extension
     with heedful.open(source, clock=ManualClock(), embedding=WordEmbedder()):
         _run(dump)
     _run(f"psql --dbname={shlex.quote(target)} --command='DROP SCHEMA IF EXISTS heedful CASCADE'")
-    _run(restore.replace(source.rpartition("/")[2], name))
+    _run(extension.replace("NEW_DATABASE", name).replace("EXTENSION", "EXTENSION IF NOT EXISTS"))
+    _run(restore.replace("NEW_DATABASE", name))
     assert verify(target).projects == verify(source).projects
     assert verify(target).ok
 

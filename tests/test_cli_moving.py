@@ -68,6 +68,23 @@ def test_a_project_goes_through_a_file(run: Run, lived: Path, tmp_path: Path) ->
     assert ledger in run("--project", "again", "verify", store=tmp_path / "third.db").stdout
 
 
+def test_the_project_of_the_settings_is_obeyed(
+    run: Run, lived: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    file, new = str(tmp_path / "p.jsonl"), tmp_path / "new.db"
+    assert [each["project"] for each in read(run("verify", "--json"))["projects"]] == ["default", "other"]
+    monkeypatch.setenv("HEEDFUL_PROJECT", "other")
+    assert [each["project"] for each in read(run("verify", "--json"))["projects"]] == ["other"]
+    assert run("export", file).exit_code == 0
+    monkeypatch.setenv("HEEDFUL_PROJECT", "mine")
+    assert read(run("import", file, "--json", store=new))["project"] == "mine"
+    assert read(run("--project", "yours", "import", file, "--json", store=tmp_path / "b.db"))["project"] == "yours"
+    monkeypatch.delenv("HEEDFUL_PROJECT")
+    monkeypatch.chdir(tmp_path)
+    (tmp_path / "heedful.toml").write_text('project = "ours"')
+    assert read(run("import", file, "--json", store=tmp_path / "c.db"))["project"] == "ours"
+
+
 def test_a_project_goes_through_a_pipe(lived: Path, tmp_path: Path) -> None:
     heedful = f"{sys.executable} -m heedful --embedding fast"
     written = f"{heedful} --store {lived} --project other export --no-vectors"

@@ -19,7 +19,7 @@ from lived import MOVED, QUESTION, Place, dumped
 
 import heedful
 from heedful import Conflict, Heedful, Invalid, NotFound, Signal, Unavailable
-from heedful.moving import copy, rows, verify
+from heedful.moving import backup, copy, rows, verify
 from heedful.testing import ManualClock, WordEmbedder
 
 KINDS = ("sqlite", "postgresql")
@@ -210,6 +210,8 @@ def test_bad_addresses_are_refused(lived: Path, tmp_path: Path, place: Place) ->
     with pytest.raises(Invalid, match="same store"):
         copy(lived, f"sqlite:///{lived}")
     with pytest.raises(Invalid, match="same store"):
+        copy(lived, f"SQLite+pysqlite:///{lived}?timeout=5")
+    with pytest.raises(Invalid, match="same store"):
         copy(lived, lived.parent / "." / lived.name)
     with pytest.raises(Invalid, match="in memory"):
         copy(lived, ":memory:")
@@ -225,6 +227,13 @@ def test_bad_addresses_are_refused(lived: Path, tmp_path: Path, place: Place) ->
     with pytest.raises(Unavailable, match="can't be reached"):
         copy(lived, "postgresql://nobody@127.0.0.1:1/nothing")
     assert not Path(target).exists()
+
+
+@pytest.mark.parametrize("secret", ["ada:secret@db/heedful", "ada@db/heedful?password=secret&sslmode=require"])
+def test_no_password_is_shown(secret: str) -> None:
+    with pytest.raises(Invalid, match="same store, postgresql://ada") as refused:
+        copy(f"postgresql://{secret}", f"postgresql://{secret}")
+    assert "secret" not in f"{refused.value} {refused.value.value} {refused.value.remedy}"
 
 
 def test_a_source_of_a_newer_version_is_refused(lived: Path, place: Place) -> None:
@@ -251,6 +260,10 @@ def test_an_unfinished_copy_is_no_source(lived: Path, place: Place) -> None:
         copy(lived, half, progress=stop_at(0.5))
     with pytest.raises(Conflict, match="not finished"):
         copy(half, place("sqlite"))
+    with pytest.raises(Conflict, match="not finished") as refused:
+        backup(half, lived.parent / "backup.db")
+    assert refused.value.code == "store_unfinished"
+    assert not (lived.parent / "backup.db").exists()
 
 
 def test_a_disk_without_room_is_told_and_the_copy_goes_on_later(lived: Path, place: Place) -> None:

@@ -61,11 +61,11 @@ def export(options: Options, file: str | None, vectors: bool, force: bool) -> No
 @as_json
 @click.pass_obj
 def import_(options: Options, file: str, as_json: bool) -> None:
-    """Read a project from FILE, or from standard input (-), under its own name or that of --project."""
+    """Read a project from FILE, or from standard input (-), under its own name or that of --project or the settings."""
     store = options.local("import")
     source = sys.stdin.buffer if file == "-" else Path(file)
     with progress("importing") as show:
-        made = moving.import_file(store, source, project=options.project, embedding=options.embedding, progress=show)
+        made = moving.import_file(store, source, project=_project(options), embedding=options.embedding, progress=show)
     if as_json:
         print_json(made)
         return
@@ -95,9 +95,9 @@ def backup(options: Options, file: str, force: bool, as_json: bool) -> None:
 @as_json
 @click.pass_obj
 def verify(options: Options, as_json: bool) -> None:
-    """Replay the ledger and compare every score with it, in all projects or in that of --project."""
+    """Replay the ledger and compare every score with it, in all projects or in that of --project or the settings."""
     with progress("verifying") as show:
-        found = moving.verify(options.local("verify"), project=options.project, progress=show)
+        found = moving.verify(options.local("verify"), project=_project(options), progress=show)
     if as_json:
         print_json(found)
     else:
@@ -109,6 +109,12 @@ def verify(options: Options, as_json: bool) -> None:
         click.echo(f"{found.compared} scores compared, {len(found.differences)} differences")
     if not found.ok:
         raise SystemExit(1)
+
+
+def _project(options: Options) -> str | None:
+    """The project that somebody named, here or in the settings; their default is nobody's choice."""
+    given = settings.load()
+    return options.project or (given.project if "project" in given.model_fields_set else None)
 
 
 def _print_sums(projects: list[Sums]) -> None:

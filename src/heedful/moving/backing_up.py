@@ -8,7 +8,7 @@ import sqlite3
 from contextlib import closing
 from pathlib import Path
 
-from sqlalchemy.engine import make_url
+from sqlalchemy.engine import URL
 
 from heedful import settings
 from heedful.errors import Conflict, Invalid, NotFound, Unavailable
@@ -16,9 +16,13 @@ from heedful.memory.remember import Progress
 from heedful.moving import stores, targets
 from heedful.moving.exporting import unwritable
 from heedful.moving.results import BackedUp
+from heedful.storage.database import UNFINISHED
 from heedful.storage.postgresql import EVERYTHING, SCHEMA
 from heedful.storage.schema import events, facts
 from heedful.storage.sqlite import BUSY_SECONDS, translated
+
+NEW_DATABASE = "NEW_DATABASE"
+"""Stands for the name that whoever restores a store fills in: not the one that it was taken from."""
 
 PAGES = 2048
 """Pages that are copied at once, after which progress is told."""
@@ -37,11 +41,13 @@ def backup(
     """
     given = settings.load().store if url_or_path is None else url_or_path
     target = Path(file)
-    if str(given).startswith("postgresql"):
-        raise _use_pg_dump(str(given), target)
+    url = stores.address(given)
+    if url is not None and url.get_backend_name() == "postgresql":
+        raise _use_pg_dump(url, target)
     source = stores.identity(given)
     if not Path(source).is_file():
-        raise NotFound(f"there is no store at {source}", code="store_missing", value=source, remedy="Check its name")
+        name = stores.shown(source)
+        raise NotFound(f"there is no store at {name}", code="store_missing", value=name, remedy="Check its name")
     targets.check(source, target, force=force)
     partial = target.with_name(f".{target.name}.{os.getpid()}")
     try:
@@ -87,6 +93,12 @@ def _check_store(file: str, connection: sqlite3.Connection) -> None:
     tables = {name for (name,) in connection.execute("SELECT name FROM sqlite_master WHERE type = 'table'")}
     if not {"alembic_version", events.name, facts.name} <= tables:
         raise Conflict(f"{file} is not a store of Heedful", code="store_foreign", remedy="Name another file")
+    if UNFINISHED in tables:
+        raise Conflict(
+            f"store {file} is a copy that was not finished",
+            code="store_unfinished",
+            remedy="Run the same heedful copy again: it goes on where it was",
+        )
 
 
 def _checked(file: Path) -> dict[str, int]:
@@ -105,19 +117,22 @@ def _checked(file: Path) -> dict[str, int]:
         return {name: copy.execute(f'SELECT count(*) FROM "{name}"').fetchone()[0] for (name,) in rows}
 
 
-def _use_pg_dump(url: str, file: Path) -> Invalid:
+def _use_pg_dump(url: URL, file: Path) -> Invalid:
     # The password stays out of it: pg_dump asks for it, or reads PGPASSWORD or ~/.pgpass.
-    shown = make_url(url)._replace(drivername="postgresql", password=None).render_as_string()
+    plain = stores.without_secrets(url).set(drivername="postgresql")
+    shown = plain.render_as_string()
     # It must say that it wants the rows of all projects.
     everything = f"{shown}{'&' if '?' in shown else '?'}options=-c%20{EVERYTHING}%3Don"
     dump = (
         f"pg_dump --format=custom --schema={SCHEMA} --enable-row-security --file={shlex.quote(str(file))} "
         f"{shlex.quote(everything)}"
     )
-    restore = f"pg_restore --exit-on-error --dbname={shlex.quote(shown)} {shlex.quote(str(file))}"
+    new = shlex.quote(plain.set(database=NEW_DATABASE).render_as_string())
+    extension = f"psql --dbname={new} --command='CREATE EXTENSION vector SCHEMA public'"
+    restore = f"pg_restore --exit-on-error --dbname={new} {shlex.quote(str(file))}"
     return Invalid(
         "a store on PostgreSQL is backed up with PostgreSQL's own tools",
         field="store",
         value=shown,
-        remedy=f"Run: {dump}\n  and to restore it into an empty database: {restore}",
+        remedy=f"Run: {dump}\n  and to restore it into an empty database, first: {extension}\n  and then: {restore}",
     )

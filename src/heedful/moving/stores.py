@@ -4,11 +4,17 @@ from __future__ import annotations
 
 from pathlib import Path
 
+from sqlalchemy.engine import URL, make_url
+from sqlalchemy.exc import ArgumentError
+
 from heedful import settings
 from heedful.errors import Invalid
 from heedful.storage import Database
 
 SQLITE = "sqlite:///"
+
+_SECRETS = ("password", "sslpassword")
+"""What a server is told in the query part of an address, and nobody else."""
 
 
 def existing(url_or_path: str | Path | None) -> Database:
@@ -21,9 +27,9 @@ def two(source: str | Path, target: str | Path) -> tuple[Database, Database]:
     first, second = _lasting("source", source), _lasting("target", target)
     if identity(first) == identity(second):
         raise Invalid(
-            f"source and target are the same store, {target}",
+            f"source and target are the same store, {shown(target)}",
             field="target",
-            value=str(target),
+            value=shown(target),
             remedy="Name another target; nothing was changed",
         )
     opened = Database(first, create=False)
@@ -36,10 +42,42 @@ def two(source: str | Path, target: str | Path) -> tuple[Database, Database]:
 
 def identity(url_or_path: str | Path) -> str:
     """What stays the same however a file is named."""
-    given = str(url_or_path)
-    if "://" in given and not given.startswith(SQLITE):
-        return given
-    return str(Path(given.removeprefix(SQLITE)).expanduser().resolve())
+    url = address(url_or_path)
+    if url is None:
+        return str(Path(url_or_path).expanduser().resolve())
+    if url.get_backend_name() == "sqlite" and url.database is not None:
+        return str(Path(url.database).expanduser().resolve())
+    return str(url_or_path)
+
+
+def shown(url_or_path: str | Path) -> str:
+    """A store as messages name it: without secrets."""
+    url = address(url_or_path)
+    if url is None:
+        return str(url_or_path)
+    return url.difference_update_query(_SECRETS).render_as_string(hide_password=True)
+
+
+def without_secrets(url: URL) -> URL:
+    """An address that programs can use which ask for the password, or know where it is."""
+    # With `set`, None would leave the password as it is.
+    return url.difference_update_query(_SECRETS)._replace(password=None)
+
+
+def address(url_or_path: str | Path) -> URL | None:
+    """A store that is named by a URL; None if it is named by a path."""
+    scheme, colon, rest = str(url_or_path).partition("://")
+    if not colon:
+        return None
+    try:
+        return make_url(f"{scheme.lower()}{colon}{rest}")
+    except (ArgumentError, ValueError) as error:
+        # What can't be read may hold a password anywhere.
+        raise Invalid(
+            "store is not a URL that can be read",
+            field="store",
+            remedy='Use a path, "sqlite:///file.db" or "postgresql://user@host/database"',
+        ) from error
 
 
 def _lasting(field: str, url_or_path: str | Path) -> str | Path:
