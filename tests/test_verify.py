@@ -94,6 +94,27 @@ def test_what_differs_is_named(store: str, harm: Harm, damage: str, what: str) -
     assert verify(store) == found, "it only reads"
 
 
+def test_an_unknown_signal_is_named(store: str, harm: Harm) -> None:
+    harm("UPDATE events SET value = 'adored' WHERE kind = 'signal' AND value = 'used'")
+    found = verify(store)
+    assert "rows of events with an unknown signal (so no scores were compared)" in named(found)
+    assert [each.project for each in found.projects] == ["default", "other"]
+
+
+@pytest.mark.parametrize("store", ["sqlite"], indirect=True)
+@pytest.mark.parametrize(("table", "column"), [("receipts", "shown"), ("facts", "metadata"), ("sessions", "metadata")])
+def test_broken_json_is_named(store: str, harm: Harm, table: str, column: str) -> None:
+    sound = verify(store)
+    harm(f"UPDATE {table} SET {column} = '{{broken' WHERE id = (SELECT min(id) FROM {table})")
+    found = verify(store)
+    (difference,) = found.differences
+    assert difference.what == f"rows of {table} with broken JSON in {column}"
+    assert (difference.count, len(difference.examples)) == (1, 1)
+    assert found.compared == sound.compared
+    unread = {difference.project} if table == "facts" else set()
+    assert found.projects == [each for each in sound.projects if each.project not in unread]
+
+
 @pytest.mark.parametrize(
     ("change", "checksum"),
     [

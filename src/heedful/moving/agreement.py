@@ -6,6 +6,7 @@ from collections.abc import Callable, Iterator
 
 from sqlalchemy import ColumnElement, Connection, Select, String, case, cast, exists, func, select
 
+from heedful.moving.damage import readable
 from heedful.moving.lines import ours
 from heedful.moving.rows import TOGETHER
 from heedful.storage.ledger import FEEDBACK, SIGNAL, SUPERSESSION, is_retracted
@@ -84,7 +85,9 @@ def receipts_across_datasets(connection: Connection, project: int) -> Iterator[s
     asked = exists().where(queries.c.id == receipts.c.query_id, queries.c.dataset_id == receipts.c.dataset_id)
     yield from _found(connection, select(receipts.c.id).where(ours(receipts, project), ~asked))
     rows = connection.execution_options(yield_per=TOGETHER).execute(
-        select(receipts.c.id, receipts.c.dataset_id, receipts.c.shown).where(ours(receipts, project))
+        select(receipts.c.id, receipts.c.dataset_id, receipts.c.shown).where(
+            ours(receipts, project), readable(connection, receipts.c.shown)
+        )
     )
     for run in rows.partitions(TOGETHER):
         shown = {line[0] for row in run for line in row.shown}

@@ -82,7 +82,7 @@ class Verified(Model):
     store: str
     """The file, or the address without secrets."""
     projects: list[Sums]
-    """The checksums of the projects that were looked at."""
+    """The checksums of the projects that were looked at, but for those with facts that can't be read."""
     compared: int
     """How many scores of facts and of links were compared with the fold of the ledger."""
     differences: list[Difference]

@@ -11,9 +11,9 @@ from sqlalchemy import Connection, select
 from heedful.errors import NotFound
 from heedful.memory import checks, folds
 from heedful.memory.remember import Progress
-from heedful.moving import agreement, checksum, stores
+from heedful.moving import agreement, checksum, damage, stores
 from heedful.moving.results import Difference, Sums, Verified
-from heedful.storage import facts, link_scores
+from heedful.storage import facts, link_scores, schema
 from heedful.storage.schema import projects
 
 SHOWN = 5
@@ -64,12 +64,24 @@ class _Verifying:
         self.compared = 0
 
     def project(self, number: int, name: str) -> None:
-        self.sums.append(checksum.of_project(self._connection, number, name))
-        for dataset, title in agreement.dataset_numbers(self._connection, number).items():
-            self._scores(name, dataset, title)
-            self._links(name, dataset, title)
+        if self._lines_are_readable(number, name):
+            self.sums.append(checksum.of_project(self._connection, number, name))
+        unknown = damage.unknown_signals(self._connection, number)
+        self._note(name, None, "rows of events with an unknown signal (so no scores were compared)", unknown)
+        if not unknown:
+            for dataset, title in agreement.dataset_numbers(self._connection, number).items():
+                self._scores(name, dataset, title)
+                self._links(name, dataset, title)
         for what, check in agreement.CHECKS.items():
             self._note(name, None, what, check(self._connection, number))
+
+    def _lines_are_readable(self, number: int, project: str) -> bool:
+        """Whether facts and ledger can be folded into checksums."""
+        broken = set()
+        for table, column, ids in damage.unreadable(self._connection, number):
+            broken.add(table)
+            self._note(project, None, f"rows of {table} with broken JSON in {column}", ids)
+        return broken.isdisjoint({schema.facts.name, schema.events.name})
 
     def _scores(self, project: str, dataset: int, title: str) -> None:
         wrong: list[int] = []
