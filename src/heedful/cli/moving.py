@@ -61,7 +61,7 @@ def export(options: Options, file: str | None, vectors: bool, force: bool) -> No
 @as_json
 @click.pass_obj
 def import_(options: Options, file: str, as_json: bool) -> None:
-    """Read a project from FILE, or from standard input (-), under its own name or that of --project or the settings."""
+    """Read a project from FILE, or from standard input (-), under its own name or that of --project."""
     store = options.local("import")
     source = sys.stdin.buffer if file == "-" else Path(file)
     with progress("importing") as show:
@@ -95,7 +95,7 @@ def backup(options: Options, file: str, force: bool, as_json: bool) -> None:
 @as_json
 @click.pass_obj
 def verify(options: Options, as_json: bool) -> None:
-    """Replay the ledger and compare every score with it, in all projects or in that of --project or the settings."""
+    """Replay the ledger and compare every score with it, in all projects or in that of --project."""
     with progress("verifying") as show:
         found = moving.verify(options.local("verify"), project=_project(options), progress=show)
     if as_json:
