@@ -170,7 +170,7 @@ def _check_walls(url: str, kept: dict[str, Kept]) -> None:
             found = {
                 table: connection.execute(f"SELECT count(*) FROM {table}".encode()).fetchall()[0][0]
                 for table in metadata.tables
-                if table not in ("alembic_version", "models", "signing", "words")
+                if table not in ("alembic_version", "models", "signing", "words", "jobs")
             }
             connection.rollback()
             return found

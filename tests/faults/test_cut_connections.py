@@ -95,7 +95,9 @@ def test_what_a_transaction_says_is_not_hidden_by_its_lost_connection(on_postgre
 
 def test_a_notice_that_is_lost_does_not_make_a_write_fail(on_postgresql: World) -> None:
     assert on_postgresql.server is not None
-    with Proxy(on_postgresql.server.port, lambda sent: "before" if b"pg_notify" in sent else "passes") as proxy:
+    with Proxy(
+        on_postgresql.server.port, lambda sent: "before" if b"pg_notify('heedful'" in sent else "passes"
+    ) as proxy:
         behind = replace(on_postgresql, url=through(proxy, on_postgresql))
         with behind.open("red") as store:
             assert store.remember("it is stored").added == 1

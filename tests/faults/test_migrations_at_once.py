@@ -25,7 +25,8 @@ from heedful.testing import WordEmbedder
 
 OPENERS = Path(__file__).with_name("openers.py")
 COUNT = 4
-OLD = "0005"
+OLD = {"sqlite": "0005", "postgresql": "0006"}
+"""Revisions that there were stores of."""
 TEXT = "the fact of an earlier version"
 
 
@@ -41,7 +42,7 @@ def make_old(world: World) -> None:
     with closing(made):
         made.prepare()
         with made.begin(None, write=True, durable=True, alone=True) as connection:
-            command.upgrade(config(connection), OLD)
+            command.upgrade(config(connection), OLD[world.kind])
             fill(connection)
 
 
@@ -65,10 +66,17 @@ def fill(connection: Connection) -> None:
             for seq in (1, 2, 3)
         ],
     }
+    if connection.dialect.name == "postgresql":
+        del rows["vectors"]
     rows["facts"][0] |= {"ordinal": 0, "start": 0, "stop": 0, "superseded": 0, "linked": 0, "created_at": 1}
     tables.reflect(connection, only=list(rows))
     for name, each in rows.items():
         connection.execute(tables.tables[name].insert(), each)
+    if connection.dialect.name == "postgresql":
+        values = (str(embedder.embed([TEXT])[0].tolist()),)
+        connection.exec_driver_sql(
+            "INSERT INTO vectors (fact_seq, model_id, dataset_id, vector) VALUES (1, 1, 1, %s)", values
+        )
 
 
 def opened_at_once(world: World, first: str) -> None:
