@@ -16,11 +16,11 @@ from sqlalchemy import text
 
 from heedful.jobs.base import ALONE, Pace, Work, digest, found
 from heedful.jobs.procrastination import TASK, Procrastination
+from heedful.jobs.records import Records
 from heedful.storage import Database, jobs, scopes
 from heedful.storage.locks import lock
 from heedful.storage.rows import AnyRow
 
-SECOND = 1_000_000
 STORE = "store"
 """The queue of the jobs that are no project's."""
 TOGETHER = 500
@@ -28,12 +28,11 @@ TOGETHER = 500
 _FORGET = text("DELETE FROM procrastinate_jobs WHERE id = ANY(:numbers)")
 
 
-class PostgreSqlQueue:
+class PostgreSqlQueue(Records):
     """See `Queue`."""
 
     def __init__(self, database: Database, now: Callable[[], int], pace: Pace) -> None:
-        self._database = database
-        self._now = now
+        super().__init__(database, now)
         self._pace = pace
         # Never opened: it is only lent connections.
         self._manager = JobManager(SyncPsycopgConnector())
@@ -60,16 +59,6 @@ class PostgreSqlQueue:
                 jobs.note(connection, job_id, queue_number=queued.id)
             return found(connection, job_id)
 
-    def get(self, job_id: str) -> AnyRow | None:
-        with self._database.read() as connection:
-            return jobs.get(connection, job_id)
-
-    def listed(
-        self, project: str | None, status: str | None, kind: str | None, after: int | None, count: int
-    ) -> list[AnyRow]:
-        with self._database.read(project) as connection:
-            return jobs.listed(connection, project, status, kind, after, count)
-
     def cancel(self, job_id: str) -> None:
         with self._database.write() as connection:
             row = jobs.get(connection, job_id)
@@ -80,15 +69,6 @@ class PostgreSqlQueue:
                 row = found(connection, job_id)
                 if row.status == "cancelled":
                     jobs.note(connection, job_id, finished_at=self._now())
-
-    def due_in(self, project: str) -> float | None:
-        with self._database.read(project) as connection:
-            due = jobs.due_at(connection, project)
-        return None if due is None else max(0.0, due / SECOND - time.time())
-
-    def last_added(self, kind: str) -> int | None:
-        with self._database.read() as connection:
-            return jobs.last_created(connection, kind)
 
     def forget(self, before: int) -> int:
         with self._database.write() as connection:

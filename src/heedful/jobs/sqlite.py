@@ -26,19 +26,18 @@ from heedful.jobs.base import (
     logger,
     task_of,
 )
+from heedful.jobs.records import SECOND, Records
 from heedful.storage import Database, jobs, scopes
 from heedful.storage.rows import AnyRow
 
-SECOND = 1_000_000
 TOGETHER = 500
 
 
-class SqliteQueue:
+class SqliteQueue(Records):
     """See `Queue`."""
 
     def __init__(self, database: Database, now: Callable[[], int], pace: Pace) -> None:
-        self._database = database
-        self._now = now
+        super().__init__(database, now)
         self._pace = pace
         self._woken = threading.Event()
 
@@ -51,16 +50,6 @@ class SqliteQueue:
                 job_id = jobs.add(connection, owner, kind, dict(arguments), same, self._now(), _clock())
             return found(connection, job_id)
 
-    def get(self, job_id: str) -> AnyRow | None:
-        with self._database.read() as connection:
-            return jobs.get(connection, job_id)
-
-    def listed(
-        self, project: str | None, status: str | None, kind: str | None, after: int | None, count: int
-    ) -> list[AnyRow]:
-        with self._database.read(project) as connection:
-            return jobs.listed(connection, project, status, kind, after, count)
-
     def cancel(self, job_id: str) -> None:
         with self._database.write() as connection:
             row = jobs.get(connection, job_id)
@@ -68,15 +57,6 @@ class SqliteQueue:
                 jobs.note(connection, job_id, status="cancelled", finished_at=self._now())
             elif row is not None and row.status == "running":
                 jobs.note(connection, job_id, cancelling=1)
-
-    def due_in(self, project: str) -> float | None:
-        with self._database.read(project) as connection:
-            due = jobs.due_at(connection, project)
-        return None if due is None else max(0.0, (due - _clock()) / SECOND)
-
-    def last_added(self, kind: str) -> int | None:
-        with self._database.read() as connection:
-            return jobs.last_created(connection, kind)
 
     def forget(self, before: int) -> int:
         with self._database.write() as connection:
