@@ -38,6 +38,7 @@ def satisfaction(store: SessionStore, by: str, since: datetime | None) -> Satisf
         by=key,
         variants=[_variant(each, best.get(id(each))) for each in found],
         comparisons=[_comparison(one, other) for one, other in combinations(rated, 2)],
+        stopping=None,
     )
 
 

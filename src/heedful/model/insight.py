@@ -1,0 +1,237 @@
+"""Insight: what people said, added up, and what stands out."""
+
+from __future__ import annotations
+
+from datetime import date, datetime
+from typing import Any, Literal, get_args
+
+from heedful.model.base import Model
+from heedful.model.memory import ContextScore, RankedFact
+
+Over = Literal["day", "week"]
+OpinionTarget = Literal["session", "entry", "message", "execution", "fact"]
+Facet = Literal["dataset", "model", "source", "author_kind", "target_type"]
+AuthorKind = Literal["person", "visitor", "program", "unknown"]
+"""Who spoke: somebody with a name; a visitor whose name a token made up; a program (its name begins with "program:");
+or nobody knows."""
+
+OVERS: tuple[Over, ...] = get_args(Over)
+OPINION_TARGETS: tuple[OpinionTarget, ...] = get_args(OpinionTarget)
+FACETS: tuple[Facet, ...] = get_args(Facet)
+
+
+class Variant(Model):
+    """The opinions under one value."""
+
+    value: Any
+    sessions: int | None
+    """Sessions with that value, rated or not; None where it is no value of sessions."""
+    up: int
+    down: int
+    neutral: int
+    satisfaction: float | None
+    """up / (up + down); None without any."""
+    low: float | None
+    """The lower end of its 95% interval (Wilson)."""
+    high: float | None
+    mean_score: float | None
+    """The mean of the entries' scores, 1 to 5; None without any."""
+    probability_best: float | None
+    """That this variant's true satisfaction is the greatest of all."""
+
+
+class Comparison(Model):
+    """The chance that one variant is better than another."""
+
+    better: Any
+    than: Any
+    probability: float
+
+
+class Stopping(Model):
+    """Whether a comparison has been going on for long enough."""
+
+    decided: bool
+    best: Any
+    """The variant to take, decided or not; None without ratings."""
+    expected_loss: float | None
+    """How much satisfaction is lost on average by taking it now, should another one be better."""
+    needed: int | None
+    """About how many more ratings it takes, if the present rates are the true ones; None if that can't be told."""
+    reason: str
+
+
+class Satisfaction(Model):
+    """Satisfaction by a value: of the sessions' metadata, or of the opinions themselves."""
+
+    by: str
+    variants: list[Variant]
+    """The most sessions first, or the most opinions."""
+    comparisons: list[Comparison]
+    """Each pair once, the likelier winner as `better`."""
+    stopping: Stopping | None
+    """None with fewer than two variants that have ratings."""
+
+
+class TrendPoint(Model):
+    """The opinions of one day or week."""
+
+    start: date
+    """Its first day, in UTC."""
+    up: int
+    down: int
+    neutral: int
+    satisfaction: float | None
+    """up / (up + down); None without any."""
+    low: float | None
+    """The lower end of its 95% interval (Wilson)."""
+    high: float | None
+    mean_score: float | None
+
+
+class TrendLine(Model):
+    """The points of one value, the oldest first; days without opinions are among them."""
+
+    value: Any
+    """None for all opinions together, or where they have no such value."""
+    points: list[TrendPoint]
+
+
+class Trend(Model):
+    """Satisfaction over time."""
+
+    over: Over
+    by: str | None
+    lines: list[TrendLine]
+    """One for each value, the most opinions first; a single one without `by`."""
+    total: Variant
+    """All of it together."""
+
+
+class Covered(Model):
+    """How much of one kind of thing was rated."""
+
+    kind: Literal["answers", "executions", "recalls"]
+    shown: int
+    """How many there were."""
+    rated: int
+    """How many of them somebody has an opinion of, today."""
+    share: float | None
+    low: float | None
+    high: float | None
+
+
+class Coverage(Model):
+    """How much of what was shown was rated."""
+
+    answers: Covered
+    executions: Covered
+    recalls: Covered
+    """Of those whose receipts are kept."""
+
+
+class DecisionCount(Model):
+    """How often the cache decided so, for this reason."""
+
+    decision: Literal["serve", "rebind", "refuse", "nothing"]
+    """`nothing`: no stored question was like it."""
+    gate: str
+    """Which gate decided."""
+    count: int
+    share: float
+    """Of all decisions."""
+
+
+class CacheDecision(Model):
+    """One decision of the cache."""
+
+    at: datetime
+    question: str
+    decision: Literal["serve", "rebind", "refuse", "nothing"]
+    gate: str
+    reason: str
+    similarity: float | None
+    """Of the nearest stored question."""
+    candidate_id: str | None
+    """The execution or golden example that was looked at."""
+    execution_id: str | None
+    """The execution that was made of it."""
+
+
+class CacheReport(Model):
+    """What the cache decided, and why."""
+
+    total: int
+    reused: int
+    """How many were served or rebound."""
+    counts: list[DecisionCount]
+    """The most frequent first."""
+    newest: list[CacheDecision]
+
+
+class MixedFact(Model):
+    """A fact that helps in one context and hurts in another."""
+
+    fact_id: str
+    text: str
+    score: float
+    helps: ContextScore
+    hurts: ContextScore
+
+
+class UsefulnessReport(Model):
+    """How useful the facts of a dataset are; scores are decayed to now."""
+
+    dataset: str
+    total_facts: int
+    facts_with_signals: int
+    total_signals: int
+    average_score: float | None
+    """Over the facts that have signals."""
+    distribution: dict[str, int]
+    """Facts with signals by score, in ten bins from "0.0-0.1" to "0.9-1.0"."""
+    most_useful: list[RankedFact]
+    least_useful: list[RankedFact]
+    mixed: list[MixedFact]
+
+
+class Theme(Model):
+    """Negative comments that are about the same."""
+
+    name: str
+    """Its most typical words."""
+    comments: int
+    examples: list[str]
+    """The most typical comments, shortened."""
+    feedback_ids: list[str]
+    first_at: datetime
+    last_at: datetime
+
+
+class Themes(Model):
+    """What negative comments are about."""
+
+    comments: int
+    """How many were read, the newest."""
+    themes: list[Theme]
+    """The largest first."""
+    other: int
+    """Comments that are like no others."""
+
+
+class Note(Model):
+    """Something that changed, and is not luck."""
+
+    text: str
+    """In a sentence."""
+    about: str
+    """What was looked at: "all", "dataset", "model", "metadata.variant", "theme"…"""
+    value: Any
+    """Which of them; None for all."""
+    since: date
+    ratio: float | None
+    """How many times as much as before; None where there was nothing before."""
+    worse: bool
+    """Whether it went up, of what is better down."""
+    arithmetic: list[str]
+    """The figures it comes from."""

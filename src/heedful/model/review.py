@@ -1,0 +1,125 @@
+"""The review queue: what people were unhappy with, as work to do."""
+
+from __future__ import annotations
+
+from datetime import datetime
+from typing import Any, Literal, get_args
+
+from heedful.model.base import Model
+from heedful.model.insight import OpinionTarget
+from heedful.model.memory import Hit
+
+ReviewStatus = Literal["open", "resolved", "dismissed"]
+ReviewKind = Literal["negative", "contradictory"]
+Mend = Literal["supersede", "retract", "block", "promote", "add_example"]
+"""What can be done about an item: correct a fact; take an opinion back; say that an execution is wrong, or that it is
+right; give the SQL for a question."""
+
+ReviewAction = Literal[
+    "assign", "resolve", "dismiss", "reopen", "note", "supersede", "retract", "block", "promote", "add_example"
+]
+
+REVIEW_STATUSES: tuple[ReviewStatus, ...] = get_args(ReviewStatus)
+MENDS: tuple[Mend, ...] = get_args(Mend)
+
+
+class ReviewItem(Model):
+    """Opinions that say the same, as one piece of work."""
+
+    item_id: str
+    kind: ReviewKind
+    """Contradictory, if somebody else says the contrary of the same thing."""
+    target_type: OpinionTarget
+    """What the opinions are about."""
+    question: str | None
+    """What was asked; None where that is not known."""
+    dataset: str | None
+    status: ReviewStatus
+    assignee: str | None
+    opinions: int
+    """Negative ones that stand."""
+    against: int
+    """Positive ones about the same things."""
+    comment: str | None
+    """The newest comment, shortened."""
+    opened_at: datetime
+    last_at: datetime
+    """When the newest opinion was given."""
+    changed_at: datetime
+    """When somebody last acted on it."""
+
+
+class ReviewOpinion(Model):
+    """One opinion of an item."""
+
+    event_id: str
+    """What `retract` takes back."""
+    target_type: OpinionTarget
+    target_id: str
+    session_id: str | None
+    positive: bool
+    score: int | None
+    comment: str | None
+    author: str | None
+    at: datetime
+
+
+class ReviewEvidence(Model):
+    """A fact behind the answer, as it was shown."""
+
+    fact_id: str
+    text: str | None
+    """None if it was forgotten since."""
+    rank: int | None
+    score: float | None
+    relevance: float | None
+    usefulness: float | None
+    share: float | None
+    """Its part in the answer."""
+    superseded: bool
+
+
+class ReviewEvent(Model):
+    """Something that was done about an item."""
+
+    event_id: str
+    """What `undo` takes back."""
+    action: ReviewAction
+    author: str | None
+    at: datetime
+    note: str | None
+    details: dict[str, Any]
+    """What it was done to, and what it made."""
+    undone: bool
+
+
+class ReviewCase(Model):
+    """An item with all that is needed to mend it."""
+
+    item: ReviewItem
+    answer: str | None
+    """The newest answer that was disliked."""
+    sql_query: str | None
+    """The SQL, where it is about an execution."""
+    execution_id: str | None
+    recall_id: str | None
+    evidence: list[ReviewEvidence]
+    opinions: list[ReviewOpinion]
+    """The newest first, at most 100."""
+    history: list[ReviewEvent]
+    """The oldest first."""
+    mends: list[Mend]
+    """What can be done about it."""
+
+
+class ReviewComparison(Model):
+    """The same question, asked again."""
+
+    question: str
+    before: str | None
+    """The answer that was disliked."""
+    after: str
+    evidence_before: list[ReviewEvidence]
+    evidence_after: list[Hit]
+    changed: bool
+    """Whether the answer or the order of the evidence differs."""

@@ -1,0 +1,228 @@
+"""What each row of a table adds to the counts of opinions."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import Any
+
+from sqlalchemy import ColumnElement, Connection, FromClause, Select, and_, case, exists, func, literal, select
+from sqlalchemy.types import Text
+
+from heedful.clock import DAY
+from heedful.storage.ledger import SIGNAL, is_retracted
+from heedful.storage.schema import datasets, entries, events, executions, feedbacks, session_tags, sessions
+
+DIMENSIONS = ("day", "value", "target_type", "dataset", "model", "source", "author_kind")
+MEASURES = ("up", "down", "neutral", "scores", "score_sum", "rated", "shown")
+
+PROGRAM, VISITOR = "program:", "visitor-"
+"""How the names of authors begin that are programs, and of those that a token made up."""
+
+LONGEST = 200
+"""Characters of a value that are told apart: an index has no room for more."""
+
+
+@dataclass(frozen=True, slots=True)
+class Part:
+    """One kind of row that adds to the counts, each once."""
+
+    name: str
+    """The mark that it goes by."""
+    seq: ColumnElement[int]
+    at: ColumnElement[int]
+    origin: FromClause
+    owner: ColumnElement[int]
+    """The column that has the project."""
+    conditions: tuple[ColumnElement[bool], ...]
+    dimensions: Mapping[str, ColumnElement[Any]]
+    measures: Mapping[str, ColumnElement[Any]]
+    scopes: Mapping[str, ColumnElement[Any]]
+    """The columns by which changes name rows."""
+
+    def rows(self, project: int) -> Select[Any]:
+        """A line for each row; conditions can be added."""
+        nothing, none = literal("", Text), literal(0)
+        columns = [self.dimensions.get(name, nothing).label(name) for name in DIMENSIONS if name != "day"]
+        return (
+            select(
+                (self.at // DAY).label("day"),
+                *columns,
+                *(self.measures.get(name, none).label(name) for name in MEASURES),
+            )
+            .select_from(self.origin)
+            # By an expression, so that no database prefers the index of the project to the numbers behind a mark.
+            .where(self.owner + 0 == project, *self.conditions)
+        )
+
+    def newest(self, connection: Connection) -> int:
+        """The greatest number there is, of any project."""
+        return int(connection.execute(select(func.max(self.seq))).scalar() or 0)
+
+
+def parts(key: str) -> list[Part]:
+    """All that adds to the counts: of all opinions with the key "", else by the value of a metadata key."""
+    found = [_opinions(key), _rated_entries(key), _shown_entries(key)]
+    return found if key else [*found, _rated_executions(), _shown_executions(), _signals()]
+
+
+def _opinions(key: str) -> Part:
+    about = entries.alias("about")
+    origin: FromClause = feedbacks.outerjoin(
+        about, and_(feedbacks.c.target_type == "entry", about.c.id == feedbacks.c.target_id)
+    )
+    origin, value = _valued(origin, feedbacks.c.session_seq, key)
+    return Part(
+        name="feedbacks",
+        seq=feedbacks.c.seq,
+        at=feedbacks.c.at,
+        origin=origin,
+        owner=feedbacks.c.project_id,
+        conditions=(feedbacks.c.standing == 1,),
+        dimensions={
+            "value": value,
+            "target_type": feedbacks.c.target_type,
+            "dataset": _text(about.c.dataset),
+            "model": _text(about.c.model),
+            "source": case((feedbacks.c.target_type.in_(("session", "entry")), "add_feedback"), else_="feedback"),
+            "author_kind": _author_kind(feedbacks.c.author),
+        },
+        measures={
+            "up": _one_if(feedbacks.c.rating == "up"),
+            "down": _one_if(feedbacks.c.rating == "down"),
+            "neutral": _one_if(feedbacks.c.rating.is_(None)),
+            "scores": _one_if(feedbacks.c.score.is_not(None)),
+            "score_sum": func.coalesce(feedbacks.c.score, 0),
+        },
+        scopes={"sessions": feedbacks.c.session_seq, "targets": feedbacks.c.target_id},
+    )
+
+
+def _rated_entries(key: str) -> Part:
+    origin, value = _valued(
+        feedbacks.join(entries, entries.c.id == feedbacks.c.target_id), feedbacks.c.session_seq, key
+    )
+    return Part(
+        name="feedbacks",
+        seq=feedbacks.c.seq,
+        at=entries.c.at,
+        origin=origin,
+        owner=feedbacks.c.project_id,
+        conditions=(feedbacks.c.standing == 1, feedbacks.c.target_type == "entry", _is_first()),
+        dimensions={
+            "value": value,
+            "target_type": literal("entry", Text),
+            "dataset": _text(entries.c.dataset),
+            "model": _text(entries.c.model),
+        },
+        measures={"rated": literal(1)},
+        scopes={"sessions": feedbacks.c.session_seq, "targets": feedbacks.c.target_id},
+    )
+
+
+def _shown_entries(key: str) -> Part:
+    origin, value = _valued(entries.join(sessions, sessions.c.seq == entries.c.session_seq), entries.c.session_seq, key)
+    return Part(
+        name="entries",
+        seq=entries.c.seq,
+        at=entries.c.at,
+        origin=origin,
+        owner=sessions.c.project_id,
+        conditions=(),
+        dimensions={
+            "value": value,
+            "target_type": literal("entry", Text),
+            "dataset": _text(entries.c.dataset),
+            "model": _text(entries.c.model),
+        },
+        measures={"shown": literal(1)},
+        scopes={"sessions": entries.c.session_seq},
+    )
+
+
+def _rated_executions() -> Part:
+    return Part(
+        name="feedbacks",
+        seq=feedbacks.c.seq,
+        at=executions.c.at,
+        origin=feedbacks.join(executions, executions.c.id == feedbacks.c.target_id),
+        owner=feedbacks.c.project_id,
+        conditions=(feedbacks.c.standing == 1, feedbacks.c.target_type == "execution", _is_first()),
+        dimensions={"target_type": literal("execution", Text)},
+        measures={"rated": literal(1)},
+        scopes={"targets": feedbacks.c.target_id},
+    )
+
+
+def _shown_executions() -> Part:
+    return Part(
+        name="executions",
+        seq=executions.c.seq,
+        at=executions.c.at,
+        origin=executions,
+        owner=executions.c.project_id,
+        conditions=(),
+        dimensions={"target_type": literal("execution", Text)},
+        measures={"shown": literal(1)},
+        scopes={"targets": executions.c.id},
+    )
+
+
+def _signals() -> Part:
+    return Part(
+        name="events",
+        seq=events.c.seq,
+        at=events.c.at,
+        origin=events.outerjoin(datasets, datasets.c.id == events.c.dataset_id),
+        owner=events.c.project_id,
+        conditions=(events.c.kind == SIGNAL, ~is_retracted()),
+        dimensions={
+            "target_type": literal("fact", Text),
+            "dataset": func.coalesce(datasets.c.name, ""),
+            "source": events.c.source,
+            "author_kind": _author_kind(events.c.author),
+        },
+        measures={
+            "up": _one_if(events.c.value == "helpful"),
+            "down": _one_if(events.c.value == "not_helpful"),
+            "neutral": _one_if(events.c.value.in_(("used", "ignored"))),
+        },
+        scopes={"events": events.c.id},
+    )
+
+
+def _valued(origin: FromClause, session: ColumnElement[int], key: str) -> tuple[FromClause, ColumnElement[str]]:
+    """Joined with the value that a session has under a key."""
+    if not key:
+        return origin, literal("", Text)
+    tags = session_tags.alias("tags")
+    joined = origin.join(tags, and_(tags.c.session_seq == session, tags.c.key == key))
+    return joined, _text(tags.c.value)
+
+
+def _is_first() -> ColumnElement[bool]:
+    """That no earlier opinion about the same thing stands."""
+    earlier = feedbacks.alias("earlier")
+    return ~exists().where(
+        earlier.c.target_id == feedbacks.c.target_id,
+        earlier.c.target_type == feedbacks.c.target_type,
+        earlier.c.standing == 1,
+        earlier.c.seq < feedbacks.c.seq,
+    )
+
+
+def _author_kind(author: ColumnElement[Any]) -> ColumnElement[str]:
+    return case(
+        (author.is_(None), "unknown"),
+        (author.startswith(PROGRAM), "program"),
+        (author.startswith(VISITOR), "visitor"),
+        else_="person",
+    )
+
+
+def _one_if(condition: ColumnElement[bool]) -> ColumnElement[int]:
+    return case((condition, 1), else_=0)
+
+
+def _text(column: ColumnElement[Any]) -> ColumnElement[str]:
+    return func.coalesce(func.substr(column, 1, LONGEST), "")

@@ -1,0 +1,235 @@
+"""What people said, counted by day: folds that follow the tables, so that a million opinions are added up in a moment.
+
+The counts have all rows up to a mark; those behind it are counted when somebody asks, and are folded in when they
+have become many. Whatever changes rows before the mark takes them out and puts them in again: see `changing`.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
+from dataclasses import dataclass
+from typing import Any, NamedTuple
+
+from sqlalchemy import (
+    ColumnElement,
+    Connection,
+    Select,
+    and_,
+    delete,
+    func,
+    literal,
+    select,
+    union_all,
+)
+from sqlalchemy import cast as sql_cast
+from sqlalchemy.dialects import postgresql, sqlite
+from sqlalchemy.types import BigInteger, Text
+
+from heedful.clock import DAY
+from heedful.model import Facet, OpinionTarget, Over
+from heedful.storage.contributions import DIMENSIONS, MEASURES, parts
+from heedful.storage.schema_insight import marks, tallies
+
+TAIL = 5_000
+"""How many rows may lie behind the mark before they are folded in."""
+
+
+@dataclass(frozen=True, slots=True)
+class Asked:
+    """Which opinions are wanted, and how they are grouped."""
+
+    by: Facet | None = None
+    key: str | None = None
+    """A key of the sessions' metadata, to group by its values."""
+    over: Over | None = None
+    since: int | None = None
+    until: int | None = None
+    """Up to, and without."""
+    dataset: str | None = None
+    target_types: tuple[OpinionTarget, ...] = ()
+    """All, if none is named."""
+    without_sources: tuple[str, ...] = ()
+
+
+class Counted(NamedTuple):
+    """Opinions, counted."""
+
+    value: str | None
+    """What they have in common; "" for nothing, None where they were not grouped."""
+    start: int | None
+    """The first day of the bucket."""
+    up: int
+    down: int
+    neutral: int
+    scores: int
+    score_sum: int
+    rated: int
+    shown: int
+
+
+def counts(connection: Connection, project: int, asked: Asked) -> list[Counted]:
+    """The opinions that are asked for, from the counts and from what lies behind the marks."""
+    key = asked.key or ""
+    known = _marks(connection, project, key)
+    first, last = _whole_days(asked)
+    sources: list[Select[Any]] = [_kept(project, key, first, last)]
+    for part in parts(key):
+        mark = known.get(part.name, 0)
+        if part.newest(connection) > mark:
+            sources.append(part.rows(project).where(part.seq > mark, *_between(part.at, asked.since, asked.until)))
+        for start, stop in _edges(asked, first, last):
+            sources.append(part.rows(project).where(part.seq <= mark, *_between(part.at, start, stop)))
+    found = union_all(*sources).subquery()
+    conditions: list[ColumnElement[bool]] = []
+    if asked.dataset is not None:
+        conditions.append(found.c.dataset == asked.dataset)
+    if asked.target_types:
+        conditions.append(found.c.target_type.in_(asked.target_types))
+    if asked.without_sources:
+        conditions.append(found.c.source.not_in(asked.without_sources))
+    if asked.key is not None:
+        value: ColumnElement[Any] = found.c.value
+    elif asked.by is not None:
+        value = found.c[asked.by]
+    else:
+        value = sql_cast(literal(None), Text)
+    # 1970 began on a Thursday: weeks begin on Mondays.
+    days = {None: sql_cast(literal(None), BigInteger), "day": found.c.day, "week": (found.c.day + 3) // 7 * 7 - 3}
+    start_day = days[asked.over]
+    grouped = [column for column, given in ((value, asked.key or asked.by), (start_day, asked.over)) if given]
+    measures = [sql_cast(func.coalesce(func.sum(found.c[name]), 0), BigInteger) for name in MEASURES]
+    statement = select(value, start_day, *measures).where(*conditions)
+    if grouped:
+        statement = statement.group_by(*grouped)
+    rows = [Counted(*row) for row in connection.execute(statement)]
+    return [row for row in rows if any(row[2:])]
+
+
+def is_behind(connection: Connection, project: int, key: str) -> bool:
+    """Whether so much lies behind the marks that it should be folded in."""
+    known = _marks(connection, project, key)
+    return any(part.newest(connection) - known.get(part.name, 0) > TAIL for part in parts(key))
+
+
+def fold(connection: Connection, project: int, key: str) -> None:
+    """Moves the marks to the end, in a transaction that keeps other writers of the project away."""
+    known = _marks(connection, project, key)
+    ends = {part.name: part.newest(connection) for part in parts(key)}
+    for part in parts(key):
+        reach = part.seq > known.get(part.name, 0), part.seq <= ends[part.name]
+        _add(connection, project, key, part.rows(project).where(*reach))
+    connection.execute(delete(marks).where(marks.c.project_id == project, marks.c.key == key, marks.c.name.in_(ends)))
+    connection.execute(
+        marks.insert(), [{"project_id": project, "key": key, "name": name, "seq": end} for name, end in ends.items()]
+    )
+
+
+def folded_keys(connection: Connection, project: int) -> list[str]:
+    """The keys whose counts are kept; "" is that of all opinions."""
+    return list(connection.execute(select(marks.c.key).where(marks.c.project_id == project).distinct()).scalars())
+
+
+def mark(connection: Connection, project: int, name: str) -> int:
+    """The furthest mark in a table: nothing behind it is in any count."""
+    found = connection.execute(
+        select(func.max(marks.c.seq)).where(marks.c.project_id == project, marks.c.name == name)
+    ).scalar()
+    return int(found or 0)
+
+
+@contextmanager
+def changing(
+    connection: Connection,
+    project: int,
+    *,
+    sessions: Sequence[int] = (),
+    targets: Sequence[str] = (),
+    events: Sequence[str] = (),
+) -> Iterator[None]:
+    """Inside, the opinions of these sessions, about these targets, or by these events may be changed or removed."""
+    known: dict[str, dict[str, int]] = {}
+    for row in connection.execute(select(marks).where(marks.c.project_id == project)):
+        known.setdefault(row.key, {})[row.name] = row.seq
+    scopes = {"sessions": sessions, "targets": targets, "events": events}
+
+    def move(sign: int) -> None:
+        for key, ends in known.items():
+            for part in parts(key):
+                for scope, wanted in scopes.items():
+                    column = part.scopes.get(scope)
+                    if wanted and column is not None and part.name in ends:
+                        touched = part.rows(project).where(column.in_(wanted), part.seq <= ends[part.name])
+                        _add(connection, project, key, touched, sign)
+
+    move(-1)
+    yield
+    move(+1)
+    if known and sessions:
+        # The value of a deleted session must not stay behind.
+        empty = and_(*(tallies.c[name] == 0 for name in MEASURES))
+        connection.execute(delete(tallies).where(tallies.c.project_id == project, empty))
+
+
+def _add(connection: Connection, project: int, key: str, rows: Select[Any], sign: int = 1) -> None:
+    found = rows.subquery()
+    dialect = postgresql if connection.dialect.name == "postgresql" else sqlite
+    adding = dialect.insert(tallies)
+    adding = adding.from_select(
+        ["project_id", "key", *DIMENSIONS, *MEASURES],
+        select(
+            literal(project, BigInteger),
+            literal(key, Text),
+            *(found.c[name] for name in DIMENSIONS),
+            *(sql_cast(func.sum(found.c[name]), BigInteger) * sign for name in MEASURES),
+        )
+        .where(literal(1) == 1)
+        .group_by(*(found.c[name] for name in DIMENSIONS)),
+    )
+    connection.execute(
+        adding.on_conflict_do_update(
+            index_elements=["project_id", "key", *DIMENSIONS],
+            set_={name: tallies.c[name] + adding.excluded[name] for name in MEASURES},
+        )
+    )
+
+
+def _kept(project: int, key: str, first: int | None, last: int | None) -> Select[Any]:
+    conditions = [tallies.c.project_id == project, tallies.c.key == key]
+    if first is not None:
+        conditions.append(tallies.c.day >= first)
+    if last is not None:
+        conditions.append(tallies.c.day < last)
+    return select(*(tallies.c[name] for name in (*DIMENSIONS, *MEASURES))).where(*conditions)
+
+
+def _marks(connection: Connection, project: int, key: str) -> dict[str, int]:
+    rows = connection.execute(
+        select(marks.c.name, marks.c.seq).where(marks.c.project_id == project, marks.c.key == key)
+    )
+    return {row.name: row.seq for row in rows}
+
+
+def _whole_days(asked: Asked) -> tuple[int | None, int | None]:
+    """The days that lie whole in what is asked: the first, and the one behind the last."""
+    first = None if asked.since is None else -(-asked.since // DAY)
+    last = None if asked.until is None else asked.until // DAY
+    return first, last
+
+
+def _edges(asked: Asked, first: int | None, last: int | None) -> list[tuple[int, int]]:
+    """The parts of days at both ends."""
+    if first is not None and last is not None and first > last:
+        assert asked.since is not None
+        assert asked.until is not None
+        return [(asked.since, asked.until)]
+    found = []
+    if first is not None and asked.since is not None and asked.since < first * DAY:
+        found.append((asked.since, first * DAY))
+    if last is not None and asked.until is not None and last * DAY < asked.until:
+        found.append((last * DAY, asked.until))
+    return found
+
+
+def _between(at: ColumnElement[int], since: int | None, until: int | None) -> list[ColumnElement[bool]]:
+    return [*([] if since is None else [at >= since]), *([] if until is None else [at < until])]
