@@ -1,74 +1,87 @@
-"""Satisfaction by a key of the sessions' metadata: is one variant better than another?"""
+"""Satisfaction by a value: is one variant better than another, and is that known by now?"""
 
 from __future__ import annotations
 
-from datetime import datetime
+from collections.abc import Sequence
 from itertools import combinations
+from typing import Any
 
-from heedful.clock import to_stored
-from heedful.errors import Invalid
+from heedful.insight.counting import DERIVED, MOST, Counting, too_many, untagged
 from heedful.learning.proportions import probability_best, probability_better, wilson
-from heedful.model import Comparison, Satisfaction, Variant
-from heedful.sessions import checks
-from heedful.storage.sessions import SessionStore
-from heedful.storage.sessions.base import ValueCounts
+from heedful.learning.stopping import stopping
+from heedful.model import Comparison, OpinionTarget, Satisfaction, Stopping, Variant
+from heedful.storage.tallies import Asked, Counted
 
-MOST = 50
-"""Values that are compared at most; a key with more is not a variant."""
+NOTHING = Counted(None, None, 0, 0, 0, 0, 0, 0, 0)
 
 
-def satisfaction(store: SessionStore, by: str, since: datetime | None) -> Satisfaction:
-    """The feedback under each value of a key, with intervals, and how sure it is which is best."""
-    key = by.removeprefix("metadata.") if isinstance(by, str) else by
-    checks.key("by", key)
-    if since is not None and not isinstance(since, datetime):
-        raise Invalid(f"since must be a datetime, got {since!r}", field="since", value=since)
-    found = store.read(lambda tx: tx.feedbacks.counts_by(key, None if since is None else to_stored(since)))
-    if len(found) > MOST:
-        raise Invalid(
-            f"by is {by!r}, which has {len(found)} values; up to {MOST} can be compared",
-            field="by",
-            value=by,
-            remedy="Name a key that tells variants apart",
-        )
-    found.sort(key=lambda each: (-each.sessions, str(each.value)))
-    rated = [each for each in found if _trials(each)]
-    best = dict(zip(map(id, rated), probability_best([_ups_and_downs(each) for each in rated]), strict=True))
+def satisfaction(
+    counting: Counting,
+    by: str,
+    since: int | None,
+    until: int | None,
+    dataset: str | None,
+    target_types: tuple[OpinionTarget, ...],
+) -> Satisfaction:
+    """The opinions under each value, with intervals, and how sure it is which is best."""
+    facet, key = counting.grouping(by)
+    asked = Asked(facet, key, None, since, until, dataset, target_types, DERIVED)
+    if key is not None:
+        values = counting.values(key)
+        counted = {line.value: line for line in counting.counts(asked)} if values else {}
+        found = [
+            variant(untagged(value), counted.get(value, NOTHING), sessions) for value, sessions in values.items()
+        ]
+    else:
+        lines = [line for line in counting.counts(asked) if line.up or line.down or line.neutral]
+        if len(lines) > MOST:
+            raise too_many(by, len(lines))
+        found = [variant(line.value or None, line) for line in lines]
+    found.sort(key=lambda each: (-(each.sessions or 0), -(each.up + each.down + each.neutral), str(each.value)))
+    rated = [each for each in found if each.up + each.down]
+    ups_and_downs = [(each.up, each.down) for each in rated]
+    best = dict(zip(map(id, rated), probability_best(ups_and_downs), strict=True))
     return Satisfaction(
-        by=key,
-        variants=[_variant(each, best.get(id(each))) for each in found],
+        by=by if facet else str(key),
+        variants=[each.model_copy(update={"probability_best": best.get(id(each))}) for each in found],
         comparisons=[_comparison(one, other) for one, other in combinations(rated, 2)],
-        stopping=None,
+        stopping=_stopping(rated, ups_and_downs),
     )
 
 
-def _variant(each: ValueCounts, best: float | None) -> Variant:
-    trials = _trials(each)
-    low, high = wilson(each.counts.up, trials) if trials else (None, None)
+def variant(value: Any, line: Counted, sessions: int | None = None) -> Variant:
+    """Counts with their share and its interval."""
+    trials = line.up + line.down
+    low, high = wilson(line.up, trials) if trials else (None, None)
     return Variant(
-        value=each.value,
-        sessions=each.sessions,
-        up=each.counts.up,
-        down=each.counts.down,
-        neutral=each.counts.neutral,
-        satisfaction=each.counts.up / trials if trials else None,
+        value=value,
+        sessions=sessions,
+        up=line.up,
+        down=line.down,
+        neutral=line.neutral,
+        satisfaction=line.up / trials if trials else None,
         low=low,
         high=high,
-        mean_score=each.counts.score_sum / each.counts.scores if each.counts.scores else None,
-        probability_best=best,
+        mean_score=line.score_sum / line.scores if line.scores else None,
+        probability_best=None,
     )
 
 
-def _comparison(one: ValueCounts, other: ValueCounts) -> Comparison:
-    chance = probability_better(_ups_and_downs(one), _ups_and_downs(other))
+def _comparison(one: Variant, other: Variant) -> Comparison:
+    chance = probability_better((one.up, one.down), (other.up, other.down))
     if chance >= 0.5:
         return Comparison(better=one.value, than=other.value, probability=chance)
     return Comparison(better=other.value, than=one.value, probability=1.0 - chance)
 
 
-def _ups_and_downs(each: ValueCounts) -> tuple[int, int]:
-    return each.counts.up, each.counts.down
-
-
-def _trials(each: ValueCounts) -> int:
-    return each.counts.up + each.counts.down
+def _stopping(rated: Sequence[Variant], counts: Sequence[tuple[int, int]]) -> Stopping | None:
+    if len(rated) < 2:
+        return None
+    found = stopping(counts, names=[str(each.value) for each in rated])
+    return Stopping(
+        decided=found.decided,
+        best=rated[found.best].value,
+        expected_loss=found.expected_loss,
+        needed=found.needed,
+        reason=found.reason,
+    )

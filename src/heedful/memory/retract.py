@@ -9,9 +9,9 @@ from sqlalchemy import Connection
 from heedful.errors import Conflict, NotFound
 from heedful.memory.workspace import Workspace
 from heedful.model import Retraction
-from heedful.storage import facts, ledger, link_scores, scores
+from heedful.storage import facts, ledger, link_scores, scores, tallies
 from heedful.storage.ledger import LINK_SIGNAL, SIGNAL, SUPERSESSION, Event
-from heedful.storage.rows import AnyRow
+from heedful.storage.rows import AnyRow, batches
 
 
 def retract(workspace: Workspace, event_id: str, author: str | None) -> Retraction:
@@ -41,7 +41,8 @@ def retract_event(workspace: Workspace, connection: Connection, event: AnyRow, a
     if earlier is not None:
         return Retraction(event_id=earlier, retracted=event.id, updated_facts=[])
     undone = _retraction(event, author, workspace.now())
-    ledger.append(connection, [undone])
+    with tallies.changing(connection, event.project_id, events=[event.id]):
+        ledger.append(connection, [undone])
     updated = _undo(workspace, connection, event)
     return Retraction(event_id=undone.id, retracted=event.id, updated_facts=updated)
 
@@ -51,7 +52,9 @@ def retract_events(
 ) -> list[str]:
     """Undoes many signals that stand, in a transaction that is open already; returns the facts that changed."""
     now = workspace.now()
-    ledger.append(connection, [_retraction(event, author, now) for event in standing])
+    for run in batches(standing):
+        with tallies.changing(connection, run[0].project_id, events=[event.id for event in run]):
+            ledger.append(connection, [_retraction(event, author, now) for event in run])
     places = facts.locate(
         connection, workspace.project, sorted({event.target_id for event in standing if event.kind == SIGNAL})
     )

@@ -187,7 +187,7 @@ def _signals() -> Part:
             "down": _one_if(events.c.value == "not_helpful"),
             "neutral": _one_if(events.c.value.in_(("used", "ignored"))),
         },
-        scopes={"events": events.c.id},
+        scopes={"events": events.c.id, "datasets": events.c.dataset_id},
     )
 
 

@@ -9,7 +9,7 @@ from typing import Any
 import orjson
 from sqlalchemy import Connection, delete, insert, select
 
-from heedful.storage import graph
+from heedful.storage import graph, scopes, tallies
 from heedful.storage.prepared import Direct, Prepared
 from heedful.storage.rows import AnyRow, batches
 from heedful.storage.schema import datasets, projects, queries, receipts
@@ -72,7 +72,8 @@ def forget_dataset(connection: Connection, dataset: int) -> None:
     graph.forget_dataset(connection, dataset)
     connection.execute(delete(receipts).where(receipts.c.dataset_id == dataset))
     connection.execute(delete(queries).where(queries.c.dataset_id == dataset))
-    connection.execute(delete(datasets).where(datasets.c.id == dataset))
+    with tallies.changing(connection, scopes.owner(connection, dataset), datasets=[dataset]):
+        connection.execute(delete(datasets).where(datasets.c.id == dataset))
 
 
 def expire(connection: Connection, before: int, limit: int) -> int:

@@ -6,8 +6,8 @@ have become many. Whatever changes rows before the mark takes them out and puts 
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
-from contextlib import contextmanager
+from collections.abc import Iterable, Iterator, Sequence
+from contextlib import AbstractContextManager, contextmanager
 from dataclasses import dataclass
 from typing import Any, NamedTuple
 
@@ -130,12 +130,12 @@ def folded_keys(connection: Connection, project: int) -> list[str]:
     return list(connection.execute(select(marks.c.key).where(marks.c.project_id == project).distinct()).scalars())
 
 
-def mark(connection: Connection, project: int, name: str) -> int:
-    """The furthest mark in a table: nothing behind it is in any count."""
-    found = connection.execute(
-        select(func.max(marks.c.seq)).where(marks.c.project_id == project, marks.c.name == name)
-    ).scalar()
-    return int(found or 0)
+def changing_folded(
+    connection: Connection, project: int, rows: Sequence[tuple[str, int]]
+) -> AbstractContextManager[None]:
+    """The same for opinions, given as (target, number): those behind the mark are in no count yet."""
+    furthest = _furthest(connection, project)
+    return changing(connection, project, targets=sorted({target for target, number in rows if number <= furthest}))
 
 
 @contextmanager
@@ -146,12 +146,17 @@ def changing(
     sessions: Sequence[int] = (),
     targets: Sequence[str] = (),
     events: Sequence[str] = (),
+    datasets: Sequence[int] = (),
 ) -> Iterator[None]:
-    """Inside, the opinions of these sessions, about these targets, or by these events may be changed or removed."""
+    """Inside, the opinions of these sessions, about these targets, by these events, or about the facts of these
+    datasets may be changed or removed."""
+    scopes = {"sessions": sessions, "targets": targets, "events": events, "datasets": datasets}
+    if not any(scopes.values()):
+        yield
+        return
     known: dict[str, dict[str, int]] = {}
     for row in connection.execute(select(marks).where(marks.c.project_id == project)):
         known.setdefault(row.key, {})[row.name] = row.seq
-    scopes = {"sessions": sessions, "targets": targets, "events": events}
 
     def move(sign: int) -> None:
         for key, ends in known.items():
@@ -210,6 +215,14 @@ def _marks(connection: Connection, project: int, key: str) -> dict[str, int]:
     return {row.name: row.seq for row in rows}
 
 
+def _furthest(connection: Connection, project: int) -> int:
+    """The last opinion that is in any count."""
+    found = connection.execute(
+        select(func.max(marks.c.seq)).where(marks.c.project_id == project, marks.c.name == "feedbacks")
+    ).scalar()
+    return int(found or 0)
+
+
 def _whole_days(asked: Asked) -> tuple[int | None, int | None]:
     """The days that lie whole in what is asked: the first, and the one behind the last."""
     first = None if asked.since is None else -(-asked.since // DAY)
@@ -233,3 +246,32 @@ def _edges(asked: Asked, first: int | None, last: int | None) -> list[tuple[int,
 
 def _between(at: ColumnElement[int], since: int | None, until: int | None) -> list[ColumnElement[bool]]:
     return [*([] if since is None else [at >= since]), *([] if until is None else [at < until])]
+
+
+def differences(connection: Connection, project: int) -> list[str]:
+    """The keys whose counts are not what a fold from the beginning would give."""
+    wrong = []
+    for key in folded_keys(connection, project):
+        known = _marks(connection, project, key)
+        folded = union_all(
+            *(part.rows(project).where(part.seq <= known.get(part.name, 0)) for part in parts(key))
+        ).subquery()
+        fresh = select(
+            *(folded.c[name] for name in DIMENSIONS),
+            *(sql_cast(func.sum(folded.c[name]), BigInteger) for name in MEASURES),
+        ).group_by(*(folded.c[name] for name in DIMENSIONS))
+        if _lines(connection.execute(fresh)) != _lines(connection.execute(_kept(project, key, None, None))):
+            wrong.append(key)
+    return wrong
+
+
+def refold(connection: Connection, project: int, key: str) -> None:
+    """Makes the counts of a key anew."""
+    for table in (tallies, marks):
+        connection.execute(delete(table).where(table.c.project_id == project, table.c.key == key))
+    fold(connection, project, key)
+
+
+def _lines(rows: Iterable[Sequence[Any]]) -> set[tuple[Any, ...]]:
+    width = len(DIMENSIONS)
+    return {tuple(row) for row in rows if any(row[width:])}

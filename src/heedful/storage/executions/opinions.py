@@ -9,7 +9,7 @@ from typing import Any
 from sqlalchemy import ColumnElement, Connection, delete, func, insert, select, update
 
 from heedful.ids import new_id
-from heedful.storage import ledger
+from heedful.storage import ledger, tallies
 from heedful.storage.ledger import FEEDBACK, Event
 from heedful.storage.rows import AnyRow, batches
 from heedful.storage.schema import executions, feedbacks
@@ -56,18 +56,20 @@ def replace(connection: Connection, project: int, row: AnyRow, said: Said, at: i
     """Puts another opinion in the place of one, under the same id; the ledger has both."""
     event = _event(project, said, key, at)
     ledger.append(connection, [ledger.retraction(project, row.event_id, said.author, at), event])
-    connection.execute(
-        update(feedbacks)
-        .where(feedbacks.c.id == row.id)
-        .values(**{**_row(said), "event_id": event.id, "updated_at": at, "extra": row.extra})
-    )
+    with tallies.changing_folded(connection, project, [(row.target_id, row.seq)]):
+        connection.execute(
+            update(feedbacks)
+            .where(feedbacks.c.id == row.id)
+            .values(**{**_row(said), "event_id": event.id, "updated_at": at, "extra": row.extra})
+        )
 
 
 def withdraw(connection: Connection, project: int, row: AnyRow, author: str | None, at: int) -> str:
     """Takes an opinion back, words and all; returns the event that says so."""
     retraction = ledger.retraction(project, row.event_id, author, at)
     ledger.append(connection, [retraction])
-    connection.execute(delete(feedbacks).where(feedbacks.c.id == row.id))
+    with tallies.changing_folded(connection, project, [(row.target_id, row.seq)]):
+        connection.execute(delete(feedbacks).where(feedbacks.c.id == row.id))
     return retraction.id
 
 

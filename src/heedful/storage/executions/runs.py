@@ -9,6 +9,7 @@ from typing import Any
 from sqlalchemy import Connection, delete, func, insert, select, update
 
 from heedful.model import Metadata
+from heedful.storage import tallies
 from heedful.storage.rows import AnyRow, batches
 from heedful.storage.schema import executions
 
@@ -64,9 +65,10 @@ def of_message(connection: Connection, project: int, message_id: str) -> list[An
 
 
 def remove(connection: Connection, project: int, execution_id: str) -> bool:
-    gone = connection.execute(
-        delete(executions).where(executions.c.project_id == project, executions.c.id == execution_id)
-    )
+    with tallies.changing(connection, project, targets=[execution_id]):
+        gone = connection.execute(
+            delete(executions).where(executions.c.project_id == project, executions.c.id == execution_id)
+        )
     return bool(gone.rowcount)
 
 

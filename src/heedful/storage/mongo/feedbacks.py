@@ -4,9 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
 from itertools import groupby
-from typing import Any
 
-import orjson
 from pymongo import ASCENDING, DESCENDING
 
 from heedful.clock import from_stored
@@ -14,9 +12,11 @@ from heedful.errors import Conflict, NotFound
 from heedful.ids import new_id
 from heedful.model import FeedbackTarget
 from heedful.storage.ledger import FEEDBACK, RETRACTION
+from heedful.storage.mongo import tallies
 from heedful.storage.mongo.collections import Document, View, updated
 from heedful.storage.rows import batches
-from heedful.storage.sessions.base import Counts, FeedbackRow, ValueCounts, key_of_the_deleted
+from heedful.storage.sessions.base import Counts, FeedbackRow, key_of_the_deleted
+from heedful.storage.tallies import Asked, Counted
 
 MOST_SHOWN = 100
 """How many opinions a session's own document shows, the newest; all are in the collection `feedbacks`."""
@@ -143,27 +143,14 @@ class MongoFeedbacks:
         found = self._view.feedbacks.aggregate({"standing": True}, {"$group": {"_id": None, **_COUNTED}})
         return _counts(found[0]) if found else Counts(0, 0, 0, 0, 0, 0)
 
-    def counts_by(self, key: str, since: int | None) -> list[ValueCounts]:
-        counted: Document = {"project": self._view.project, "standing": True}
-        if since is not None:
-            counted["at"] = {"$gte": since}
-        found = self._view.sessions.aggregate(
-            {"tags.key": key},
-            {"$project": {"number": 1, "tags": {"$filter": {"input": "$tags", "cond": {"$eq": ["$$this.key", key]}}}}},
-            {
-                "$lookup": {
-                    "from": "feedbacks",
-                    "localField": "number",
-                    "foreignField": "session",
-                    "pipeline": [{"$match": counted}, {"$group": {"_id": None, **_COUNTED}}],
-                    "as": "counted",
-                }
-            },
-            {"$unwind": "$tags"},
-            {"$unwind": {"path": "$counted", "preserveNullAndEmptyArrays": True}},
-            {"$group": {"_id": "$tags.value", "sessions": {"$sum": 1}, **_ADDED}},
-        )
-        return [ValueCounts(_untagged(each["_id"]), each["sessions"], _counts(each)) for each in found]
+    def tallies(self, asked: Asked) -> list[Counted]:
+        return tallies.counts(self._view, asked)
+
+    def values(self, key: str) -> dict[str, int]:
+        return tallies.values(self._view, key)
+
+    def keys(self, limit: int) -> list[str]:
+        return tallies.keys(self._view, limit)
 
 
 def shown(said: Document) -> Document:
@@ -242,15 +229,10 @@ _COUNTED: Document = {
     "score_sum": {"$sum": "$score"},
     "characters": {"$sum": {"$strLenCP": {"$ifNull": ["$comment", ""]}}},
 }
-_ADDED: Document = {name: {"$sum": f"$counted.{name}"} for name in Counts._fields}
 
 
 def _counts(found: Document) -> Counts:
     return Counts(*(int(found[name]) for name in Counts._fields))
-
-
-def _untagged(value: str) -> Any:
-    return value[1:] if value.startswith('"') else orjson.loads(value)
 
 
 def _feedback(found: Document) -> FeedbackRow:

@@ -12,6 +12,7 @@ from typing import Any, NamedTuple, Protocol, TypeVar
 
 from heedful.errors import Conflict
 from heedful.model import FeedbackTarget, Metadata, Rating
+from heedful.storage.tallies import Asked, Counted
 
 Result = TypeVar("Result")
 
@@ -114,14 +115,6 @@ class Counts(NamedTuple):
     """In all comments together."""
 
 
-class ValueCounts(NamedTuple):
-    """The feedback of the sessions that have one value under a metadata key."""
-
-    value: Any
-    sessions: int
-    counts: Counts
-
-
 class Conversations(Protocol):
     """Sessions, messages and entries."""
 
@@ -211,8 +204,19 @@ class Feedbacks(Protocol):
 
     def counts(self) -> Counts: ...
 
-    def counts_by(self, key: str, since: int | None) -> list[ValueCounts]:
-        """Feedback by the value that sessions have under a (dotted) metadata key."""
+    def tallies(self, asked: Asked) -> list[Counted]:
+        """Opinions that stand, counted; a value and a bucket may come in several lines, to be added up.
+
+        On SQL, this has the opinions about executions, messages and facts, too.
+        """
+        ...
+
+    def values(self, key: str) -> dict[str, int]:
+        """How many sessions have each value under a (dotted) metadata key, as tags."""
+        ...
+
+    def keys(self, limit: int) -> list[str]:
+        """The (dotted) metadata keys that sessions have, in order."""
         ...
 
 

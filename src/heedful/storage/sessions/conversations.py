@@ -10,7 +10,7 @@ import orjson
 from sqlalchemy import Column, Connection, Select, Table, bindparam, delete, func, insert, select, update
 
 from heedful.model import Metadata
-from heedful.storage import facts
+from heedful.storage import facts, tallies
 from heedful.storage.bulk import insert_many
 from heedful.storage.filters import SESSIONS, selections
 from heedful.storage.prepared import Direct, Prepared
@@ -82,8 +82,9 @@ class SqlConversations:
         self._connection.execute(
             update(sessions).where(sessions.c.seq == seen.number).values(metadata=metadata, updated_at=at)
         )
-        self._connection.execute(delete(session_tags).where(session_tags.c.session_seq == seen.number))
-        self._tag(seen.number, metadata)
+        with tallies.changing(self._connection, self._project, sessions=[seen.number]):
+            self._connection.execute(delete(session_tags).where(session_tags.c.session_seq == seen.number))
+            self._tag(seen.number, metadata)
         return True
 
     def add_messages(self, session_id: str, new: Sequence[MessageRow]) -> None:
@@ -155,9 +156,10 @@ class SqlConversations:
         stood = list(opinions.of_sessions([session_id]))
         opinions.withdraw(stood, None, at)
         counted = {table: self._count(table, seq) for table in (messages, entries)}
-        for table in (messages, entries, feedbacks, outbox, session_tags):
-            self._connection.execute(delete(table).where(table.c.session_seq == seq))
-        self._connection.execute(delete(sessions).where(sessions.c.seq == seq))
+        with tallies.changing(self._connection, self._project, sessions=[seq]):
+            for table in (messages, entries, feedbacks, outbox, session_tags):
+                self._connection.execute(delete(table).where(table.c.session_seq == seq))
+            self._connection.execute(delete(sessions).where(sessions.c.seq == seq))
         return Removed(counted[messages], counted[entries], stood)
 
     def _seq(self, session_id: str) -> int | None:

@@ -10,13 +10,14 @@ import orjson
 from sqlalchemy import ColumnElement, Connection, Select, and_, bindparam, case, func, insert, select, update
 
 from heedful.model import FeedbackTarget, Rating
-from heedful.storage import ledger
+from heedful.storage import ledger, tallies
 from heedful.storage.ledger import FEEDBACK, Event
 from heedful.storage.prepared import Direct, Prepared
 from heedful.storage.rows import AnyRow, batches, unpacked
 from heedful.storage.schema import feedbacks, session_tags, sessions
-from heedful.storage.sessions.base import Counts, FeedbackRow, ValueCounts, key_of_the_deleted
+from heedful.storage.sessions.base import Counts, FeedbackRow, key_of_the_deleted
 from heedful.storage.sessions.touch import touched
+from heedful.storage.tallies import Asked, Counted
 
 _ROW = (
     *(feedbacks.c.id, sessions.c.id, feedbacks.c.target_type, feedbacks.c.target_id, feedbacks.c.author),
@@ -121,9 +122,10 @@ class SqlFeedbacks:
 
     def withdraw(self, rows: Sequence[FeedbackRow], author: str | None, at: int) -> list[str]:
         retractions = [ledger.retraction(self._project, row.id, author, at) for row in rows]
-        for row, event in zip(rows, retractions, strict=True):
-            ledger.append_one(self._direct, event)
-            self._direct.run(_FALL, named=row.id)
+        with tallies.changing_folded(self._connection, self._project, [(row.target_id, row.number) for row in rows]):
+            for row, event in zip(rows, retractions, strict=True):
+                ledger.append_one(self._direct, event)
+                self._direct.run(_FALL, named=row.id)
         return [event.id for event in retractions]
 
     def retraction_of(self, feedback_id: str) -> str | None:
@@ -154,25 +156,26 @@ class SqlFeedbacks:
         row = self._connection.execute(select(*_counted()).where(self._standing())).one()
         return _counts(row)
 
-    def counts_by(self, key: str, since: int | None) -> list[ValueCounts]:
-        # Values are tags: JSON, but for texts, which stand behind one quote.
-        tagged = select(session_tags.c.session_seq, session_tags.c.value).where(
-            session_tags.c.project_id == self._project, session_tags.c.key == key
-        )
-        held = tagged.subquery()
-        counted = and_(feedbacks.c.session_seq == held.c.session_seq, self._standing())
-        if since is not None:
-            counted = and_(counted, feedbacks.c.at >= since)
+    def tallies(self, asked: Asked) -> list[Counted]:
+        return tallies.counts(self._connection, self._project, asked)
+
+    def values(self, key: str) -> dict[str, int]:
         rows = self._connection.execute(
-            select(
-                held.c.value,
-                func.count(func.distinct(held.c.session_seq)).label("sessions"),
-                *_counted(),
-            )
-            .select_from(held.outerjoin(feedbacks, counted))
-            .group_by(held.c.value)
+            select(session_tags.c.value, func.count())
+            .where(session_tags.c.project_id == self._project, session_tags.c.key == key)
+            .group_by(session_tags.c.value)
         )
-        return [ValueCounts(_untagged(row.value), row.sessions, _counts(row)) for row in rows]
+        return {row[0]: row[1] for row in rows}
+
+    def keys(self, limit: int) -> list[str]:
+        rows = self._connection.execute(
+            select(session_tags.c.key)
+            .where(session_tags.c.project_id == self._project)
+            .distinct()
+            .order_by(session_tags.c.key)
+            .limit(limit)
+        )
+        return list(rows.scalars())
 
     def _standing(self) -> ColumnElement[bool]:
         return and_(
@@ -201,10 +204,6 @@ def _counted() -> list[ColumnElement[int]]:
 
 def _counts(row: AnyRow) -> Counts:
     return Counts(*(int(getattr(row, name)) for name in Counts._fields))
-
-
-def _untagged(value: str) -> Any:
-    return value[1:] if value.startswith('"') else orjson.loads(value)
 
 
 def _feedback(

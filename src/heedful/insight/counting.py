@@ -1,0 +1,113 @@
+"""Counts of opinions, by the databases that have them."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from typing import Any
+
+import orjson
+
+from heedful.errors import Invalid
+from heedful.memory.workspace import Workspace
+from heedful.model import FACETS, Facet
+from heedful.sessions import checks
+from heedful.storage import scopes, tallies
+from heedful.storage.sessions import SessionStore, SqlSessionStore
+from heedful.storage.tallies import Asked, Counted
+
+MOST = 50
+"""Values that are told apart at most; what has more is nothing to compare by."""
+
+PREFIX = "metadata."
+DERIVED = ("improve",)
+"""Signals that `improve` made of ratings: they are opinions that were counted already."""
+
+
+class Counting:
+    """The opinions of one project, counted."""
+
+    def __init__(self, workspace: Workspace, store: SessionStore) -> None:
+        self._workspace = workspace
+        self._store = store
+
+    def counts(self, asked: Asked) -> list[Counted]:
+        """One line for each value and bucket."""
+        self.fold(asked.key or "")
+        found: list[Counted] = []
+        if self._apart:
+            found += self._store.read(lambda tx: tx.feedbacks.tallies(asked))
+        if asked.key is None or not self._apart:
+            with self._workspace.read() as connection:
+                project = scopes.project_id(connection, self._workspace.project)
+                found += [] if project is None else tallies.counts(connection, project, asked)
+        return _added_up(found)
+
+    def values(self, key: str) -> dict[str, int]:
+        """How many sessions have each value of a metadata key."""
+        found: dict[str, int] = self._store.read(lambda tx: tx.feedbacks.values(key))
+        if len(found) > MOST:
+            raise too_many(key, len(found))
+        if not found:
+            self._check_known(key)
+        return found
+
+    def grouping(self, by: Any) -> tuple[Facet | None, str | None]:
+        """What `by` names: something that opinions have, or a key of the sessions' metadata."""
+        if by in FACETS:
+            return by, None
+        key = by.removeprefix(PREFIX) if isinstance(by, str) else by
+        checks.key("by", key)
+        return None, key
+
+    def fold(self, key: str) -> None:
+        """Brings the counts up to date, if much was said since."""
+        if key and self._apart:
+            return
+        with self._workspace.read() as connection:
+            project = scopes.project_id(connection, self._workspace.project)
+            behind = project is not None and tallies.is_behind(connection, project, key)
+        if behind and not self._workspace.database.read_only:
+            with self._workspace.write(durable=False) as connection:
+                assert project is not None
+                tallies.fold(connection, project, key)
+
+    @property
+    def _apart(self) -> bool:
+        """Whether sessions are in another database than the ledger."""
+        return not isinstance(self._store, SqlSessionStore)
+
+    def _check_known(self, key: str) -> None:
+        known: list[str] = self._store.read(lambda tx: tx.feedbacks.keys(MOST))
+        if known:
+            raise Invalid(
+                f"no session has the metadata key {key!r}",
+                code="unknown_key",
+                field="by",
+                value=key,
+                remedy=f"Sessions have: {', '.join(known)}. Opinions have: {', '.join(FACETS)}",
+            )
+
+
+def untagged(value: str) -> Any:
+    """What a tag stands for: JSON, but for texts, which stand behind one quote."""
+    return value[1:] if value.startswith('"') else orjson.loads(value)
+
+
+def too_many(by: str, values: int) -> Invalid:
+    """The error for what has too many values to tell them apart."""
+    return Invalid(
+        f"by is {by!r}, which has {values} values; up to {MOST} can be compared",
+        field="by",
+        value=by,
+        remedy="Name a key that tells variants apart",
+    )
+
+
+def _added_up(lines: Iterable[Counted]) -> list[Counted]:
+    found: dict[tuple[Any, Any], Counted] = {}
+    for line in lines:
+        key = line.value, line.start
+        earlier = found.get(key)
+        sums = line[2:] if earlier is None else [one + other for one, other in zip(earlier[2:], line[2:], strict=True)]
+        found[key] = Counted(*key, *sums)
+    return list(found.values())

@@ -1,0 +1,152 @@
+"""What reports read from the database, added up there."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from sqlalchemy import ColumnElement, Connection, case, func, select
+from sqlalchemy import cast as sql_cast
+from sqlalchemy.types import Float, Integer
+
+from heedful.learning.decay import KEPT_PER_WEEK, NEUTRAL, WEEK
+from heedful.storage.ledger import SIGNAL, is_retracted
+from heedful.storage.rows import AnyRow
+from heedful.storage.schema import datasets, entries, events, facts, feedbacks, receipts, scores
+from heedful.storage.schema_insight import decisions
+from heedful.storage.scores import ALL_QUERIES
+
+BINS = 10
+
+
+def recalls(
+    connection: Connection, project: int, dataset: int | None, since: int | None, until: int | None
+) -> tuple[int, int]:
+    """How many recalls left a receipt, and about how many of these somebody has an opinion."""
+    ours = select(datasets.c.id).where(datasets.c.project_id == project)
+    kept = [receipts.c.dataset_id.in_(ours) if dataset is None else receipts.c.dataset_id == dataset]
+    kept += [] if since is None else [receipts.c.at >= since]
+    kept += [] if until is None else [receipts.c.at < until]
+    shown = connection.execute(select(func.count()).select_from(receipts).where(*kept)).scalar_one()
+    judged = select(events.c.receipt_id).where(
+        events.c.receipt_id == receipts.c.id, events.c.kind == SIGNAL, ~is_retracted()
+    )
+    rated = connection.execute(
+        select(func.count()).select_from(receipts).where(*kept, judged.correlate(receipts).exists())
+    ).scalar_one()
+    return int(shown), int(rated)
+
+
+def decided(connection: Connection, project: int, since: int | None, until: int | None) -> list[AnyRow]:
+    """(decision, gate, count), the most frequent first."""
+    count = func.count().label("count")
+    return list(
+        connection.execute(
+            select(decisions.c.decision, decisions.c.gate, count)
+            .where(*_decisions(project, since, until))
+            .group_by(decisions.c.decision, decisions.c.gate)
+            .order_by(count.desc(), decisions.c.decision, decisions.c.gate)
+        )
+    )
+
+
+def newest_decisions(
+    connection: Connection, project: int, since: int | None, until: int | None, limit: int
+) -> list[AnyRow]:
+    return list(
+        connection.execute(
+            select(decisions)
+            .where(*_decisions(project, since, until))
+            .order_by(decisions.c.at.desc(), decisions.c.seq.desc())
+            .limit(limit)
+        )
+    )
+
+
+def usefulness(connection: Connection, dataset: int, now: int) -> tuple[dict[int, int], int, float, int]:
+    """Of the facts with signals: how many are in each bin, how many there are, their mean, and their signals."""
+    score = _decayed(now)
+    # Rounded, so that a score of 0.6 that decayed for a second is still among those from 0.6 on.
+    place = sql_cast(func.floor(func.round(sql_cast(score * 10_000, Float)) / (10_000 / BINS)), Integer)
+    signals = scores.c.used + scores.c.ignored + scores.c.helpful + scores.c.not_helpful
+    each = select(place.label("place"), score.label("score"), signals.label("signals")).where(*_overall(dataset))
+    found = each.subquery()
+    rows = connection.execute(
+        select(found.c.place, func.count(), func.sum(found.c.score), func.sum(found.c.signals)).group_by(found.c.place)
+    ).all()
+    bins: dict[int, int] = {}
+    for row in rows:
+        bins[min(BINS - 1, int(row[0]))] = bins.get(min(BINS - 1, int(row[0])), 0) + int(row[1])
+    total = sum(bins.values())
+    mean = sum(float(row[2]) for row in rows) / total if total else 0.0
+    return bins, total, mean, sum(int(row[3]) for row in rows)
+
+
+def ranked(connection: Connection, dataset: int, now: int, limit: int, *, best: bool) -> list[AnyRow]:
+    """(fact_seq, id, text, score, signals) of the facts at one end."""
+    score = _decayed(now).label("score")
+    signals = (scores.c.used + scores.c.ignored + scores.c.helpful + scores.c.not_helpful).label("signals")
+    return list(
+        connection.execute(
+            select(facts.c.seq, facts.c.id, facts.c.text, score, signals)
+            .join(facts, facts.c.seq == scores.c.fact_seq)
+            .where(*_overall(dataset))
+            .order_by(score.desc() if best else score, facts.c.seq)
+            .limit(limit)
+        )
+    )
+
+
+def mixed(connection: Connection, dataset: int, low: float, high: float, limit: int) -> list[str]:
+    """Facts that are useful for one query and not for another, the most divided first."""
+    spread = func.max(scores.c.score) - func.min(scores.c.score)
+    return list(
+        connection.execute(
+            select(facts.c.id)
+            .select_from(scores)
+            .join(facts, facts.c.seq == scores.c.fact_seq)
+            .where(scores.c.dataset_id == dataset, scores.c.query_id != ALL_QUERIES)
+            .group_by(facts.c.id)
+            .having(func.min(scores.c.score) <= low, func.max(scores.c.score) >= high)
+            .order_by(spread.desc(), facts.c.id)
+            .limit(limit)
+        ).scalars()
+    )
+
+
+def negative_comments(
+    connection: Connection, project: int, dataset: str | None, since: int | None, until: int | None, limit: int
+) -> list[tuple[str, str, int]]:
+    """(id, comment, at) of negative opinions that stand and were given with words, the newest first."""
+    statement = select(feedbacks.c.id, feedbacks.c.comment, feedbacks.c.at).where(
+        feedbacks.c.project_id == project,
+        feedbacks.c.standing == 1,
+        feedbacks.c.rating == "down",
+        feedbacks.c.comment.is_not(None),
+    )
+    if dataset is not None:
+        statement = statement.join(entries, entries.c.id == feedbacks.c.target_id).where(entries.c.dataset == dataset)
+    if since is not None:
+        statement = statement.where(feedbacks.c.at >= since)
+    if until is not None:
+        statement = statement.where(feedbacks.c.at < until)
+    rows = connection.execute(statement.order_by(feedbacks.c.at.desc(), feedbacks.c.seq.desc()).limit(limit))
+    return [(row.id, row.comment, row.at) for row in rows]
+
+
+def _decisions(project: int, since: int | None, until: int | None) -> list[ColumnElement[bool]]:
+    return [
+        decisions.c.project_id == project,
+        *([] if since is None else [decisions.c.at >= since]),
+        *([] if until is None else [decisions.c.at < until]),
+    ]
+
+
+def _overall(dataset: int) -> list[ColumnElement[bool]]:
+    return [scores.c.dataset_id == dataset, scores.c.query_id == ALL_QUERIES]
+
+
+def _decayed(now: int) -> ColumnElement[Any]:
+    """`learning.decay.decayed`, by the database."""
+    weeks = sql_cast(now - scores.c.last_at, Float) / WEEK
+    kept = func.pow(KEPT_PER_WEEK, case((weeks > 0, weeks), else_=0.0))
+    return NEUTRAL + (scores.c.score - NEUTRAL) * kept
