@@ -1,30 +1,15 @@
-"""What counts of up and down say about true rates: intervals, and the chance of being the best.
-
-A rate of which `up` and `down` were seen has the distribution Beta(up + 1, down + 1). It is integrated over its
-log-odds, where that is one smooth hump whatever the counts.
-"""
+"""What counts of up and down say about true rates: intervals, and the chance of being the best."""
 
 from __future__ import annotations
 
 import math
 from collections.abc import Sequence
 
-import numpy as np
-from numpy.typing import NDArray
-
 from heedful.errors import Invalid
+from heedful.learning.rates import Rates
 
 Z_95 = 1.959963984540054
 """How many standard deviations hold 95% of a normal distribution."""
-
-NODES = 12
-"""Points in each panel of the grid."""
-NEGLIGIBLE = 45.0
-"""A density is left out where it is below its peak by this much, in natural logarithms."""
-
-_POINTS, _WEIGHTS = np.polynomial.legendre.leggauss(NODES)
-
-Array = NDArray[np.float64]
 
 
 def wilson(successes: int, trials: int, z: float = Z_95) -> tuple[float, float]:
@@ -68,79 +53,4 @@ def probability_best(counts: Sequence[tuple[int, int]]) -> list[float]:
     >>> probability_best([(3, 4)])
     [1.0]
     """
-    for up, down in counts:
-        if up < 0 or down < 0:
-            raise Invalid(f"counts must not be negative, got {(up, down)}", field="counts", value=(up, down))
-    if not counts:
-        return []
-    a = np.array([[up + 1.0] for up, _ in counts])
-    b = np.array([[down + 1.0] for _, down in counts])
-    starts, ends = _panels(a.ravel(), b.ravel())
-    mass = _mass(a, b, starts, ends)
-    below = _below(mass)
-    chances = (mass * _product_of_others(below)).sum(axis=1)
-    return [float(chance) for chance in chances / chances.sum()]
-
-
-def _panels(a: Array, b: Array) -> tuple[Array, Array]:
-    """Where to integrate: panels over all humps, none wider than the hump's own width."""
-    peak, width = np.log(a / b), np.sqrt(1 / a + 1 / b)
-    # Near its peak the density falls like a normal one, and further out like exp(a·t) and exp(-b·t).
-    first, last = peak - 10 * width - NEGLIGIBLE / a, peak + 10 * width + NEGLIGIBLE / b
-    starts: list[float] = []
-    ends: list[float] = []
-    at, end = float(first.min()), float(last.max())
-    while at < end:
-        inside, ahead = (first <= at) & (at < last), first > at
-        to = float(first[ahead].min()) if ahead.any() else end
-        if inside.any():
-            to = min(to, at + float(width[inside].min()))
-            starts.append(at)
-            ends.append(to)
-        at = to
-    return np.array(starts), np.array(ends)
-
-
-def _mass(a: Array, b: Array, starts: Array, ends: Array) -> Array:
-    """The probability of each variant at each point of the grid; a row adds up to 1."""
-    half = (ends - starts) / 2
-    points = ((starts + ends) / 2)[:, None] + half[:, None] * _POINTS
-    odds = points.ravel()
-    peak = np.log(a / b)
-    height = a * np.logaddexp(0, -peak) + b * np.logaddexp(0, peak)
-    density = np.exp(height - a * np.logaddexp(0, -odds) - b * np.logaddexp(0, odds))
-    mass: Array = density * (half[:, None] * _WEIGHTS).ravel()
-    mass /= mass.sum(axis=1, keepdims=True)
-    return mass
-
-
-def _below(mass: Array) -> Array:
-    """The probability of each variant below each point."""
-    panels = mass.reshape(len(mass), -1, NODES)
-    whole = panels.sum(axis=2)
-    before = np.cumsum(whole, axis=1) - whole
-    below: Array = np.clip(before[:, :, None] + panels @ _INSIDE.T, 0.0, 1.0)
-    return below.reshape(mass.shape)
-
-
-def _product_of_others(values: Array) -> Array:
-    """For each row, the product of all other rows; without dividing, since rows have zeros."""
-    ones = np.ones((1, values.shape[1]))
-    left = np.cumprod(np.concatenate([ones, values[:-1]]), axis=0)
-    right = np.cumprod(np.concatenate([ones, values[:0:-1]]), axis=0)[::-1]
-    product: Array = left * right
-    return product
-
-
-def _inside() -> Array:
-    """The matrix that makes the mass of a panel's points into the mass below each of them."""
-    legendre = np.polynomial.legendre
-    degrees = np.arange(NODES)
-    # The Legendre series through the values at the points, and the integral of each of its terms from -1 on.
-    series = (legendre.legvander(_POINTS, NODES - 1) * _WEIGHTS[:, None]).T * (degrees[:, None] + 0.5)
-    integrals = np.stack([legendre.legval(_POINTS, legendre.legint(row, lbnd=-1)) for row in np.eye(NODES)], axis=1)
-    matrix: Array = integrals @ series / _WEIGHTS
-    return matrix
-
-
-_INSIDE = _inside()
+    return Rates(counts).chances().tolist() if counts else []
