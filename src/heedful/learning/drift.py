@@ -1,0 +1,231 @@
+"""Did a rate change, and since when?
+
+Counts of days are taken for Poisson counts with one rate before a day and another from it on. The day is the one where
+this explains the counts best; its p-value is exact for that day, and multiplied by all that was looked at.
+
+Poisson counts are of events that do not cause each other. Ten votes that one person gave in a row are not: count such
+a burst once, or it is told as a change. Likewise plain counts are lower at weekends where work rests; a share of all
+ratings is not.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Sequence
+from dataclasses import dataclass
+from itertools import accumulate, pairwise
+
+from heedful.errors import Invalid
+
+LUCK = 0.05
+"""A change is told when chance alone makes one with at most this probability, over all series."""
+
+FACTOR = 1.5
+"""A rate that changed by less is not worth telling."""
+
+LEAST = 8
+"""Events that the busier side has at least."""
+
+QUIET = 2
+"""Days that there are at least before a change."""
+
+
+@dataclass(frozen=True, slots=True)
+class Change:
+    """A rate that changed: what was counted before the day `since`, and from it on.
+
+    `ratio` is infinite when there was nothing before. `p_value` is the probability of as much by luck, in any of the
+    `tests` series on any of the `splits` days that were looked at.
+    """
+
+    since: int
+    before_events: int
+    before_exposure: float
+    before_days: int
+    after_events: int
+    after_exposure: float
+    after_days: int
+    ratio: float
+    p_value: float
+    splits: int
+    tests: int
+
+
+def change(days: Sequence[int], events: Sequence[int], exposure: Sequence[float], *, tests: int = 1) -> Change | None:
+    """The change of a rate within the last half of the days, or None if there is none that luck does not explain.
+
+    `days` are in order; `exposure` is what the events of a day are a share of (the ratings among which down-votes were
+    counted), or 1 a day to look at plain counts. `tests` is how many series are looked at together. A change in the
+    first half is old: it is not told, and only the days since then are looked at.
+
+    >>> found = change(range(10), [2, 1, 3, 2, 1, 2, 2, 9, 7, 8], [1] * 10)
+    >>> found.since, round(found.ratio, 1), found.p_value < 0.001
+    (7, 4.3, True)
+    >>> change(range(10), [2, 1, 3, 2, 1, 2, 2, 3, 1, 2], [1] * 10)
+    """
+    _check(days, events, exposure, tests)
+    start = 0
+    while (found := _best(days[start:], events[start:], exposure[start:], tests)) and found.p_value <= LUCK:
+        at = start + found.before_days
+        if 2 * at >= len(days):
+            big = not 1 / FACTOR < found.ratio < FACTOR
+            busier = found.after_events if found.ratio > 1 else found.before_events
+            return found if big and busier >= LEAST else None
+        # What was before an old change would move the day of a new one.
+        start = at
+    return None
+
+
+def _best(days: Sequence[int], events: Sequence[int], exposure: Sequence[float], tests: int) -> Change | None:
+    """The day on which a change explains the counts best, be it luck or not."""
+    counted, exposed = [0, *accumulate(events)], [0.0, *accumulate(exposure)]
+    total, whole = counted[-1], exposed[-1]
+    tried = [place for place in range(QUIET, len(days)) if total and 0 < exposed[place] / whole < 1]
+    if not tried:
+        return None
+    # Rounded, so that days that explain as much are told apart by their order: the last one is where it began.
+    at = max(tried, key=lambda place: (round(_gain(counted[place], total, exposed[place] / whole), 9), place))
+    before, after = counted[at], total - counted[at]
+    share = exposed[at] / whole
+    ratio = after * share / (before * (1 - share)) if before else math.inf
+    tail = _at_least(after, total, 1 - share) if ratio > 1 else _at_least(before, total, share)
+    return Change(
+        since=days[at],
+        before_events=before,
+        before_exposure=exposed[at],
+        before_days=at,
+        after_events=after,
+        after_exposure=whole - exposed[at],
+        after_days=len(days) - at,
+        ratio=ratio,
+        p_value=min(1.0, 2 * tail * len(tried) * tests),
+        splits=len(tried),
+        tests=tests,
+    )
+
+
+def in_words(change: Change, what: str, day_name: str) -> str:
+    """A change in one sentence; `what` is what was counted, in the plural, and of a rate its name.
+
+    >>> found = change(range(10), [2, 1, 3, 2, 1, 2, 2, 6, 7, 5], [1] * 10)
+    >>> in_words(found, "down-votes on refunds", "Tuesday 10 November")
+    'down-votes on refunds tripled since Tuesday 10 November'
+    """
+    if change.before_events == 0:
+        return f"new: {change.after_events:,} {what} since {day_name}"
+    if change.after_events == 0:
+        return f"no {what} since {day_name}, {change.before_events:,} before"
+    times = max(change.ratio, 1 / change.ratio)
+    rose = change.ratio > 1
+    for low, high, more, less in _NAMED:
+        if low <= times < high:
+            return f"{what} {more if rose else less} since {day_name}"
+    if rose:
+        return f"{what} grew ×{_figure(times)} since {day_name}"
+    return f"{what} fell to {_figure(100 * change.ratio)}% since {day_name}"
+
+
+def arithmetic(change: Change) -> list[str]:
+    """The figures that a change is told from.
+
+    >>> found = change(range(10), [2, 1, 3, 2, 1, 2, 2, 9, 7, 8], [1] * 10, tests=6)
+    >>> for line in arithmetic(found):
+    ...     print(line)
+    24 in 3 days, 8 a day, against 13 in 7 days, 1.9 a day: ratio 4.3
+    by luck alone: about 1 in 837, with 8 days × 6 series looked at
+    """
+    after = _side(change.after_events, change.after_exposure, change.after_days)
+    before = _side(change.before_events, change.before_exposure, change.before_days)
+    ratio = "" if change.before_events == 0 else f": ratio {_figure(change.ratio)}"
+    days = f"{change.splits} day{'' if change.splits == 1 else 's'}"
+    return [
+        f"{after}, against {before}{ratio}",
+        f"by luck alone: {_odds(change.p_value)}, with {days} × {change.tests} series looked at",
+    ]
+
+
+_NAMED = (
+    (1.8, 2.25, "doubled", "halved"),
+    (2.75, 3.4, "tripled", "fell to a third"),
+    (3.7, 4.5, "quadrupled", "fell to a quarter"),
+)
+
+
+def _gain(before: int, total: int, share: float) -> float:
+    """By how much two rates explain the counts better than one, as a logarithm; `share` is the exposure before."""
+    after = total - before
+    one = before * math.log(before / (total * share)) if before else 0.0
+    other = after * math.log(after / (total * (1 - share))) if after else 0.0
+    return one + other
+
+
+def _at_least(count: int, total: int, share: float) -> float:
+    """The chance that `count` or more of `total` events fall on a `share` of the exposure that is less than theirs."""
+    first = math.exp(
+        math.lgamma(total + 1)
+        - math.lgamma(count + 1)
+        - math.lgamma(total - count + 1)
+        + count * math.log(share)
+        + (total - count) * math.log1p(-share)
+    )
+    odds = share / (1 - share)
+    tail = term = 1.0
+    # Each term is the last one times less than 1, and ever less.
+    while count < total and term > 1e-12 * tail:
+        term *= (total - count) / (count + 1) * odds
+        count += 1
+        tail += term
+    return min(1.0, first * tail)
+
+
+def _side(events: int, exposure: float, days: int) -> str:
+    span = f"{days:,} day{'' if days == 1 else 's'}"
+    if exposure == days:
+        return f"{events:,} in {span}, {_figure(events / days)} a day"
+    return f"{events:,} of {exposure:,.10g} in {span}, {_figure(events / exposure)} each"
+
+
+def _figure(value: float) -> str:
+    """A number with two digits that count, or as a whole.
+
+    >>> _figure(1.234), _figure(0.0456), _figure(1234.5)
+    ('1.2', '0.046', '1,234')
+    """
+    return f"{value:.2g}" if value < 10 else f"{value:,.0f}"
+
+
+def _odds(p_value: float) -> str:
+    """A probability as one in so many.
+
+    >>> _odds(0.02), _odds(0.0007), _odds(1e-300)
+    ('about 1 in 50', 'less than 1 in 1,000', 'less than 1 in 1,000,000')
+    """
+    for many in (1_000_000, 100_000, 10_000, 1_000):
+        if p_value < 1 / many:
+            return f"less than 1 in {many:,}"
+    return f"about 1 in {1 / p_value:,.0f}"
+
+
+def _check(days: Sequence[int], events: Sequence[int], exposure: Sequence[float], tests: int) -> None:
+    if not len(days) == len(events) == len(exposure):
+        raise Invalid(
+            f"days, events and exposure must be as many, got {len(days)}, {len(events)} and {len(exposure)}",
+            field="days",
+            value=len(days),
+        )
+    if any(later <= earlier for earlier, later in pairwise(days)):
+        raise Invalid("days must be in order, each once", field="days", value=list(days))
+    for count, exposed in zip(events, exposure, strict=True):
+        if count < 0:
+            raise Invalid(f"events must not be negative, got {count}", field="events", value=count)
+        if not 0 <= exposed < math.inf:
+            raise Invalid(f"exposure must be 0 or more, got {exposed}", field="exposure", value=exposed)
+        if count and not exposed:
+            raise Invalid(
+                f"exposure must not be 0 on a day with {count} events",
+                field="exposure",
+                value=exposed,
+                remedy="Count what the events are a share of, or pass 1 a day",
+            )
+    if tests < 1:
+        raise Invalid(f"tests must be 1 or more, got {tests}", field="tests", value=tests)
