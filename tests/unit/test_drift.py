@@ -104,6 +104,18 @@ def test_quiet_series_alarm_rarely(rate: float) -> None:
     assert sum(change(range(14), each, ones(14)) is not None for each in quiet) <= LUCK * 400
 
 
+@pytest.mark.parametrize("rate", [1.5, 6.0, 40.0])
+def test_series_of_bursts_alarm_rarely(rate: float) -> None:
+    draws = np.random.default_rng(6)
+    # With three times the variance of a Poisson count.
+    bursts = draws.negative_binomial(rate / 2, 1 / 3, (400, 14)).tolist()
+    assert sum(change(range(14), each, ones(14)) is not None for each in bursts) <= 1.5 * LUCK * 400
+
+
+def test_one_burst_is_no_change() -> None:
+    assert change(range(10), [1, 0, 1, 1, 0, 1, 1, 12, 0, 0], ones(10)) is None
+
+
 def test_quiet_series_looked_at_together_alarm_as_rarely() -> None:
     draws = np.random.default_rng(4)
     ratings = draws.integers(5, 40, (400, 6, 28))

@@ -1,11 +1,11 @@
 """Did a rate change, and since when?
 
 Counts of days are taken for Poisson counts with one rate before a day and another from it on. The day is the one where
-this explains the counts best; its p-value is exact for that day, and multiplied by all that was looked at.
+this explains the counts best; its p-value is that of the day alone, multiplied by all that was looked at.
 
-Poisson counts are of events that do not cause each other. Ten votes that one person gave in a row are not: count such
-a burst once, or it is told as a change. Likewise plain counts are lower at weekends where work rests; a share of all
-ratings is not.
+Events that come in bursts (one person gave ten votes in a row) differ more from day to day than Poisson counts do, and
+weigh less by as much. Plain counts that are lower at weekends are told from a change no better than that; a share of
+all ratings is.
 """
 
 from __future__ import annotations
@@ -88,7 +88,10 @@ def _best(days: Sequence[int], events: Sequence[int], exposure: Sequence[float],
     before, after = counted[at], total - counted[at]
     share = exposed[at] / whole
     ratio = after * share / (before * (1 - share)) if before else math.inf
-    tail = _at_least(after, total, 1 - share) if ratio > 1 else _at_least(before, total, share)
+    # Of events that come in bursts, only the bursts tell something.
+    size = _spread(events, exposure, at)
+    busier, exposed_share = (after, 1 - share) if ratio > 1 else (before, share)
+    tail = _at_least(busier / size, total / size, exposed_share)
     return Change(
         since=days[at],
         before_events=before,
@@ -159,7 +162,17 @@ def _gain(before: int, total: int, share: float) -> float:
     return one + other
 
 
-def _at_least(count: int, total: int, share: float) -> float:
+def _spread(events: Sequence[int], exposure: Sequence[float], at: int) -> float:
+    """How many times as much as a Poisson count each day's differs from the rate of its side; 1 if by no more."""
+    squares = 0.0
+    for side in (slice(at), slice(at, None)):
+        rate = sum(events[side]) / sum(exposure[side])
+        expected = [(count, rate * exposed) for count, exposed in zip(events[side], exposure[side], strict=True)]
+        squares += sum((count - mean) ** 2 / mean for count, mean in expected if mean)
+    return max(1.0, squares / max(1, sum(map(bool, exposure)) - 2))
+
+
+def _at_least(count: float, total: float, share: float) -> float:
     """The chance that `count` or more of `total` events fall on a `share` of the exposure that is less than theirs."""
     first = math.exp(
         math.lgamma(total + 1)
