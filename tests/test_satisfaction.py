@@ -161,5 +161,14 @@ def test_both_databases_say_the_same(open_store: Callable[..., Heedful], mongodb
         for number in range(12):
             rating = ("up", "down", None)[number % 3]
             rated(store, {"variant": "ABC"[number % 3 - number % 2], "n": {"m": number % 2}}, rating, number % 5 + 1)
-    for key in ("variant", "n.m", "nothing"):
+    for key in ("variant", "n.m"):
         assert stores[0].insight.satisfaction(key) == stores[1].insight.satisfaction(key)
+
+
+def test_a_key_that_no_session_has_is_refused_with_those_there_are(either: Heedful) -> None:
+    rated(either, {"variant": "A", "user": {"plan": "pro"}}, "up")
+    with pytest.raises(Invalid, match="no session has the metadata key 'varient'") as refused:
+        either.insight.satisfaction("varient")
+    assert refused.value.field == "by"
+    assert refused.value.remedy is not None
+    assert "Sessions have: user.plan, variant." in refused.value.remedy

@@ -91,7 +91,7 @@ class Heedful:
         self._finish_jobs = finish_jobs
         self._executions = executions = ExecutionSpace(workspace, space, language_model)
         self.sessions = Sessions(space)
-        self.insight = Insight(space.store)
+        self.insight = Insight(workspace, space.store)
         self.connectors = Connectors(executions)
         self.executions = Executions(executions)
         self.feedback = FeedbackService(executions)

@@ -24,6 +24,7 @@ from heedful.storage.database import Database
 from heedful.storage.mongo import MongoSessionStore
 from heedful.storage.sessions import SessionStore, SqlSessionStore
 from heedful.storage.sessions.base import AlertRow, Counts, EntryRow, FeedbackRow, MessageRow, SessionRow
+from heedful.storage.tallies import Asked
 
 AT = 1_767_225_600_123_457
 """A time that milliseconds can't hold."""
@@ -403,21 +404,23 @@ def test_feedback_is_counted_by_each_value_of_a_metadata_key(store: SessionStore
     gone = add(store, opinion("c"))
     store.write(lambda t: t.feedbacks.withdraw([gone], None, AT))
 
-    def by(key: str, since: int | None = None) -> dict[Any, tuple[int, Counts]]:
-        found = store.read(lambda t: t.feedbacks.counts_by(key, since))
-        return {repr(each.value): (each.sessions, each.counts) for each in found}
+    def by(key: str, since: int | None = None) -> dict[str, tuple[int, ...]]:
+        lines = store.read(lambda t: t.feedbacks.tallies(Asked(key=key, since=since)))
+        sums: dict[str, tuple[int, ...]] = {}
+        for line in lines:
+            before = sums.get(line.value, (0,) * 5)
+            sums[line.value] = tuple(one + other for one, other in zip(before, line[2:7], strict=True))
+        return sums
 
-    said_of_b = Counts(0, 0, 1, 1, 4, 2)
-    nothing = Counts(0, 0, 0, 0, 0, 0)
-    assert by("ab.variant") == {
-        "'A'": (1, Counts(1, 1, 0, 0, 0, 0)),
-        "'B'": (1, said_of_b),
-        "'C'": (1, said_of_b),
-        "'1'": (1, nothing),
-    }
-    assert by("ab.variant", AT + 1)["'A'"] == (1, Counts(0, 1, 0, 0, 0, 0))
-    assert by("n") == {"1": (2, Counts(1, 1, 1, 1, 4, 2)), "None": (1, nothing)}
+    said_of_b = (0, 0, 1, 1, 4)
+    assert store.read(lambda t: t.feedbacks.values("ab.variant")) == {'"A': 1, '"B': 1, '"C': 1, '"1': 1}
+    assert by("ab.variant") == {'"A': (1, 1, 0, 0, 0), '"B': said_of_b, '"C': said_of_b}
+    assert by("ab.variant", AT + 1)['"A'] == (0, 1, 0, 0, 0)
+    assert store.read(lambda t: t.feedbacks.values("n")) == {"1": 2, "null": 1}
+    assert by("n") == {"1": (1, 1, 1, 1, 4)}
+    assert store.read(lambda t: t.feedbacks.values("ab")) == {}
     assert by("ab") == {}
+    assert store.read(lambda t: t.feedbacks.keys(9)) == ["ab.variant", "n", "other"]
 
 
 def test_a_deleted_session_leaves_no_text_behind(place: Place, store: SessionStore) -> None:
@@ -474,7 +477,8 @@ def test_projects_see_nothing_of_each_other(place: Place) -> None:
         assert [row.comment for row in store.read(lambda t: t.feedbacks.standing("session", ["s"]))] == [name]
         assert store.read(lambda t: t.feedbacks.with_key("key/same")).comment == name
         assert store.read(lambda t: t.feedbacks.counts()).up == 1
-        assert [each.value for each in store.read(lambda t: t.feedbacks.counts_by("of", None))] == [name]
+        assert list(store.read(lambda t: t.feedbacks.values("of"))) == [f'"{name}']
+        assert sum(line.up for line in store.read(lambda t: t.feedbacks.tallies(Asked(key="of")))) == 1
         assert len(store.read(lambda t: t.outbox.list(None, 9, False))) == 1
     ours.write(lambda t: t.conversations.delete("s", AT))
     assert theirs.read(lambda t: t.conversations.messages("s", None, 9, False)) != []

@@ -13,7 +13,8 @@ from heedful.executions.running import Asked, Statement
 from heedful.executions.space import ExecutionSpace
 from heedful.learning.reuse import Proven, Verdict, alike, choose, is_deterministic
 from heedful.model import DECISIONS, CacheLookup, CacheMatch, Decision, Execution, Origin, Reuse
-from heedful.storage.executions import opinions, runs
+from heedful.storage.executions import decisions, opinions, runs
+from heedful.storage.executions.decisions import NewDecision
 from heedful.storage.rows import AnyRow
 from heedful.storage.vectors import Vectors, pack
 
@@ -111,6 +112,7 @@ def lookup(
     asked = Asked(question, None, pack(vector))
     judged, checked = judge(space, connector, question, vector, limits, reuse)
     matches: list[CacheMatch] = []
+    decisive: Judged | None = None
     used: Execution | None = None
     failed: dict[str | None, str] = {}
     for each in judged:
@@ -121,14 +123,41 @@ def lookup(
             statement = each.written
             used, each = use(space, connector, asked, each, reuse)
             done = used
+            decisive = each if used is not None else decisive
             if used is None and reuse == "sql":
                 # What fails once would fail for each copy of it, after as long a wait.
                 failed[statement] = each.reason
+        decisive = decisive or each
         matches.append(_match(space, each, done))
+    record(space, connector, question, decisive, used)
     order = {decision: place for place, decision in enumerate(DECISIONS)}
     # What failed to run was refused only now.
     matches.sort(key=lambda match: order[match.decision])
     return CacheLookup(cache_hit=used is not None, matches=matches[:top_n], candidates_checked=checked)
+
+
+def record(
+    space: ExecutionSpace, connector: AnyRow, question: str, decisive: Judged | None, used: Execution | None = None
+) -> None:
+    """Keeps what was decided about a question, and by which candidate; None if nothing was like it."""
+    if space.workspace.database.read_only:
+        return
+    with space.workspace.write(durable=False) as connection:
+        decisions.add(
+            connection,
+            NewDecision(
+                project_id=space.own_project(connection),
+                connector_id=connector.id,
+                question=question,
+                decision="nothing" if decisive is None else decisive.decision,
+                gate="candidates" if decisive is None else decisive.gate,
+                reason="no question that is stored is like it" if decisive is None else decisive.reason,
+                similarity=None if decisive is None else decisive.candidate.similarity,
+                candidate_id=None if decisive is None else decisive.candidate.id,
+                execution_id=None if used is None else used.execution_id,
+                at=space.now(),
+            ),
+        )
 
 
 def use(

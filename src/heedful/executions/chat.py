@@ -154,8 +154,13 @@ class Chat:
                     failed.add(each.written)
                     continue
                 origin: Origin = "served" if each.decision == "serve" else "rebound"
+                cache.record(self._space, connector, query, each)
                 told = f"{each.reason}; it was proven for: {each.candidate.question}"
                 return Plan(statement, origin, told, each.candidate.id)
+        first = judged[0] if judged else None
+        if first is not None and first.decision != "refuse":
+            first = first.refused("run", "it could not be run now")
+        cache.record(self._space, connector, query, first)
         nearest = judged[0].candidate if judged else None
         return self._written(connector, chat_session_id, query, vector, cutoff, remarks, nearest)
 

@@ -17,12 +17,12 @@ def cache(workspace: Workspace, since: int | None, until: int | None, limit: int
         project = scopes.project_id(connection, workspace.project)
         counts = [] if project is None else insight.decided(connection, project, since, until)
         newest = [] if project is None else insight.newest_decisions(connection, project, since, until, limit)
-    total = sum(row.count for row in counts)
+    total = sum(row.times for row in counts)
     return CacheReport(
         total=total,
-        reused=sum(row.count for row in counts if row.decision in REUSED),
+        reused=sum(row.times for row in counts if row.decision in REUSED),
         counts=[
-            DecisionCount(decision=row.decision, gate=row.gate, count=row.count, share=row.count / total)
+            DecisionCount(decision=row.decision, gate=row.gate, count=row.times, share=row.times / total)
             for row in counts
         ],
         newest=[_decision(row) for row in newest],

@@ -29,9 +29,7 @@ def satisfaction(
     if key is not None:
         values = counting.values(key)
         counted = {line.value: line for line in counting.counts(asked)} if values else {}
-        found = [
-            variant(untagged(value), counted.get(value, NOTHING), sessions) for value, sessions in values.items()
-        ]
+        found = [variant(untagged(value), counted.get(value, NOTHING), sessions) for value, sessions in values.items()]
     else:
         lines = [line for line in counting.counts(asked) if line.up or line.down or line.neutral]
         if len(lines) > MOST:

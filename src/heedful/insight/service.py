@@ -1,24 +1,160 @@
-"""`.insight`: whether answers get better, and for whom."""
+"""`.insight`: whether answers get better, and for whom; what is wrong, and what changed."""
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from datetime import datetime
+from typing import Any
 
+from heedful.clock import DAY
+from heedful.errors import Invalid
+from heedful.insight import cache as _cache
+from heedful.insight import coverage as _coverage
+from heedful.insight import notes as _notes
+from heedful.insight import ranges
 from heedful.insight import satisfaction as _satisfaction
-from heedful.model import Satisfaction
+from heedful.insight import trend as _trend
+from heedful.insight import usefulness as _usefulness
+from heedful.insight.comments import Comments
+from heedful.insight.counting import PREFIX, Counting
+from heedful.memory import checks
+from heedful.memory.workspace import Workspace
+from heedful.model import (
+    DEFAULT_DATASET,
+    OPINION_TARGETS,
+    OVERS,
+    CacheReport,
+    Coverage,
+    Note,
+    OpinionTarget,
+    Over,
+    Satisfaction,
+    Themes,
+    Trend,
+    UsefulnessReport,
+)
+from heedful.sessions import checks as session_checks
 from heedful.storage.sessions import SessionStore
+
+NEWEST = 20
 
 
 class Insight:
-    """Reports over the feedback of one project that stands."""
+    """Reports over the opinions of one project that stand. The database adds them up; days are days in UTC."""
 
-    def __init__(self, store: SessionStore) -> None:
-        self._store = store
+    def __init__(self, workspace: Workspace, store: SessionStore) -> None:
+        self._workspace = workspace
+        self._counting = Counting(workspace, store)
+        self._comments = Comments(workspace, store)
 
-    def satisfaction(self, by: str, *, since: datetime | None = None) -> Satisfaction:
-        """Satisfaction by a key of the sessions' metadata, such as `variant`.
+    def satisfaction(
+        self,
+        by: str,
+        *,
+        since: datetime | None = None,
+        until: datetime | None = None,
+        dataset: str | None = None,
+        target_type: OpinionTarget | None = None,
+    ) -> Satisfaction:
+        """Satisfaction by a key of the sessions' metadata, such as `variant`, or by `dataset`, `model`, `source`,
+        `author_kind` or `target_type`; `metadata.model` is the key of that name.
 
-        Counts up, down and neutral ratings of sessions and answers (4 and 5 are up, 1 and 2 are down), each share with
-        its 95% interval, and the probability that one variant is better than another.
+        Counts up, down and neutral opinions (of answers, 4 and 5 are up, 1 and 2 are down; of facts, `helpful` and
+        `not_helpful`), each share with its 95% interval, the probability that one value is better than another, and
+        whether that is known well enough to stop.
         """
-        return _satisfaction.satisfaction(self._store, by, since)
+        start, stop = ranges.checked(since, until)
+        self._dataset(dataset)
+        return _satisfaction.satisfaction(self._counting, by, start, stop, dataset, _targets(target_type))
+
+    def trend(
+        self,
+        *,
+        over: Over = "day",
+        by: str | None = None,
+        since: datetime | None = None,
+        until: datetime | None = None,
+        dataset: str | None = None,
+        target_type: OpinionTarget | None = None,
+    ) -> Trend:
+        """Satisfaction over time, by day or week, with intervals and counts; `by` as in `satisfaction`."""
+        start, stop = ranges.checked(since, until)
+        self._dataset(dataset)
+        if over not in OVERS:
+            raise Invalid(f"over is {over!r}", field="over", value=over, remedy=f"Use {' or '.join(OVERS)}")
+        now = self._workspace.now()
+        return _trend.trend(self._counting, over, by, start, stop, now, dataset, _targets(target_type))
+
+    def coverage(
+        self, *, since: datetime | None = None, until: datetime | None = None, dataset: str | None = None
+    ) -> Coverage:
+        """How much of what was shown in this time was rated until now: answers, executions and recalls."""
+        start, stop = ranges.checked(since, until)
+        self._dataset(dataset)
+        return _coverage.coverage(self._counting, self._workspace, start, stop, dataset)
+
+    def usefulness(self, dataset: str = DEFAULT_DATASET) -> UsefulnessReport:
+        """How useful the facts of a dataset are: the distribution, the most and the least useful ones, and those that
+        help in one context and hurt in another."""
+        return _usefulness.usefulness(self._workspace, dataset)
+
+    def cache(
+        self, *, since: datetime | None = None, until: datetime | None = None, limit: int = NEWEST
+    ) -> CacheReport:
+        """What the cache of executions decided, by reason, and the newest decisions."""
+        start, stop = ranges.checked(since, until)
+        return _cache.cache(self._workspace, start, stop, checks.limit(limit))
+
+    def themes(
+        self, *, since: datetime | None = None, until: datetime | None = None, dataset: str | None = None
+    ) -> Themes:
+        """What negative comments are about: those that mean the same, under their own words. No language model is
+        needed. The newest 500 are read."""
+        start, stop = ranges.checked(since, until)
+        self._dataset(dataset)
+        return self._comments.themes(start, stop, dataset)
+
+    def notes(
+        self,
+        *,
+        since: datetime | None = None,
+        until: datetime | None = None,
+        dataset: str | None = None,
+        by: Sequence[str] = (),
+    ) -> list[Note]:
+        """What changed in the last four weeks, or since then, and is not luck, with the arithmetic.
+
+        Down-votes are looked at in all, by dataset, by model, by what they are about, by the themes of comments, and by
+        the metadata keys that `by` names.
+        """
+        start, stop = ranges.checked(since, until)
+        self._dataset(dataset)
+        last = self._workspace.now() + 1 if stop is None else stop
+        first = last - _notes.SPAN * DAY if start is None else start
+        return _notes.notes(self._counting, self._comments, _keys(by), first, last, dataset)
+
+    def _dataset(self, name: Any) -> None:
+        if name is not None:
+            with self._workspace.read() as connection:
+                self._workspace.dataset(connection, checks.name("dataset", name))
+
+
+def _targets(given: Any) -> tuple[OpinionTarget, ...]:
+    if given is None:
+        return ()
+    if given not in OPINION_TARGETS:
+        raise Invalid(
+            f"target_type is {given!r}",
+            field="target_type",
+            value=given,
+            remedy=f"Use one of {', '.join(OPINION_TARGETS)}",
+        )
+    return (given,)
+
+
+def _keys(given: Any) -> list[str]:
+    if isinstance(given, str) or not isinstance(given, Sequence):
+        raise Invalid(f"by must be a list of metadata keys, got {given!r}", field="by", value=given)
+    for each in given:
+        session_checks.key("by", each)
+    return [each.removeprefix(PREFIX) for each in given]

@@ -69,7 +69,7 @@ class Satisfaction(Model):
     """The most sessions first, or the most opinions."""
     comparisons: list[Comparison]
     """Each pair once, the likelier winner as `better`."""
-    stopping: Stopping | None
+    stopping: Stopping | None = None
     """None with fewer than two variants that have ratings."""
 
 

@@ -37,14 +37,14 @@ def recalls(
 
 
 def decided(connection: Connection, project: int, since: int | None, until: int | None) -> list[AnyRow]:
-    """(decision, gate, count), the most frequent first."""
-    count = func.count().label("count")
+    """(decision, gate, times), the most frequent first."""
+    times = func.count().label("times")
     return list(
         connection.execute(
-            select(decisions.c.decision, decisions.c.gate, count)
+            select(decisions.c.decision, decisions.c.gate, times)
             .where(*_decisions(project, since, until))
             .group_by(decisions.c.decision, decisions.c.gate)
-            .order_by(count.desc(), decisions.c.decision, decisions.c.gate)
+            .order_by(times.desc(), decisions.c.decision, decisions.c.gate)
         )
     )
 

@@ -146,6 +146,11 @@ class MongoFeedbacks:
     def tallies(self, asked: Asked) -> list[Counted]:
         return tallies.counts(self._view, asked)
 
+    def negative_comments(
+        self, dataset: str | None, since: int | None, until: int | None, limit: int
+    ) -> list[tuple[str, str, int]]:
+        return tallies.negative_comments(self._view, dataset, since, until, limit)
+
     def values(self, key: str) -> dict[str, int]:
         return tallies.values(self._view, key)
 

@@ -43,6 +43,20 @@ def counts(view: View, asked: Asked) -> list[Counted]:
     return [_counted(each) for each in found]
 
 
+def negative_comments(
+    view: View, dataset: str | None, since: int | None, until: int | None, limit: int
+) -> list[tuple[str, str, int]]:
+    """See `base.Feedbacks.negative_comments`."""
+    asked = Asked(since=since, until=until, dataset=dataset)
+    found = view.feedbacks.aggregate(
+        {"standing": True, "rating": "down", "comment": {"$ne": None}, **_between("at", asked)},
+        {"$sort": {"at": -1, "_id": 1}},
+        *_about(asked),
+        {"$limit": limit},
+    )
+    return [(each["_id"], each["comment"], each["at"]) for each in found]
+
+
 def values(view: View, key: str) -> dict[str, int]:
     """See `base.Feedbacks.values`."""
     found = view.sessions.aggregate(

@@ -211,6 +211,12 @@ class Feedbacks(Protocol):
         """
         ...
 
+    def negative_comments(
+        self, dataset: str | None, since: int | None, until: int | None, limit: int
+    ) -> list[tuple[str, str, int]]:
+        """(id, comment, at) of negative opinions that stand and were given with words, the newest first."""
+        ...
+
     def values(self, key: str) -> dict[str, int]:
         """How many sessions have each value under a (dotted) metadata key, as tags."""
         ...

@@ -10,7 +10,7 @@ import orjson
 from sqlalchemy import ColumnElement, Connection, Select, and_, bindparam, case, func, insert, select, update
 
 from heedful.model import FeedbackTarget, Rating
-from heedful.storage import ledger, tallies
+from heedful.storage import insight, ledger, tallies
 from heedful.storage.ledger import FEEDBACK, Event
 from heedful.storage.prepared import Direct, Prepared
 from heedful.storage.rows import AnyRow, batches, unpacked
@@ -158,6 +158,11 @@ class SqlFeedbacks:
 
     def tallies(self, asked: Asked) -> list[Counted]:
         return tallies.counts(self._connection, self._project, asked)
+
+    def negative_comments(
+        self, dataset: str | None, since: int | None, until: int | None, limit: int
+    ) -> list[tuple[str, str, int]]:
+        return insight.negative_comments(self._connection, self._project, dataset, since, until, limit)
 
     def values(self, key: str) -> dict[str, int]:
         rows = self._connection.execute(

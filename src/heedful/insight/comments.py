@@ -1,0 +1,115 @@
+"""Negative comments, and what they are about."""
+
+from __future__ import annotations
+
+import hashlib
+import threading
+from collections import OrderedDict
+from collections.abc import Sequence
+from dataclasses import dataclass
+from functools import partial
+
+import numpy as np
+
+from heedful.clock import from_stored
+from heedful.learning.themes import themes as grouped
+from heedful.memory.workspace import Workspace
+from heedful.model import Theme, Themes
+from heedful.storage import insight, scopes
+from heedful.storage.sessions import SessionStore, SqlSessionStore, Transaction
+from heedful.storage.vectors import Vectors
+
+MOST_READ = 500
+"""Comments that are read at most, the newest."""
+REMEMBERED = 5_000
+"""Vectors of comments that are kept in memory."""
+SHOWN = 3
+LONGEST = 300
+
+
+@dataclass(frozen=True, slots=True)
+class Comment:
+    """What somebody wrote who was not content."""
+
+    feedback_id: str
+    text: str
+    at: int
+
+
+class Comments:
+    """The negative comments of one project. Vectors are remembered, since making them takes the longest."""
+
+    def __init__(self, workspace: Workspace, store: SessionStore) -> None:
+        self._workspace = workspace
+        self._store = store
+        self._lock = threading.Lock()
+        self._vectors: OrderedDict[bytes, Vectors] = OrderedDict()
+
+    def newest(self, since: int | None, until: int | None, dataset: str | None) -> list[Comment]:
+        """The newest that stand."""
+        reading = partial(_read, dataset, since, until)
+        found: list[tuple[str, str, int]] = self._store.read(reading)
+        if not isinstance(self._store, SqlSessionStore):
+            with self._workspace.read() as connection:
+                project = scopes.project_id(connection, self._workspace.project)
+                if project is not None:
+                    found += insight.negative_comments(connection, project, dataset, since, until, MOST_READ)
+        found.sort(key=lambda each: (-each[2], each[0]))
+        return [Comment(*each) for each in found[:MOST_READ] if each[1].strip()]
+
+    def groups(self, comments: Sequence[Comment]) -> list[tuple[str, list[Comment]]]:
+        """Comments that are about the same, under their most typical words; the most typical first."""
+        if not comments:
+            return []
+        texts = [each.text for each in comments]
+        return [
+            (theme.name, [comments[place] for place in theme.members])
+            for theme in grouped(texts, self._embedded(texts))
+        ]
+
+    def themes(self, since: int | None, until: int | None, dataset: str | None) -> Themes:
+        """What the newest comments are about."""
+        comments = self.newest(since, until, dataset)
+        found = self.groups(comments)
+        return Themes(
+            comments=len(comments),
+            themes=[_theme(name, members) for name, members in found],
+            other=len(comments) - sum(len(members) for _, members in found),
+        )
+
+    def _embedded(self, texts: Sequence[str]) -> Vectors:
+        digests = [hashlib.blake2b(text.encode(), digest_size=16).digest() for text in texts]
+        with self._lock:
+            known = {each: self._vectors[each] for each in digests if each in self._vectors}
+        missing = {each: text for each, text in zip(digests, texts, strict=True) if each not in known}
+        if missing:
+            known |= dict(zip(missing, self._workspace.embed(list(missing.values())), strict=True))
+        with self._lock:
+            for each in digests:
+                self._vectors[each] = known[each]
+                self._vectors.move_to_end(each)
+            while len(self._vectors) > REMEMBERED:
+                self._vectors.popitem(last=False)
+        return np.stack([known[each] for each in digests])
+
+
+def _read(dataset: str | None, since: int | None, until: int | None, tx: Transaction) -> list[tuple[str, str, int]]:
+    return tx.feedbacks.negative_comments(dataset, since, until, MOST_READ)
+
+
+def shortened(text: str) -> str:
+    """A comment in one line."""
+    line = " ".join(text.split())
+    return line if len(line) <= LONGEST else line[: LONGEST - 1] + "…"
+
+
+def _theme(name: str, members: Sequence[Comment]) -> Theme:
+    times = [each.at for each in members]
+    return Theme(
+        name=name,
+        comments=len(members),
+        examples=list(dict.fromkeys(shortened(each.text) for each in members))[:SHOWN],
+        feedback_ids=[each.feedback_id for each in members],
+        first_at=from_stored(min(times)),
+        last_at=from_stored(max(times)),
+    )

@@ -1,0 +1,113 @@
+"""What changed, and is not luck."""
+
+from __future__ import annotations
+
+from collections import Counter, defaultdict
+from collections.abc import Sequence
+from dataclasses import dataclass, field
+from typing import Any
+
+from heedful.clock import DAY
+from heedful.insight.comments import MOST_READ, Comments
+from heedful.insight.counting import DERIVED, MOST, Counting, untagged
+from heedful.insight.trend import day
+from heedful.learning.drift import Change, arithmetic, change, in_words
+from heedful.model import Facet, Note
+from heedful.storage.tallies import Asked, Counted
+
+SPAN = 28
+"""Days that are looked at, if nobody says how many."""
+
+SLICES: tuple[Facet, ...] = ("dataset", "model", "target_type")
+
+
+@dataclass(slots=True)
+class Series:
+    """Daily down-votes of something, and how many opinions there were."""
+
+    about: str
+    value: Any
+    what: str
+    """What is counted, in words."""
+    downs: Counter[int] = field(default_factory=Counter)
+    opinions: Counter[int] = field(default_factory=Counter)
+
+
+def notes(
+    counting: Counting,
+    comments: Comments,
+    keys: Sequence[str],
+    since: int,
+    until: int,
+    dataset: str | None,
+) -> list[Note]:
+    """All that changed in this time, the most striking first."""
+    days = range(since // DAY, (until - 1) // DAY + 1)
+    all_of_it = Series("all", None, "down-votes")
+    for line in counting.counts(Asked(None, None, "day", since, until, dataset, (), DERIVED)):
+        _count(all_of_it, line)
+    series = [all_of_it]
+    for facet in SLICES:
+        series += _sliced(counting, Asked(facet, None, "day", since, until, dataset, (), DERIVED), facet)
+    for key in keys:
+        if len(counting.values(key)) <= MOST:
+            series += _sliced(counting, Asked(None, key, "day", since, until, dataset, (), DERIVED), f"metadata.{key}")
+    series += _themed(comments, all_of_it, since, until, dataset)
+    looked_at = [each for each in series if sum(each.downs.values())]
+    found = []
+    for each in looked_at:
+        changed = change(
+            list(days),
+            [each.downs[number] for number in days],
+            [float(each.opinions[number]) for number in days],
+            tests=len(looked_at),
+        )
+        if changed is not None:
+            found.append((changed, each))
+    found.sort(key=lambda pair: pair[0].p_value)
+    return [_note(changed, each) for changed, each in found]
+
+
+def _sliced(counting: Counting, asked: Asked, about: str) -> list[Series]:
+    found: dict[str, Series] = {}
+    for line in counting.counts(asked):
+        if not line.value:
+            continue
+        value = line.value if asked.key is None else untagged(line.value)
+        series = found.setdefault(line.value, Series(about, value, f"down-votes with {about} {value}"))
+        _count(series, line)
+    # Where there is only one, it says what all of it says.
+    return list(found.values()) if len(found) > 1 else []
+
+
+def _themed(comments: Comments, all_of_it: Series, since: int, until: int, dataset: str | None) -> list[Series]:
+    read = comments.newest(since, until, dataset)
+    # What is older than the oldest comment that was read may have had the same theme, unseen.
+    first = since // DAY if len(read) < MOST_READ else read[-1].at // DAY + 1
+    seen: defaultdict[str, Series] = defaultdict(lambda: Series("theme", None, ""))
+    for name, members in comments.groups(read):
+        series = seen[name]
+        series.value, series.what = name, f"down-votes on {name}"
+        series.downs.update(each.at // DAY for each in members if each.at // DAY >= first)
+        series.opinions.update({number: count for number, count in all_of_it.opinions.items() if number >= first})
+    return list(seen.values())
+
+
+def _count(series: Series, line: Counted) -> None:
+    assert line.start is not None
+    series.downs[line.start] += line.down
+    series.opinions[line.start] += line.up + line.down
+
+
+def _note(changed: Change, series: Series) -> Note:
+    since = day(changed.since)
+    text = in_words(changed, series.what, f"{since:%A} {since.day} {since:%B}")
+    return Note(
+        text=text[0].upper() + text[1:],
+        about=series.about,
+        value=series.value,
+        since=since,
+        ratio=changed.ratio if changed.before_events else None,
+        worse=changed.ratio > 1,
+        arithmetic=arithmetic(changed),
+    )

@@ -1,0 +1,194 @@
+"""Counts of opinions are folds: whenever they were brought up to date, they are what counting everything would give."""
+
+from __future__ import annotations
+
+import sqlite3
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+import heedful
+from heedful import Heedful, Signal
+from heedful.storage import scopes, tallies
+from heedful.storage.tallies import Asked
+from heedful.testing import ManualClock, WordEmbedder
+
+KEYS = ("", "variant")
+
+STEP = st.tuples(
+    st.sampled_from(
+        (
+            *("session", "entry", "rate", "again", "whole", "delete", "metadata", "signal", "retract"),
+            *("run", "judge", "unjudge", "drop", "fold", "wait"),
+        )
+    ),
+    st.integers(0, 1_000),
+)
+
+
+class Life:
+    """What happens to a store, step by step."""
+
+    def __init__(self, store: Heedful, clock: ManualClock, folder: Path) -> None:
+        self.store, self.clock = store, clock
+        self.facts = store.remember(["one fact", "another fact"]).fact_ids
+        sqlite3.connect(folder / "empty.sqlite").close()
+        store.connectors.create("empty", f"sqlite:///{folder / 'empty.sqlite'}")
+        self.sessions: list[str] = []
+        self.entries: list[tuple[str, str]] = []
+        self.feedbacks: list[str] = []
+        self.signals: list[str] = []
+        self.runs: list[str] = []
+        self.opinions: list[str] = []
+
+    def do(self, kind: str, number: int) -> None:
+        getattr(self, f"do_{kind}")(number)
+
+    def do_session(self, number: int) -> None:
+        name = f"s{len(self.sessions)}-{number}"
+        self.store.sessions.create(name, metadata={"variant": "AB"[number % 2]})
+        self.sessions.append(name)
+
+    def do_entry(self, number: int) -> None:
+        if self.sessions:
+            session = self.sessions[number % len(self.sessions)]
+            model = [None, "small", "large"][number % 3]
+            entry = self.store.sessions.add_entry(session, "why?", "because", model=model)
+            self.entries.append((session, entry.qa_id))
+
+    def do_rate(self, number: int) -> None:
+        if self.entries:
+            session, entry = self.entries[number % len(self.entries)]
+            author = [None, "ann", "program:judge", "visitor-1"][number % 4]
+            self.store.sessions.add_feedback(session, entry, feedback_score=1 + number % 5, author=author)
+
+    def do_again(self, number: int) -> None:
+        self.do_rate(number + 1)
+        if self.entries and number % 3 == 0:
+            self.store.sessions.delete_feedback(*self.entries[number % len(self.entries)])
+
+    def do_whole(self, number: int) -> None:
+        if self.sessions:
+            session = self.sessions[number % len(self.sessions)]
+            rating = [None, "up", "down"][number % 3]
+            self.feedbacks.append(self.store.sessions.add_session_feedback(session, {"rating": rating}).feedback_id)
+
+    def do_delete(self, number: int) -> None:
+        if self.sessions and number % 2:
+            session = self.sessions.pop(number % len(self.sessions))
+            self.store.sessions.delete(session)
+            self.entries = [each for each in self.entries if each[0] != session]
+            self.feedbacks = []
+
+    def do_metadata(self, number: int) -> None:
+        if self.sessions:
+            session = self.sessions[number % len(self.sessions)]
+            self.store.sessions.update_metadata(session, {"variant": ["A", "B", ["A", "B"], 3][number % 4]})
+
+    def do_signal(self, number: int) -> None:
+        kind: Any = ["used", "ignored", "helpful", "not_helpful"][number % 4]
+        given = self.store.signal(Signal(fact_id=self.facts[number % 2], signal_type=kind, query="why?"))
+        self.signals += given.event_ids
+
+    def do_retract(self, number: int) -> None:
+        for known in (self.signals, self.feedbacks):
+            if known:
+                self.store.retract(known.pop(number % len(known)))
+
+    def do_run(self, number: int) -> None:
+        self.runs.append(self.store.executions.execute_query("SELECT 1").execution_id)
+
+    def do_judge(self, number: int) -> None:
+        if self.runs:
+            run = self.runs[number % len(self.runs)]
+            author = ["ann", None][number % 2]
+            said = self.store.feedback.create(is_positive=number % 3 == 0, execution_id=run, author=author)
+            self.opinions.append(said.id)
+
+    def do_unjudge(self, number: int) -> None:
+        if self.opinions:
+            said = self.opinions.pop(number % len(self.opinions))
+            self.store.feedback.bulk_delete([said])
+
+    def do_drop(self, number: int) -> None:
+        if self.runs:
+            self.store.executions.delete(self.runs.pop(number % len(self.runs)))
+
+    def do_wait(self, number: int) -> None:
+        self.clock.advance(hours=number % 40)
+
+    def do_fold(self, number: int) -> None:
+        workspace = self.store._workspace
+        with workspace.write() as connection:
+            project = scopes.ensure_project(connection, workspace.project, workspace.now())
+            tallies.fold(connection, project, KEYS[number % 2])
+
+
+def everything(store: Heedful) -> list[Any]:
+    """All that the counts say, by all that they can be asked by."""
+    workspace = store._workspace
+    with workspace.read() as connection:
+        project = scopes.project_id(connection, workspace.project)
+        assert project is not None
+        return [
+            sorted(tallies.counts(connection, project, Asked(by=by, key=key, over=over)), key=str)
+            for key in (None, "variant")
+            for by in ((None,) if key else (None, "dataset", "model", "source", "author_kind", "target_type"))
+            for over in (None, "day", "week")
+        ]
+
+
+@given(st.lists(STEP, max_size=60))
+def test_counts_are_what_a_fold_from_the_beginning_gives(tmp_path: Path, steps: list[tuple[str, int]]) -> None:
+    clock = ManualClock()
+    with heedful.open(":memory:", clock=clock, embedding=WordEmbedder(), worker=False) as store:
+        life = Life(store, clock, tmp_path)
+        for step in steps:
+            life.do(*step)
+        workspace = store._workspace
+        found = everything(store)
+        with workspace.write() as connection:
+            project = scopes.project_id(connection, workspace.project)
+            assert project is not None
+            assert tallies.differences(connection, project) == []
+            for key in KEYS:
+                tallies.refold(connection, project, key)
+        assert everything(store) == found
+
+
+def test_the_counts_of_a_long_life_are_brought_up_to_date_by_whoever_asks(
+    open_store: Callable[..., Heedful], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(tallies, "TAIL", 3)
+    store = open_store()
+    for number in range(5):
+        store.sessions.create(f"s{number}", metadata={"variant": "A"})
+        store.sessions.add_session_feedback(f"s{number}", {"rating": "up"})
+    assert store.insight.satisfaction("variant").variants[0].up == 5
+    workspace = store._workspace
+    with workspace.read() as connection:
+        project = scopes.project_id(connection, workspace.project)
+        assert project is not None
+        assert tallies.folded_keys(connection, project) == ["variant"]
+    store.sessions.delete("s0")
+    assert store.insight.satisfaction("variant").variants[0].up == 4
+    store.sessions.update_metadata("s1", {"variant": "B"})
+    assert {each.value: each.up for each in store.insight.satisfaction("variant").variants} == {"A": 3, "B": 1}
+
+
+def test_nothing_is_left_of_a_value_when_its_last_session_is_deleted(
+    open_store: Callable[..., Heedful], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(tallies, "TAIL", 0)
+    store = open_store()
+    store.sessions.create("s", metadata={"customer": "Jane Doe"})
+    store.sessions.add_session_feedback("s", {"rating": "down"})
+    assert store.insight.satisfaction("customer").variants[0].down == 1
+    store.sessions.delete("s")
+    with store._workspace.read() as connection:
+        rows = connection.exec_driver_sql("SELECT value FROM tallies WHERE value LIKE '%%Jane%%'").all()
+    assert rows == []
