@@ -1,0 +1,52 @@
+"""What people make of an answer: whether they rate it, how, and what they write."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from random import Random
+
+from heedful.simulate.people import Person
+from heedful.simulate.remarks import Subject, remark
+from heedful.simulate.shop import OUTDATED_REFUND, Want
+from heedful.simulate.truth import Quality
+
+SCORES: Mapping[Quality, tuple[float, ...]] = {
+    "good": (1, 3, 9, 36, 51),
+    "mixed": (8, 22, 34, 26, 10),
+    "bad": (40, 33, 17, 7, 3),
+}
+"""How often an answer gets 1, 2, 3, 4 and 5."""
+
+RATES: Mapping[Quality, float] = {"good": 0.29, "mixed": 0.31, "bad": 0.4}
+"""The chance that somebody rates: who is angry says so."""
+
+MILDER = 0.08
+"""The chance that the people of variant B, whose page is nicer to look at, give a point more."""
+
+
+def score(person: Person, quality: Quality, variant: str, random: Random) -> int:
+    """The score that somebody gives."""
+    given: int = random.choices((1, 2, 3, 4, 5), SCORES[quality])[0]
+    if variant == "B" and given < 5 and random.random() < MILDER:
+        given += 1
+    return 6 - given if person.is_adversary else given
+
+
+def comment(person: Person, want: Want, score: int, *, is_long: bool, random: Random) -> str | None:
+    """What somebody writes beside a score, if anything."""
+    chance = {1: 0.8, 2: 0.65, 3: 0.3, 4: 0.08, 5: 0.14}[score]
+    if random.random() >= chance:
+        return None
+    return remark("praise" if score > 3 else _complaint(person, want, is_long, random), random)
+
+
+def _complaint(person: Person, want: Want, is_long: bool, random: Random) -> Subject:
+    if person.language != "en" and random.random() < 0.6:
+        return "language"
+    if person.channel == "app" and random.random() < 0.12:
+        return "crash"
+    if OUTDATED_REFUND in want.answers:
+        return "refunds"
+    if want.theme == "price" and random.random() < 0.75:
+        return "price"
+    return "length" if random.random() < (0.6 if is_long else 0.15) else "wrong"
