@@ -43,7 +43,7 @@ class Clerk:
         facts = [(number, _said(json.loads(text))) for number, text in _EVIDENCE.findall(asked)]
         if not facts:
             return NOTHING_KNOWN
-        wordy = self.name == TALKATIVE and self._random.random() < 0.5
+        wordy = self.name == TALKATIVE and self._random.random() < 0.3
         # A sentence that was quoted once is not said twice.
         told = {said: number for number, said in reversed(facts[: 2 if wordy else 1])}
         return " ".join(f"{said} [{number}]" for said, number in reversed(told.items()))

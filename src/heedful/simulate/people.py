@@ -63,5 +63,5 @@ def _person(random: Random, author: str | None) -> Person:
         user,
         random.choices(("free", "plus", "business"), (60, 30, 10))[0],
         random.choices(("web", "app"), (58, 42))[0],
-        random.choices(languages, (84, 10, 6))[0],
+        random.choices(languages, (86, 9, 5))[0],
     )

@@ -17,8 +17,11 @@ SCORES: Mapping[Quality, tuple[float, ...]] = {
 }
 """How often an answer gets 1, 2, 3, 4 and 5."""
 
-RATES: Mapping[Quality, float] = {"good": 0.29, "mixed": 0.31, "bad": 0.4}
+RATES: Mapping[Quality, float] = {"good": 0.29, "mixed": 0.29, "bad": 0.36}
 """The chance that somebody rates: who is angry says so."""
+
+PRICED = frozenset({"price-new", "price-plus", "ship-price", "ship-free"})
+"""What has a price, which people compare with the one they see."""
 
 MILDER = 0.08
 """The chance that the people of variant B, whose page is nicer to look at, give a point more."""
@@ -47,6 +50,6 @@ def _complaint(person: Person, want: Want, is_long: bool, random: Random) -> Sub
         return "crash"
     if OUTDATED_REFUND in want.answers:
         return "refunds"
-    if want.theme == "price" and random.random() < 0.75:
+    if PRICED.intersection(want.answers):
         return "price"
     return "length" if random.random() < (0.6 if is_long else 0.15) else "wrong"

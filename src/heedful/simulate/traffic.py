@@ -185,7 +185,8 @@ class _Traffic:
 
     def _visit(self, desk: HelpDesk, number: int, sessions: int) -> None:
         self._progress(number, sessions)
-        desk.visit(number, self._random(f"visit/{number}"))
+        # One of each variant wants the same, so that no variant has the easier questions.
+        desk.visit(number, self._random(f"visit/{number}"), self._random(f"wishes/{number // 2}"))
 
     def _correct(self, truth: Truth) -> None:
         done = self._memory.supersede(self._facts[CORRECTED], CORRECTION, author=STAFF[0])

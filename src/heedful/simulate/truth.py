@@ -32,15 +32,9 @@ class Truth:
         return right | {self._successors[key] for key in want.answers if key in self._successors}
 
     def right(self, want: Want, hits: Sequence[Hit], now: datetime) -> set[str]:
-        """The hits that are right: also what was learnt from right facts, or corrects an outdated one."""
+        """The hits that are right: also what was learnt from right facts."""
         answers = self.answers(want, now)
-        outdated = {self.facts[key] for key in want.answers if self._is_outdated(key, now)}
-        found = set()
-        for hit in hits:
-            made_from = set(hit.metadata.get("made_from", ()))
-            if hit.fact_id in answers or made_from & answers or hit.metadata.get("corrects") in outdated:
-                found.add(hit.fact_id)
-        return found
+        return {hit.fact_id for hit in hits if answers & {hit.fact_id, *hit.metadata.get("made_from", ())}}
 
     def quality(self, right: set[str], used: Sequence[str]) -> Quality:
         """How good an answer is that was made from these facts, the first one first."""

@@ -53,8 +53,8 @@ class HelpDesk:
         self.lies: list[str] = []
         """Signals of the one who lies."""
 
-    def visit(self, number: int, random: Random) -> None:
-        """Somebody comes now."""
+    def visit(self, number: int, random: Random, wishes: Random) -> None:
+        """Somebody comes now, and wants what `wishes` draws."""
         person, dataset = self._who(random)
         now = self._timeline.now
         visit = Visit(
@@ -63,7 +63,7 @@ class HelpDesk:
             variant="AB"[number % 2],
             model=random.choices((TALKATIVE, CONCISE), (6, 4))[0],
             dataset=dataset,
-            wants=self._wants(person, dataset, random, now),
+            wants=self._wants(dataset, wishes, now),
             random=random,
         )
         metadata = {
@@ -91,8 +91,8 @@ class HelpDesk:
             return people.visitor(random), HELP
         return random.choice(self._customers), HELP
 
-    def _wants(self, person: Person, dataset: str, random: Random, now: datetime) -> list[Want]:
-        wants = STAFF_WANTS if dataset == HANDBOOK else [each for each in WANTS if each.queries[person.language]]
+    def _wants(self, dataset: str, random: Random, now: datetime) -> list[Want]:
+        wants = STAFF_WANTS if dataset == HANDBOOK else WANTS
         wave = WAVE if now >= self._truth.refunds_change else 1.0
         weights = [each.weight * (wave if each.theme == "refunds" else 1) for each in wants]
         return random.choices(wants, weights, k=random.choices((1, 2, 3), (50, 35, 15))[0])
@@ -101,7 +101,7 @@ class HelpDesk:
         want, random = visit.wants[place], visit.random
         self._clerk.name = visit.model
         shown = self._memory.recall(
-            random.choice(want.queries[visit.person.language]),
+            random.choice(want.queries[visit.person.language] or want.queries["en"]),
             dataset=visit.dataset,
             top_k=SHOWN,
             boost_by_usefulness=visit.variant == "B",
@@ -139,7 +139,7 @@ class HelpDesk:
             verdict = {"good": 5, "mixed": 3, "bad": 2}[quality]
             text = "The evidence does not answer the question" if quality == "bad" else None
             after(5, lambda: self._rate(visit, shown, verdict, text, JUDGE))
-        if signals < 0.35:
+        if signals < 0.45:
             after(random.uniform(0.2, 3), lambda: self._signal(visit, shown, right))
         elif detected < 0.15:
             after(10, lambda: self._detect(shown))
