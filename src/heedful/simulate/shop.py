@@ -155,7 +155,7 @@ WANTS: tuple[Want, ...] = (
         "How many days for a refund?",
         de=("Wie lange dauert die Rückzahlung?", "Wann kommt meine Rückzahlung?"),
         es=("¿Cuánto tarda el reembolso?",),
-        weight=2.2,
+        weight=3.2,
     ),
     _want(
         "refunds",
@@ -191,9 +191,7 @@ WANTS: tuple[Want, ...] = (
         "to which account is a refund paid",
         "I paid by card, where is the refund sent?",
     ),
-    _want(
-        "refunds", "refund-sale", "Can I get a refund for sale articles?", "refund for something from the sale?"
-    ),
+    _want("refunds", "refund-sale", "Can I get a refund for sale articles?", "refund for something from the sale?"),
     _want(
         "shipping",
         "ship-free",

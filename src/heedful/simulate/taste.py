@@ -17,7 +17,7 @@ SCORES: Mapping[Quality, tuple[float, ...]] = {
 }
 """How often an answer gets 1, 2, 3, 4 and 5."""
 
-RATES: Mapping[Quality, float] = {"good": 0.29, "mixed": 0.29, "bad": 0.36}
+RATES: Mapping[Quality, float] = {"good": 0.27, "mixed": 0.29, "bad": 0.4}
 """The chance that somebody rates: who is angry says so."""
 
 PRICED = frozenset({"price-new", "price-plus", "ship-price", "ship-free"})
@@ -25,6 +25,11 @@ PRICED = frozenset({"price-new", "price-plus", "ship-price", "ship-free"})
 
 MILDER = 0.08
 """The chance that the people of variant B, whose page is nicer to look at, give a point more."""
+
+
+def eagerness(want: Want, quality: Quality) -> float:
+    """The chance that somebody rates an answer; who waits for money does so most."""
+    return 0.6 if quality == "bad" and OUTDATED_REFUND in want.answers else RATES[quality]
 
 
 def score(person: Person, quality: Quality, variant: str, random: Random) -> int:
@@ -37,18 +42,23 @@ def score(person: Person, quality: Quality, variant: str, random: Random) -> int
 
 def comment(person: Person, want: Want, score: int, *, is_long: bool, random: Random) -> str | None:
     """What somebody writes beside a score, if anything."""
-    chance = {1: 0.8, 2: 0.65, 3: 0.3, 4: 0.08, 5: 0.14}[score]
+    chance = {1: 0.95, 2: 0.85, 3: 0.45, 4: 0.15, 5: 0.22}[score]
     if random.random() >= chance:
         return None
-    return remark("praise" if score > 3 else _complaint(person, want, is_long, random), random)
+    return remark("praise", random) if score > 3 else complaint(person, want, is_long=is_long, random=random)
 
 
-def _complaint(person: Person, want: Want, is_long: bool, random: Random) -> Subject:
+def complaint(person: Person, want: Want, *, is_long: bool, random: Random) -> str:
+    """What somebody writes who is not content."""
+    return remark(_subject(person, want, is_long, random), random)
+
+
+def _subject(person: Person, want: Want, is_long: bool, random: Random) -> Subject:
     if person.language != "en" and random.random() < 0.6:
         return "language"
     if person.channel == "app" and random.random() < 0.12:
         return "crash"
-    if OUTDATED_REFUND in want.answers:
+    if OUTDATED_REFUND in want.answers or (want.theme == "refunds" and random.random() < 0.7):
         return "refunds"
     if PRICED.intersection(want.answers):
         return "price"

@@ -5,9 +5,9 @@ from __future__ import annotations
 import tempfile
 from collections import Counter
 from collections.abc import Callable, Sequence
-from contextlib import suppress
 from dataclasses import dataclass
 from datetime import datetime, timedelta
+from functools import partial
 from pathlib import Path
 from random import Random
 
@@ -89,7 +89,9 @@ def fill(
     beside a store that is a file, else into a temporary folder. `progress` is told how much is done, of how much.
     """
     if days <= 0 or sessions < 0:
-        raise Invalid(f"days is {days} and sessions is {sessions}", field="days", remedy="Fill at least a part of a day")
+        raise Invalid(
+            f"days is {days} and sessions is {sessions}", field="days", remedy="Fill at least a part of a day"
+        )
     end = utc(until or system_clock())
     start = end - timedelta(days=days)
     timeline = Timeline(start, end)
@@ -168,20 +170,20 @@ class _Traffic:
         )
         desk = HelpDesk(self._memory, self._timeline, self._clerk, truth, self._random("people"), self.counts)
         for number, moment in enumerate(arrivals(start, end, sessions, self._random("arrivals"))):
-            at(moment, lambda number=number: self._visit(desk, number, sessions))
+            at(moment, partial(self._visit, desk, number, sessions))
         counters = Counters(self._memory, self._clerk, self.counts)
         at(start + length / 28, counters.give_examples)
         at(start + length / 2, counters.promote)
         executions = round(EXECUTIONS * min(1, sessions / SESSIONS))
         for number, moment in enumerate(arrivals(start, end, executions, self._random("figures"))):
-            at(moment, lambda number=number: counters.ask(self._random(f"figures/{number}")))
-        at(start + SHIPPING_CORRECTED * length, lambda: self._correct(truth))
-        at(start + LIES_RETRACTED * length, lambda: self._retract(desk))
+            at(moment, partial(counters.ask, self._random(f"figures/{number}")))
+        at(start + SHIPPING_CORRECTED * length, partial(self._correct, truth))
+        at(start + LIES_RETRACTED * length, partial(self._retract, desk))
         night = start.replace(hour=3, minute=0, second=0, microsecond=0)
         while (night := night + timedelta(days=1)) < end:
             at(night, self._improve)
         for place in range(len(HOSTILE)):
-            at(end - timedelta(minutes=9 * place + 2), lambda: self._be_hostile(desk))
+            at(end - timedelta(minutes=9 * place + 2), partial(self._be_hostile, desk))
 
     def _visit(self, desk: HelpDesk, number: int, sessions: int) -> None:
         self._progress(number, sessions)
@@ -205,8 +207,8 @@ class _Traffic:
         self.counts["improvements"] += 1
 
     def _be_hostile(self, desk: HelpDesk) -> None:
-        with suppress(StopIteration):
-            recent = self._memory.sessions.list(limit=10, where={"channel": "web"}).items
+        recent = self._memory.sessions.list(where={"channel": "web"}, limit=len(HOSTILE)).items
+        if recent:
             desk.be_hostile(recent[self.counts["hostile"] % len(recent)].session_id)
 
     def _random(self, purpose: str) -> Random:

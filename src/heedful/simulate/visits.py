@@ -12,15 +12,15 @@ from heedful.model import Recall
 from heedful.simulate import people, taste
 from heedful.simulate.clerk import CONCISE, TALKATIVE, Clerk
 from heedful.simulate.people import DETECTOR, JUDGE, Person
-from heedful.simulate.remarks import HOSTILE, remark
-from heedful.simulate.shop import HANDBOOK, HELP, STAFF_WANTS, WANTS, Want
+from heedful.simulate.remarks import HOSTILE
+from heedful.simulate.shop import HANDBOOK, HELP, OUTDATED_REFUND, STAFF_WANTS, WANTS, Want
 from heedful.simulate.timeline import Timeline
 from heedful.simulate.truth import Quality, Truth
 
 SHOWN = 5
 
-WAVE = 2.4
-"""How many times as many people ask about refunds once what is said about them is outdated."""
+WAVE = 5.0
+"""How many times as many people ask for a refund once what is said about it is outdated."""
 
 
 @dataclass(slots=True)
@@ -94,7 +94,7 @@ class HelpDesk:
     def _wants(self, dataset: str, random: Random, now: datetime) -> list[Want]:
         wants = STAFF_WANTS if dataset == HANDBOOK else WANTS
         wave = WAVE if now >= self._truth.refunds_change else 1.0
-        weights = [each.weight * (wave if each.theme == "refunds" else 1) for each in wants]
+        weights = [each.weight * (wave if OUTDATED_REFUND in each.answers else 1) for each in wants]
         return random.choices(wants, weights, k=random.choices((1, 2, 3), (50, 35, 15))[0])
 
     def _ask(self, visit: Visit, place: int) -> None:
@@ -131,11 +131,11 @@ class HelpDesk:
         # All are drawn for each answer, so that one habit can be changed without disturbing the others.
         rates, signals, judged, detected = (random.random() for _ in range(4))
         later = random.uniform(60, 1500) if random.random() < 0.1 else random.uniform(0.3, 4)
-        if rates < taste.RATES[quality]:
+        if rates < taste.eagerness(want, quality):
             score = taste.score(visit.person, quality, visit.variant, random)
             text = taste.comment(visit.person, want, score, is_long=is_long, random=random)
             after(later, lambda: self._rate(visit, shown, score, text, visit.person.author))
-        elif judged < 0.08:
+        elif judged < 0.07:
             verdict = {"good": 5, "mixed": 3, "bad": 2}[quality]
             text = "The evidence does not answer the question" if quality == "bad" else None
             after(5, lambda: self._rate(visit, shown, verdict, text, JUDGE))
@@ -170,7 +170,9 @@ class HelpDesk:
         good = sum({"good": 1.0, "mixed": 0.5, "bad": 0.0}[each] for each in visit.qualities) / len(visit.qualities)
         chance = 0.1 + 0.8 * good + (0.04 if visit.variant == "B" else 0)
         is_up = (visit.random.random() < chance) != visit.person.is_adversary
-        text = remark("wrong", visit.random) if not is_up and visit.random.random() < 0.35 else None
+        text = None
+        if not is_up and visit.random.random() < 0.5:
+            text = taste.complaint(visit.person, visit.wants[-1], is_long=False, random=visit.random)
         feedback = {"rating": "up" if is_up else "down", "comment": text}
         self._memory.sessions.add_session_feedback(visit.session_id, feedback, author=visit.person.author)
         self._counts.update(("session ratings", "comments") if text else ("session ratings",))

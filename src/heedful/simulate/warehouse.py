@@ -119,7 +119,12 @@ REPORTS: Sequence[Report] = (
     ),
 )
 
-PRAISE = ("Matches the figures of accounting", "Checked by hand, right", "Yes, that's it", "The same as last month's sheet")
+PRAISE = (
+    "Matches the figures of accounting",
+    "Checked by hand, right",
+    "Yes, that's it",
+    "The same as last month's sheet",
+)
 
 
 def build(file: Path, until: datetime, random: Random) -> None:
