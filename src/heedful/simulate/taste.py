@@ -17,7 +17,7 @@ SCORES: Mapping[Quality, tuple[float, ...]] = {
 }
 """How often an answer gets 1, 2, 3, 4 and 5."""
 
-RATES: Mapping[Quality, float] = {"good": 0.27, "mixed": 0.29, "bad": 0.4}
+RATES: Mapping[Quality, float] = {"good": 0.27, "mixed": 0.28, "bad": 0.36}
 """The chance that somebody rates: who is angry says so."""
 
 PRICED = frozenset({"price-new", "price-plus", "ship-price", "ship-free"})
@@ -29,7 +29,7 @@ MILDER = 0.08
 
 def eagerness(want: Want, quality: Quality) -> float:
     """The chance that somebody rates an answer; who waits for money does so most."""
-    return 0.6 if quality == "bad" and OUTDATED_REFUND in want.answers else RATES[quality]
+    return 0.55 if quality == "bad" and OUTDATED_REFUND in want.answers else RATES[quality]
 
 
 def score(person: Person, quality: Quality, variant: str, random: Random) -> int:

@@ -20,6 +20,7 @@ from heedful.embedding import Embedder, configured
 from heedful.embedding.base import Calibration, Vectors
 from heedful.engine import Heedful
 from heedful.errors import Conflict, Invalid
+from heedful.model import Metadata
 from heedful.opening import open as open_store
 from heedful.simulate import warehouse
 from heedful.simulate.clerk import Clerk
@@ -31,9 +32,12 @@ from heedful.simulate.timeline import Timeline, arrivals, utc
 from heedful.simulate.truth import Truth
 from heedful.simulate.visits import HelpDesk
 
-__all__ = ["Filled", "Progress", "fill"]
+__all__ = ["Filled", "Progress", "fill", "is_filled"]
 
 Progress = Callable[[int, int], None]
+
+FINISHED: Metadata = {"filled_by": "heedful demo"}
+"""The metadata of a dataset after all the rest is done."""
 
 SESSIONS = 420
 EXECUTIONS = 44
@@ -56,20 +60,22 @@ class Filled:
     """How many of each there are: facts, sessions, entries, ratings, comments, signals, executions and so on."""
 
 
-class Prepared:
-    """An embedder that was told beforehand what it will be asked, and did that at once."""
+class Recollecting:
+    """An embedder that does what it will be asked all at once, and nothing twice."""
 
     def __init__(self, inner: Embedder, texts: Sequence[str]) -> None:
         self._inner = inner
         self.name: str = inner.name
         self.dimensions: int = inner.dimensions
         self.calibration: Calibration = inner.calibration
-        self._known = dict(zip(texts, inner.embed(texts), strict=True))
+        self._known: dict[str, Vectors] = {}
+        self.embed(texts)
 
     def embed(self, texts: Sequence[str]) -> Vectors:
-        if all(text in self._known for text in texts) and texts:
-            return np.stack([self._known[text] for text in texts])
-        return self._inner.embed(texts)
+        new = list(dict.fromkeys(text for text in texts if text not in self._known))
+        if new:
+            self._known |= zip(new, self._inner.embed(new), strict=True)
+        return np.stack([self._known[text] for text in texts]) if texts else self._inner.embed(texts)
 
 
 def fill(
@@ -96,7 +102,7 @@ def fill(
     start = end - timedelta(days=days)
     timeline = Timeline(start, end)
     clerk = Clerk(Random(f"{seed}/clerk"), {asked: each.sql for each in warehouse.REPORTS for asked in each.questions})
-    embedder = Prepared(configured(settings.load(), embedding), _texts())
+    embedder = Recollecting(configured(settings.load(), embedding), _texts())
     with open_store(
         path_or_url, project=project, clock=timeline, embedding=embedder, language_model=clerk, worker=False
     ) as memory:
@@ -111,7 +117,13 @@ def fill(
         traffic.stock(warehouse_file(path_or_url))
         traffic.plan(start, end, sessions)
         timeline.run()
+        memory.create_dataset(HELP, metadata=FINISHED)
         return Filled(project, start, end, dict(traffic.counts))
+
+
+def is_filled(memory: Heedful) -> bool:
+    """Whether a project was filled to the end."""
+    return HELP in memory.datasets() and memory.get_dataset(HELP).metadata.items() >= FINISHED.items()
 
 
 def warehouse_file(path_or_url: str | Path) -> Path:

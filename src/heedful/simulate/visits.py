@@ -89,7 +89,8 @@ class HelpDesk:
             return people.staff(random), HANDBOOK
         if drawn < 0.45:
             return people.visitor(random), HELP
-        return random.choice(self._customers), HELP
+        # The one who lies is the last of them, and comes often.
+        return (random.choice(self._customers) if drawn < 0.96 else self._customers[-1]), HELP
 
     def _wants(self, dataset: str, random: Random, now: datetime) -> list[Want]:
         wants = STAFF_WANTS if dataset == HANDBOOK else WANTS
