@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import sqlite3
+import tempfile
 from collections import Counter
 from collections.abc import Iterator
 from contextlib import closing
@@ -174,7 +175,7 @@ def test_a_seed_repeats_the_traffic(tmp_path: Path) -> None:
     for name, seed in (("one", 3), ("same", 3), ("other", 4)):
         file = tmp_path / name / "demo.db"
         file.parent.mkdir()
-        filled = fill(file, sessions=24, days=2, seed=seed, until=UNTIL, embedding=WordEmbedder())
+        filled = fill(file, sessions=14, days=2, seed=seed, until=UNTIL, embedding=WordEmbedder())
         with heedful.open(file, project="demo", embedding=WordEmbedder(), worker=False) as memory:
             found.append(plain(look(file, filled, memory)))
     assert found[0] == found[1]
@@ -219,11 +220,13 @@ def test_a_store_of_somebody_else_is_not_used(tmp_path: Path) -> None:
         fill_or_use(tmp_path / "demo.db", WordEmbedder())
 
 
-def test_the_shop_is_beside_a_store_that_is_a_file(tmp_path: Path) -> None:
-    beside = tmp_path / "shop.sqlite"
-    assert warehouse_file(tmp_path / "demo.db") == beside
-    assert warehouse_file(f"sqlite:///{tmp_path}/demo.db") == beside
-    assert warehouse_file("postgresql://host/name").parent != tmp_path
+def test_the_shop_is_beside_a_store_that_is_a_file(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    temporary = tmp_path / "temporary"
+    temporary.mkdir()
+    monkeypatch.setattr(tempfile, "tempdir", str(temporary))
+    assert warehouse_file(tmp_path / "demo.db") == tmp_path / "shop.sqlite"
+    assert warehouse_file(f"sqlite:///{tmp_path}/demo.db") == tmp_path / "shop.sqlite"
+    assert warehouse_file("postgresql://host/name").parent.parent == temporary
 
 
 def test_days_are_busier_than_nights_and_weeks_than_weekends() -> None:

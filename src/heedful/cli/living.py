@@ -11,10 +11,10 @@ import click
 
 import heedful
 from heedful.cli.common import Options, progress
-from heedful.embedding import Embedder
 from heedful.errors import Conflict, Unavailable
 from heedful.model import NewKey
 from heedful.simulate import traffic
+from heedful.simulate.traffic import Embedding
 
 STORE = "demo.db"
 PROJECT = "demo"
@@ -39,7 +39,7 @@ def show_dashboard(options: Options, port: int, keep: Path | None) -> None:
         run(str(store), "127.0.0.1", port, ready)
 
 
-def fill_or_use(store: Path, embedding: str | Embedder | None, *, sessions: int = traffic.SESSIONS) -> NewKey | None:
+def fill_or_use(store: Path, embedding: Embedding, *, sessions: int = traffic.SESSIONS) -> NewKey | None:
     """Fills a store that is not there. One that is there is used as it is: it gets a key, as its first was shown."""
     if not store.exists():
         store.parent.mkdir(parents=True, exist_ok=True)

@@ -32,8 +32,9 @@ from heedful.simulate.timeline import Timeline, arrivals, utc
 from heedful.simulate.truth import Truth
 from heedful.simulate.visits import HelpDesk
 
-__all__ = ["Filled", "Progress", "fill", "is_filled"]
+__all__ = ["Embedding", "Filled", "Progress", "fill", "is_filled"]
 
+Embedding = str | Embedder | None
 Progress = Callable[[int, int], None]
 
 FINISHED: Metadata = {"filled_by": "heedful demo"}
@@ -86,7 +87,7 @@ def fill(
     seed: int = 1,
     sessions: int = SESSIONS,
     until: datetime | None = None,
-    embedding: str | Embedder | None = None,
+    embedding: Embedding = None,
     progress: Progress | None = None,
 ) -> Filled:
     """Fills a project with the traffic of simulated users in the `days` before `until`, which is now if left out.
