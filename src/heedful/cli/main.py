@@ -8,6 +8,7 @@ import click
 
 import heedful
 from heedful.cli import (
+    dashboard,
     demo,
     execution_feedback,
     executions,
@@ -78,6 +79,7 @@ for command in (
     execution_feedback.feedback,
     replay.replay,
     serve.serve,
+    dashboard.dashboard,
     keys.keys,
     jobs.jobs,
     jobs.worker,

@@ -12,6 +12,7 @@ from heedful.errors import Forbidden, NotFound
 from heedful.model import SCOPES, Scope
 from heedful.opening import Host
 from heedful.storage import keys
+from heedful.storage.rows import AnyRow
 
 FRESH = 1.0
 """Seconds after which a key is looked up again: as long as a revoked one may still work."""
@@ -87,9 +88,8 @@ class Callers:
             row = keys.get(connection, key_id)
         if row is None or not secrets.same(presented, row.digest) or row.revoked_at is not None:
             raise _invalid()
-        allowed = frozenset(SCOPES) if "admin" in row.scopes else frozenset(row.scopes)
         self._note(key_id)
-        return self._remember(presented, Caller(key_id, row.project, allowed, row.rate_limit))
+        return self._remember(presented, caller_of(row))
 
     def _token(self, presented: str) -> Caller:
         with self._host.database.read() as connection:
@@ -111,6 +111,12 @@ class Callers:
             self._noted[key_id] = now
             with self._host.database.write(durable=False) as connection:
                 keys.used(connection, key_id, self._host.now())
+
+
+def caller_of(row: AnyRow) -> Caller:
+    """Whoever has this key."""
+    allowed = frozenset(SCOPES) if "admin" in row.scopes else frozenset(row.scopes)
+    return Caller(row.id, row.project, allowed, row.rate_limit)
 
 
 def presented(authorization: str | None, api_key: str | None) -> str:

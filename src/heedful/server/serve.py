@@ -47,15 +47,13 @@ def serve(config: Config, ready: Callable[[str, NewKey | None], None]) -> None:
     """Serves until it is told to stop; `ready` is called with the address, and the first key of a store."""
     set_up(config)
     _check_shared(config)
-    listening = _listen(config)
+    listening, address = listen(config)
     store = opened(config)
     try:
         key = first_key(config, store)
     except BaseException:
         store.close()
         raise
-    host, port = listening.getsockname()[:2]
-    address = f"http://[{host}]:{port}" if ":" in host else f"http://{host}:{port}"
     options = {
         "loop": "uvloop" if _have("uvloop") else "asyncio",
         "http": "httptools" if _have("httptools") else "h11",
@@ -97,7 +95,8 @@ def _check_shared(config: Config) -> None:
         )
 
 
-def _listen(config: Config) -> socket.socket:
+def listen(config: Config) -> tuple[socket.socket, str]:
+    """A socket that others can reach, and its address."""
     family = socket.AF_INET6 if ":" in config.host else socket.AF_INET
     listening = socket.socket(family, socket.SOCK_STREAM)
     listening.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
@@ -108,7 +107,8 @@ def _listen(config: Config) -> socket.socket:
         raise _not_listening(config, error) from error
     listening.listen(2048)
     listening.set_inheritable(True)
-    return listening
+    host, port = listening.getsockname()[:2]
+    return listening, f"http://[{host}]:{port}" if ":" in host else f"http://{host}:{port}"
 
 
 def _not_listening(config: Config, error: OSError) -> Unavailable:

@@ -1,0 +1,112 @@
+"""One request of somebody who is logged in: what a page needs to be made."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from datetime import date
+from typing import Any
+from urllib.parse import urlencode
+
+from starlette.requests import Request
+from starlette.responses import HTMLResponse, Response
+
+from heedful.dashboard import ranges
+from heedful.dashboard.logins import Visitor
+from heedful.dashboard.ranges import Range
+from heedful.dashboard.registry import Done
+from heedful.dashboard.rendering import address
+from heedful.dashboard.site import Site
+from heedful.engine import Heedful
+from heedful.errors import Invalid
+from heedful.operations import OPERATIONS
+
+THEMES = ("auto", "light", "dark")
+
+
+@dataclass(frozen=True)
+class Here:
+    """Where somebody is, and what they may do there."""
+
+    request: Request
+    site: Site
+    visitor: Visitor
+    project: str
+    heedful: Heedful
+    path: Mapping[str, str]
+    """The parameters of the address."""
+    query: Mapping[str, str]
+    form: Mapping[str, str]
+    """What was posted; empty when something is looked at."""
+
+    @property
+    def author(self) -> str:
+        """Under whose name things are done."""
+        return self.visitor.author
+
+    @property
+    def section(self) -> str:
+        """The entry of the navigation that this page belongs to."""
+        parts = self.request.url.path.split("/")
+        return parts[3] if len(parts) > 3 else "overview"
+
+    @property
+    def today(self) -> date:
+        return self.site.host.clock().date()
+
+    @property
+    def url(self) -> str:
+        """The address of this page, for forms that come back to it."""
+        asked = self.request.url.query
+        return f"{self.request.url.path}?{asked}" if asked else self.request.url.path
+
+    def may(self, operation: str) -> bool:
+        """Whether this person may call an operation of the engine."""
+        return OPERATIONS[operation].scope in self.visitor.caller.scopes
+
+    def at(self, *parts: str, **query: str | int | None) -> str:
+        """An address in this project: at("facts", fact_id)."""
+        return address(self.project, *parts, **query)
+
+    def elsewhere(self, project: str) -> str:
+        """The same kind of page in another project."""
+        return address(project, self.section)
+
+    def also(self, **changes: str | int | None) -> str:
+        """The address of this page with other values in its query; None takes one out."""
+        asked: dict[str, Any] = {**self.query, **changes}
+        kept = urlencode({name: value for name, value in asked.items() if value is not None})
+        return f"{self.request.url.path}?{kept}"
+
+    def range(self, usual: int | None = 14) -> Range:
+        """The days that the page is about."""
+        return ranges.chosen(self.query, self.today, usual)
+
+    def field(self, name: str) -> str:
+        """A field that the form must have."""
+        value = self.form.get(name, "").strip()
+        if not value:
+            raise Invalid(f"{name.replace('_', ' ')} is empty", field=name, remedy="Fill it in")
+        return value
+
+    def token(self) -> str:
+        """What a form needs to be taken: for this login, and once."""
+        return self.site.logins.form(self.visitor.login)
+
+    def told(self) -> Done | None:
+        """What the last action did, once."""
+        return self.site.told.take(self.visitor.login.number)
+
+    def html(self, template: str, *, status: int = 200, **values: Any) -> Response:
+        """A page."""
+        return HTMLResponse(self.fragment(template, **values), status)
+
+    def fragment(self, template: str, **values: Any) -> str:
+        made = self.site.templates.get_template(template)
+        return made.render(here=self, theme=theme_of(self.request), **values)
+
+
+def theme_of(request: Request) -> str:
+    """Light, dark, or as the browser has it."""
+    chosen = request.cookies.get("heedful_theme", "auto")
+    return chosen if chosen in THEMES else "auto"

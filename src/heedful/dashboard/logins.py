@@ -1,0 +1,116 @@
+"""Logins: a key is presented once, and a signed cookie stands for it until it expires or the key is revoked."""
+
+from __future__ import annotations
+
+import secrets as random
+from dataclasses import dataclass
+from typing import Any
+
+import orjson
+
+from heedful.access import sealing, secrets, tokens
+from heedful.errors import Forbidden
+from heedful.model import SCOPES
+from heedful.opening import Host
+from heedful.server.callers import Caller, Callers, caller_of
+from heedful.storage import keys
+
+SECOND = 1_000_000
+LOGIN, FORM = "dashboard-login", "dashboard-form"
+ADMIN = "admin"
+
+
+@dataclass(frozen=True, slots=True)
+class Login:
+    """What the cookie says."""
+
+    key_id: str
+    name: str
+    """What the person typed as their name; may be empty."""
+    expires_at: int
+    number: str
+    """Random, and another for each login."""
+
+
+@dataclass(frozen=True, slots=True)
+class Visitor:
+    """Somebody whose login is good."""
+
+    caller: Caller
+    login: Login
+    key_name: str
+
+    @property
+    def author(self) -> str:
+        """Under whose name things are done."""
+        return self.login.name or self.key_name
+
+
+class Logins:
+    """Makes logins and forms of a store, and knows its own again."""
+
+    def __init__(self, host: Host, admin_key: str | None, hours: float) -> None:
+        self._host = host
+        self._callers = Callers(host, admin_key)
+        with host.database.write() as connection:
+            self._secret = keys.ensure_signing_secret(connection)
+        # Another admin key makes the logins of the former one useless.
+        self._admin = None if admin_key is None else f"{ADMIN}:{secrets.digest(admin_key).hex()[:16]}"
+        self.seconds = int(hours * 3600)
+
+    def enter(self, api_key: str, name: str) -> str:
+        """The cookie for a key that is good; `Forbidden` otherwise, in the same words for every reason."""
+        try:
+            if api_key.startswith(tokens.PREFIX):
+                raise Forbidden("a token is no key")
+            caller = self._callers.find(api_key)
+        except Forbidden:
+            raise Forbidden(
+                "This key is not valid", code="key_invalid", remedy="Make one with: heedful keys create NAME"
+            ) from None
+        caller.check("read")
+        key_id = self._admin if caller.key_id == ADMIN and self._admin is not None else caller.key_id
+        return self._cookie(Login(key_id, name, self._host.now() + self.seconds * SECOND, random.token_urlsafe(12)))
+
+    def read(self, cookie: str | None) -> Login | None:
+        """What a cookie says, expired or not, if it was made here."""
+        plain = None if cookie is None else sealing.opened(cookie, self._secret, LOGIN)
+        return None if plain is None else Login(*orjson.loads(plain))
+
+    def visitor(self, cookie: str | None) -> Visitor | None:
+        """Who a cookie stands for; None if it has expired or its key was revoked."""
+        login = self.read(cookie)
+        if login is None or self._host.now() >= login.expires_at:
+            return None
+        if login.key_id.startswith(f"{ADMIN}:"):
+            good = login.key_id == self._admin
+            return Visitor(Caller(ADMIN, None, frozenset(SCOPES)), login, ADMIN) if good else None
+        with self._host.database.read() as connection:
+            row = keys.get(connection, login.key_id)
+        if row is None or row.revoked_at is not None:
+            return None
+        return Visitor(caller_of(row), login, row.name)
+
+    def form(self, login: Login) -> str:
+        """A token for one form of one login."""
+        return self.sealed(FORM, [login.key_id, login.number, random.token_urlsafe(9)])
+
+    def form_of(self, token: str) -> tuple[str, str, str] | None:
+        """The key, the login and the number of a form whose token was made here."""
+        found = self.opened(FORM, token)
+        return None if found is None else (found[0], found[1], found[2])
+
+    def sealed(self, purpose: str, value: object) -> str:
+        """A value that comes back as it was."""
+        return sealing.sealed(orjson.dumps(value), self._secret, purpose)
+
+    def opened(self, purpose: str, text: str) -> list[Any] | None:
+        """The value of a text that was sealed here for this purpose."""
+        plain = sealing.opened(text, self._secret, purpose)
+        if plain is None:
+            return None
+        found: list[Any] = orjson.loads(plain)
+        return found
+
+    def _cookie(self, login: Login) -> str:
+        return self.sealed(LOGIN, [login.key_id, login.name, login.expires_at, login.number])

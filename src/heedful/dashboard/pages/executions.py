@@ -1,0 +1,16 @@
+"""Executions: the queries that were run, and what people said of them."""
+
+from __future__ import annotations
+
+from starlette.responses import Response
+
+from heedful.dashboard.here import Here
+from heedful.dashboard.registry import Action, Page
+
+
+def shown(here: Here) -> Response:
+    return here.html("executions.html", range=here.range())
+
+
+PAGES = (Page("/executions", shown),)
+ACTIONS: tuple[Action, ...] = ()

@@ -1,0 +1,16 @@
+"""Experiments: variants side by side."""
+
+from __future__ import annotations
+
+from starlette.responses import Response
+
+from heedful.dashboard.here import Here
+from heedful.dashboard.registry import Action, Page
+
+
+def shown(here: Here) -> Response:
+    return here.html("experiments.html", range=here.range())
+
+
+PAGES = (Page("/experiments", shown),)
+ACTIONS: tuple[Action, ...] = ()

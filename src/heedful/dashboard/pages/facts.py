@@ -1,0 +1,8 @@
+"""facts."""
+
+from __future__ import annotations
+
+from heedful.dashboard.registry import Action, Page
+
+PAGES: tuple[Page, ...] = ()
+ACTIONS: tuple[Action, ...] = ()

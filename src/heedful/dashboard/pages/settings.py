@@ -1,0 +1,8 @@
+"""settings."""
+
+from __future__ import annotations
+
+from heedful.dashboard.registry import Action, Page
+
+PAGES: tuple[Page, ...] = ()
+ACTIONS: tuple[Action, ...] = ()
