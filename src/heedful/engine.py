@@ -26,6 +26,7 @@ from heedful.memory import browse as _browse
 from heedful.memory import checks
 from heedful.memory import doctor as _doctor
 from heedful.memory import forget as _forget
+from heedful.memory import history as _history
 from heedful.memory import policies as _policies
 from heedful.memory import recall as _recall
 from heedful.memory import remember as _remember
@@ -45,6 +46,7 @@ from heedful.model import (
     Dataset,
     Detection,
     Fact,
+    FactHistory,
     FactStats,
     ForgetResult,
     Improvement,
@@ -307,6 +309,10 @@ class Heedful:
     def fact_stats(self, fact_id: str) -> FactStats:
         """The usefulness of one fact: over all, by context, and the signals behind it."""
         return _stats.fact_stats(self._workspace, fact_id)
+
+    def fact_history(self, fact_id: str) -> FactHistory:
+        """How the score of one fact came to be, signal by signal, and what it superseded or was superseded by."""
+        return _history.fact_history(self._workspace, fact_id)
 
     def usefulness_stats(self, dataset: str = DEFAULT_DATASET) -> UsefulnessStats:
         """The usefulness of a dataset: totals, distribution, and the facts at both ends."""

@@ -31,6 +31,8 @@ class Undo:
 
     action: str
     fields: Mapping[str, str]
+    back: str | None = None
+    """Where to go on afterwards; the page that tells of it, if left out."""
 
 
 @dataclass(frozen=True, slots=True)

@@ -33,6 +33,8 @@ class Series:
 
     name: str
     points: Sequence[Point]
+    dots: bool = True
+    """Whether each point is drawn, and says its value."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -74,7 +76,8 @@ def line_chart(
         parts.append(_band(each, across, up, place))
         parts.append(_line(each, across, up, place))
     for place, each in enumerate(series):
-        parts.append(_dots(each, across, up, place, dated, percent, high_x - low_x, named=len(series) > 1))
+        if each.dots:
+            parts.append(_dots(each, across, up, place, dated, percent, high_x - low_x, named=len(series) > 1))
     parts += [_dot(marker, across, up, dated, high_x - low_x) for marker in markers if marker.y is not None]
     if len(series) > 1:
         parts.append(legend([each.name for each in series], TOP + 6))

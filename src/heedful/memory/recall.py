@@ -110,8 +110,11 @@ class _Outcome:
     """The chance that the last fact shown had to stand there."""
 
 
-def recall(workspace: Workspace, request: Request, *, keep: bool = False) -> Recall:
-    """The best facts for a query, under a receipt that feedback can name later; `keep` it, whatever share is kept."""
+def recall(workspace: Workspace, request: Request, *, keep: bool | None = False) -> Recall:
+    """The best facts for a query, under a receipt that feedback can name later; `keep` it, whatever share is kept.
+
+    With None, none is kept: for those who only look.
+    """
     vector = workspace.embed([request.query])[0] if request.mode != "lexical" else None
     recall_id = new_id()
     if request.mode == "graph":
@@ -126,7 +129,8 @@ def recall(workspace: Workspace, request: Request, *, keep: bool = False) -> Rec
         else:
             outcome = _search(workspace, direct, request, state, dataset, model, vector, recall_id)
     workspace.keep_vectors()
-    kept = keep or (_sampled(recall_id, workspace.receipt_share) and not workspace.database.read_only)
+    sampled = keep is not None and _sampled(recall_id, workspace.receipt_share)
+    kept = bool(keep) or (sampled and not workspace.database.read_only)
     if kept:
         _keep(workspace, request, recall_id, dataset, model, outcome)
     return Recall(

@@ -280,6 +280,44 @@ class FactStats(Model):
     contexts: list[ContextScore]
 
 
+class ScorePoint(Model):
+    """The score of a fact after one signal."""
+
+    at: datetime
+    score: float
+    event_id: str
+    """Retract it to take the signal back."""
+    signal_type: SignalType
+    query: str
+    confidence: float
+    author: str | None
+
+
+class Correction(Model):
+    """A supersession that stands."""
+
+    event_id: str
+    """Retract it to undo the supersession."""
+    fact_id: str
+    superseded_by: str
+    at: datetime
+    author: str | None
+
+
+class FactHistory(Model):
+    """How the score of one fact came to be, by the documented policy, and what it superseded."""
+
+    fact_id: str
+    created_at: datetime
+    points: list[ScorePoint]
+    """After each signal that stands, oldest first; before the first, the score is 0.5."""
+    score: float
+    """The score now: it fades to 0.5 while nobody says anything."""
+    superseded_by: Correction | None
+    supersedes: Correction | None
+    """How it came to be, if it is the correction of another."""
+
+
 class RankedFact(Model):
     """A fact in a list of the most or least useful."""
 

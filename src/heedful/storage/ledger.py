@@ -201,6 +201,12 @@ def is_superseded(connection: Connection, fact_id: str) -> bool:
     return found.first() is not None
 
 
+def supersessions(connection: Connection, fact_ids: Sequence[str]) -> list[AnyRow]:
+    """The supersessions of these facts that stand, oldest first."""
+    statement = select(events).where(events.c.target_id.in_(fact_ids), events.c.kind == SUPERSESSION, ~is_retracted())
+    return list(connection.execute(statement.order_by(events.c.seq)))
+
+
 def last_event(connection: Connection, dataset: int) -> int:
     """The number of the newest event of a dataset; 0 if there is none."""
     newest = connection.execute(select(func.max(events.c.seq)).where(events.c.dataset_id == dataset))

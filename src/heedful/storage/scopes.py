@@ -55,6 +55,35 @@ def set_policy(connection: Connection, project: int, dataset: int | None, policy
         connection.execute(update(datasets).where(datasets.c.id == dataset).values(policy=policy))
 
 
+def policies(connection: Connection, project: str) -> tuple[str | None, dict[str, str | None]]:
+    """The policies that a project and its datasets were given; None where none was."""
+    own = connection.execute(select(projects.c.policy).where(projects.c.name == project)).scalar()
+    rows = connection.execute(
+        select(datasets.c.name, datasets.c.policy)
+        .join(projects)
+        .where(projects.c.name == project)
+        .order_by(datasets.c.id)
+    )
+    return own, {row.name: row.policy for row in rows}
+
+
+def facts_by_project(connection: Connection) -> dict[str, int]:
+    """How many facts each project has that are not superseded, oldest project first."""
+    counted = (
+        select(datasets.c.project_id, func.count().label("facts"))
+        .join(facts, facts.c.dataset_id == datasets.c.id)
+        .where(facts.c.superseded == 0)
+        .group_by(datasets.c.project_id)
+        .subquery()
+    )
+    rows = connection.execute(
+        select(projects.c.name, counted.c.facts)
+        .outerjoin(counted, counted.c.project_id == projects.c.id)
+        .order_by(projects.c.id)
+    )
+    return {row.name: row.facts or 0 for row in rows}
+
+
 def owner(connection: Connection, dataset: int) -> int:
     """The number of the project that a dataset is in."""
     return int(connection.execute(select(datasets.c.project_id).where(datasets.c.id == dataset)).scalar_one())

@@ -1,0 +1,88 @@
+"""Reads for pages that show many things at once: one look at the store instead of one for each thing."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass, field
+
+from heedful.engine import Heedful
+from heedful.memory import recall as _recall
+from heedful.memory.recall import checked
+from heedful.model import Feedback, PolicyName, Recall
+from heedful.sessions.feedback import shown
+from heedful.storage import facts, scopes
+from heedful.storage.sessions import Transaction
+
+
+@dataclass(slots=True)
+class Summary:
+    """What a list says of a session."""
+
+    first: str | None = None
+    """Its first question."""
+    answers: int = 0
+    up: int = 0
+    down: int = 0
+    comments: int = 0
+
+
+def summaries(heedful: Heedful, session_ids: Sequence[str]) -> dict[str, Summary]:
+    """What there is in each of these sessions."""
+    found = {each: Summary() for each in session_ids}
+
+    def read(tx: Transaction) -> None:
+        for entry in tx.conversations.entries_of(session_ids):
+            summary = found[entry.session_id]
+            summary.answers += 1
+            summary.first = summary.first or entry.question
+        for opinion in tx.feedbacks.of_sessions(session_ids):
+            summary = found[opinion.session_id]
+            summary.up += opinion.rating == "up"
+            summary.down += opinion.rating == "down"
+            summary.comments += bool(opinion.comment)
+
+    if session_ids:
+        heedful._space.store.read(read)
+    return found
+
+
+def opinions(heedful: Heedful, qa_ids: Sequence[str]) -> dict[str, list[Feedback]]:
+    """What people say of these answers and stands, oldest first."""
+    found: dict[str, list[Feedback]] = {each: [] for each in qa_ids}
+    if qa_ids:
+        for row in heedful._space.store.read(lambda tx: tx.feedbacks.standing("entry", qa_ids)):
+            found[row.target_id].append(shown(row))
+    return found
+
+
+def texts(heedful: Heedful, fact_ids: Sequence[str]) -> dict[str, str]:
+    """The texts of the facts that are there."""
+    workspace = heedful._workspace
+    with workspace.read() as connection:
+        ours = facts.locate(connection, workspace.project, sorted(set(fact_ids)))
+        return facts.texts(connection, list(ours)) if ours else {}
+
+
+def search(heedful: Heedful, query: str, dataset: str, *, boost: bool) -> Recall:
+    """The facts for a query as an agent would get them, without a receipt: somebody only looks."""
+    request = checked(query, dataset, 20, "hybrid", None, boost, 0.3, 0.0, None, 0.0, None, False)
+    return _recall.recall(heedful._workspace, request, keep=None)
+
+
+@dataclass(frozen=True, slots=True)
+class Policies:
+    """The rules that were chosen; None where the usual one is used."""
+
+    project: str | None
+    datasets: dict[str, str | None] = field(default_factory=dict)
+
+
+def policies(heedful: Heedful) -> Policies:
+    """Which rules a project recalls by."""
+    workspace = heedful._workspace
+    with workspace.read() as connection:
+        return Policies(*scopes.policies(connection, workspace.project))
+
+
+USUAL: PolicyName = _recall.DEFAULT_POLICY
+"""The rule where none was chosen."""
