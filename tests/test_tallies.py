@@ -57,8 +57,7 @@ class Life:
     def do_entry(self, number: int) -> None:
         if self.sessions:
             session = self.sessions[number % len(self.sessions)]
-            model = [None, "small", "large"][number % 3]
-            entry = self.store.sessions.add_entry(session, "why?", "because", model=model)
+            entry = self.store.sessions.add_entry(session, "why?", "because")
             self.entries.append((session, entry.qa_id))
 
     def do_rate(self, number: int) -> None:
@@ -76,7 +75,9 @@ class Life:
         if self.sessions:
             session = self.sessions[number % len(self.sessions)]
             rating = [None, "up", "down"][number % 3]
-            self.feedbacks.append(self.store.sessions.add_session_feedback(session, {"rating": rating}).feedback_id)
+            said = self.store.sessions.add_session_feedback(session, {"rating": rating})
+            assert said is not None
+            self.feedbacks.append(said.feedback_id)
 
     def do_delete(self, number: int) -> None:
         if self.sessions and number % 2:

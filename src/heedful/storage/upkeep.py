@@ -1,5 +1,4 @@
-"""What a store needs now and then: parts of its tables for the time to come, counts of opinions, and an end for receipts
-that are old."""
+"""What a store needs now and then: room for the time to come, counts of opinions, and an end for old receipts."""
 
 from __future__ import annotations
 
