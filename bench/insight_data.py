@@ -31,6 +31,8 @@ DATASETS = ("help", "handbook", "products")
 MODELS = ("small-1", "large-2")
 WORDS = ("refund", "late", "price", "wrong", "slow", "answer", "shipping", "account", "old", "language")
 
+DECIDED = (("serve", "all"), ("rebind", "values"), ("refuse", "feedback"), ("nothing", "candidates"))
+
 Row = dict[str, Any]
 
 
