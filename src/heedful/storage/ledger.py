@@ -21,6 +21,7 @@ RETRACTION = "retraction"
 SUPERSESSION = "supersession"
 FEEDBACK = "feedback"
 LINK_SIGNAL = "link_signal"
+REVIEW = "review"
 
 
 @dataclass(frozen=True, slots=True)
