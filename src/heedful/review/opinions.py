@@ -71,7 +71,7 @@ class Opinion:
 def read(space: ExecutionSpace, named: Iterable[Named]) -> dict[str, Opinion]:
     """Opinions by their events; those whose words are gone are left out."""
     wanted = {(each.target_type, each.event_id): each for each in named}
-    of_sessions = [event for kind, event in wanted if kind in OF_SESSIONS]
+    of_sessions = list(dict.fromkeys(event for kind, event in wanted if kind in OF_SESSIONS))
     of_runs = [each.target_id for (kind, _), each in wanted.items() if kind in about_runs.TARGETS]
     of_facts = [event for kind, event in wanted if kind == "fact"]
     found: list[Opinion] = []

@@ -114,6 +114,11 @@ def annotate(connection: Connection, written: Sequence[tuple[str, int, str]]) ->
         )
 
 
+def notes_of(connection: Connection, event_id: str) -> list[str]:
+    """What was written with an event."""
+    return list(connection.execute(select(notes.c.text).where(notes.c.event_id == event_id)).scalars())
+
+
 def with_keys(connection: Connection, project: int, keys: Sequence[str]) -> dict[str, AnyRow | Event]:
     """The events that carry one of these idempotency keys."""
     found: dict[str, AnyRow | Event] = {}

@@ -61,6 +61,12 @@ def of_items(connection: Connection, project: int, item_ids: Sequence[str]) -> d
     return found
 
 
+def get(connection: Connection, project: int, event_id: str) -> AnyRow:
+    """One of these events, which is there."""
+    statement = select(events, is_retracted().label("retracted"))
+    return connection.execute(statement.where(events.c.project_id == project, events.c.id == event_id)).one()
+
+
 def write(connection: Connection, project: int, seq: int, event_id: str, said: Note) -> None:
     """Keeps what belongs to an action, if that is anything."""
     if said != Note():

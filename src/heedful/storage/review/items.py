@@ -290,7 +290,7 @@ def about_nothing(connection: Connection, project: int) -> list[str]:
     )
 
 
-def standing_of(connection: Connection, seq: int, event_id: str) -> AnyRow | None:
+def member(connection: Connection, seq: int, event_id: str) -> AnyRow | None:
     """One opinion of an item."""
     return connection.execute(
         select(review_members).where(review_members.c.item_seq == seq, review_members.c.event_id == event_id)
