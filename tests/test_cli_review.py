@@ -56,7 +56,7 @@ def test_an_item_is_seen_mended_resolved_and_undone(run: Run) -> None:
     )
     assert "(superseded)" in run("review", "show", item_id).stdout
     again = run("review", "ask-again", item_id).stdout
-    assert f"  now: {text}\n" in again
+    assert f"  now: {text} [1]\n" in again
     assert again.endswith("changed\n")
     assert read(run("review", "ask-again", item_id, "--json"))["changed"] is True
     told = run("review", "assign", item_id, "eva", "--author", "ida").stdout
