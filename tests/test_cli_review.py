@@ -67,7 +67,7 @@ def test_an_item_is_seen_mended_resolved_and_undone(run: Run) -> None:
     assert run("review", "list").stdout == "Nothing to review.\n"
     assert item_id in run("review", "list", "--status", "all").stdout
     assert read(run("review", "reopen", item_id, "--json"))["status"] == "open"
-    assert run("review", "undo", done["event_id"]).stdout == f"supersede {done['event_id']} is undone\n"
+    assert run("review", "undo", done["event_id"]).stdout == f"supersede, event {done['event_id']}, is undone\n"
     assert "supersede (undone)" in run("review", "show", item_id).stdout
 
 
@@ -76,7 +76,7 @@ def test_a_mend_says_how_to_take_it_back(run: Run) -> None:
     (opinion,) = read(run("review", "show", item["item_id"], "--json"))["opinions"]
     told = run("review", "mend", item["item_id"], "retract", "--event-id", opinion["event_id"]).stdout
     event_id = told.split()[-1]
-    assert told.startswith(f"retract {event_id}; to take it back: ")
+    assert told.startswith(f"retract, event {event_id}; to take it back: ")
     assert run("review", "list").stdout == "Nothing to review.\n"
     assert run("review", "undo", event_id).exit_code == 0
     assert item["item_id"] in run("review", "list").stdout
