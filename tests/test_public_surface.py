@@ -83,6 +83,7 @@ def test_the_methods_are_these() -> None:
         "detect",
         "doctor",
         "fact",
+        "fact_history",
         "fact_stats",
         "facts",
         "forget",

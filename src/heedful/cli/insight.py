@@ -155,7 +155,7 @@ def themes(
 @since
 @until
 @of_dataset
-@click.option("--by", multiple=True, metavar="KEY", help="Also by this key of the sessions' metadata; may be repeated.")
+@click.option("--by", metavar="KEY", help="Also by this key of the sessions' metadata.")
 @as_json
 @click.pass_obj
 def notes(
@@ -163,12 +163,12 @@ def notes(
     since: datetime | None,
     until: datetime | None,
     dataset: str | None,
-    by: tuple[str, ...],
+    by: str | None,
     as_json: bool,
 ) -> None:
     """What changed, and is not luck."""
     with options.open(worker=False) as heedful:
-        found = heedful.insight.notes(since=since, until=until, dataset=dataset, by=list(by))
+        found = heedful.insight.notes(since=since, until=until, dataset=dataset, by=by)
     if as_json:
         print_json(found)
     else:
