@@ -16,7 +16,7 @@ Mend = Literal["supersede", "retract", "block", "promote", "add_example"]
 right; give the SQL for a question."""
 
 ReviewAction = Literal[
-    "assign", "resolve", "dismiss", "reopen", "note", "supersede", "retract", "block", "promote", "add_example"
+    "assign", "resolve", "dismiss", "reopen", "supersede", "retract", "block", "promote", "add_example"
 ]
 
 REVIEW_STATUSES: tuple[ReviewStatus, ...] = get_args(ReviewStatus)
@@ -37,7 +37,7 @@ class ReviewItem(Model):
     status: ReviewStatus
     assignee: str | None
     opinions: int
-    """Negative ones that stand."""
+    """Negative ones that stand. Without any, an item is no longer listed as open."""
     against: int
     """Positive ones about the same things."""
     comment: str | None
@@ -46,7 +46,7 @@ class ReviewItem(Model):
     last_at: datetime
     """When the newest opinion was given."""
     changed_at: datetime
-    """When somebody last acted on it."""
+    """When somebody last acted on it; when it was opened, if nobody did."""
 
 
 class ReviewOpinion(Model):
@@ -105,7 +105,7 @@ class ReviewCase(Model):
     recall_id: str | None
     evidence: list[ReviewEvidence]
     opinions: list[ReviewOpinion]
-    """The newest first, at most 100."""
+    """Those that stand, the newest first, at most 100 of each kind."""
     history: list[ReviewEvent]
     """The oldest first."""
     mends: list[Mend]
@@ -117,8 +117,11 @@ class ReviewComparison(Model):
 
     question: str
     before: str | None
-    """The answer that was disliked."""
-    after: str
+    """The answer that was disliked, or the SQL, where it is about an execution."""
+    after: str | None
+    """The answer, or the SQL that would run; None if there is none that may be used again."""
+    reason: str | None
+    """Why the cache decides so, where it is about an execution."""
     evidence_before: list[ReviewEvidence]
     evidence_after: list[Hit]
     changed: bool
