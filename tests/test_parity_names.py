@@ -26,6 +26,7 @@ READS_BY_POST = {
     "recall": "its arguments don't fit in a query string; it keeps a receipt; with a session it needs write",
     "detect": "an answer doesn't fit in a query string",
     "replay": "its arguments don't fit in a query string",
+    "review.ask_again": "it may ask a language model, which costs something",
 }
 """Operations for which a key to read is enough, though they are no GET."""
 
@@ -85,6 +86,15 @@ COMMANDS = {
     "golden_examples.import_file": "golden import",
     "golden_examples.update": "golden update",
     "golden_examples.delete": "golden delete",
+    "review.list": "review list",
+    "review.get": "review show",
+    "review.assign": "review assign",
+    "review.resolve": "review resolve",
+    "review.dismiss": "review dismiss",
+    "review.reopen": "review reopen",
+    "review.mend": "review mend",
+    "review.ask_again": "review ask-again",
+    "review.undo": "review undo",
     "keys.create": "keys create",
     "keys.list": "keys list",
     "keys.revoke": "keys revoke",

@@ -24,6 +24,7 @@ from heedful.executions.golden import GoldenExamples
 from heedful.executions.service import Executions
 from heedful.insight.service import Insight
 from heedful.jobs.service import Jobs
+from heedful.review.service import Review
 from heedful.sessions.hooks import Hook
 from heedful.sessions.service import Sessions
 
@@ -157,6 +158,20 @@ class AsyncGoldenExamples(_Awaiting):
     import_examples = _awaited(GoldenExamples.import_examples)
 
 
+class AsyncReview(_Awaiting):
+    """Every method of `Review`, awaited."""
+
+    list = _awaited(Review.list)
+    get = _awaited(Review.get)
+    assign = _awaited(Review.assign)
+    resolve = _awaited(Review.resolve)
+    dismiss = _awaited(Review.dismiss)
+    reopen = _awaited(Review.reopen)
+    mend = _awaited(Review.mend)
+    ask_again = _awaited(Review.ask_again)
+    undo = _awaited(Review.undo)
+
+
 class AsyncKeys(_Awaiting):
     """Every method of `Keys`, awaited."""
 
@@ -191,6 +206,7 @@ class AsyncHeedful(_Awaiting):
         self.chat = AsyncChat(runner, "chat")
         self.chat_sessions = AsyncChatSessions(runner, "chat_sessions")
         self.golden_examples = AsyncGoldenExamples(runner, "golden_examples")
+        self.review = AsyncReview(runner, "review")
         self.keys = AsyncKeys(runner, "keys")
         self.jobs = AsyncJobs(runner, "jobs")
 

@@ -17,6 +17,7 @@ from heedful.executions.golden import GoldenExamples
 from heedful.executions.service import Executions
 from heedful.insight.service import Insight
 from heedful.jobs.service import Jobs
+from heedful.review.service import Review
 from heedful.sessions.service import Sessions
 
 if TYPE_CHECKING:
@@ -146,6 +147,20 @@ class RemoteGoldenExamples(_Remote):
     import_examples = _remote(GoldenExamples.import_examples)
 
 
+class RemoteReview(_Remote):
+    """Every method of `Review`, over HTTP."""
+
+    list = _remote(Review.list)
+    get = _remote(Review.get)
+    assign = _remote(Review.assign)
+    resolve = _remote(Review.resolve)
+    dismiss = _remote(Review.dismiss)
+    reopen = _remote(Review.reopen)
+    mend = _remote(Review.mend)
+    ask_again = _remote(Review.ask_again)
+    undo = _remote(Review.undo)
+
+
 class RemoteKeys(_Remote):
     """Every method of `Keys`, over HTTP."""
 
@@ -179,6 +194,7 @@ class RemoteHeedful(_Remote):
         self.chat = RemoteChat(transport, "chat.")
         self.chat_sessions = RemoteChatSessions(transport, "chat_sessions.")
         self.golden_examples = RemoteGoldenExamples(transport, "golden_examples.")
+        self.review = RemoteReview(transport, "review.")
         self.keys = RemoteKeys(transport, "keys.")
         self.jobs = RemoteJobs(transport, "jobs.")
 
