@@ -69,11 +69,7 @@ def action(site: Site) -> Endpoint:
     """The route of all actions."""
 
     async def answer(request: Request) -> Response:
-        try:
-            form = await form_of(request)
-        except HeedfulError as error:
-            return HTMLResponse(_plain(site, request, error), status_of(error))
-        return await run_in_threadpool(_act, site, request, form)
+        return await run_in_threadpool(_act, site, request, await form_of(request))
 
     return answer
 
@@ -98,7 +94,7 @@ def _act(site: Site, request: Request, form: dict[str, str]) -> Response:
     visitor = site.logins.visitor(request.cookies.get(COOKIE))
     if wanted is None:
         missing = NotFound("there is no such action")
-        return failed(site, request, visitor, missing) if visitor else HTMLResponse(_plain(site, request, missing), 404)
+        return failed(site, request, visitor, missing) if visitor else bare(site, request, missing)
     token = site.logins.form_of(form.pop(TOKEN, ""))
     if visitor is None:
         kept = Kept(named["project"], wanted.name, form)
@@ -156,12 +152,13 @@ def failed(site: Site, request: Request, visitor: Visitor, error: HeedfulError) 
         with _here(site, request, visitor, {}, project=projects[0]) as here:
             return here.html("error.html", status=status, error=error, code=status)
     except HeedfulError:
-        return HTMLResponse(_plain(site, request, error), status)
+        return bare(site, request, error)
 
 
-def _plain(site: Site, request: Request, error: HeedfulError) -> str:
-    made = site.templates.get_template("plain_error.html")
-    return made.render(error=error, code=status_of(error), theme=theme_of(request))
+def bare(site: Site, request: Request, error: HeedfulError) -> Response:
+    """The same, where it is not known who asks."""
+    template, status = site.templates.get_template("bare_error.html"), status_of(error)
+    return HTMLResponse(template.render(error=error, code=status, theme=theme_of(request)), status)
 
 
 @contextmanager

@@ -97,10 +97,10 @@ def one(here: Here) -> Response:
 def _drawn(history: FactHistory, now: datetime) -> str:
     """The score over time: a step at each signal, and fading between them."""
     points = [Point(history.created_at, NEUTRAL)]
-    ends = [point.at for point in history.points[1:]] + [now]
+    ends = [point.at for point in history.points[1:]] + [max([now, *(point.at for point in history.points)])]
     if history.points and history.points[0].at > history.created_at:
         points.append(Point(history.points[0].at, NEUTRAL))
-    for point, end in zip(history.points, ends, strict=True):
+    for point, end in zip(history.points, ends, strict=False):
         for step in range(STEPS + 1):
             at = point.at + (end - point.at) * step / STEPS
             points.append(Point(at, decayed(point.score, to_stored(at) - to_stored(point.at))))

@@ -9,7 +9,8 @@ from heedful.dashboard.registry import Action, Page
 
 
 def shown(here: Here) -> Response:
-    return here.html("review.html", range=here.range())
+    days = here.range()
+    return here.html("review.html", status=days.status, range=days)
 
 
 PAGES = (Page("/review", shown),)
