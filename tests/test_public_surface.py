@@ -128,7 +128,9 @@ def test_the_methods_of_sessions_are_these() -> None:
 
 
 def test_the_methods_of_insight_are_these() -> None:
-    assert {name for name in vars(Insight) if not name.startswith("_")} == {"satisfaction"}
+    assert {name for name in vars(Insight) if not name.startswith("_")} == {
+        *("cache", "coverage", "notes", "satisfaction", "themes", "trend", "usefulness")
+    }
 
 
 @pytest.mark.parametrize(

@@ -88,6 +88,12 @@ class AsyncInsight(_Awaiting):
     """Every method of `Insight`, awaited."""
 
     satisfaction = _awaited(Insight.satisfaction)
+    trend = _awaited(Insight.trend)
+    coverage = _awaited(Insight.coverage)
+    usefulness = _awaited(Insight.usefulness)
+    cache = _awaited(Insight.cache)
+    themes = _awaited(Insight.themes)
+    notes = _awaited(Insight.notes)
 
 
 class AsyncConnectors(_Awaiting):
@@ -233,6 +239,7 @@ class AsyncHeedful(_Awaiting):
     forget = _awaited(Heedful.forget)
     receipt = _awaited(Heedful.receipt)
     fact_stats = _awaited(Heedful.fact_stats)
+    fact_history = _awaited(Heedful.fact_history)
     usefulness_stats = _awaited(Heedful.usefulness_stats)
     replay = _awaited(Heedful.replay)
     fact = _awaited(Heedful.fact)

@@ -77,6 +77,12 @@ class RemoteInsight(_Remote):
     """Every method of `Insight`, over HTTP."""
 
     satisfaction = _remote(Insight.satisfaction)
+    trend = _remote(Insight.trend)
+    coverage = _remote(Insight.coverage)
+    usefulness = _remote(Insight.usefulness)
+    cache = _remote(Insight.cache)
+    themes = _remote(Insight.themes)
+    notes = _remote(Insight.notes)
 
 
 class RemoteConnectors(_Remote):
@@ -221,6 +227,7 @@ class RemoteHeedful(_Remote):
     forget = _remote(Heedful.forget)
     receipt = _remote(Heedful.receipt)
     fact_stats = _remote(Heedful.fact_stats)
+    fact_history = _remote(Heedful.fact_history)
     usefulness_stats = _remote(Heedful.usefulness_stats)
     replay = _remote(Heedful.replay)
     datasets = _remote(Heedful.datasets)
