@@ -47,7 +47,7 @@ def shown(here: Here) -> Response:
         named=comparing.named,
         problem=problem,
         useful_in=dataset or (datasets[0] if datasets else DEFAULT_DATASET),
-        nothing=not _anything(trend, coverage, days.since is None and days.until is None),
+        nothing=not _anything(trend, coverage) and not _anything(insight.trend(over="week"), insight.coverage()),
         later=_later(here),
     )
 
@@ -122,10 +122,10 @@ def _percent(value: float | None) -> str:
     return "–" if value is None else f"{value * 100:.0f}%"
 
 
-def _anything(trend: Trend, coverage: Coverage, everything: bool) -> bool:
-    """Whether there is anything to look at, in these days or in others."""
+def _anything(trend: Trend, coverage: Coverage) -> bool:
+    """Whether there is anything to look at."""
     said = trend.total.up or trend.total.down or trend.total.neutral
-    return bool(said or not everything or coverage.answers.shown or coverage.executions.shown or coverage.recalls.shown)
+    return bool(said or coverage.answers.shown or coverage.executions.shown or coverage.recalls.shown)
 
 
 def _looked_into(here: Here, note: Note) -> str:
