@@ -77,6 +77,7 @@ def listed(here: Here) -> Response:
         "review.html",
         status=422 if problem else 200,
         page=page,
+        facts=queue.judged_facts(here.heedful, [item.item_id for item in page.items if item.target_type == "fact"]),
         counts={**counts, ALL: sum(counts.values())},
         chosen=status,
         wanted={**wanted, "kind": kind},
