@@ -174,6 +174,7 @@ def test_the_second_of_two_reviewers_is_told_who_did_what_and_keeps_what_they_ty
         assert said in alert
     assert "I looked at it, too" in told.text
     assert ">resolved<" in told.text
+    assert re.search(r'href="/p/default/review" aria-current="page"', told.text)
     corrected = send(bob, correction, text="Refunds take 30 days.")
     assert corrected.status_code == 409
     assert "Refunds take 30 days." in corrected.text

@@ -47,7 +47,7 @@ class Here:
     @property
     def section(self) -> str:
         """The entry of the navigation that this page belongs to."""
-        parts = self.request.url.path.split("/")
+        parts = self.url.partition("?")[0].split("/")
         return parts[3] if len(parts) > 3 else "overview"
 
     @property
@@ -56,7 +56,9 @@ class Here:
 
     @property
     def url(self) -> str:
-        """The address of this page, for forms that come back to it."""
+        """The address of this page, for forms that come back to it; of a form, where it was."""
+        if "back" in self.form:
+            return self.form["back"]
         asked = self.request.url.query
         return f"{self.request.url.path}?{asked}" if asked else self.request.url.path
 
