@@ -13,6 +13,7 @@ from dashboards import HOSTILE, Dashboard, hidden, token, undo
 
 from heedful.dashboard.ranges import chosen
 from heedful.model import Signal
+from heedful.storage.sessions.base import AlertRow
 from heedful.testing import ManualClock
 
 PAGES = ("overview", "review", "sessions", "facts", "executions", "experiments", "settings")
@@ -206,6 +207,34 @@ def test_a_key_is_shown_once_when_it_is_made_and_can_be_revoked(dashboard: Dashb
     assert key.scopes == ["read", "feedback"]
     client.post("/p/default/do/revoke_key", data={"key_id": key.key_id, "token": token(again)})
     assert dashboard.store.keys.list()[0].revoked_at is not None
+
+
+def test_an_alert_that_failed_is_shown_with_its_reason_and_can_be_given_up(dashboard: Dashboard) -> None:
+    store = dashboard.store
+    store.sessions.create("s")
+    now = dashboard.host.now()
+    waiting = AlertRow("a1", "slack", {"text": "down"}, now, next_at=now)
+    store._space.store.write(lambda tx: tx.outbox.add("s", [waiting]))
+    store._space.store.write(lambda tx: tx.outbox.settle("a1", 3, now, None, "<b>no</b> route"))
+    client = dashboard.visitor()
+    page = client.get("/p/default/settings").text
+    assert "&lt;b&gt;no&lt;/b&gt; route" in page
+    told = client.post("/p/default/do/deliver_alerts", data={"token": token(page), "back": "/p/default/settings"})
+    assert "Nothing was delivered here" in client.get(told.headers["location"]).text
+    client.post(
+        "/p/default/do/discard_alert", data={"alert_id": "a1", "token": token(client.get("/p/default/settings").text)}
+    )
+    assert store.sessions.alerts(pending=True).items == []
+    assert "given up" in client.get("/p/default/settings?alerts=all").text
+
+
+def test_after_a_key_was_made_other_forms_lead_back_to_the_settings(dashboard: Dashboard) -> None:
+    client = dashboard.visitor()
+    page = client.get("/p/default/settings").text
+    form = {"name": "k", "scopes": "read", "token": token(page), "back": "/p/default/settings"}
+    made = client.post("/p/default/do/make_key", data=form).text
+    assert 'value="/p/default/do/' not in made
+    assert hidden(made, "back") == "/p/default/settings"
 
 
 def test_the_policy_of_a_dataset_is_chosen(dashboard: Dashboard) -> None:

@@ -11,8 +11,8 @@ from starlette.requests import Request
 from starlette.responses import HTMLResponse, RedirectResponse, Response
 
 from heedful.dashboard import entrance
-from heedful.dashboard.entrance import COOKIE, local
-from heedful.dashboard.here import Here, theme_of
+from heedful.dashboard.entrance import COOKIE
+from heedful.dashboard.here import Here, local, theme_of
 from heedful.dashboard.logins import Visitor
 from heedful.dashboard.registry import Action, Done, Page
 from heedful.dashboard.site import Kept, Site

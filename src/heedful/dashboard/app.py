@@ -13,8 +13,8 @@ from starlette.responses import RedirectResponse, Response
 from starlette.routing import Route
 
 from heedful.dashboard import answering, assets, entrance
-from heedful.dashboard.entrance import COOKIE, local
-from heedful.dashboard.here import Here
+from heedful.dashboard.entrance import COOKIE
+from heedful.dashboard.here import Here, local
 from heedful.dashboard.pages import ACTIONS, PAGES, SECTIONS
 from heedful.dashboard.registry import Page
 from heedful.dashboard.rendering import address

@@ -20,6 +20,7 @@ from sqlalchemy import (
     func,
     literal,
     select,
+    union,
     union_all,
 )
 from sqlalchemy import cast as sql_cast
@@ -29,6 +30,7 @@ from sqlalchemy.types import BigInteger, Text
 from heedful.clock import DAY
 from heedful.model import Facet, OpinionTarget, Over
 from heedful.storage.contributions import DIMENSIONS, MEASURES, parts
+from heedful.storage.schema import feedbacks, projects
 from heedful.storage.schema_insight import marks, tallies
 
 TAIL = 5_000
@@ -78,8 +80,10 @@ def counts(connection: Connection, project: int, asked: Asked) -> list[Counted]:
         mark = known.get(part.name, 0)
         if part.newest(connection) > mark:
             sources.append(part.rows(project).where(part.seq > mark, *_between(part.at, asked.since, asked.until)))
-        for start, stop in _edges(asked, first, last):
-            sources.append(part.rows(project).where(part.seq <= mark, *_between(part.at, start, stop)))
+        # Coverage is told by whole days.
+        for start, stop in _edges(asked, first, last) if part.tells_opinions else ():
+            edge = part.rows(project, by_number=False)
+            sources.append(edge.where(part.seq <= mark, *_between(part.at, start, stop)))
     found = union_all(*sources).subquery()
     conditions: list[ColumnElement[bool]] = []
     if asked.dataset is not None:
@@ -125,6 +129,19 @@ def fold(connection: Connection, project: int, key: str) -> None:
     )
 
 
+def due(connection: Connection) -> list[tuple[str, int, str]]:
+    """(project, its number, key) of all counts that should be folded now, also of projects that nobody looked at."""
+    looked_at = select(marks.c.project_id, marks.c.key).distinct()
+    many = (
+        select(feedbacks.c.project_id, literal("", Text)).group_by(feedbacks.c.project_id).having(func.count() > TAIL)
+    )
+    found = union(looked_at, many).subquery()
+    named = select(projects.c.name, *found.c).join(projects, projects.c.id == found.c.project_id)
+    return [
+        (name, number, key) for name, number, key in connection.execute(named) if is_behind(connection, number, key)
+    ]
+
+
 def folded_keys(connection: Connection, project: int) -> list[str]:
     """The keys whose counts are kept; "" is that of all opinions."""
     return list(connection.execute(select(marks.c.key).where(marks.c.project_id == project).distinct()).scalars())
@@ -162,9 +179,10 @@ def changing(
         for key, ends in known.items():
             for part in parts(key):
                 for scope, wanted in scopes.items():
-                    column = part.scopes.get(scope)
-                    if wanted and column is not None and part.name in ends:
-                        touched = part.rows(project).where(column.in_(wanted), part.seq <= ends[part.name])
+                    named = part.scopes.get(scope)
+                    if wanted and named is not None and part.name in ends:
+                        rows = part.rows(project, by_number=False)
+                        touched = rows.where(named(wanted), part.seq <= ends[part.name])
                         _add(connection, project, key, touched, sign)
 
     move(-1)
