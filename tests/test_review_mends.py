@@ -212,6 +212,8 @@ def test_feedback_about_an_execution_is_taken_back_and_given_again(geo: Heedful,
     clock.advance(seconds=1)
     event = geo.review.mend(item.item_id, "retract", event_id=opinion.event_id, author="rev")
     assert (said(geo), geo.review.list().items) == ([], [])
+    left = geo.review.get(item.item_id)
+    assert (left.item.question, left.item.opinions, left.sql_query, left.opinions) == (IN_ITALY, 0, IN_ITALY_SQL, [])
     assert cached(geo) != cache
     geo.review.undo(event.event_id)
     assert said(geo) == before

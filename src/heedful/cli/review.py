@@ -251,6 +251,6 @@ def _done(event: ReviewEvent, as_json: bool) -> None:
     if as_json:
         print_json(event)
     elif event.undone:
-        click.echo(f"{event.action} {event.event_id} is undone")
+        click.echo(f"{event.action}, event {event.event_id}, is undone")
     else:
-        click.echo(f"{event.action} {event.event_id}; to take it back: heedful review undo {event.event_id}")
+        click.echo(f"{event.action}, event {event.event_id}; to take it back: heedful review undo {event.event_id}")

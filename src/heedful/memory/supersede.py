@@ -98,9 +98,14 @@ def _correction(
     old = facts.by_seq(connection, [seq])[seq]
     about = {**old.metadata, PROVENANCE: fact_id}
     # It has no source: a file that is remembered again must not sweep its corrections away.
-    known = facts.known(connection, dataset, [digest(text, None, about)])
-    if known:
-        return next(iter(known.values())), False
+    known = next(iter(facts.known(connection, dataset, [digest(text, None, about)]).values()), None)
+    if known is not None:
+        place = facts.locate(connection, workspace.project, [known])[known][0]
+        hidden = not facts.texts(connection, [known], current=True) and not ledger.is_superseded(connection, known)
+        if hidden:
+            # It went out of recall when the correction that made it was undone.
+            facts.set_superseded(connection, dataset, place, False)
+        return known, hidden
     made = NewFact(new_id(), text, about, None, 0, 0, len(text), vector)
     facts.add(connection, dataset, model, [made], workspace.now())
     return made.id, True

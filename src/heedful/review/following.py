@@ -145,19 +145,12 @@ def _put(space: ExecutionSpace, connection: Connection, project: int, places: Se
     """Adds opinions to their items, which are made where they must be; returns the items."""
     known = items.members(connection, project, [each.member.event_id for each in places])
     new = [each for each in places if each.member.event_id not in known]
-    made: dict[bytes, int] = items.with_digests(
-        connection, project, [each.item.digest for each in new if isinstance(each.item, NewItem)]
-    )
-    joined: list[tuple[NewMember, int]] = []
-    for each in new:
-        if isinstance(each.item, int):
-            seq = each.item
-        else:
-            if each.item.digest not in made:
-                model = space.embedded(connection, each.item.vector)
-                made[each.item.digest] = items.add(connection, project, each.item, model)
-            seq = made[each.item.digest]
-        joined.append((each.member, seq))
+    wanted = {each.item.digest: each.item for each in new if isinstance(each.item, NewItem)}
+    made = items.with_digests(connection, project, wanted)
+    lacking = [item for digest, item in wanted.items() if digest not in made]
+    vector = next((item.vector for item in lacking if item.vector is not None), None)
+    made |= items.add(connection, project, lacking, space.embedded(connection, vector))
+    joined = [(each.member, each.item if isinstance(each.item, int) else made[each.item.digest]) for each in new]
     items.add_members(connection, project, joined)
     return {seq for _, seq in joined}
 

@@ -7,12 +7,13 @@ an open item whose question asks for the same thing; else a new one.
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 
 import numpy as np
 
 from heedful.executions.space import ExecutionSpace
 from heedful.index.contexts import SLACK
+from heedful.index.vectors import VectorIndex
 from heedful.learning.contexts import SAME_NEED, similarity
 from heedful.review.opinions import Opinion, read
 from heedful.review.subjects import Subject, subjects
@@ -35,14 +36,31 @@ class Placed:
     item: Item
 
 
-@dataclass(slots=True)
 class _Asked:
     """The questions of open items of one dataset."""
 
-    seqs: list[int]
-    vectors: Vectors
-    texts: dict[int, str] = field(default_factory=dict)
-    new: list[tuple[NewItem, str, Vectors]] = field(default_factory=list)
+    def __init__(self, known: Sequence[tuple[int, bytes]], dimensions: int) -> None:
+        self._items: list[Item] = [seq for seq, _ in known]
+        self._vectors = VectorIndex(unpack([blob for _, blob in known], dimensions))
+        self.texts: dict[int, str] = {}
+        """What was asked, by the place of an item; of those that lie near to something."""
+
+    def add(self, item: NewItem, question: str, vector: Vectors) -> None:
+        self.texts[len(self._items)] = question
+        self._items.append(item)
+        self._vectors.append(vector[None])
+
+    def near(self, vector: Vectors, least: float) -> dict[int, float]:
+        """The places of the nearest items, if they are near enough, with their cosines."""
+        if not self._items:
+            return {}
+        places, cosines = self._vectors.nearest(vector, NEAREST, np.ones(len(self._items), bool))
+        return {
+            place: cosine for place, cosine in zip(places.tolist(), cosines.tolist(), strict=True) if cosine >= least
+        }
+
+    def item(self, place: int) -> Item:
+        return self._items[place]
 
 
 def placed(space: ExecutionSpace, opinions: Sequence[Opinion]) -> list[Placed]:
@@ -76,7 +94,7 @@ def placed(space: ExecutionSpace, opinions: Sequence[Opinion]) -> list[Placed]:
                 each.target_type, subject.dataset, subject.digest, None if vector is None else pack(vector), each.at
             )
             if vector is not None and subject.question is not None:
-                asked[subject.dataset].new.append((item, subject.question, vector))
+                asked[subject.dataset].add(item, subject.question, vector)
         of_target[each.target] = of_digest[subject.digest] = item
         found.append(Placed(NewMember(each.event_id, each.target_type, each.target_id, each.at), item))
     return found
@@ -94,43 +112,39 @@ def _asked(
 ) -> dict[str | None, _Asked]:
     """The open questions of the datasets that questions come from, with the words of those that lie near."""
     found: dict[str | None, _Asked] = {}
+    place_of: dict[int, tuple[str | None, int]] = {}
     with space.workspace.read() as connection:
         project, model = space.project(connection), space.workspace.model(connection)
         for dataset in {each.dataset for each in unknown}:
             rows = [] if model is None else items.open_vectors(connection, project, "entry", dataset, model.id)
-            size = space.workspace.embedder.dimensions
-            found[dataset] = _Asked([seq for seq, _ in rows], unpack([blob for _, blob in rows], size))
-        near = {seq for each in unknown for seq in _nearest(space, found[each.dataset], vectors[each.digest])}
-        newest = items.newest(connection, sorted(near), 1)
-    named = {rows[0].event_id: seq for seq, rows in newest.items() if rows}
-    about = subjects(space, read(space, [rows[0] for rows in newest.values() if rows]).values())
-    for event_id, subject in about.items():
-        if subject.question is not None:
-            found[subject.dataset].texts[named[event_id]] = subject.question
+            found[dataset] = _Asked(rows, space.workspace.embedder.dimensions)
+        for each in unknown:
+            for place in found[each.dataset].near(vectors[each.digest], _least(space)):
+                item = found[each.dataset].item(place)
+                assert isinstance(item, int)
+                place_of[item] = each.dataset, place
+        newest = items.newest(connection, sorted(place_of), 1)
+    item_of = {rows[0].event_id: seq for seq, rows in newest.items() if rows}
+    said = read(space, [rows[0] for rows in newest.values() if rows])
+    for event_id, subject in subjects(space, said.values()).items():
+        dataset, place = place_of[item_of[event_id]]
+        found[dataset].texts[place] = subject.question or ""
     return found
-
-
-def _nearest(space: ExecutionSpace, asked: _Asked, vector: Vectors) -> dict[int, float]:
-    """The items whose questions may ask for the same thing, the nearest first, with their cosines."""
-    if not asked.seqs:
-        return {}
-    cosines = asked.vectors @ vector
-    order = np.argsort(-cosines, kind="stable")[:NEAREST]
-    least = space.workspace.embedder.calibration.same - SLACK
-    return {asked.seqs[place]: float(cosines[place]) for place in order.tolist() if cosines[place] >= least}
 
 
 def _near(space: ExecutionSpace, asked: _Asked, subject: Subject, vector: Vectors) -> Item | None:
     """The item whose question asks for the same thing most surely."""
-    calibration = space.workspace.embedder.calibration
-    question = subject.question or ""
-    best: tuple[float, Item | None] = (SAME_NEED, None)
-    near: list[tuple[Item, str, float]] = [
-        (seq, asked.texts[seq], cosine) for seq, cosine in _nearest(space, asked, vector).items() if seq in asked.texts
-    ]
-    near += [(item, text, float(other @ vector)) for item, text, other in asked.new]
-    for item, text, cosine in near:
-        alike = similarity(question, text, cosine, calibration=calibration)
-        if alike > best[0] or (alike == best[0] and best[1] is None):
-            best = (alike, item)
-    return best[1]
+    alike = {
+        place: similarity(
+            subject.question or "", asked.texts[place], cosine, calibration=space.workspace.embedder.calibration
+        )
+        for place, cosine in asked.near(vector, _least(space)).items()
+        if place in asked.texts
+    }
+    best = max(alike, key=lambda place: alike[place], default=None)
+    return None if best is None or alike[best] < SAME_NEED else asked.item(best)
+
+
+def _least(space: ExecutionSpace) -> float:
+    """The cosine from which two questions are compared word by word."""
+    return space.workspace.embedder.calibration.same - SLACK

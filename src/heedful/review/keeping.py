@@ -8,6 +8,7 @@ from sqlalchemy import Connection
 
 from heedful.review.fold import Act, Standing, folded
 from heedful.storage.review import actions, items
+from heedful.storage.review.items import Fold
 from heedful.storage.rows import AnyRow
 
 
@@ -27,7 +28,10 @@ def refold(connection: Connection, project: int, seqs: Iterable[int]) -> None:
     known = items.by_seq(connection, seqs)
     stands = items.stands(connection, list(known))
     done = actions.of_items(connection, project, [row.id for row in known.values()])
+    folds = []
     for seq, row in known.items():
-        state = folded(acts(done[row.id]), stands[seq].last_at)
-        items.set_fold(connection, seq, state.status, state.assignee, stands[seq])
+        _, opinions, last_at = stands[seq]
+        state = folded(acts(done[row.id]), last_at)
+        folds.append(Fold(seq, state.status, state.assignee, opinions, row.last_at if last_at is None else last_at))
+    items.set_folds(connection, folds)
     items.remove(connection, [seq for seq in known if not stands[seq].members])

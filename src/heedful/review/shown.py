@@ -11,6 +11,7 @@ from heedful.model import ReviewItem
 from heedful.review import opinions
 from heedful.review.opinions import Opinion
 from heedful.review.subjects import Subject, subjects
+from heedful.storage.executions.opinions import TARGETS
 from heedful.storage.review import items
 from heedful.storage.rows import AnyRow
 
@@ -42,7 +43,7 @@ def seen(space: ExecutionSpace, rows: Sequence[AnyRow], latest: int = LATEST) ->
         newest = items.newest(connection, seqs, latest)
         targets = items.targets(connection, seqs)
     said = opinions.read(space, [each for members in newest.values() for each in members])
-    of_item = {seq: [said[each.event_id] for each in newest[seq] if each.event_id in said] for seq in seqs}
+    of_item = {seq: [each for row in newest[seq] if (each := said.get(row.event_id) or _bare(row))] for seq in seqs}
     about = subjects(space, [found[0] for found in of_item.values() if found])
     contrary: dict[tuple[str, str], list[Opinion]] = {}
     for each in opinions.positive(space, [(row.target_type, row.target_id) for row in targets]):
@@ -51,6 +52,13 @@ def seen(space: ExecutionSpace, rows: Sequence[AnyRow], latest: int = LATEST) ->
     for row in targets:
         against[row.item_seq] += contrary.get((row.target_type, row.target_id), [])
     return [_seen(row, of_item[row.seq], against[row.seq], about) for row in rows]
+
+
+def _bare(row: AnyRow) -> Opinion | None:
+    """An opinion about an execution or a message that was taken back, words and all: what it was about is known."""
+    if row.target_type not in TARGETS:
+        return None
+    return Opinion(row.event_id, row.target_type, row.target_id, False, row.at, None, standing=False)
 
 
 def _seen(row: AnyRow, newest: list[Opinion], against: list[Opinion], about: dict[str, Subject]) -> Seen:

@@ -6,7 +6,7 @@ from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, field
 from typing import NamedTuple
 
-from sqlalchemy import ColumnElement, Connection, delete, exists, func, insert, select, tuple_, update
+from sqlalchemy import ColumnElement, Connection, bindparam, delete, exists, func, insert, select, tuple_, update
 
 from heedful.ids import new_id
 from heedful.model import FeedbackTarget
@@ -135,36 +135,52 @@ def open_vectors(
     return [(row.seq, row.vector) for row in rows]
 
 
-def add(connection: Connection, project: int, new: NewItem, model: int | None) -> int:
-    """Stores an item that is open and has no opinions yet; returns its number."""
-    made = connection.execute(
-        insert(review_items)
-        .values(
-            id=new.id,
-            project_id=project,
-            target_type=new.target_type,
-            dataset=new.dataset,
-            digest=new.digest,
-            model_id=model,
-            vector=new.vector,
-            status="open",
-            assignee=None,
-            opinions=0,
-            opened_at=new.at,
-            last_at=new.at,
-            changed_at=new.at,
-        )
-        .returning(review_items.c.seq)
-    )
-    return int(made.scalar_one())
+def add(connection: Connection, project: int, new: Sequence[NewItem], model: int | None) -> dict[bytes, int]:
+    """Stores items that are open and have no opinions yet; returns their numbers, by digest."""
+    rows = [
+        {
+            "id": each.id,
+            "project_id": project,
+            "target_type": each.target_type,
+            "dataset": each.dataset,
+            "digest": each.digest,
+            "model_id": None if each.vector is None else model,
+            "vector": each.vector,
+            "status": "open",
+            "assignee": None,
+            "opinions": 0,
+            "opened_at": each.at,
+            "last_at": each.at,
+            "changed_at": each.at,
+        }
+        for each in new
+    ]
+    if rows:
+        connection.execute(insert(review_items), rows)
+    return with_digests(connection, project, [each.digest for each in new])
 
 
-def set_fold(connection: Connection, seq: int, status: str, assignee: str | None, stands: Stands) -> None:
-    """Writes what the events and the opinions of an item come to."""
-    values = {"status": status, "assignee": assignee, "opinions": stands.opinions}
-    if stands.last_at is not None:
-        values["last_at"] = stands.last_at
-    connection.execute(update(review_items).where(review_items.c.seq == seq).values(**values))
+class Fold(NamedTuple):
+    """What the events and the opinions of an item come to."""
+
+    seq: int
+    status: str
+    assignee: str | None
+    opinions: int
+    last_at: int
+
+
+_FOLD = (
+    update(review_items)
+    .where(review_items.c.seq == bindparam("named"))
+    .values({name: bindparam(name) for name in Fold._fields if name != "seq"})
+)
+
+
+def set_folds(connection: Connection, folds: Sequence[Fold]) -> None:
+    if folds:
+        rows = [{"named" if name == "seq" else name: value for name, value in each._asdict().items()} for each in folds]
+        connection.execute(_FOLD, rows)
 
 
 def touch(connection: Connection, seq: int, at: int) -> None:
