@@ -185,7 +185,7 @@ class Reader:
         if program == "curl":
             return self._curl(line)
         assert program == "heedful", f"{self._page}:{block.line} runs {program}"
-        if "serve" in arguments:
+        if {"serve", "dashboard", "--dashboard"} & set(arguments):
             self._serve(arguments, environment)
             return ""
         if arguments[-1] == "worker":

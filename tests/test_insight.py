@@ -12,6 +12,7 @@ import pytest
 from heedful import Heedful, Invalid, NotFound, Signal
 from heedful.embedding import Embedder
 from heedful.learning.proportions import wilson
+from heedful.model import SignalType
 from heedful.testing import ManualClock
 
 
@@ -105,7 +106,7 @@ class TestFacets:
         answered(store, "s", 5, 1)
         fact = store.remember("a fact").fact_ids[0]
         for number, author in enumerate(["ann", None, "program:judge", "visitor-12"]):
-            kind = "helpful" if number % 2 else "not_helpful"
+            kind: SignalType = "helpful" if number % 2 else "not_helpful"
             store.signal(Signal(fact_id=fact, signal_type=kind, query="why?", author=author))
 
         def by(facet: str) -> dict[object, tuple[int, int]]:
@@ -184,7 +185,7 @@ class TestUsefulness:
     def test_it_says_what_the_stats_say(self, store: Heedful, clock: ManualClock) -> None:
         facts = store.remember([f"fact number {number}" for number in range(6)]).fact_ids
         for number, fact in enumerate(facts[:4]):
-            kind = "helpful" if number < 2 else "not_helpful"
+            kind: SignalType = "helpful" if number < 2 else "not_helpful"
             for _ in range(number + 1):
                 store.signal(Signal(fact_id=fact, signal_type=kind, query=f"question {number}"))
         clock.advance(days=10)

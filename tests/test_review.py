@@ -319,7 +319,8 @@ def test_projects_do_not_see_each_other(open_either: Callable[..., Heedful]) -> 
     ours, theirs = open_either(project="ours"), open_either(project="theirs")
     dislike(ours, ask(ours))
     item = only(ours)
-    event = ours.review.assign(item.item_id, "eva") and ours.review.get(item.item_id).history[0]
+    ours.review.assign(item.item_id, "eva")
+    (event,) = ours.review.get(item.item_id).history
     assert theirs.review.list(status=None).items == []
     for call in (theirs.review.get, theirs.review.resolve, theirs.review.ask_again):
         with pytest.raises(NotFound):
@@ -333,7 +334,7 @@ def test_projects_do_not_see_each_other(open_either: Callable[..., Heedful]) -> 
 def test_values_that_are_none_are_refused(store: Heedful) -> None:
     for arguments in ({"status": "done"}, {"target_type": "dream"}, {"limit": 0}, {"cursor": "x"}, {"dataset": ""}):
         with pytest.raises(Invalid) as caught:
-            store.review.list(**arguments)  # type: ignore[arg-type]
+            store.review.list(**arguments)
         assert caught.value.field == next(iter(arguments))
 
 

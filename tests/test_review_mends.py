@@ -64,8 +64,9 @@ def said(store: Heedful) -> list[Any]:
 
 def cached(store: Heedful) -> tuple[bool, str | None, str | None]:
     found = store.chat.execution_cache_lookup(IN_ITALY)
-    first = found.matches[0] if found.matches else None
-    return found.cache_hit, first and first.gate, first and first.reason
+    if not found.matches:
+        return found.cache_hit, None, None
+    return found.cache_hit, found.matches[0].gate, found.matches[0].reason
 
 
 def test_a_fact_is_corrected_and_back(either: Heedful, disliked: str) -> None:

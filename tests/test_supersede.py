@@ -96,7 +96,7 @@ def test_bad_supersessions_are_refused_and_change_nothing(memory: heedful.Heedfu
         memory.supersede(old, "The CEO is now Cy.")
 
 
-def test_a_correction_that_was_undone_can_be_made_again(store: Heedful) -> None:
+def test_a_correction_that_was_undone_can_be_made_again(store: heedful.Heedful) -> None:
     (old,) = store.remember("The CEO is Ada.").fact_ids
     for _ in range(2):
         done = store.supersede(old, "The CEO is Bo.")

@@ -82,7 +82,7 @@ def search(heedful: Heedful, query: str, dataset: str, *, boost: bool) -> Recall
         seed=None,
         explain=False,
     )
-    return _recall.recall(heedful._workspace, request, keep=None)
+    return _recall.recall(heedful._workspace, request, quiet=True)
 
 
 @dataclass(frozen=True, slots=True)

@@ -6,7 +6,7 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
-from sqlalchemy import ColumnElement, Connection, FromClause, Select, and_, case, exists, func, literal, select
+from sqlalchemy import Column, ColumnElement, Connection, FromClause, Select, and_, case, exists, func, literal, select
 from sqlalchemy.types import Text
 
 from heedful.clock import DAY
@@ -23,13 +23,16 @@ LONGEST = 200
 """Characters of a value that are told apart: an index has no room for more."""
 
 
+_LAST_NUMBER = "SELECT pg_sequence_last_value(pg_get_serial_sequence('{table}', 'seq')::regclass)"
+
+
 @dataclass(frozen=True, slots=True)
 class Part:
     """One kind of row that adds to the counts, each once."""
 
     name: str
     """The mark that it goes by."""
-    seq: ColumnElement[int]
+    seq: Column[int]
     at: ColumnElement[int]
     origin: FromClause
     owner: ColumnElement[int]
@@ -62,8 +65,13 @@ class Part:
         )
 
     def newest(self, connection: Connection) -> int:
-        """The greatest number there is, of any project."""
-        return int(connection.execute(select(func.max(self.seq))).scalar() or 0)
+        """The greatest number that was given, in any project."""
+        if connection.dialect.name == "postgresql":
+            # Not the maximum: to find that behind its wall, PostgreSQL looks at all sessions there are.
+            found = connection.exec_driver_sql(_LAST_NUMBER.format(table=self.seq.table.name))
+        else:
+            found = connection.execute(select(func.max(self.seq)))
+        return int(found.scalar() or 0)
 
 
 def parts(key: str) -> list[Part]:

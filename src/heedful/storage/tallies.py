@@ -76,9 +76,10 @@ def counts(connection: Connection, project: int, asked: Asked) -> list[Counted]:
     known = _marks(connection, project, key)
     first, last = _whole_days(asked)
     sources: list[Select[Any]] = [_kept(project, key, first, last)]
+    ends = _ends(connection, key)
     for part in parts(key):
         mark = known.get(part.name, 0)
-        if part.newest(connection) > mark:
+        if ends[part.name] > mark:
             sources.append(part.rows(project).where(part.seq > mark, *_between(part.at, asked.since, asked.until)))
         # Coverage is told by whole days.
         for start, stop in _edges(asked, first, last) if part.tells_opinions else ():
@@ -113,13 +114,13 @@ def counts(connection: Connection, project: int, asked: Asked) -> list[Counted]:
 def is_behind(connection: Connection, project: int, key: str) -> bool:
     """Whether so much lies behind the marks that it should be folded in."""
     known = _marks(connection, project, key)
-    return any(part.newest(connection) - known.get(part.name, 0) > TAIL for part in parts(key))
+    return any(end - known.get(name, 0) > TAIL for name, end in _ends(connection, key).items())
 
 
 def fold(connection: Connection, project: int, key: str) -> None:
     """Moves the marks to the end, in a transaction that keeps other writers of the project away."""
     known = _marks(connection, project, key)
-    ends = {part.name: part.newest(connection) for part in parts(key)}
+    ends = _ends(connection, key)
     for part in parts(key):
         reach = part.seq > known.get(part.name, 0), part.seq <= ends[part.name]
         _add(connection, project, key, part.rows(project).where(*reach))
@@ -224,6 +225,11 @@ def _kept(project: int, key: str, first: int | None, last: int | None) -> Select
     if last is not None:
         conditions.append(tallies.c.day < last)
     return select(*(tallies.c[name] for name in (*DIMENSIONS, *MEASURES))).where(*conditions)
+
+
+def _ends(connection: Connection, key: str) -> dict[str, int]:
+    """The greatest number in each table that is counted."""
+    return {name: part.newest(connection) for name, part in {part.name: part for part in parts(key)}.items()}
 
 
 def _marks(connection: Connection, project: int, key: str) -> dict[str, int]:
