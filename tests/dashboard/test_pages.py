@@ -9,7 +9,7 @@ from html import unescape
 from pathlib import Path
 
 import pytest
-from dashboards import HOSTILE, Dashboard, hidden, token
+from dashboards import HOSTILE, Dashboard, hidden, token, undo
 
 from heedful.dashboard.ranges import chosen
 from heedful.model import Signal
@@ -24,15 +24,6 @@ def dashboard(path: Path, clock: ManualClock) -> Iterator[Dashboard]:
     made = Dashboard(path, clock)
     yield made
     made.close()
-
-
-def undo(page: str) -> dict[str, str]:
-    """The form behind Undo, with where it goes as `to`."""
-    part = page.partition('class="flash"')[2].partition("</form>")[0]
-    fields = re.findall(r'name="([^"]+)" value="([^"]*)"', part)
-    found = re.search(r'action="([^"]+)"', part)
-    assert found is not None, page
-    return {"to": found[1], **{name: unescape(value) for name, value in fields}}
 
 
 @pytest.mark.parametrize("name", PAGES)

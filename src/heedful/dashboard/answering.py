@@ -124,6 +124,8 @@ def _taken(here: Here, wanted: Action, token: tuple[str, str, str] | None) -> Re
         here.site.posted.take(token[2])
         if not isinstance(error, HeedfulError):
             raise
+        if wanted.refused is not None:
+            return wanted.refused(here, error)
         message = str(error)
         return again(here, wanted, here.form, message[:1].upper() + message[1:], status=status_of(error))
     here.site.kept.take(login.number)
