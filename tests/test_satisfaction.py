@@ -29,7 +29,7 @@ def rated(store: Heedful, metadata: dict[str, Any], *ratings: str | int | None) 
     return session
 
 
-def counts(found: Satisfaction) -> dict[Any, tuple[int, int, int, int]]:
+def counts(found: Satisfaction) -> dict[Any, tuple[int | None, int, int, int]]:
     return {each.value: (each.sessions, each.up, each.down, each.neutral) for each in found.variants}
 
 

@@ -421,6 +421,10 @@ def test_feedback_is_counted_by_each_value_of_a_metadata_key(store: SessionStore
     assert store.read(lambda t: t.feedbacks.values("ab")) == {}
     assert by("ab") == {}
     assert store.read(lambda t: t.feedbacks.keys(9)) == ["ab.variant", "n", "other"]
+    assert store.read(lambda t: t.feedbacks.keys(2)) == ["ab.variant", "n"]
+    assert store.read(lambda t: t.feedbacks.variants("ab.variant", 9)) == ['"1', '"A', '"B', '"C']
+    assert store.read(lambda t: t.feedbacks.variants("ab.variant", 2)) == ['"1', '"A']
+    assert store.read(lambda t: t.feedbacks.variants("nothing", 9)) == []
 
 
 def test_a_deleted_session_leaves_no_text_behind(place: Place, store: SessionStore) -> None:

@@ -28,7 +28,7 @@ def keys(heedful: Heedful) -> list[str]:
     """The metadata keys of sessions that tell a few variants apart; a key of ids tells nobody anything."""
 
     def read(tx: Any) -> list[str]:
-        return [key for key in tx.feedbacks.keys(MOST) if 1 < len(tx.feedbacks.values(key)) <= MOST]
+        return [key for key in tx.feedbacks.keys(MOST) if 1 < len(tx.feedbacks.variants(key, MOST + 1)) <= MOST]
 
     found: list[str] = heedful._space.store.read(read)
     return found

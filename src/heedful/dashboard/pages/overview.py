@@ -62,7 +62,7 @@ def changes(here: Here) -> Response:
     """What changed and is not luck."""
     days = here.range()
     notes = here.heedful.insight.notes(
-        since=days.start, until=days.end, dataset=_dataset(here), by=comparing.keys(here.heedful)
+        since=days.start, until=days.end, dataset=_dataset(here), by=next(iter(comparing.keys(here.heedful)), None)
     )
     return fragments.answered(
         here,

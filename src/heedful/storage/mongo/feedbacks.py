@@ -170,6 +170,9 @@ class MongoFeedbacks:
     def keys(self, limit: int) -> list[str]:
         return tallies.keys(self._view, limit)
 
+    def variants(self, key: str, limit: int) -> list[str]:
+        return sorted(tallies.values(self._view, key))[:limit]
+
 
 def shown(said: Document) -> Document:
     """An opinion as its session's document shows it."""

@@ -233,6 +233,10 @@ class Feedbacks(Protocol):
         """The (dotted) metadata keys that sessions have, in order."""
         ...
 
+    def variants(self, key: str, limit: int) -> list[str]:
+        """The values that sessions have under a (dotted) metadata key, as tags, in order."""
+        ...
+
 
 class Outbox(Protocol):
     """Alerts on their way."""

@@ -7,7 +7,7 @@ from itertools import starmap
 from typing import Any
 
 import orjson
-from sqlalchemy import ColumnElement, Connection, Select, and_, bindparam, case, func, insert, select, update
+from sqlalchemy import Column, ColumnElement, Connection, Select, and_, bindparam, case, func, insert, select, update
 
 from heedful.model import FeedbackTarget, Rating
 from heedful.storage import insight, ledger, tallies
@@ -186,13 +186,18 @@ class SqlFeedbacks:
         return {row[0]: row[1] for row in rows}
 
     def keys(self, limit: int) -> list[str]:
-        rows = self._connection.execute(
-            select(session_tags.c.key)
-            .where(session_tags.c.project_id == self._project)
-            .distinct()
-            .order_by(session_tags.c.key)
-            .limit(limit)
-        )
+        return self._distinct(session_tags.c.key, session_tags.c.project_id == self._project, limit)
+
+    def variants(self, key: str, limit: int) -> list[str]:
+        ours = and_(session_tags.c.project_id == self._project, session_tags.c.key == key)
+        return self._distinct(session_tags.c.value, ours, limit)
+
+    def _distinct(self, column: Column[str], ours: ColumnElement[bool], limit: int) -> list[str]:
+        """Steps from each value of an indexed column to the next, so that it doesn't matter how many rows there are."""
+        found = select(func.min(column).label("found")).where(ours).cte("found", recursive=True)
+        following = select(func.min(column)).where(ours, column > found.c.found).scalar_subquery()
+        found = found.union_all(select(following).where(found.c.found.is_not(None)))
+        rows = self._connection.execute(select(found.c.found).where(found.c.found.is_not(None)).limit(limit))
         return list(rows.scalars())
 
     def _standing(self) -> ColumnElement[bool]:
