@@ -15,7 +15,7 @@ from heedful.insight import satisfaction as _satisfaction
 from heedful.insight import trend as _trend
 from heedful.insight import usefulness as _usefulness
 from heedful.insight.comments import Comments
-from heedful.insight.counting import PREFIX, Counting
+from heedful.insight.counting import OUTCOMES, PREFIX, Counting
 from heedful.memory import checks
 from heedful.memory.workspace import Workspace
 from heedful.model import (
@@ -58,13 +58,15 @@ class Insight:
         """Satisfaction by a key of the sessions' metadata, such as `variant`, or by `dataset`, `model`, `source`,
         `author_kind` or `target_type`; `metadata.model` is the key of that name.
 
-        Counts up, down and neutral opinions (of answers, 4 and 5 are up, 1 and 2 are down; of facts, `helpful` and
-        `not_helpful`), each share with its 95% interval, the probability that one value is better than another, and
-        whether that is known well enough to stop.
+        Counts up, down and neutral opinions about sessions, answers, messages and executions (of answers, 4 and 5 are
+        up, 1 and 2 are down), each share with its 95% interval, the probability that one value is better than another,
+        and whether that is known well enough to stop. With `target_type`, only opinions about such things; of a `fact`,
+        `helpful` is up and `not_helpful` is down.
         """
         start, stop = ranges.checked(since, until)
         self._dataset(dataset)
-        return _satisfaction.satisfaction(self._counting, by, start, stop, dataset, _targets(target_type))
+        targets = () if by == "target_type" and target_type is None else _targets(target_type)
+        return _satisfaction.satisfaction(self._counting, by, start, stop, dataset, targets)
 
     def trend(
         self,
@@ -76,7 +78,8 @@ class Insight:
         dataset: str | None = None,
         target_type: OpinionTarget | None = None,
     ) -> Trend:
-        """Satisfaction over time, by day or week, with intervals and counts; `by` as in `satisfaction`."""
+        """Satisfaction over time, by day or week, with intervals and counts; `by` and `target_type` as in
+        `satisfaction`."""
         start, stop = ranges.checked(since, until)
         self._dataset(dataset)
         if over not in OVERS:
@@ -140,7 +143,7 @@ class Insight:
 
 def _targets(given: Any) -> tuple[OpinionTarget, ...]:
     if given is None:
-        return ()
+        return OUTCOMES
     if given not in OPINION_TARGETS:
         raise Invalid(
             f"target_type is {given!r}",
