@@ -87,6 +87,9 @@ class AsyncInsight(_Awaiting):
     """Every method of `Insight`, awaited."""
 
     satisfaction = _awaited(Insight.satisfaction)
+    rows = _awaited(Insight.rows)
+    export = _awaited(Insight.export)
+    dictionary = _awaited(Insight.dictionary)
 
 
 class AsyncConnectors(_Awaiting):

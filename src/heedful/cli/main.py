@@ -12,6 +12,7 @@ from heedful.cli import (
     demo,
     execution_feedback,
     executions,
+    exports,
     facts,
     feedback,
     improve,
@@ -94,6 +95,9 @@ for command in (
     moving.import_,
 ):
     cli.add_command(command)
+
+for command in (exports.export, exports.dictionary):
+    improve.insight.add_command(command)
 
 
 def main() -> None:

@@ -76,6 +76,9 @@ class RemoteInsight(_Remote):
     """Every method of `Insight`, over HTTP."""
 
     satisfaction = _remote(Insight.satisfaction)
+    rows = _remote(Insight.rows)
+    export = _remote(Insight.export)
+    dictionary = _remote(Insight.dictionary)
 
 
 class RemoteConnectors(_Remote):

@@ -36,7 +36,7 @@ OWNERS: dict[str, type] = {
 }
 """The namespaces of the engine."""
 
-LOCAL = frozenset({"close", "golden_examples.import_file"})
+LOCAL = frozenset({"close", "golden_examples.import_file", "insight.export"})
 """What happens where the caller is: nothing of it is sent, or what is sent is another operation."""
 
 
@@ -146,6 +146,8 @@ _ALL = (
     _post("sessions.deliver_alerts", "/alerts/deliver", "admin", repeatable=True, slow=True),
     _delete("sessions.discard_alert", "/alerts/{alert_id}", "admin"),
     _get("insight.satisfaction", "/insight/satisfaction"),
+    _get("insight.rows", "/insight/rows", slow=True),
+    _get("insight.dictionary", "/insight/dictionary"),
     _post("connectors.create", "/connectors", "admin", slow=True),
     _get("connectors.list", "/connectors"),
     _get("connectors.get", _CONNECTOR),

@@ -64,7 +64,7 @@ def newest_decisions(
 
 def usefulness(connection: Connection, dataset: int, now: int) -> tuple[dict[int, int], int, float, int]:
     """Of the facts with signals: how many are in each bin, how many there are, their mean, and their signals."""
-    score = _decayed(now)
+    score = decayed(now)
     # Rounded, so that a score of 0.6 that decayed for a second is still among those from 0.6 on.
     place = sql_cast(func.floor(func.round(sql_cast(score * 10_000, Float)) / (10_000 / BINS)), Integer)
     signals = scores.c.used + scores.c.ignored + scores.c.helpful + scores.c.not_helpful
@@ -83,7 +83,7 @@ def usefulness(connection: Connection, dataset: int, now: int) -> tuple[dict[int
 
 def ranked(connection: Connection, dataset: int, now: int, limit: int, *, best: bool) -> list[AnyRow]:
     """(fact_seq, id, text, score, signals) of the facts at one end."""
-    score = _decayed(now).label("score")
+    score = decayed(now).label("score")
     signals = (scores.c.used + scores.c.ignored + scores.c.helpful + scores.c.not_helpful).label("signals")
     return list(
         connection.execute(
@@ -145,7 +145,7 @@ def _overall(dataset: int) -> list[ColumnElement[bool]]:
     return [scores.c.dataset_id == dataset, scores.c.query_id == ALL_QUERIES]
 
 
-def _decayed(now: int) -> ColumnElement[Any]:
+def decayed(now: int) -> ColumnElement[Any]:
     """`learning.decay.decayed`, by the database."""
     weeks = sql_cast(now - scores.c.last_at, Float) / WEEK
     kept = func.pow(KEPT_PER_WEEK, case((weeks > 0, weeks), else_=0.0))
