@@ -21,12 +21,14 @@ from heedful.cli import (
     mcp,
     moving,
     replay,
+    report,
     runs,
     serve,
     sessions,
     upkeep,
 )
-from heedful.cli.common import Options, report
+from heedful.cli.common import Options
+from heedful.cli.common import report as told
 from heedful.errors import HeedfulError
 
 
@@ -79,6 +81,7 @@ for command in (
     executions.golden,
     execution_feedback.feedback,
     replay.replay,
+    report.report,
     serve.serve,
     dashboard.dashboard,
     keys.keys,
@@ -105,5 +108,5 @@ def main() -> None:
     try:
         cli(prog_name="heedful")
     except HeedfulError as error:
-        report(error, as_json="--json" in sys.argv)
+        told(error, as_json="--json" in sys.argv)
         sys.exit(2)

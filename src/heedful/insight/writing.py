@@ -86,7 +86,8 @@ def iso(stored: int) -> str:
 
 def _iso(stored: Sequence[int]) -> list[str]:
     made = np.datetime_as_string(np.array(stored, dtype="datetime64[us]"), unit="us", timezone="UTC")
-    return [str(each) for each in made.tolist()]
+    texts: list[str] = made.tolist()
+    return texts
 
 
 def harmless(text: str) -> str:
