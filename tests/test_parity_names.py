@@ -64,6 +64,7 @@ COMMANDS = {
     "sessions.alerts": "sessions alerts",
     "sessions.discard_alert": "sessions discard-alert",
     "insight.satisfaction": "insight satisfaction",
+    "insight.digest": "digest",
     "insight.export": "insight export",
     "insight.dictionary": "insight dictionary",
     "connectors.create": "connect",

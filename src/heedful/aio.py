@@ -87,6 +87,7 @@ class AsyncInsight(_Awaiting):
     """Every method of `Insight`, awaited."""
 
     satisfaction = _awaited(Insight.satisfaction)
+    digest = _awaited(Insight.digest)
     rows = _awaited(Insight.rows)
     export = _awaited(Insight.export)
     dictionary = _awaited(Insight.dictionary)

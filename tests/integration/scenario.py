@@ -477,6 +477,9 @@ def ratings(life: Life) -> None:
 
 def exports(life: Life) -> None:
     call, refused, mistyped = life.call, life.refused, life.mistyped
+    call("insight.digest")
+    call("insight.digest", since=datetime(2025, 12, 1, tzinfo=UTC), until=datetime(2026, 2, 1, tzinfo=UTC))
+    refused("insight.digest", since=datetime(2030, 1, 1, tzinfo=UTC))
     call("insight.dictionary")
     for table in ("feedback", "signals", "entries", "sessions", "messages", "facts", "recalls", "events"):
         call("insight.rows", table)

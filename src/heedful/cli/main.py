@@ -10,6 +10,7 @@ import heedful
 from heedful.cli import (
     dashboard,
     demo,
+    digest,
     execution_feedback,
     executions,
     exports,
@@ -82,6 +83,7 @@ for command in (
     execution_feedback.feedback,
     replay.replay,
     report.report,
+    digest.digest,
     serve.serve,
     dashboard.dashboard,
     keys.keys,

@@ -76,6 +76,7 @@ class RemoteInsight(_Remote):
     """Every method of `Insight`, over HTTP."""
 
     satisfaction = _remote(Insight.satisfaction)
+    digest = _remote(Insight.digest)
     rows = _remote(Insight.rows)
     export = _remote(Insight.export)
     dictionary = _remote(Insight.dictionary)

@@ -10,6 +10,7 @@ from heedful.clock import DAY
 from heedful.errors import Invalid
 from heedful.insight import cache as _cache
 from heedful.insight import coverage as _coverage
+from heedful.insight import digest as _digest
 from heedful.insight import notes as _notes
 from heedful.insight import ranges, writing
 from heedful.insight import satisfaction as _satisfaction
@@ -29,6 +30,7 @@ from heedful.model import (
     OVERS,
     CacheReport,
     Coverage,
+    Digest,
     ExportFormat,
     ExportResult,
     ExportTable,
@@ -143,6 +145,15 @@ class Insight:
         last = self._workspace.now() + 1 if stop is None else stop
         first = last - _notes.SPAN * DAY if start is None else start
         return _notes.notes(self._counting, self._comments, _keys(by), first, last, dataset)
+
+    def digest(self, *, since: datetime | None = None, until: datetime | None = None) -> Digest:
+        """What people said in the last seven days, or in this time, beside the time before it, in short."""
+        start, stop = ranges.checked(since, until)
+        last = self._workspace.now() + 1 if stop is None else stop
+        first = last - _digest.LENGTH if start is None else start
+        if first >= last:
+            raise Invalid(f"since is {since}, and that is not over yet", field="since", value=since)
+        return _digest.digest(self._workspace, self._counting, self._comments, first, last)
 
     def dictionary(self) -> list[ExportTable]:
         """What can be exported: each table with its columns, their types and what they mean."""

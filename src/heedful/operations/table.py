@@ -146,6 +146,7 @@ _ALL = (
     _post("sessions.deliver_alerts", "/alerts/deliver", "admin", repeatable=True, slow=True),
     _delete("sessions.discard_alert", "/alerts/{alert_id}", "admin"),
     _get("insight.satisfaction", "/insight/satisfaction"),
+    _get("insight.digest", "/insight/digest", slow=True),
     _get("insight.rows", "/insight/rows", slow=True),
     _get("insight.dictionary", "/insight/dictionary"),
     _post("connectors.create", "/connectors", "admin", slow=True),

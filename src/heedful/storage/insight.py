@@ -12,7 +12,7 @@ from heedful.learning.decay import KEPT_PER_WEEK, NEUTRAL, WEEK
 from heedful.storage.ledger import SIGNAL, is_retracted
 from heedful.storage.rows import AnyRow
 from heedful.storage.schema import datasets, entries, events, facts, feedbacks, receipts, scores
-from heedful.storage.schema_insight import decisions
+from heedful.storage.schema_insight import decisions, review_items
 from heedful.storage.scores import ALL_QUERIES
 
 BINS = 10
@@ -131,6 +131,12 @@ def negative_comments(
         statement = statement.where(feedbacks.c.at < until)
     rows = connection.execute(statement.order_by(feedbacks.c.at.desc(), feedbacks.c.seq.desc()).limit(limit))
     return [(row.id, row.comment, row.at) for row in rows]
+
+
+def open_items(connection: Connection, project: int) -> int:
+    """How many items of the review queue are open."""
+    statement = select(func.count()).where(review_items.c.project_id == project, review_items.c.status == "open")
+    return int(connection.execute(statement).scalar_one())
 
 
 def _decisions(project: int, since: int | None, until: int | None) -> list[ColumnElement[bool]]:
