@@ -3,7 +3,7 @@ VENV := .venv
 BIN := $(VENV)/bin
 export PIP_DISABLE_PIP_VERSION_CHECK := 1
 
-.PHONY: help demo test test-postgresql test-faults test-typescript lint format docs bench bench-recall bench-learning bench-detect bench-sessions bench-cache bench-server bench-scale lock clean
+.PHONY: help demo test test-postgresql test-faults test-typescript lint format docs bench bench-recall bench-learning bench-detect bench-sessions bench-cache bench-server bench-scale bench-insight lock clean
 
 help: ## show what there is
 	@grep -E '^[a-z-]+:.*##' $(MAKEFILE_LIST) | sed 's/:.*## /\t/' | expand -t 16
@@ -75,6 +75,9 @@ bench-server: $(VENV)/dev ## requests a second over HTTP beside the embedded eng
 
 bench-scale: $(VENV)/dev $(VENV)/bench ## SQLite beside PostgreSQL, processes that share it, growth to a million facts, ten thousand projects
 	$(BIN)/python -m bench.scale
+
+bench-insight: $(VENV)/dev ## reports over a million opinions beside SQL by hand, exports, and the memory of the dashboard
+	$(BIN)/python -m bench.insight
 
 lock: $(VENV)/dev $(VENV)/bench ## write the versions in use to requirements.lock
 	$(BIN)/pip freeze --exclude-editable > requirements.lock

@@ -40,7 +40,8 @@ from heedful.executions.service import Executions
 from heedful.insight.service import Insight
 from heedful.jobs.service import Jobs
 from heedful.memory import checks, remember
-from heedful.model import access, executions, jobs, memory, replay, sessions
+from heedful.model import access, executions, insight, jobs, memory, replay, review, sessions
+from heedful.review.service import Review
 from heedful.sessions import checks as session_checks
 from heedful.sessions import hooks
 from heedful.sessions.service import Sessions
@@ -109,6 +110,8 @@ def python_page() -> str:
         f"{_doc(Sessions)} [Its methods](sessions.md#sessions).",
         "### insight",
         f"{_doc(Insight)} [Its methods](sessions.md#insight).",
+        "### review",
+        f"{_doc(Review)} [Its methods](sessions.md#review).",
         *(
             part
             for place, owner in EXECUTIONS.items()
@@ -121,7 +124,7 @@ def python_page() -> str:
         "It has "
         + listed(f"`{name}`" for name, _ in methods(heedful.AsyncHeedful))
         + ", and "
-        + listed(f"`{place}`" for place in ("sessions", "insight", *EXECUTIONS))
+        + listed(f"`{place}`" for place in ("sessions", "insight", "review", *EXECUTIONS))
         + " with all their methods, awaited.",
         "## Models",
         "All are frozen pydantic models: `model_dump()` and `model_dump_json()` work on each. "
@@ -150,12 +153,12 @@ def python_page() -> str:
 
 
 def sessions_page() -> str:
-    """The methods of `.sessions` and `.insight`."""
+    """The methods of `.sessions`, `.insight` and `.review`."""
     return "\n\n".join(
         [
             "# Sessions and insight",
             NOTICE,
-            "What `heedful.open(…).sessions` and `.insight` can do. What they return is in "
+            "What `heedful.open(…).sessions`, `.insight` and `.review` can do. What they return is in "
             "[the Python reference](python.md#models).",
             "## sessions",
             _doc(Sessions),
@@ -163,6 +166,9 @@ def sessions_page() -> str:
             "## insight",
             _doc(Insight),
             *(_function(method, f"insight.{name}") for name, method in methods(Insight)),
+            "## review",
+            _doc(Review),
+            *(_function(method, f"review.{name}") for name, method in methods(Review)),
         ]
     )
 
@@ -339,7 +345,7 @@ def _models() -> list[type[BaseModel]]:
     functions: list[Callable[..., Any]] = [
         *(
             member
-            for owner in (heedful.Heedful, Sessions, Insight, *EXECUTIONS.values())
+            for owner in (heedful.Heedful, Sessions, Insight, Review, *EXECUTIONS.values())
             for _, member in methods(owner)
         ),
         heedful.open,
@@ -383,7 +389,7 @@ def _field_meaning(each: type[BaseModel], name: str) -> str:
     return found
 
 
-DESCRIBED = (memory, replay, sessions, executions, access, jobs, cognee, moving.results)
+DESCRIBED = (memory, replay, sessions, insight, review, executions, access, jobs, cognee, moving.results)
 """Modules with models whose fields say what they mean."""
 
 
@@ -401,6 +407,11 @@ def _types() -> str:
         ["`Rating`", "one of " + listed(f"`{each}`" for each in get_args(model.Rating)) + "; None is neutral"],
         ["`JobStatus`", "one of " + listed(f"`{each}`" for each in model.JOB_STATUSES)],
         ["`JobKind`", "one of " + listed(f"`{each}`" for each in model.JOB_KINDS)],
+        ["`OpinionTarget`", "one of " + listed(f"`{each}`" for each in model.OPINION_TARGETS)],
+        ["`ReviewStatus`", "one of " + listed(f"`{each}`" for each in model.REVIEW_STATUSES)],
+        ["`ReviewKind`", "one of " + listed(f"`{each}`" for each in get_args(model.ReviewKind))],
+        ["`ReviewAction`", "one of " + listed(f"`{each}`" for each in get_args(model.ReviewAction))],
+        ["`Mend`", "one of " + listed(f"`{each}`" for each in model.MENDS)],
         ["`Origin`", "one of " + listed(f"`{each}`" for each in get_args(model.Origin))],
         ["`Decision`", "one of " + listed(f"`{each}`" for each in get_args(model.Decision))],
         ["`Reuse`", "one of " + listed(f"`{each}`" for each in get_args(model.Reuse))],

@@ -22,6 +22,7 @@ from heedful.aio import (
     AsyncInsight,
     AsyncJobs,
     AsyncKeys,
+    AsyncReview,
     AsyncSessions,
 )
 from heedful.executions.chat import Chat
@@ -32,6 +33,7 @@ from heedful.executions.golden import GoldenExamples
 from heedful.executions.service import Executions
 from heedful.insight.service import Insight
 from heedful.jobs.service import Jobs
+from heedful.review.service import Review
 from heedful.sessions.service import Sessions
 from heedful.testing import ManualClock, WordEmbedder
 
@@ -45,6 +47,7 @@ PAIRS: dict[type, type] = {
     Chat: AsyncChat,
     ChatSessions: AsyncChatSessions,
     GoldenExamples: AsyncGoldenExamples,
+    Review: AsyncReview,
     Keys: AsyncKeys,
     Jobs: AsyncJobs,
 }

@@ -53,6 +53,7 @@ _IDS = {
     "ALERT_ID": rf"(?s)^made .*?{_ID}",
     "EVENT_ID": rf"event {_ID}",
     "KEY_ID": rf"key_id {_ID}",
+    "ITEM_ID": rf"(?m)^(?:entry|item) {_ID}:|(?:open|resolved|dismissed) .* {_ID} *$",
     "JOB_ID": rf"^improve {_ID}: waiting",
     "RESULT_ID": rf"\[{{id {_ID}",
     "FACT_ID": rf"(?m)^  {_ID}  |^ +1 .* {_ID} *$",
@@ -184,7 +185,7 @@ class Reader:
         if program == "curl":
             return self._curl(line)
         assert program == "heedful", f"{self._page}:{block.line} runs {program}"
-        if "serve" in arguments:
+        if {"serve", "dashboard", "--dashboard"} & set(arguments):
             self._serve(arguments, environment)
             return ""
         if arguments[-1] == "worker":

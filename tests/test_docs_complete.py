@@ -27,6 +27,7 @@ from heedful.executions.golden import GoldenExamples
 from heedful.executions.service import Executions
 from heedful.insight.service import Insight
 from heedful.jobs.service import Jobs
+from heedful.review.service import Review
 from heedful.sessions.service import Sessions
 
 ROOT = Path(__file__).parents[1]
@@ -36,7 +37,7 @@ COMMON = frozenset({"model", "results", "errors", "settings", "clock", "ids", "v
 """Modules that all may use: the picture of the layers leaves them out."""
 
 METHODS = [name for name in vars(heedful.Heedful) if not name.startswith("_")]
-NAMESPACES = [("sessions", Sessions), ("insight", Insight)]
+NAMESPACES = [("sessions", Sessions), ("insight", Insight), ("review", Review)]
 INNER_METHODS = [(place, name) for place, owner in NAMESPACES for name in vars(owner) if not name.startswith("_")]
 EXECUTIONS: dict[str, type] = {
     "connectors": Connectors,

@@ -20,6 +20,7 @@ from heedful.executions.service import Executions
 from heedful.insight.service import Insight
 from heedful.jobs.service import Jobs
 from heedful.model import BulkDeletion, CacheLookup, CacheMatch, ChatAnswer, ExecutionFeedback, FactStats
+from heedful.review.service import Review
 from heedful.sessions.service import Sessions
 
 
@@ -82,6 +83,7 @@ def test_the_methods_are_these() -> None:
         "detect",
         "doctor",
         "fact",
+        "fact_history",
         "fact_stats",
         "facts",
         "forget",
@@ -128,7 +130,9 @@ def test_the_methods_of_sessions_are_these() -> None:
 
 
 def test_the_methods_of_insight_are_these() -> None:
-    assert {name for name in vars(Insight) if not name.startswith("_")} == {"satisfaction"}
+    assert {name for name in vars(Insight) if not name.startswith("_")} == {
+        *("cache", "coverage", "notes", "satisfaction", "themes", "trend", "usefulness")
+    }
 
 
 @pytest.mark.parametrize(
@@ -155,6 +159,7 @@ def test_the_methods_of_insight_are_these() -> None:
         (Chat, {"chat_to_answer", "chat_to_sql", "execution_cache_lookup"}),
         (ChatSessions, {"create", "delete", "get", "get_questions", "list"}),
         (GoldenExamples, {"create", "delete", "get", "import_examples", "import_file", "list", "promote", "update"}),
+        (Review, {"ask_again", "assign", "dismiss", "get", "list", "mend", "reopen", "resolve", "undo"}),
         (Keys, {"create", "create_token", "list", "revoke"}),
     ],
     ids=lambda value: value.__name__ if isinstance(value, type) else "",
@@ -175,6 +180,7 @@ def test_a_store_has_these_attributes_and_no_others(store: Heedful) -> None:
         "chat": Chat,
         "chat_sessions": ChatSessions,
         "golden_examples": GoldenExamples,
+        "review": Review,
         "keys": Keys,
         "jobs": Jobs,
     }

@@ -94,3 +94,12 @@ def test_bad_supersessions_are_refused_and_change_nothing(memory: heedful.Heedfu
     memory.supersede(old, "The CEO is now Bo.")
     with pytest.raises(heedful.Conflict, match="superseded already"):
         memory.supersede(old, "The CEO is now Cy.")
+
+
+def test_a_correction_that_was_undone_can_be_made_again(store: heedful.Heedful) -> None:
+    (old,) = store.remember("The CEO is Ada.").fact_ids
+    for _ in range(2):
+        done = store.supersede(old, "The CEO is Bo.")
+        assert [hit.text for hit in store.recall("Who is the CEO?").hits] == ["The CEO is Bo."]
+        store.retract(done.event_id)
+        assert [hit.text for hit in store.recall("Who is the CEO?").hits] == ["The CEO is Ada."]

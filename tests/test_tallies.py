@@ -15,6 +15,7 @@ import heedful
 from heedful import Heedful, Signal
 from heedful.storage import scopes, tallies
 from heedful.storage.tallies import Asked
+from heedful.storage.upkeep import upkeep
 from heedful.testing import ManualClock, WordEmbedder
 
 KEYS = ("", "variant")
@@ -56,8 +57,7 @@ class Life:
     def do_entry(self, number: int) -> None:
         if self.sessions:
             session = self.sessions[number % len(self.sessions)]
-            model = [None, "small", "large"][number % 3]
-            entry = self.store.sessions.add_entry(session, "why?", "because", model=model)
+            entry = self.store.sessions.add_entry(session, "why?", "because")
             self.entries.append((session, entry.qa_id))
 
     def do_rate(self, number: int) -> None:
@@ -75,7 +75,9 @@ class Life:
         if self.sessions:
             session = self.sessions[number % len(self.sessions)]
             rating = [None, "up", "down"][number % 3]
-            self.feedbacks.append(self.store.sessions.add_session_feedback(session, {"rating": rating}).feedback_id)
+            said = self.store.sessions.add_session_feedback(session, {"rating": rating})
+            assert said is not None
+            self.feedbacks.append(said.feedback_id)
 
     def do_delete(self, number: int) -> None:
         if self.sessions and number % 2:
@@ -192,3 +194,63 @@ def test_nothing_is_left_of_a_value_when_its_last_session_is_deleted(
     with store._workspace.read() as connection:
         rows = connection.exec_driver_sql("SELECT value FROM tallies WHERE value LIKE '%%Jane%%'").all()
     assert rows == []
+
+
+def test_moments_inside_a_day_are_told_apart_in_folded_counts(store: Heedful, clock: ManualClock) -> None:
+    store.sessions.create("s", metadata={"variant": "A"})
+    moments = []
+    for _ in range(9):
+        clock.advance(hours=7)
+        moments.append(clock.now)
+        store.sessions.add_session_feedback("s", {"rating": "up"})
+    fact = store.remember("a fact").fact_ids[0]
+    store.signal(Signal(fact_id=fact, signal_type="helpful", query="why?"))
+
+    def counted() -> list[int]:
+        found = []
+        for place, moment in enumerate(moments):
+            for later in moments[place + 1 :]:
+                among = store.insight.satisfaction("target_type", since=moment, until=later).variants
+                found.append(sum(each.up for each in among))
+        return found
+
+    expected = [later - place for place in range(9) for later in range(place + 1, 9)]
+    assert counted() == expected
+    workspace = store._workspace
+    with workspace.write() as connection:
+        project = scopes.project_id(connection, workspace.project)
+        assert project is not None
+        tallies.fold(connection, project, "")
+    assert counted() == expected
+
+
+def test_upkeep_counts_the_opinions_of_all_projects(
+    open_store: Callable[..., Heedful], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(tallies, "TAIL", 2)
+    busy, quiet = open_store(project="busy"), open_store(project="quiet")
+    for store, opinions in ((busy, 4), (quiet, 1)):
+        store.sessions.create("s")
+        for _ in range(opinions):
+            store.sessions.add_session_feedback("s", {"rating": "up"})
+    database, now = busy._workspace.database, busy._workspace.now()
+    assert upkeep(database, now, None)[-1:] == ["counted the opinions of busy"]
+    assert [line for line in upkeep(database, now, None) if "counted" in line] == []
+    with busy._workspace.read() as connection:
+        assert connection.exec_driver_sql("SELECT sum(up) FROM tallies").scalar() == 4
+
+
+def test_the_doctor_mends_counts(store: Heedful) -> None:
+    store.sessions.create("s")
+    store.sessions.add_session_feedback("s", {"rating": "up"})
+    workspace = store._workspace
+    with workspace.write() as connection:
+        project = scopes.project_id(connection, workspace.project)
+        assert project is not None
+        tallies.fold(connection, project, "")
+        connection.exec_driver_sql("UPDATE tallies SET up = up + 5")
+    (found,) = [check for check in store.doctor(repair=False) if check.name == "counts"]
+    assert (found.ok, found.repaired) == (False, False)
+    (found,) = [check for check in store.doctor() if check.name == "counts"]
+    assert (found.ok, found.repaired) == (True, True)
+    assert sum(each.up for each in store.insight.satisfaction("target_type").variants) == 1

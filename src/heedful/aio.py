@@ -24,6 +24,7 @@ from heedful.executions.golden import GoldenExamples
 from heedful.executions.service import Executions
 from heedful.insight.service import Insight
 from heedful.jobs.service import Jobs
+from heedful.review.service import Review
 from heedful.sessions.hooks import Hook
 from heedful.sessions.service import Sessions
 
@@ -87,6 +88,12 @@ class AsyncInsight(_Awaiting):
     """Every method of `Insight`, awaited."""
 
     satisfaction = _awaited(Insight.satisfaction)
+    trend = _awaited(Insight.trend)
+    coverage = _awaited(Insight.coverage)
+    usefulness = _awaited(Insight.usefulness)
+    cache = _awaited(Insight.cache)
+    themes = _awaited(Insight.themes)
+    notes = _awaited(Insight.notes)
     digest = _awaited(Insight.digest)
     rows = _awaited(Insight.rows)
     export = _awaited(Insight.export)
@@ -161,6 +168,20 @@ class AsyncGoldenExamples(_Awaiting):
     import_examples = _awaited(GoldenExamples.import_examples)
 
 
+class AsyncReview(_Awaiting):
+    """Every method of `Review`, awaited."""
+
+    list = _awaited(Review.list)
+    get = _awaited(Review.get)
+    assign = _awaited(Review.assign)
+    resolve = _awaited(Review.resolve)
+    dismiss = _awaited(Review.dismiss)
+    reopen = _awaited(Review.reopen)
+    mend = _awaited(Review.mend)
+    ask_again = _awaited(Review.ask_again)
+    undo = _awaited(Review.undo)
+
+
 class AsyncKeys(_Awaiting):
     """Every method of `Keys`, awaited."""
 
@@ -195,6 +216,7 @@ class AsyncHeedful(_Awaiting):
         self.chat = AsyncChat(runner, "chat")
         self.chat_sessions = AsyncChatSessions(runner, "chat_sessions")
         self.golden_examples = AsyncGoldenExamples(runner, "golden_examples")
+        self.review = AsyncReview(runner, "review")
         self.keys = AsyncKeys(runner, "keys")
         self.jobs = AsyncJobs(runner, "jobs")
 
@@ -221,6 +243,7 @@ class AsyncHeedful(_Awaiting):
     forget = _awaited(Heedful.forget)
     receipt = _awaited(Heedful.receipt)
     fact_stats = _awaited(Heedful.fact_stats)
+    fact_history = _awaited(Heedful.fact_history)
     usefulness_stats = _awaited(Heedful.usefulness_stats)
     replay = _awaited(Heedful.replay)
     fact = _awaited(Heedful.fact)

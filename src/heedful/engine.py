@@ -68,6 +68,8 @@ from heedful.model import (
     Supersession,
     UsefulnessStats,
 )
+from heedful.review import undoing as _undoing
+from heedful.review.service import Review
 from heedful.sessions import answering as _answering
 from heedful.sessions import feedback as _feedback
 from heedful.sessions import improve as _improve
@@ -103,6 +105,7 @@ class Heedful:
         self.chat = Chat(executions)
         self.chat_sessions = ChatSessions(executions)
         self.golden_examples = GoldenExamples(executions)
+        self.review = Review(executions)
         self.keys = Keys(workspace)
         self.jobs = jobs
 
@@ -249,12 +252,14 @@ class Heedful:
         return _signal_recall.detect_recall(self._workspace, answer, recall_id)
 
     def retract(self, event_id: str, *, author: str | None = None) -> Retraction:
-        """Undoes a signal, a feedback or a supersession: everything becomes as if it had never been given."""
+        """Undoes a signal, a feedback, a supersession or what a reviewer did: everything becomes as if it had never
+        been."""
         checks.identifier("event_id", event_id)
         checks.author(author)
         return (
             _feedback.retract(self._space, event_id, author)
             or _execution_feedback.retract(self._executions, event_id, author)
+            or _undoing.retract(self._executions, event_id, author)
             or _retract.retract(self._workspace, event_id, author)
         )
 

@@ -1,4 +1,4 @@
-"""`heedful serve` as a process of its own."""
+"""`heedful serve` or `heedful dashboard` as a process of its own."""
 
 from __future__ import annotations
 
@@ -34,7 +34,7 @@ def started(arguments: Sequence[str], environment: Mapping[str, str]) -> Iterato
     assert process.stdout is not None
     printed = ""
     try:
-        while (found := re.search(r"serving on (\S+)", printed)) is None:
+        while (found := re.search(r"(?:serving|dashboard) on (\S+)", printed)) is None:
             line = process.stdout.readline()
             assert line, f"it ended: {printed}"
             printed += line

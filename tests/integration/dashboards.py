@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import re
+import sqlite3
+from contextlib import closing
 from html import unescape
 from typing import Any
 
@@ -59,3 +61,45 @@ def hidden(page: str, name: str) -> str:
     found = re.search(rf'name="{name}" value="([^"]*)"', page)
     assert found is not None, page
     return unescape(found[1])
+
+
+def undo(page: str) -> dict[str, str]:
+    """The form behind Undo, with where it goes as `to`."""
+    part = page.partition('class="flash"')[2].partition("</form>")[0]
+    fields = re.findall(r'name="([^"]+)" value="([^"]*)"', part)
+    found = re.search(r'action="([^"]+)"', part)
+    assert found is not None, page
+    return {"to": found[1], **{name: unescape(value) for name, value in fields}}
+
+
+def connect_shop(store: Heedful) -> None:
+    """Connects a small database, a file in the current folder."""
+    with closing(sqlite3.connect("shop.sqlite")) as database:
+        database.executescript("create table orders (id integer, town text); insert into orders values (1, 'Lyon')")
+    store.connectors.create("shop", "sqlite:///shop.sqlite")
+
+
+def forms(page: str, action: str) -> list[dict[str, str]]:
+    """The hidden fields of each form on a page that does this action, with where it goes as `to`."""
+    found = []
+    for part in page.split("<form ")[1:]:
+        form = part.partition("</form>")[0]
+        to = re.search(r'action="([^"]+)"', form)
+        if to is not None and to[1].endswith(f"/do/{action}"):
+            fields = re.findall(r'type="hidden" name="([^"]+)" value="([^"]*)"', form)
+            found.append({"to": to[1], **{name: unescape(value) for name, value in fields}})
+    return found
+
+
+def send(client: TestClient, form: dict[str, str], **typed: str) -> Any:
+    """Posts a form with what somebody typed into it."""
+    fields = {**form, **typed}
+    return client.post(fields.pop("to"), data=fields)
+
+
+def undone(client: TestClient, done: Any) -> str:
+    """Presses Undo on the page that follows an action; returns the page after that."""
+    assert done.status_code == 303, done.text
+    answer = send(client, undo(client.get(done.headers["location"]).text))
+    assert answer.status_code == 303, answer.text
+    return str(client.get(answer.headers["location"]).text)

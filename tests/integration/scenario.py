@@ -181,6 +181,7 @@ def live(engine: Any, clock: ManualClock, world: World) -> list[Step]:
     execution_feedback(life)
     examples(life)
     chat(life)
+    review(life)
     keys(life)
     jobs(life)
     end(life)
@@ -308,6 +309,7 @@ def opinions(life: Life) -> None:
     refused("signal_recall", found.recall_id, confidence=1.5)
     call("signal_recall", found.recall_id, author="")
     call("fact_stats", opens.fact_id)
+    call("fact_history", opens.fact_id)
     refused("fact_stats", NOBODY)
     call("usefulness_stats")
     refused("usefulness_stats", "no such dataset")
@@ -463,6 +465,20 @@ def ratings(life: Life) -> None:
     call("insight.satisfaction", "variant")
     call("insight.satisfaction", "variant", since=datetime(2030, 1, 1, tzinfo=UTC))
     refused("insight.satisfaction", "")
+    refused("insight.satisfaction", "nothing")
+    call("insight.satisfaction", "target_type", target_type="entry", until=datetime(2030, 1, 1, tzinfo=UTC))
+    call("insight.trend")
+    call("insight.trend", over="week", by="variant", since=datetime(2024, 1, 1, tzinfo=UTC))
+    refused("insight.trend", since=datetime(2030, 1, 1, tzinfo=UTC), until=datetime(2020, 1, 1, tzinfo=UTC))
+    mistyped("insight.trend", over="year")
+    call("insight.coverage")
+    refused("insight.coverage", dataset="nothing")
+    call("insight.usefulness")
+    refused("insight.usefulness", "nothing")
+    call("insight.cache", limit=3)
+    call("insight.themes")
+    call("insight.notes", by="variant")
+    refused("insight.notes", by="nothing")
     mistyped("insight.satisfaction", 5)
     mistyped("insight.satisfaction", "variant", since="soon")
     exports(life)
@@ -688,6 +704,68 @@ def chat(life: Life) -> None:
     refused("chat_sessions.get_questions", NOBODY)
     call("chat_sessions.delete", talk.id)
     refused("chat_sessions.delete", talk.id)
+
+
+def review(life: Life) -> None:
+    call, refused, mistyped = life.call, life.refused, life.mistyped
+    asked = call("recall", "When does the office open?", session_id="monday", top_k=2)
+    call("sessions.add_feedback", "monday", asked.qa_id, "It opens at nine.", 1, author="Ida")
+    call("sessions.add_feedback", "monday", asked.qa_id, "Right.", 5, author="Ole")
+    done = call("executions.list", connector_id="geo").items[0]
+    call("feedback.create_negative", feedback="Too many.", execution_id=done.execution_id, author="Ida")
+    page = call("review.list", limit=1)
+    call("review.list", limit=1, cursor=page.next_cursor)
+    call("review.list", status=None, dataset="main_dataset")
+    refused("review.list", limit=0)
+    refused("review.list", cursor="nowhere")
+    mistyped("review.list", status="lost")
+    mistyped("review.list", target_type="planet")
+    item = call("review.list", target_type="entry").items[0]
+    ran = call("review.list", target_type="execution").items[0]
+    case = call("review.get", item.item_id)
+    refused("review.get", NOBODY)
+    call("review.assign", item.item_id, "Eva", author="Ida", if_match=etag(item))
+    refused("review.assign", item.item_id, "Ole", if_match=etag(item))
+    refused("review.assign", item.item_id, "")
+    mistyped("review.assign", item.item_id, 5)
+    call("review.list", assignee="Eva")
+    fact_id = case.evidence[0].fact_id
+    fixed = call(
+        "review.mend",
+        item.item_id,
+        "supersede",
+        fact_id=fact_id,
+        text="The Lisbon office opens at nine in the morning.",
+        note="Since May.",
+        author="Eva",
+    )
+    refused("review.mend", item.item_id, "supersede", fact_id=fact_id, text="At ten.")
+    refused("review.mend", item.item_id, "supersede", fact_id=fact_id)
+    refused("review.mend", item.item_id, "block", execution_id=NOBODY)
+    refused("review.mend", item.item_id, "retract", event_id=NOBODY)
+    refused("review.mend", NOBODY, "retract", event_id=NOBODY)
+    mistyped("review.mend", item.item_id, "burn")
+    call("review.ask_again", item.item_id)
+    refused("review.ask_again", NOBODY)
+    call("review.resolve", item.item_id, note="Corrected.", author="Eva")
+    refused("review.resolve", item.item_id, author="Ole")
+    refused("review.dismiss", item.item_id, author="Ole")
+    mistyped("review.dismiss", item.item_id, note=5)
+    call("review.reopen", item.item_id, author="Ole")
+    call("review.dismiss", item.item_id, note="It is right as it is.", author="Ole")
+    refused("review.reopen", NOBODY)
+    call("review.undo", fixed.event_id, author="Ole")
+    call("review.undo", fixed.event_id)
+    refused("review.undo", NOBODY)
+    refused("review.mend", ran.item_id, "promote", execution_id=done.execution_id, author="Eva")
+    (opinion,) = call("review.get", ran.item_id).opinions
+    back = call("review.mend", ran.item_id, "retract", event_id=opinion.event_id, author="Eva")
+    example = call("review.mend", ran.item_id, "add_example", question="Who?", sql_query="SELECT 1", connector_id="geo")
+    call("review.ask_again", ran.item_id)
+    call("retract", example.event_id, author="Eva")
+    call("review.undo", back.event_id)
+    call("review.get", ran.item_id)
+    call("feedback.bulk_delete", [each.id for each in call("feedback.list_negative").items])
 
 
 def keys(life: Life) -> None:

@@ -20,6 +20,7 @@ def things(h: RemoteHeedful, folder: Path, session_id: str = "a session") -> dic
     event = h.signal_recall(recall, helpful=[fact]).event_ids[0]
     h.sessions.create(session_id, metadata={"team": "green"})
     entry = h.sessions.add_entry(session_id, "Who is the CEO?", "Ada.").qa_id
+    h.sessions.add_session_feedback(session_id, {"rating": "down", "comment": "Slow."})
     connector = h.connectors.create("data", f"sqlite:///{database}").connector_id
     execution = h.executions.execute_query("SELECT a FROM t", question="Which a?").execution_id
     example = h.golden_examples.create("Which a?", "SELECT a FROM t").id
@@ -38,6 +39,7 @@ def things(h: RemoteHeedful, folder: Path, session_id: str = "a session") -> dic
         "chat_session_id": chat,
         "chat_message_id": message,
         "example_id": example,
+        "item_id": h.review.list().items[0].item_id,
         "key_id": h.keys.create("a key").key_id,
         "job_id": h.jobs.improve().job_id,
     }

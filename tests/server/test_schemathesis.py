@@ -53,6 +53,8 @@ REFUSES = {
     "golden_examples.update": CONNECTOR,
     "golden_examples.promote": CONNECTOR,
     "golden_examples.import_examples": CONNECTOR,
+    "review.mend": ONE_OF,
+    "review.ask_again": CONNECTOR,
 }
 """Operations that may refuse what their schema allows, and why; all other checks hold for them too."""
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from pathlib import Path
 
 import click
 from rich.console import Console
@@ -10,7 +11,9 @@ from rich.markup import escape
 
 import heedful
 from heedful.cli.common import Options, console, table
+from heedful.cli.living import show_dashboard
 from heedful.engine import Heedful
+from heedful.errors import Invalid
 from heedful.model import Hit
 from heedful.simulate import SimulatedUser
 
@@ -32,9 +35,30 @@ ASKED_NEXT = "I forgot my password, how do I reset it?"
 
 
 @click.command()
+@click.option("--dashboard", is_flag=True, help="Show the dashboard of a help desk after two weeks of traffic instead.")
+@click.option("--port", default=8001, show_default=True, help="The dashboard's port; 0 for any that is free.")
+@click.option(
+    "--keep",
+    metavar="FOLDER",
+    type=click.Path(file_okay=False, path_type=Path),
+    help="Keep the dashboard's store in this folder, and use it again.",
+)
 @click.pass_obj
-def demo(options: Options) -> None:
-    """Show the loop: facts, a question, opinions, the same question in other words, and undo."""
+def demo(options: Options, dashboard: bool, port: int, keep: Path | None) -> None:
+    """Show the loop: facts, a question, opinions, the same question in other words, and undo.
+
+    With --dashboard, show what the loop looks like in use, until Ctrl-C.
+    """
+    if dashboard:
+        show_dashboard(options, port, keep)
+    elif keep is not None:
+        raise Invalid("--keep is given without --dashboard", field="keep", value=str(keep), remedy="Add --dashboard")
+    else:
+        show_loop(options)
+
+
+def show_loop(options: Options) -> None:
+    """The loop, step by step."""
     screen = console()
     with heedful.open(":memory:", embedding=options.embedding) as memory:
         facts = memory.remember(list(FACTS))

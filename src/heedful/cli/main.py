@@ -17,12 +17,14 @@ from heedful.cli import (
     facts,
     feedback,
     improve,
+    insight,
     jobs,
     keys,
     mcp,
     moving,
     replay,
     report,
+    review,
     runs,
     serve,
     sessions,
@@ -72,7 +74,7 @@ for command in (
     feedback.stats,
     sessions.sessions,
     improve.improve,
-    improve.insight,
+    insight.insight,
     executions.connect,
     executions.connectors,
     executions.run,
@@ -81,6 +83,7 @@ for command in (
     executions.cache,
     executions.golden,
     execution_feedback.feedback,
+    review.review,
     replay.replay,
     report.report,
     digest.digest,
@@ -102,7 +105,7 @@ for command in (
     cli.add_command(command)
 
 for command in (exports.export, exports.dictionary):
-    improve.insight.add_command(command)
+    insight.insight.add_command(command)
 
 
 def main() -> None:

@@ -17,6 +17,7 @@ from heedful.executions.golden import GoldenExamples
 from heedful.executions.service import Executions
 from heedful.insight.service import Insight
 from heedful.jobs.service import Jobs
+from heedful.review.service import Review
 from heedful.sessions.service import Sessions
 
 if TYPE_CHECKING:
@@ -76,6 +77,12 @@ class RemoteInsight(_Remote):
     """Every method of `Insight`, over HTTP."""
 
     satisfaction = _remote(Insight.satisfaction)
+    trend = _remote(Insight.trend)
+    coverage = _remote(Insight.coverage)
+    usefulness = _remote(Insight.usefulness)
+    cache = _remote(Insight.cache)
+    themes = _remote(Insight.themes)
+    notes = _remote(Insight.notes)
     digest = _remote(Insight.digest)
     rows = _remote(Insight.rows)
     export = _remote(Insight.export)
@@ -150,6 +157,20 @@ class RemoteGoldenExamples(_Remote):
     import_examples = _remote(GoldenExamples.import_examples)
 
 
+class RemoteReview(_Remote):
+    """Every method of `Review`, over HTTP."""
+
+    list = _remote(Review.list)
+    get = _remote(Review.get)
+    assign = _remote(Review.assign)
+    resolve = _remote(Review.resolve)
+    dismiss = _remote(Review.dismiss)
+    reopen = _remote(Review.reopen)
+    mend = _remote(Review.mend)
+    ask_again = _remote(Review.ask_again)
+    undo = _remote(Review.undo)
+
+
 class RemoteKeys(_Remote):
     """Every method of `Keys`, over HTTP."""
 
@@ -183,6 +204,7 @@ class RemoteHeedful(_Remote):
         self.chat = RemoteChat(transport, "chat.")
         self.chat_sessions = RemoteChatSessions(transport, "chat_sessions.")
         self.golden_examples = RemoteGoldenExamples(transport, "golden_examples.")
+        self.review = RemoteReview(transport, "review.")
         self.keys = RemoteKeys(transport, "keys.")
         self.jobs = RemoteJobs(transport, "jobs.")
 
@@ -209,6 +231,7 @@ class RemoteHeedful(_Remote):
     forget = _remote(Heedful.forget)
     receipt = _remote(Heedful.receipt)
     fact_stats = _remote(Heedful.fact_stats)
+    fact_history = _remote(Heedful.fact_history)
     usefulness_stats = _remote(Heedful.usefulness_stats)
     replay = _remote(Heedful.replay)
     datasets = _remote(Heedful.datasets)

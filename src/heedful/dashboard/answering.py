@@ -11,8 +11,8 @@ from starlette.requests import Request
 from starlette.responses import HTMLResponse, RedirectResponse, Response
 
 from heedful.dashboard import entrance
-from heedful.dashboard.entrance import COOKIE, local
-from heedful.dashboard.here import Here, theme_of
+from heedful.dashboard.entrance import COOKIE
+from heedful.dashboard.here import Here, local, theme_of
 from heedful.dashboard.logins import Visitor
 from heedful.dashboard.registry import Action, Done, Page
 from heedful.dashboard.site import Kept, Site
@@ -69,11 +69,7 @@ def action(site: Site) -> Endpoint:
     """The route of all actions."""
 
     async def answer(request: Request) -> Response:
-        try:
-            form = await form_of(request)
-        except HeedfulError as error:
-            return HTMLResponse(_plain(site, request, error), status_of(error))
-        return await run_in_threadpool(_act, site, request, form)
+        return await run_in_threadpool(_act, site, request, await form_of(request))
 
     return answer
 
@@ -98,7 +94,7 @@ def _act(site: Site, request: Request, form: dict[str, str]) -> Response:
     visitor = site.logins.visitor(request.cookies.get(COOKIE))
     if wanted is None:
         missing = NotFound("there is no such action")
-        return failed(site, request, visitor, missing) if visitor else HTMLResponse(_plain(site, request, missing), 404)
+        return failed(site, request, visitor, missing) if visitor else bare(site, request, missing)
     token = site.logins.form_of(form.pop(TOKEN, ""))
     if visitor is None:
         kept = Kept(named["project"], wanted.name, form)
@@ -128,6 +124,8 @@ def _taken(here: Here, wanted: Action, token: tuple[str, str, str] | None) -> Re
         here.site.posted.take(token[2])
         if not isinstance(error, HeedfulError):
             raise
+        if wanted.refused is not None:
+            return wanted.refused(here, error)
         message = str(error)
         return again(here, wanted, here.form, message[:1].upper() + message[1:], status=status_of(error))
     here.site.kept.take(login.number)
@@ -156,12 +154,13 @@ def failed(site: Site, request: Request, visitor: Visitor, error: HeedfulError) 
         with _here(site, request, visitor, {}, project=projects[0]) as here:
             return here.html("error.html", status=status, error=error, code=status)
     except HeedfulError:
-        return HTMLResponse(_plain(site, request, error), status)
+        return bare(site, request, error)
 
 
-def _plain(site: Site, request: Request, error: HeedfulError) -> str:
-    made = site.templates.get_template("plain_error.html")
-    return made.render(error=error, code=status_of(error), theme=theme_of(request))
+def bare(site: Site, request: Request, error: HeedfulError) -> Response:
+    """The same, where it is not known who asks."""
+    template, status = site.templates.get_template("bare_error.html"), status_of(error)
+    return HTMLResponse(template.render(error=error, code=status, theme=theme_of(request)), status)
 
 
 @contextmanager

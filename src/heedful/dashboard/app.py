@@ -13,8 +13,8 @@ from starlette.responses import RedirectResponse, Response
 from starlette.routing import Route
 
 from heedful.dashboard import answering, assets, entrance
-from heedful.dashboard.entrance import COOKIE, local
-from heedful.dashboard.here import Here
+from heedful.dashboard.entrance import COOKIE
+from heedful.dashboard.here import Here, local
 from heedful.dashboard.pages import ACTIONS, PAGES, SECTIONS
 from heedful.dashboard.registry import Page
 from heedful.dashboard.rendering import address
@@ -26,6 +26,8 @@ from heedful.version import __version__
 
 HOURS = 8.0
 """How long a login is good."""
+
+BROKEN = "What it was is in the log of the dashboard. Nothing that was not confirmed was done"
 
 
 def create(host: Host, *, admin_key: str | None = None, hours: float = HOURS) -> FastAPI:
@@ -41,7 +43,17 @@ def create(host: Host, *, admin_key: str | None = None, hours: float = HOURS) ->
         yield
         site.close()
 
-    app = FastAPI(title="Heedful dashboard", version=__version__, lifespan=lifespan, openapi_url=None)
+    async def refused(request: Request, error: Exception) -> Response:
+        known = error if isinstance(error, HeedfulError) else HeedfulError("Something went wrong here", remedy=BROKEN)
+        return answering.bare(site, request, known)
+
+    app = FastAPI(
+        title="Heedful dashboard",
+        version=__version__,
+        lifespan=lifespan,
+        openapi_url=None,
+        exception_handlers={HeedfulError: refused, Exception: refused},
+    )
     app.router.redirect_slashes = False
     routes = app.router.routes
     routes.append(Route("/static/{sum}/{name}", assets.answer))
@@ -79,11 +91,7 @@ def _first(site: Site) -> answering.Endpoint:
 def _login(site: Site) -> answering.Endpoint:
     async def answer(request: Request) -> Response:
         if request.method == "POST":
-            try:
-                form = await answering.form_of(request)
-            except HeedfulError as error:
-                return entrance.shown(site, request, status=422, message=str(error))
-            return await entrance.enter(site, request, form)
+            return await entrance.enter(site, request, await answering.form_of(request))
         return entrance.shown(site, request, to=local(request.query_params.get("to"), "/"))
 
     return answer

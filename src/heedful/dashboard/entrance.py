@@ -8,7 +8,7 @@ from starlette.concurrency import run_in_threadpool
 from starlette.requests import Request
 from starlette.responses import HTMLResponse, RedirectResponse, Response
 
-from heedful.dashboard.here import THEMES, theme_of
+from heedful.dashboard.here import THEMES, local, theme_of
 from heedful.dashboard.site import Kept, Site
 from heedful.errors import Forbidden, Unavailable
 
@@ -24,13 +24,6 @@ PAUSE = 0.3
 """Seconds that a wrong key takes longer."""
 
 YEAR = 31_536_000
-
-
-def local(address: str | None, otherwise: str) -> str:
-    """An address of this site; `otherwise`, if it leads elsewhere."""
-    if address is None or not address.startswith("/") or address.startswith(("//", "/\\")):
-        return otherwise
-    return address if address.isascii() and address.isprintable() else otherwise
 
 
 def shown(

@@ -45,20 +45,27 @@ class Here:
         return self.visitor.author
 
     @property
+    def url(self) -> str:
+        """The address of this page, for forms that come back to it; what a form was posted from, where one was."""
+        if self.request.method == "POST":
+            return local(self.form.get("back"), self.at("overview"))
+        asked = self.request.url.query
+        return f"{self.request.url.path}?{asked}" if asked else self.request.url.path
+
+    @property
+    def place(self) -> str:
+        """The same, without its query."""
+        return self.url.partition("?")[0]
+
+    @property
     def section(self) -> str:
         """The entry of the navigation that this page belongs to."""
-        parts = self.request.url.path.split("/")
+        parts = self.place.split("/")
         return parts[3] if len(parts) > 3 else "overview"
 
     @property
     def today(self) -> date:
         return self.site.host.clock().date()
-
-    @property
-    def url(self) -> str:
-        """The address of this page, for forms that come back to it."""
-        asked = self.request.url.query
-        return f"{self.request.url.path}?{asked}" if asked else self.request.url.path
 
     def may(self, operation: str) -> bool:
         """Whether this person may call an operation of the engine."""
@@ -76,7 +83,7 @@ class Here:
         """The address of this page with other values in its query; None takes one out."""
         asked: dict[str, Any] = {**self.query, **changes}
         kept = urlencode({name: value for name, value in asked.items() if value is not None})
-        return f"{self.request.url.path}?{kept}"
+        return f"{self.place}?{kept}"
 
     def range(self, usual: int | None = 14) -> Range:
         """The days that the page is about."""
@@ -104,6 +111,13 @@ class Here:
     def fragment(self, template: str, **values: Any) -> str:
         made = self.site.templates.get_template(template)
         return made.render(here=self, theme=theme_of(self.request), **values)
+
+
+def local(address: str | None, otherwise: str) -> str:
+    """An address of this site; `otherwise`, if it leads elsewhere."""
+    if address is None or not address.startswith("/") or address.startswith(("//", "/\\")):
+        return otherwise
+    return address if address.isascii() and address.isprintable() else otherwise
 
 
 def theme_of(request: Request) -> str:

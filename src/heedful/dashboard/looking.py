@@ -13,6 +13,9 @@ from heedful.sessions.feedback import shown
 from heedful.storage import facts, scopes
 from heedful.storage.sessions import Transaction
 
+SHOWN = 20
+"""Facts that a search shows."""
+
 
 @dataclass(slots=True)
 class Summary:
@@ -65,8 +68,21 @@ def texts(heedful: Heedful, fact_ids: Sequence[str]) -> dict[str, str]:
 
 def search(heedful: Heedful, query: str, dataset: str, *, boost: bool) -> Recall:
     """The facts for a query as an agent would get them, without a receipt: somebody only looks."""
-    request = checked(query, dataset, 20, "hybrid", None, boost, 0.3, 0.0, None, 0.0, None, False)
-    return _recall.recall(heedful._workspace, request, keep=None)
+    request = checked(
+        query,
+        dataset,
+        top_k=SHOWN,
+        mode="hybrid",
+        where=None,
+        boost_by_usefulness=boost,
+        usefulness_weight=0.3,
+        min_usefulness=0.0,
+        policy=None,
+        exploration=0.0,
+        seed=None,
+        explain=False,
+    )
+    return _recall.recall(heedful._workspace, request, quiet=True)
 
 
 @dataclass(frozen=True, slots=True)

@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING
 
 from starlette.responses import Response
 
+from heedful.errors import HeedfulError
 from heedful.model import Scope
 from heedful.operations import OPERATIONS
 
@@ -60,6 +61,8 @@ class Action:
     work: Callable[[Here], Done | Response]
     editable: tuple[str, ...] = field(default=())
     """The fields that people type, which they see again when it could not be done at once."""
+    refused: Callable[[Here, HeedfulError], Response] | None = None
+    """What is shown when it could not be done, in place of the form by itself."""
 
     @property
     def scope(self) -> Scope:

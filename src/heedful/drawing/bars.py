@@ -9,6 +9,7 @@ from heedful.drawing.scales import Scale, ticks, written
 from heedful.drawing.svg import BOTTOM, LEFT, RIGHT, TOP, WIDTH, framed, line, n, text, tip
 
 MOST_LABELS = 12
+FEW = 5
 
 
 @dataclass(frozen=True, slots=True)
@@ -53,7 +54,9 @@ def bar_chart(
         said = f"{bar.label}: {written(bar.value, percent)}"
         parts.append(tip(drawn, f"{said}, {bar.note}" if bar.note else said))
         if place % skip == 0:
-            parts.append(text(middle, height - BOTTOM + 22, _short(bar.label), anchor="middle"))
+            # Where there is little room, a page may leave every second one out.
+            kind = "hd-odd" if place // skip % 2 and len(bars) > FEW else ""
+            parts.append(text(middle, height - BOTTOM + 22, _short(bar.label), anchor="middle", kind=kind))
     parts.append(line(LEFT, height - BOTTOM, WIDTH - RIGHT, height - BOTTOM, "hd-axis"))
     if not bars:
         parts.append(text(WIDTH / 2, height / 2, "No data in this range", anchor="middle"))

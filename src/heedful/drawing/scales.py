@@ -63,7 +63,7 @@ def date_ticks(low: float, high: float, about: int = 6, *, finest: float = 3600.
     span = high - low
     if span <= 0:
         return [low]
-    steps = (3600.0, 3 * 3600.0, 6 * 3600.0, 12 * 3600.0, DAY, 2 * DAY, 7 * DAY, 14 * DAY, 30 * DAY, 91 * DAY)
+    steps = (3600.0, 3 * 3600.0, 6 * 3600.0, 12 * 3600.0, DAY, 2 * DAY, 3 * DAY, 7 * DAY, 14 * DAY, 30 * DAY, 91 * DAY)
     years = 365 * DAY * math.ceil(span / (365 * DAY * about))
     step = next((each for each in steps if each >= finest and span / each <= about), years)
     first = math.ceil(low / step - 1e-9) * step

@@ -42,10 +42,13 @@ def tip(drawn: str, said: str) -> str:
 def legend(names: Sequence[str], y: float) -> str:
     """Which line is which, by its dashes as well as by its colour."""
     parts, x = [], float(LEFT)
+    # On narrow screens letters are larger: they get all the room there is.
+    room = (WIDTH - LEFT - RIGHT - 60 * len(names)) / max(1, sum(map(len, names)))
+    letter = min(12.5, max(8.0, room))
     for place, name in enumerate(names):
         parts.append(line(x, y - 4, x + 26, y - 4, f"hd-line hd-s{place % 4}"))
         parts.append(text(x + 32, y, name, kind="hd-value"))
-        x += 32 + 9 * len(name) + 28
+        x += 32 + letter * len(name) + 28
     return "".join(parts)
 
 

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Callable, Iterable, Mapping
 from pathlib import Path
 from typing import Any
 
@@ -72,7 +72,7 @@ class GoldenExamples:
     def get(self, example_id: str) -> GoldenExample:
         """One example."""
         with self._space.workspace.read() as connection:
-            return _shown(self._row(connection, example_id))
+            return _shown(_row(self._space, connection, example_id))
 
     def list(self, *, connector_id: str | None = None, skip: int = 0, limit: int = LIMIT) -> Examples:
         """Examples, the newest first."""
@@ -91,7 +91,7 @@ class GoldenExamples:
         With `if_match`, the `etag` of what you have seen, only if nobody changed it since.
         """
         with self._space.workspace.read() as connection:
-            row = self._row(connection, example_id)
+            row = _row(self._space, connection, example_id)
             connector = self._space.connector(connection, row.connector_id)
         # Only what is given is written, so that two changes at the same time both stand.
         changed: dict[str, Any] = {}
@@ -102,7 +102,7 @@ class GoldenExamples:
             sql = _checked(sql_query, dialect_of(connector))
             changed |= {"sql_query": sql, "template": template(sql, dialect_of(connector))}
         with self._space.workspace.write() as connection:
-            row = self._row(connection, example_id)
+            row = _row(self._space, connection, example_id)
             values.if_match(if_match, _shown(row))
             if "digest" in changed:
                 other = golden.asked(connection, row.connector_id, changed["digest"])
@@ -110,12 +110,12 @@ class GoldenExamples:
                     raise _taken(question, other.id)
                 changed["model_id"] = self._space.embedded(connection, changed["vector"])
             golden.change(connection, row.id, **changed, updated_at=self._space.now())
-            return _shown(self._row(connection, example_id))
+            return _shown(_row(self._space, connection, example_id))
 
     def delete(self, example_id: str) -> bool:
         """Removes an example; an unknown one is `NotFound`."""
         with self._space.workspace.write() as connection:
-            row = self._row(connection, example_id)
+            row = _row(self._space, connection, example_id)
             return golden.remove(connection, row.project_id, row.id)
 
     def import_file(self, path: str | Path, *, connector_id: str | None = None) -> Examples:
@@ -159,70 +159,87 @@ class GoldenExamples:
         vectors = [self._space.vector(asked) for asked, _ in ready]
         with self._space.workspace.write() as connection:
             return [
-                self._put(connection, connector, asked, sql, vector, "imported", None, replace=True)
+                _put(self._space, connection, connector, asked, sql, vector, "imported", None, replace=True)
                 for (asked, sql), vector in zip(ready, vectors, strict=True)
             ]
 
     def _added(
         self, question: str, sql_query: str, connector_id: str | None, origin: str, execution_id: str | None
     ) -> GoldenExample:
-        checks.question("question", question)
-        with self._space.workspace.read() as connection:
-            connector = self._space.connector(connection, connector_id)
-        sql = _checked(sql_query, dialect_of(connector))
-        vector = self._space.vector(question)
+        add = prepared(self._space, question, sql_query, connector_id, origin, execution_id)
         with self._space.workspace.write() as connection:
-            return self._put(connection, connector, question, sql, vector, origin, execution_id, replace=False)
+            return add(connection)
 
-    def _put(
-        self,
-        connection: Connection,
-        connector: AnyRow,
-        question: str,
-        sql: str,
-        vector: bytes,
-        origin: str,
-        execution_id: str | None,
-        *,
-        replace: bool,
-    ) -> GoldenExample:
-        now = self._space.now()
-        known = golden.asked(connection, connector.id, question_digest(question))
-        if known is not None and not replace:
-            raise _taken(question, known.id)
-        if known is not None:
-            golden.change(
-                connection, known.id, sql_query=sql, template=template(sql, dialect_of(connector)), updated_at=now
-            )
-            return _shown(self._row(connection, known.id))
-        new = NewExample(
-            id=new_id(),
-            project_id=connector.project_id,
-            connector_id=connector.id,
-            question=question,
-            digest=question_digest(question),
-            model_id=self._space.embedded(connection, vector),
-            vector=vector,
-            sql_query=sql,
-            template=template(sql, dialect_of(connector)),
-            origin=origin,
-            execution_id=execution_id,
-            created_at=now,
-            updated_at=now,
+
+def prepared(
+    space: ExecutionSpace,
+    question: str,
+    sql_query: str,
+    connector_id: str | None,
+    origin: str,
+    execution_id: str | None,
+) -> Callable[[Connection], GoldenExample]:
+    """What adds an example in a transaction that is open; it was checked, and the model has read it, by then."""
+    checks.question("question", question)
+    with space.workspace.read() as connection:
+        connector = space.connector(connection, connector_id)
+    sql = _checked(sql_query, dialect_of(connector))
+    vector = space.vector(question)
+    return lambda connection: _put(
+        space, connection, connector, question, sql, vector, origin, execution_id, replace=False
+    )
+
+
+def _put(
+    space: ExecutionSpace,
+    connection: Connection,
+    connector: AnyRow,
+    question: str,
+    sql: str,
+    vector: bytes,
+    origin: str,
+    execution_id: str | None,
+    *,
+    replace: bool,
+) -> GoldenExample:
+    now = space.now()
+    known = golden.asked(connection, connector.id, question_digest(question))
+    if known is not None and not replace:
+        raise _taken(question, known.id)
+    if known is not None:
+        golden.change(
+            connection, known.id, sql_query=sql, template=template(sql, dialect_of(connector)), updated_at=now
         )
-        golden.add(connection, new)
-        return _shown(self._row(connection, new.id))
+        return _shown(_row(space, connection, known.id))
+    new = NewExample(
+        id=new_id(),
+        project_id=connector.project_id,
+        connector_id=connector.id,
+        question=question,
+        digest=question_digest(question),
+        model_id=space.embedded(connection, vector),
+        vector=vector,
+        sql_query=sql,
+        template=template(sql, dialect_of(connector)),
+        origin=origin,
+        execution_id=execution_id,
+        created_at=now,
+        updated_at=now,
+    )
+    golden.add(connection, new)
+    return _shown(_row(space, connection, new.id))
 
-    def _row(self, connection: Connection, example_id: str) -> AnyRow:
-        values.identifier("example_id", example_id)
-        row = golden.get(connection, self._space.project(connection), example_id)
-        if row is None:
-            raise NotFound(
-                f"no golden example {example_id!r} in project {self._space.workspace.project!r}",
-                field="example_id",
-                value=example_id,
-            )
-        return row
+
+def _row(space: ExecutionSpace, connection: Connection, example_id: str) -> AnyRow:
+    values.identifier("example_id", example_id)
+    row = golden.get(connection, space.project(connection), example_id)
+    if row is None:
+        raise NotFound(
+            f"no golden example {example_id!r} in project {space.workspace.project!r}",
+            field="example_id",
+            value=example_id,
+        )
+    return row
 
 
 def _checked(sql_query: Any, dialect: str) -> str:

@@ -25,13 +25,13 @@ def coverage(
         project = scopes.project_id(connection, workspace.project)
         number = None if dataset is None else scopes.dataset_id(connection, workspace.project, dataset)
         if project is None or (dataset is not None and number is None):
-            recalls = (0, 0)
+            recalls = 0
         else:
             recalls = insight.recalls(connection, project, number, start, stop)
     return Coverage(
         answers=_covered("answers", *counted.get("entry", (0, 0))),
         executions=_covered("executions", *counted.get("execution", (0, 0))),
-        recalls=_covered("recalls", *recalls),
+        recalls=_covered("recalls", recalls, min(recalls, counted.get("recall", (0, 0))[1])),
     )
 
 

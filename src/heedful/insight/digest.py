@@ -26,7 +26,7 @@ def digest(workspace: Workspace, counting: Counting, comments: Comments, since: 
     """All of it, added up by the database."""
     now = _said(counting, since, until)
     before = _said(counting, since - (until - since), since)
-    found = notes(counting, comments, (), min(since, until - SPAN * DAY), until, None)[:SHOWN] if _all(now) else []
+    found = notes(counting, comments, None, min(since, until - SPAN * DAY), until, None)[:SHOWN] if _all(now) else []
     themes = comments.themes(since, until, None).themes[:SHOWN]
     with workspace.read() as connection:
         project = scopes.project_id(connection, workspace.project)

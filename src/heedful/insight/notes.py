@@ -3,13 +3,12 @@
 from __future__ import annotations
 
 from collections import Counter, defaultdict
-from collections.abc import Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
 from heedful.clock import DAY
 from heedful.insight.comments import MOST_READ, Comments
-from heedful.insight.counting import DERIVED, MOST, Counting, untagged
+from heedful.insight.counting import DERIVED, Counting, untagged
 from heedful.insight.trend import day
 from heedful.learning.drift import Change, arithmetic, change, in_words
 from heedful.model import Facet, Note
@@ -36,7 +35,7 @@ class Series:
 def notes(
     counting: Counting,
     comments: Comments,
-    keys: Sequence[str],
+    key: str | None,
     since: int,
     until: int,
     dataset: str | None,
@@ -49,9 +48,8 @@ def notes(
     series = [all_of_it]
     for facet in SLICES:
         series += _sliced(counting, Asked(facet, None, "day", since, until, dataset, (), DERIVED), facet)
-    for key in keys:
-        if len(counting.values(key)) <= MOST:
-            series += _sliced(counting, Asked(None, key, "day", since, until, dataset, (), DERIVED), f"metadata.{key}")
+    if key is not None and counting.values(key):
+        series += _sliced(counting, Asked(None, key, "day", since, until, dataset, (), DERIVED), f"metadata.{key}")
     series += _themed(comments, all_of_it, since, until, dataset)
     looked_at = [each for each in series if sum(each.downs.values())]
     found = []

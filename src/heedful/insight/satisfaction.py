@@ -35,7 +35,7 @@ def satisfaction(
         if len(lines) > MOST:
             raise too_many(by, len(lines))
         found = [variant(line.value or None, line) for line in lines]
-    found.sort(key=lambda each: (-(each.sessions or 0), -(each.up + each.down + each.neutral), str(each.value)))
+    found.sort(key=lambda each: (-_size(each), str(each.value)))
     rated = [each for each in found if each.up + each.down]
     ups_and_downs = [(each.up, each.down) for each in rated]
     best = dict(zip(map(id, rated), probability_best(ups_and_downs), strict=True))
@@ -63,6 +63,10 @@ def variant(value: Any, line: Counted, sessions: int | None = None) -> Variant:
         mean_score=line.score_sum / line.scores if line.scores else None,
         probability_best=None,
     )
+
+
+def _size(each: Variant) -> int:
+    return each.up + each.down + each.neutral if each.sessions is None else each.sessions
 
 
 def _comparison(one: Variant, other: Variant) -> Comparison:

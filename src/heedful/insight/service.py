@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
 from datetime import datetime
 from typing import Any
 
@@ -133,18 +132,18 @@ class Insight:
         since: datetime | None = None,
         until: datetime | None = None,
         dataset: str | None = None,
-        by: Sequence[str] = (),
+        by: str | None = None,
     ) -> list[Note]:
         """What changed in the last four weeks, or since then, and is not luck, with the arithmetic.
 
         Down-votes are looked at in all, by dataset, by model, by what they are about, by the themes of comments, and by
-        the metadata keys that `by` names.
+        a key of the sessions' metadata, if `by` names one.
         """
         start, stop = ranges.checked(since, until)
         self._dataset(dataset)
         last = self._workspace.now() + 1 if stop is None else stop
         first = last - _notes.SPAN * DAY if start is None else start
-        return _notes.notes(self._counting, self._comments, _keys(by), first, last, dataset)
+        return _notes.notes(self._counting, self._comments, _key(by), first, last, dataset)
 
     def digest(self, *, since: datetime | None = None, until: datetime | None = None) -> Digest:
         """What people said in the last seven days, or in this time, beside the time before it, in short."""
@@ -224,9 +223,9 @@ def _targets(given: Any) -> tuple[OpinionTarget, ...]:
     return (given,)
 
 
-def _keys(given: Any) -> list[str]:
-    if isinstance(given, str) or not isinstance(given, Sequence):
-        raise Invalid(f"by must be a list of metadata keys, got {given!r}", field="by", value=given)
-    for each in given:
-        session_checks.key("by", each)
-    return [each.removeprefix(PREFIX) for each in given]
+def _key(given: Any) -> str | None:
+    if given is None:
+        return None
+    key = given.removeprefix(PREFIX) if isinstance(given, str) else given
+    session_checks.key("by", key)
+    return str(key)

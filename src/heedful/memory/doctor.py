@@ -6,7 +6,7 @@ from heedful.errors import HeedfulError
 from heedful.memory import folds
 from heedful.memory.workspace import Workspace
 from heedful.model import Check
-from heedful.storage import facts, graph, scopes, scores
+from heedful.storage import facts, graph, scopes, scores, tallies
 from heedful.storage import vectors as stored
 
 
@@ -15,6 +15,7 @@ def doctor(workspace: Workspace, repair: bool) -> list[Check]:
     checks = [_store(workspace), _model(workspace)]
     if not all(check.ok for check in checks):
         return checks
+    checks.append(_counts(workspace, repair))
     with workspace.read() as connection:
         names = scopes.dataset_names(connection, workspace.project)
     for number, name in names.items():
@@ -57,6 +58,19 @@ def _scores(workspace: Workspace, dataset: int, name: str, repair: bool) -> Chec
     return Check(
         name=title, ok=repair, detail=f"{len(wrong)} facts differed from the fold of the ledger", repaired=repair
     )
+
+
+def _counts(workspace: Workspace, repair: bool) -> Check:
+    with workspace.write() as connection:
+        project = scopes.project_id(connection, workspace.project)
+        wrong = [] if project is None else tallies.differences(connection, project)
+        for key in wrong if repair else ():
+            assert project is not None
+            tallies.refold(connection, project, key)
+    if not wrong:
+        return Check(name="counts", ok=True, detail="equal to the fold of the opinions")
+    told = ", ".join(key or "all opinions" for key in wrong)
+    return Check(name="counts", ok=repair, detail=f"differed from the fold of the opinions: {told}", repaired=repair)
 
 
 def _filters(workspace: Workspace, dataset: int, name: str, repair: bool) -> Check:

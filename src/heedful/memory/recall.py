@@ -110,11 +110,9 @@ class _Outcome:
     """The chance that the last fact shown had to stand there."""
 
 
-def recall(workspace: Workspace, request: Request, *, keep: bool | None = False) -> Recall:
+def recall(workspace: Workspace, request: Request, *, keep: bool = False, quiet: bool = False) -> Recall:
     """The best facts for a query, under a receipt that feedback can name later; `keep` it, whatever share is kept.
-
-    With None, none is kept: for those who only look.
-    """
+    With `quiet`, there is none: somebody only looks."""
     vector = workspace.embed([request.query])[0] if request.mode != "lexical" else None
     recall_id = new_id()
     if request.mode == "graph":
@@ -129,8 +127,8 @@ def recall(workspace: Workspace, request: Request, *, keep: bool | None = False)
         else:
             outcome = _search(workspace, direct, request, state, dataset, model, vector, recall_id)
     workspace.keep_vectors()
-    sampled = keep is not None and _sampled(recall_id, workspace.receipt_share)
-    kept = bool(keep) or (sampled and not workspace.database.read_only)
+    sampled = _sampled(recall_id, workspace.receipt_share) and not workspace.database.read_only
+    kept = keep or (sampled and not quiet)
     if kept:
         _keep(workspace, request, recall_id, dataset, model, outcome)
     return Recall(

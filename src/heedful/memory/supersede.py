@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
+
 from sqlalchemy import Connection
 
 from heedful.errors import Conflict, Invalid, NotFound
@@ -20,6 +22,15 @@ PROVENANCE = "supersedes"
 
 def supersede(workspace: Workspace, fact_id: str, text: str | None, by: str | None, author: str | None) -> Supersession:
     """Takes a fact out of recall in favour of a new text, or of a fact that is there already."""
+    correct = prepared(workspace, fact_id, text, by, author)
+    with workspace.write() as connection:
+        return correct(connection)
+
+
+def prepared(
+    workspace: Workspace, fact_id: str, text: str | None, by: str | None, author: str | None
+) -> Callable[[Connection], Supersession]:
+    """What does it in a transaction that is open; the model has read the text by then."""
     checks.identifier("fact_id", fact_id)
     checks.author(author)
     if (text is None) == (by is None):
@@ -32,7 +43,8 @@ def supersede(workspace: Workspace, fact_id: str, text: str | None, by: str | No
     if by == fact_id:
         raise Invalid(f"fact {fact_id} can't supersede itself", field="by", value=by)
     vector = None if text is None else pack(workspace.embed([checks.text("text", text)])[0])
-    with workspace.write() as connection:
+
+    def correct(connection: Connection) -> Supersession:
         seq, dataset = _locate(workspace, connection, "fact_id", fact_id)
         if ledger.is_superseded(connection, fact_id):
             raise Conflict(
@@ -45,9 +57,11 @@ def supersede(workspace: Workspace, fact_id: str, text: str | None, by: str | No
         if by is None:
             assert text is not None
             assert vector is not None
-            by, created = _correction(workspace, connection, seq, dataset, fact_id, text, vector)
-        elif _locate(workspace, connection, "by", by)[1] != dataset:
-            raise Invalid(f"fact {by} is in another dataset than {fact_id}", field="by", value=by)
+            other, created = _correction(workspace, connection, seq, dataset, fact_id, text, vector)
+        else:
+            other = by
+            if _locate(workspace, connection, "by", by)[1] != dataset:
+                raise Invalid(f"fact {by} is in another dataset than {fact_id}", field="by", value=by)
         now = workspace.now()
         event = Event(
             project_id=scopes.owner(connection, dataset),
@@ -59,12 +73,14 @@ def supersede(workspace: Workspace, fact_id: str, text: str | None, by: str | No
             recorded_at=now,
             dataset_id=dataset,
             author=author,
-            value=by,
+            value=other,
             body={"created": created},
         )
         ledger.append(connection, [event])
         facts.set_superseded(connection, dataset, seq, True)
-        return Supersession(event_id=event.id, fact_id=fact_id, superseded_by=by)
+        return Supersession(event_id=event.id, fact_id=fact_id, superseded_by=other)
+
+    return correct
 
 
 def _correction(
@@ -82,9 +98,14 @@ def _correction(
     old = facts.by_seq(connection, [seq])[seq]
     about = {**old.metadata, PROVENANCE: fact_id}
     # It has no source: a file that is remembered again must not sweep its corrections away.
-    known = facts.known(connection, dataset, [digest(text, None, about)])
-    if known:
-        return next(iter(known.values())), False
+    known = next(iter(facts.known(connection, dataset, [digest(text, None, about)]).values()), None)
+    if known is not None:
+        place = facts.locate(connection, workspace.project, [known])[known][0]
+        hidden = not facts.texts(connection, [known], current=True) and not ledger.is_superseded(connection, known)
+        if hidden:
+            # It went out of recall when the correction that made it was undone.
+            facts.set_superseded(connection, dataset, place, False)
+        return known, hidden
     made = NewFact(new_id(), text, about, None, 0, 0, len(text), vector)
     facts.add(connection, dataset, model, [made], workspace.now())
     return made.id, True

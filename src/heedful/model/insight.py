@@ -127,7 +127,7 @@ class Coverage(Model):
     answers: Covered
     executions: Covered
     recalls: Covered
-    """Of those whose receipts are kept."""
+    """Of those whose receipts are kept; rated are those that were judged first in this time."""
 
 
 class DecisionCount(Model):

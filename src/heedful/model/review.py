@@ -16,7 +16,7 @@ Mend = Literal["supersede", "retract", "block", "promote", "add_example"]
 right; give the SQL for a question."""
 
 ReviewAction = Literal[
-    "assign", "resolve", "dismiss", "reopen", "note", "supersede", "retract", "block", "promote", "add_example"
+    "assign", "resolve", "dismiss", "reopen", "supersede", "retract", "block", "promote", "add_example"
 ]
 
 REVIEW_STATUSES: tuple[ReviewStatus, ...] = get_args(ReviewStatus)
@@ -27,6 +27,7 @@ class ReviewItem(Model):
     """Opinions that say the same, as one piece of work."""
 
     item_id: str
+    """For all that is done to it."""
     kind: ReviewKind
     """Contradictory, if somebody else says the contrary of the same thing."""
     target_type: OpinionTarget
@@ -34,19 +35,23 @@ class ReviewItem(Model):
     question: str | None
     """What was asked; None where that is not known."""
     dataset: str | None
+    """That was asked; None where it is about something else."""
     status: ReviewStatus
+    """What the reviewers' last word makes of it."""
     assignee: str | None
+    """Who sees to it."""
     opinions: int
-    """Negative ones that stand."""
+    """Negative ones that stand. Without any, an item is no longer listed as open."""
     against: int
     """Positive ones about the same things."""
     comment: str | None
     """The newest comment, shortened."""
     opened_at: datetime
+    """When the first opinion was given."""
     last_at: datetime
     """When the newest opinion was given."""
     changed_at: datetime
-    """When somebody last acted on it."""
+    """When somebody last acted on it; when it was opened, if nobody did."""
 
 
 class ReviewOpinion(Model):
@@ -56,9 +61,13 @@ class ReviewOpinion(Model):
     """What `retract` takes back."""
     target_type: OpinionTarget
     target_id: str
+    """The session, entry, message, execution or fact."""
     session_id: str | None
+    """None where it is about none."""
     positive: bool
+    """Whether it says the contrary of the item."""
     score: int | None
+    """1 (worst) to 5 (best), where one was given."""
     comment: str | None
     author: str | None
     at: datetime
@@ -71,12 +80,14 @@ class ReviewEvidence(Model):
     text: str | None
     """None if it was forgotten since."""
     rank: int | None
+    """None if the receipt is gone, or if it was not shown."""
     score: float | None
     relevance: float | None
     usefulness: float | None
     share: float | None
     """Its part in the answer."""
     superseded: bool
+    """Whether another fact is recalled in its place."""
 
 
 class ReviewEvent(Model):
@@ -85,27 +96,35 @@ class ReviewEvent(Model):
     event_id: str
     """What `undo` takes back."""
     action: ReviewAction
+    """What was done."""
     author: str | None
+    """Who did it."""
     at: datetime
+    """When."""
     note: str | None
+    """Why."""
     details: dict[str, Any]
     """What it was done to, and what it made."""
     undone: bool
+    """Whether it was taken back."""
 
 
 class ReviewCase(Model):
     """An item with all that is needed to mend it."""
 
     item: ReviewItem
+    """The item itself; its `etag` goes into `if_match`."""
     answer: str | None
     """The newest answer that was disliked."""
     sql_query: str | None
     """The SQL, where it is about an execution."""
     execution_id: str | None
     recall_id: str | None
+    """The recall behind the answer."""
     evidence: list[ReviewEvidence]
+    """The facts behind the answer, best first."""
     opinions: list[ReviewOpinion]
-    """The newest first, at most 100."""
+    """Those that stand, the newest first, at most 100 of each kind."""
     history: list[ReviewEvent]
     """The oldest first."""
     mends: list[Mend]
@@ -117,9 +136,14 @@ class ReviewComparison(Model):
 
     question: str
     before: str | None
-    """The answer that was disliked."""
-    after: str
+    """The answer that was disliked, or the SQL, where it is about an execution."""
+    after: str | None
+    """The answer, or the SQL that would run; None if there is none that may be used again."""
+    reason: str | None
+    """Why the cache decides so, where it is about an execution."""
     evidence_before: list[ReviewEvidence]
+    """The facts behind the answer that was disliked."""
     evidence_after: list[Hit]
+    """The facts behind the answer now."""
     changed: bool
     """Whether the answer or the order of the evidence differs."""

@@ -17,6 +17,7 @@ from heedful.executions.service import Executions
 from heedful.insight.service import Insight
 from heedful.jobs.service import Jobs
 from heedful.model import Scope
+from heedful.review.service import Review
 from heedful.sessions.service import Sessions
 
 Method = Literal["GET", "POST", "PUT", "PATCH", "DELETE"]
@@ -31,6 +32,7 @@ OWNERS: dict[str, type] = {
     "chat": Chat,
     "chat_sessions": ChatSessions,
     "golden_examples": GoldenExamples,
+    "review": Review,
     "keys": Keys,
     "jobs": Jobs,
 }
@@ -100,6 +102,7 @@ _EXECUTION = "/executions/{execution_id}"
 _MESSAGE = "/chat-messages/{chat_message_id}"
 _CHAT = "/chat-sessions/{chat_session_id}"
 _EXAMPLE = "/golden-examples/{example_id}"
+_ITEM = "/review/{item_id}"
 _JOB = "/jobs/{job_id}"
 
 _ALL = (
@@ -117,6 +120,7 @@ _ALL = (
     _get("fact", "/facts/{fact_id}"),
     _get("facts", "/facts"),
     _get("fact_stats", "/facts/{fact_id}/stats"),
+    _get("fact_history", "/facts/{fact_id}/history"),
     _get("usefulness_stats", "/stats/usefulness"),
     _post("replay", "/replay", "read", repeatable=True, slow=True),
     _get("datasets", "/datasets"),
@@ -146,6 +150,12 @@ _ALL = (
     _post("sessions.deliver_alerts", "/alerts/deliver", "admin", repeatable=True, slow=True),
     _delete("sessions.discard_alert", "/alerts/{alert_id}", "admin"),
     _get("insight.satisfaction", "/insight/satisfaction"),
+    _get("insight.trend", "/insight/trend"),
+    _get("insight.coverage", "/insight/coverage"),
+    _get("insight.usefulness", "/insight/usefulness"),
+    _get("insight.cache", "/insight/cache"),
+    _get("insight.themes", "/insight/themes", slow=True),
+    _get("insight.notes", "/insight/notes", slow=True),
     _get("insight.digest", "/insight/digest", slow=True),
     _get("insight.rows", "/insight/rows", slow=True),
     _get("insight.dictionary", "/insight/dictionary"),
@@ -186,6 +196,15 @@ _ALL = (
     _get("golden_examples.get", _EXAMPLE),
     Operation("golden_examples.update", "PATCH", _EXAMPLE, "write"),
     _delete("golden_examples.delete", _EXAMPLE, "write"),
+    _get("review.list", "/review"),
+    _get("review.get", _ITEM),
+    _post("review.assign", f"{_ITEM}/assign", "feedback"),
+    _post("review.resolve", f"{_ITEM}/resolve", "feedback"),
+    _post("review.dismiss", f"{_ITEM}/dismiss", "feedback"),
+    _post("review.reopen", f"{_ITEM}/reopen", "feedback"),
+    _post("review.mend", f"{_ITEM}/mend", "write"),
+    _post("review.ask_again", f"{_ITEM}/ask-again", "read", repeatable=True, slow=True),
+    _post("review.undo", "/review/events/{event_id}/undo", "write", repeatable=True),
     Operation("keys.create", "POST", "/keys", "admin", secret=True),
     _get("keys.list", "/keys", "admin"),
     _delete("keys.revoke", "/keys/{key_id}", "admin"),

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass
 from datetime import UTC, datetime
-from typing import Any, cast
+from typing import cast
 
 from heedful.client.surface import RemoteHeedful
 from heedful.engine import Heedful
@@ -68,8 +68,8 @@ class Report:
     notes: Sequence[Note]
     cache: CacheReport
     decided: Figure
-    items: Sequence[ReviewItem] | None
-    """Open ones; None where there is no review queue."""
+    items: Sequence[ReviewItem]
+    """Open ones of the review queue."""
 
     @property
     def opinions(self) -> int:
@@ -97,7 +97,6 @@ def gathered(
     trend = _trend(insight, since, until, dataset)
     coverage = insight.coverage(since=since, until=until, dataset=dataset)
     cache = insight.cache(since=since, until=until)
-    keys = [] if by is None or by in FACETS else [by]
     return Report(
         made_at=datetime.now(UTC),
         since=since,
@@ -110,10 +109,10 @@ def gathered(
         covered=figures.coverage(coverage),
         useful=_useful(insight, [dataset] if dataset is not None else store.datasets()),
         themes=insight.themes(since=since, until=until, dataset=dataset),
-        notes=insight.notes(since=since, until=until, dataset=dataset, by=keys),
+        notes=insight.notes(since=since, until=until, dataset=dataset, by=None if by in FACETS else by),
         cache=cache,
         decided=figures.cache(cache),
-        items=_open_items(store, dataset),
+        items=store.review.list(dataset=dataset, limit=OPEN_ITEMS).items,
     )
 
 
@@ -143,11 +142,3 @@ def _compared(
 def _useful(insight: Insight, datasets: Sequence[str]) -> list[Useful]:
     found = [insight.usefulness(each) for each in datasets[:MOST_DATASETS]]
     return [Useful(each, figures.usefulness(each)) for each in found if each.facts_with_signals]
-
-
-def _open_items(store: Any, dataset: str | None) -> list[ReviewItem] | None:
-    queue = getattr(store, "review", None)
-    if queue is None:
-        return None
-    items: list[ReviewItem] = queue.list(status="open", dataset=dataset, limit=OPEN_ITEMS).items
-    return items

@@ -36,9 +36,17 @@ TAGGED = frozenset(
         "feedback.update",
         "golden_examples.get",
         "golden_examples.update",
+        "review.get",
+        "review.assign",
+        "review.resolve",
+        "review.dismiss",
+        "review.reopen",
     }
 )
 """Operations whose result has an etag, with which a change can be made only if nobody else made one."""
+
+INSIDE = {"review.get": "item"}
+"""Those whose result has inside, by this name, what can be changed; the rest of it may change by itself."""
 
 
 def endpoint(operation: Operation, state: State) -> Endpoint:
@@ -117,8 +125,9 @@ def _called(
 def _response(request: Request, operation: Operation, body: bytes) -> Response:
     headers = {}
     if operation.name in TAGGED:
-        tag = f'"{etag(orjson.loads(body))}"'
-        if operation.method == "GET" and request.headers.get("if-none-match") == tag:
+        shown, inside = orjson.loads(body), INSIDE.get(operation.name)
+        tag = f'"{etag(shown if inside is None else shown[inside])}"'
+        if operation.method == "GET" and inside is None and request.headers.get("if-none-match") == tag:
             return Response(status_code=304, headers={"ETag": tag})
         headers["ETag"] = tag
     return Response(body, media_type="application/json", headers=headers)

@@ -13,7 +13,7 @@ from pydantic import TypeAdapter
 from heedful.operations import OPERATIONS, Operation, Shape, shape
 from heedful.operations.shape import HEADERS
 from heedful.operations.types import path_limits
-from heedful.server.calls import PREFIX, TAGGED
+from heedful.server.calls import INSIDE, PREFIX, TAGGED
 from heedful.version import __version__
 from heedful.web.problems import TITLES
 
@@ -34,6 +34,7 @@ ABOUT = {
     "chat": "Questions of data.",
     "chat_sessions": "Conversations about data.",
     "golden_examples": "Questions with the SQL that answers them.",
+    "review": "What people disliked, as work to do.",
     "keys": "Who may call.",
     "jobs": "Work in the background.",
     "server": "Is it alive, is it ready, how does it go.",
@@ -164,7 +165,7 @@ def _responses(made: Shape, result: Document, example: Document) -> Document:
     if made.operation.name in TAGGED:
         good["headers"] = {"ETag": {"description": "Pass it as If-Match.", "schema": _TEXT}}
     found: Document = {"200": good}
-    if made.operation.name in TAGGED and made.operation.method == "GET":
+    if made.operation.name in TAGGED - INSIDE.keys() and made.operation.method == "GET":
         found["304"] = {"description": "Not changed since the If-None-Match that was sent."}
     statuses = [*ALWAYS, *([412] if "if_match" in made.headers else [])]
     return found | {str(status): {"$ref": f"#/components/responses/{status}"} for status in sorted(statuses)}

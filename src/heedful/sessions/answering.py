@@ -32,10 +32,13 @@ def answer(
     request: Request,
     session_id: str | None,
     on_token: OnToken | None,
+    *,
+    quiet: bool = False,
 ) -> Recall:
-    """A recall with its answer, which is kept as an entry of the session, if one is named."""
+    """A recall with its answer, which is kept as an entry of the session, if one is named. Without one, `quiet` keeps
+    nothing at all."""
     name = None if session_id is None else checks.session_id(session_id)
-    found = recall(workspace, request, keep=name is not None)
+    found = recall(workspace, request, keep=name is not None, quiet=quiet)
     if model is None:
         written = extract(request.query, found.hits, _similarity(workspace, request.query))
         if on_token is not None:

@@ -2,15 +2,15 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
-from sqlalchemy import ColumnElement, Connection, FromClause, Select, and_, case, exists, func, literal, select
+from sqlalchemy import Column, ColumnElement, Connection, FromClause, Select, and_, case, exists, func, literal, select
 from sqlalchemy.types import Text
 
 from heedful.clock import DAY
-from heedful.storage.ledger import SIGNAL, is_retracted
+from heedful.storage.ledger import RETRACTION, SIGNAL, is_retracted
 from heedful.storage.schema import datasets, entries, events, executions, feedbacks, session_tags, sessions
 
 DIMENSIONS = ("day", "value", "target_type", "dataset", "model", "source", "author_kind")
@@ -23,13 +23,16 @@ LONGEST = 200
 """Characters of a value that are told apart: an index has no room for more."""
 
 
+_LAST_NUMBER = "SELECT pg_sequence_last_value(pg_get_serial_sequence('{table}', 'seq')::regclass)"
+
+
 @dataclass(frozen=True, slots=True)
 class Part:
     """One kind of row that adds to the counts, each once."""
 
     name: str
     """The mark that it goes by."""
-    seq: ColumnElement[int]
+    seq: Column[int]
     at: ColumnElement[int]
     origin: FromClause
     owner: ColumnElement[int]
@@ -37,11 +40,18 @@ class Part:
     conditions: tuple[ColumnElement[bool], ...]
     dimensions: Mapping[str, ColumnElement[Any]]
     measures: Mapping[str, ColumnElement[Any]]
-    scopes: Mapping[str, ColumnElement[Any]]
-    """The columns by which changes name rows."""
+    scopes: Mapping[str, Callable[[Sequence[Any]], ColumnElement[bool]]]
+    """By what changes name rows."""
 
-    def rows(self, project: int) -> Select[Any]:
-        """A line for each row; conditions can be added."""
+    @property
+    def tells_opinions(self) -> bool:
+        """Whether it counts opinions, not what they are about."""
+        return "up" in self.measures
+
+    def rows(self, project: int, *, by_number: bool = True) -> Select[Any]:
+        """A line for each row; conditions can be added. `by_number`, they are found by their numbers."""
+        # By an expression, so that no database prefers the index of the project to the numbers behind a mark.
+        ours = self.owner + 0 == project if by_number else self.owner == project
         nothing, none = literal("", Text), literal(0)
         columns = [self.dimensions.get(name, nothing).label(name) for name in DIMENSIONS if name != "day"]
         return (
@@ -51,19 +61,23 @@ class Part:
                 *(self.measures.get(name, none).label(name) for name in MEASURES),
             )
             .select_from(self.origin)
-            # By an expression, so that no database prefers the index of the project to the numbers behind a mark.
-            .where(self.owner + 0 == project, *self.conditions)
+            .where(ours, *self.conditions)
         )
 
     def newest(self, connection: Connection) -> int:
-        """The greatest number there is, of any project."""
-        return int(connection.execute(select(func.max(self.seq))).scalar() or 0)
+        """The greatest number that was given, in any project."""
+        if connection.dialect.name == "postgresql":
+            # Not the maximum: to find that behind its wall, PostgreSQL looks at all sessions there are.
+            found = connection.exec_driver_sql(_LAST_NUMBER.format(table=self.seq.table.name))
+        else:
+            found = connection.execute(select(func.max(self.seq)))
+        return int(found.scalar() or 0)
 
 
 def parts(key: str) -> list[Part]:
     """All that adds to the counts: of all opinions with the key "", else by the value of a metadata key."""
     found = [_opinions(key), _rated_entries(key), _shown_entries(key)]
-    return found if key else [*found, _rated_executions(), _shown_executions(), _signals()]
+    return found if key else [*found, _rated_executions(), _shown_executions(), _signals(), _rated_recalls()]
 
 
 def _opinions(key: str) -> Part:
@@ -94,7 +108,7 @@ def _opinions(key: str) -> Part:
             "scores": _one_if(feedbacks.c.score.is_not(None)),
             "score_sum": func.coalesce(feedbacks.c.score, 0),
         },
-        scopes={"sessions": feedbacks.c.session_seq, "targets": feedbacks.c.target_id},
+        scopes={"sessions": feedbacks.c.session_seq.in_, "targets": feedbacks.c.target_id.in_},
     )
 
 
@@ -116,7 +130,7 @@ def _rated_entries(key: str) -> Part:
             "model": _text(entries.c.model),
         },
         measures={"rated": literal(1)},
-        scopes={"sessions": feedbacks.c.session_seq, "targets": feedbacks.c.target_id},
+        scopes={"sessions": feedbacks.c.session_seq.in_, "targets": feedbacks.c.target_id.in_},
     )
 
 
@@ -136,7 +150,7 @@ def _shown_entries(key: str) -> Part:
             "model": _text(entries.c.model),
         },
         measures={"shown": literal(1)},
-        scopes={"sessions": entries.c.session_seq},
+        scopes={"sessions": entries.c.session_seq.in_},
     )
 
 
@@ -150,7 +164,7 @@ def _rated_executions() -> Part:
         conditions=(feedbacks.c.standing == 1, feedbacks.c.target_type == "execution", _is_first()),
         dimensions={"target_type": literal("execution", Text)},
         measures={"rated": literal(1)},
-        scopes={"targets": feedbacks.c.target_id},
+        scopes={"targets": feedbacks.c.target_id.in_},
     )
 
 
@@ -164,7 +178,7 @@ def _shown_executions() -> Part:
         conditions=(),
         dimensions={"target_type": literal("execution", Text)},
         measures={"shown": literal(1)},
-        scopes={"targets": executions.c.id},
+        scopes={"targets": executions.c.id.in_},
     )
 
 
@@ -187,7 +201,43 @@ def _signals() -> Part:
             "down": _one_if(events.c.value == "not_helpful"),
             "neutral": _one_if(events.c.value.in_(("used", "ignored"))),
         },
-        scopes={"events": events.c.id, "datasets": events.c.dataset_id},
+        scopes={"events": events.c.id.in_, "datasets": events.c.dataset_id.in_},
+    )
+
+
+def _rated_recalls() -> Part:
+    """The first signal under each receipt, on its own day: receipts may be gone."""
+    return Part(
+        name="events",
+        seq=events.c.seq,
+        at=events.c.at,
+        origin=events.outerjoin(datasets, datasets.c.id == events.c.dataset_id),
+        owner=events.c.project_id,
+        conditions=(
+            events.c.kind == SIGNAL,
+            events.c.receipt_id.is_not(None),
+            ~is_retracted(),
+            _is_first_of_receipt(),
+        ),
+        dimensions={"target_type": literal("recall", Text), "dataset": func.coalesce(datasets.c.name, "")},
+        measures={"rated": literal(1)},
+        scopes={"events": _of_the_same_receipts, "datasets": events.c.dataset_id.in_},
+    )
+
+
+def _of_the_same_receipts(ids: Sequence[Any]) -> ColumnElement[bool]:
+    named = events.alias("named")
+    return events.c.receipt_id.in_(select(named.c.receipt_id).where(named.c.id.in_(ids)))
+
+
+def _is_first_of_receipt() -> ColumnElement[bool]:
+    """That no earlier signal under the same receipt stands."""
+    earlier, later = events.alias("earlier"), events.alias("retraction")
+    return ~exists().where(
+        earlier.c.receipt_id == events.c.receipt_id,
+        earlier.c.kind == SIGNAL,
+        earlier.c.seq < events.c.seq,
+        ~exists().where(later.c.target_id == earlier.c.id, later.c.kind == RETRACTION),
     )
 
 

@@ -21,6 +21,7 @@ RETRACTION = "retraction"
 SUPERSESSION = "supersession"
 FEEDBACK = "feedback"
 LINK_SIGNAL = "link_signal"
+REVIEW = "review"
 
 
 @dataclass(frozen=True, slots=True)
@@ -111,6 +112,11 @@ def annotate(connection: Connection, written: Sequence[tuple[str, int, str]]) ->
         connection.execute(
             insert(notes), [{"event_id": event, "fact_seq": fact, "text": text} for event, fact, text in written]
         )
+
+
+def notes_of(connection: Connection, event_id: str) -> list[str]:
+    """What was written with an event."""
+    return list(connection.execute(select(notes.c.text).where(notes.c.event_id == event_id)).scalars())
 
 
 def with_keys(connection: Connection, project: int, keys: Sequence[str]) -> dict[str, AnyRow | Event]:

@@ -160,6 +160,7 @@ events = Table(
     Index("ix_events_dataset_id_seq", "dataset_id", "seq"),
     Index("ix_events_query_id", "query_id"),
     Index("ix_events_receipt_id", "receipt_id"),
+    Index("ix_events_project_id_at", "project_id", "at"),
     sqlite_autoincrement=True,
 )
 """The ledger. Rows are inserted, never changed and never deleted. On PostgreSQL it is divided by `recorded_at`."""
@@ -213,7 +214,7 @@ receipts = Table(
     Column("weight", Float, nullable=False),
     Column("at", BigInteger, nullable=False),
     Column("shown", JSON, nullable=False),
-    Index("ix_receipts_dataset_id", "dataset_id"),
+    Index("ix_receipts_dataset_id_at", "dataset_id", "at"),
     Index("ix_receipts_at", "at"),
 )
 """What recalls showed. On PostgreSQL it is divided by `at`."""

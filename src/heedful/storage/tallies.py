@@ -20,6 +20,7 @@ from sqlalchemy import (
     func,
     literal,
     select,
+    union,
     union_all,
 )
 from sqlalchemy import cast as sql_cast
@@ -29,6 +30,7 @@ from sqlalchemy.types import BigInteger, Text
 from heedful.clock import DAY
 from heedful.model import Facet, OpinionTarget, Over
 from heedful.storage.contributions import DIMENSIONS, MEASURES, parts
+from heedful.storage.schema import feedbacks, projects
 from heedful.storage.schema_insight import marks, tallies
 
 TAIL = 5_000
@@ -74,12 +76,15 @@ def counts(connection: Connection, project: int, asked: Asked) -> list[Counted]:
     known = _marks(connection, project, key)
     first, last = _whole_days(asked)
     sources: list[Select[Any]] = [_kept(project, key, first, last)]
+    ends = _ends(connection, key)
     for part in parts(key):
         mark = known.get(part.name, 0)
-        if part.newest(connection) > mark:
+        if ends[part.name] > mark:
             sources.append(part.rows(project).where(part.seq > mark, *_between(part.at, asked.since, asked.until)))
-        for start, stop in _edges(asked, first, last):
-            sources.append(part.rows(project).where(part.seq <= mark, *_between(part.at, start, stop)))
+        # Coverage is told by whole days.
+        for start, stop in _edges(asked, first, last) if part.tells_opinions else ():
+            edge = part.rows(project, by_number=False)
+            sources.append(edge.where(part.seq <= mark, *_between(part.at, start, stop)))
     found = union_all(*sources).subquery()
     conditions: list[ColumnElement[bool]] = []
     if asked.dataset is not None:
@@ -109,13 +114,13 @@ def counts(connection: Connection, project: int, asked: Asked) -> list[Counted]:
 def is_behind(connection: Connection, project: int, key: str) -> bool:
     """Whether so much lies behind the marks that it should be folded in."""
     known = _marks(connection, project, key)
-    return any(part.newest(connection) - known.get(part.name, 0) > TAIL for part in parts(key))
+    return any(end - known.get(name, 0) > TAIL for name, end in _ends(connection, key).items())
 
 
 def fold(connection: Connection, project: int, key: str) -> None:
     """Moves the marks to the end, in a transaction that keeps other writers of the project away."""
     known = _marks(connection, project, key)
-    ends = {part.name: part.newest(connection) for part in parts(key)}
+    ends = _ends(connection, key)
     for part in parts(key):
         reach = part.seq > known.get(part.name, 0), part.seq <= ends[part.name]
         _add(connection, project, key, part.rows(project).where(*reach))
@@ -123,6 +128,19 @@ def fold(connection: Connection, project: int, key: str) -> None:
     connection.execute(
         marks.insert(), [{"project_id": project, "key": key, "name": name, "seq": end} for name, end in ends.items()]
     )
+
+
+def due(connection: Connection) -> list[tuple[str, int, str]]:
+    """(project, its number, key) of all counts that should be folded now, also of projects that nobody looked at."""
+    looked_at = select(marks.c.project_id, marks.c.key).distinct()
+    many = (
+        select(feedbacks.c.project_id, literal("", Text)).group_by(feedbacks.c.project_id).having(func.count() > TAIL)
+    )
+    found = union(looked_at, many).subquery()
+    named = select(projects.c.name, *found.c).join(projects, projects.c.id == found.c.project_id)
+    return [
+        (name, number, key) for name, number, key in connection.execute(named) if is_behind(connection, number, key)
+    ]
 
 
 def folded_keys(connection: Connection, project: int) -> list[str]:
@@ -162,9 +180,10 @@ def changing(
         for key, ends in known.items():
             for part in parts(key):
                 for scope, wanted in scopes.items():
-                    column = part.scopes.get(scope)
-                    if wanted and column is not None and part.name in ends:
-                        touched = part.rows(project).where(column.in_(wanted), part.seq <= ends[part.name])
+                    named = part.scopes.get(scope)
+                    if wanted and named is not None and part.name in ends:
+                        rows = part.rows(project, by_number=False)
+                        touched = rows.where(named(wanted), part.seq <= ends[part.name])
                         _add(connection, project, key, touched, sign)
 
     move(-1)
@@ -206,6 +225,11 @@ def _kept(project: int, key: str, first: int | None, last: int | None) -> Select
     if last is not None:
         conditions.append(tallies.c.day < last)
     return select(*(tallies.c[name] for name in (*DIMENSIONS, *MEASURES))).where(*conditions)
+
+
+def _ends(connection: Connection, key: str) -> dict[str, int]:
+    """The greatest number in each table that is counted."""
+    return {name: part.newest(connection) for name, part in {part.name: part for part in parts(key)}.items()}
 
 
 def _marks(connection: Connection, project: int, key: str) -> dict[str, int]:

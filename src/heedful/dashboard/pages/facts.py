@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from datetime import datetime, timedelta
-from typing import Any, cast
+from typing import Any, Literal, cast
 
 from starlette.responses import HTMLResponse, Response
 
@@ -14,11 +14,19 @@ from heedful.dashboard.registry import Action, Done, Page, Undo
 from heedful.drawing import Marker, Point, Series, histogram, line_chart
 from heedful.errors import Invalid
 from heedful.learning.decay import NEUTRAL, decayed
-from heedful.learning.evidence import POSITIVE
 from heedful.model import DEFAULT_DATASET, Fact, FactHistory, Recall, Signal, SignalType
 from heedful.model import Page as Part
 
 LISTED = 50
+RECENT = 20
+"""Signals of a fact that are shown at once."""
+
+SHAPES: dict[SignalType, Literal["up", "down", "neutral"]] = {
+    "helpful": "up",
+    "used": "up",
+    "not_helpful": "down",
+    "ignored": "neutral",
+}
 STEPS = 8
 """Points between two signals, where the score fades."""
 
@@ -79,6 +87,8 @@ def one(here: Here) -> Response:
         fact=here.heedful.fact(fact_id),
         stats=here.heedful.fact_stats(fact_id),
         history=history,
+        recent=history.points[: -RECENT - 1 : -1],
+        earlier=history.points[-RECENT - 1 :: -1] if len(history.points) > RECENT else [],
         drawn=_drawn(history, here.site.host.clock()),
         texts=looking.texts(here.heedful, related),
     )
@@ -87,10 +97,10 @@ def one(here: Here) -> Response:
 def _drawn(history: FactHistory, now: datetime) -> str:
     """The score over time: a step at each signal, and fading between them."""
     points = [Point(history.created_at, NEUTRAL)]
-    ends = [point.at for point in history.points[1:]] + [now]
+    ends = [point.at for point in history.points[1:]] + [max([now, *(point.at for point in history.points)])]
     if history.points and history.points[0].at > history.created_at:
         points.append(Point(history.points[0].at, NEUTRAL))
-    for point, end in zip(history.points, ends, strict=True):
+    for point, end in zip(history.points, ends, strict=False):
         for step in range(STEPS + 1):
             at = point.at + (end - point.at) * step / STEPS
             points.append(Point(at, decayed(point.score, to_stored(at) - to_stored(point.at))))
@@ -101,7 +111,7 @@ def _drawn(history: FactHistory, now: datetime) -> str:
             point.at,
             f"{_words(point.signal_type)} for “{point.query[:60]}”, {point.author or 'no name'}: {point.score:.2f}",
             y=point.score,
-            kind="up" if point.signal_type in POSITIVE else "down",
+            kind=SHAPES[point.signal_type],
         )
         for point in history.points
     ]

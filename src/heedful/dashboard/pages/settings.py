@@ -9,7 +9,7 @@ from starlette.responses import Response
 from heedful.access.keys import shown
 from heedful.dashboard import looking
 from heedful.dashboard.here import Here
-from heedful.dashboard.registry import Action, Done, Page
+from heedful.dashboard.registry import Action, Done, Page, Undo
 from heedful.errors import Invalid
 from heedful.model import POLICY_NAMES, SCOPES, Key, PolicyName, Scope
 from heedful.storage import keys, scopes
@@ -70,9 +70,12 @@ def deliver_alerts(here: Here) -> Done:
 def set_policy(here: Here) -> Done:
     dataset = here.form.get("dataset") or None
     policy = cast(PolicyName | None, here.form.get("policy") or None)
+    chosen = looking.policies(here.heedful)
+    before = chosen.project if dataset is None else chosen.datasets.get(dataset)
     here.heedful.set_policy(policy, dataset=dataset)
     where = "the project" if dataset is None else f"“{dataset}”"
-    return Done(f"Recalls of {where} use the policy {policy or 'that is usual there'}.")
+    undo = Undo("set_policy", {"dataset": dataset or "", "policy": before or ""})
+    return Done(f"Recalls of {where} use the policy {policy or 'that is usual there'}.", undo=undo)
 
 
 def _projects(here: Here) -> dict[str, int]:

@@ -21,6 +21,14 @@
     });
   }
 
+  // In a row that scrolls, the page that is open is in sight.
+  const row = document.querySelector(".main-nav");
+  const current = row?.querySelector("[aria-current]");
+  if (row && current) row.scrollLeft = current.offsetLeft - row.clientWidth / 2 + current.clientWidth / 2;
+
+  // What scrolls sideways can be scrolled with the keyboard.
+  for (const box of all(".scroll")) if (box.scrollWidth > box.clientWidth) box.tabIndex = 0;
+
   // Menus close when something else is clicked.
   document.addEventListener("click", (event) => {
     for (const menu of all("details.switch[open], details.sure[open]")) {

@@ -9,6 +9,7 @@ from typing import Any
 from sqlalchemy import ColumnElement, Connection, delete, func, insert, select, update
 
 from heedful.ids import new_id
+from heedful.model import Metadata
 from heedful.storage import ledger, tallies
 from heedful.storage.ledger import FEEDBACK, Event
 from heedful.storage.rows import AnyRow, batches
@@ -71,6 +72,53 @@ def withdraw(connection: Connection, project: int, row: AnyRow, author: str | No
     with tallies.changing_folded(connection, project, [(row.target_id, row.seq)]):
         connection.execute(delete(feedbacks).where(feedbacks.c.id == row.id))
     return retraction.id
+
+
+def snapshot(row: AnyRow) -> Metadata:
+    """All that `restore` needs of an opinion."""
+    return {name: getattr(row, name) for name in _KEPT}
+
+
+def restore(connection: Connection, project: int, kept: Metadata, at: int) -> str | None:
+    """Gives an opinion that was taken back again as it was; returns its event. What its author said of the same thing
+    since stays: then there is none."""
+    of_author = feedbacks.c.author == kept["author"] if kept["author"] is not None else feedbacks.c.id == kept["id"]
+    later = connection.execute(
+        select(feedbacks.c.id).where(
+            *_ours(project),
+            feedbacks.c.target_type == kept["target_type"],
+            feedbacks.c.target_id == kept["target_id"],
+            of_author,
+        )
+    ).first()
+    if later is not None:
+        return None
+    event = Event(
+        project_id=project,
+        kind=FEEDBACK,
+        target_type=kept["target_type"],
+        target_id=kept["target_id"],
+        source="feedback",
+        at=kept["updated_at"],
+        recorded_at=at,
+        author=kept["author"],
+        value=kept["rating"],
+    )
+    ledger.append(connection, [event])
+    connection.execute(insert(feedbacks).values(project_id=project, event_id=event.id, standing=1, **kept))
+    return event.id
+
+
+_KEPT = ("id", "target_type", "target_id", "message_id", "author", "rating", "comment", "extra", "at", "updated_at")
+
+
+def about_targets(connection: Connection, project: int, targets: Sequence[str]) -> list[AnyRow]:
+    """What is said of these executions and messages."""
+    return [
+        row
+        for run in batches(targets)
+        for row in connection.execute(select(feedbacks).where(*_ours(project), feedbacks.c.target_id.in_(run)))
+    ]
 
 
 def get(connection: Connection, project: int, feedback_id: str) -> AnyRow | None:

@@ -81,6 +81,19 @@ class MongoFeedbacks:
         found = self._view.feedbacks.find_one({"_id": feedback_id})
         return None if found is None else _feedback(found)
 
+    def named(self, feedback_ids: Sequence[str]) -> list[FeedbackRow]:
+        return [
+            _feedback(each)
+            for run in batches(feedback_ids)
+            for each in self._view.feedbacks.find({"_id": {"$in": list(run)}}, [("_id", ASCENDING)])
+        ]
+
+    def negatives(self, after: str | None, limit: int) -> list[str]:
+        wanted: Document = {"standing": True, "rating": "down"}
+        if after is not None:
+            wanted["_id"] = {"$gt": after}
+        return [each["_id"] for each in self._view.feedbacks.find(wanted, [("_id", ASCENDING)], limit, {"_id": 1})]
+
     def standing(self, target_type: FeedbackTarget, target_ids: Sequence[str]) -> list[FeedbackRow]:
         return [
             _feedback(each)

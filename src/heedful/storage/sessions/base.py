@@ -179,6 +179,14 @@ class Feedbacks(Protocol):
 
     def get(self, feedback_id: str) -> FeedbackRow | None: ...
 
+    def named(self, feedback_ids: Sequence[str]) -> list[FeedbackRow]:
+        """Those of these opinions whose words are still there, whether they stand or not."""
+        ...
+
+    def negatives(self, after: str | None, limit: int) -> list[str]:
+        """The ids of negative opinions that stand, in order; `after` is the last that was seen."""
+        ...
+
     def standing(self, target_type: FeedbackTarget, target_ids: Sequence[str]) -> list[FeedbackRow]:
         """The opinions about these targets that stand; those of one session oldest first."""
         ...

@@ -100,6 +100,19 @@ class SqlFeedbacks:
         row = self._connection.execute(self._rows(feedbacks.c.id == feedback_id)).first()
         return None if row is None else _feedback(*row)
 
+    def named(self, feedback_ids: Sequence[str]) -> list[FeedbackRow]:
+        return [
+            _feedback(*row)
+            for run in batches(feedback_ids)
+            for row in self._connection.execute(self._rows(feedbacks.c.id.in_(run)))
+        ]
+
+    def negatives(self, after: str | None, limit: int) -> list[str]:
+        statement = select(feedbacks.c.id).where(self._standing(), feedbacks.c.rating == "down")
+        if after is not None:
+            statement = statement.where(feedbacks.c.id > after)
+        return list(self._connection.execute(statement.order_by(feedbacks.c.id).limit(limit)).scalars())
+
     def standing(self, target_type: FeedbackTarget, target_ids: Sequence[str]) -> list[FeedbackRow]:
         if len(target_ids) == 1:
             rows = self._direct.run(_ABOUT, project=self._project, type=target_type, target=target_ids[0])

@@ -118,6 +118,9 @@ def upgrade() -> None:
     sa.PrimaryKeyConstraint('event_id', name=op.f('pk_review_notes')),
     )
     op.create_index('ix_review_notes_item_seq', 'review_notes', ['item_seq'], unique=False)
+    op.create_index('ix_events_project_id_at', 'events', ['project_id', 'at'], unique=False)
+    op.create_index('ix_receipts_dataset_id_at', 'receipts', ['dataset_id', 'at'], unique=False)
+    op.drop_index('ix_receipts_dataset_id', table_name='receipts')
     if op.get_bind().dialect.name == 'postgresql':
         for table, columns in TEXTS.items():
             for column in columns:
@@ -126,6 +129,9 @@ def upgrade() -> None:
 
 
 def downgrade() -> None:
+    op.create_index('ix_receipts_dataset_id', 'receipts', ['dataset_id'], unique=False)
+    op.drop_index('ix_receipts_dataset_id_at', table_name='receipts')
+    op.drop_index('ix_events_project_id_at', table_name='events')
     for table in ('review_notes', 'review_members', 'review_items', 'decisions', 'marks', 'tallies'):
         op.drop_table(table)
 

@@ -1,0 +1,78 @@
+"""`heedful demo --dashboard`: a help desk after two weeks, to look at."""
+
+from __future__ import annotations
+
+import tempfile
+from collections.abc import Callable
+from contextlib import AbstractContextManager, nullcontext, suppress
+from pathlib import Path
+
+import click
+
+import heedful
+from heedful.cli.common import Options, progress
+from heedful.errors import Conflict, Unavailable
+from heedful.model import NewKey
+from heedful.simulate import traffic
+from heedful.simulate.traffic import Embedding
+
+STORE = "demo.db"
+PROJECT = "demo"
+
+Run = Callable[[str, str, int, Callable[[str, NewKey | None], None]], None]
+
+
+def show_dashboard(options: Options, port: int, keep: Path | None) -> None:
+    """Fills a store, if it is not there yet, and serves its dashboard until Ctrl-C; only what is kept stays."""
+    run = _dashboard()
+    # Ctrl-C is how it is stopped.
+    with suppress(KeyboardInterrupt), _folder(keep) as name:
+        store = Path(name) / STORE
+        own = fill_or_use(store, options.embedding)
+
+        def ready(address: str, key: NewKey | None) -> None:
+            shown = own or key
+            if shown is not None:
+                click.echo(f"key to log in with: {shown.api_key}")
+            click.echo(f"dashboard on {address}/p/{PROJECT}/overview", err=True)
+
+        run(str(store), "127.0.0.1", port, ready)
+
+
+def fill_or_use(store: Path, embedding: Embedding, *, sessions: int = traffic.SESSIONS) -> NewKey | None:
+    """Fills a store that is not there. One that is there is used as it is: it gets a key, as its first was shown."""
+    if not store.exists():
+        store.parent.mkdir(parents=True, exist_ok=True)
+        with progress("visits of two weeks") as show:
+            filled = traffic.fill(store, project=PROJECT, embedding=embedding, sessions=sessions, progress=show)
+        told = ("facts", "sessions", "entries", "ratings", "comments", "signals", "executions")
+        click.echo(", ".join(f"{filled.counts.get(name, 0)} {name}" for name in told))
+        return None
+    with heedful.open(store, project=PROJECT, embedding=embedding, worker=False) as memory:
+        if not traffic.is_filled(memory):
+            raise Conflict(
+                f"{store} is no store that this command has filled to the end",
+                field="keep",
+                value=str(store.parent),
+                remedy="Delete it, or name another folder",
+            )
+        return memory.keys.create("demo", scopes=["admin"])
+
+
+def _folder(keep: Path | None) -> AbstractContextManager[str]:
+    if keep is not None:
+        return nullcontext(str(keep))
+    return tempfile.TemporaryDirectory(prefix="heedful-demo-", ignore_cleanup_errors=True)
+
+
+def _dashboard() -> Run:
+    """What serves a dashboard; asked for before anything is filled, because it is an extra."""
+    try:
+        from heedful.dashboard.serve import run
+    except ImportError as error:
+        raise Unavailable(
+            f"the dashboard needs an extra ({error.name} is missing)",
+            code="extra_missing",
+            remedy='Run: pip install "heedful[dashboard]"',
+        ) from error
+    return run

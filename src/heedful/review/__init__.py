@@ -1,0 +1,1 @@
+"""The review queue: what people were unhappy with, as work to do."""

@@ -1,0 +1,283 @@
+"""`.review`: negative and contradictory opinions as work to do."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from sqlalchemy import Connection
+
+from heedful.clock import from_stored
+from heedful.errors import Conflict, Invalid, NotFound
+from heedful.executions import checks as executions
+from heedful.executions.space import ExecutionSpace
+from heedful.memory import checks as values
+from heedful.model import (
+    OPINION_TARGETS,
+    REVIEW_STATUSES,
+    Mend,
+    Metadata,
+    OpinionTarget,
+    Page,
+    ReviewCase,
+    ReviewComparison,
+    ReviewEvent,
+    ReviewItem,
+    ReviewStatus,
+)
+from heedful.review import cases, mends, retracting, undoing
+from heedful.review.asking import asked_again
+from heedful.review.fold import CLOSES, Standing
+from heedful.review.following import follow
+from heedful.review.keeping import refold, standing
+from heedful.review.mends import Done, Given
+from heedful.review.shown import LATEST, Seen, seen
+from heedful.storage.review import actions, items
+from heedful.storage.review.actions import Note
+from heedful.storage.review.items import Place, Wanted
+from heedful.storage.rows import AnyRow
+
+LIMIT = 50
+
+
+class Review:
+    """The review queue of one project. What people disliked becomes an item when somebody looks."""
+
+    def __init__(self, space: ExecutionSpace) -> None:
+        self._space = space
+
+    def list(
+        self,
+        *,
+        status: ReviewStatus | None = "open",
+        assignee: str | None = None,
+        dataset: str | None = None,
+        target_type: OpinionTarget | None = None,
+        cursor: str | None = None,
+        limit: int = LIMIT,
+    ) -> Page[ReviewItem]:
+        """Items, those with the most opinions first, then the newest; `status=None` lists all."""
+        _choice("status", status, REVIEW_STATUSES)
+        _choice("target_type", target_type, OPINION_TARGETS)
+        if assignee is not None:
+            values.any_text("assignee", assignee)
+        if dataset is not None:
+            values.name("dataset", dataset)
+        wanted = Wanted(status, assignee, dataset, target_type)
+        after, count = _place(cursor), values.limit(limit)
+        follow(self._space)
+        with self._space.workspace.read() as connection:
+            # One more, to know whether there is a next page.
+            rows = items.listed(connection, self._space.project(connection), wanted, after, count + 1)
+        shown = seen(self._space, rows[:count])
+        last = rows[count - 1] if len(rows) > count else None
+        more = None if last is None else f"{last.opinions}.{last.last_at}.{last.seq}"
+        return Page(items=[each.item for each in shown], next_cursor=more)
+
+    def get(self, item_id: str) -> ReviewCase:
+        """An item with the answer, the evidence, all opinions, what was done, and what can be done."""
+        return cases.case(self._space, self._seen(item_id, cases.MOST))
+
+    def assign(
+        self, item_id: str, assignee: str | None, *, author: str | None = None, if_match: str | None = None
+    ) -> ReviewItem:
+        """Says who sees to an item; None for nobody."""
+        if assignee is not None:
+            values.name("assignee", assignee)
+        before = self._checked(item_id, author, if_match)
+        with self._space.workspace.write() as connection:
+            row = self._current(connection, before, if_match)
+            if row.assignee != assignee:
+                self._record(connection, row, "assign", author, {"assignee": assignee}, Note())
+        return self._item(item_id)
+
+    def resolve(
+        self, item_id: str, *, note: str | None = None, author: str | None = None, if_match: str | None = None
+    ) -> ReviewItem:
+        """Says that an item is mended. A negative opinion that is given afterwards opens it again."""
+        return self._close(item_id, "resolve", note, author, if_match)
+
+    def dismiss(
+        self, item_id: str, *, note: str | None = None, author: str | None = None, if_match: str | None = None
+    ) -> ReviewItem:
+        """Says that there is nothing to mend, whoever says it again."""
+        return self._close(item_id, "dismiss", note, author, if_match)
+
+    def reopen(
+        self, item_id: str, *, note: str | None = None, author: str | None = None, if_match: str | None = None
+    ) -> ReviewItem:
+        """Says that an item is work to do after all."""
+        executions.feedback_text("note", note)
+        before = self._checked(item_id, author, if_match)
+        with self._space.workspace.write() as connection:
+            row = self._current(connection, before, if_match)
+            if row.status != "open":
+                self._record(connection, row, "reopen", author, {}, Note(note))
+        return self._item(item_id)
+
+    def mend(
+        self,
+        item_id: str,
+        action: Mend,
+        *,
+        fact_id: str | None = None,
+        text: str | None = None,
+        event_id: str | None = None,
+        execution_id: str | None = None,
+        question: str | None = None,
+        sql_query: str | None = None,
+        connector_id: str | None = None,
+        note: str | None = None,
+        author: str | None = None,
+        if_match: str | None = None,
+    ) -> ReviewEvent:
+        """Does something about an item; `undo` takes it back.
+
+        `supersede` puts `text` in the place of the fact `fact_id`. `retract` takes the opinion `event_id` back. `block`
+        says that the execution `execution_id` is wrong, with `note` as the reason. `promote` makes a golden example of
+        it, of its own `question` or another; if nobody says that it is right, the reviewer does. `add_example` adds the
+        golden example `sql_query`, for the item's question and connector or for others. The item stays open until it is
+        resolved.
+        """
+        given = Given(fact_id, text, event_id, execution_id, question, sql_query, connector_id)
+        mend = mends.checked(action, given)
+        executions.feedback_text("note", note)
+        before = self._checked(item_id, author, if_match)
+
+        def record(connection: Connection, done: Done) -> str:
+            row = self._current(connection, before, if_match)
+            return self._record(connection, row, mend, author, done.body, Note(note, done.kept))
+
+        if mend == "retract":
+            made = retracting.retract(self._space, before, str(event_id), author, record)
+        else:
+            do = mends.prepared(self._space, before, mend, given, author, note)
+            with self._space.workspace.write() as connection:
+                made = record(connection, do(connection))
+        return self._event(made)
+
+    def ask_again(self, item_id: str) -> ReviewComparison:
+        """Asks an item's question again, and compares what is answered now with what was disliked. Nothing is kept.
+
+        Of an execution, it is what the cache would run, without running it.
+        """
+        before = self._seen(item_id, cases.MOST)
+        return asked_again(self._space, before, cases.case(self._space, before))
+
+    def undo(self, event_id: str, *, author: str | None = None) -> ReviewEvent:
+        """Takes back what was done about an item, with all that it did. Doing it again changes nothing."""
+        values.identifier("event_id", event_id)
+        values.author(author)
+        if undoing.undo(self._space, event_id, author) is None:
+            raise NotFound(
+                f"no action {event_id!r} in project {self._space.workspace.project!r}",
+                field="event_id",
+                value=event_id,
+                remedy="Use the event_id of an item's history",
+            )
+        return self._event(event_id)
+
+    def _close(
+        self, item_id: str, action: str, note: str | None, author: str | None, if_match: str | None
+    ) -> ReviewItem:
+        executions.feedback_text("note", note)
+        before = self._checked(item_id, author, if_match)
+        with self._space.workspace.write() as connection:
+            row = self._current(connection, before, if_match)
+            state = standing(connection, row)
+            if if_match is None:
+                _check_nobody_else(item_id, state, author)
+            if state.status != CLOSES[action] or if_match is not None:
+                self._record(connection, row, action, author, {}, Note(note))
+        return self._item(item_id)
+
+    def _record(
+        self, connection: Connection, row: AnyRow, action: str, author: str | None, body: Metadata, note: Note
+    ) -> str:
+        """Appends the event of an action, and folds the item anew."""
+        now = self._space.now()
+        event = actions.append(connection, row.project_id, row.id, action, author, now, body)
+        actions.write(connection, row.project_id, row.seq, event, note)
+        refold(connection, row.project_id, [row.seq])
+        items.touch(connection, row.seq, now)
+        return event
+
+    def _checked(self, item_id: str, author: str | None, if_match: str | None) -> Seen:
+        """The item before it is changed, if it is what the caller has seen."""
+        values.author(author)
+        before = self._seen(item_id)
+        values.if_match(if_match, before.item)
+        return before
+
+    def _current(self, connection: Connection, before: Seen, if_match: str | None) -> AnyRow:
+        """The item in the transaction that changes it."""
+        row = items.get(connection, before.row.project_id, before.row.id)
+        if row is None:
+            raise self._missing(before.row.id)
+        if if_match is not None and tuple(row) != tuple(before.row):
+            raise Conflict(
+                "it was changed since you read it",
+                code="changed_meanwhile",
+                field="if_match",
+                value=if_match,
+                remedy="Read it again, and decide anew",
+            )
+        return row
+
+    def _seen(self, item_id: str, latest: int = LATEST) -> Seen:
+        values.identifier("item_id", item_id)
+        follow(self._space)
+        with self._space.workspace.read() as connection:
+            row = items.get(connection, self._space.project(connection), item_id)
+        if row is None:
+            raise self._missing(item_id)
+        return seen(self._space, [row], latest)[0]
+
+    def _item(self, item_id: str) -> ReviewItem:
+        return self._seen(item_id).item
+
+    def _event(self, event_id: str) -> ReviewEvent:
+        with self._space.workspace.read() as connection:
+            project = self._space.project(connection)
+            row = actions.get(connection, project, event_id)
+            note = actions.read(connection, project, [event_id]).get(event_id, Note())
+        return cases.event(row, note)
+
+    def _missing(self, item_id: str) -> NotFound:
+        return NotFound(
+            f"no review item {item_id!r} in project {self._space.workspace.project!r}",
+            field="item_id",
+            value=item_id,
+            remedy="review.list(), or heedful review list, shows them",
+        )
+
+
+def _check_nobody_else(item_id: str, state: Standing, author: str | None) -> None:
+    """Tells a reviewer who comes second that somebody was there first."""
+    if state.closed is None or (author is not None and state.closed.author == author):
+        return
+    who = state.closed.author or "somebody"
+    raise Conflict(
+        f"{who} {state.status} item {item_id} at {from_stored(state.closed.at):%Y-%m-%d %H:%M:%S}",
+        code="closed_already",
+        field="item_id",
+        value=item_id,
+        remedy="Look at what was done; pass if_match to decide otherwise, or reopen it",
+    )
+
+
+def _choice(field: str, value: Any, choices: tuple[str, ...]) -> None:
+    if value is not None and value not in choices:
+        raise Invalid(f"{field} is {value!r}", field=field, value=value, remedy=f"Use one of {', '.join(choices)}")
+
+
+def _place(cursor: Any) -> Place | None:
+    """Where the page before ended."""
+    if cursor is None:
+        return None
+    parts = cursor.split(".") if isinstance(cursor, str) else []
+    if len(parts) != 3 or not all(part.isdecimal() and part.isascii() and len(part) <= 18 for part in parts):
+        raise Invalid(
+            f"cursor is {cursor!r}", field="cursor", value=cursor, remedy="Use the next_cursor of the page before"
+        )
+    opinions, last_at, seq = map(int, parts)
+    return opinions, last_at, seq

@@ -1,0 +1,228 @@
+"""Two weeks of a web shop's help desk in a store, so that there is something to look at."""
+
+from __future__ import annotations
+
+import tempfile
+from collections import Counter
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from datetime import datetime, timedelta
+from functools import partial
+from pathlib import Path
+from random import Random
+
+import numpy as np
+from sqlalchemy import make_url
+
+from heedful import settings
+from heedful.clock import system_clock
+from heedful.embedding import Embedder, configured
+from heedful.embedding.base import Calibration, Vectors
+from heedful.engine import Heedful
+from heedful.errors import Conflict, Invalid
+from heedful.model import Metadata
+from heedful.opening import open as open_store
+from heedful.simulate import warehouse
+from heedful.simulate.clerk import Clerk
+from heedful.simulate.counting import CONNECTOR, Counters
+from heedful.simulate.people import STAFF
+from heedful.simulate.remarks import HOSTILE
+from heedful.simulate.shop import CORRECTED, CORRECTION, FACTS, HELP, STAFF_WANTS, WANTS
+from heedful.simulate.timeline import Timeline, arrivals, utc
+from heedful.simulate.truth import Truth
+from heedful.simulate.visits import HelpDesk
+
+__all__ = ["Embedding", "Filled", "Progress", "fill", "is_filled"]
+
+Embedding = str | Embedder | None
+Progress = Callable[[int, int], None]
+
+FINISHED: Metadata = {"filled_by": "heedful demo"}
+"""The metadata of a dataset after all the rest is done."""
+
+SESSIONS = 420
+EXECUTIONS = 44
+
+# Parts of the time that is filled.
+SHIPPING_CHANGES = 6 / 14
+SHIPPING_CORRECTED = 8 / 14
+REFUNDS_CHANGE = 9 / 14
+LIES_RETRACTED = 10 / 14
+
+
+@dataclass(frozen=True, slots=True)
+class Filled:
+    """What was put into a store."""
+
+    project: str
+    since: datetime
+    until: datetime
+    counts: dict[str, int]
+    """How many of each there are: facts, sessions, entries, ratings, comments, signals, executions and so on."""
+
+
+class Recollecting:
+    """An embedder that does what it will be asked all at once, and nothing twice."""
+
+    def __init__(self, inner: Embedder, texts: Sequence[str]) -> None:
+        self._inner = inner
+        self.name: str = inner.name
+        self.dimensions: int = inner.dimensions
+        self.calibration: Calibration = inner.calibration
+        self._known: dict[str, Vectors] = {}
+        self.embed(texts)
+
+    def embed(self, texts: Sequence[str]) -> Vectors:
+        new = list(dict.fromkeys(text for text in texts if text not in self._known))
+        if new:
+            self._known |= zip(new, self._inner.embed(new), strict=True)
+        return np.stack([self._known[text] for text in texts]) if texts else self._inner.embed(texts)
+
+
+def fill(
+    path_or_url: str | Path,
+    *,
+    project: str = "demo",
+    days: float = 14,
+    seed: int = 1,
+    sessions: int = SESSIONS,
+    until: datetime | None = None,
+    embedding: Embedding = None,
+    progress: Progress | None = None,
+) -> Filled:
+    """Fills a project with the traffic of simulated users in the `days` before `until`, which is now if left out.
+
+    The same seed and `until` give the same traffic. The project must be new. The shop's database, shop.sqlite, is put
+    beside a store that is a file, else into a temporary folder. `progress` is told how much is done, of how much.
+    """
+    if days <= 0 or sessions < 0:
+        raise Invalid(
+            f"days is {days} and sessions is {sessions}", field="days", remedy="Fill at least a part of a day"
+        )
+    end = utc(until or system_clock())
+    start = end - timedelta(days=days)
+    timeline = Timeline(start, end)
+    clerk = Clerk(Random(f"{seed}/clerk"), {asked: each.sql for each in warehouse.REPORTS for asked in each.questions})
+    embedder = Recollecting(configured(settings.load(), embedding), _texts())
+    with open_store(
+        path_or_url, project=project, clock=timeline, embedding=embedder, language_model=clerk, worker=False
+    ) as memory:
+        if memory.datasets():
+            raise Conflict(
+                f"project {project!r} has facts already",
+                field="project",
+                value=project,
+                remedy="Name a project that is new, or another store",
+            )
+        traffic = _Traffic(memory, timeline, clerk, seed, progress or (lambda done, total: None))
+        traffic.stock(warehouse_file(path_or_url))
+        traffic.plan(start, end, sessions)
+        timeline.run()
+        memory.create_dataset(HELP, metadata=FINISHED)
+        return Filled(project, start, end, dict(traffic.counts))
+
+
+def is_filled(memory: Heedful) -> bool:
+    """Whether a project was filled to the end."""
+    return HELP in memory.datasets() and memory.get_dataset(HELP).metadata.items() >= FINISHED.items()
+
+
+def warehouse_file(path_or_url: str | Path) -> Path:
+    """Where the shop's database belongs: beside the store, if that is a file."""
+    file: str | None = str(path_or_url)
+    if "://" in str(path_or_url):
+        url = make_url(str(path_or_url))
+        file = url.database if url.get_backend_name() == "sqlite" else None
+    if file in (None, "", ":memory:"):
+        return Path(tempfile.mkdtemp(prefix="heedful-shop-")) / warehouse.FILE
+    return Path(str(file)).expanduser().absolute().parent / warehouse.FILE
+
+
+def _texts() -> list[str]:
+    """All that is known beforehand to be embedded."""
+    facts = [text for texts in FACTS.values() for text in texts.values()]
+    asked = [query for want in (*WANTS, *STAFF_WANTS) for queries in want.queries.values() for query in queries]
+    reports = [question for report in warehouse.REPORTS for question in report.questions]
+    return list(dict.fromkeys([*facts, CORRECTION, *asked, *reports]))
+
+
+class _Traffic:
+    """The plan of what happens when."""
+
+    def __init__(self, memory: Heedful, timeline: Timeline, clerk: Clerk, seed: int, progress: Progress) -> None:
+        self._memory = memory
+        self._timeline = timeline
+        self._clerk = clerk
+        self._seed = seed
+        self._progress = progress
+        self._facts: dict[str, str] = {}
+        self.counts: Counter[str] = Counter()
+
+    def stock(self, file: Path) -> None:
+        """What is there before anybody comes: facts, and the shop's database."""
+        for dataset, facts in FACTS.items():
+            given = self._memory.remember(
+                list(facts.values()),
+                dataset=dataset,
+                metadata=[{"topic": key.partition("-")[0]} for key in facts],
+                source="handbook.md" if dataset != HELP else "help-pages",
+            )
+            self._facts |= zip(facts, given.fact_ids, strict=True)
+            self.counts["facts"] += given.added
+        file.unlink(missing_ok=True)
+        warehouse.build(file, self._timeline.until, self._random("warehouse"))
+        self._memory.connectors.create(CONNECTOR, f"sqlite:///{file}")
+
+    def plan(self, start: datetime, end: datetime, sessions: int) -> None:
+        """Puts all that happens on the timeline."""
+        at, length = self._timeline.at, end - start
+        truth = Truth(
+            self._facts,
+            refunds_change=start + REFUNDS_CHANGE * length,
+            shipping_changes=start + SHIPPING_CHANGES * length,
+        )
+        desk = HelpDesk(self._memory, self._timeline, self._clerk, truth, self._random("people"), self.counts)
+        for number, moment in enumerate(arrivals(start, end, sessions, self._random("arrivals"))):
+            at(moment, partial(self._visit, desk, number, sessions))
+        counters = Counters(self._memory, self._clerk, self.counts)
+        at(start + length / 28, counters.give_examples)
+        at(start + length / 2, counters.promote)
+        executions = round(EXECUTIONS * min(1, sessions / SESSIONS))
+        for number, moment in enumerate(arrivals(start, end, executions, self._random("figures"))):
+            at(moment, partial(counters.ask, self._random(f"figures/{number}")))
+        at(start + SHIPPING_CORRECTED * length, partial(self._correct, truth))
+        at(start + LIES_RETRACTED * length, partial(self._retract, desk))
+        night = start.replace(hour=3, minute=0, second=0, microsecond=0)
+        while (night := night + timedelta(days=1)) < end:
+            at(night, self._improve)
+        for place in range(len(HOSTILE)):
+            at(end - timedelta(minutes=9 * place + 2), partial(self._be_hostile, desk))
+
+    def _visit(self, desk: HelpDesk, number: int, sessions: int) -> None:
+        self._progress(number, sessions)
+        # One of each variant wants the same, so that no variant has the easier questions.
+        desk.visit(number, self._random(f"visit/{number}"), self._random(f"wishes/{number // 2}"))
+
+    def _correct(self, truth: Truth) -> None:
+        done = self._memory.supersede(self._facts[CORRECTED], CORRECTION, author=STAFF[0])
+        truth.corrected(CORRECTED, done.superseded_by)
+        self.counts["supersessions"] += 1
+
+    def _retract(self, desk: HelpDesk) -> None:
+        if desk.lies:
+            self._memory.retract(desk.lies[-1], author=STAFF[0])
+            self.counts["retractions"] += 1
+
+    def _improve(self) -> None:
+        for dataset in FACTS:
+            done = self._memory.improve(dataset)
+            self.counts["learnt facts"] += len(done.learnt) - len(done.forgotten)
+        self.counts["improvements"] += 1
+
+    def _be_hostile(self, desk: HelpDesk) -> None:
+        recent = self._memory.sessions.list(where={"channel": "web"}, limit=len(HOSTILE)).items
+        if recent:
+            desk.be_hostile(recent[self.counts["hostile"] % len(recent)].session_id)
+
+    def _random(self, purpose: str) -> Random:
+        return Random(f"{self._seed}/{purpose}")

@@ -1,0 +1,110 @@
+"""What reviewers did: events of the ledger, and their words beside it."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import NamedTuple
+
+import orjson
+from sqlalchemy import Connection, delete, insert, select, update
+
+from heedful.model import Metadata
+from heedful.storage import ledger
+from heedful.storage.ledger import REVIEW, Event, is_retracted
+from heedful.storage.rows import AnyRow, batches
+from heedful.storage.schema import events
+from heedful.storage.schema_insight import review_notes
+
+_KEPT = '{"kept":'
+"""How a note begins that has words of users."""
+
+
+class Note(NamedTuple):
+    """What belongs to an action in words."""
+
+    note: str | None = None
+    kept: Metadata | None = None
+    """What is needed to undo it."""
+
+
+def append(
+    connection: Connection, project: int, item_id: str, action: str, author: str | None, at: int, body: Metadata
+) -> str:
+    """Appends the event of an action, which has ids and no words; returns its id."""
+    event = Event(
+        project_id=project,
+        kind=REVIEW,
+        target_type="review_item",
+        target_id=item_id,
+        source="review",
+        at=at,
+        recorded_at=at,
+        author=author,
+        value=action,
+        body=body,
+    )
+    ledger.append(connection, [event])
+    return event.id
+
+
+def of_items(connection: Connection, project: int, item_ids: Sequence[str]) -> dict[str, list[AnyRow]]:
+    """The events about items, in order, by item; `retracted` says whether they were taken back."""
+    found: dict[str, list[AnyRow]] = {item_id: [] for item_id in item_ids}
+    for run in batches(item_ids):
+        rows = connection.execute(
+            select(events, is_retracted().label("retracted"))
+            .where(events.c.project_id == project, events.c.kind == REVIEW, events.c.target_id.in_(run))
+            .order_by(events.c.seq)
+        )
+        for row in rows:
+            found[row.target_id].append(row)
+    return found
+
+
+def get(connection: Connection, project: int, event_id: str) -> AnyRow:
+    """One of these events, which is there."""
+    statement = select(events, is_retracted().label("retracted"))
+    return connection.execute(statement.where(events.c.project_id == project, events.c.id == event_id)).one()
+
+
+def write(connection: Connection, project: int, seq: int, event_id: str, said: Note) -> None:
+    """Keeps what belongs to an action, if that is anything."""
+    if said != Note():
+        values = {"event_id": event_id, "item_seq": seq, "project_id": project, "text": _packed(said)}
+        connection.execute(insert(review_notes).values(**values))
+
+
+def read(connection: Connection, project: int, event_ids: Sequence[str]) -> dict[str, Note]:
+    """What belongs to actions, by event."""
+    return {
+        row.event_id: Note(**orjson.loads(row.text))
+        for run in batches(event_ids)
+        for row in connection.execute(
+            select(review_notes).where(review_notes.c.project_id == project, review_notes.c.event_id.in_(run))
+        )
+    }
+
+
+def with_words(connection: Connection, project: int) -> dict[str, Note]:
+    """The notes of a project that have words of users."""
+    rows = connection.execute(
+        select(review_notes).where(
+            review_notes.c.project_id == project, review_notes.c.text.startswith(_KEPT, autoescape=True)
+        )
+    )
+    return {row.event_id: Note(**orjson.loads(row.text)) for row in rows}
+
+
+def forget_words(connection: Connection, said: dict[str, Note]) -> None:
+    """Removes the words of users from notes."""
+    for event_id, each in said.items():
+        if each.note is None:
+            connection.execute(delete(review_notes).where(review_notes.c.event_id == event_id))
+        else:
+            left = _packed(Note(each.note))
+            connection.execute(update(review_notes).where(review_notes.c.event_id == event_id).values(text=left))
+
+
+def _packed(said: Note) -> str:
+    kept = {} if said.kept is None else {"kept": said.kept}
+    return orjson.dumps(kept | ({} if said.note is None else {"note": said.note})).decode()

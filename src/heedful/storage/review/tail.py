@@ -1,0 +1,58 @@
+"""What the ledger has that the review queue has not seen yet."""
+
+from __future__ import annotations
+
+from sqlalchemy import Connection, and_, delete, exists, func, insert, or_, select
+
+from heedful.storage.ledger import FEEDBACK, RETRACTION, SIGNAL, is_retracted
+from heedful.storage.rows import AnyRow
+from heedful.storage.schema import changes, events
+from heedful.storage.schema_insight import marks, review_members
+
+EVENTS, FACTS = "review", "review_facts"
+"""The marks: the last event, and the last change of facts, that were looked at."""
+
+NEGATIVE = ("down", "1", "2")
+"""What the event of a negative opinion says: a rating, or a score."""
+
+DERIVED = "improve"
+"""The source of signals that are made of opinions, and are none themselves."""
+
+
+def mark(connection: Connection, project: int, name: str) -> int:
+    found = connection.execute(
+        select(marks.c.seq).where(marks.c.project_id == project, marks.c.key == "", marks.c.name == name)
+    ).scalar()
+    return int(found or 0)
+
+
+def set_mark(connection: Connection, project: int, name: str, seq: int) -> None:
+    connection.execute(delete(marks).where(marks.c.project_id == project, marks.c.key == "", marks.c.name == name))
+    connection.execute(insert(marks).values(project_id=project, key="", name=name, seq=seq))
+
+
+def behind(connection: Connection, project: int, seq: int, limit: int) -> list[AnyRow]:
+    """Negative opinions of a project behind an event, and retractions of those that are known; in order."""
+    known = exists().where(review_members.c.event_id == events.c.target_id)
+    said = and_(events.c.kind == FEEDBACK, events.c.value.in_(NEGATIVE))
+    signalled = and_(
+        events.c.kind == SIGNAL, events.c.value == "not_helpful", events.c.source != DERIVED, ~is_retracted()
+    )
+    taken_back = and_(events.c.kind == RETRACTION, known)
+    statement = (
+        select(events.c.seq, events.c.id, events.c.kind, events.c.target_type, events.c.target_id, events.c.at)
+        .where(events.c.project_id == project, events.c.seq > seq, or_(said, signalled, taken_back))
+        .order_by(events.c.seq)
+        .limit(limit)
+    )
+    return list(connection.execute(statement))
+
+
+def newest(connection: Connection) -> int:
+    """The number of the newest event of all projects."""
+    return int(connection.execute(select(func.max(events.c.seq))).scalar() or 0)
+
+
+def newest_change(connection: Connection) -> int:
+    """The number of the newest change of facts."""
+    return int(connection.execute(select(func.max(changes.c.seq))).scalar() or 0)

@@ -1,0 +1,270 @@
+"""Traffic to look at: two weeks of a help desk, from a seed."""
+
+from __future__ import annotations
+
+import sqlite3
+import tempfile
+from collections import Counter
+from collections.abc import Iterator
+from contextlib import closing
+from dataclasses import dataclass
+from datetime import UTC, datetime, timedelta
+from pathlib import Path
+from random import Random
+
+import pytest
+
+import heedful
+from heedful import Conflict, Entry, Heedful, Invalid, Session
+from heedful.cli.living import fill_or_use
+from heedful.model import Execution
+from heedful.simulate.people import ADVERSARY, customers
+from heedful.simulate.remarks import HOSTILE, WORDINGS, remark
+from heedful.simulate.shop import CORRECTION, FACTS, STAFF_WANTS, WANTS
+from heedful.simulate.timeline import Timeline, arrivals
+from heedful.simulate.traffic import Filled, fill, warehouse_file
+from heedful.testing import WordEmbedder
+
+UNTIL = datetime(2026, 3, 13, 15, 30, tzinfo=UTC)
+SINCE = UNTIL - timedelta(days=14)
+
+
+@dataclass(frozen=True)
+class Seen:
+    """A store that was filled, and what is in it."""
+
+    file: Path
+    filled: Filled
+    memory: Heedful
+    sessions: list[Session]
+    entries: list[Entry]
+    executions: list[Execution]
+
+
+def look(file: Path, filled: Filled, memory: Heedful) -> Seen:
+    sessions: list[Session] = []
+    cursor = None
+    while True:
+        page = memory.sessions.list(cursor=cursor)
+        sessions += page.items
+        cursor = page.next_cursor
+        if cursor is None:
+            break
+    entries = [entry for session in sessions for entry in memory.sessions.entries(session.session_id).items]
+    return Seen(file, filled, memory, sessions, entries, memory.executions.list().items)
+
+
+@pytest.fixture(scope="module")
+def seen(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Seen]:
+    file = tmp_path_factory.mktemp("traffic") / "demo.db"
+    filled = fill(file, sessions=120, until=UNTIL, embedding=WordEmbedder())
+    with heedful.open(file, project="demo", embedding=WordEmbedder(), worker=False) as memory:
+        yield look(file, filled, memory)
+
+
+def test_the_counts_are_what_the_store_has(seen: Seen) -> None:
+    counts = seen.filled.counts
+    visits = [session for session in seen.sessions if "variant" in session.metadata]
+    assert len(visits) == counts["sessions"] == 120
+    assert len(seen.entries) == counts["entries"]
+    assert len(seen.executions) == counts["executions"]
+    assert sorted(seen.memory.datasets()) == ["handbook", "help"]
+    assert counts["facts"] == sum(len(facts) for facts in FACTS.values())
+    assert counts["improvements"] == 14
+    assert counts["supersessions"] == counts["retractions"] == 1
+
+
+def test_all_kinds_of_people_come(seen: Seen) -> None:
+    visits = [session.metadata for session in seen.sessions if "variant" in session.metadata]
+    assert Counter(each["variant"] for each in visits) == {"A": 60, "B": 60}
+    assert {each["channel"] for each in visits} == {"web", "app"}
+    assert {each["language"] for each in visits} == {"en", "de", "es"}
+    assert {each["tier"] for each in visits} == {"free", "plus", "business", "staff"}
+    assert {entry.model for entry in seen.entries} == {"clerk-mini", "clerk-large"}
+
+
+def test_answers_have_their_evidence(seen: Seen) -> None:
+    assert all(entry.recall_id and entry.used and entry.usage for entry in seen.entries)
+    assert {entry.dataset for entry in seen.entries} == {"help", "handbook"}
+
+
+def test_a_part_is_rated(seen: Seen) -> None:
+    counts = seen.filled.counts
+    assert 0.3 < counts["ratings"] / counts["entries"] < 0.45
+    assert 0.1 < counts["session ratings"] / counts["sessions"] < 0.3
+    assert {entry.feedback_score for entry in seen.entries} >= {1, 2, 3, 4, 5}
+
+
+def test_nothing_lies_outside_the_two_weeks(seen: Seen) -> None:
+    times = [
+        *(moment for session in seen.sessions for moment in (session.created_at, session.updated_at)),
+        *(entry.time for entry in seen.entries),
+        *(execution.created_at for execution in seen.executions),
+        *(
+            feedback.created_at
+            for session in seen.sessions
+            for feedback in seen.memory.sessions.feedbacks(session.session_id).items
+        ),
+        *(feedback.created_at for feedback in seen.memory.feedback.list()),
+    ]
+    assert min(times) >= SINCE
+    assert max(times) <= UNTIL
+    with closing(sqlite3.connect(seen.file)) as store:
+        ((first, last, recorded),) = store.execute("SELECT min(at), max(at), max(recorded_at) FROM events")
+    assert first >= SINCE.timestamp() * 1e6
+    assert last <= UNTIL.timestamp() * 1e6
+    assert recorded <= UNTIL.timestamp() * 1e6
+
+
+def test_the_variant_that_learns_is_better_in_truth_and_in_what_people_say(seen: Seen) -> None:
+    def share(variant: str) -> float:
+        of = {quality: seen.filled.counts[f"{quality} answers of {variant}"] for quality in ("good", "bad")}
+        return of["good"] / sum(of.values())
+
+    assert share("B") > share("A") + 0.05
+    found = {each.value: each for each in seen.memory.insight.satisfaction("variant").variants}
+    assert found["B"].satisfaction is not None
+    assert found["A"].satisfaction is not None
+    assert found["B"].satisfaction > found["A"].satisfaction
+
+
+def test_complaints_about_refunds_come_in_a_wave(seen: Seen) -> None:
+    wave = SINCE + timedelta(days=9)
+    about = [entry.time >= wave for entry in seen.entries if "refund" in (entry.feedback_text or "").lower()]
+    # A day of the wave has at least three times as many as a day before it.
+    assert sum(about) / 5 > 3 * (len(about) - sum(about)) / 9
+
+
+def test_a_fact_is_corrected_by_somebody_and_recalled_since(seen: Seen) -> None:
+    found = seen.memory.recall("When is shipping free?", dataset="help", top_k=20)
+    assert CORRECTION in [hit.text for hit in found.hits]
+    assert FACTS["help"]["ship-free"] not in [hit.text for hit in found.hits]
+
+
+def test_executions_are_new_or_proven_and_rated_both_ways(seen: Seen) -> None:
+    assert {each.origin for each in seen.executions} >= {"query", "served", "written"}
+    assert {each.is_positive for each in seen.memory.feedback.list()} == {True, False}
+    assert {each.origin for each in seen.memory.golden_examples.list()} >= {"given"}
+
+
+def test_the_end_is_hostile(seen: Seen) -> None:
+    said = {entry.feedback_text for entry in seen.entries}
+    assert said >= set(HOSTILE)
+
+
+def test_the_store_is_sound(seen: Seen) -> None:
+    assert all(check.ok for check in seen.memory.doctor(repair=False))
+
+
+def plain(seen: Seen) -> list[object]:
+    """All that a seed decides: no ids, and nothing that was measured."""
+    return [
+        seen.filled,
+        [(session.metadata, session.created_at) for session in seen.sessions],
+        [(entry.question, entry.answer, entry.time, entry.model) for entry in seen.entries],
+        [(entry.feedback_score, entry.feedback_text) for entry in seen.entries],
+        [[round(used.share, 6) for used in entry.used or ()] for entry in seen.entries],
+        [(each.question, each.sql_query, each.origin, each.result, each.created_at) for each in seen.executions],
+        [(each.feedback, each.author, each.created_at) for each in seen.memory.feedback.list()],
+        [fact.text for fact in seen.memory.facts(dataset="help", limit=200).items],
+    ]
+
+
+def test_a_seed_repeats_the_traffic(tmp_path: Path) -> None:
+    found = []
+    for name, seed in (("one", 3), ("same", 3), ("other", 4)):
+        file = tmp_path / name / "demo.db"
+        file.parent.mkdir()
+        filled = fill(file, sessions=14, days=2, seed=seed, until=UNTIL, embedding=WordEmbedder())
+        with heedful.open(file, project="demo", embedding=WordEmbedder(), worker=False) as memory:
+            found.append(plain(look(file, filled, memory)))
+    assert found[0] == found[1]
+    assert found[0] != found[2]
+
+
+def test_a_project_with_facts_is_left_alone(seen: Seen) -> None:
+    with pytest.raises(Conflict, match="has facts already"):
+        fill(seen.file, sessions=1, until=UNTIL, embedding=WordEmbedder())
+
+
+def test_no_time_is_refused(tmp_path: Path) -> None:
+    with pytest.raises(Invalid):
+        fill(tmp_path / "demo.db", days=0)
+
+
+def test_progress_is_told(tmp_path: Path) -> None:
+    told: list[tuple[int, int]] = []
+    fill(
+        tmp_path / "demo.db",
+        sessions=3,
+        days=0.2,
+        until=UNTIL,
+        embedding=WordEmbedder(),
+        progress=lambda done, total: told.append((done, total)),
+    )
+    assert told == [(0, 3), (1, 3), (2, 3)]
+
+
+def test_a_kept_store_is_filled_once_and_used_again_with_a_new_key(tmp_path: Path) -> None:
+    store = tmp_path / "kept" / "demo.db"
+    assert fill_or_use(store, WordEmbedder(), sessions=2) is None
+    key = fill_or_use(store, WordEmbedder(), sessions=2)
+    assert key is not None
+    assert key.scopes == ["admin"]
+
+
+def test_a_store_of_somebody_else_is_not_used(tmp_path: Path) -> None:
+    with heedful.open(tmp_path / "demo.db", project="demo", embedding=WordEmbedder()) as memory:
+        memory.remember("mine")
+    with pytest.raises(Conflict, match="filled to the end"):
+        fill_or_use(tmp_path / "demo.db", WordEmbedder())
+
+
+def test_the_shop_is_beside_a_store_that_is_a_file(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    temporary = tmp_path / "temporary"
+    temporary.mkdir()
+    monkeypatch.setattr(tempfile, "tempdir", str(temporary))
+    assert warehouse_file(tmp_path / "demo.db") == tmp_path / "shop.sqlite"
+    assert warehouse_file(f"sqlite:///{tmp_path}/demo.db") == tmp_path / "shop.sqlite"
+    assert warehouse_file("postgresql://host/name").parent.parent == temporary
+
+
+def test_days_are_busier_than_nights_and_weeks_than_weekends() -> None:
+    start = datetime(2026, 3, 2, tzinfo=UTC)
+    moments = arrivals(start, start + timedelta(days=14), 5000, Random(1))
+    assert moments == sorted(moments)
+    hours = Counter(moment.hour for moment in moments)
+    days = Counter(moment.weekday() for moment in moments)
+    assert min(hours[10], hours[20]) > 5 * hours[3]
+    assert min(days[day] for day in range(5)) > max(days[5], days[6])
+
+
+def test_a_timeline_does_things_in_order_and_nothing_too_late() -> None:
+    done: list[tuple[str, datetime]] = []
+    timeline = Timeline(SINCE, SINCE + timedelta(hours=1))
+
+    def first() -> None:
+        done.append(("first", timeline()))
+        timeline.after(10, lambda: done.append(("later", timeline())))
+        timeline.after(100, lambda: done.append(("too late", timeline())))
+
+    timeline.at(SINCE + timedelta(minutes=30), lambda: done.append(("second", timeline())))
+    timeline.at(SINCE + timedelta(minutes=25), first)
+    timeline.run()
+    assert [name for name, _ in done] == ["first", "second", "later"]
+    assert done[-1][1] == SINCE + timedelta(minutes=35)
+
+
+def test_remarks_vary() -> None:
+    random = Random(1)
+    for subject in WORDINGS:
+        assert len({remark(subject, random) for _ in range(60)}) > 30
+
+
+def test_wants_name_facts_that_there_are() -> None:
+    assert {key for want in WANTS for key in want.answers} <= FACTS["help"].keys()
+    assert {key for want in STAFF_WANTS for key in want.answers} <= FACTS["handbook"].keys()
+
+
+def test_one_customer_lies() -> None:
+    assert [person.author for person in customers(Random(1)) if person.is_adversary] == [ADVERSARY]
