@@ -35,6 +35,7 @@ class ExportColumn(Model):
     name: str
     type: ColumnType
     meaning: str
+    """What it says, in words."""
 
 
 class ExportTable(Model):
@@ -50,7 +51,9 @@ class ExportResult(Model):
     """What was exported."""
 
     table: TableName
+    """Which table."""
     rows: int
+    """How many rows there were."""
     path: str | None
     """The file; None where bytes were written to something else."""
 
@@ -59,8 +62,11 @@ class Digest(Model):
     """What people said in some time, beside the time before it, in short."""
 
     project: str
+    """Whose it is."""
     since: datetime
+    """When the time begins."""
     until: datetime
+    """When it is over."""
     now: Variant
     """The opinions of this time."""
     before: Variant
