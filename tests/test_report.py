@@ -12,6 +12,7 @@ from xml.etree import ElementTree
 
 import pytest
 from click.testing import CliRunner
+from server import running
 
 from heedful import Conflict, Heedful, Invalid, NotFound
 from heedful.cli.main import cli
@@ -205,3 +206,14 @@ def test_the_command_writes_the_report_and_its_charts(store: Heedful, path: Path
     assert Path("report.html").is_file()
     assert isinstance(run().exception, Conflict)
     assert run("--force", "-o", "report.html", "--since", "2026-01-01").exit_code == 0
+
+
+def test_a_report_on_a_server_says_the_same(tmp_path: Path) -> None:
+    with running(tmp_path / "served.db") as server, server.connect() as client:
+        client.sessions.create("monday", metadata={"variant": "a"})
+        client.sessions.add_session_feedback("monday", {"rating": "up"})
+        there = write_report(client, tmp_path / "there.html", by="metadata.variant")
+        here = write_report(server.state.projects.opened("default"), tmp_path / "here.html", by="metadata.variant")
+    said = [re.sub(r"\d\d:\d\d", "", read(made.path).text) for made in (there, here)]
+    assert there.opinions == 1
+    assert said[0] == said[1]

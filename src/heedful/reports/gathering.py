@@ -132,11 +132,12 @@ def _compared(
         if facet == by:
             continue
         try:
-            asked.append(insight.satisfaction(facet, since=since, until=until, dataset=dataset))
+            found = insight.satisfaction(facet, since=since, until=until, dataset=dataset)
         except Invalid:
             # More values than can be compared, which nobody asked for.
             continue
-    return [Compared(found, figures.compared(found)) for found in asked]
+        asked += [found] if any(each.value is not None for each in found.variants) else []
+    return [Compared(each, figures.compared(each)) for each in asked]
 
 
 def _useful(insight: Insight, datasets: Sequence[str]) -> list[Useful]:
