@@ -105,8 +105,28 @@ PARAMETERS = {
     "set_policy.dataset": "For this dataset alone; else for the whole project.",
     "set_policy.policy": "`documented` or `adaptive`; None takes the choice back.",
     "since": "Only recalls from this time on.",
-    "satisfaction.by": "A key of the sessions' metadata, dotted or not.",
-    "satisfaction.since": "Only feedback from this time on.",
+    "satisfaction.by": "A key of the sessions' metadata, dotted or not; or `dataset`, `model`, `source`, "
+    "`author_kind`, `target_type`.",
+    "trend.by": "A line for each value of this: see `satisfaction`.",
+    "notes.by": "Also by this key of the sessions' metadata.",
+    "trend.over": "`day` or `week`; weeks begin on Mondays.",
+    **{f"{name}.since": "Only what was said from this time on." for name in ("satisfaction", "trend", "themes")},
+    **{
+        f"{name}.until": "Only what was said before this time." for name in ("satisfaction", "trend", "themes", "notes")
+    },
+    **{f"{name}.dataset": "Only answers from this dataset." for name in ("satisfaction", "trend", "themes", "notes")},
+    **{
+        f"{name}.target_type": "Only opinions about a `session`, `entry`, `message`, `execution` or `fact`; all but "
+        "those about facts, if left out."
+        for name in ("satisfaction", "trend")
+    },
+    "notes.since": "From when on is looked at; four weeks, if left out.",
+    "coverage.since": "Only what was shown from this day on.",
+    "coverage.until": "Only what was shown before the end of this day.",
+    "coverage.dataset": "Only what was shown from this dataset.",
+    "cache.since": "Only decisions from this time on.",
+    "cache.until": "Only decisions before this time.",
+    "cache.limit": "How many of the newest decisions are listed.",
     "digest.since": "From when on; seven days before the end if left out.",
     "digest.until": "Until when; now if left out.",
     "rows.since": "Only rows from this time on.",
@@ -579,4 +599,5 @@ CODES = {
     "unstorable": "The value is one that MongoDB can't store.",
     "unsupported": "Heedful does not read this kind of file.",
     "url_unreadable": "The text is not a database URL of SQLAlchemy.",
+    "unknown_key": "No session has this metadata key; those there are are named.",
 }
