@@ -63,7 +63,7 @@ def listed(here: Here) -> Response:
 def usefulness(here: Here) -> Response:
     """How the scores of a dataset are spread, and the facts at both ends."""
     dataset = here.query.get("dataset") or DEFAULT_DATASET
-    stats = here.heedful.usefulness_stats(dataset)
+    stats = here.heedful.insight.usefulness(dataset)
     drawn = histogram(
         stats.distribution,
         title=f"Facts by usefulness in {dataset}",
