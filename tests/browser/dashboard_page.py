@@ -23,7 +23,7 @@ from heedful.testing import ManualClock, WordEmbedder
 
 PROJECT = "default"
 UNTIL = datetime(2026, 3, 13, 17, tzinfo=UTC)
-SESSIONS = 60
+SESSIONS = 40
 
 WATCH = """
 window.shifted = 0;
@@ -105,7 +105,8 @@ class Served:
 
     def stranger(self, **options: Any) -> Visit:
         """Somebody who has not logged in."""
-        context = self.browser.new_context(**{"viewport": {"width": 1280, "height": 800}, **options})
+        usual = {"viewport": {"width": 1280, "height": 800}, "reduced_motion": "reduce"}
+        context = self.browser.new_context(**{**usual, **options})
         context.add_init_script(WATCH)
         self._contexts.append(context)
         visit = Visit(context.new_page(), self.url)

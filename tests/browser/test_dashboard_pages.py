@@ -17,7 +17,7 @@ PHONE = {"width": 390, "height": 844}
 
 PLACES = {
     "overview": "Overview",
-    "overview?by=metadata.variant&dataset=help": "Overview",
+    "overview?by=metadata.variant&dataset=help&since=&until=": "Overview",
     "overview/waiting": "Open review items",
     "overview/changes": "What changed",
     "overview/themes": "Themes of negative comments",
@@ -41,6 +41,9 @@ PLACES = {
     "settings": "Settings",
 }
 """Each page with its heading; None where that is what somebody asked."""
+
+PARTS = ("overview?", "overview/", "review/{item}", "review/{item}/again", "facts/usefulness", "experiments/")
+"""Pages that others consist of, as these begin: axe-core looks at the others."""
 
 EMPTY = {
     "overview": "Nothing was asked or rated yet",
@@ -84,7 +87,9 @@ def newcomer(bare: Served) -> Iterator[Visit]:
 
 def serious(page: Page, **options: Any) -> list[str]:
     """What axe-core finds that keeps somebody out."""
-    found = Axe().run(page, options={"resultTypes": ["violations"], **options}).response["violations"]
+    # The rows of a list are alike, and there are many.
+    context = {"include": [["html"]], "exclude": [["[data-list] :is(li, tr):nth-child(n+9)"]]}
+    found = Axe().run(page, context, {"resultTypes": ["violations"], **options}).response["violations"]
     return [
         f"{each['id']}: {node['html'][:200]} {node.get('failureSummary', '')[:200]}"
         for each in found
@@ -134,15 +139,13 @@ def test_a_page_is_whole_and_open_to_everybody(visit: Visit, things: dict[str, s
     if PLACES[place] is not None:
         expect(heading).to_have_text(PLACES[place] or "")
     assert page.title().endswith(" · Heedful")
-    expect(page.locator("[data-lazy] > a:only-child:not([data-row])")).to_have_count(0)
+    expect(page.locator("[data-lazy] > a:only-child")).to_have_count(0)
     assert sideways(page) == 0
     assert page.evaluate("window.shifted") < 0.1
-    assert [
-        title
-        for chart, title in enumerate(page.locator(".chart").all())
-        if title.locator("xpath=ancestor::*[self::section or self::main][1]//table").count() == 0
-    ] == []
-    assert everywhere(page) == []
+    for chart in page.locator(".chart").all():
+        expect(chart.locator("xpath=ancestor::section[1]//table//tbody/tr").first).to_be_attached()
+    if not place.startswith(PARTS) or place.endswith("?again=1"):
+        assert everywhere(page) == []
 
 
 @pytest.mark.parametrize("place", EMPTY)
@@ -153,7 +156,9 @@ def test_a_page_without_data_says_what_to_do(newcomer: Visit, place: str) -> Non
     expect(empty).to_be_visible()
     expect(empty.locator("p")).not_to_be_empty()
     assert page.evaluate("window.shifted") < 0.1
-    assert everywhere(page) == []
+    assert serious(page) == []
+    page.set_viewport_size(PHONE)
+    assert sideways(page) == 0
 
 
 @pytest.mark.parametrize("place", ["nowhere", "facts/nothing", "review/nothing", "sessions/nobody", "executions/none"])
@@ -168,24 +173,24 @@ def test_on_a_phone_nothing_jumps_while_the_overview_comes(looked_at: Served) ->
     visit = looked_at.visitor(viewport=PHONE)
     page = visit.open("overview")
     assert page.evaluate("window.shifted") < 0.1
-    page.get_by_role("link", name="Settings").click()
-    expect(page.get_by_role("link", name="Settings")).to_be_in_viewport()
+    page.get_by_role("link", name="Settings", exact=True).click()
+    expect(page.get_by_role("link", name="Settings", exact=True)).to_be_in_viewport()
     looked_at.leave()
 
 
 def test_the_theme_follows_the_browser_until_somebody_chooses(looked_at: Served) -> None:
     visit = looked_at.visitor(color_scheme="dark")
     page = visit.open("overview")
-    ground = "getComputedStyle(document.body).backgroundColor"
-    dark = page.evaluate(ground)
+    ink = "getComputedStyle(document.body).color"
+    dark = page.evaluate(ink)
     page.get_by_role("button", name="Theme: auto").click()
     expect(page.locator("html")).to_have_attribute("data-theme", "light")
-    assert page.evaluate(ground) != dark
+    assert page.evaluate(ink) != dark
     with page.expect_response("**/theme"):
         page.get_by_role("button", name="Theme: light").click()
     page.reload()
     expect(page.locator("html")).to_have_attribute("data-theme", "dark")
-    assert page.evaluate(ground) == dark
+    assert page.evaluate(ink) == dark
     looked_at.leave()
 
 
@@ -271,8 +276,8 @@ def test_tab_reaches_all_that_can_be_used(visit: Visit, things: dict[str, str], 
     for _ in range(wanted + 12):
         page.keyboard.press("Tab")
         reached.add(page.evaluate("window.wanted.indexOf(document.activeElement)"))
-        if page.evaluate("document.activeElement?.matches(':focus-visible') === false"):
-            raise AssertionError("the focus can't be seen")
+        unseen = "document.activeElement.matches(':focus-visible, body, [type=date]') ? '' : document.activeElement.outerHTML"
+        assert page.evaluate(unseen) == ""
     assert set(range(wanted)) - reached == set()
 
 
