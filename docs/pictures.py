@@ -10,7 +10,7 @@ import shutil
 import socket
 import tempfile
 import threading
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
 from datetime import UTC, datetime
@@ -18,7 +18,7 @@ from pathlib import Path
 from typing import Literal
 
 import uvicorn
-from playwright.sync_api import Browser, ViewportSize, sync_playwright
+from playwright.sync_api import Browser, ViewportSize, expect, sync_playwright
 
 from heedful.dashboard.app import create
 from heedful.engine import Heedful
@@ -29,6 +29,7 @@ from heedful.simulate import traffic
 FOLDER = Path(__file__).parent / "images"
 PROJECT = "demo"
 UNTIL = datetime(2026, 3, 13, 17, tzinfo=UTC)
+SEED = 2
 LARGEST = 200_000
 """Bytes of a picture."""
 
@@ -58,7 +59,7 @@ PICTURES = (
     Picture("review-item", "review/{item}", DESK),
     Picture("sessions", "sessions", DESK),
     Picture("session", "sessions/{session}", DESK),
-    Picture("facts", "facts?q=How+long+do+refunds+take%3F&boost=1&dataset=help", DESK),
+    Picture("facts", "facts?q=Can+I+send+it+back+after+three+weeks%3F&boost=1&dataset=help", DESK),
     Picture("fact", "facts/{fact}", DESK),
     Picture("executions", "executions", DESK),
     Picture("execution", "executions/{execution}", DESK),
@@ -68,10 +69,13 @@ PICTURES = (
 
 
 def main() -> None:
-    browser = next((found for name in ("chromium", "chromium-browser", "google-chrome") if (found := shutil.which(name))))
+    found = (shutil.which(name) for name in ("chromium", "chromium-browser", "google-chrome"))
+    browser = next((path for path in found if path), None)
+    if browser is None:
+        raise SystemExit("there is no Chromium: install it (on Debian: apt-get install chromium)")
     with tempfile.TemporaryDirectory(prefix="heedful-pictures-") as folder:
         store = Path(folder) / "demo.db"
-        traffic.fill(store, project=PROJECT, seed=1, until=UNTIL)
+        traffic.fill(store, project=PROJECT, seed=SEED, until=UNTIL)
         host = Host(store, clock=lambda: UNTIL)
         key = admin_key(host).api_key
         opened = host.project(PROJECT)
@@ -86,12 +90,12 @@ def main() -> None:
 
 def worth_a_look(store: Heedful) -> dict[str, str]:
     """Something of each kind that much was said of."""
-    items = store.review.list(target_type="entry", limit=200).items
-    facts = [fact for fact in store.usefulness_stats("help").most_useful]
+    items = [item for item in store.review.list(target_type="entry", limit=200).items if _from_facts(store, item.item_id)]
+    facts = store.usefulness_stats("help").most_useful
     executions = [each for each in store.executions.list(limit=200).items if len(each.result.rows) > 1]
     sessions = store.sessions.list(limit=200).items
     return {
-        "item": max(items, key=lambda item: (item.opinions, bool(item.comment))).item_id,
+        "item": max(items, key=lambda item: item.opinions).item_id,
         "fact": max(facts, key=lambda fact: fact.signal_count).fact_id,
         "execution": executions[0].execution_id,
         "session": max(sessions, key=lambda each: _said(store, each.session_id)).session_id,
@@ -107,7 +111,7 @@ def take(browser: Browser, address: str, key: str, picture: Picture, places: dic
     page.get_by_label("Your name").fill("Ada")
     page.get_by_role("button", name="Log in").click()
     page.goto(f"{address}/p/{PROJECT}/{picture.place.format(**places)}")
-    page.wait_for_load_state("networkidle")
+    expect(page.locator("[aria-busy]")).to_have_count(0)
     page.screenshot(path=picture.file)
     context.close()
     size = picture.file.stat().st_size
@@ -131,9 +135,22 @@ def serving(host: Host) -> Iterator[str]:
         listening.close()
 
 
+def _plain(texts: Iterable[str | None]) -> bool:
+    """Whether all is said by the shop: what was learnt from visitors has their question in a line of its own."""
+    return all(text is not None and "\n" not in text for text in texts)
+
+
+def _from_facts(store: Heedful, item_id: str) -> bool:
+    """Whether an answer comes from what the shop says."""
+    evidence = store.review.get(item_id).evidence
+    return len(evidence) > 1 and _plain(each.text for each in evidence[:2])
+
+
 def _said(store: Heedful, session_id: str) -> int:
-    """How much people wrote of a session's answers."""
-    return sum(len(entry.feedback_text or "") for entry in store.sessions.entries(session_id).items)
+    """How much people wrote of a session's answers; nothing, if those repeat what people wrote before."""
+    entries = store.sessions.entries(session_id).items
+    used = [store.fact(fact.fact_id).text for entry in entries for fact in entry.used or []]
+    return sum(len(entry.feedback_text or "") for entry in entries) if used and _plain(used) else 0
 
 
 if __name__ == "__main__":

@@ -65,6 +65,13 @@ def points(now: Variant, earlier: Variant | None) -> float | None:
     return (now.satisfaction - earlier.satisfaction) * 100
 
 
+def luck(now: Variant, earlier: Variant | None) -> bool:
+    """Whether the intervals of both overlap: then the one may be as high as the other."""
+    if earlier is None or None in (now.low, now.high, earlier.low, earlier.high):
+        return True
+    return bool(now.low <= earlier.high and earlier.low <= now.high)
+
+
 def named(value: Any) -> str:
     """A value of what is compared, in words."""
     if value is None:
