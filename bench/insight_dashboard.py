@@ -114,7 +114,7 @@ def _served(where: str) -> Iterator[tuple[subprocess.Popen[bytes], str, str]]:
 def _wait(address: str) -> None:
     for _ in range(200):
         try:
-            httpx.get(f"{address}/login")
+            httpx.get(f"{address}/login").raise_for_status()
             return
         except httpx.ConnectError:
             time.sleep(0.1)

@@ -38,15 +38,17 @@ from heedful.executions.running import LIMITS as RUNNING
 from heedful.executions.secrets import KEY_VARIABLE
 from heedful.executions.service import Executions
 from heedful.insight.service import Insight
+from heedful.insight.tables import TABLES
 from heedful.jobs.service import Jobs
 from heedful.memory import checks, remember
-from heedful.model import access, executions, insight, jobs, memory, replay, review, sessions
+from heedful.model import access, executions, insight, jobs, memory, replay, reports, review, sessions
 from heedful.review.service import Review
 from heedful.sessions import checks as session_checks
 from heedful.sessions import hooks
 from heedful.sessions.service import Sessions
 
 REFERENCE = Path(__file__).parent / "reference"
+EXPORTS = Path(__file__).parent / "howto/reports.md"
 SOURCE = Path(heedful.__file__).parent
 EXECUTIONS: dict[str, type] = {
     "connectors": Connectors,
@@ -86,6 +88,21 @@ def main() -> None:
         if not file.is_file() or file.read_text(encoding="utf-8") != text:
             file.write_text(text, encoding="utf-8")
             print(f"wrote docs/reference/{name}")
+    before = EXPORTS.read_text(encoding="utf-8")
+    start, stop = (before.index(f"<!-- {mark} -->") for mark in ("dictionary", "end of dictionary"))
+    after = f"{before[:start]}<!-- dictionary -->\n{dictionary()}{before[stop:]}"
+    if after != before:
+        EXPORTS.write_text(after, encoding="utf-8")
+        print("wrote the dictionary in docs/howto/reports.md")
+
+
+def dictionary() -> str:
+    """What can be exported, for the page about exports."""
+    parts = []
+    for each in TABLES.values():
+        rows = [[f"`{column.name}`", column.type, column.meaning] for column in each.columns]
+        parts += [f"#### {each.name}", each.meaning, table(["column", "type", "meaning"], rows)]
+    return "\n" + "\n\n".join(parts) + "\n\n"
 
 
 # Python
@@ -389,7 +406,7 @@ def _field_meaning(each: type[BaseModel], name: str) -> str:
     return found
 
 
-DESCRIBED = (memory, replay, sessions, insight, review, executions, access, jobs, cognee, moving.results)
+DESCRIBED = (memory, replay, sessions, insight, reports, review, executions, access, jobs, cognee, moving.results)
 """Modules with models whose fields say what they mean."""
 
 

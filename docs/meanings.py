@@ -105,8 +105,40 @@ PARAMETERS = {
     "set_policy.dataset": "For this dataset alone; else for the whole project.",
     "set_policy.policy": "`documented` or `adaptive`; None takes the choice back.",
     "since": "Only recalls from this time on.",
-    "satisfaction.by": "A key of the sessions' metadata, dotted or not.",
-    "satisfaction.since": "Only feedback from this time on.",
+    "satisfaction.by": "A key of the sessions' metadata, dotted or not; or `dataset`, `model`, `source`, "
+    "`author_kind`, `target_type`.",
+    "trend.by": "A line for each value of this: see `satisfaction`.",
+    "notes.by": "Also by this key of the sessions' metadata.",
+    "trend.over": "`day` or `week`; weeks begin on Mondays.",
+    **{f"{name}.since": "Only what was said from this time on." for name in ("satisfaction", "trend", "themes")},
+    **{
+        f"{name}.until": "Only what was said before this time." for name in ("satisfaction", "trend", "themes", "notes")
+    },
+    **{f"{name}.dataset": "Only answers from this dataset." for name in ("satisfaction", "trend", "themes", "notes")},
+    **{
+        f"{name}.target_type": "Only opinions about a `session`, `entry`, `message`, `execution` or `fact`; all but "
+        "those about facts, if left out."
+        for name in ("satisfaction", "trend")
+    },
+    "notes.since": "From when on is looked at; four weeks, if left out.",
+    "coverage.since": "Only what was shown from this day on.",
+    "coverage.until": "Only what was shown before the end of this day.",
+    "coverage.dataset": "Only what was shown from this dataset.",
+    "cache.since": "Only decisions from this time on.",
+    "cache.until": "Only decisions before this time.",
+    "cache.limit": "How many of the newest decisions are listed.",
+    "digest.since": "From when on; seven days before the end if left out.",
+    "digest.until": "Until when; now if left out.",
+    "rows.since": "Only rows from this time on.",
+    "export.since": "Only rows from this time on.",
+    "rows.until": "Only rows before this time.",
+    "export.until": "Only rows before this time.",
+    "rows.dataset": "Only rows of this dataset.",
+    "export.dataset": "Only rows of this dataset.",
+    "table": "One of the tables of `dictionary`.",
+    "export.path": "Where to: a file's name, or something that bytes can be written to.",
+    "format": "`csv`, `jsonl` or `parquet`; by the file's name if left out.",
+    "overwrite": "Replace the file if it is there.",
     "user": "Whose memory it is: a project of its own.",
     "replay.seed": "The seed of the resampling behind the intervals.",
     "weights": "The values of `usefulness_weight` to try; 0.1 to 0.9 if left out.",
@@ -140,7 +172,7 @@ PARAMETERS = {
     "review.list.dataset": "Only questions to this dataset.",
     "target_type": "Only opinions about these: sessions, entries, messages, executions or facts.",
     "job_id": "The job, from `jobs.list` or from whatever added it.",
-    "kind": "Only jobs of this kind: improve, reembed, upkeep, or deliver for the alerts of the outbox.",
+    "kind": "Only jobs of this kind: improve, reembed, upkeep, index, digest, or deliver for the alerts of the outbox.",
     "jobs.list.status": "Only jobs that are waiting, running, done, failed or cancelled.",
     "worker": "Whether this process does jobs in the background, beside its own work.",
     "rate_limit": "Calls a second; what the server allows if left out.",
@@ -417,6 +449,10 @@ SETTINGS = {
     "receipt_days": "For how long receipts are kept, at least; by default for ever. A worker drops older ones.",
     "search_in_memory": "Datasets of more facts are [searched by PostgreSQL](../howto/use-postgresql.md#search), "
     "once it has indexes of them.",
+    "digest_every": "`day` or `week`, for workers to [send digests](../howto/reports.md#digests); else they send none.",
+    "digest_email": "Where by mail: `smtp://user:password@host:587?from=…&to=…&to=…`; `&starttls=no` does not encrypt.",
+    "digest_webhook": "Where by HTTP: an address that takes JSON.",
+    "digest_webhook_secret": "What that JSON is signed with; without one, it is not signed.",
 }
 
 SERVER_SETTINGS = (
@@ -563,4 +599,5 @@ CODES = {
     "unstorable": "The value is one that MongoDB can't store.",
     "unsupported": "Heedful does not read this kind of file.",
     "url_unreadable": "The text is not a database URL of SQLAlchemy.",
+    "unknown_key": "No session has this metadata key; those there are are named.",
 }

@@ -12,7 +12,7 @@ import pytest
 from heedful import Heedful, Invalid, NotFound, Signal
 from heedful.embedding import Embedder
 from heedful.learning.proportions import wilson
-from heedful.model import SignalType
+from heedful.model import OpinionTarget, SignalType
 from heedful.testing import ManualClock
 
 
@@ -109,13 +109,17 @@ class TestFacets:
             kind: SignalType = "helpful" if number % 2 else "not_helpful"
             store.signal(Signal(fact_id=fact, signal_type=kind, query="why?", author=author))
 
-        def by(facet: str) -> dict[object, tuple[int, int]]:
-            return {each.value: (each.up, each.down) for each in store.insight.satisfaction(facet).variants}
+        def by(facet: str, target: OpinionTarget | None = None) -> dict[object, tuple[int, int]]:
+            found = store.insight.satisfaction(facet, target_type=target).variants
+            return {each.value: (each.up, each.down) for each in found}
 
         assert by("target_type") == {"entry": (1, 1), "fact": (2, 2)}
-        assert by("source") == {"add_feedback": (1, 1), "signal": (2, 2)}
-        assert by("author_kind") == {"unknown": (2, 1), "person": (0, 1), "program": (0, 1), "visitor": (1, 0)}
-        assert by("dataset") == {None: (1, 1), "main_dataset": (2, 2)}
+        assert by("source") == {"add_feedback": (1, 1)}
+        assert by("source", "fact") == {"signal": (2, 2)}
+        assert by("author_kind", "fact") == {"unknown": (1, 0), "person": (0, 1), "program": (0, 1), "visitor": (1, 0)}
+        assert by("dataset", "fact") == {"main_dataset": (2, 2)}
+        assert store.insight.trend().total.up == 1
+        assert store.insight.trend(target_type="fact").total.up == 2
         assert all(each.sessions is None for each in store.insight.satisfaction("source").variants)
 
     def test_what_improve_makes_of_ratings_is_not_counted_twice(self, store: Heedful) -> None:

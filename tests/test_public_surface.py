@@ -131,7 +131,17 @@ def test_the_methods_of_sessions_are_these() -> None:
 
 def test_the_methods_of_insight_are_these() -> None:
     assert {name for name in vars(Insight) if not name.startswith("_")} == {
-        *("cache", "coverage", "notes", "satisfaction", "themes", "trend", "usefulness")
+        "cache",
+        "coverage",
+        "dictionary",
+        "digest",
+        "export",
+        "notes",
+        "rows",
+        "satisfaction",
+        "themes",
+        "trend",
+        "usefulness",
     }
 
 

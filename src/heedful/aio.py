@@ -94,6 +94,10 @@ class AsyncInsight(_Awaiting):
     cache = _awaited(Insight.cache)
     themes = _awaited(Insight.themes)
     notes = _awaited(Insight.notes)
+    digest = _awaited(Insight.digest)
+    rows = _awaited(Insight.rows)
+    export = _awaited(Insight.export)
+    dictionary = _awaited(Insight.dictionary)
 
 
 class AsyncConnectors(_Awaiting):

@@ -8,6 +8,7 @@ from types import TracebackType
 from typing import Any, Self
 
 from heedful.access.keys import Keys
+from heedful.alerts import Channel
 from heedful.chat.base import LanguageModel
 from heedful.clock import from_stored
 from heedful.errors import Invalid
@@ -19,6 +20,7 @@ from heedful.executions.feedback import FeedbackService
 from heedful.executions.golden import GoldenExamples
 from heedful.executions.service import Executions
 from heedful.executions.space import ExecutionSpace
+from heedful.insight import sending as _sending
 from heedful.insight.service import Insight
 from heedful.jobs.base import Report
 from heedful.jobs.service import Jobs
@@ -75,6 +77,7 @@ from heedful.sessions import upkeep as _upkeep
 from heedful.sessions.answering import OnToken
 from heedful.sessions.service import Sessions
 from heedful.sessions.space import SessionSpace
+from heedful.storage.sessions.base import AlertRow
 
 
 class Heedful:
@@ -384,3 +387,8 @@ class Heedful:
         self, dataset: str, session_ids: Sequence[str] | None, report: Report | None = None
     ) -> Improvement:
         return _improve.improve(self._space, self._workspace, self._language_model, dataset, session_ids, report)
+
+    def _send_digest(
+        self, channels: Sequence[Channel], since: int, until: int, *, again: bool = False
+    ) -> list[AlertRow]:
+        return _sending.send(self._space, self.insight, channels, since, until, again=again)

@@ -4,10 +4,12 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
+from functools import partial
 from pathlib import Path
 
 from heedful import settings
 from heedful.alerts.courier import Courier
+from heedful.alerts.digests import digest_channels
 from heedful.chat import LanguageModel
 from heedful.chat import choose as choose_language_model
 from heedful.clock import Clock, system_clock, to_stored
@@ -17,7 +19,7 @@ from heedful.errors import Invalid
 from heedful.jobs import kinds
 from heedful.jobs.base import Report, Task
 from heedful.jobs.choose import queue_of
-from heedful.jobs.kinds import Improve
+from heedful.jobs.kinds import Improve, SendDigest
 from heedful.jobs.service import Jobs, StoreJobs
 from heedful.jobs.worker import Companion
 from heedful.memory import checks
@@ -92,6 +94,8 @@ class Host:
         self.sessions = given.sessions if sessions is None else sessions
         self._receipt_share = given.receipt_share
         self.receipt_days = given.receipt_days
+        self.digest_every = given.digest_every
+        self.digest_channels = digest_channels(given.digest_email, given.digest_webhook, given.digest_webhook_secret)
         self._hooks = (feedback_hook, metadata_hook)
         self._only: Heedful | None = None
         self.database = Database(given.store if url_or_path is None else url_or_path)
@@ -123,12 +127,23 @@ class Host:
     @contextmanager
     def improving(self, project: str) -> Iterator[Improve]:
         """What improves a project, for jobs."""
+        with self._using(project) as opened:
+            yield opened._improve_reporting
+
+    @contextmanager
+    def digesting(self, project: str) -> Iterator[SendDigest]:
+        """What sends the digests of a project, for jobs."""
+        with self._using(project) as opened:
+            yield partial(opened._send_digest, self.digest_channels)
+
+    @contextmanager
+    def _using(self, project: str) -> Iterator[Heedful]:
         if self._only is not None:
-            yield self._only._improve_reporting
+            yield self._only
             return
         opened = self.project(project)
         try:
-            yield opened._improve_reporting
+            yield opened
         finally:
             opened.close()
 

@@ -11,7 +11,7 @@ from typing import Any
 from pydantic import Field
 
 from heedful.errors import Invalid
-from heedful.model import DEFAULT_PROJECT, Model
+from heedful.model import DEFAULT_PROJECT, Model, Over
 
 FILE = "heedful.toml"
 PREFIX = "HEEDFUL_"
@@ -32,6 +32,10 @@ class Settings(Model):
     language_model_api_key: str | None = Field(default=None, repr=False)
     language_model_timeout: float = Field(default=60.0, gt=0)
     search_in_memory: int = Field(default=100_000, ge=0)
+    digest_every: Over | None = None
+    digest_email: str | None = Field(default=None, repr=False)
+    digest_webhook: str | None = Field(default=None, repr=False)
+    digest_webhook_secret: str | None = Field(default=None, repr=False)
 
 
 def load(environment: Mapping[str, str] = os.environ, folder: Path | None = None) -> Settings:

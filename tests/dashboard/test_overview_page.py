@@ -28,7 +28,7 @@ def rated(dashboard: Dashboard, ups: int, downs: int, comment: str | None = None
 
 
 def test_satisfaction_is_told_with_its_interval_and_how_it_was_before(dashboard: Dashboard, clock: ManualClock) -> None:
-    rated(dashboard, 4, 4)
+    rated(dashboard, 10, 10)
     clock.advance(days=14)
     rated(dashboard, 6, 2)
     page = dashboard.visitor().get("/p/default/overview").text

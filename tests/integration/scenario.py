@@ -481,6 +481,7 @@ def ratings(life: Life) -> None:
     refused("insight.notes", by="nothing")
     mistyped("insight.satisfaction", 5)
     mistyped("insight.satisfaction", "variant", since="soon")
+    exports(life)
     waiting = call("sessions.alerts", pending=True)
     call("sessions.deliver_alerts")
     call("sessions.discard_alert", waiting.items[0].alert_id)
@@ -488,6 +489,29 @@ def ratings(life: Life) -> None:
     refused("sessions.discard_alert", NOBODY)
     mistyped("sessions.alerts", pending="yes")
     call("retract", kept.feedback_id)
+
+
+def exports(life: Life) -> None:
+    call, refused, mistyped = life.call, life.refused, life.mistyped
+    call("insight.digest")
+    call("insight.digest", since=datetime(2025, 12, 1, tzinfo=UTC), until=datetime(2026, 2, 1, tzinfo=UTC))
+    refused("insight.digest", since=datetime(2030, 1, 1, tzinfo=UTC))
+    call("insight.dictionary")
+    for table in ("feedback", "signals", "entries", "sessions", "messages", "facts", "recalls", "events"):
+        call("insight.rows", table)
+    call("insight.rows", "feedback", limit=1)
+    call("insight.rows", "events", since=datetime(2030, 1, 1, tzinfo=UTC), dataset="main_dataset")
+    refused("insight.rows", "sessions", dataset="main_dataset")
+    refused("insight.rows", "feedback", dataset="nowhere")
+    refused("insight.rows", "feedback", cursor="a.b")
+    mistyped("insight.rows", "opinions")
+    mistyped("insight.rows", "feedback", limit=0)
+    call("insight.export", "feedback", life.world.folder / "feedback.csv", overwrite=True)
+    call("insight.export", "recalls", str(life.world.folder / "recalls.txt"), format="jsonl", overwrite=True)
+    refused("insight.export", "feedback", life.world.folder / "feedback.csv")
+    refused("insight.export", "feedback", life.world.folder / "feedback.xlsx")
+    refused("insight.export", "opinions", life.world.folder / "opinions.csv")
+    refused("insight.export", "feedback", life.world.folder / "more.csv", dataset="nowhere")
 
 
 def connectors(life: Life) -> None:

@@ -26,6 +26,18 @@ export interface BulkDeletion {
   failed_ids: string[];
 }
 
+/** One decision of the cache. */
+export interface CacheDecision {
+  at: string;
+  question: string;
+  decision: "serve" | "rebind" | "refuse" | "nothing";
+  gate: string;
+  reason: string;
+  similarity: number | null;
+  candidate_id: string | null;
+  execution_id: string | null;
+}
+
 /** What the cache has for a question. */
 export interface CacheLookup {
   cache_hit: boolean;
@@ -47,6 +59,14 @@ export interface CacheMatch {
   differences: string[];
   age_days: number;
   stale: boolean;
+}
+
+/** What the cache decided, and why. */
+export interface CacheReport {
+  total: number;
+  reused: number;
+  counts: DecisionCount[];
+  newest: CacheDecision[];
 }
 
 /** SQL for a question, and what it gave. */
@@ -164,6 +184,32 @@ export interface ContextScore {
   last_signal_at: string;
 }
 
+/** A supersession that stands. */
+export interface Correction {
+  event_id: string;
+  fact_id: string;
+  superseded_by: string;
+  at: string;
+  author: string | null;
+}
+
+/** How much of what was shown was rated. */
+export interface Coverage {
+  answers: Covered;
+  executions: Covered;
+  recalls: Covered;
+}
+
+/** How much of one kind of thing was rated. */
+export interface Covered {
+  kind: "answers" | "executions" | "recalls";
+  shown: number;
+  rated: number;
+  share: number | null;
+  low: number | null;
+  high: number | null;
+}
+
 export interface CreateDatasetRequest {
   metadata?: Record<string, unknown> | null;
 }
@@ -176,6 +222,14 @@ export interface Dataset {
   created_at: string;
 }
 
+/** How often the cache decided so, for this reason. */
+export interface DecisionCount {
+  decision: "serve" | "rebind" | "refuse" | "nothing";
+  gate: string;
+  count: number;
+  share: number;
+}
+
 export interface DetectRequest {
   answer: string;
 }
@@ -186,6 +240,20 @@ export interface Detection {
   signal_type: "used" | "ignored" | null;
   confidence: number;
   reasons: string[];
+}
+
+/** What people said in some time, beside the time before it, in short. */
+export interface Digest {
+  project: string;
+  since: string;
+  until: string;
+  now: Variant;
+  before: Variant;
+  themes: Theme[];
+  notes: Note[];
+  open_items: number;
+  headline: string;
+  text: string;
 }
 
 export interface DoctorRequest {
@@ -283,6 +351,20 @@ export interface Explanation {
   arithmetic: string[];
 }
 
+/** One column of an exported table. */
+export interface ExportColumn {
+  name: string;
+  type: "text" | "integer" | "number" | "boolean" | "time" | "json";
+  meaning: string;
+}
+
+/** One table that can be exported. */
+export interface ExportTable {
+  name: "feedback" | "signals" | "entries" | "sessions" | "messages" | "facts" | "recalls" | "executions" | "golden_examples" | "decisions" | "review_items" | "events";
+  meaning: string;
+  columns: ExportColumn[];
+}
+
 /** One fact as it is stored. */
 export interface Fact {
   fact_id: string;
@@ -291,6 +373,16 @@ export interface Fact {
   source: string | null;
   metadata: Record<string, unknown>;
   created_at: string;
+}
+
+/** How the score of one fact came to be, by the documented policy, and what it superseded. */
+export interface FactHistory {
+  fact_id: string;
+  created_at: string;
+  points: ScorePoint[];
+  score: number;
+  superseded_by: Correction | null;
+  supersedes: Correction | null;
 }
 
 /** A fact as `remember` reports it. */
@@ -486,7 +578,7 @@ export interface ItemError {
 /** Work that is done in the background: at least once, by one worker at a time. */
 export interface Job {
   job_id: string;
-  kind: "improve" | "reembed" | "upkeep" | "index" | "deliver";
+  kind: "improve" | "reembed" | "upkeep" | "index" | "digest" | "deliver";
   project: string | null;
   arguments: Record<string, unknown>;
   status: "waiting" | "running" | "done" | "failed" | "cancelled";
@@ -546,6 +638,15 @@ export interface Message {
   at: string;
 }
 
+/** A fact that helps in one context and hurts in another. */
+export interface MixedFact {
+  fact_id: string;
+  text: string;
+  score: number;
+  helps: ContextScore;
+  hurts: ContextScore;
+}
+
 /** A question, and the SQL that answers it. */
 export interface NewExample {
   question: string;
@@ -570,6 +671,17 @@ export interface NewMessage {
   role: string;
   content: string;
   at?: string | null;
+}
+
+/** Something that changed, and is not luck. */
+export interface Note {
+  text: string;
+  about: string;
+  value: unknown;
+  since: string;
+  ratio: number | null;
+  worse: boolean;
+  arithmetic: string[];
 }
 
 export type QueryResult = Record<string, unknown>;
@@ -697,11 +809,137 @@ export interface Retraction {
   updated_facts: string[];
 }
 
-/** Satisfaction by a metadata key. */
+export interface ReviewAssignRequest {
+  assignee: string | null;
+  author?: string | null;
+}
+
+/** An item with all that is needed to mend it. */
+export interface ReviewCase {
+  item: ReviewItem;
+  answer: string | null;
+  sql_query: string | null;
+  execution_id: string | null;
+  recall_id: string | null;
+  evidence: ReviewEvidence[];
+  opinions: ReviewOpinion[];
+  history: ReviewEvent[];
+  mends: ("supersede" | "retract" | "block" | "promote" | "add_example")[];
+}
+
+/** The same question, asked again. */
+export interface ReviewComparison {
+  question: string;
+  before: string | null;
+  after: string | null;
+  reason: string | null;
+  evidence_before: ReviewEvidence[];
+  evidence_after: Hit[];
+  changed: boolean;
+}
+
+export interface ReviewDismissRequest {
+  note?: string | null;
+  author?: string | null;
+}
+
+/** Something that was done about an item. */
+export interface ReviewEvent {
+  event_id: string;
+  action: "assign" | "resolve" | "dismiss" | "reopen" | "supersede" | "retract" | "block" | "promote" | "add_example";
+  author: string | null;
+  at: string;
+  note: string | null;
+  details: Record<string, unknown>;
+  undone: boolean;
+}
+
+/** A fact behind the answer, as it was shown. */
+export interface ReviewEvidence {
+  fact_id: string;
+  text: string | null;
+  rank: number | null;
+  score: number | null;
+  relevance: number | null;
+  usefulness: number | null;
+  share: number | null;
+  superseded: boolean;
+}
+
+/** Opinions that say the same, as one piece of work. */
+export interface ReviewItem {
+  item_id: string;
+  kind: "negative" | "contradictory";
+  target_type: "session" | "entry" | "message" | "execution" | "fact";
+  question: string | null;
+  dataset: string | null;
+  status: "open" | "resolved" | "dismissed";
+  assignee: string | null;
+  opinions: number;
+  against: number;
+  comment: string | null;
+  opened_at: string;
+  last_at: string;
+  changed_at: string;
+}
+
+export interface ReviewMendRequest {
+  action: "supersede" | "retract" | "block" | "promote" | "add_example";
+  fact_id?: string | null;
+  text?: string | null;
+  event_id?: string | null;
+  execution_id?: string | null;
+  question?: string | null;
+  sql_query?: string | null;
+  connector_id?: string | null;
+  note?: string | null;
+  author?: string | null;
+}
+
+/** One opinion of an item. */
+export interface ReviewOpinion {
+  event_id: string;
+  target_type: "session" | "entry" | "message" | "execution" | "fact";
+  target_id: string;
+  session_id: string | null;
+  positive: boolean;
+  score: number | null;
+  comment: string | null;
+  author: string | null;
+  at: string;
+}
+
+export interface ReviewReopenRequest {
+  note?: string | null;
+  author?: string | null;
+}
+
+export interface ReviewResolveRequest {
+  note?: string | null;
+  author?: string | null;
+}
+
+export interface ReviewUndoRequest {
+  author?: string | null;
+}
+
+/** Satisfaction by a value: of the sessions' metadata, or of the opinions themselves. */
 export interface Satisfaction {
   by: string;
   variants: Variant[];
   comparisons: Comparison[];
+  stopping: Stopping | null;
+}
+
+/** The score of a fact after one signal. */
+export interface ScorePoint {
+  at: string;
+  score: number;
+  event_id: string;
+  signal_type: "used" | "ignored" | "helpful" | "not_helpful";
+  query: string;
+  confidence: number;
+  author: string | null;
 }
 
 /** One conversation. */
@@ -810,6 +1048,15 @@ export interface SignalResult {
   signals: GivenSignal[];
 }
 
+/** Whether a comparison has been going on for long enough. */
+export interface Stopping {
+  decided: boolean;
+  best: unknown;
+  expected_loss: number | null;
+  needed: number | null;
+  reason: string;
+}
+
 export interface SupersedeRequest {
   text?: string | null;
   by?: string | null;
@@ -832,6 +1079,49 @@ export interface Target {
   recall_id?: string | null;
 }
 
+/** Negative comments that are about the same. */
+export interface Theme {
+  name: string;
+  comments: number;
+  examples: string[];
+  feedback_ids: string[];
+  first_at: string;
+  last_at: string;
+}
+
+/** What negative comments are about. */
+export interface Themes {
+  comments: number;
+  themes: Theme[];
+  other: number;
+}
+
+/** Satisfaction over time. */
+export interface Trend {
+  over: "day" | "week";
+  by: string | null;
+  lines: TrendLine[];
+  total: Variant;
+}
+
+/** The points of one value, the oldest first; days without opinions are among them. */
+export interface TrendLine {
+  value: unknown;
+  points: TrendPoint[];
+}
+
+/** The opinions of one day or week. */
+export interface TrendPoint {
+  start: string;
+  up: number;
+  down: number;
+  neutral: number;
+  satisfaction: number | null;
+  low: number | null;
+  high: number | null;
+  mean_score: number | null;
+}
+
 /** What a language model counted; None where it didn't say. */
 export interface Usage {
   prompt_tokens: number | null;
@@ -843,6 +1133,19 @@ export interface UsedFact {
   fact_id: string;
   share: number;
   links: string[];
+}
+
+/** How useful the facts of a dataset are; scores are decayed to now. */
+export interface UsefulnessReport {
+  dataset: string;
+  total_facts: number;
+  facts_with_signals: number;
+  total_signals: number;
+  average_score: number | null;
+  distribution: Record<string, number>;
+  most_useful: RankedFact[];
+  least_useful: RankedFact[];
+  mixed: MixedFact[];
 }
 
 /** The signals of one dataset; scores are decayed to now. */
@@ -859,10 +1162,10 @@ export interface UsefulnessStats {
   queries: number;
 }
 
-/** The feedback under one value of a metadata key. */
+/** The opinions under one value. */
 export interface Variant {
   value: unknown;
-  sessions: number;
+  sessions: number | null;
   up: number;
   down: number;
   neutral: number;
@@ -951,6 +1254,61 @@ export interface SessionsAlertsRequest {
 export interface InsightSatisfactionRequest {
   by: string;
   since?: string;
+  until?: string;
+  dataset?: string;
+  target_type?: "session" | "entry" | "message" | "execution" | "fact";
+}
+
+export interface InsightTrendRequest {
+  over?: "day" | "week";
+  by?: string;
+  since?: string;
+  until?: string;
+  dataset?: string;
+  target_type?: "session" | "entry" | "message" | "execution" | "fact";
+}
+
+export interface InsightCoverageRequest {
+  since?: string;
+  until?: string;
+  dataset?: string;
+}
+
+export interface InsightUsefulnessRequest {
+  dataset?: string;
+}
+
+export interface InsightCacheRequest {
+  since?: string;
+  until?: string;
+  limit?: number;
+}
+
+export interface InsightThemesRequest {
+  since?: string;
+  until?: string;
+  dataset?: string;
+}
+
+export interface InsightNotesRequest {
+  since?: string;
+  until?: string;
+  dataset?: string;
+  by?: string;
+}
+
+export interface InsightDigestRequest {
+  since?: string;
+  until?: string;
+}
+
+export interface InsightRowsRequest {
+  table: "feedback" | "signals" | "entries" | "sessions" | "messages" | "facts" | "recalls" | "executions" | "golden_examples" | "decisions" | "review_items" | "events";
+  since?: string;
+  until?: string;
+  dataset?: string;
+  cursor?: string;
+  limit?: number;
 }
 
 export interface ExecutionsListRequest {
@@ -991,9 +1349,18 @@ export interface GoldenExamplesListRequest {
   limit?: number;
 }
 
+export interface ReviewListRequest {
+  status?: "open" | "resolved" | "dismissed";
+  assignee?: string;
+  dataset?: string;
+  target_type?: "session" | "entry" | "message" | "execution" | "fact";
+  cursor?: string;
+  limit?: number;
+}
+
 export interface JobsListRequest {
   status?: "waiting" | "running" | "done" | "failed" | "cancelled";
-  kind?: "improve" | "reembed" | "upkeep" | "index" | "deliver";
+  kind?: "improve" | "reembed" | "upkeep" | "index" | "digest" | "deliver";
   cursor?: string;
   limit?: number;
 }
@@ -1158,14 +1525,77 @@ export interface SessionsMethods {
 /** What the feedback tells. */
 export interface InsightMethods {
   /**
-   * Satisfaction by a key of the sessions' metadata, such as `variant`.
+   * Satisfaction by a key of the sessions' metadata, such as `variant`, or by `dataset`, `model`, `source`, `author_kind` or `target_type`; `metadata.model` is the key of that name.
    *
-   * Counts up, down and neutral ratings of sessions and answers (4 and 5 are up, 1 and 2 are down), each share with
-   * its 95% interval, and the probability that one variant is better than another.
+   * Counts up, down and neutral opinions about sessions, answers, messages and executions (of answers, 4 and 5 are
+   * up, 1 and 2 are down), each share with its 95% interval, the probability that one value is better than another,
+   * and whether that is known well enough to stop. With `target_type`, only opinions about such things; of a `fact`,
+   * `helpful` is up and `not_helpful` is down.
    *
    * Needs the scope `read`.
    */
   satisfaction(fields: InsightSatisfactionRequest, options?: CallOptions): Promise<Satisfaction>;
+  /**
+   * Satisfaction over time, by day or week, with intervals and counts; `by` and `target_type` as in `satisfaction`.
+   *
+   * Needs the scope `read`.
+   */
+  trend(fields?: InsightTrendRequest, options?: CallOptions): Promise<Trend>;
+  /**
+   * How much of what was shown in this time was rated until now: answers, executions and recalls.
+   *
+   * Needs the scope `read`.
+   */
+  coverage(fields?: InsightCoverageRequest, options?: CallOptions): Promise<Coverage>;
+  /**
+   * How useful the facts of a dataset are: the distribution, the most and the least useful ones, and those that help in one context and hurt in another.
+   *
+   * Needs the scope `read`.
+   */
+  usefulness(fields?: InsightUsefulnessRequest, options?: CallOptions): Promise<UsefulnessReport>;
+  /**
+   * What the cache of executions decided, by reason, and the newest decisions.
+   *
+   * Needs the scope `read`.
+   */
+  cache(fields?: InsightCacheRequest, options?: CallOptions): Promise<CacheReport>;
+  /**
+   * What negative comments are about: those that mean the same, under their own words. No language model is needed. The newest 500 are read.
+   *
+   * Needs the scope `read`.
+   */
+  themes(fields?: InsightThemesRequest, options?: CallOptions): Promise<Themes>;
+  /**
+   * What changed in the last four weeks, or since then, and is not luck, with the arithmetic.
+   *
+   * Down-votes are looked at in all, by dataset, by model, by what they are about, by the themes of comments, and by
+   * a key of the sessions' metadata, if `by` names one.
+   *
+   * Needs the scope `read`.
+   */
+  notes(fields?: InsightNotesRequest, options?: CallOptions): Promise<Note[]>;
+  /**
+   * What people said in the last seven days, or in this time, beside the time before it, in short.
+   *
+   * Needs the scope `read`.
+   */
+  digest(fields?: InsightDigestRequest, options?: CallOptions): Promise<Digest>;
+  /**
+   * Rows of a table of the `dictionary`, in the order in which they came. Times are texts in ISO 8601, in UTC.
+   *
+   * With a dataset, a page may have fewer rows than `limit`, and there are more as long as it has a cursor.
+   *
+   * Needs the scope `read`.
+   */
+  rows(fields: InsightRowsRequest, options?: CallOptions): Promise<Page<dict_str__Any_>>;
+  /** All items of `rows`, page by page as they are needed; `limit` is the size of a page. */
+  iterateRows(fields: InsightRowsRequest, options?: CallOptions): AsyncGenerator<dict_str__Any_, void>;
+  /**
+   * What can be exported: each table with its columns, their types and what they mean.
+   *
+   * Needs the scope `read`.
+   */
+  dictionary(options?: CallOptions): Promise<ExportTable[]>;
 }
 
 /** Databases that questions are asked of. */
@@ -1441,6 +1871,74 @@ export interface GoldenExamplesMethods {
   delete(example_id: string, options?: ChangeOptions): Promise<boolean>;
 }
 
+/** What people disliked, as work to do. */
+export interface ReviewMethods {
+  /**
+   * Items, those with the most opinions first, then the newest; `status=None` lists all.
+   *
+   * Needs the scope `read`.
+   */
+  list(fields?: ReviewListRequest, options?: CallOptions): Promise<Page<ReviewItem>>;
+  /** All items of `list`, page by page as they are needed; `limit` is the size of a page. */
+  iterate(fields?: ReviewListRequest, options?: CallOptions): AsyncGenerator<ReviewItem, void>;
+  /**
+   * An item with the answer, the evidence, all opinions, what was done, and what can be done.
+   *
+   * Needs the scope `read`.
+   */
+  get(item_id: string, options?: CallOptions): Promise<ReviewCase>;
+  /**
+   * Says who sees to an item; None for nobody.
+   *
+   * Needs the scope `feedback`.
+   */
+  assign(item_id: string, fields: ReviewAssignRequest, options?: ChangeOptions & Pick<Extras, "ifMatch">): Promise<ReviewItem>;
+  /**
+   * Says that an item is mended. A negative opinion that is given afterwards opens it again.
+   *
+   * Needs the scope `feedback`.
+   */
+  resolve(item_id: string, fields?: ReviewResolveRequest, options?: ChangeOptions & Pick<Extras, "ifMatch">): Promise<ReviewItem>;
+  /**
+   * Says that there is nothing to mend, whoever says it again.
+   *
+   * Needs the scope `feedback`.
+   */
+  dismiss(item_id: string, fields?: ReviewDismissRequest, options?: ChangeOptions & Pick<Extras, "ifMatch">): Promise<ReviewItem>;
+  /**
+   * Says that an item is work to do after all.
+   *
+   * Needs the scope `feedback`.
+   */
+  reopen(item_id: string, fields?: ReviewReopenRequest, options?: ChangeOptions & Pick<Extras, "ifMatch">): Promise<ReviewItem>;
+  /**
+   * Does something about an item; `undo` takes it back.
+   *
+   * `supersede` puts `text` in the place of the fact `fact_id`. `retract` takes the opinion `event_id` back. `block`
+   * says that the execution `execution_id` is wrong, with `note` as the reason. `promote` makes a golden example of
+   * it, of its own `question` or another; if nobody says that it is right, the reviewer does. `add_example` adds the
+   * golden example `sql_query`, for the item's question and connector or for others. The item stays open until it is
+   * resolved.
+   *
+   * Needs the scope `write`.
+   */
+  mend(item_id: string, fields: ReviewMendRequest, options?: ChangeOptions & Pick<Extras, "ifMatch">): Promise<ReviewEvent>;
+  /**
+   * Asks an item's question again, and compares what is answered now with what was disliked. Nothing is kept.
+   *
+   * Of an execution, it is what the cache would run, without running it.
+   *
+   * Needs the scope `read`.
+   */
+  askAgain(item_id: string, options?: ChangeOptions): Promise<ReviewComparison>;
+  /**
+   * Takes back what was done about an item, with all that it did. Doing it again changes nothing.
+   *
+   * Needs the scope `write`.
+   */
+  undo(event_id: string, fields?: ReviewUndoRequest, options?: ChangeOptions): Promise<ReviewEvent>;
+}
+
 /** Who may call. */
 export interface KeysMethods {
   /**
@@ -1537,6 +2035,7 @@ export interface Heedful {
   readonly chat: ChatMethods;
   readonly chatSessions: ChatSessionsMethods;
   readonly goldenExamples: GoldenExamplesMethods;
+  readonly review: ReviewMethods;
   readonly keys: KeysMethods;
   readonly jobs: JobsMethods;
   readonly server: ServerMethods;
@@ -1618,7 +2117,7 @@ export interface Heedful {
    */
   receipt(recall_id: string, options?: CallOptions): Promise<Receipt>;
   /**
-   * Undoes a signal, a feedback or a supersession: everything becomes as if it had never been given.
+   * Undoes a signal, a feedback, a supersession or what a reviewer did: everything becomes as if it had never been.
    *
    * Needs the scope `feedback`.
    */
@@ -1655,6 +2154,12 @@ export interface Heedful {
    * Needs the scope `read`.
    */
   factStats(fact_id: string, options?: CallOptions): Promise<FactStats>;
+  /**
+   * How the score of one fact came to be, signal by signal, and what it superseded or was superseded by.
+   *
+   * Needs the scope `read`.
+   */
+  factHistory(fact_id: string, options?: CallOptions): Promise<FactHistory>;
   /**
    * The usefulness of a dataset: totals, distribution, and the facts at both ends.
    *
@@ -1713,6 +2218,7 @@ export const OPERATIONS: Readonly<Record<string, Operation>> = {
   "forget": {"method":"POST","path":"{project}/forget","places":[],"fields":"body","once":true},
   "fact": {"method":"GET","path":"{project}/facts/{fact_id}","places":["fact_id"]},
   "factStats": {"method":"GET","path":"{project}/facts/{fact_id}/stats","places":["fact_id"]},
+  "factHistory": {"method":"GET","path":"{project}/facts/{fact_id}/history","places":["fact_id"]},
   "usefulnessStats": {"method":"GET","path":"{project}/stats/usefulness","places":[],"fields":"query"},
   "replay": {"method":"POST","path":"{project}/replay","places":[],"fields":"body","slow":true},
   "datasets": {"method":"GET","path":"{project}/datasets","places":[]},
@@ -1742,6 +2248,15 @@ export const OPERATIONS: Readonly<Record<string, Operation>> = {
   "sessions.deliverAlerts": {"method":"POST","path":"{project}/alerts/deliver","places":[],"slow":true},
   "sessions.discardAlert": {"method":"DELETE","path":"{project}/alerts/{alert_id}","places":["alert_id"],"once":true},
   "insight.satisfaction": {"method":"GET","path":"{project}/insight/satisfaction","places":[],"fields":"query"},
+  "insight.trend": {"method":"GET","path":"{project}/insight/trend","places":[],"fields":"query"},
+  "insight.coverage": {"method":"GET","path":"{project}/insight/coverage","places":[],"fields":"query"},
+  "insight.usefulness": {"method":"GET","path":"{project}/insight/usefulness","places":[],"fields":"query"},
+  "insight.cache": {"method":"GET","path":"{project}/insight/cache","places":[],"fields":"query"},
+  "insight.themes": {"method":"GET","path":"{project}/insight/themes","places":[],"fields":"query","slow":true},
+  "insight.notes": {"method":"GET","path":"{project}/insight/notes","places":[],"fields":"query","slow":true},
+  "insight.digest": {"method":"GET","path":"{project}/insight/digest","places":[],"fields":"query","slow":true},
+  "insight.rows": {"method":"GET","path":"{project}/insight/rows","places":[],"fields":"query","slow":true,"iterate":"iterateRows"},
+  "insight.dictionary": {"method":"GET","path":"{project}/insight/dictionary","places":[]},
   "connectors.create": {"method":"POST","path":"{project}/connectors","places":[],"fields":"body","once":true,"slow":true},
   "connectors.list": {"method":"GET","path":"{project}/connectors","places":[]},
   "connectors.get": {"method":"GET","path":"{project}/connectors/{connector_id}","places":["connector_id"]},
@@ -1779,6 +2294,15 @@ export const OPERATIONS: Readonly<Record<string, Operation>> = {
   "goldenExamples.get": {"method":"GET","path":"{project}/golden-examples/{example_id}","places":["example_id"]},
   "goldenExamples.update": {"method":"PATCH","path":"{project}/golden-examples/{example_id}","places":["example_id"],"fields":"body","once":true},
   "goldenExamples.delete": {"method":"DELETE","path":"{project}/golden-examples/{example_id}","places":["example_id"],"once":true},
+  "review.list": {"method":"GET","path":"{project}/review","places":[],"fields":"query","iterate":"iterate"},
+  "review.get": {"method":"GET","path":"{project}/review/{item_id}","places":["item_id"]},
+  "review.assign": {"method":"POST","path":"{project}/review/{item_id}/assign","places":["item_id"],"fields":"body","once":true},
+  "review.resolve": {"method":"POST","path":"{project}/review/{item_id}/resolve","places":["item_id"],"fields":"body","once":true},
+  "review.dismiss": {"method":"POST","path":"{project}/review/{item_id}/dismiss","places":["item_id"],"fields":"body","once":true},
+  "review.reopen": {"method":"POST","path":"{project}/review/{item_id}/reopen","places":["item_id"],"fields":"body","once":true},
+  "review.mend": {"method":"POST","path":"{project}/review/{item_id}/mend","places":["item_id"],"fields":"body","once":true},
+  "review.askAgain": {"method":"POST","path":"{project}/review/{item_id}/ask-again","places":["item_id"],"slow":true},
+  "review.undo": {"method":"POST","path":"{project}/review/events/{event_id}/undo","places":["event_id"],"fields":"body"},
   "keys.create": {"method":"POST","path":"{project}/keys","places":[],"fields":"body","once":true},
   "keys.list": {"method":"GET","path":"{project}/keys","places":[]},
   "keys.revoke": {"method":"DELETE","path":"{project}/keys/{key_id}","places":["key_id"],"once":true},

@@ -76,6 +76,9 @@ class Email:
         message["Date"] = formatdate(usegmt=True)
         message["Auto-Submitted"] = "auto-generated"
         message.set_content(wording.text(payload))
+        page = wording.html(payload)
+        if page is not None:
+            message.add_alternative(page, subtype="html")
         return message
 
     def _deliver(self, message: EmailMessage) -> Mapping[str, Any]:

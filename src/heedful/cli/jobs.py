@@ -101,7 +101,7 @@ def worker(options: Options, once: bool) -> None:
         sessions=options.sessions,
     )
     try:
-        working = Worker(host.queue, host.do, host.now)
+        working = Worker(host.queue, host.do, host.now, digest_every=host.digest_every)
         if once:
             working.drain()
             return

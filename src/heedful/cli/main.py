@@ -10,8 +10,10 @@ import heedful
 from heedful.cli import (
     dashboard,
     demo,
+    digest,
     execution_feedback,
     executions,
+    exports,
     facts,
     feedback,
     improve,
@@ -21,13 +23,15 @@ from heedful.cli import (
     mcp,
     moving,
     replay,
+    report,
     review,
     runs,
     serve,
     sessions,
     upkeep,
 )
-from heedful.cli.common import Options, report
+from heedful.cli.common import Options
+from heedful.cli.common import report as told
 from heedful.errors import HeedfulError
 
 
@@ -81,6 +85,8 @@ for command in (
     execution_feedback.feedback,
     review.review,
     replay.replay,
+    report.report,
+    digest.digest,
     serve.serve,
     dashboard.dashboard,
     keys.keys,
@@ -98,11 +104,14 @@ for command in (
 ):
     cli.add_command(command)
 
+for command in (exports.export, exports.dictionary):
+    insight.insight.add_command(command)
+
 
 def main() -> None:
     """Runs the command line; an error of Heedful's own is told in a line, with what to do."""
     try:
         cli(prog_name="heedful")
     except HeedfulError as error:
-        report(error, as_json="--json" in sys.argv)
+        told(error, as_json="--json" in sys.argv)
         sys.exit(2)

@@ -18,6 +18,9 @@ from pydantic_core import PydanticSerializationError, ValidationError, to_json
 from heedful.client.adapting import adapted
 from heedful.errors import HeedfulError, Invalid, Unavailable
 from heedful.ids import new_id
+from heedful.insight.exporting import export
+from heedful.insight.writing import packed
+from heedful.model import ExportResult
 from heedful.operations import OPERATIONS, Shape, shape
 from heedful.operations.shape import HEADERS, arguments
 from heedful.retrying import seconds
@@ -71,6 +74,8 @@ Exchange = Generator[Send | Sleep, Answer | None, Any]
 def exchange(project: str, name: str, args: tuple[Any, ...], kwargs: Mapping[str, Any]) -> Exchange:
     """The requests of one call of a method, and its result."""
     given = arguments(name, args, kwargs)
+    if name == "insight.export":
+        return (yield from _export(project, **given))
     name, given, errors = adapted(name, given)
     made = shape(OPERATIONS[name])
     request = _request(made, project, given)
@@ -87,6 +92,26 @@ def exchange(project: str, name: str, args: tuple[Any, ...], kwargs: Mapping[str
         else:
             result = _result(made, answer, attempt)
             return result.model_copy(update={"errors": errors + result.errors}) if errors else result
+
+
+def _export(
+    project: str,
+    table: str,
+    path: Any,
+    format: str | None = None,
+    overwrite: bool = False,
+    **filters: Any,
+) -> Generator[Send | Sleep, Answer | None, ExportResult]:
+    """A table, page by page, in a file that is written here."""
+    with export(table, path, format, filters.get("dataset"), overwrite) as made:
+        cursor = None
+        while True:
+            page = yield from exchange(project, "insight.rows", (table,), {**filters, "cursor": cursor})
+            made.add(packed(made.table, page.items))
+            cursor = page.next_cursor
+            if cursor is None:
+                break
+    return made.result()
 
 
 def _request(made: Shape, project: str, given: dict[str, Any]) -> Send:

@@ -83,6 +83,10 @@ class RemoteInsight(_Remote):
     cache = _remote(Insight.cache)
     themes = _remote(Insight.themes)
     notes = _remote(Insight.notes)
+    digest = _remote(Insight.digest)
+    rows = _remote(Insight.rows)
+    export = _remote(Insight.export)
+    dictionary = _remote(Insight.dictionary)
 
 
 class RemoteConnectors(_Remote):

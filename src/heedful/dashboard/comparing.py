@@ -9,7 +9,7 @@ from heedful.dashboard.ranges import Range
 from heedful.drawing import Interval, Point, Series, interval_chart, line_chart
 from heedful.engine import Heedful
 from heedful.insight.counting import MOST, PREFIX
-from heedful.model import FACETS, Over, Satisfaction, Trend, Variant
+from heedful.model import FACETS, OpinionTarget, Over, Satisfaction, Trend, Variant
 
 WEEKLY = 92
 """Days beyond which a line goes by weeks."""
@@ -46,7 +46,15 @@ def over(days: Range, now: datetime) -> Over:
     return "week" if ((days.end or now) - days.start).days > WEEKLY else "day"
 
 
-def before(heedful: Heedful, days: Range, now: datetime, dataset: str | None) -> Variant | None:
+def target(heedful: Heedful) -> OpinionTarget | None:
+    """What opinions are looked at: all but those about facts, or those about facts where there are no others."""
+    kinds = [each.value for each in heedful.insight.satisfaction("target_type").variants]
+    return "fact" if kinds == ["fact"] else None
+
+
+def before(
+    heedful: Heedful, days: Range, now: datetime, dataset: str | None, about: OpinionTarget | None
+) -> Variant | None:
     """All opinions of as many days before the range; None for a range that has no beginning."""
     if days.start is None:
         return None
@@ -55,12 +63,18 @@ def before(heedful: Heedful, days: Range, now: datetime, dataset: str | None) ->
         since = days.start - length
     except OverflowError:
         return None
-    return heedful.insight.trend(over="week", since=since, until=days.start, dataset=dataset).total
+    return heedful.insight.trend(over="week", since=since, until=days.start, dataset=dataset, target_type=about).total
+
+
+FEWEST = 20
+"""Opinions with which a time can be compared."""
 
 
 def points(now: Variant, earlier: Variant | None) -> float | None:
     """By how many points satisfaction rose; None where one of the two is not known."""
     if earlier is None or now.satisfaction is None or earlier.satisfaction is None:
+        return None
+    if earlier.up + earlier.down < FEWEST:
         return None
     return (now.satisfaction - earlier.satisfaction) * 100
 

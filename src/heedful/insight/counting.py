@@ -9,7 +9,7 @@ import orjson
 
 from heedful.errors import Invalid
 from heedful.memory.workspace import Workspace
-from heedful.model import FACETS, Facet
+from heedful.model import FACETS, Facet, OpinionTarget
 from heedful.sessions import checks
 from heedful.storage import scopes, tallies
 from heedful.storage.sessions import SessionStore, SqlSessionStore
@@ -19,6 +19,9 @@ MOST = 50
 """Values that are told apart at most; what has more is nothing to compare by."""
 
 PREFIX = "metadata."
+OUTCOMES: tuple[OpinionTarget, ...] = ("session", "entry", "message", "execution")
+"""What opinions of outcomes are about. Those about facts are apart: a recall shows many facts, and gives one answer."""
+
 DERIVED = ("improve",)
 """Signals that `improve` made of ratings: they are opinions that were counted already."""
 

@@ -8,7 +8,7 @@ from typing import Any
 
 from heedful.clock import DAY
 from heedful.insight.comments import MOST_READ, Comments
-from heedful.insight.counting import DERIVED, Counting, untagged
+from heedful.insight.counting import DERIVED, OUTCOMES, Counting, untagged
 from heedful.insight.trend import day
 from heedful.learning.drift import Change, arithmetic, change, in_words
 from heedful.model import Facet, Note
@@ -43,13 +43,16 @@ def notes(
     """All that changed in this time, the most striking first."""
     days = range(since // DAY, (until - 1) // DAY + 1)
     all_of_it = Series("all", None, "down-votes")
-    for line in counting.counts(Asked(None, None, "day", since, until, dataset, (), DERIVED)):
+    for line in counting.counts(Asked(None, None, "day", since, until, dataset, OUTCOMES, DERIVED)):
         _count(all_of_it, line)
     series = [all_of_it]
     for facet in SLICES:
-        series += _sliced(counting, Asked(facet, None, "day", since, until, dataset, (), DERIVED), facet)
+        targets = () if facet == "target_type" else OUTCOMES
+        series += _sliced(counting, Asked(facet, None, "day", since, until, dataset, targets, DERIVED), facet)
     if key is not None and counting.values(key):
-        series += _sliced(counting, Asked(None, key, "day", since, until, dataset, (), DERIVED), f"metadata.{key}")
+        series += _sliced(
+            counting, Asked(None, key, "day", since, until, dataset, OUTCOMES, DERIVED), f"metadata.{key}"
+        )
     series += _themed(comments, all_of_it, since, until, dataset)
     looked_at = [each for each in series if sum(each.downs.values())]
     found = []

@@ -9,13 +9,18 @@ from heedful.clock import DAY
 from heedful.errors import Invalid
 from heedful.insight import cache as _cache
 from heedful.insight import coverage as _coverage
+from heedful.insight import digest as _digest
 from heedful.insight import notes as _notes
-from heedful.insight import ranges
+from heedful.insight import ranges, writing
 from heedful.insight import satisfaction as _satisfaction
 from heedful.insight import trend as _trend
 from heedful.insight import usefulness as _usefulness
 from heedful.insight.comments import Comments
-from heedful.insight.counting import PREFIX, Counting
+from heedful.insight.counting import OUTCOMES, PREFIX, Counting
+from heedful.insight.exporting import export
+from heedful.insight.rows import Reading
+from heedful.insight.tables import TABLES, table_named
+from heedful.insight.writing import Target
 from heedful.memory import checks
 from heedful.memory.workspace import Workspace
 from heedful.model import (
@@ -24,15 +29,22 @@ from heedful.model import (
     OVERS,
     CacheReport,
     Coverage,
+    Digest,
+    ExportFormat,
+    ExportResult,
+    ExportTable,
     Note,
     OpinionTarget,
     Over,
+    Page,
     Satisfaction,
+    TableName,
     Themes,
     Trend,
     UsefulnessReport,
 )
 from heedful.sessions import checks as session_checks
+from heedful.storage.exports import Wanted
 from heedful.storage.sessions import SessionStore
 
 NEWEST = 20
@@ -45,6 +57,7 @@ class Insight:
         self._workspace = workspace
         self._counting = Counting(workspace, store)
         self._comments = Comments(workspace, store)
+        self._reading = Reading(workspace, store)
 
     def satisfaction(
         self,
@@ -58,13 +71,15 @@ class Insight:
         """Satisfaction by a key of the sessions' metadata, such as `variant`, or by `dataset`, `model`, `source`,
         `author_kind` or `target_type`; `metadata.model` is the key of that name.
 
-        Counts up, down and neutral opinions (of answers, 4 and 5 are up, 1 and 2 are down; of facts, `helpful` and
-        `not_helpful`), each share with its 95% interval, the probability that one value is better than another, and
-        whether that is known well enough to stop.
+        Counts up, down and neutral opinions about sessions, answers, messages and executions (of answers, 4 and 5 are
+        up, 1 and 2 are down), each share with its 95% interval, the probability that one value is better than another,
+        and whether that is known well enough to stop. With `target_type`, only opinions about such things; of a `fact`,
+        `helpful` is up and `not_helpful` is down.
         """
         start, stop = ranges.checked(since, until)
         self._dataset(dataset)
-        return _satisfaction.satisfaction(self._counting, by, start, stop, dataset, _targets(target_type))
+        targets = () if by == "target_type" and target_type is None else _targets(target_type)
+        return _satisfaction.satisfaction(self._counting, by, start, stop, dataset, targets)
 
     def trend(
         self,
@@ -76,7 +91,8 @@ class Insight:
         dataset: str | None = None,
         target_type: OpinionTarget | None = None,
     ) -> Trend:
-        """Satisfaction over time, by day or week, with intervals and counts; `by` as in `satisfaction`."""
+        """Satisfaction over time, by day or week, with intervals and counts; `by` and `target_type` as in
+        `satisfaction`."""
         start, stop = ranges.checked(since, until)
         self._dataset(dataset)
         if over not in OVERS:
@@ -132,6 +148,65 @@ class Insight:
         first = last - _notes.SPAN * DAY if start is None else start
         return _notes.notes(self._counting, self._comments, _key(by), first, last, dataset)
 
+    def digest(self, *, since: datetime | None = None, until: datetime | None = None) -> Digest:
+        """What people said in the last seven days, or in this time, beside the time before it, in short."""
+        start, stop = ranges.checked(since, until)
+        last = self._workspace.now() + 1 if stop is None else stop
+        first = last - _digest.LENGTH if start is None else start
+        if first >= last:
+            raise Invalid(f"since is {since}, and that is not over yet", field="since", value=since)
+        return _digest.digest(self._workspace, self._counting, self._comments, first, last)
+
+    def dictionary(self) -> list[ExportTable]:
+        """What can be exported: each table with its columns, their types and what they mean."""
+        return list(TABLES.values())
+
+    def rows(
+        self,
+        table: TableName,
+        *,
+        since: datetime | None = None,
+        until: datetime | None = None,
+        dataset: str | None = None,
+        cursor: str | None = None,
+        limit: int = 1000,
+    ) -> Page[dict[str, Any]]:
+        """Rows of a table of the `dictionary`, in the order in which they came. Times are texts in ISO 8601, in UTC.
+
+        With a dataset, a page may have fewer rows than `limit`, and there are more as long as it has a cursor.
+        """
+        wanted = self._wanted(since, until, dataset)
+        chosen = table_named(table, dataset)
+        found, following = self._reading.page(chosen, wanted, cursor, checks.limit(limit))
+        return Page(items=writing.plain(chosen, found), next_cursor=following)
+
+    def export(
+        self,
+        table: TableName,
+        path: Target,
+        *,
+        format: ExportFormat | None = None,
+        since: datetime | None = None,
+        until: datetime | None = None,
+        dataset: str | None = None,
+        overwrite: bool = False,
+    ) -> ExportResult:
+        """Writes a table to a file where the caller is, as `csv`, `jsonl` or `parquet`, by its name if not told.
+
+        It is there when it is whole. Instead of a name, it may be something that bytes can be written to. In CSV, texts
+        that a spreadsheet would take for a formula get a leading apostrophe.
+        """
+        wanted = self._wanted(since, until, dataset)
+        with export(table, path, format, dataset, overwrite) as made:
+            for found in self._reading.all(made.table, wanted):
+                made.add(found)
+        return made.result()
+
+    def _wanted(self, since: Any, until: Any, dataset: Any) -> Wanted:
+        start, stop = ranges.checked(since, until)
+        self._dataset(dataset)
+        return Wanted(self._workspace.now(), start, stop, dataset)
+
     def _dataset(self, name: Any) -> None:
         if name is not None:
             with self._workspace.read() as connection:
@@ -140,7 +215,7 @@ class Insight:
 
 def _targets(given: Any) -> tuple[OpinionTarget, ...]:
     if given is None:
-        return ()
+        return OUTCOMES
     if given not in OPINION_TARGETS:
         raise Invalid(
             f"target_type is {given!r}",

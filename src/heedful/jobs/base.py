@@ -19,7 +19,7 @@ from heedful.storage.rows import AnyRow
 
 logger = logging.getLogger("heedful.jobs")
 
-ALONE = ("reembed", "upkeep", "index")
+ALONE = ("reembed", "upkeep", "index", "digest")
 """Kinds of which one runs at a time, in the order they came."""
 
 DIED = "the worker died"

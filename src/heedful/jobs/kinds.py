@@ -8,16 +8,20 @@ from contextlib import AbstractContextManager
 from typing import Protocol
 
 from heedful.embedding import Embedder
-from heedful.errors import Invalid
+from heedful.errors import HeedfulError, Invalid, Unavailable
 from heedful.index.building import build_due
-from heedful.jobs.base import Queue, Report, Task
+from heedful.jobs.base import Queue, Report, Task, logger
 from heedful.jobs.upkeep import forget_jobs
 from heedful.memory.reembed import reembed
 from heedful.storage import Database
+from heedful.storage.sessions.base import AlertRow
 from heedful.storage.upkeep import upkeep
 
 Improve = Callable[[str, Sequence[str] | None, Report], object]
 """`improve` of a project, for a dataset and some sessions or all, with reports."""
+
+SendDigest = Callable[[int, int], Sequence[AlertRow]]
+"""Sends the digest of a project from one moment to another, and tells what became of it."""
 
 
 class Host(Protocol):
@@ -41,6 +45,12 @@ class Host(Protocol):
 
     def improving(self, project: str) -> AbstractContextManager[Improve]:
         """What improves a project, which is open for as long as it is needed."""
+
+    def projects(self) -> list[str]:
+        """The names of all projects."""
+
+    def digesting(self, project: str) -> AbstractContextManager[SendDigest]:
+        """What sends the digests of a project, which is open for as long as it is needed."""
 
     def embedder_named(self, name: str) -> Embedder:
         """A model by what `--embedding` calls it."""
@@ -76,11 +86,30 @@ def _index(host: Host, task: Task, report: Report) -> None:
     build_due(host.database, step, limit=host.search_in_memory)
 
 
+def _digest(host: Host, task: Task, report: Report) -> None:
+    """The digest of every project with opinions. Those that did not arrive stay in the outbox for the next attempt."""
+    names, missing = host.projects(), []
+    for done, name in enumerate(names):
+        report(done, len(names))
+        try:
+            with host.digesting(name) as send:
+                waiting = [row for row in send(task.arguments["since"], task.arguments["until"]) if row.next_at]
+        except HeedfulError as error:
+            logger.warning("the digest of project %s can't be made: %s", name, error)
+            missing.append(name)
+        else:
+            missing += [name] if waiting else []
+    report(len(names), len(names))
+    if missing:
+        raise Unavailable(f"the digests of {len(missing)} projects did not arrive yet: {', '.join(missing[:3])}")
+
+
 KINDS: Mapping[str, Callable[[Host, Task, Report], object]] = {
     "improve": _improve,
     "reembed": _reembed,
     "upkeep": _upkeep,
     "index": _index,
+    "digest": _digest,
 }
 """By name. `deliver` is not among them: the courier of the process that has the channel does it."""
 

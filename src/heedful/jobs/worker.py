@@ -9,7 +9,8 @@ import weakref
 from collections.abc import Callable
 
 from heedful.jobs.base import Queue, Report, Task, Work, logger
-from heedful.jobs.upkeep import add_when_due
+from heedful.jobs.upkeep import add_digest_when_due, add_when_due
+from heedful.model import Over
 
 AGAIN = 5.0
 """Seconds until a store that failed is tried again."""
@@ -24,10 +25,11 @@ LOOK = 60.0
 class Worker:
     """Does the jobs of all projects and of the store, until it is stopped."""
 
-    def __init__(self, queue: Queue, work: Work, now: Callable[[], int]) -> None:
+    def __init__(self, queue: Queue, work: Work, now: Callable[[], int], *, digest_every: Over | None = None) -> None:
         self._queue = queue
         self._work = work
         self._now = now
+        self._digest_every: Over | None = digest_every
         self._stopped = threading.Event()
         self._thread: threading.Thread | None = None
         self._looked = -LOOK
@@ -72,6 +74,7 @@ class Worker:
         if time.monotonic() - self._looked >= LOOK:
             self._looked = time.monotonic()
             add_when_due(self._queue, self._now())
+            add_digest_when_due(self._queue, self._now(), self._digest_every)
 
 
 class Companion:

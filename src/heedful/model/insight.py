@@ -87,6 +87,7 @@ class TrendPoint(Model):
     """The lower end of its 95% interval (Wilson)."""
     high: float | None
     mean_score: float | None
+    """The mean of the entries' scores; None without any."""
 
 
 class TrendLine(Model):
@@ -95,12 +96,14 @@ class TrendLine(Model):
     value: Any
     """None for all opinions together, or where they have no such value."""
     points: list[TrendPoint]
+    """One for each step."""
 
 
 class Trend(Model):
     """Satisfaction over time."""
 
     over: Over
+    """How long each step is."""
     by: str | None
     lines: list[TrendLine]
     """One for each value, the most opinions first; a single one without `by`."""
@@ -112,12 +115,15 @@ class Covered(Model):
     """How much of one kind of thing was rated."""
 
     kind: Literal["answers", "executions", "recalls"]
+    """What was shown."""
     shown: int
     """How many there were."""
     rated: int
     """How many of them somebody has an opinion of, today."""
     share: float | None
+    """rated / shown; None if nothing was shown."""
     low: float | None
+    """The lower end of its 95% interval (Wilson)."""
     high: float | None
 
 
@@ -125,7 +131,9 @@ class Coverage(Model):
     """How much of what was shown was rated."""
 
     answers: Covered
+    """Entries of sessions, on the day they were given."""
     executions: Covered
+    """SQL that ran, on the day it did."""
     recalls: Covered
     """Of those whose receipts are kept; rated are those that were judged first in this time."""
 
@@ -138,6 +146,7 @@ class DecisionCount(Model):
     gate: str
     """Which gate decided."""
     count: int
+    """How many there were."""
     share: float
     """Of all decisions."""
 
@@ -149,7 +158,9 @@ class CacheDecision(Model):
     question: str
     decision: Literal["serve", "rebind", "refuse", "nothing"]
     gate: str
+    """Which gate decided."""
     reason: str
+    """Why, in words."""
     similarity: float | None
     """Of the nearest stored question."""
     candidate_id: str | None
@@ -167,6 +178,7 @@ class CacheReport(Model):
     counts: list[DecisionCount]
     """The most frequent first."""
     newest: list[CacheDecision]
+    """The newest decisions first."""
 
 
 class MixedFact(Model):
@@ -176,7 +188,9 @@ class MixedFact(Model):
     text: str
     score: float
     helps: ContextScore
+    """The context in which it is most useful."""
     hurts: ContextScore
+    """The context in which it is least useful."""
 
 
 class UsefulnessReport(Model):
@@ -193,6 +207,7 @@ class UsefulnessReport(Model):
     most_useful: list[RankedFact]
     least_useful: list[RankedFact]
     mixed: list[MixedFact]
+    """Facts that help in one context and hurt in another."""
 
 
 class Theme(Model):
@@ -201,11 +216,15 @@ class Theme(Model):
     name: str
     """Its most typical words."""
     comments: int
+    """How many there are."""
     examples: list[str]
     """The most typical comments, shortened."""
     feedback_ids: list[str]
+    """The opinions they came with, the most typical first."""
     first_at: datetime
+    """When the first was written."""
     last_at: datetime
+    """When the last was written."""
 
 
 class Themes(Model):
@@ -229,6 +248,7 @@ class Note(Model):
     value: Any
     """Which of them; None for all."""
     since: date
+    """The first day on which it is so, in UTC."""
     ratio: float | None
     """How many times as much as before; None where there was nothing before."""
     worse: bool

@@ -12,9 +12,9 @@ from sqlalchemy.engine import URL
 
 from heedful import settings
 from heedful.errors import Conflict, Invalid, NotFound, Unavailable
+from heedful.files import unwritable
 from heedful.memory.remember import Progress
 from heedful.moving import stores, targets
-from heedful.moving.exporting import unwritable
 from heedful.moving.results import BackedUp
 from heedful.storage.database import UNFINISHED
 from heedful.storage.postgresql import EVERYTHING, SCHEMA

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import errno
 import os
 from collections.abc import Callable, Iterator
 from pathlib import Path
@@ -13,7 +12,8 @@ from sqlalchemy import Connection, func, select
 
 from heedful import settings
 from heedful.clock import system_clock
-from heedful.errors import NotFound, Unavailable
+from heedful.errors import NotFound
+from heedful.files import unwritable
 from heedful.memory import checks
 from heedful.memory.remember import Progress
 from heedful.moving import stores, targets
@@ -86,16 +86,6 @@ def export_file(
     finally:
         partial.unlink(missing_ok=True)
     return made
-
-
-def unwritable(file: Path, error: OSError) -> Unavailable:
-    """What it means that a file can't be written."""
-    if error.errno in (errno.ENOSPC, errno.EDQUOT):
-        return Unavailable(
-            f"{file} has no room left on its disk", code="disk_full", remedy="Free some space and try again"
-        )
-    reason = error.strerror or error
-    return Unavailable(f"{file} can't be written ({reason})", code="file_unwritable", remedy="Name another file")
 
 
 class _Exporting:

@@ -38,7 +38,7 @@ OWNERS: dict[str, type] = {
 }
 """The namespaces of the engine."""
 
-LOCAL = frozenset({"close", "golden_examples.import_file"})
+LOCAL = frozenset({"close", "golden_examples.import_file", "insight.export"})
 """What happens where the caller is: nothing of it is sent, or what is sent is another operation."""
 
 
@@ -156,6 +156,9 @@ _ALL = (
     _get("insight.cache", "/insight/cache"),
     _get("insight.themes", "/insight/themes", slow=True),
     _get("insight.notes", "/insight/notes", slow=True),
+    _get("insight.digest", "/insight/digest", slow=True),
+    _get("insight.rows", "/insight/rows", slow=True),
+    _get("insight.dictionary", "/insight/dictionary"),
     _post("connectors.create", "/connectors", "admin", slow=True),
     _get("connectors.list", "/connectors"),
     _get("connectors.get", _CONNECTOR),

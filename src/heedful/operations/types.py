@@ -126,6 +126,7 @@ _OWN_LIMITS: dict[tuple[str, str], dict[str, Any]] = {
     ("golden_examples.list", "limit"): _LIST,
     ("golden_examples.import_examples", "examples"): {"maxItems": executions.MAX_LIST},
     ("insight.satisfaction", "by"): _KEY,
+    ("insight.rows", "cursor"): {"pattern": "^[ab]\\.[0-9a-f.-]{0,100}$"},
     ("connectors.create", "role"): _NAME,
     ("replay", "seed"): {"minimum": 0},
     ("review.list", "assignee"): _ID,

@@ -6,9 +6,10 @@ import threading
 from collections import OrderedDict
 from collections.abc import Iterator
 from contextlib import contextmanager
+from functools import partial
 
 from heedful.engine import Heedful
-from heedful.jobs.kinds import Improve
+from heedful.jobs.kinds import Improve, SendDigest
 from heedful.opening import Host
 from heedful.storage import scopes
 
@@ -82,7 +83,14 @@ class Served:
         self.database, self.queue = host.database, host.queue
         self.now, self.embedder_named = host.now, host.embedder_named
         self.receipt_days, self.search_in_memory = host.receipt_days, host.search_in_memory
+        self.projects, self._channels = host.projects, host.digest_channels
         self._projects = projects
+
+    @contextmanager
+    def digesting(self, project: str) -> Iterator[SendDigest]:
+        """What sends the digests of a project."""
+        with self._projects.using(project) as opened:
+            yield partial(opened._send_digest, self._channels)
 
     @contextmanager
     def improving(self, project: str) -> Iterator[Improve]:

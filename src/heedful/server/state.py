@@ -42,7 +42,9 @@ class State:
         # A file has one writer at a time; a server has many.
         self._lane = None if host.sessions or host.database.many_writers else Lane("heedful-feedback")
         self._follower = Follower(self.projects)
-        self._worker = Worker(host.queue, partial(do, Served(self.projects)), host.now) if config.worker else None
+        doing = partial(do, Served(self.projects))
+        worker = Worker(host.queue, doing, host.now, digest_every=host.digest_every)
+        self._worker = worker if config.worker else None
 
     def start(self) -> None:
         """Begins to do jobs."""

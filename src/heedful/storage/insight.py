@@ -11,7 +11,7 @@ from sqlalchemy.types import Float, Integer
 from heedful.learning.decay import KEPT_PER_WEEK, NEUTRAL, WEEK
 from heedful.storage.rows import AnyRow
 from heedful.storage.schema import datasets, entries, facts, feedbacks, receipts, scores
-from heedful.storage.schema_insight import decisions
+from heedful.storage.schema_insight import decisions, review_items
 from heedful.storage.scores import ALL_QUERIES
 
 BINS = 10
@@ -55,7 +55,7 @@ def newest_decisions(
 
 def usefulness(connection: Connection, dataset: int, now: int) -> tuple[dict[int, int], int, float, int]:
     """Of the facts with signals: how many are in each bin, how many there are, their mean, and their signals."""
-    score = _decayed(now)
+    score = decayed(now)
     # Rounded, so that a score of 0.6 that decayed for a second is still among those from 0.6 on.
     place = sql_cast(func.floor(func.round(sql_cast(score * 10_000, Float)) / (10_000 / BINS)), Integer)
     signals = scores.c.used + scores.c.ignored + scores.c.helpful + scores.c.not_helpful
@@ -74,7 +74,7 @@ def usefulness(connection: Connection, dataset: int, now: int) -> tuple[dict[int
 
 def ranked(connection: Connection, dataset: int, now: int, limit: int, *, best: bool) -> list[AnyRow]:
     """(fact_seq, id, text, score, signals) of the facts at one end."""
-    score = _decayed(now).label("score")
+    score = decayed(now).label("score")
     signals = (scores.c.used + scores.c.ignored + scores.c.helpful + scores.c.not_helpful).label("signals")
     return list(
         connection.execute(
@@ -124,6 +124,12 @@ def negative_comments(
     return [(row.id, row.comment, row.at) for row in rows]
 
 
+def open_items(connection: Connection, project: int) -> int:
+    """How many items of the review queue are open."""
+    statement = select(func.count()).where(review_items.c.project_id == project, review_items.c.status == "open")
+    return int(connection.execute(statement).scalar_one())
+
+
 def _decisions(project: int, since: int | None, until: int | None) -> list[ColumnElement[bool]]:
     return [
         decisions.c.project_id == project,
@@ -136,7 +142,7 @@ def _overall(dataset: int) -> list[ColumnElement[bool]]:
     return [scores.c.dataset_id == dataset, scores.c.query_id == ALL_QUERIES]
 
 
-def _decayed(now: int) -> ColumnElement[Any]:
+def decayed(now: int) -> ColumnElement[Any]:
     """`learning.decay.decayed`, by the database."""
     weeks = sql_cast(now - scores.c.last_at, Float) / WEEK
     kept = func.pow(KEPT_PER_WEEK, case((weeks > 0, weeks), else_=0.0))

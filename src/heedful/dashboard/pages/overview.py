@@ -18,23 +18,26 @@ def shown(here: Here) -> Response:
     """The page, from what the database has counted; what takes longer comes after it."""
     days, dataset = here.range(), _dataset(here)
     insight, now = here.heedful.insight, here.site.host.clock()
-    trend = insight.trend(over=comparing.over(days, now), since=days.start, until=days.end, dataset=dataset)
+    about = comparing.target(here.heedful)
+    over = comparing.over(days, now)
+    trend = insight.trend(over=over, since=days.start, until=days.end, dataset=dataset, target_type=about)
     coverage = insight.coverage(since=days.start, until=days.end, dataset=dataset)
     by = here.query.get("by") or "dataset"
     variants: Satisfaction | None = None
     problem: str | None = None
     try:
-        variants = insight.satisfaction(by, since=days.start, until=days.end, dataset=dataset)
+        variants = insight.satisfaction(by, since=days.start, until=days.end, dataset=dataset, target_type=about)
     except Invalid as error:
         problem = str(error)
     datasets = here.heedful.datasets()
-    earlier = comparing.before(here.heedful, days, now, dataset)
+    earlier = comparing.before(here.heedful, days, now, dataset, about)
     return here.html(
         "overview.html",
         status=422 if problem else days.status,
         range=days,
         datasets=datasets,
         dataset=dataset,
+        about="facts" if about == "fact" else "answers",
         trend=trend,
         drawn=comparing.drawn_trend(trend, days.words),
         numbers=_numbers(trend),

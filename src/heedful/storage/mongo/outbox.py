@@ -16,10 +16,12 @@ class MongoOutbox:
     def __init__(self, view: View) -> None:
         self._view = view
 
-    def add(self, session_id: str, new: Sequence[AlertRow]) -> None:
+    def add(self, session_id: str | None, new: Sequence[AlertRow]) -> None:
         if not new:
             return
-        found = self._view.sessions.find_one({"_id": self._view.session_key(session_id)}, ["number"])
+        found = None
+        if session_id is not None:
+            found = self._view.sessions.find_one({"_id": self._view.session_key(session_id)}, ["number"])
         self._view.outbox.insert(
             [
                 {

@@ -36,6 +36,7 @@ from heedful.storage.mongo.address import address, malformed, options
 from heedful.storage.mongo.collections import CODEC, Document, View, create_indexes
 from heedful.storage.mongo.conversations import MongoConversations
 from heedful.storage.mongo.errors import in_our_words, is_duplicate, is_passing, translated
+from heedful.storage.mongo.exports import MongoExports
 from heedful.storage.mongo.feedbacks import MongoFeedbacks
 from heedful.storage.mongo.outbox import MongoOutbox
 from heedful.storage.mongo.turns import Turns
@@ -86,6 +87,10 @@ class MongoTransaction:
     @cached_property
     def outbox(self) -> MongoOutbox:
         return MongoOutbox(self.view)
+
+    @property
+    def exports(self) -> MongoExports:
+        return MongoExports(self.view)
 
 
 class MongoSessionStore:

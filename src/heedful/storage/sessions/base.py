@@ -12,6 +12,7 @@ from typing import Any, NamedTuple, Protocol, TypeVar
 
 from heedful.errors import Conflict
 from heedful.model import FeedbackTarget, Metadata, Rating
+from heedful.storage.exports import Rows, Wanted
 from heedful.storage.tallies import Asked, Counted
 
 Result = TypeVar("Result")
@@ -241,7 +242,9 @@ class Feedbacks(Protocol):
 class Outbox(Protocol):
     """Alerts on their way."""
 
-    def add(self, session_id: str, new: Sequence[AlertRow]) -> None: ...
+    def add(self, session_id: str | None, new: Sequence[AlertRow]) -> None:
+        """Keeps alerts, which go when their session goes; without one, they stay."""
+        ...
 
     def claim(self, channels: Sequence[str], now: int, until: int, limit: int) -> list[AlertRow]:
         """Alerts of these channels that are due; nobody else gets them until `until`."""
@@ -262,6 +265,15 @@ class Outbox(Protocol):
     def get(self, alert_id: str) -> AlertRow | None: ...
 
 
+class Exports(Protocol):
+    """Rows as they leave the project."""
+
+    def page(self, table: str, wanted: Wanted, after: str | None, limit: int) -> tuple[Rows, str | None]:
+        """The next rows of `sessions`, `messages`, `entries`, `feedback` or `events`, and where to go on: None at the
+        end. With a dataset, there may be fewer than `limit` before it."""
+        ...
+
+
 class Transaction(Protocol):
     """One consistent view, or one change that happens whole or not at all."""
 
@@ -273,6 +285,9 @@ class Transaction(Protocol):
 
     @property
     def outbox(self) -> Outbox: ...
+
+    @property
+    def exports(self) -> Exports: ...
 
 
 class SessionStore(Protocol):

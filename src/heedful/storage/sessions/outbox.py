@@ -19,11 +19,13 @@ class SqlOutbox:
         self._direct = direct
         self._project = project
 
-    def add(self, session_id: str, new: Sequence[AlertRow]) -> None:
+    def add(self, session_id: str | None, new: Sequence[AlertRow]) -> None:
         if not new:
             return
-        session = select(sessions.c.seq).where(sessions.c.project_id == self._project, sessions.c.id == session_id)
-        seq = self._direct.connection.execute(session).scalar()
+        seq = None
+        if session_id is not None:
+            session = select(sessions.c.seq).where(sessions.c.project_id == self._project, sessions.c.id == session_id)
+            seq = self._direct.connection.execute(session).scalar()
         self._direct.connection.execute(
             insert(outbox),
             [

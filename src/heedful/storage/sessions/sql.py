@@ -8,8 +8,9 @@ from typing import TypeVar
 
 from sqlalchemy import Connection
 
-from heedful.storage import scopes
+from heedful.storage import exports, scopes
 from heedful.storage.database import Database
+from heedful.storage.exports import Rows, Wanted
 from heedful.storage.prepared import Direct
 from heedful.storage.sessions.conversations import SqlConversations
 from heedful.storage.sessions.feedbacks import SqlFeedbacks
@@ -43,6 +44,21 @@ class SqlTransaction:
     @cached_property
     def outbox(self) -> SqlOutbox:
         return SqlOutbox(self._direct, self._project)
+
+    @property
+    def exports(self) -> SqlExports:
+        return SqlExports(self._direct, self._project)
+
+
+class SqlExports:
+    """See `base.Exports`."""
+
+    def __init__(self, direct: Direct, project: int) -> None:
+        self._direct = direct
+        self._project = project
+
+    def page(self, table: str, wanted: Wanted, after: str | None, limit: int) -> tuple[Rows, str | None]:
+        return exports.page(self._direct.connection, self._project, table, wanted, after, limit)
 
 
 class SqlSessionStore:

@@ -1,0 +1,56 @@
+"""Files that are there when they are whole."""
+
+from __future__ import annotations
+
+import errno
+import os
+import secrets
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+from typing import IO
+
+from heedful.errors import Conflict, Invalid, Unavailable
+
+
+@contextmanager
+def whole(path: Path, *, overwrite: bool) -> Iterator[IO[bytes]]:
+    """A file to write to. It is written beside its place and put there at the end: a failure leaves nothing."""
+    check(path, overwrite=overwrite)
+    partial = path.with_name(f".{path.name}.{secrets.token_hex(4)}")
+    try:
+        with partial.open("wb") as output:
+            yield output
+            output.flush()
+            os.fsync(output.fileno())
+        check(path, overwrite=overwrite)
+        partial.replace(path)
+    except OSError as error:
+        raise unwritable(path, error) from error
+    finally:
+        partial.unlink(missing_ok=True)
+
+
+def check(path: Path, *, overwrite: bool) -> None:
+    """Fails if there is something that may not be replaced."""
+    if path.exists() and not path.is_file():
+        raise Invalid(
+            f"{path} is a folder or a device, not a file", field="path", value=str(path), remedy="Name a file"
+        )
+    if path.exists() and not overwrite:
+        raise Conflict(
+            f"{path} is there already",
+            field="path",
+            value=str(path),
+            remedy="Name another file, or have it replaced: overwrite=True, --force",
+        )
+
+
+def unwritable(file: Path, error: OSError) -> Unavailable:
+    """What it means that a file can't be written."""
+    if error.errno in (errno.ENOSPC, errno.EDQUOT):
+        return Unavailable(
+            f"{file} has no room left on its disk", code="disk_full", remedy="Free some space and try again"
+        )
+    reason = error.strerror or error
+    return Unavailable(f"{file} can't be written ({reason})", code="file_unwritable", remedy="Name another file")

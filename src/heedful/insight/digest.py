@@ -1,0 +1,117 @@
+"""What people said in some time, beside the time before it, in short."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from datetime import datetime, timedelta
+
+from heedful.clock import DAY, from_stored
+from heedful.insight.comments import Comments
+from heedful.insight.counting import DERIVED, Counting
+from heedful.insight.notes import SPAN, notes
+from heedful.insight.satisfaction import NOTHING, variant
+from heedful.memory.workspace import Workspace
+from heedful.model import Digest, Note, Theme, Variant
+from heedful.storage import insight, scopes
+from heedful.storage.tallies import Asked
+
+LENGTH = 7 * DAY
+"""The time a digest is about, if nobody says."""
+
+SHOWN = 3
+"""Themes and notes that are told."""
+
+
+def digest(workspace: Workspace, counting: Counting, comments: Comments, since: int, until: int) -> Digest:
+    """All of it, added up by the database."""
+    now = _said(counting, since, until)
+    before = _said(counting, since - (until - since), since)
+    found = notes(counting, comments, None, min(since, until - SPAN * DAY), until, None)[:SHOWN] if _all(now) else []
+    themes = comments.themes(since, until, None).themes[:SHOWN]
+    with workspace.read() as connection:
+        project = scopes.project_id(connection, workspace.project)
+        items = 0 if project is None else insight.open_items(connection, project)
+    start, stop = from_stored(since), from_stored(until)
+    headline = f"{workspace.project}: {_headline(now, before, stop - start)}"
+    return Digest(
+        project=workspace.project,
+        since=start,
+        until=stop,
+        now=now,
+        before=before,
+        themes=themes,
+        notes=found,
+        open_items=items,
+        headline=headline,
+        text=_text(headline, start, stop, now, before, themes, found, items),
+    )
+
+
+def opinions(found: Digest) -> int:
+    """How many there are in the time of a digest."""
+    return _all(found.now)
+
+
+def _said(counting: Counting, since: int, until: int) -> Variant:
+    lines = counting.counts(Asked(since=since, until=until, without_sources=DERIVED))
+    return variant(None, lines[0] if lines else NOTHING)
+
+
+def _all(said: Variant) -> int:
+    return said.up + said.down + said.neutral
+
+
+def _headline(now: Variant, before: Variant, length: timedelta) -> str:
+    if not _all(now):
+        return f"nobody said anything in {_long(length)}"
+    if now.satisfaction is None:
+        return f"{_all(now)} opinions in {_long(length)}, none of them up or down"
+    told = f"{now.satisfaction:.0%} satisfied in {_long(length)}"
+    if before.satisfaction is None:
+        return told
+    change = round(100 * now.satisfaction) - round(100 * before.satisfaction)
+    if not change:
+        return f"{told}, as before"
+    points = f"{abs(change)} {'point' if abs(change) == 1 else 'points'}"
+    return f"{told}, {points} {'more' if change > 0 else 'less'} than before"
+
+
+def _long(length: timedelta) -> str:
+    """
+    >>> _long(timedelta(days=7)), _long(timedelta(days=1)), _long(timedelta(hours=36))
+    ('7 days', 'a day', '36 hours')
+    """
+    if length % timedelta(days=1):
+        return f"{length / timedelta(hours=1):.0f} hours"
+    return "a day" if length.days == 1 else f"{length.days} days"
+
+
+def _text(
+    headline: str,
+    since: datetime,
+    until: datetime,
+    now: Variant,
+    before: Variant,
+    themes: Sequence[Theme],
+    found: Sequence[Note],
+    items: int,
+) -> str:
+    parts = [
+        headline,
+        f"From {since:%Y-%m-%d %H:%M} to {until:%Y-%m-%d %H:%M} (UTC): {_counts(now)}\nBefore: {_counts(before)}",
+    ]
+    if found:
+        parts.append("What changed:\n" + "\n".join(f"- {note.text}" for note in found))
+    if themes:
+        lines = [f'- {theme.name} ({theme.comments}): "{theme.examples[0]}"' for theme in themes]
+        parts.append("What negative comments are about:\n" + "\n".join(lines))
+    if items:
+        parts.append(f"To be reviewed: {items}")
+    return "\n\n".join(parts) + "\n"
+
+
+def _counts(said: Variant) -> str:
+    counts = f"{said.up} up, {said.down} down, {said.neutral} neutral"
+    if said.satisfaction is None or said.low is None or said.high is None:
+        return counts
+    return f"{counts}; {said.satisfaction:.1%} satisfied (95% interval {said.low:.1%} to {said.high:.1%})"

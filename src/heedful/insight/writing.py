@@ -1,0 +1,260 @@
+"""Rows as CSV, lines of JSON, or Parquet."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from contextlib import AbstractContextManager, nullcontext
+from datetime import datetime
+from pathlib import Path
+from typing import IO, Any, Protocol
+
+import numpy as np
+import orjson
+
+from heedful.clock import to_stored
+from heedful.errors import Invalid, Unavailable
+from heedful.files import whole
+from heedful.model import EXPORT_FORMATS, ColumnType, ExportFormat, ExportTable
+from heedful.storage.exports import Rows
+
+FORMULA = frozenset("=+-@\t\r")
+"""What a text begins with that a spreadsheet would take for a formula."""
+
+Values = Sequence[Any]
+Target = str | Path | IO[bytes]
+
+
+class Writer(Protocol):
+    """Writes the rows of one table."""
+
+    def write(self, rows: Rows) -> None: ...
+
+    def close(self) -> None:
+        """Writes what comes at the end."""
+        ...
+
+
+def format_of(path: Target, given: Any) -> ExportFormat:
+    """The format that was asked for, or the one of the file's name."""
+    named = given
+    if named is None and isinstance(path, str | Path):
+        named = Path(path).suffix.lower().lstrip(".")
+    for known in EXPORT_FORMATS:
+        if named == known:
+            return known
+    raise Invalid(
+        "format is not given, and the file's name does not tell it" if given is None else f"format is {given!r}",
+        field="format",
+        value=given,
+        remedy=f"Use one of {', '.join(EXPORT_FORMATS)}, or a name that ends so",
+    )
+
+
+def opened(path: Target, *, overwrite: bool) -> AbstractContextManager[IO[bytes]]:
+    """What to write to: a file that is there when it is whole, or whatever takes bytes."""
+    if isinstance(path, str | Path):
+        return whole(Path(path), overwrite=overwrite)
+    if not callable(getattr(path, "write", None)):
+        raise Invalid(f"path must name a file, got {path!r}", field="path", value=path)
+    return nullcontext(path)
+
+
+def writer(kind: ExportFormat, table: ExportTable, output: IO[bytes]) -> Writer:
+    """What writes a table in a format."""
+    return _WRITERS[kind](table, output)
+
+
+def plain(table: ExportTable, rows: Rows) -> list[dict[str, Any]]:
+    """Rows as JSON can say them, by the names of the columns."""
+    names = [column.name for column in table.columns]
+    return [dict(zip(names, row, strict=True)) for row in _converted(table, rows, _PLAIN)]
+
+
+def packed(table: ExportTable, items: Iterable[Mapping[str, Any]]) -> list[tuple[Any, ...]]:
+    """What `plain` made, as rows again."""
+    return [tuple(_PACKED[column.type](item[column.name]) for column in table.columns) for item in items]
+
+
+def iso(stored: int) -> str:
+    """A stored time in words.
+
+    >>> iso(1_767_225_600_000_000)
+    '2026-01-01T00:00:00.000000Z'
+    """
+    return _iso([stored])[0]
+
+
+def _iso(stored: Sequence[int]) -> list[str]:
+    made = np.datetime_as_string(np.array(stored, dtype="datetime64[us]"), unit="us", timezone="UTC")
+    texts: list[str] = made.tolist()
+    return texts
+
+
+def harmless(text: str) -> str:
+    """A text that no spreadsheet takes for a formula.
+
+    >>> harmless("=1+1"), harmless("1+1")
+    ("'=1+1", '1+1')
+    """
+    return "'" + text if text[:1] in FORMULA else text
+
+
+class _Csv:
+    def __init__(self, table: ExportTable, output: IO[bytes]) -> None:
+        self._table = table
+        self._output = output
+        self._output.write((",".join(column.name for column in table.columns) + "\r\n").encode())
+
+    def write(self, rows: Rows) -> None:
+        # Put together by hand: each column is quoted as a whole, in a third of the time that the library takes.
+        lines = [",".join(row) for row in _converted(self._table, rows, _CELLS)]
+        self._output.write("".join(f"{line}\r\n" for line in lines).encode())
+
+    def close(self) -> None:
+        """Nothing is left to write."""
+
+
+class _Jsonl:
+    def __init__(self, table: ExportTable, output: IO[bytes]) -> None:
+        self._table = table
+        self._names = [column.name for column in table.columns]
+        self._output = output
+
+    def write(self, rows: Rows) -> None:
+        lines = [
+            orjson.dumps(dict(zip(self._names, row, strict=True)), option=orjson.OPT_APPEND_NEWLINE)
+            for row in _converted(self._table, rows, _LINES)
+        ]
+        self._output.write(b"".join(lines))
+
+    def close(self) -> None:
+        """Nothing is left to write."""
+
+
+class _Parquet:
+    def __init__(self, table: ExportTable, output: IO[bytes]) -> None:
+        try:
+            import pyarrow
+            from pyarrow import parquet
+        except ImportError as error:
+            raise Unavailable(
+                "Parquet needs an extra (pyarrow is missing)",
+                code="extra_missing",
+                remedy='Run: pip install "heedful[parquet]", or export csv or jsonl',
+            ) from error
+        kinds = {
+            "text": pyarrow.string(),
+            "json": pyarrow.string(),
+            "integer": pyarrow.int64(),
+            "number": pyarrow.float64(),
+            "boolean": pyarrow.bool_(),
+            "time": pyarrow.timestamp("us", tz="UTC"),
+        }
+        self._table = table
+        self._pyarrow = pyarrow
+        self._schema = pyarrow.schema(
+            [
+                pyarrow.field(column.name, kinds[column.type], metadata={"meaning": column.meaning})
+                for column in table.columns
+            ]
+        )
+        self._writer = parquet.ParquetWriter(output, self._schema)
+
+    def write(self, rows: Rows) -> None:
+        if rows:
+            columns = [
+                [None if value is None else bool(value) for value in values] if column.type == "boolean" else values
+                for column, values in zip(self._table.columns, zip(*rows, strict=True), strict=False)
+            ]
+            self._writer.write_table(
+                self._pyarrow.Table.from_arrays(
+                    [
+                        self._pyarrow.array(values, type=field.type)
+                        for values, field in zip(columns, self._schema, strict=True)
+                    ],
+                    schema=self._schema,
+                )
+            )
+
+    def close(self) -> None:
+        self._writer.close()
+
+
+_WRITERS: Mapping[ExportFormat, Callable[[ExportTable, IO[bytes]], Writer]] = {
+    "csv": _Csv,
+    "jsonl": _Jsonl,
+    "parquet": _Parquet,
+}
+
+
+def _converted(
+    table: ExportTable, rows: Rows, conversions: Mapping[ColumnType, Callable[[Values], Values]]
+) -> Iterable[tuple[Any, ...]]:
+    """Rows with each column converted as a whole, which takes a third of the time that rows one by one take."""
+    if not rows:
+        return []
+    # Not strict: behind the columns may stand more.
+    columns = zip(table.columns, zip(*rows, strict=True), strict=False)
+    return zip(
+        *(conversions[column.type](values) if column.type in conversions else values for column, values in columns),
+        strict=True,
+    )
+
+
+def _times(values: Values) -> Values:
+    known = iter(_iso([value for value in values if value is not None]))
+    return [None if value is None else next(known) for value in values]
+
+
+def _booleans(values: Values) -> Values:
+    return [None if value is None else bool(value) for value in values]
+
+
+def _cells(values: Values) -> Values:
+    """Texts in quotes, and nothing where there is none."""
+    return [
+        "" if value is None else f'"{value}"' if '"' not in value and value[:1] not in FORMULA else _quoted(value)
+        for value in values
+    ]
+
+
+def _quoted(text: str) -> str:
+    return '"' + harmless(text).replace('"', '""') + '"'
+
+
+def _numbers(values: Values) -> Values:
+    return ["" if value is None else str(value) for value in values]
+
+
+_PLAIN: Mapping[ColumnType, Callable[[Values], Values]] = {
+    "time": _times,
+    "boolean": _booleans,
+    "json": lambda values: [None if value is None else orjson.loads(value) for value in values],
+}
+_CELLS: Mapping[ColumnType, Callable[[Values], Values]] = {
+    "time": lambda values: [value or "" for value in _times(values)],
+    "boolean": lambda values: ["" if value is None else "true" if value else "false" for value in values],
+    "integer": _numbers,
+    "number": _numbers,
+    "text": _cells,
+    "json": _cells,
+}
+_LINES: Mapping[ColumnType, Callable[[Values], Values]] = {
+    "time": _times,
+    "boolean": _booleans,
+    "json": lambda values: [None if value is None else orjson.Fragment(value) for value in values],
+}
+
+
+def _as_it_is(value: Any) -> Any:
+    return value
+
+
+_PACKED: Mapping[ColumnType, Callable[[Any], Any]] = {
+    "text": _as_it_is,
+    "integer": _as_it_is,
+    "number": _as_it_is,
+    "boolean": _as_it_is,
+    "time": lambda value: None if value is None else to_stored(datetime.fromisoformat(value)),
+    "json": lambda value: None if value is None else orjson.dumps(value).decode(),
+}

@@ -1,0 +1,422 @@
+"""The rows of a project as they leave it: a page at a time, in the order in which they came."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+import orjson
+from sqlalchemy import Column, ColumnElement, Connection, FromClause, Select, and_, func, or_, select
+from sqlalchemy import cast as sql_cast
+from sqlalchemy.types import Text
+
+from heedful.errors import Invalid
+from heedful.storage.insight import decayed
+from heedful.storage.ledger import SIGNAL, is_retracted
+from heedful.storage.schema import (
+    datasets,
+    entries,
+    events,
+    executions,
+    facts,
+    feedbacks,
+    golden_examples,
+    messages,
+    notes,
+    queries,
+    receipts,
+    scores,
+    sessions,
+)
+from heedful.storage.schema_insight import decisions, review_items
+from heedful.storage.scores import ALL_QUERIES
+
+Rows = Sequence[Sequence[Any]]
+"""Values in the order of the columns; behind them may stand more. Times are integers, and JSON is text."""
+
+TOGETHER = 500
+"""Receipts that are read at once."""
+
+
+@dataclass(frozen=True, slots=True)
+class Wanted:
+    """Which rows."""
+
+    now: int
+    since: int | None = None
+    until: int | None = None
+    """Up to, and without."""
+    dataset: str | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class Origin:
+    """Where the rows of a table come from."""
+
+    columns: Callable[[int], Mapping[str, ColumnElement[Any]]]
+    """By name; scores are as they are at a moment."""
+    rows: FromClause
+    seq: Column[int]
+    owner: ColumnElement[Any]
+    at: ColumnElement[int]
+    dataset: ColumnElement[Any] | None = None
+    condition: ColumnElement[bool] | None = None
+
+
+def page(
+    connection: Connection, project: int, table: str, wanted: Wanted, after: str | None, limit: int
+) -> tuple[Rows, str | None]:
+    """The next rows of a table, and where to go on; None at the end."""
+    if table == "recalls":
+        return _recalls(connection, project, wanted, after, limit)
+    origin = ORIGINS[table]
+    statement = (
+        select(*(column.label(name) for name, column in origin.columns(wanted.now).items()), origin.seq)
+        .select_from(origin.rows)
+        # By an expression, so that no database prefers the index of the project to the order of the rows.
+        .where(origin.owner + 0 == project, *_within(origin.at, wanted))
+    )
+    if origin.condition is not None:
+        statement = statement.where(origin.condition)
+    if wanted.dataset is not None:
+        assert origin.dataset is not None
+        statement = statement.where(origin.dataset == wanted.dataset)
+    if after is not None:
+        statement = statement.where(origin.seq > number(after))
+    found = connection.execute(statement.order_by(origin.seq).limit(limit)).all()
+    return found, str(found[-1][-1]) if len(found) == limit else None
+
+
+def columns(table: str) -> list[str]:
+    """The names of the columns, in order."""
+    return list(RECALLS) if table == "recalls" else list(ORIGINS[table].columns(0))
+
+
+def number(position: str) -> int:
+    """A position that is a number."""
+    if not (position.isascii() and position.isdecimal() and len(position) <= 18):
+        raise misplaced(position)
+    return int(position)
+
+
+def misplaced(position: str) -> Invalid:
+    """The error for a position that no page gave."""
+    return Invalid(
+        f"cursor is {position!r}", field="cursor", value=position, remedy="Use the next_cursor of the page before"
+    )
+
+
+RECALLS = (
+    *("recall_id", "dataset", "query", "mode", "policy", "usefulness_weight", "created_at", "rank", "fact_id"),
+    *("score", "relevance", "usefulness", "usefulness_source", "propensity"),
+)
+
+
+def _recalls(
+    connection: Connection, project: int, wanted: Wanted, after: str | None, limit: int
+) -> tuple[Rows, str | None]:
+    """One row for each fact that was shown."""
+    at, receipt, rank = (None, "", 0) if after is None else _place(after)
+    found: list[tuple[Any, ...]] = []
+    while True:
+        kept = connection.execute(_receipts(project, wanted, at, receipt, TOGETHER)).all()
+        for row in kept:
+            *head, shown = row
+            lines = orjson.loads(shown)
+            begin = rank if row.id == receipt else 0
+            for place in range(begin, len(lines)):
+                found.append((*head, place + 1, *lines[place][:6]))
+                if len(found) == limit:
+                    return found, f"{row.at}.{row.id}.{place + 1}"
+            at, receipt, rank = row.at, row.id, len(lines)
+        if len(kept) < TOGETHER:
+            return found, None
+
+
+def _receipts(project: int, wanted: Wanted, at: int | None, receipt: str, limit: int) -> Select[Any]:
+    """Receipts from this one on, with itself."""
+    statement = (
+        select(
+            receipts.c.id,
+            datasets.c.name,
+            queries.c.text,
+            receipts.c.mode,
+            receipts.c.policy,
+            receipts.c.weight,
+            receipts.c.at,
+            _json(receipts.c.shown),
+        )
+        .join(datasets, datasets.c.id == receipts.c.dataset_id)
+        .join(queries, queries.c.id == receipts.c.query_id)
+        .where(datasets.c.project_id + 0 == project, *_within(receipts.c.at, wanted))
+    )
+    if wanted.dataset is not None:
+        statement = statement.where(datasets.c.name == wanted.dataset)
+    if at is not None:
+        later = or_(receipts.c.at > at, and_(receipts.c.at == at, receipts.c.id >= receipt))
+        statement = statement.where(receipts.c.at >= at, later)
+    return statement.order_by(receipts.c.at, receipts.c.id).limit(limit)
+
+
+def _place(position: str) -> tuple[int, str, int]:
+    parts = position.split(".")
+    if len(parts) != 3:
+        raise misplaced(position)
+    return number(parts[0]), parts[1], number(parts[2])
+
+
+def _within(at: ColumnElement[int], wanted: Wanted) -> list[ColumnElement[bool]]:
+    found = [] if wanted.since is None else [at >= wanted.since]
+    return found if wanted.until is None else [*found, at < wanted.until]
+
+
+def _json(column: ColumnElement[Any]) -> ColumnElement[Any]:
+    """JSON as text; nothing is nothing, however it was stored."""
+    return func.nullif(sql_cast(column, Text), "null")
+
+
+def _feedback(now: int) -> Mapping[str, ColumnElement[Any]]:
+    ours = feedbacks.c
+    return {
+        "feedback_id": ours.id,
+        "session_id": sessions.c.id,
+        "target_type": ours.target_type,
+        "target_id": ours.target_id,
+        "dataset": entries.c.dataset,
+        "author": ours.author,
+        "rating": ours.rating,
+        "score": ours.score,
+        "comment": ours.comment,
+        "extra": _json(ours.extra),
+        "created_at": ours.at,
+        "updated_at": ours.updated_at,
+        "standing": ours.standing,
+        "event_id": ours.event_id,
+        "message_id": ours.message_id,
+    }
+
+
+def _signals(now: int) -> Mapping[str, ColumnElement[Any]]:
+    return {
+        "event_id": events.c.id,
+        "fact_id": events.c.target_id,
+        "dataset": datasets.c.name,
+        "query": queries.c.text,
+        "signal": events.c.value,
+        "confidence": events.c.confidence,
+        "author": events.c.author,
+        "source": events.c.source,
+        "recall_id": events.c.receipt_id,
+        "rank": events.c.rank,
+        "note": notes.c.text,
+        "created_at": events.c.at,
+        "recorded_at": events.c.recorded_at,
+        "standing": ~is_retracted(),
+    }
+
+
+def _entries(now: int) -> Mapping[str, ColumnElement[Any]]:
+    return {
+        "qa_id": entries.c.id,
+        "session_id": sessions.c.id,
+        "question": entries.c.question,
+        "answer": entries.c.answer,
+        "context": entries.c.context,
+        "dataset": entries.c.dataset,
+        "recall_id": entries.c.recall_id,
+        "model": entries.c.model,
+        "used": _json(entries.c.used),
+        "usage": _json(entries.c.usage),
+        "created_at": entries.c.at,
+    }
+
+
+def _sessions(now: int) -> Mapping[str, ColumnElement[Any]]:
+    return {
+        "session_id": sessions.c.id,
+        "metadata": _json(sessions.c.metadata),
+        "created_at": sessions.c.created_at,
+        "updated_at": sessions.c.updated_at,
+    }
+
+
+def _messages(now: int) -> Mapping[str, ColumnElement[Any]]:
+    return {
+        "message_id": messages.c.id,
+        "session_id": sessions.c.id,
+        "role": messages.c.role,
+        "content": messages.c.content,
+        "created_at": messages.c.at,
+    }
+
+
+def _facts(now: int) -> Mapping[str, ColumnElement[Any]]:
+    return {
+        "fact_id": facts.c.id,
+        "dataset": datasets.c.name,
+        "text": facts.c.text,
+        "metadata": _json(facts.c.metadata),
+        "source": facts.c.source,
+        "superseded": facts.c.superseded,
+        "usefulness": decayed(now),
+        "used": scores.c.used,
+        "ignored": scores.c.ignored,
+        "helpful": scores.c.helpful,
+        "not_helpful": scores.c.not_helpful,
+        "created_at": facts.c.created_at,
+    }
+
+
+def _executions(now: int) -> Mapping[str, ColumnElement[Any]]:
+    ours = executions.c
+    return {
+        "execution_id": ours.id,
+        "connector_id": ours.connector_id,
+        "question": ours.question,
+        "sql_query": ours.sql_query,
+        "parameters": _json(ours.parameters),
+        "row_count": ours.row_count,
+        "truncated": ours.truncated,
+        "seconds": ours.seconds,
+        "origin": ours.origin,
+        "derived_from": ours.derived_from,
+        "message_id": ours.message_id,
+        "created_at": ours.at,
+    }
+
+
+def _golden_examples(now: int) -> Mapping[str, ColumnElement[Any]]:
+    ours = golden_examples.c
+    return {
+        "example_id": ours.id,
+        "connector_id": ours.connector_id,
+        "question": ours.question,
+        "sql_query": ours.sql_query,
+        "origin": ours.origin,
+        "execution_id": ours.execution_id,
+        "created_at": ours.created_at,
+        "updated_at": ours.updated_at,
+    }
+
+
+def _decisions(now: int) -> Mapping[str, ColumnElement[Any]]:
+    ours = decisions.c
+    return {
+        "decision_id": ours.id,
+        "connector_id": ours.connector_id,
+        "question": ours.question,
+        "decision": ours.decision,
+        "gate": ours.gate,
+        "reason": ours.reason,
+        "similarity": ours.similarity,
+        "candidate_id": ours.candidate_id,
+        "execution_id": ours.execution_id,
+        "created_at": ours.at,
+    }
+
+
+def _review_items(now: int) -> Mapping[str, ColumnElement[Any]]:
+    ours = review_items.c
+    return {
+        "item_id": ours.id,
+        "target_type": ours.target_type,
+        "dataset": ours.dataset,
+        "status": ours.status,
+        "assignee": ours.assignee,
+        "opinions": ours.opinions,
+        "opened_at": ours.opened_at,
+        "last_at": ours.last_at,
+        "changed_at": ours.changed_at,
+    }
+
+
+def _events(now: int) -> Mapping[str, ColumnElement[Any]]:
+    ours = events.c
+    return {
+        "event_id": ours.id,
+        "kind": ours.kind,
+        "target_type": ours.target_type,
+        "target_id": ours.target_id,
+        "dataset": datasets.c.name,
+        "author": ours.author,
+        "source": ours.source,
+        "created_at": ours.at,
+        "recorded_at": ours.recorded_at,
+        "query": queries.c.text,
+        "value": ours.value,
+        "confidence": ours.confidence,
+        "recall_id": ours.receipt_id,
+        "rank": ours.rank,
+        "body": _json(ours.body),
+    }
+
+
+_ABOUT = and_(feedbacks.c.target_type == "entry", entries.c.id == feedbacks.c.target_id)
+_LEDGER = events.outerjoin(datasets, datasets.c.id == events.c.dataset_id).outerjoin(
+    queries, queries.c.id == events.c.query_id
+)
+_SCORED = and_(scores.c.fact_seq == facts.c.seq, scores.c.query_id == ALL_QUERIES)
+
+ORIGINS: Mapping[str, Origin] = {
+    "feedback": Origin(
+        _feedback,
+        feedbacks.outerjoin(sessions, sessions.c.seq == feedbacks.c.session_seq).outerjoin(entries, _ABOUT),
+        feedbacks.c.seq,
+        feedbacks.c.project_id,
+        feedbacks.c.at,
+        entries.c.dataset,
+    ),
+    "signals": Origin(
+        _signals,
+        _LEDGER.outerjoin(notes, notes.c.event_id == events.c.id),
+        events.c.seq,
+        events.c.project_id,
+        events.c.at,
+        datasets.c.name,
+        and_(events.c.kind == SIGNAL),
+    ),
+    "entries": Origin(
+        _entries,
+        entries.join(sessions, sessions.c.seq == entries.c.session_seq),
+        entries.c.seq,
+        sessions.c.project_id,
+        entries.c.at,
+        entries.c.dataset,
+    ),
+    "sessions": Origin(_sessions, sessions, sessions.c.seq, sessions.c.project_id, sessions.c.created_at),
+    "messages": Origin(
+        _messages,
+        messages.join(sessions, sessions.c.seq == messages.c.session_seq),
+        messages.c.seq,
+        sessions.c.project_id,
+        messages.c.at,
+    ),
+    "facts": Origin(
+        _facts,
+        facts.join(datasets, datasets.c.id == facts.c.dataset_id).outerjoin(scores, _SCORED),
+        facts.c.seq,
+        datasets.c.project_id,
+        facts.c.created_at,
+        datasets.c.name,
+    ),
+    "executions": Origin(_executions, executions, executions.c.seq, executions.c.project_id, executions.c.at),
+    "golden_examples": Origin(
+        _golden_examples,
+        golden_examples,
+        golden_examples.c.seq,
+        golden_examples.c.project_id,
+        golden_examples.c.created_at,
+    ),
+    "decisions": Origin(_decisions, decisions, decisions.c.seq, decisions.c.project_id, decisions.c.at),
+    "review_items": Origin(
+        _review_items,
+        review_items,
+        review_items.c.seq,
+        review_items.c.project_id,
+        review_items.c.last_at,
+        review_items.c.dataset,
+    ),
+    "events": Origin(_events, _LEDGER, events.c.seq, events.c.project_id, events.c.at, datasets.c.name),
+}
+"""By the name of the table. `recalls` has another shape."""
