@@ -1,4 +1,4 @@
-"""The dashboard over many page loads: how long the overview takes, whether its process grows, and when a browser paints."""
+"""The dashboard over many page loads: how long the overview takes, whether its process grows, and when it is seen."""
 
 from __future__ import annotations
 

@@ -90,7 +90,9 @@ def main() -> None:
 
 def worth_a_look(store: Heedful) -> dict[str, str]:
     """Something of each kind that much was said of."""
-    items = [item for item in store.review.list(target_type="entry", limit=200).items if _from_facts(store, item.item_id)]
+    items = [
+        item for item in store.review.list(target_type="entry", limit=200).items if _from_facts(store, item.item_id)
+    ]
     facts = store.usefulness_stats("help").most_useful
     executions = [each for each in store.executions.list(limit=200).items if len(each.result.rows) > 1]
     sessions = store.sessions.list(limit=200).items
