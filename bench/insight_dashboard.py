@@ -77,7 +77,7 @@ def paints(where: str, count: int) -> Painted | None:
         return None
     if chromium is None:
         return None
-    found: list[list[float]] = []
+    spent: list[list[float]] = []
     with _served(where) as (_, address, key), sync_playwright() as playwright:
         browser = playwright.chromium.launch(executable_path=chromium, args=["--no-sandbox", "--disable-gpu"])
         for _ in range(count):
@@ -88,10 +88,10 @@ def paints(where: str, count: int) -> Painted | None:
             page.locator("[aria-busy]").first.wait_for(state="detached")
             while page.locator("[aria-busy]").count():
                 page.wait_for_timeout(10)
-            found.append(page.evaluate(TIMES))
+            spent.append(page.evaluate(TIMES))
             context.close()
         browser.close()
-    first, loaded, whole = (median(times) for times in zip(*found, strict=True))
+    first, loaded, whole = (median(times) for times in zip(*spent, strict=True))
     return Painted(first, loaded, whole)
 
 

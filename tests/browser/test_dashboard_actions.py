@@ -49,7 +49,7 @@ def status(visit: Visit, word: str) -> None:
 
 def test_every_action_is_done_here() -> None:
     names = {action.name for action in ACTIONS} - {"review_mend"}
-    assert TESTED >= names | {f"review_mend {mend}" for mend in MENDS}
+    assert (names | {f"review_mend {mend}" for mend in MENDS}) - TESTED == set()
 
 
 @does("supersede", "retract")

@@ -81,9 +81,9 @@ def points(now: Variant, earlier: Variant | None) -> float | None:
 
 def luck(now: Variant, earlier: Variant | None) -> bool:
     """Whether the intervals of both overlap: then the one may be as high as the other."""
-    if earlier is None or None in (now.low, now.high, earlier.low, earlier.high):
+    if earlier is None or now.low is None or now.high is None or earlier.low is None or earlier.high is None:
         return True
-    return bool(now.low <= earlier.high and earlier.low <= now.high)
+    return now.low <= earlier.high and earlier.low <= now.high
 
 
 def named(value: Any) -> str:
