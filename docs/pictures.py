@@ -20,6 +20,7 @@ from typing import Literal
 import uvicorn
 from playwright.sync_api import Browser, ViewportSize, expect, sync_playwright
 
+from heedful.dashboard import looking
 from heedful.dashboard.app import create
 from heedful.engine import Heedful
 from heedful.opening import Host
@@ -151,8 +152,10 @@ def _from_facts(store: Heedful, item_id: str) -> bool:
 def _said(store: Heedful, session_id: str) -> int:
     """How much people wrote of a session's answers; nothing, if those repeat what people wrote before."""
     entries = store.sessions.entries(session_id).items
-    used = [store.fact(fact.fact_id).text for entry in entries for fact in entry.used or []]
-    return sum(len(entry.feedback_text or "") for entry in entries) if used and _plain(used) else 0
+    used = [fact.fact_id for entry in entries for fact in entry.used or []]
+    texts = looking.texts(store, used)
+    plain = bool(used) and _plain(texts.get(fact_id) for fact_id in used)
+    return sum(len(entry.feedback_text or "") for entry in entries) if plain else 0
 
 
 if __name__ == "__main__":
