@@ -3,7 +3,7 @@ VENV := .venv
 BIN := $(VENV)/bin
 export PIP_DISABLE_PIP_VERSION_CHECK := 1
 
-.PHONY: help demo test test-postgresql test-faults test-typescript lint format docs bench bench-recall bench-learning bench-detect bench-sessions bench-cache bench-server bench-scale bench-insight lock clean
+.PHONY: help demo test test-postgresql test-faults test-typescript lint format docs pictures bench bench-recall bench-learning bench-detect bench-sessions bench-cache bench-server bench-scale bench-insight lock clean
 
 help: ## show what there is
 	@grep -E '^[a-z-]+:.*##' $(MAKEFILE_LIST) | sed 's/:.*## /\t/' | expand -t 16
@@ -51,6 +51,9 @@ format: $(VENV)/dev ## put the code in shape
 docs: $(VENV)/dev ## write docs/reference and the examples of the server from the code
 	$(BIN)/python -m docs.generate
 	$(BIN)/python -m docs.examples
+
+pictures: $(VENV)/dev ## take the pictures of the dashboard in docs/images; needs Chromium
+	$(BIN)/python -m docs.pictures
 
 bench: $(VENV)/bench ## speed and size at 100,000 facts, beside chromadb, lancedb and raw SQLite
 	$(BIN)/python -m bench.speed

@@ -15,7 +15,7 @@ from pathlib import Path
 from typing import Any
 
 import heedful
-from bench.insight_dashboard import loads
+from bench.insight_dashboard import loads, paints
 from bench.insight_data import fill
 from bench.insight_sql import BY_HAND
 from bench.measure import Bar, Report, about, load, number, say, timed, timing
@@ -148,6 +148,15 @@ def _dashboard(report: Report, where: str, page_loads: int) -> None:
         ["memory after a tenth", f"{found.early_mb:,.0f} MB"],
         ["memory at the end", f"{found.late_mb:,.0f} MB"],
     ]
+    painted = paints(where, ROUNDS)
+    if painted is None:
+        section.notes.append("there is no Chromium: what it paints was not measured")
+    else:
+        section.rows += [
+            ["Chromium: first contentful paint, p50", f"{painted.first_ms:,.0f} ms"],
+            ["Chromium: page loaded, p50", f"{painted.loaded_ms:,.0f} ms"],
+            ["Chromium: all parts there, p50", f"{painted.whole_ms:,.0f} ms"],
+        ]
     report.bars.append(
         Bar("dashboard: memory at the end / after a tenth", found.late_mb / found.early_mb, 1.05, "at most", "×")
     )

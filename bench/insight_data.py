@@ -6,10 +6,12 @@ from collections.abc import Callable
 from random import Random
 from typing import Any
 
+import orjson
 from sqlalchemy import Table, insert
 
 from heedful.clock import DAY
 from heedful.ids import new_id
+from heedful.results import Column, Result, encode
 from heedful.storage import Database, scopes
 from heedful.storage.bulk import insert_many
 from heedful.storage.ledger import FEEDBACK, SIGNAL
@@ -32,6 +34,8 @@ MODELS = ("small-1", "large-2")
 WORDS = ("refund", "late", "price", "wrong", "slow", "answer", "shipping", "account", "old", "language")
 
 DECIDED = (("serve", "all"), ("rebind", "values"), ("refuse", "feedback"), ("nothing", "candidates"))
+
+RESULT = orjson.dumps(encode(Result((Column("1", "integer"),), ((1,),)))).decode()
 
 Row = dict[str, Any]
 
@@ -233,7 +237,7 @@ def _execution(run: str, project: int, at: int) -> Row:
         "sql_query": "SELECT 1",
         "parameters": "{}",
         "template": b"0" * 16,
-        "result": "{}",
+        "result": RESULT,
         "row_count": 1,
         "truncated": 0,
         "seconds": 0.0,

@@ -79,6 +79,13 @@ def points(now: Variant, earlier: Variant | None) -> float | None:
     return (now.satisfaction - earlier.satisfaction) * 100
 
 
+def luck(now: Variant, earlier: Variant | None) -> bool:
+    """Whether the intervals of both overlap: then the one may be as high as the other."""
+    if earlier is None or now.low is None or now.high is None or earlier.low is None or earlier.high is None:
+        return True
+    return now.low <= earlier.high and earlier.low <= now.high
+
+
 def named(value: Any) -> str:
     """A value of what is compared, in words."""
     if value is None:

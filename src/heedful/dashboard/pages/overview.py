@@ -30,6 +30,7 @@ def shown(here: Here) -> Response:
     except Invalid as error:
         problem = str(error)
     datasets = here.heedful.datasets()
+    earlier = comparing.before(here.heedful, days, now, dataset, about)
     return here.html(
         "overview.html",
         status=422 if problem else days.status,
@@ -40,7 +41,8 @@ def shown(here: Here) -> Response:
         trend=trend,
         drawn=comparing.drawn_trend(trend, days.words),
         numbers=_numbers(trend),
-        change=comparing.points(trend.total, comparing.before(here.heedful, days, now, dataset, about)),
+        change=comparing.points(trend.total, earlier),
+        luck=comparing.luck(trend.total, earlier),
         coverage=coverage,
         covered=_covered(coverage),
         by=by,

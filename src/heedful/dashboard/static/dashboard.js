@@ -27,7 +27,11 @@
   if (row && current) row.scrollLeft = current.offsetLeft - row.clientWidth / 2 + current.clientWidth / 2;
 
   // What scrolls sideways can be scrolled with the keyboard.
-  for (const box of all(".scroll")) if (box.scrollWidth > box.clientWidth) box.tabIndex = 0;
+  const reach = () => {
+    for (const box of all(".scroll")) if (box.scrollWidth > box.clientWidth) box.tabIndex = 0;
+  };
+  document.addEventListener("toggle", reach, true);
+  addEventListener("resize", reach);
 
   // Menus close when something else is clicked.
   document.addEventListener("click", (event) => {
@@ -54,6 +58,7 @@
 
   // What takes a while comes after the page: the link inside is what those without this file follow.
   const lazy = async (place) => {
+    place.setAttribute("aria-busy", "true");
     try {
       const answer = await fetch(place.dataset.lazy, { headers: { "X-Fragment": "1" } });
       if (answer.ok && !answer.redirected) {
@@ -61,6 +66,7 @@
         listen(place);
       }
     } catch { /* The link stays. */ }
+    place.removeAttribute("aria-busy");
   };
 
   // Tooltips of charts, at once and near the pointer or the focus.
@@ -76,6 +82,7 @@
     tip.style.top = `${y < 8 ? box.bottom + 6 : y}px`;
   };
   const listen = (from) => {
+    reach();
     for (const shape of all("[data-tip]", from)) {
       shape.querySelector(":scope > title")?.remove();
       shape.addEventListener("pointerenter", showTip);

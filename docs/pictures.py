@@ -1,0 +1,162 @@
+"""Takes the pictures of the dashboard in docs/images: `python -m docs.pictures`, or `make pictures`.
+
+They show the help desk of `heedful demo --dashboard`, with the bundled model and always with the same traffic and date.
+It needs the extra `dev`, and Chromium.
+"""
+
+from __future__ import annotations
+
+import shutil
+import socket
+import tempfile
+import threading
+from collections.abc import Iterable, Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass
+from datetime import UTC, datetime
+from pathlib import Path
+from typing import Literal
+
+import uvicorn
+from playwright.sync_api import Browser, ViewportSize, expect, sync_playwright
+
+from heedful.dashboard import looking
+from heedful.dashboard.app import create
+from heedful.engine import Heedful
+from heedful.opening import Host
+from heedful.server.serve import admin_key
+from heedful.simulate import traffic
+
+FOLDER = Path(__file__).parent / "images"
+PROJECT = "demo"
+UNTIL = datetime(2026, 3, 13, 17, tzinfo=UTC)
+SEED = 4
+LARGEST = 200_000
+"""Bytes of a picture."""
+
+DESK: ViewportSize = {"width": 1280, "height": 800}
+PHONE: ViewportSize = {"width": 390, "height": 844}
+
+
+@dataclass(frozen=True, slots=True)
+class Picture:
+    """A picture: what it is called, and where it is taken; `{fact}` and so on stand for something worth a look."""
+
+    name: str
+    place: str
+    size: ViewportSize
+    theme: Literal["light", "dark"] = "light"
+
+    @property
+    def file(self) -> Path:
+        return FOLDER / f"dashboard-{self.name}.png"
+
+
+PICTURES = (
+    Picture("overview", "overview", DESK),
+    Picture("overview-dark", "overview", DESK, "dark"),
+    Picture("overview-phone", "overview", PHONE),
+    Picture("review", "review", DESK),
+    Picture("review-item", "review/{item}", DESK),
+    Picture("sessions", "sessions", DESK),
+    Picture("session", "sessions/{session}", DESK),
+    Picture("facts", "facts?q=Can+I+send+it+back+after+three+weeks%3F&boost=1&dataset=help", DESK),
+    Picture("fact", "facts/{fact}", DESK),
+    Picture("executions", "executions", DESK),
+    Picture("execution", "executions/{execution}", DESK),
+    Picture("experiments", "experiments", DESK),
+    Picture("settings", "settings", DESK),
+)
+
+
+def main() -> None:
+    found = (shutil.which(name) for name in ("chromium", "chromium-browser", "google-chrome"))
+    browser = next((path for path in found if path), None)
+    if browser is None:
+        raise SystemExit("there is no Chromium: install it (on Debian: apt-get install chromium)")
+    with tempfile.TemporaryDirectory(prefix="heedful-pictures-") as folder:
+        store = Path(folder) / "demo.db"
+        traffic.fill(store, project=PROJECT, seed=SEED, until=UNTIL)
+        host = Host(store, clock=lambda: UNTIL)
+        key = admin_key(host).api_key
+        opened = host.project(PROJECT)
+        places = worth_a_look(opened)
+        opened.close()
+        with serving(host) as address, sync_playwright() as playwright:
+            started = playwright.chromium.launch(executable_path=browser, args=["--no-sandbox", "--disable-gpu"])
+            for picture in PICTURES:
+                take(started, address, key, picture, places)
+            started.close()
+
+
+def worth_a_look(store: Heedful) -> dict[str, str]:
+    """Something of each kind that much was said of."""
+    items = [
+        item for item in store.review.list(target_type="entry", limit=200).items if _from_facts(store, item.item_id)
+    ]
+    facts = store.usefulness_stats("help").most_useful
+    executions = [each for each in store.executions.list(limit=200).items if len(each.result.rows) > 1]
+    sessions = store.sessions.list(limit=200).items
+    return {
+        "item": max(items, key=lambda item: item.opinions).item_id,
+        "fact": max(facts, key=lambda fact: fact.signal_count).fact_id,
+        "execution": executions[0].execution_id,
+        "session": max(sessions, key=lambda each: _said(store, each.session_id)).session_id,
+    }
+
+
+def take(browser: Browser, address: str, key: str, picture: Picture, places: dict[str, str]) -> None:
+    """Takes one picture, when all that comes later is there."""
+    context = browser.new_context(viewport=picture.size, color_scheme=picture.theme)
+    page = context.new_page()
+    page.goto(f"{address}/login?to=/p/{PROJECT}/overview")
+    page.get_by_label("Key", exact=True).fill(key)
+    page.get_by_label("Your name").fill("Ada")
+    page.get_by_role("button", name="Log in").click()
+    page.goto(f"{address}/p/{PROJECT}/{picture.place.format(**places)}")
+    expect(page.locator("[aria-busy]")).to_have_count(0)
+    page.screenshot(path=picture.file)
+    context.close()
+    size = picture.file.stat().st_size
+    print(f"wrote {picture.file.name}: {size:,} bytes")
+    if size > LARGEST:
+        raise SystemExit(f"{picture.file.name} is larger than {LARGEST:,} bytes")
+
+
+@contextmanager
+def serving(host: Host) -> Iterator[str]:
+    """The address of a dashboard on a store, which is closed at the end."""
+    listening = socket.create_server(("127.0.0.1", 0))
+    server = uvicorn.Server(uvicorn.Config(create(host), log_config=None, access_log=False, lifespan="on"))
+    thread = threading.Thread(target=lambda: server.run(sockets=[listening]), name="dashboard")
+    thread.start()
+    try:
+        yield f"http://127.0.0.1:{listening.getsockname()[1]}"
+    finally:
+        server.should_exit = True
+        thread.join()
+        listening.close()
+
+
+def _plain(texts: Iterable[str | None]) -> bool:
+    """Whether all is said by the shop: what was learnt from visitors has their question in a line of its own."""
+    return all(text is not None and "\n" not in text for text in texts)
+
+
+def _from_facts(store: Heedful, item_id: str) -> bool:
+    """Whether an answer comes from what the shop says."""
+    evidence = store.review.get(item_id).evidence
+    return len(evidence) > 1 and _plain(each.text for each in evidence[:2])
+
+
+def _said(store: Heedful, session_id: str) -> int:
+    """How much people wrote of a session's answers; nothing, if those repeat what people wrote before."""
+    entries = store.sessions.entries(session_id).items
+    used = [fact.fact_id for entry in entries for fact in entry.used or []]
+    texts = looking.texts(store, used)
+    plain = bool(used) and _plain(texts.get(fact_id) for fact_id in used)
+    return sum(len(entry.feedback_text or "") for entry in entries) if plain else 0
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,361 @@
+"""All that can be done on the dashboard, as people do it: by clicking, and with its undo."""
+
+from __future__ import annotations
+
+from dashboard_page import TESTED, Served, Visit, does
+from dashboards import connect_shop
+from playwright.sync_api import Locator, expect
+
+from heedful.dashboard.pages import ACTIONS
+from heedful.model import MENDS
+from heedful.storage.sessions.base import AlertRow
+
+ASKED = "How many days do refunds take?"
+COUNTED = "How many orders are there?"
+
+
+def disliked(served: Served) -> str:
+    """An item about an answer that somebody disliked."""
+    store = served.dashboard.store
+    store.remember("Refunds take 14 days.")
+    answered = store.recall(ASKED, session_id="s")
+    assert answered.qa_id is not None
+    store.sessions.add_feedback("s", answered.qa_id, "That was last year", 1, author="vic")
+    return store.review.list(target_type="entry").items[0].item_id
+
+
+def ran(served: Served) -> str:
+    """An execution."""
+    connect_shop(served.dashboard.store)
+    made = served.dashboard.store.executions.execute_query("select count(*) as orders from orders", question=COUNTED)
+    return made.execution_id
+
+
+def wrong(served: Served, author: str = "vic") -> str:
+    """An item about an execution that somebody said is wrong."""
+    store = served.dashboard.store
+    store.feedback.create_negative(execution_id=ran(served), feedback="too few", author=author)
+    return store.review.list(target_type="execution").items[0].item_id
+
+
+def part(visit: Visit, heading: str) -> Locator:
+    """The part of a page below a heading."""
+    return visit.page.locator("section.card").filter(has=visit.page.get_by_role("heading", name=heading, exact=True))
+
+
+def status(visit: Visit, word: str) -> None:
+    expect(visit.page.locator(".heading .badge").first).to_have_text(word)
+
+
+def test_every_action_is_done_here() -> None:
+    names = {action.name for action in ACTIONS} - {"review_mend"}
+    assert (names | {f"review_mend {mend}" for mend in MENDS}) - TESTED == set()
+
+
+@does("supersede", "retract")
+def test_a_fact_is_corrected_and_brought_back(served: Served) -> None:
+    store, ada = served.dashboard.store, served.visitor()
+    (fact,) = store.remember("Refunds take 14 days.").fact_ids
+    page = ada.open(f"facts/{fact}")
+    page.get_by_text("Correct", exact=True).click()
+    page.get_by_label("What is right").fill("Refunds take 30 days.")
+    page.get_by_role("button", name="Put it in its place").click()
+    ada.told("The fact was corrected")
+    expect(page.locator(".fact-text")).to_have_text("Refunds take 30 days.")
+    assert [hit.text for hit in store.recall(ASKED)] == ["Refunds take 30 days."]
+    ada.undo()
+    ada.told("It was taken back")
+    expect(page.locator(".fact-text")).to_have_text("Refunds take 14 days.")
+    assert [hit.text for hit in store.recall(ASKED)] == ["Refunds take 14 days."]
+    store.supersede(fact, "Refunds take 60 days.", author="bob")
+    page.reload()
+    page.get_by_role("button", name="Bring it back").click()
+    ada.told("It was taken back")
+    expect(page.get_by_text("recalled in its place")).to_be_hidden()
+
+
+@does("retract", "signal")
+def test_a_signal_is_retracted_and_given_back(served: Served) -> None:
+    store, ada = served.dashboard.store, served.visitor()
+    store.remember("Refunds take 14 days.")
+    found = store.recall(ASKED)
+    store.signal_recall(found.recall_id, helpful=[found[0]], author="vic")
+    before = store.fact_stats(found[0].fact_id).score
+    page = ada.open(f"facts/{found[0].fact_id}")
+    signals = part(ada, "Signals")
+    expect(signals).to_contain_text("vic")
+    signals.get_by_role("button", name="Retract").click()
+    ada.told("It was taken back")
+    expect(signals).to_contain_text("Nobody said yet")
+    ada.undo()
+    ada.told("It counts again")
+    expect(signals).to_contain_text("vic")
+    assert store.fact_stats(found[0].fact_id).score == before
+    expect(page.locator(".figure-number")).to_have_text(f"{before:.2f}")
+
+
+@does("review_resolve", "review_undo")
+def test_an_item_is_resolved_with_a_note_opened_by_undo_and_resolved_once_more(served: Served) -> None:
+    item, ada = disliked(served), served.visitor()
+    page = ada.open("review")
+    page.get_by_role("link", name=ASKED).first.click()
+    page.get_by_label("Note").fill("asked the warehouse")
+    page.get_by_role("button", name="Resolve").click()
+    ada.told("It is resolved")
+    expect(page.get_by_role("heading", name="All done")).to_be_visible()
+    ada.undo()
+    ada.told("Undone: Ada resolved it.")
+    status(ada, "open")
+    expect(part(ada, "History")).to_contain_text("asked the warehouse")
+    ada.undo()
+    ada.told("It is resolved")
+    assert served.dashboard.store.review.get(item).item.status == "resolved"
+
+
+@does("review_dismiss", "review_undo", "review_reopen")
+def test_an_item_is_dismissed_by_a_key_and_opened_again_in_two_ways(served: Served) -> None:
+    item, ada = disliked(served), served.visitor()
+    page = ada.open(f"review/{item}")
+    page.keyboard.press("d")
+    ada.told("It is dismissed")
+    ada.undo()
+    ada.told("Undone: Ada dismissed it.")
+    status(ada, "open")
+    page.get_by_role("button", name="Dismiss").click()
+    ada.told("It is dismissed")
+    page = ada.open(f"review/{item}")
+    page.get_by_label("Note").fill("it is work after all")
+    page.get_by_role("button", name="Open it again").click()
+    ada.told("It is open again")
+    status(ada, "open")
+    ada.undo()
+    ada.told("Undone")
+    status(ada, "dismissed")
+
+
+@does("review_assign", "review_undo")
+def test_an_item_is_assigned_to_me_to_somebody_else_and_back(served: Served) -> None:
+    item, ada = disliked(served), served.visitor()
+    page = ada.open(f"review/{item}")
+    assigned = part(ada, "Assigned to")
+    page.get_by_role("button", name="Assign to me").click()
+    ada.told("Ada sees to it now")
+    expect(assigned.locator(".assignee")).to_have_text("Ada")
+    assigned.get_by_text("Somebody else").click()
+    assigned.get_by_label("Name").fill("Bob")
+    assigned.get_by_role("button", name="Assign", exact=True).click()
+    ada.told("Bob sees to it now")
+    ada.undo()
+    ada.told("Undone")
+    expect(assigned.locator(".assignee")).to_have_text("Ada")
+    page.goto(f"{ada.url}/p/default/review")
+    page.get_by_role("link", name="Mine").click()
+    expect(page.locator("[data-list] li")).to_have_count(1)
+
+
+@does("review_mend supersede", "review_undo")
+def test_a_fact_behind_an_answer_is_corrected_compared_and_brought_back(served: Served) -> None:
+    item, ada = disliked(served), served.visitor()
+    page = ada.open(f"review/{item}")
+    page.get_by_text("Correct this fact").click()
+    page.get_by_label("What is right").fill("Refunds take 30 days.")
+    page.get_by_role("button", name="Put it in its place").click()
+    ada.told("The fact was corrected")
+    page.get_by_role("link", name="Ask again").click()
+    again = part(ada, "Ask again and compare")
+    expect(again.locator(".beside > div").nth(0)).to_contain_text("Refunds take 14 days.")
+    expect(again.locator(".beside > div").nth(1)).to_contain_text("Refunds take 30 days.")
+    expect(again).to_contain_text("It is not what it was")
+    part(ada, "History").get_by_role("button", name="Undo").click()
+    ada.told("Undone: Ada corrected a fact.")
+    assert [hit.text for hit in served.dashboard.store.recall(ASKED)] == ["Refunds take 14 days."]
+
+
+@does("review_mend retract", "review_undo")
+def test_an_opinion_is_taken_back_and_given_again(served: Served) -> None:
+    item, ada = disliked(served), served.visitor()
+    ada.open(f"review/{item}")
+    said = part(ada, "What people say")
+    said.get_by_role("button", name="Take back").click()
+    ada.told("The opinion was taken back")
+    expect(said).to_contain_text("No opinion stands any more")
+    ada.undo()
+    ada.told("Undone")
+    expect(said).to_contain_text("That was last year")
+
+
+@does("review_mend block", "review_mend add_example", "review_undo")
+def test_sql_is_blocked_and_a_better_one_is_added_each_with_its_undo(served: Served) -> None:
+    item, ada = wrong(served), served.visitor()
+    store = served.dashboard.store
+    page = ada.open(f"review/{item}")
+    page.get_by_role("button", name="Block it").click()
+    ada.told("The execution is blocked")
+    assert store.feedback.list_negative().total == 2
+    ada.undo()
+    ada.told("Undone")
+    assert store.feedback.list_negative().total == 1
+    page.get_by_label("SQL that answers it").fill("select count(*) as all_orders from orders")
+    page.get_by_role("button", name="Add it").click()
+    ada.told("The golden example was added")
+    assert [each.sql_query for each in store.golden_examples.list()] == ["select count(*) as all_orders from orders"]
+    ada.undo()
+    ada.told("Undone")
+    assert store.golden_examples.list() == []
+
+
+@does("review_mend promote", "review_undo")
+def test_a_reviewer_who_was_wrong_promotes_the_sql_and_undoes_that(served: Served) -> None:
+    item, ada = wrong(served, author="Ada"), served.visitor()
+    store = served.dashboard.store
+    page = ada.open(f"review/{item}")
+    page.get_by_role("button", name="It is right: make it a golden example").click()
+    ada.told("The execution is a golden example now")
+    assert [each.origin for each in store.golden_examples.list()] == ["promoted"]
+    ada.undo()
+    ada.told("Undone")
+    assert store.golden_examples.list() == []
+
+
+@does("rate_execution", "unrate_execution")
+def test_an_execution_is_said_to_be_right_then_wrong_and_all_of_it_is_undone(served: Served) -> None:
+    execution, ada = ran(served), served.visitor()
+    page = ada.open("executions")
+    page.get_by_role("link", name=COUNTED).click()
+    said = part(ada, "Was it right?")
+    said.get_by_label("Comment").fill("as in the books")
+    said.get_by_role("button", name="Right").click()
+    ada.told("You said that it is right")
+    said.get_by_label("Change your mind").fill("too few")
+    said.get_by_role("button", name="Wrong").click()
+    ada.told("You said that it is wrong")
+    ada.undo()
+    ada.told("You said that it is right")
+    expect(said.locator(".opinions")).to_contain_text("as in the books")
+    said.get_by_role("button", name="Take back").click()
+    ada.told("It was taken back")
+    expect(said).to_contain_text("Nobody said yet")
+    ada.undo()
+    ada.told("You said that it is right")
+    ada.open(f"executions/{execution}")
+    expect(said.locator(".opinions")).to_contain_text("as in the books")
+
+
+@does("rate_execution", "promote_execution", "remove_example")
+def test_a_golden_example_is_made_removed_and_made_again_by_undo(served: Served) -> None:
+    execution, ada = ran(served), served.visitor()
+    page = ada.open(f"executions/{execution}")
+    golden = part(ada, "Golden example")
+    expect(golden.get_by_role("button")).to_have_count(0)
+    page.get_by_role("button", name="Right").click()
+    golden.get_by_role("button", name="Make it one").click()
+    ada.told("It is a golden example now")
+    ada.undo()
+    ada.told("It is no golden example any more")
+    ada.undo()
+    ada.told("It is a golden example now")
+    golden.get_by_role("button", name="Remove").click()
+    ada.told("It is no golden example any more")
+    assert served.dashboard.store.golden_examples.list() == []
+
+
+@does("make_key", "revoke_key")
+def test_a_key_is_made_shown_once_works_and_is_revoked(served: Served) -> None:
+    ada = served.visitor()
+    page = ada.open("settings")
+    page.get_by_text("Make a key").click()
+    page.get_by_label("Name").fill("a program")
+    page.get_by_label("feedback").check()
+    page.get_by_role("button", name="Make it").click()
+    made = page.locator(".key-made")
+    key = made.locator("code").inner_text()
+    bob = served.visitor("Bob", key)
+    bob.open("overview")
+    expect(bob.page.get_by_role("link", name="Settings")).to_have_count(0)
+    made.get_by_role("link", name="I have it").click()
+    expect(page.get_by_text(key)).to_have_count(0)
+    row = page.locator("tr", has_text="a program")
+    row.locator("summary").click()
+    row.get_by_role("button", name="Revoke").click()
+    ada.told("is revoked")
+    expect(row).to_contain_text("revoked")
+    bob.page.goto(f"{bob.url}/p/default/sessions")
+    expect(bob.page.get_by_role("heading", name="Log in")).to_be_visible()
+
+
+@does("set_policy")
+def test_a_policy_is_set_in_the_settings_and_beside_experiments_and_undone(served: Served) -> None:
+    ada = served.visitor()
+    served.dashboard.store.remember("Refunds take 14 days.", dataset="help")
+    ada.open("settings")
+    for place, label in (("settings", "Policy"), ("experiments", "Policy for help")):
+        page = ada.open(place)
+        row = part(ada, "Policy").locator("tr", has_text="help")
+        row.get_by_label(label).select_option("adaptive")
+        row.get_by_role("button", name="Set").click()
+        ada.told("Recalls of “help” use the policy adaptive")
+        expect(row.get_by_role("combobox")).to_have_value("adaptive")
+        ada.undo()
+        ada.told("that is usual there")
+        expect(row.get_by_role("combobox")).to_have_value("")
+        assert page.url.endswith(place)
+
+
+@does("deliver_alerts", "discard_alert")
+def test_alerts_are_delivered_or_given_up_after_a_question(served: Served) -> None:
+    dashboard, ada = served.dashboard, served.visitor()
+    dashboard.store.sessions.create("s")
+    now = dashboard.host.now()
+    waiting = AlertRow("a1", "slack", {"text": "down"}, now, next_at=now)
+    dashboard.store._space.store.write(lambda tx: tx.outbox.add("s", [waiting]))
+    page = ada.open("settings")
+    page.get_by_role("button", name="Deliver now").click()
+    ada.told("Nothing was delivered here")
+    row = page.locator("tr", has_text="slack")
+    row.locator("summary").click()
+    expect(row.get_by_text("It is not tried again.")).to_be_visible()
+    row.get_by_role("button", name="Give up").click()
+    ada.told("The alert was given up")
+    expect(page.get_by_text("No alert waits to be delivered.")).to_be_visible()
+
+
+@does("review_resolve")
+def test_the_second_of_two_reviewers_is_told_and_keeps_what_they_typed(served: Served) -> None:
+    item = disliked(served)
+    ada, bob = served.visitor("Ada"), served.visitor("Bob")
+    for reviewer, note in ((ada, "mended it on Friday"), (bob, "I looked at it, too")):
+        reviewer.open(f"review/{item}").get_by_label("Note").fill(note)
+    ada.page.get_by_role("button", name="Resolve").click()
+    ada.told("It is resolved")
+    bob.refused = {409}
+    bob.page.get_by_role("button", name="Resolve").click()
+    alert = bob.page.get_by_role("alert")
+    expect(alert).to_contain_text("Nothing was done: the item has changed since you opened it.")
+    expect(alert).to_contain_text("Ada resolved it")
+    expect(alert).to_contain_text("mended it on Friday")
+    status(bob, "resolved")
+    expect(bob.page.get_by_label("Note")).to_have_value("I looked at it, too")
+    assert [event.author for event in served.dashboard.store.review.get(item).history] == ["Ada"]
+
+
+@does("review_mend supersede")
+def test_a_login_that_expires_in_the_middle_loses_nothing(served: Served) -> None:
+    item, ada = disliked(served), served.visitor()
+    page = ada.open(f"review/{item}")
+    page.get_by_text("Correct this fact").click()
+    page.get_by_label("What is right").fill("Refunds take 30 days.\nSince May.")
+    served.dashboard.clock.advance(hours=9)
+    ada.refused = {401}
+    page.get_by_role("button", name="Put it in its place").click()
+    expect(page.get_by_role("status")).to_contain_text("You were about to mend an item")
+    expect(page.get_by_label("Your name")).to_have_value("Ada")
+    page.get_by_label("Key", exact=True).fill("hf_wrong")
+    page.get_by_role("button", name="Log in").click()
+    expect(page.get_by_role("alert")).to_contain_text("This key is not valid")
+    page.get_by_label("Key", exact=True).fill(served.dashboard.admin)
+    page.get_by_role("button", name="Log in").click()
+    expect(page.get_by_role("alert")).to_contain_text("Nothing was done yet, and nothing is lost")
+    expect(page.get_by_label("Text")).to_have_value("Refunds take 30 days.\nSince May.")
+    page.get_by_role("button", name="Go on").click()
+    ada.told("The fact was corrected")
+    assert [hit.text for hit in served.dashboard.store.recall(ASKED)] == ["Refunds take 30 days.\nSince May."]
