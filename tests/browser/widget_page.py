@@ -27,7 +27,7 @@ CHROMIUM = next(
     (found for name in ("chromium", "chromium-browser", "google-chrome") if (found := shutil.which(name))), ""
 )
 REQUIRED = bool(os.environ.get("CI") or os.environ.get("HEEDFUL_REQUIRE_BROWSER"))
-MISSING = "NO CHROMIUM: the widget is NOT tested. Install it (on Debian: apt-get install chromium)."
+MISSING = "NO CHROMIUM: the widget and the dashboard are NOT tested. Install it (on Debian: apt-get install chromium)."
 OPTIONS = (
     "--headless=new",
     "--no-sandbox",
