@@ -21,6 +21,7 @@ EXAMPLES = 4
 
 MAPPING = "what a mapping may hold (dotted names, operators, numbers of 64 bits) is more than a schema says"
 ONE_OF = "one of several parameters has to be given, and each alone is optional"
+RANGE = "a time must begin before it ends, and a metadata key must be one that sessions have"
 CONNECTOR = "which connector is meant depends on how many the project has; and SQL has a grammar of its own"
 
 REFUSES = {
@@ -33,6 +34,13 @@ REFUSES = {
     "sessions.add_entry": MAPPING,
     "sessions.add_session_feedback": MAPPING,
     "insight.satisfaction": MAPPING,
+    "insight.trend": RANGE,
+    "insight.coverage": RANGE,
+    "insight.cache": RANGE,
+    "insight.themes": RANGE,
+    "insight.notes": RANGE,
+    "insight.rows": RANGE,
+    "insight.digest": RANGE,
     "supersede": ONE_OF,
     "forget": ONE_OF,
     "set_policy": ONE_OF,

@@ -126,6 +126,8 @@ _OWN_LIMITS: dict[tuple[str, str], dict[str, Any]] = {
     ("golden_examples.list", "limit"): _LIST,
     ("golden_examples.import_examples", "examples"): {"maxItems": executions.MAX_LIST},
     ("insight.satisfaction", "by"): _KEY,
+    ("insight.trend", "by"): _KEY,
+    ("insight.notes", "by"): _KEY,
     ("insight.rows", "cursor"): {"pattern": "^[ab]\\.[0-9a-f.-]{0,100}$"},
     ("connectors.create", "role"): _NAME,
     ("replay", "seed"): {"minimum": 0},
@@ -146,6 +148,8 @@ def typed(operation: str, name: str, kind: Any) -> Any:
     kind = NARROWED.get((operation, name), kind)
     if kind in (int, int | None):
         kind = Annotated[kind, BeforeValidator(_whole)]
+    if kind == datetime | None:
+        kind = Annotated[datetime, BeforeValidator(_moment)] | None
     limits = _OWN_LIMITS.get((operation, name), _LIMITS.get(name))
     return Annotated[kind, Field(json_schema_extra=limits)] if limits else kind
 
@@ -153,6 +157,14 @@ def typed(operation: str, name: str, kind: Any) -> Any:
 def _whole(value: Any) -> Any:
     """To JSON, 3.0 is the same number as 3."""
     return int(value) if isinstance(value, float) and value.is_integer() else value
+
+
+def _moment(value: Any) -> Any:
+    """A time is written as one: a bare number could be seconds as well as microseconds."""
+    text = str(value).strip()
+    if text.replace(".", "", 1).lstrip("+-").isdigit():
+        raise ValueError("must be a time such as 2026-01-31T12:00:00Z, not a number")
+    return value
 
 
 def path_limits(name: str) -> dict[str, Any]:

@@ -42,9 +42,7 @@ class State:
         # A file has one writer at a time; a server has many.
         self._lane = None if host.sessions or host.database.many_writers else Lane("heedful-feedback")
         self._follower = Follower(self.projects)
-        doing = partial(do, Served(self.projects))
-        worker = Worker(host.queue, doing, host.now, digest_every=host.digest_every)
-        self._worker = worker if config.worker else None
+        self._worker = _worker(self.projects) if config.worker else None
 
     def start(self) -> None:
         """Begins to do jobs."""
@@ -97,3 +95,8 @@ class State:
         if self._worker is not None:
             self._worker.close()
         self.projects.close()
+
+
+def _worker(projects: Projects) -> Worker:
+    host = projects.host
+    return Worker(host.queue, partial(do, Served(projects)), host.now, digest_every=host.digest_every)
