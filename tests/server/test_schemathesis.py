@@ -21,6 +21,7 @@ EXAMPLES = 4
 
 MAPPING = "what a mapping may hold (dotted names, operators, numbers of 64 bits) is more than a schema says"
 ONE_OF = "one of several parameters has to be given, and each alone is optional"
+MATCH = "a header can't be told not to be empty"
 RANGE = "a time must begin before it ends, and a metadata key must be one that sessions have"
 CONNECTOR = "which connector is meant depends on how many the project has; and SQL has a grammar of its own"
 
@@ -61,6 +62,10 @@ REFUSES = {
     "golden_examples.update": CONNECTOR,
     "golden_examples.promote": CONNECTOR,
     "golden_examples.import_examples": CONNECTOR,
+    "review.assign": MATCH,
+    "review.dismiss": MATCH,
+    "review.reopen": MATCH,
+    "review.resolve": MATCH,
     "review.mend": ONE_OF,
     "review.ask_again": CONNECTOR,
 }

@@ -5,7 +5,7 @@ from __future__ import annotations
 from datetime import datetime
 from typing import Annotated, Any
 
-from pydantic import BeforeValidator, Field
+from pydantic import BeforeValidator, Field, TypeAdapter
 
 from heedful.access import keys
 from heedful.executions import checks as executions
@@ -143,6 +143,9 @@ _OWN_LIMITS: dict[tuple[str, str], dict[str, Any]] = {
 """Where an operation keeps others."""
 
 
+_TIME: TypeAdapter[datetime] = TypeAdapter(datetime)
+
+
 def typed(operation: str, name: str, kind: Any) -> Any:
     """The type that a parameter has on the wire, with its limits."""
     kind = NARROWED.get((operation, name), kind)
@@ -161,10 +164,11 @@ def _whole(value: Any) -> Any:
 
 def _moment(value: Any) -> Any:
     """A time is written as one: a bare number could be seconds as well as microseconds."""
-    text = str(value).strip()
-    if text.replace(".", "", 1).lstrip("+-").isdigit():
+    if not isinstance(value, str):
+        return value
+    if value.strip().replace(".", "", 1).lstrip("+-").isdigit():
         raise ValueError("must be a time such as 2026-01-31T12:00:00Z, not a number")
-    return value
+    return _TIME.validate_python(value)
 
 
 def path_limits(name: str) -> dict[str, Any]:
