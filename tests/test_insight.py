@@ -142,6 +142,20 @@ class TestFacets:
         only = either.insight.trend(dataset="staff").total
         assert (only.up, only.down) == (1, 0)
 
+    def test_what_nobody_chose_does_not_compete(self, store: Heedful) -> None:
+        store.remember("Refunds take two weeks.", dataset="help")
+        for number in range(30):
+            asked = store.recall("How long do refunds take?", dataset="help", session_id="s")
+            assert asked.qa_id is not None
+            store.sessions.add_feedback("s", asked.qa_id, feedback_score=5 if number % 2 else 1)
+            store.sessions.add_session_feedback("s", {"rating": "up"})
+        for facet in ("dataset", "target_type", "author_kind", "source"):
+            found = store.insight.satisfaction(facet)
+            assert found.variants
+            assert (found.comparisons, found.stopping) == ([], None)
+        none = next(each for each in store.insight.satisfaction("dataset").variants if each.value is None)
+        assert (none.up, none.probability_best) == (30, None)
+
     def test_it_is_said_when_to_stop(self, store: Heedful) -> None:
         for variant, ups in (("A", 180), ("B", 60)):
             store.sessions.create(variant, metadata={"variant": variant})
@@ -200,6 +214,12 @@ class TestUsefulness:
         for ours, theirs in ((found.most_useful, stats.most_useful), (found.least_useful, stats.least_useful)):
             assert [each.fact_id for each in ours] == [each.fact_id for each in theirs]
             assert [each.score for each in ours] == pytest.approx([each.score for each in theirs])
+
+    def test_a_project_with_other_datasets_says_which(self, store: Heedful) -> None:
+        assert store.insight.usefulness().total_facts == 0
+        store.remember("a fact", dataset="help")
+        with pytest.raises(NotFound, match=r"no dataset 'main_dataset'\. It has: help"):
+            store.insight.usefulness()
 
     def test_facts_that_help_here_and_hurt_there(self, store: Heedful) -> None:
         divided, plain = store.remember(["Open from 9 to 5.", "Closed on Sundays."]).fact_ids

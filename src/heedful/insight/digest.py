@@ -7,11 +7,11 @@ from datetime import datetime, timedelta
 
 from heedful.clock import DAY, from_stored
 from heedful.insight.comments import Comments
-from heedful.insight.counting import DERIVED, Counting
+from heedful.insight.counting import DERIVED, OUTCOMES, Counting
 from heedful.insight.notes import SPAN, notes
 from heedful.insight.satisfaction import NOTHING, variant
 from heedful.memory.workspace import Workspace
-from heedful.model import Digest, Note, Theme, Variant
+from heedful.model import Digest, Note, OpinionTarget, Theme, Variant
 from heedful.storage import insight, scopes
 from heedful.storage.tallies import Asked
 
@@ -24,8 +24,11 @@ SHOWN = 3
 
 def digest(workspace: Workspace, counting: Counting, comments: Comments, since: int, until: int) -> Digest:
     """All of it, added up by the database."""
-    now = _said(counting, since, until)
-    before = _said(counting, since - (until - since), since)
+    now = _said(counting, since, until, OUTCOMES)
+    # Where nobody rates answers, what is said of facts is what there is.
+    about: tuple[OpinionTarget, ...] = OUTCOMES if _all(now) else ("fact",)
+    now = _said(counting, since, until, about)
+    before = _said(counting, since - (until - since), since, about)
     found = notes(counting, comments, None, min(since, until - SPAN * DAY), until, None)[:SHOWN] if _all(now) else []
     themes = comments.themes(since, until, None).themes[:SHOWN]
     with workspace.read() as connection:
@@ -52,8 +55,8 @@ def opinions(found: Digest) -> int:
     return _all(found.now)
 
 
-def _said(counting: Counting, since: int, until: int) -> Variant:
-    lines = counting.counts(Asked(since=since, until=until, without_sources=DERIVED))
+def _said(counting: Counting, since: int, until: int, about: tuple[OpinionTarget, ...]) -> Variant:
+    lines = counting.counts(Asked(since=since, until=until, target_types=about, without_sources=DERIVED))
     return variant(None, lines[0] if lines else NOTHING)
 
 

@@ -9,8 +9,11 @@ from typing import Any
 from heedful.insight.counting import DERIVED, MOST, Counting, too_many, untagged
 from heedful.learning.proportions import probability_best, probability_better, wilson
 from heedful.learning.stopping import stopping
-from heedful.model import Comparison, OpinionTarget, Satisfaction, Stopping, Variant
+from heedful.model import Comparison, Facet, OpinionTarget, Satisfaction, Stopping, Variant
 from heedful.storage.tallies import Asked, Counted
+
+CHOSEN: tuple[Facet, ...] = ("dataset", "model")
+"""What opinions have that somebody has chosen."""
 
 NOTHING = Counted(None, None, 0, 0, 0, 0, 0, 0, 0)
 
@@ -36,7 +39,7 @@ def satisfaction(
             raise too_many(by, len(lines))
         found = [variant(line.value or None, line) for line in lines]
     found.sort(key=lambda each: (-_size(each), str(each.value)))
-    rated = [each for each in found if each.up + each.down]
+    rated = [each for each in found if each.up + each.down and _competes(each, facet)]
     ups_and_downs = [(each.up, each.down) for each in rated]
     best = dict(zip(map(id, rated), probability_best(ups_and_downs), strict=True))
     return Satisfaction(
@@ -63,6 +66,12 @@ def variant(value: Any, line: Counted, sessions: int | None = None) -> Variant:
         mean_score=line.score_sum / line.scores if line.scores else None,
         probability_best=None,
     )
+
+
+def _competes(each: Variant, facet: Facet | None) -> bool:
+    """Whether it is one of several that could be chosen. What has no model or dataset is something else, and nobody
+    chooses who speaks, or of what."""
+    return facet is None or (facet in CHOSEN and each.value is not None)
 
 
 def _size(each: Variant) -> int:

@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
+from heedful.errors import NotFound
 from heedful.memory import checks
 from heedful.memory.stats import LISTED, fact_stats
 from heedful.memory.workspace import Workspace
 from heedful.model import ContextScore, MixedFact, RankedFact, UsefulnessReport
-from heedful.storage import facts, insight
+from heedful.storage import facts, insight, scopes
 from heedful.storage.insight import BINS
 from heedful.storage.rows import AnyRow
 
@@ -20,6 +21,14 @@ def usefulness(workspace: Workspace, dataset: str) -> UsefulnessReport:
     now = workspace.now()
     with workspace.read() as connection:
         number = workspace.dataset(connection, dataset)
+        names = list(scopes.dataset_names(connection, workspace.project).values())
+        if number is None and names:
+            raise NotFound(
+                f"project {workspace.project!r} has no dataset {dataset!r}",
+                field="dataset",
+                value=dataset,
+                remedy=f"It has: {', '.join(names)}",
+            )
         if number is None:
             return _empty(dataset)
         bins, rated, mean, signals = insight.usefulness(connection, number, now)
