@@ -41,10 +41,13 @@ def notes(
     dataset: str | None,
 ) -> list[Note]:
     """All that changed in this time, the most striking first."""
-    days = range(since // DAY, (until - 1) // DAY + 1)
     all_of_it = Series("all", None, "down-votes")
     for line in counting.counts(Asked(None, None, "day", since, until, dataset, OUTCOMES, DERIVED)):
         _count(all_of_it, line)
+    if not all_of_it.opinions:
+        return []
+    # Days before the first opinion would tell of a change that is only the beginning.
+    days = range(min(all_of_it.opinions), (until - 1) // DAY + 1)
     series = [all_of_it]
     for facet in SLICES:
         targets = () if facet == "target_type" else OUTCOMES

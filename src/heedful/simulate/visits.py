@@ -19,7 +19,7 @@ from heedful.simulate.truth import Quality, Truth
 
 SHOWN = 5
 
-WAVE = 5.0
+WAVE = 10.0
 """How many times as many people ask for a refund once what is said about it is outdated."""
 
 
