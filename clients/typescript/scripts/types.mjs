@@ -20,7 +20,7 @@ export function title(name) {
 
 /** What a schema is called here: a page of something is generic. */
 export function nameOf(name) {
-  return name.replace(/^Page_(\w+)_$/, "Page<$1>");
+  return name.replace(/^Page_dict_str__Any__$/, "Page<Record<string, unknown>>").replace(/^Page_(\w+)_$/, "Page<$1>");
 }
 
 export function doc(text, indent = "") {

@@ -1587,9 +1587,9 @@ export interface InsightMethods {
    *
    * Needs the scope `read`.
    */
-  rows(fields: InsightRowsRequest, options?: CallOptions): Promise<Page<dict_str__Any_>>;
+  rows(fields: InsightRowsRequest, options?: CallOptions): Promise<Page<Record<string, unknown>>>;
   /** All items of `rows`, page by page as they are needed; `limit` is the size of a page. */
-  iterateRows(fields: InsightRowsRequest, options?: CallOptions): AsyncGenerator<dict_str__Any_, void>;
+  iterateRows(fields: InsightRowsRequest, options?: CallOptions): AsyncGenerator<Record<string, unknown>, void>;
   /**
    * What can be exported: each table with its columns, their types and what they mean.
    *
