@@ -49,6 +49,13 @@ def test_an_empty_project_has_nothing_to_review(either: Heedful) -> None:
     assert caught.value.field == "item_id"
 
 
+@pytest.mark.parametrize("field", ["status", "target_type"])
+def test_whoever_asks_for_all_by_a_word_is_told_that_none_is_all(store: Heedful, field: str) -> None:
+    with pytest.raises(Invalid) as caught:
+        store.review.list(**{field: "all"})  # type: ignore[arg-type]
+    assert (caught.value.field, str(caught.value.remedy)[-16:]) == (field, ", or None for all"[-16:])
+
+
 def test_a_disliked_answer_is_an_item_with_its_evidence(either: Heedful, clock: ManualClock) -> None:
     qa_id = ask(either)
     given = clock.now

@@ -290,7 +290,8 @@ def _check_nobody_else(item_id: str, state: Standing, author: str | None) -> Non
 
 def _choice(field: str, value: Any, choices: tuple[str, ...]) -> None:
     if value is not None and value not in choices:
-        raise Invalid(f"{field} is {value!r}", field=field, value=value, remedy=f"Use one of {', '.join(choices)}")
+        remedy = f"Use one of {', '.join(choices)}, or None for all"
+        raise Invalid(f"{field} is {value!r}", field=field, value=value, remedy=remedy)
 
 
 def _place(cursor: Any) -> Place | None:
