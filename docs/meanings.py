@@ -167,7 +167,7 @@ PARAMETERS = {
     "mend.event_id": "The opinion, from the item's `opinions`.",
     "mend.question": "Another question than that of the item or of the execution.",
     "mend.connector_id": "Another connector than that of the item.",
-    "undo.event_id": "The action, from the item's `history`.",
+    "undo.event_id": "The action, from the item's `history`; of an opinion that opened it again, use `retract`.",
     "review.list.status": "Only items that are open, resolved or dismissed; None for all.",
     "review.list.dataset": "Only questions to this dataset.",
     "target_type": "Only opinions about these: sessions, entries, messages, executions or facts.",

@@ -284,6 +284,8 @@ def test_a_folder_that_is_not_there_is_told(here: Heedful, tmp_path: Path) -> No
     with pytest.raises(Unavailable) as refused:
         here.insight.export("feedback", tmp_path / "nowhere" / "said.csv")
     assert refused.value.code == "file_unwritable"
+    assert f"there is no folder {tmp_path / 'nowhere'}" in refused.value.message
+    assert str(refused.value.remedy).startswith("Make the folder")
 
 
 @pytest.mark.parametrize(

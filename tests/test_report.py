@@ -103,6 +103,39 @@ def test_a_report_says_what_insight_says(store: Heedful, clock: ManualClock, tmp
     assert "A kettle can be sent back within thirty days." in text
 
 
+def test_a_report_names_its_project_and_the_days_that_have_opinions(
+    open_store: Callable[..., Heedful], clock: ManualClock, tmp_path: Path
+) -> None:
+    first = clock() + timedelta(days=1)
+    store = rated(open_store(project="shop & <b>co</b>"), clock, days=3)
+    last = clock()
+    clock.advance(days=20)
+    page = read(write_report(store, tmp_path / "report.html").path)
+    assert page.text.count("What people said: shop & <b>co</b>") == 2
+    assert f"from {first:%Y-%m-%d} to {last:%Y-%m-%d} (UTC)" in page.text
+    since = read(write_report(store, tmp_path / "since.html", since=first).path)
+    assert f"from {first:%Y-%m-%d %H:%M} until " in since.text
+
+
+def test_the_days_are_told_of_a_long_time_that_goes_by_weeks(
+    store: Heedful, clock: ManualClock, tmp_path: Path
+) -> None:
+    first = clock() + timedelta(days=1)
+    rated(store, clock, days=1)
+    clock.advance(days=120)
+    store.sessions.add_session_feedback("s0", {"rating": "up"})
+    text = read(write_report(store, tmp_path / "report.html").path).text
+    assert "Satisfaction by week" in text
+    assert f"from {first:%Y-%m-%d} to {clock():%Y-%m-%d} (UTC)" in text
+
+
+def test_numbers_stay_in_one_line_and_comments_do_not(store: Heedful, clock: ManualClock, tmp_path: Path) -> None:
+    made = write_report(rated(store, clock), tmp_path / "report.html")
+    markup = made.path.read_text(encoding="utf-8")
+    assert "td, thead th { white-space: nowrap; overflow-wrap: normal; }" in markup
+    assert re.search(r'<td class="words">[^<]*alert', markup)
+
+
 def test_every_chart_has_its_numbers_in_a_table(store: Heedful, clock: ManualClock, tmp_path: Path) -> None:
     made = write_report(rated(store, clock), tmp_path / "report.html", charts=tmp_path / "charts")
     markup = made.path.read_text(encoding="utf-8")

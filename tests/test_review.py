@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from datetime import timedelta
 from pathlib import Path
 
 import pytest
@@ -16,7 +17,7 @@ from heedful import Heedful, Signal, etag
 from heedful.errors import Conflict, Invalid, NotFound
 from heedful.model import ReviewItem
 from heedful.review import following
-from heedful.review.fold import Act, folded
+from heedful.review.fold import CLOSES, Act, folded
 from heedful.testing import ManualClock, WordEmbedder
 
 OPENING = "When does the Lisbon office open?"
@@ -46,6 +47,13 @@ def test_an_empty_project_has_nothing_to_review(either: Heedful) -> None:
     with pytest.raises(NotFound) as caught:
         either.review.get("nothing")
     assert caught.value.field == "item_id"
+
+
+@pytest.mark.parametrize("field", ["status", "target_type"])
+def test_whoever_asks_for_all_by_a_word_is_told_that_none_is_all(store: Heedful, field: str) -> None:
+    with pytest.raises(Invalid) as caught:
+        store.review.list(**{field: "all"})  # type: ignore[arg-type]
+    assert (caught.value.field, str(caught.value.remedy)[-16:]) == (field, ", or None for all"[-16:])
 
 
 def test_a_disliked_answer_is_an_item_with_its_evidence(either: Heedful, clock: ManualClock) -> None:
@@ -265,6 +273,53 @@ def test_the_second_reviewer_is_told(store: Heedful, clock: ManualClock) -> None
         store.review.assign(item.item_id, "eva", if_match=etag(item))
 
 
+@pytest.mark.parametrize("action", ["resolve", "dismiss"])
+def test_a_second_note_is_kept_and_said_twice_it_is_one(store: Heedful, clock: ManualClock, action: str) -> None:
+    dislike(store, ask(store))
+    item_id = only(store).item_id
+    for note in ("first", "second", "second", None):
+        clock.advance(seconds=1)
+        getattr(store.review, action)(item_id, note=note, author="eva")
+    history = store.review.get(item_id).history
+    assert [(each.action, each.note) for each in history] == [(action, "first"), (action, "second")]
+    store.review.undo(history[1].event_id)
+    assert store.review.get(item_id).item.status == CLOSES[action]
+
+
+def test_an_opinion_that_opens_an_item_again_is_told_in_the_history(either: Heedful, clock: ManualClock) -> None:
+    qa_id = ask(either)
+    dislike(either, qa_id)
+    item_id = only(either).item_id
+    either.review.resolve(item_id, author="rev")
+    for author in ("ole", "eva"):
+        clock.advance(seconds=1)
+        dislike(either, qa_id, author)
+    first = clock.now - timedelta(seconds=1)
+    either.review.assign(item_id, "rev", author="rev")
+    case = either.review.get(item_id)
+    assert [(each.action, each.author) for each in case.history] == [
+        ("resolve", "rev"),
+        ("reopen", "ole"),
+        ("assign", "rev"),
+    ]
+    opened = case.history[1]
+    event_id = next(each.event_id for each in case.opinions if each.author == "ole")
+    assert (opened.event_id, opened.details, opened.at, opened.undone) == (
+        event_id,
+        {"opinion": event_id},
+        first,
+        False,
+    )
+    with pytest.raises(Invalid, match="is an opinion") as caught:
+        either.review.undo(event_id)
+    assert "retract" in str(caught.value.remedy)
+    clock.advance(seconds=1)
+    either.review.resolve(item_id, author="rev")
+    assert [each.action for each in either.review.get(item_id).history] == ["resolve", "reopen", "assign", "resolve"]
+    either.retract(event_id)
+    assert [each.author for each in either.review.get(item_id).history if each.action == "reopen"] == ["eva"]
+
+
 def test_news_opens_what_was_resolved_and_not_what_was_dismissed(either: Heedful, clock: ManualClock) -> None:
     qa_id = ask(either)
     dislike(either, qa_id)
@@ -373,15 +428,16 @@ def test_what_the_list_shows_is_the_fold_of_the_events(steps: list[str]) -> None
                 store.sessions.add_feedback("monday", qa_id, str(number), 1 if step == "dislike" else 5, author=author)
                 said[author] = (number, step == "dislike")
             elif step in ("resolve", "dismiss", "reopen"):
-                before = len(store.review.get(item_id).history)
+                before = {each.event_id for each in store.review.get(item_id).history}
                 getattr(store.review, step)(item_id, author="rev")
-                if len(store.review.get(item_id).history) > before:
+                if {each.event_id for each in store.review.get(item_id).history} > before:
                     done.append((step, number, None))
             elif step == "assign":
                 store.review.assign(item_id, str(number), author="rev")
                 done.append((step, number, str(number)))
             elif step == "undo" and done:
-                standing = [each for each in store.review.get(item_id).history if not each.undone]
+                history = store.review.get(item_id).history
+                standing = [each for each in history if not each.undone and "opinion" not in each.details]
                 store.review.undo(standing[-1].event_id)
                 done.pop()
         store.review.list()

@@ -172,3 +172,11 @@ def test_a_key_that_no_session_has_is_refused_with_those_there_are(either: Heedf
     assert refused.value.field == "by"
     assert refused.value.remedy is not None
     assert "Sessions have: user.plan, variant." in refused.value.remedy
+
+
+@pytest.mark.parametrize("by", ["", "  ", "metadata.", None, 5])
+def test_what_names_nothing_is_told_with_what_can_be_named(store: Heedful, by: Any) -> None:
+    with pytest.raises(Invalid) as caught:
+        store.insight.satisfaction(by)
+    assert caught.value.field == "by"
+    assert "metadata.variant" in str(caught.value.remedy)

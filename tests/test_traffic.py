@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 import sqlite3
 import tempfile
 from collections import Counter
@@ -13,16 +14,19 @@ from pathlib import Path
 from random import Random
 
 import pytest
+from click.testing import CliRunner
 
 import heedful
 from heedful import Conflict, Entry, Heedful, Invalid, Session
 from heedful.cli.living import fill_or_use
+from heedful.cli.main import cli
 from heedful.model import Execution
 from heedful.simulate.people import ADVERSARY, customers
 from heedful.simulate.remarks import HOSTILE, WORDINGS, remark
 from heedful.simulate.shop import CORRECTION, FACTS, STAFF_WANTS, WANTS
 from heedful.simulate.timeline import Timeline, arrivals
 from heedful.simulate.traffic import Filled, fill, warehouse_file
+from heedful.simulate.visits import HelpDesk
 from heedful.testing import WordEmbedder
 
 UNTIL = datetime(2026, 3, 13, 15, 30, tzinfo=UTC)
@@ -211,6 +215,34 @@ def test_a_kept_store_is_filled_once_and_used_again_with_a_new_key(tmp_path: Pat
     key = fill_or_use(store, WordEmbedder(), sessions=2)
     assert key is not None
     assert key.scopes == ["admin"]
+
+
+def test_filling_says_first_what_it_does_and_then_what_there_is(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    fill_or_use(tmp_path / "demo.db", WordEmbedder(), sessions=2)
+    said = capsys.readouterr()
+    assert said.err.startswith(f"filling {tmp_path} with two weeks of a help desk, about half a minute…\n")
+    assert re.match(r"\d+ facts remembered, \d+ learnt, 2 sessions, ", said.out)
+
+
+@pytest.mark.parametrize("keep", [True, False])
+def test_what_is_stopped_while_it_is_filled_is_not_kept(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, keep: bool
+) -> None:
+    def stopped(*_: object) -> None:
+        raise KeyboardInterrupt
+
+    monkeypatch.setattr(HelpDesk, "visit", stopped)
+    monkeypatch.setattr(tempfile, "tempdir", str(tmp_path))
+    other = tmp_path / "kept" / "demo.db.mine"
+    other.parent.mkdir()
+    other.touch()
+    kept = ["--keep", str(other.parent)] if keep else []
+    done = CliRunner().invoke(cli, ["--embedding", "fast", "demo", "--dashboard", "--port", "0", *kept])
+    assert done.exit_code == 130
+    assert done.stderr.endswith("stopped; nothing is kept\n")
+    assert [each for each in tmp_path.rglob("*") if each.is_file()] == [other]
 
 
 def test_a_store_of_somebody_else_is_not_used(tmp_path: Path) -> None:

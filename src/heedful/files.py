@@ -52,5 +52,7 @@ def unwritable(file: Path, error: OSError) -> Unavailable:
         return Unavailable(
             f"{file} has no room left on its disk", code="disk_full", remedy="Free some space and try again"
         )
-    reason = error.strerror or error
-    return Unavailable(f"{file} can't be written ({reason})", code="file_unwritable", remedy="Name another file")
+    reason, remedy = error.strerror or error, "Name another file"
+    if not file.parent.exists():
+        reason, remedy = f"there is no folder {file.parent}", "Make the folder first, or name a file in another one"
+    return Unavailable(f"{file} can't be written ({reason})", code="file_unwritable", remedy=remedy)

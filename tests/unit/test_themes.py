@@ -250,6 +250,20 @@ class TestNames:
         texts = ["退款太慢了", "我的退款什么时候到", "退款一直没收到"]
         assert Namer(texts).name([2, 0, 1]) == ("退款一直没收到", ())
 
+    def test_a_name_that_is_taken_gets_further_words_and_else_a_number(self) -> None:
+        texts = ["bad price", "bad price now", "bad day", "bad night", "bad food price now", "Bad week"]
+        namer = Namer(texts)
+        assert namer.distinct("bad", [0, 1, 2, 3, 4, 5], []) == "bad"
+        assert namer.distinct("bad", [0, 1, 2, 4], ["Bad"]) == "bad price"
+        assert namer.distinct("bad", [0, 1, 2, 4], ["bad", "bad price"]) == "bad price now"
+        assert namer.distinct("Bad", [2, 3, 5], ["bad", "bad price"]) == "Bad (2)"
+        assert namer.distinct("bad", [2, 3, 5], ["bad", "bad (2)"]) == "bad (3)"
+
+    def test_no_two_themes_have_one_name(self) -> None:
+        texts = [f"bad {first}{place}" for place, first in enumerate("aaaabbbccc")]
+        vectors = np.eye(3, dtype=np.float32)[[0, 0, 0, 0, 1, 1, 1, 2, 2, 2]]
+        assert [theme.name for theme in themes(texts, vectors)] == ["bad", "bad (2)", "bad (3)"]
+
     @given(st.text())
     def test_what_is_shortened_is_short(self, text: str) -> None:
         short = shortened(text)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import sys
 import tempfile
 from collections.abc import Callable
 from contextlib import AbstractContextManager, nullcontext, suppress
@@ -19,6 +20,16 @@ from heedful.simulate.traffic import Embedding
 STORE = "demo.db"
 PROJECT = "demo"
 
+INTERRUPTED = 130
+"""The exit code of what Ctrl-C stopped before it was done."""
+
+TOLD = {
+    "facts": "facts remembered",
+    "learnt facts": "learnt",
+    **{name: name for name in ("sessions", "entries", "ratings", "comments", "signals", "executions")},
+}
+"""What is told of a store that was filled, in which words."""
+
 Run = Callable[[str, str, int, Callable[[str, NewKey | None], None]], None]
 
 
@@ -28,25 +39,44 @@ def show_dashboard(options: Options, port: int, keep: Path | None) -> None:
     # Ctrl-C is how it is stopped.
     with suppress(KeyboardInterrupt), _folder(keep) as name:
         store = Path(name) / STORE
-        own = fill_or_use(store, options.embedding)
+        own = _filled(store, options.embedding)
 
         def ready(address: str, key: NewKey | None) -> None:
             shown = own or key
             if shown is not None:
                 click.echo(f"key to log in with: {shown.api_key}")
             click.echo(f"dashboard on {address}/p/{PROJECT}/overview", err=True)
+            click.echo("Ctrl-C stops it", err=True)
 
         run(str(store), "127.0.0.1", port, ready)
+
+
+def _filled(store: Path, embedding: Embedding) -> NewKey | None:
+    """The same as `fill_or_use`; what was filled in part when somebody pressed Ctrl-C is of no use, and goes."""
+    before = _files(store)
+    try:
+        return fill_or_use(store, embedding)
+    except KeyboardInterrupt:
+        if store not in before:
+            for file in _files(store) - before:
+                file.unlink(missing_ok=True)
+            click.echo("stopped; nothing is kept", err=True)
+        sys.exit(INTERRUPTED)
+
+
+def _files(store: Path) -> set[Path]:
+    """The files of a store that are there, and of the shop beside it."""
+    return {*store.parent.glob(f"{STORE}*"), *store.parent.glob(traffic.warehouse_file(store).name)}
 
 
 def fill_or_use(store: Path, embedding: Embedding, *, sessions: int = traffic.SESSIONS) -> NewKey | None:
     """Fills a store that is not there. One that is there is used as it is: it gets a key, as its first was shown."""
     if not store.exists():
         store.parent.mkdir(parents=True, exist_ok=True)
+        click.echo(f"filling {store.parent} with two weeks of a help desk, about half a minute…", err=True)
         with progress("visits of two weeks") as show:
             filled = traffic.fill(store, project=PROJECT, embedding=embedding, sessions=sessions, progress=show)
-        told = ("facts", "sessions", "entries", "ratings", "comments", "signals", "executions")
-        click.echo(", ".join(f"{filled.counts.get(name, 0)} {name}" for name in told))
+        click.echo(", ".join(f"{filled.counts.get(name, 0)} {word}" for name, word in TOLD.items()))
         return None
     with heedful.open(store, project=PROJECT, embedding=embedding, worker=False) as memory:
         if not traffic.is_filled(memory):

@@ -21,13 +21,13 @@ class Transport:
     """Blocks."""
 
     def __init__(self, url: str, project: str, api_key: str | None, timeout: float) -> None:
-        self._project = project
+        self.project = project
         self._timeout = timeout
         self._client = httpx.Client(**_options(url, api_key, timeout))
 
     def call(self, name: str, args: tuple[Any, ...], kwargs: Mapping[str, Any]) -> Any:
         """Calls a method of the engine on the server."""
-        steps = exchange(self._project, name, args, kwargs)
+        steps = exchange(self.project, name, args, kwargs)
         try:
             step = next(steps)
             while True:

@@ -59,6 +59,13 @@ class Counting:
         if by in FACETS:
             return by, None
         key = by.removeprefix(PREFIX) if isinstance(by, str) else by
+        if not isinstance(key, str) or not key.strip():
+            raise Invalid(
+                f"by is {by!r}, which names nothing",
+                field="by",
+                value=by,
+                remedy=f"Name a key of the sessions' metadata, metadata.variant say, or one of {', '.join(FACETS)}",
+            )
         checks.key("by", key)
         return None, key
 

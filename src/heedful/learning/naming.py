@@ -10,7 +10,8 @@ from __future__ import annotations
 import math
 import re
 from collections import Counter, defaultdict
-from collections.abc import Sequence
+from collections.abc import Collection, Sequence
+from itertools import count
 
 from heedful.learning.words import Word, words
 
@@ -84,6 +85,36 @@ class Namer:
         """The terms most typical of a group, the most typical one first; none where words are not told apart."""
         if sum(bool(_UNSPACED.search(self._texts[member])) for member in members) * 2 > len(members):
             return []
+        weights = self._weights(members, max(2, math.ceil(SHARED * len(members))))
+        best = max(weights.values(), default=0.0)
+        return [term for term in _heaviest(weights) if weights[term] >= NEARLY * best][:TYPICAL_WORDS]
+
+    def name(self, members: Sequence[int]) -> tuple[str, tuple[str, ...]]:
+        """The name of a group whose most central member comes first, and its typical words."""
+        typical = self.typical(members)
+        if not typical:
+            return shortened(self._texts[members[0]]), ()
+        shown, places = self._written(members)
+        order = sorted(typical[:NAME_WORDS], key=lambda term: sum(places[term]) / len(places[term]))
+        return " ".join(shown[term] for term in order), tuple(shown[term] for term in typical)
+
+    def distinct(self, name: str, members: Sequence[int], taken: Collection[str]) -> str:
+        """A group's name, unless it is taken, whatever its capitals: then with further words of the group that more
+        than one text has, the most typical first, and with a number if they don't set it apart."""
+        names = {each.casefold() for each in taken}
+        if name.casefold() not in names:
+            return name
+        shown, _ = self._written(members)
+        longer = name
+        for term in _heaviest(self._weights(members, 2)):
+            if shown[term].casefold() not in name.casefold().split():
+                longer = f"{longer} {shown[term]}"
+                if longer.casefold() not in names:
+                    return longer
+        return next(each for number in count(2) if (each := f"{name} ({number})").casefold() not in names)
+
+    def _weights(self, members: Sequence[int], least: int) -> dict[str, float]:
+        """How typical of a group the terms are that at least so many of its texts have."""
         inside = Counter(term for member in members for term in {word.term for word in self._words[member]})
         others = len(self._texts) - len(members)
 
@@ -92,16 +123,10 @@ class Namer:
             elsewhere = (self._having[term] - inside[term] + 0.5) / (others + 1)
             return share * math.log1p(share / elsewhere)
 
-        weights = {term: weight(term) for term in inside if inside[term] > 1 and inside[term] >= SHARED * len(members)}
-        best = max(weights.values(), default=0.0)
-        near = [term for term in weights if weights[term] >= NEARLY * best]
-        return sorted(near, key=lambda term: (-weights[term], term))[:TYPICAL_WORDS]
+        return {term: weight(term) for term in inside if inside[term] >= least}
 
-    def name(self, members: Sequence[int]) -> tuple[str, tuple[str, ...]]:
-        """The name of a group whose most central member comes first, and its typical words."""
-        typical = self.typical(members)
-        if not typical:
-            return shortened(self._texts[members[0]]), ()
+    def _written(self, members: Sequence[int]) -> tuple[dict[str, str], dict[str, list[float]]]:
+        """How a group's terms are mostly written, and where in its texts they stand."""
         forms: dict[str, Counter[str]] = defaultdict(Counter)
         places: dict[str, list[float]] = defaultdict(list)
         for member in members:
@@ -112,9 +137,7 @@ class Namer:
                 opens = word.kind == "word" and form != form.lower()
                 forms[word.term][form.lower() if opens else form] += 0 if opens else 1
                 places[word.term].append(word.start / len(text))
-        shown = {term: min(forms[term], key=lambda form: (-forms[term][form], form)) for term in typical}
-        order = sorted(typical[:NAME_WORDS], key=lambda term: sum(places[term]) / len(places[term]))
-        return " ".join(shown[term] for term in order), tuple(shown.values())
+        return {term: min(each, key=lambda form: (-each[form], form)) for term, each in forms.items()}, places
 
 
 def shortened(text: str) -> str:
@@ -127,6 +150,10 @@ def shortened(text: str) -> str:
         return text
     start, space, _ = text[:SHORT].rpartition(" ")
     return f"{start if space and len(start) > SHORT // 2 else text[: SHORT - 1]}…"
+
+
+def _heaviest(weights: dict[str, float]) -> list[str]:
+    return sorted(weights, key=lambda term: (-weights[term], term))
 
 
 def _telling(text: str) -> list[Word]:

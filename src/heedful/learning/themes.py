@@ -31,7 +31,8 @@ Vectors = NDArray[np.float32]
 class Theme:
     """Comments that mean the same.
 
-    `name` is made of one to three of its typical `words`, or is its most central comment, shortened, if it has none.
+    `name` is made of one to three of its typical `words`, or is its most central comment, shortened, if it has none;
+    where a larger theme has that name, further words or a number are added.
     `members` are places of comments, nearest to the centre first; `cohesion` is the mean cosine of any two.
     """
 
@@ -75,9 +76,12 @@ def themes(
     namer = Namer(ordered)
     found = [_theme(namer, rows, group) for group in _grouped(ordered, rows, smallest, alike)]
     found.sort(key=lambda theme: (-len(theme.members), -theme.cohesion, theme.name))
+    names: list[str] = []
+    for each in found[:most]:
+        names.append(namer.distinct(each.name, each.members, names))
     return [
-        Theme(each.name, each.words, tuple(order[member] for member in each.members), each.cohesion)
-        for each in found[:most]
+        Theme(name, each.words, tuple(order[member] for member in each.members), each.cohesion)
+        for name, each in zip(names, found, strict=False)
     ]
 
 

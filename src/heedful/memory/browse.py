@@ -19,7 +19,7 @@ def fact(workspace: Workspace, fact_id: str) -> Fact:
     with workspace.read() as connection:
         place = facts.locate(connection, workspace.project, [fact_id]).get(fact_id)
         if place is None:
-            raise NotFound(f"no fact {fact_id!r} in project {workspace.project!r}", field="fact_id", value=fact_id)
+            raise checks.no_fact(workspace.project, fact_id)
         names = scopes.dataset_names(connection, workspace.project)
         return _fact(listing.one(connection, place[0]), names[place[1]])
 

@@ -8,7 +8,7 @@ from typing import Any
 
 import orjson
 
-from heedful.errors import Conflict, Invalid
+from heedful.errors import Conflict, Invalid, NotFound
 from heedful.model import MODES, POLICY_NAMES, Metadata, Model, PolicyName, etag, storable
 
 MAX_TEXT = 5_000_000
@@ -35,6 +35,16 @@ def identifier(field: str, value: Any) -> str:
     if not isinstance(value, str) or not value:
         raise Invalid(f"{field} must be a text that is not empty, got {value!r}", field=field, value=value)
     return _storable(field, value)
+
+
+def no_fact(project: str, fact_id: str, field: str = "fact_id") -> NotFound:
+    """The error for a fact that is not there."""
+    return NotFound(
+        f"no fact {fact_id!r} in project {project!r}",
+        field=field,
+        value=fact_id,
+        remedy="Use a fact_id that recall, facts() or the evidence of a review item shows",
+    )
 
 
 def any_text(field: str, value: Any) -> str:

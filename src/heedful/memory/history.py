@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from heedful.clock import from_stored
-from heedful.errors import NotFound
 from heedful.learning.policies import Documented, Tally
 from heedful.memory import checks
 from heedful.memory.supersede import PROVENANCE
@@ -19,7 +18,7 @@ def fact_history(workspace: Workspace, fact_id: str) -> FactHistory:
     with workspace.read() as connection:
         place = facts.locate(connection, workspace.project, [fact_id]).get(fact_id)
         if place is None:
-            raise NotFound(f"no fact {fact_id!r} in project {workspace.project!r}", field="fact_id", value=fact_id)
+            raise checks.no_fact(workspace.project, fact_id)
         seq, _ = place
         signals = opinions.surviving(connection, [seq])
         texts = ledger.query_texts(connection, sorted({signal.query_id for signal in signals}))

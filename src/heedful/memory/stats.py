@@ -8,7 +8,6 @@ from collections.abc import Iterable
 from sqlalchemy import Connection
 
 from heedful.clock import from_stored
-from heedful.errors import NotFound
 from heedful.learning.decay import NEUTRAL
 from heedful.learning.policies import Tally
 from heedful.memory import checks
@@ -29,7 +28,7 @@ def fact_stats(workspace: Workspace, fact_id: str) -> FactStats:
     with workspace.read() as connection:
         place = facts.locate(connection, workspace.project, [fact_id]).get(fact_id)
         if place is None:
-            raise NotFound(f"no fact {fact_id!r} in project {workspace.project!r}", field="fact_id", value=fact_id)
+            raise checks.no_fact(workspace.project, fact_id)
         seq, dataset = place
         now = workspace.now()
         tally = scores.read(connection, [seq], [ALL_QUERIES]).get((seq, ALL_QUERIES), Tally())

@@ -6,7 +6,7 @@ from collections.abc import Callable
 
 from sqlalchemy import Connection
 
-from heedful.errors import Conflict, Invalid, NotFound
+from heedful.errors import Conflict, Invalid
 from heedful.ids import new_id
 from heedful.memory import checks
 from heedful.memory.workspace import Workspace
@@ -114,5 +114,5 @@ def _correction(
 def _locate(workspace: Workspace, connection: Connection, field: str, fact_id: str) -> tuple[int, int]:
     place = facts.locate(connection, workspace.project, [fact_id]).get(fact_id)
     if place is None:
-        raise NotFound(f"no fact {fact_id!r} in project {workspace.project!r}", field=field, value=fact_id)
+        raise checks.no_fact(workspace.project, fact_id, field)
     return place

@@ -126,7 +126,8 @@ class ReviewCase(Model):
     opinions: list[ReviewOpinion]
     """Those that stand, the newest first, at most 100 of each kind."""
     history: list[ReviewEvent]
-    """The oldest first."""
+    """The oldest first. An opinion that opened the item again is a `reopen` whose `details` name it as `opinion`; it is
+    told for as long as it stands, and `retract` takes it back."""
     mends: list[Mend]
     """What can be done about it."""
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
-from datetime import UTC, datetime
+from datetime import UTC, date, datetime
 from typing import cast
 
 from heedful.client.surface import RemoteHeedful
@@ -16,7 +16,6 @@ from heedful.model import (
     CacheReport,
     Coverage,
     Note,
-    Over,
     ReviewItem,
     Satisfaction,
     Themes,
@@ -55,8 +54,12 @@ class Report:
     """All that a report says."""
 
     made_at: datetime
+    project: str
     since: datetime | None
     until: datetime | None
+    first: date | None
+    """The first day that has opinions, in UTC; None if there are none."""
+    last: date | None
     dataset: str | None
     total: Variant
     trend: Figure
@@ -94,13 +97,18 @@ def gathered(
     """A report on the opinions of a time, or of all time."""
     # The client has the same methods.
     insight = cast(Insight, store.insight)
-    trend = _trend(insight, since, until, dataset)
+    daily = insight.trend(over="day", since=since, until=until, dataset=dataset)
+    days = sorted(each.start for line in daily.lines for each in line.points if each.up or each.down or each.neutral)
+    trend = _trend(insight, daily, since, until, dataset)
     coverage = insight.coverage(since=since, until=until, dataset=dataset)
     cache = insight.cache(since=since, until=until)
     return Report(
         made_at=datetime.now(UTC),
+        project=_project(store),
         since=since,
         until=until,
+        first=days[0] if days else None,
+        last=days[-1] if days else None,
         dataset=dataset,
         total=trend.total,
         trend=figures.trend(trend),
@@ -116,12 +124,16 @@ def gathered(
     )
 
 
-def _trend(insight: Insight, since: datetime | None, until: datetime | None, dataset: str | None) -> Trend:
-    over: Over = "day"
-    found = insight.trend(over=over, since=since, until=until, dataset=dataset)
-    if max((len(line.points) for line in found.lines), default=0) > WEEKLY:
-        found = insight.trend(over="week", since=since, until=until, dataset=dataset)
-    return found
+def _project(store: Heedful | RemoteHeedful) -> str:
+    return store._workspace.project if isinstance(store, Heedful) else store._transport.project
+
+
+def _trend(
+    insight: Insight, daily: Trend, since: datetime | None, until: datetime | None, dataset: str | None
+) -> Trend:
+    if max((len(line.points) for line in daily.lines), default=0) > WEEKLY:
+        return insight.trend(over="week", since=since, until=until, dataset=dataset)
+    return daily
 
 
 def _compared(

@@ -2,15 +2,12 @@
 
 from __future__ import annotations
 
-from heedful.clock import from_stored
 from heedful.executions.space import ExecutionSpace
-from heedful.model import Mend, ReviewCase, ReviewEvent, ReviewEvidence
+from heedful.model import Mend, ReviewCase, ReviewEvidence
+from heedful.review.history import history
 from heedful.review.shown import Seen
 from heedful.storage import facts, receipts
 from heedful.storage.executions import runs
-from heedful.storage.review import actions
-from heedful.storage.review.actions import Note
-from heedful.storage.rows import AnyRow
 
 MOST = 100
 """Opinions of each kind that are shown."""
@@ -24,8 +21,6 @@ def case(space: ExecutionSpace, seen: Seen) -> ReviewCase:
     execution_id = None if run is None else run.id
     with space.workspace.read() as connection:
         project = space.project(connection)
-        rows = actions.of_items(connection, project, [seen.row.id])[seen.row.id]
-        notes = actions.read(connection, project, [row.id for row in rows])
         if turn is not None:
             execution_id = next((row.id for row in runs.of_message(connection, project, turn.message_id)), None)
     stand = [each for each in seen.newest if each.standing] if seen.row.opinions else []
@@ -38,21 +33,8 @@ def case(space: ExecutionSpace, seen: Seen) -> ReviewCase:
         recall_id=_recall_of(seen),
         evidence=shown,
         opinions=[each.shown() for each in sorted([*stand, *against], key=lambda each: each.at, reverse=True)],
-        history=[event(row, notes.get(row.id, Note())) for row in rows],
+        history=history(space, seen.row),
         mends=_mends(seen, shown, execution_id),
-    )
-
-
-def event(row: AnyRow, note: Note) -> ReviewEvent:
-    """Something that was done, as reviewers see it; `row` says whether it was retracted."""
-    return ReviewEvent(
-        event_id=row.id,
-        action=row.value,
-        author=row.author,
-        at=from_stored(row.at),
-        note=note.note,
-        details=row.body,
-        undone=bool(row.retracted),
     )
 
 

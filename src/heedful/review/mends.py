@@ -176,5 +176,6 @@ def _run(space: ExecutionSpace, connection: Connection, execution_id: str) -> An
             f"no execution {execution_id!r} in project {space.workspace.project!r}",
             field="execution_id",
             value=execution_id,
+            remedy="executions.list(), or heedful executions list, shows them",
         )
     return row

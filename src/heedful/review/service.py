@@ -28,6 +28,7 @@ from heedful.review import cases, mends, retracting, undoing
 from heedful.review.asking import asked_again
 from heedful.review.fold import CLOSES, Standing
 from heedful.review.following import follow
+from heedful.review.history import event
 from heedful.review.keeping import refold, standing
 from heedful.review.mends import Done, Given
 from heedful.review.shown import LATEST, Seen, seen
@@ -93,7 +94,10 @@ class Review:
     def resolve(
         self, item_id: str, *, note: str | None = None, author: str | None = None, if_match: str | None = None
     ) -> ReviewItem:
-        """Says that an item is mended. A negative opinion that is given afterwards opens it again."""
+        """Says that an item is mended. A negative opinion that is given afterwards opens it again.
+
+        Of an item that you resolved before, another note is kept beside the first.
+        """
         return self._close(item_id, "resolve", note, author, if_match)
 
     def dismiss(
@@ -168,6 +172,7 @@ class Review:
         values.identifier("event_id", event_id)
         values.author(author)
         if undoing.undo(self._space, event_id, author) is None:
+            self._check_no_opinion(event_id)
             raise NotFound(
                 f"no action {event_id!r} in project {self._space.workspace.project!r}",
                 field="event_id",
@@ -186,9 +191,16 @@ class Review:
             state = standing(connection, row)
             if if_match is None:
                 _check_nobody_else(item_id, state, author)
-            if state.status != CLOSES[action] or if_match is not None:
+            told = state.status == CLOSES[action] and if_match is None
+            if not told or (note is not None and note != self._last_note(connection, row, action)):
                 self._record(connection, row, action, author, {}, Note(note))
         return self._item(item_id)
+
+    def _last_note(self, connection: Connection, row: AnyRow, action: str) -> str | None:
+        """The note of the last of these actions that stands."""
+        rows = actions.of_items(connection, row.project_id, [row.id])[row.id]
+        last = next(each.id for each in reversed(rows) if each.value == action and not each.retracted)
+        return actions.read(connection, row.project_id, [last]).get(last, Note()).note
 
     def _record(
         self, connection: Connection, row: AnyRow, action: str, author: str | None, body: Metadata, note: Note
@@ -240,7 +252,18 @@ class Review:
             project = self._space.project(connection)
             row = actions.get(connection, project, event_id)
             note = actions.read(connection, project, [event_id]).get(event_id, Note())
-        return cases.event(row, note)
+        return event(row, note)
+
+    def _check_no_opinion(self, event_id: str) -> None:
+        """Tells somebody who would undo that an item was opened again what did that."""
+        with self._space.workspace.read() as connection:
+            if items.members(connection, self._space.project(connection), [event_id]):
+                raise Invalid(
+                    f"event {event_id} is an opinion, and no action of a reviewer",
+                    field="event_id",
+                    value=event_id,
+                    remedy="retract takes it back: retract(event_id), or heedful retract",
+                )
 
     def _missing(self, item_id: str) -> NotFound:
         return NotFound(
@@ -267,7 +290,8 @@ def _check_nobody_else(item_id: str, state: Standing, author: str | None) -> Non
 
 def _choice(field: str, value: Any, choices: tuple[str, ...]) -> None:
     if value is not None and value not in choices:
-        raise Invalid(f"{field} is {value!r}", field=field, value=value, remedy=f"Use one of {', '.join(choices)}")
+        remedy = f"Use one of {', '.join(choices)}, or None for all"
+        raise Invalid(f"{field} is {value!r}", field=field, value=value, remedy=remedy)
 
 
 def _place(cursor: Any) -> Place | None:

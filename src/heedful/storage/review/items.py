@@ -260,6 +260,15 @@ def newest(connection: Connection, seqs: Sequence[int], each: int) -> dict[int, 
     return found
 
 
+def first_between(connection: Connection, seq: int, after: int, before: int | None) -> AnyRow | None:
+    """The first opinion of an item that stands and was given after a moment, and not after another."""
+    conditions = [review_members.c.item_seq == seq, review_members.c.standing == 1, review_members.c.at > after]
+    if before is not None:
+        conditions.append(review_members.c.at <= before)
+    order = (review_members.c.at, review_members.c.event_id)
+    return connection.execute(select(review_members).where(*conditions).order_by(*order).limit(1)).first()
+
+
 def targets(connection: Connection, seqs: Sequence[int]) -> list[AnyRow]:
     """What the opinions of items are about, as (item_seq, target_type, target_id)."""
     columns = (review_members.c.item_seq, review_members.c.target_type, review_members.c.target_id)
