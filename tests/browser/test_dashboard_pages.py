@@ -296,3 +296,29 @@ def test_without_its_script_a_page_has_links_in_place_of_what_comes_later(looked
     expect(visit.page.get_by_role("heading", name="What changed", level=1)).to_be_visible()
     visit.page.close()
     looked_at.leave()
+
+
+@pytest.mark.parametrize("size", [PHONE, {"width": 1280, "height": 800}])
+def test_long_names_and_values_stay_within_the_page(served: Served, size: ViewportSize) -> None:
+    store = served.dashboard.store
+    for number, value in enumerate(("W" * 300, "名" * 300, "three words " * 30)):
+        session = f"s{number}"
+        store.create_dataset(f"{number}" + "d" * 60)
+        store.sessions.create(session, metadata={"k" * 10_000: "one", "variant": value, "v" * 200: value})
+        store.remember("Refunds take 14 days.")
+        answered = store.recall("How long do refunds take?", session_id=session)
+        assert answered.qa_id is not None
+        store.sessions.add_feedback(session, answered.qa_id, None, 5, author="a" * 200)
+    page = served.visitor(viewport=size).page
+    long = f"experiments?by={'v' * 200}"
+    for place in ("sessions", "sessions/s0", "experiments", long, "overview?by=metadata.variant"):
+        page.goto(f"{served.url}/p/{PROJECT}/{place}")
+        expect(page.locator("[aria-busy]")).to_have_count(0)
+        unfold(page)
+        assert sideways(page) == 0, place
+        assert page.evaluate(
+            """() => Array.from(document.querySelectorAll(".chart text")).every((each) => {
+              const card = each.closest(".card").getBoundingClientRect(), box = each.getBoundingClientRect();
+              return box.left >= card.left && box.right <= card.right;
+            })"""
+        ), place
