@@ -4,13 +4,13 @@ from __future__ import annotations
 
 from collections.abc import Awaitable, Callable, Iterator, Mapping
 from contextlib import contextmanager
-from urllib.parse import parse_qsl, quote
+from urllib.parse import parse_qsl, quote, unquote
 
 from starlette.concurrency import run_in_threadpool
 from starlette.requests import Request
 from starlette.responses import HTMLResponse, RedirectResponse, Response
 
-from heedful.dashboard import entrance
+from heedful.dashboard import entrance, saying
 from heedful.dashboard.entrance import COOKIE
 from heedful.dashboard.here import Here, local, theme_of
 from heedful.dashboard.logins import Visitor
@@ -126,8 +126,7 @@ def _taken(here: Here, wanted: Action, token: tuple[str, str, str] | None) -> Re
             raise
         if wanted.refused is not None:
             return wanted.refused(here, error)
-        message = str(error)
-        return again(here, wanted, here.form, message[:1].upper() + message[1:], status=status_of(error))
+        return again(here, wanted, here.form, saying.words(error), status=status_of(error))
     here.site.kept.take(login.number)
     return done if isinstance(done, Response) else _told(here, done, back)
 
@@ -149,9 +148,9 @@ def again(here: Here, wanted: Action, fields: Mapping[str, str], message: str, *
 def failed(site: Site, request: Request, visitor: Visitor, error: HeedfulError) -> Response:
     """A page that says what is wrong, for somebody who is logged in."""
     status = status_of(error)
-    projects = site.project_names(visitor.caller.project)
+    projects, asked = site.project_names(visitor.caller.project), unquote(request.path_params.get("project", ""))
     try:
-        with _here(site, request, visitor, {}, project=projects[0]) as here:
+        with _here(site, request, visitor, {}, project=asked if asked in projects else projects[0]) as here:
             return here.html("error.html", status=status, error=error, code=status)
     except HeedfulError:
         return bare(site, request, error)
