@@ -10,7 +10,7 @@ from starlette.concurrency import run_in_threadpool
 from starlette.requests import Request
 from starlette.responses import HTMLResponse, RedirectResponse, Response
 
-from heedful.dashboard import entrance, saying
+from heedful.dashboard import entrance, pending, saying
 from heedful.dashboard.entrance import COOKIE
 from heedful.dashboard.here import Here, local, theme_of
 from heedful.dashboard.logins import Visitor
@@ -98,7 +98,7 @@ def _act(site: Site, request: Request, form: dict[str, str]) -> Response:
     token = site.logins.form_of(form.pop(TOKEN, ""))
     if visitor is None:
         kept = Kept(named["project"], wanted.name, form)
-        return entrance.shown(site, request, status=401, kept=kept, about=wanted.about)
+        return entrance.shown(site, request, status=401, kept=kept, about=pending.about(wanted, form))
     try:
         visitor.caller.check(wanted.scope)
         with _here(site, request, visitor, form) as here:
@@ -138,11 +138,24 @@ def _told(here: Here, done: Done, back: str) -> Response:
     return RedirectResponse(done.to or back, 303)
 
 
-def again(here: Here, wanted: Action, fields: Mapping[str, str], message: str, *, status: int) -> Response:
-    """An action that was not done, with its form as it was."""
+def again(
+    here: Here, wanted: Action, fields: Mapping[str, str], message: str, *, status: int, may: bool = True
+) -> Response:
+    """An action that was not done, with its form as it was; who may not do it sees what they typed."""
     back = local(fields.get(BACK), here.at("overview"))
     given = {name: value for name, value in fields.items() if name not in (TOKEN, BACK)}
-    return here.html("again.html", status=status, action=wanted, fields=given, back=back, message=message)
+    return here.html(
+        "again.html",
+        status=status,
+        action=wanted,
+        about=pending.about(wanted, given),
+        told=pending.told(here, wanted, given),
+        label=pending.label,
+        fields=given,
+        back=back,
+        message=message,
+        may=may,
+    )
 
 
 def failed(site: Site, request: Request, visitor: Visitor, error: HeedfulError) -> Response:

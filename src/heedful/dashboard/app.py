@@ -29,6 +29,12 @@ HOURS = 8.0
 
 BROKEN = "What it was is in the log of the dashboard. Nothing that was not confirmed was done"
 
+EXPIRED = "Your login had expired. Nothing was done yet, and nothing is lost."
+MAY_NOT = (
+    "Nothing was done: the key that you logged in with may not do this. Copy what you typed, "
+    "log out, and log in with a key that may."
+)
+
 
 def create(host: Host, *, admin_key: str | None = None, hours: float = HOURS) -> FastAPI:
     """The application for a store that is open; it is closed when the application ends.
@@ -117,12 +123,15 @@ def _resume(site: Site) -> answering.Endpoint:
         if visitor is None or kept is None:
             return RedirectResponse("/", 303)
 
+        wanted, projects = site.actions[kept.action], site.project_names(visitor.caller.project)
+        ours = kept.project in projects
+        may = ours and wanted.scope in visitor.caller.scopes
+
         def show(here: Here) -> Response:
             assert kept is not None
-            message = "Your login had expired. Nothing was done yet, and nothing is lost."
-            return answering.again(here, site.actions[kept.action], kept.fields, message, status=200)
+            return answering.again(here, wanted, kept.fields, EXPIRED if may else MAY_NOT, status=200, may=may)
 
-        return answering.made(site, request, visitor, show, project=kept.project)
+        return answering.made(site, request, visitor, show, project=kept.project if ours else projects[0])
 
     async def answer(request: Request) -> Response:
         return await run_in_threadpool(work, request)
