@@ -23,6 +23,9 @@ CURSOR = "This part of the list can't be found: its address was changed or cut o
 def fault(error: HeedfulError) -> str:
     """What is wrong."""
     said = CURSOR if error.field == "cursor" else error.message
+    # It begins with somebody's name.
+    if error.code == "closed_already":
+        return said
     return said[:1].upper() + said[1:]
 
 
