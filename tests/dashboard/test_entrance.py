@@ -94,15 +94,20 @@ def test_a_key_that_is_revoked_ends_its_logins_at_once(dashboard: Dashboard) -> 
     client = dashboard.visitor(key.api_key)
     assert client.get("/p/default/facts").status_code == 200
     dashboard.store.keys.revoke(key.key_id)
-    assert client.get("/p/default/facts").status_code == 303
+    asked = client.get("/p/default/facts")
+    assert asked.status_code == 303
+    assert "it was revoked or replaced" in client.get(asked.headers["location"]).text
+    assert "revoked" not in dashboard.client().get("/login").text
 
 
 def test_a_login_ends_after_eight_hours(dashboard: Dashboard, clock: ManualClock) -> None:
     client = dashboard.visitor()
     clock.advance(hours=7.9)
     assert client.get("/p/default/facts").status_code == 200
+    assert "has expired" not in client.get("/login").text
     clock.advance(hours=0.2)
     assert client.get("/p/default/facts").status_code == 303
+    assert "Your login has expired" in client.get("/login").text
 
 
 def test_who_logs_out_is_out(dashboard: Dashboard) -> None:
@@ -189,7 +194,7 @@ def test_what_is_sent_after_the_login_has_expired_is_kept_and_done_once_after_lo
     clock.advance(hours=9)
     refused = client.post("/p/default/do/supersede", data=form)
     assert refused.status_code == 401
-    assert "You were about to correct a fact" in refused.text
+    assert "Your login has expired. You were about to correct a fact" in refused.text
     assert hidden(refused.text, "name") == "Ada"
 
     kept = hidden(refused.text, "kept")

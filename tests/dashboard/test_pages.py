@@ -321,3 +321,20 @@ def test_a_dataset_whose_name_has_two_lines_can_be_chosen_as_browsers_send_it(da
         assert answer.status_code == 200, name
         assert '<option value="two\nlines" selected' in answer.text, name
     assert "Refunds take 14 days." in client.get("/p/default/facts?dataset=two%0D%0Alines").text
+
+
+@pytest.mark.parametrize(
+    ("asked", "there"),
+    [
+        ("/p/default/", "/p/default"),
+        ("/p/default/overview/", "/p/default/overview"),
+        ("/p/default/facts//?q=a", "/p/default/facts?q=a"),
+        ("/p/default/sessions/a%2F/", "/p/default/sessions/a%2F"),
+    ],
+)
+def test_an_address_that_ends_with_a_slash_leads_to_the_page(dashboard: Dashboard, asked: str, there: str) -> None:
+    assert dashboard.visitor().get(asked).headers["location"] == there
+
+
+def test_the_first_days_of_all_are_written_in_full() -> None:
+    assert chosen({"since": "0001-01-01"}, date(2026, 11, 15)).words == "since 0001-01-01"

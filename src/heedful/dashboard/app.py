@@ -98,7 +98,8 @@ def _login(site: Site) -> answering.Endpoint:
     async def answer(request: Request) -> Response:
         if request.method == "POST":
             return await entrance.enter(site, request, await answering.form_of(request))
-        return entrance.shown(site, request, to=local(request.query_params.get("to"), "/"))
+        to = local(request.query_params.get("to"), "/")
+        return await run_in_threadpool(entrance.shown, site, request, to=to)
 
     return answer
 
@@ -144,7 +145,13 @@ def _to_overview(here: Here) -> Response:
 
 
 def _nowhere(site: Site) -> answering.Endpoint:
+    """What has no page; an address that ends with a slash is that without it."""
+
     def work(request: Request) -> Response:
+        path = request.url.path
+        if path.startswith("/p/") and path.endswith("/"):
+            asked = f"?{request.url.query}" if request.url.query else ""
+            return RedirectResponse(path.rstrip("/") + asked, 308)
         visitor = site.logins.visitor(request.cookies.get(COOKIE))
         if visitor is None:
             return RedirectResponse("/login", 303)

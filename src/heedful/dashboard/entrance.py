@@ -39,11 +39,13 @@ def shown(
     about: str | None = None,
 ) -> Response:
     """The page that asks for a key; what somebody was about to do is kept in it."""
-    before = site.logins.read(request.cookies.get(COOKIE))
+    cookie = request.cookies.get(COOKIE)
+    before = site.logins.read(cookie)
     sealed = "" if kept is None else site.logins.sealed(KEPT, [kept.project, kept.action, kept.fields])
     page = site.templates.get_template("login.html").render(
         theme=theme_of(request),
         message=message,
+        ended=site.logins.ended(cookie) if message is None else None,
         to=to,
         name=name or (before.name if before is not None else ""),
         kept=sealed,

@@ -54,7 +54,7 @@ def when(moment: datetime | None) -> Markup:
         return Markup('<span class="muted">never</span>')
     said = f"{moment.day} {MONTHS[moment.month - 1]} {moment.year}, {moment:%H:%M}"
     return Markup('<time datetime="{}" title="{}">{}</time>').format(
-        moment.isoformat(), f"{moment:%Y-%m-%d %H:%M:%S} UTC", said
+        moment.isoformat(), f"{moment.date()} {moment:%H:%M:%S} UTC", said
     )
 
 

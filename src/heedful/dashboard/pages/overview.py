@@ -104,7 +104,7 @@ def _numbers(trend: Trend) -> list[tuple[str, int, int, int, str, str]]:
     line = trend.lines[0].points if trend.lines else []
     return [
         (
-            f"{each.start:%Y-%m-%d}",
+            each.start.isoformat(),
             each.up,
             each.down,
             each.neutral,
