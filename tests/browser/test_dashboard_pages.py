@@ -12,6 +12,7 @@ from dashboard_page import PROJECT, Served, Visit
 from playwright.sync_api import Page, ViewportSize, expect
 
 from heedful.dashboard.pages import PAGES, SECTIONS
+from heedful.model import Signal
 
 PHONE: ViewportSize = {"width": 390, "height": 844}
 
@@ -322,3 +323,12 @@ def test_long_names_and_values_stay_within_the_page(served: Served, size: Viewpo
               return box.left >= card.left && box.right <= card.right;
             })"""
         ), place
+
+
+def test_authors_of_signals_are_not_broken_within_their_names(served: Served) -> None:
+    store = served.dashboard.store
+    fact = store.remember("Refunds take 14 days.").fact_ids[0]
+    store.signal(Signal(fact_id=fact, signal_type="not_helpful", query="q", author="kofi.costa@example.com"))
+    page = served.visitor().open(f"facts/{fact}")
+    name = page.get_by_text("kofi.costa@example.com", exact=True)
+    assert name.evaluate("(each) => each.getClientRects().length") == 1
