@@ -12,6 +12,7 @@ from dashboard_page import PROJECT, Served, Visit
 from playwright.sync_api import Page, ViewportSize, expect
 
 from heedful.dashboard.pages import PAGES, SECTIONS
+from heedful.model import Signal
 
 PHONE: ViewportSize = {"width": 390, "height": 844}
 
@@ -296,3 +297,38 @@ def test_without_its_script_a_page_has_links_in_place_of_what_comes_later(looked
     expect(visit.page.get_by_role("heading", name="What changed", level=1)).to_be_visible()
     visit.page.close()
     looked_at.leave()
+
+
+@pytest.mark.parametrize("size", [PHONE, {"width": 1280, "height": 800}])
+def test_long_names_and_values_stay_within_the_page(served: Served, size: ViewportSize) -> None:
+    store = served.dashboard.store
+    for number, value in enumerate(("W" * 300, "名" * 300, "three words " * 30)):
+        session = f"s{number}"
+        store.create_dataset(f"{number}" + "d" * 60)
+        store.sessions.create(session, metadata={"k" * 10_000: "one", "variant": value, "v" * 200: value})
+        store.remember("Refunds take 14 days.")
+        answered = store.recall("How long do refunds take?", session_id=session)
+        assert answered.qa_id is not None
+        store.sessions.add_feedback(session, answered.qa_id, None, 5, author="a" * 200)
+    page = served.visitor(viewport=size).page
+    long = f"experiments?by={'v' * 200}"
+    for place in ("sessions", "sessions/s0", "experiments", long, "overview?by=metadata.variant"):
+        page.goto(f"{served.url}/p/{PROJECT}/{place}")
+        expect(page.locator("[aria-busy]")).to_have_count(0)
+        unfold(page)
+        assert sideways(page) == 0, place
+        assert page.evaluate(
+            """() => Array.from(document.querySelectorAll(".chart text")).every((each) => {
+              const card = each.closest(".card").getBoundingClientRect(), box = each.getBoundingClientRect();
+              return box.left >= card.left && box.right <= card.right;
+            })"""
+        ), place
+
+
+def test_authors_of_signals_are_not_broken_within_their_names(served: Served) -> None:
+    store = served.dashboard.store
+    fact = store.remember("Refunds take 14 days.").fact_ids[0]
+    store.signal(Signal(fact_id=fact, signal_type="not_helpful", query="q", author="kofi.costa@example.com"))
+    page = served.visitor().open(f"facts/{fact}")
+    name = page.get_by_text("kofi.costa@example.com", exact=True)
+    assert name.evaluate("(each) => each.getClientRects().length") == 1

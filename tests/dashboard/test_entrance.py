@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
 from dashboards import Dashboard, hidden, token
+from starlette.testclient import TestClient
 
 from heedful.access import tokens
 from heedful.model import Scope
@@ -92,15 +94,20 @@ def test_a_key_that_is_revoked_ends_its_logins_at_once(dashboard: Dashboard) -> 
     client = dashboard.visitor(key.api_key)
     assert client.get("/p/default/facts").status_code == 200
     dashboard.store.keys.revoke(key.key_id)
-    assert client.get("/p/default/facts").status_code == 303
+    asked = client.get("/p/default/facts")
+    assert asked.status_code == 303
+    assert "it was revoked or replaced" in client.get(asked.headers["location"]).text
+    assert "revoked" not in dashboard.client().get("/login").text
 
 
 def test_a_login_ends_after_eight_hours(dashboard: Dashboard, clock: ManualClock) -> None:
     client = dashboard.visitor()
     clock.advance(hours=7.9)
     assert client.get("/p/default/facts").status_code == 200
+    assert "has expired" not in client.get("/login").text
     clock.advance(hours=0.2)
     assert client.get("/p/default/facts").status_code == 303
+    assert "Your login has expired" in client.get("/login").text
 
 
 def test_who_logs_out_is_out(dashboard: Dashboard) -> None:
@@ -187,7 +194,7 @@ def test_what_is_sent_after_the_login_has_expired_is_kept_and_done_once_after_lo
     clock.advance(hours=9)
     refused = client.post("/p/default/do/supersede", data=form)
     assert refused.status_code == 401
-    assert "You were about to correct a fact" in refused.text
+    assert "Your login has expired. You were about to correct a fact" in refused.text
     assert hidden(refused.text, "name") == "Ada"
 
     kept = hidden(refused.text, "kept")
@@ -239,3 +246,61 @@ def test_a_key_in_the_environment_opens_everything_until_it_is_another(path: Pat
     client.cookies.set("heedful_login", cookie)
     assert client.get("/p/default/settings").status_code == 303
     second.close()
+
+
+def expired(dashboard: Dashboard, clock: ManualClock, form: dict[str, str], action: str) -> tuple[TestClient, str]:
+    """Somebody whose form came too late, and what the login page keeps of it."""
+    client = dashboard.visitor()
+    clock.advance(hours=9)
+    refused = client.post(f"/p/default/do/{action}", data=form)
+    assert refused.status_code == 401
+    return client, hidden(refused.text, "kept")
+
+
+def shown(page: str) -> str:
+    """The words of a page, without its fields."""
+    return re.sub(r"<(input|form)[^>]*>", "", page.partition("<main")[2].partition("</main>")[0])
+
+
+def test_what_is_kept_is_told_in_words_and_not_in_its_fields(dashboard: Dashboard, clock: ManualClock) -> None:
+    fact = remembered(dashboard)
+    answered = dashboard.store.recall("How many days do refunds take?", session_id="s")
+    assert answered.qa_id is not None
+    dashboard.store.sessions.add_feedback("s", answered.qa_id, "no", 1)
+    item = dashboard.store.review.list().items[0].item_id
+    form = {
+        "item_id": item,
+        "mend": "supersede",
+        "fact_id": fact,
+        "text": "Thirty days.",
+        "if_match": "x1",
+        "seen": "0",
+    }
+    client, kept = expired(dashboard, clock, form, "review_mend")
+    client.post("/login", data={"api_key": dashboard.admin, "kept": kept})
+    page = client.get("/resume").text
+    words = shown(page)
+    for said in (
+        "You were about to correct a fact",
+        "How many days do refunds take?",
+        "Refunds take 14 days.",
+        "Go on",
+    ):
+        assert said in words
+    for raw in ("item id", "if match", "seen", "x1", item, fact):
+        assert raw not in words
+    assert hidden(page, "if_match") == "x1"
+
+
+def test_a_key_that_may_not_go_on_is_told_so_and_what_was_typed_stays(dashboard: Dashboard, clock: ManualClock) -> None:
+    fact = remembered(dashboard)
+    keys = [dashboard.key("read"), dashboard.host.project("another").keys.create("k", scopes=["read", "write"]).api_key]
+    for key in keys:
+        client, kept = expired(dashboard, clock, correct(fact, "", "Thirty days."), "supersede")
+        client.post("/login", data={"api_key": key, "kept": kept})
+        answer = client.get("/resume")
+        assert answer.status_code == 200
+        assert "may not do this" in answer.text
+        assert "Thirty days.</textarea>" in answer.text
+        assert "Go on" not in answer.text
+        assert ("Refunds take 14 days." in answer.text) is (key == keys[0])

@@ -129,3 +129,12 @@ def test_a_range_that_is_none_is_told_and_an_unknown_execution_too(dashboard: Da
     assert wrong.status_code == 422
     assert 'value="soon"' in wrong.text
     assert client.get("/p/default/executions/none").status_code == 404
+
+
+def test_executions_are_shown_of_one_connector_and_one_that_is_not_there_is_told(dashboard: Dashboard) -> None:
+    there, client = ran(dashboard), dashboard.visitor()
+    assert there in client.get("/p/default/executions?connector=shop").text
+    wrong = client.get("/p/default/executions?connector=nope")
+    assert wrong.status_code == 422
+    assert "no connector &#39;nope&#39;" in wrong.text.lower()
+    assert there not in wrong.text

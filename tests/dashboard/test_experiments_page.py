@@ -36,6 +36,15 @@ def test_a_variant_that_is_surely_better_is_to_be_taken(dashboard: Dashboard) ->
     assert "Each against each" in page
 
 
+def test_names_of_variants_stay_as_they_are(dashboard: Dashboard) -> None:
+    variant(dashboard, "alpha", 35, 5)
+    variant(dashboard, "beta", 10, 30)
+    page = dashboard.visitor().get("/p/default/experiments").text
+    assert "Take alpha" in page
+    assert "Alpha" not in page
+    assert "Beta" not in page
+
+
 def test_variants_that_are_hardly_rated_go_on(dashboard: Dashboard) -> None:
     variant(dashboard, "A", 2, 1)
     variant(dashboard, HOSTILE, 1, 2)

@@ -243,7 +243,7 @@ def test_the_policy_of_a_dataset_is_chosen(dashboard: Dashboard) -> None:
     form = {"dataset": "main_dataset", "policy": "adaptive", "token": token(client.get("/p/default/settings").text)}
     client.post("/p/default/do/set_policy", data=form)
     assert dashboard.store.recall("refunds").policy == "adaptive"
-    assert "<option selected>adaptive</option>" in client.get("/p/default/settings").text
+    assert '<option value="adaptive" selected>adaptive</option>' in client.get("/p/default/settings").text
 
 
 def test_the_theme_is_in_the_page_from_its_first_byte(dashboard: Dashboard) -> None:
@@ -277,3 +277,64 @@ def test_the_usual_range_is_the_last_two_weeks_and_an_empty_one_is_all_time() ->
     assert (usual.since, usual.until, usual.preset) == (date(2026, 11, 2), date(2026, 11, 15), 14)
     everything = chosen({"since": "", "until": ""}, date(2026, 11, 15))
     assert (everything.start, everything.end, everything.problem) == (None, None, None)
+
+
+@pytest.mark.parametrize(
+    ("address", "listed"),
+    [
+        ("facts/nope", "facts"),
+        ("sessions/nope", "sessions"),
+        ("review/nope", "review"),
+        ("executions/nope", "executions"),
+    ],
+)
+def test_what_is_not_there_is_told_without_code_and_leads_to_the_list(
+    dashboard: Dashboard, address: str, listed: str
+) -> None:
+    for name in ("another", "default"):
+        dashboard.host.project(name).remember("Refunds take 14 days.")
+    answer = dashboard.visitor().get(f"/p/default/{address}")
+    assert answer.status_code == 404
+    shown = answer.text.partition('class="empty"')[2].partition("</main>")[0]
+    assert f'It may have been deleted; <a href="/p/default/{listed}">' in shown
+    assert "()" not in shown
+    assert "heedful " not in shown
+
+
+@pytest.mark.parametrize("name", ["sessions", "facts", "executions"])
+def test_a_list_whose_cursor_is_wrong_leads_to_its_start(dashboard: Dashboard, name: str) -> None:
+    dashboard.store.remember("Refunds take 14 days.")
+    answer = dashboard.visitor().get(f"/p/default/{name}?cursor=garbage")
+    assert answer.status_code == 422
+    assert "next_cursor" not in answer.text
+    assert "Go to the start of the list" in answer.text
+
+
+def test_a_dataset_whose_name_has_two_lines_can_be_chosen_as_browsers_send_it(dashboard: Dashboard) -> None:
+    dashboard.store.remember("Refunds take 14 days.", dataset="two\nlines")
+    dashboard.store.remember("Parcels take 3 days.")
+    dashboard.store.recall("refunds", dataset="two\nlines", session_id="s")
+    client = dashboard.visitor()
+    assert '<option value="two\nlines"' in client.get("/p/default/overview").text
+    for name in ("overview", "facts", "review", "experiments"):
+        answer = client.get(f"/p/default/{name}", params={"dataset": "two\r\nlines"})
+        assert answer.status_code == 200, name
+        assert '<option value="two\nlines" selected' in answer.text, name
+    assert "Refunds take 14 days." in client.get("/p/default/facts?dataset=two%0D%0Alines").text
+
+
+@pytest.mark.parametrize(
+    ("asked", "there"),
+    [
+        ("/p/default/", "/p/default"),
+        ("/p/default/overview/", "/p/default/overview"),
+        ("/p/default/facts//?q=a", "/p/default/facts?q=a"),
+        ("/p/default/sessions/a%2F/", "/p/default/sessions/a%2F"),
+    ],
+)
+def test_an_address_that_ends_with_a_slash_leads_to_the_page(dashboard: Dashboard, asked: str, there: str) -> None:
+    assert dashboard.visitor().get(asked).headers["location"] == there
+
+
+def test_the_first_days_of_all_are_written_in_full() -> None:
+    assert chosen({"since": "0001-01-01"}, date(2026, 11, 15)).words == "since 0001-01-01"

@@ -235,3 +235,33 @@ def test_an_item_that_is_not_there_is_said_so(dashboard: Dashboard) -> None:
     client = dashboard.visitor()
     assert client.get("/p/default/review/none").status_code == 404
     assert client.get("/p/default/review/none/again").status_code == 404
+
+
+@pytest.mark.parametrize(
+    ("query", "said"),
+    [
+        ("status=nope", "status is &#39;nope&#39;"),
+        ("cursor=garbage", "Go to the start of the list"),
+        ("dataset=nope", "has no dataset &#39;nope&#39;. It has: main_dataset"),
+        ("kind=nope", "nothing is about &#39;nope&#39;"),
+        ("target_type=nope", "nothing is about &#39;nope&#39;"),
+    ],
+)
+def test_a_filter_that_can_not_be_is_told_and_no_zero_stands_for_what_was_not_counted(
+    dashboard: Dashboard, query: str, said: str
+) -> None:
+    disliked(dashboard)
+    answer = dashboard.visitor().get(f"/p/default/review?{query}")
+    assert answer.status_code == 422
+    assert said.lower() in answer.text.lower()
+    assert "Nothing here" not in answer.text
+    assert "next_cursor" not in answer.text
+    counted = re.findall(r'<span class="num small">(\d+)</span>', answer.text.partition('aria-label="Status"')[2])
+    assert counted in ([], ["1", "0", "0", "1"])
+
+
+def test_what_items_are_about_may_be_named_as_in_the_other_interfaces(dashboard: Dashboard) -> None:
+    link = f"/review/{disliked(dashboard).item_id}"
+    client = dashboard.visitor()
+    assert link in client.get("/p/default/review?target_type=entry").text
+    assert link not in client.get("/p/default/review?target_type=fact").text

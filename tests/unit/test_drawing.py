@@ -138,3 +138,12 @@ def test_numbers_on_an_axis_are_few_and_round(high: float) -> None:
 @pytest.mark.parametrize("span", [0.1, 1, 3, 14, 90, 400, 4000])
 def test_dates_on_an_axis_are_few(span: float) -> None:
     assert 1 <= len(date_ticks(1.79e9, 1.79e9 + span * 86_400)) <= 7
+
+
+def test_a_long_name_of_a_row_is_cut_and_told_whole_on_pointing() -> None:
+    label = "a variant with a long & windy name"
+    drawn = interval_chart([Interval(label, 0.5), Interval("short", 0.5)], title="t")
+    assert f">{label[:10]}" in drawn.replace("&amp;", "&")
+    assert "…</text>" in drawn
+    assert "<title>a variant with a long &amp; windy name</title>" in drawn
+    assert ">short</text>" in drawn

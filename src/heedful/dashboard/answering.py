@@ -4,13 +4,13 @@ from __future__ import annotations
 
 from collections.abc import Awaitable, Callable, Iterator, Mapping
 from contextlib import contextmanager
-from urllib.parse import parse_qsl, quote
+from urllib.parse import parse_qsl, quote, unquote
 
 from starlette.concurrency import run_in_threadpool
 from starlette.requests import Request
 from starlette.responses import HTMLResponse, RedirectResponse, Response
 
-from heedful.dashboard import entrance
+from heedful.dashboard import entrance, pending, saying
 from heedful.dashboard.entrance import COOKIE
 from heedful.dashboard.here import Here, local, theme_of
 from heedful.dashboard.logins import Visitor
@@ -98,7 +98,7 @@ def _act(site: Site, request: Request, form: dict[str, str]) -> Response:
     token = site.logins.form_of(form.pop(TOKEN, ""))
     if visitor is None:
         kept = Kept(named["project"], wanted.name, form)
-        return entrance.shown(site, request, status=401, kept=kept, about=wanted.about)
+        return entrance.shown(site, request, status=401, kept=kept, about=pending.about(wanted, form))
     try:
         visitor.caller.check(wanted.scope)
         with _here(site, request, visitor, form) as here:
@@ -126,8 +126,7 @@ def _taken(here: Here, wanted: Action, token: tuple[str, str, str] | None) -> Re
             raise
         if wanted.refused is not None:
             return wanted.refused(here, error)
-        message = str(error)
-        return again(here, wanted, here.form, message[:1].upper() + message[1:], status=status_of(error))
+        return again(here, wanted, here.form, saying.words(error), status=status_of(error))
     here.site.kept.take(login.number)
     return done if isinstance(done, Response) else _told(here, done, back)
 
@@ -139,19 +138,32 @@ def _told(here: Here, done: Done, back: str) -> Response:
     return RedirectResponse(done.to or back, 303)
 
 
-def again(here: Here, wanted: Action, fields: Mapping[str, str], message: str, *, status: int) -> Response:
-    """An action that was not done, with its form as it was."""
+def again(
+    here: Here, wanted: Action, fields: Mapping[str, str], message: str, *, status: int, may: bool = True
+) -> Response:
+    """An action that was not done, with its form as it was; who may not do it sees what they typed."""
     back = local(fields.get(BACK), here.at("overview"))
     given = {name: value for name, value in fields.items() if name not in (TOKEN, BACK)}
-    return here.html("again.html", status=status, action=wanted, fields=given, back=back, message=message)
+    return here.html(
+        "again.html",
+        status=status,
+        action=wanted,
+        about=pending.about(wanted, given),
+        told=pending.told(here, wanted, given),
+        label=pending.label,
+        fields=given,
+        back=back,
+        message=message,
+        may=may,
+    )
 
 
 def failed(site: Site, request: Request, visitor: Visitor, error: HeedfulError) -> Response:
     """A page that says what is wrong, for somebody who is logged in."""
     status = status_of(error)
-    projects = site.project_names(visitor.caller.project)
+    projects, asked = site.project_names(visitor.caller.project), unquote(request.path_params.get("project", ""))
     try:
-        with _here(site, request, visitor, {}, project=projects[0]) as here:
+        with _here(site, request, visitor, {}, project=asked if asked in projects else projects[0]) as here:
             return here.html("error.html", status=status, error=error, code=status)
     except HeedfulError:
         return bare(site, request, error)

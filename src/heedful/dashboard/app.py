@@ -29,6 +29,12 @@ HOURS = 8.0
 
 BROKEN = "What it was is in the log of the dashboard. Nothing that was not confirmed was done"
 
+EXPIRED = "Your login had expired. Nothing was done yet, and nothing is lost."
+MAY_NOT = (
+    "Nothing was done: the key that you logged in with may not do this. Copy what you typed, "
+    "log out, and log in with a key that may."
+)
+
 
 def create(host: Host, *, admin_key: str | None = None, hours: float = HOURS) -> FastAPI:
     """The application for a store that is open; it is closed when the application ends.
@@ -92,7 +98,8 @@ def _login(site: Site) -> answering.Endpoint:
     async def answer(request: Request) -> Response:
         if request.method == "POST":
             return await entrance.enter(site, request, await answering.form_of(request))
-        return entrance.shown(site, request, to=local(request.query_params.get("to"), "/"))
+        to = local(request.query_params.get("to"), "/")
+        return await run_in_threadpool(entrance.shown, site, request, to=to)
 
     return answer
 
@@ -117,12 +124,15 @@ def _resume(site: Site) -> answering.Endpoint:
         if visitor is None or kept is None:
             return RedirectResponse("/", 303)
 
+        wanted, projects = site.actions[kept.action], site.project_names(visitor.caller.project)
+        ours = kept.project in projects
+        may = ours and wanted.scope in visitor.caller.scopes
+
         def show(here: Here) -> Response:
             assert kept is not None
-            message = "Your login had expired. Nothing was done yet, and nothing is lost."
-            return answering.again(here, site.actions[kept.action], kept.fields, message, status=200)
+            return answering.again(here, wanted, kept.fields, EXPIRED if may else MAY_NOT, status=200, may=may)
 
-        return answering.made(site, request, visitor, show, project=kept.project)
+        return answering.made(site, request, visitor, show, project=kept.project if ours else projects[0])
 
     async def answer(request: Request) -> Response:
         return await run_in_threadpool(work, request)
@@ -135,7 +145,13 @@ def _to_overview(here: Here) -> Response:
 
 
 def _nowhere(site: Site) -> answering.Endpoint:
+    """What has no page; an address that ends with a slash is that without it."""
+
     def work(request: Request) -> Response:
+        path = request.url.path
+        if path.startswith("/p/") and path.endswith("/"):
+            asked = f"?{request.url.query}" if request.url.query else ""
+            return RedirectResponse(path.rstrip("/") + asked, 308)
         visitor = site.logins.visitor(request.cookies.get(COOKIE))
         if visitor is None:
             return RedirectResponse("/login", 303)

@@ -8,6 +8,7 @@ from starlette.concurrency import run_in_threadpool
 from starlette.requests import Request
 from starlette.responses import HTMLResponse, RedirectResponse, Response
 
+from heedful.dashboard import pending
 from heedful.dashboard.here import THEMES, local, theme_of
 from heedful.dashboard.site import Kept, Site
 from heedful.errors import Forbidden, Unavailable
@@ -38,11 +39,13 @@ def shown(
     about: str | None = None,
 ) -> Response:
     """The page that asks for a key; what somebody was about to do is kept in it."""
-    before = site.logins.read(request.cookies.get(COOKIE))
+    cookie = request.cookies.get(COOKIE)
+    before = site.logins.read(cookie)
     sealed = "" if kept is None else site.logins.sealed(KEPT, [kept.project, kept.action, kept.fields])
     page = site.templates.get_template("login.html").render(
         theme=theme_of(request),
         message=message,
+        ended=site.logins.ended(cookie) if message is None else None,
         to=to,
         name=name or (before.name if before is not None else ""),
         kept=sealed,
@@ -55,13 +58,22 @@ async def enter(site: Site, request: Request, form: dict[str, str]) -> Response:
     """Logs in."""
     to, name = local(form.get("to"), "/"), form.get("name", "").strip()[:NAME]
     kept = _kept(site, form.get("kept", ""))
-    about = None if kept is None else site.actions[kept.action].about
+    about = None if kept is None else pending.about(site.actions[kept.action], kept.fields)
     who = request.client.host if request.client is not None else "unknown"
     try:
         site.limiter.take(who, ATTEMPTS, asyncio.get_running_loop().time())
         cookie = await run_in_threadpool(site.logins.enter, form.get("api_key", "").strip(), name)
     except Unavailable as error:
-        page = shown(site, request, status=429, message="Too many tries: wait a moment.", to=to, name=name, kept=kept)
+        page = shown(
+            site,
+            request,
+            status=429,
+            message="Too many tries: wait a moment.",
+            to=to,
+            name=name,
+            kept=kept,
+            about=about,
+        )
         page.headers["Retry-After"] = str(error.value)
         return page
     except Forbidden as error:

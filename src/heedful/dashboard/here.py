@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from datetime import date
 from typing import Any
@@ -85,6 +85,13 @@ class Here:
         kept = urlencode({name: value for name, value in asked.items() if value is not None})
         return f"{self.place}?{kept}"
 
+    def choice(self, name: str, known: Iterable[str]) -> str | None:
+        """What the address names, as it is written among those that are known: browsers end lines in their own way."""
+        asked = self.query.get(name) or None
+        if asked is None or asked in (names := list(known)):
+            return asked
+        return next((each for each in names if _lines(each) == _lines(asked)), asked)
+
     def range(self, usual: int | None = 14) -> Range:
         """The days that the page is about."""
         return ranges.chosen(self.query, self.today, usual)
@@ -111,6 +118,10 @@ class Here:
     def fragment(self, template: str, **values: Any) -> str:
         made = self.site.templates.get_template(template)
         return made.render(here=self, theme=theme_of(self.request), **values)
+
+
+def _lines(text: str) -> str:
+    return text.replace("\r\n", "\n").replace("\r", "\n")
 
 
 def local(address: str | None, otherwise: str) -> str:

@@ -19,6 +19,9 @@ SECOND = 1_000_000
 LOGIN, FORM = "dashboard-login", "dashboard-form"
 ADMIN = "admin"
 
+EXPIRED = "Your login has expired."
+REVOKED = "The key that you logged in with is not valid any more: it was revoked or replaced."
+
 
 @dataclass(frozen=True, slots=True)
 class Login:
@@ -90,6 +93,13 @@ class Logins:
         if row is None or row.revoked_at is not None:
             return None
         return Visitor(caller_of(row), login, row.name)
+
+    def ended(self, cookie: str | None) -> str | None:
+        """Why a login that was made here is not good any more."""
+        login = self.read(cookie)
+        if login is None or self.visitor(cookie) is not None:
+            return None
+        return EXPIRED if self._host.now() >= login.expires_at else REVOKED
 
     def form(self, login: Login) -> str:
         """A token for one form of one login."""

@@ -43,10 +43,10 @@ class Range:
         if self.since is None and self.until is None:
             return "all time"
         if self.since is None:
-            return f"until {self.until:%Y-%m-%d}"
+            return f"until {self.until}"
         if self.until is None:
-            return f"since {self.since:%Y-%m-%d}"
-        return f"{self.since:%Y-%m-%d} to {self.until:%Y-%m-%d}"
+            return f"since {self.since}"
+        return f"{self.since} to {self.until}"
 
 
 def preset(days: int, today: date) -> tuple[str, str]:

@@ -10,7 +10,7 @@ import orjson
 from jinja2 import Environment, PackageLoader, StrictUndefined
 from markupsafe import Markup
 
-from heedful.dashboard import assets, ranges
+from heedful.dashboard import assets, ranges, saying
 from heedful.dashboard.icons import icon
 from heedful.drawing.scales import MONTHS
 from heedful.version import __version__
@@ -26,7 +26,17 @@ def environment() -> Environment:
         lstrip_blocks=True,
     )
     made.filters.update(
-        when=when, day=day, number=number, score=score, percent=percent, short=short, plain=plain, svg=Markup
+        when=when,
+        day=day,
+        number=number,
+        score=score,
+        percent=percent,
+        short=short,
+        plain=plain,
+        svg=Markup,
+        fault=saying.fault,
+        advice=saying.advice,
+        listed=saying.listed,
     )
     made.globals.update(
         asset=assets.address,
@@ -44,7 +54,7 @@ def when(moment: datetime | None) -> Markup:
         return Markup('<span class="muted">never</span>')
     said = f"{moment.day} {MONTHS[moment.month - 1]} {moment.year}, {moment:%H:%M}"
     return Markup('<time datetime="{}" title="{}">{}</time>').format(
-        moment.isoformat(), f"{moment:%Y-%m-%d %H:%M:%S} UTC", said
+        moment.isoformat(), f"{moment.date()} {moment:%H:%M:%S} UTC", said
     )
 
 

@@ -6,11 +6,13 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 
 from heedful.drawing.scales import Scale, extent, ticks, written
-from heedful.drawing.svg import RIGHT, WIDTH, framed, line, n, text, tip
+from heedful.drawing.svg import RIGHT, WIDTH, fitting, framed, line, n, text, tip
 
 ROW = 44
-NAMES = 150
+NAMES = 190
 """Room for the names of the rows."""
+LARGEST = 22
+"""The size of letters where a page is narrowest."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -58,8 +60,10 @@ def interval_chart(
 
 
 def _row(row: Interval, across: Scale, y: float, place: int, percent: bool) -> str:
-    name = row.label if len(row.label) <= 18 else row.label[:17] + "…"
+    name = fitting(row.label, NAMES - 12, LARGEST)
     label = text(NAMES - 12, y + 4, name, anchor="end", kind="hd-value")
+    if name != row.label:
+        label = tip(label, row.label)
     if row.value is None:
         return label + text(NAMES + 8, y + 4, "no ratings yet")
     kind = f"hd-s{min(place, 3)}"

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from html import escape
+from unicodedata import east_asian_width
 
 WIDTH = 720
 LEFT, RIGHT, TOP, BOTTOM = 60, 16, 16, 36
@@ -27,6 +28,26 @@ def text(x: float, y: float, said: str, *, anchor: str = "start", kind: str = ""
     """Words at a place."""
     named = f' class="{kind}"' if kind else ""
     return f'<text x="{n(x)}" y="{n(y)}" text-anchor="{anchor}"{named}>{escape(said)}</text>'
+
+
+def fitting(said: str, room: float, size: float) -> str:
+    """Words in one line, cut where they would need more room in letters of this size."""
+    words, used = " ".join(said[:1000].split()), 0.0
+    for place, letter in enumerate(words):
+        used += _wide(letter) * size
+        # What is cut leaves room for the dots.
+        if used > room - (size if place < len(words) - 1 else 0):
+            return words[:place] + "…"
+    return words
+
+
+def _wide(letter: str) -> float:
+    """About how wide a letter is, measured by its height."""
+    if east_asian_width(letter) in "WF":
+        return 1.0
+    if letter in "mwMW@%":
+        return 0.9
+    return 0.68 if letter.isupper() else 0.56
 
 
 def line(x1: float, y1: float, x2: float, y2: float, kind: str) -> str:

@@ -4,10 +4,10 @@ from __future__ import annotations
 
 from starlette.responses import Response
 
-from heedful.dashboard import judged
+from heedful.dashboard import judged, saying
 from heedful.dashboard.here import Here
 from heedful.dashboard.registry import Action, Done, Page, Undo
-from heedful.errors import Invalid
+from heedful.errors import Invalid, NotFound
 from heedful.model import Execution, ExecutionFeedback
 from heedful.model import Page as Part
 
@@ -20,16 +20,18 @@ def listed(here: Here) -> Response:
     """What ran, the newest first."""
     problem: str | None = None
     page: Part[Execution] = Part(items=[], next_cursor=None)
+    connector = here.query.get("connector") or None
     try:
-        page = here.heedful.executions.list(cursor=here.query.get("cursor"), limit=LISTED)
-    except Invalid as error:
-        problem = str(error)
+        page = here.heedful.executions.list(connector_id=connector, cursor=here.query.get("cursor"), limit=LISTED)
+    except (Invalid, NotFound) as error:
+        problem = saying.words(error)
     return here.html(
         "executions.html",
         status=422 if problem else 200,
         page=page,
         opinions=judged.feedback(here.heedful, [each.execution_id for each in page.items]),
         problem=problem,
+        connector=connector,
         connected=bool(page.items) or bool(here.heedful.connectors.list()),
     )
 

@@ -6,7 +6,7 @@ from typing import Any
 
 from starlette.responses import Response
 
-from heedful.dashboard import comparing, fragments, looking
+from heedful.dashboard import comparing, fragments, looking, saying
 from heedful.dashboard.here import Here
 from heedful.dashboard.registry import Action, Page
 from heedful.drawing import Point, Series, line_chart
@@ -20,16 +20,16 @@ USUAL = ("variant", "experiment", "arm", "version")
 def shown(here: Here) -> Response:
     """Variants by a metadata key, and the policy."""
     days, keys = here.range(None), comparing.keys(here.heedful)
-    by = here.query.get("by") or next((key for key in USUAL if key in keys), keys[0] if keys else None)
+    by = here.choice("by", keys) or next((key for key in USUAL if key in keys), keys[0] if keys else None)
     found: Satisfaction | None = None
     problem: str | None = None
     if by is not None:
         try:
             found = here.heedful.insight.satisfaction(by, since=days.start, until=days.end)
         except Invalid as error:
-            problem = str(error)
+            problem = saying.words(error)
     datasets = here.heedful.datasets()
-    dataset = here.query.get("dataset") or (datasets[0] if datasets else DEFAULT_DATASET)
+    dataset = here.choice("dataset", datasets) or (datasets[0] if datasets else DEFAULT_DATASET)
     return here.html(
         "experiments.html",
         status=422 if problem else days.status,
@@ -52,7 +52,7 @@ def shown(here: Here) -> Response:
 
 def replay(here: Here) -> Response:
     """What other policies and weights would have made of the recalls that people rated."""
-    dataset = here.query.get("dataset") or DEFAULT_DATASET
+    dataset = here.choice("dataset", here.heedful.datasets()) or DEFAULT_DATASET
     report = here.heedful.replay(dataset=dataset)
     return fragments.answered(
         here,

@@ -8,7 +8,7 @@ from typing import Any, Literal, cast
 from starlette.responses import HTMLResponse, Response
 
 from heedful.clock import to_stored
-from heedful.dashboard import looking
+from heedful.dashboard import looking, saying
 from heedful.dashboard.here import Here
 from heedful.dashboard.registry import Action, Done, Page, Undo
 from heedful.drawing import Marker, Point, Series, histogram, line_chart
@@ -34,7 +34,7 @@ STEPS = 8
 def listed(here: Here) -> Response:
     """The facts of a dataset, or those that a query finds."""
     datasets = here.heedful.datasets()
-    dataset = here.query.get("dataset") or (datasets[0] if datasets else DEFAULT_DATASET)
+    dataset = here.choice("dataset", datasets) or (datasets[0] if datasets else DEFAULT_DATASET)
     typed, boost = here.query.get("q", "").strip(), here.query.get("boost") == "1"
     problem: str | None = None
     found: Recall | None = None
@@ -46,7 +46,7 @@ def listed(here: Here) -> Response:
             cursor = here.query.get("cursor")
             page = here.heedful.facts(dataset=dataset, cursor=cursor, limit=LISTED, newest_first=True)
     except Invalid as error:
-        problem = str(error)
+        problem = saying.words(error)
     return here.html(
         "facts.html",
         status=422 if problem else 200,
@@ -62,7 +62,7 @@ def listed(here: Here) -> Response:
 
 def usefulness(here: Here) -> Response:
     """How the scores of a dataset are spread, and the facts at both ends."""
-    dataset = here.query.get("dataset") or DEFAULT_DATASET
+    dataset = here.choice("dataset", here.heedful.datasets()) or DEFAULT_DATASET
     stats = here.heedful.insight.usefulness(dataset)
     drawn = histogram(
         stats.distribution,

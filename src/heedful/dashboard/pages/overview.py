@@ -6,7 +6,7 @@ from typing import Any
 
 from starlette.responses import Response
 
-from heedful.dashboard import comparing, fragments, queue
+from heedful.dashboard import comparing, fragments, queue, saying
 from heedful.dashboard.here import Here
 from heedful.dashboard.registry import Action, Page
 from heedful.errors import Invalid
@@ -22,13 +22,14 @@ def shown(here: Here) -> Response:
     over = comparing.over(days, now)
     trend = insight.trend(over=over, since=days.start, until=days.end, dataset=dataset, target_type=about)
     coverage = insight.coverage(since=days.start, until=days.end, dataset=dataset)
-    by = here.query.get("by") or "dataset"
+    choices = comparing.choices(comparing.keys(here.heedful))
+    by = here.choice("by", choices) or "dataset"
     variants: Satisfaction | None = None
     problem: str | None = None
     try:
         variants = insight.satisfaction(by, since=days.start, until=days.end, dataset=dataset, target_type=about)
     except Invalid as error:
-        problem = str(error)
+        problem = saying.words(error)
     datasets = here.heedful.datasets()
     earlier = comparing.before(here.heedful, days, now, dataset, about)
     return here.html(
@@ -46,7 +47,7 @@ def shown(here: Here) -> Response:
         coverage=coverage,
         covered=_covered(coverage),
         by=by,
-        choices=comparing.choices(comparing.keys(here.heedful)),
+        choices=choices,
         variants=variants,
         compared=None if variants is None else comparing.drawn_variants(variants),
         named=comparing.named,
@@ -89,7 +90,7 @@ def themes(here: Here) -> Response:
 
 
 def _dataset(here: Here) -> str | None:
-    return here.query.get("dataset") or None
+    return here.choice("dataset", here.heedful.datasets())
 
 
 def _later(here: Here) -> dict[str, str]:
@@ -103,7 +104,7 @@ def _numbers(trend: Trend) -> list[tuple[str, int, int, int, str, str]]:
     line = trend.lines[0].points if trend.lines else []
     return [
         (
-            f"{each.start:%Y-%m-%d}",
+            each.start.isoformat(),
             each.up,
             each.down,
             each.neutral,

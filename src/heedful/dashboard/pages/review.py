@@ -7,15 +7,14 @@ from typing import Any, cast
 
 from starlette.responses import Response
 
-from heedful.dashboard import fragments, looking, queue
+from heedful.dashboard import fragments, looking, queue, saying
 from heedful.dashboard.answering import status_of
 from heedful.dashboard.here import Here
 from heedful.dashboard.registry import Action, Done, Page, Undo
-from heedful.errors import HeedfulError, Invalid
+from heedful.errors import HeedfulError, Invalid, NotFound
 from heedful.model import (
     MENDS,
     OPINION_TARGETS,
-    REVIEW_STATUSES,
     Mend,
     OpinionTarget,
     ReviewEvent,
@@ -57,12 +56,14 @@ AGAIN = "again_"
 def listed(here: Here) -> Response:
     """The queue, with its filters in the address."""
     status = here.query.get("status") or "open"
-    wanted = {name: here.query.get(name, "").strip() or None for name in ("assignee", "dataset")}
-    kind = cast(OpinionTarget | None, here.query.get("kind") or None)
+    datasets = here.heedful.datasets()
+    wanted = {"assignee": here.query.get("assignee", "").strip() or None, "dataset": here.choice("dataset", datasets)}
+    kind = cast(OpinionTarget | None, here.query.get("kind") or here.query.get("target_type") or None)
     page: Part[ReviewItem] = Part(items=[], next_cursor=None)
-    counts: dict[str, int] = dict.fromkeys(REVIEW_STATUSES, 0)
+    counts: dict[str, int] | None = None
     problem: str | None = None
     try:
+        counts = _counted(here, kind, wanted, datasets)
         page = here.heedful.review.list(
             status=None if status == ALL else cast(ReviewStatus, status),
             target_type=kind,
@@ -70,22 +71,35 @@ def listed(here: Here) -> Response:
             limit=LISTED,
             **wanted,
         )
-        counts = queue.counted(here.heedful, target_type=kind, **wanted)
-    except Invalid as error:
-        problem = str(error)
+    except (Invalid, NotFound) as error:
+        problem = saying.words(error)
     return here.html(
         "review.html",
         status=422 if problem else 200,
         page=page,
         facts=queue.judged_facts(here.heedful, [item.item_id for item in page.items if item.target_type == "fact"]),
-        counts={**counts, ALL: sum(counts.values())},
+        counts=None if counts is None else {**counts, ALL: sum(counts.values())},
         chosen=status,
         wanted={**wanted, "kind": kind},
         filtered=any(wanted.values()) or kind is not None,
         kinds=OPINION_TARGETS,
-        datasets=here.heedful.datasets(),
+        datasets=datasets,
         problem=problem,
     )
+
+
+def _counted(
+    here: Here, kind: OpinionTarget | None, wanted: dict[str, str | None], datasets: list[str]
+) -> dict[str, int]:
+    """Items by status; filters that can find nothing are refused, so that no zero is false."""
+    if kind is not None and kind not in OPINION_TARGETS:
+        raise Invalid(f"nothing is about {kind!r}", field="kind", remedy=f"Use one of {', '.join(OPINION_TARGETS)}")
+    counts, dataset = queue.counted(here.heedful, target_type=kind, **wanted), wanted["dataset"]
+    # Items outlive their datasets.
+    if dataset is not None and dataset not in datasets and not any(counts.values()):
+        there = f"It has: {', '.join(datasets)}" if datasets else "Nothing was remembered in it yet"
+        raise NotFound(f"project {here.project!r} has no dataset {dataset!r}", field="dataset", remedy=there)
+    return counts
 
 
 def one(here: Here) -> Response:

@@ -9,7 +9,7 @@ from datetime import datetime
 import orjson
 from starlette.responses import Response
 
-from heedful.dashboard import looking
+from heedful.dashboard import looking, saying
 from heedful.dashboard.here import Here
 from heedful.dashboard.registry import Action, Page
 from heedful.errors import Invalid
@@ -38,7 +38,7 @@ def listed(here: Here) -> Response:
     try:
         found = here.heedful.sessions.list(where=_where(typed), cursor=here.query.get("cursor"), limit=LISTED)
     except Invalid as error:
-        problem = str(error)
+        problem = saying.words(error)
     return here.html(
         "sessions.html",
         status=422 if problem else 200,
