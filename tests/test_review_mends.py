@@ -371,5 +371,5 @@ def test_what_is_not_there_is_told_with_where_to_look(store: Heedful, action: Me
     found = store.recall("When does the Lisbon office open?", session_id="monday")
     store.sessions.add_feedback("monday", str(found.qa_id), None, 1, author="ida")
     with pytest.raises(NotFound) as caught:
-        store.review.mend(only(store).item_id, action, **given)  # type: ignore[arg-type]
+        store.review.mend(only(store).item_id, action, **given)
     assert caught.value.remedy

@@ -1896,6 +1896,8 @@ export interface ReviewMethods {
   /**
    * Says that an item is mended. A negative opinion that is given afterwards opens it again.
    *
+   * Of an item that you resolved before, another note is kept beside the first.
+   *
    * Needs the scope `feedback`.
    */
   resolve(item_id: string, fields?: ReviewResolveRequest, options?: ChangeOptions & Pick<Extras, "ifMatch">): Promise<ReviewItem>;

@@ -152,7 +152,7 @@ def typed(operation: str, name: str, kind: Any) -> Any:
     if kind in (int, int | None):
         kind = Annotated[kind, BeforeValidator(_whole)]
     if kind == datetime | None:
-        kind = Annotated[datetime, BeforeValidator(_moment)] | None
+        kind = Annotated[kind, BeforeValidator(_moment)]
     limits = _OWN_LIMITS.get((operation, name), _LIMITS.get(name))
     return Annotated[kind, Field(json_schema_extra=limits)] if limits else kind
 

@@ -212,7 +212,8 @@ def _status(here: Here, action: str, message: str, to: str) -> Done:
 def _undo_last(here: Here, item_id: str, action: str) -> Undo | None:
     """What takes back the last action of this kind; None if nothing was done."""
     history = here.heedful.review.get(item_id).history
-    done = [event for event in history if event.action == action and not event.undone and event.author == here.author]
+    acts = [event for event in history if event.action == action and "opinion" not in event.details]
+    done = [event for event in acts if not event.undone and event.author == here.author]
     return _undo(here, item_id, done[-1].event_id, f"review_{action}", once_more(item_id, done[-1])) if done else None
 
 
