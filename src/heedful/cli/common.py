@@ -20,7 +20,7 @@ from heedful import settings
 from heedful.aio import AsyncHeedful
 from heedful.client.surface import RemoteHeedful
 from heedful.engine import Heedful
-from heedful.errors import HeedfulError, Invalid
+from heedful.errors import HeedfulError, Invalid, Unavailable
 from heedful.model import DEFAULT_DATASET, Hit, Metadata, Page
 
 
@@ -176,6 +176,19 @@ def pairs(field: str, given: Sequence[str]) -> Metadata | None:
         except orjson.JSONDecodeError:
             found[key] = value
     return found or None
+
+
+@contextmanager
+def extra(name: str, what: str) -> Iterator[None]:
+    """Inside, what is imported comes with an extra; without it, an error says how to get it."""
+    try:
+        yield
+    except ImportError as error:
+        raise Unavailable(
+            f"{what} needs an extra ({error.name} is missing)",
+            code="extra_missing",
+            remedy=f'Run: pip install "heedful[{name}]"',
+        ) from error
 
 
 @contextmanager

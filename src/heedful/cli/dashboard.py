@@ -7,9 +7,8 @@ from contextlib import suppress
 
 import click
 
-from heedful.cli.common import Options
+from heedful.cli.common import Options, extra
 from heedful.cli.serve import LOST
-from heedful.errors import Unavailable
 from heedful.model import NewKey
 
 
@@ -24,15 +23,9 @@ def dashboard(options: Options, store: str | None, host: str, port: int, open_br
 
     People log in with a key. The first time, one for everything is printed; HEEDFUL_ADMIN_KEY sets one instead.
     """
-    try:
+    with extra("dashboard", "the dashboard"):
         from heedful.dashboard.serve import serve
         from heedful.server.config import Config
-    except ImportError as error:
-        raise Unavailable(
-            f"the dashboard needs an extra ({error.name} is missing)",
-            code="extra_missing",
-            remedy='Run: pip install "heedful[dashboard]"',
-        ) from error
     config = Config(
         store=store or options.local("dashboard"),
         embedding=options.embedding,

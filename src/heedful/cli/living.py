@@ -11,8 +11,8 @@ from pathlib import Path
 import click
 
 import heedful
-from heedful.cli.common import Options, progress
-from heedful.errors import Conflict, Unavailable
+from heedful.cli.common import Options, extra, progress
+from heedful.errors import Conflict
 from heedful.model import NewKey
 from heedful.simulate import traffic
 from heedful.simulate.traffic import Embedding
@@ -97,12 +97,6 @@ def _folder(keep: Path | None) -> AbstractContextManager[str]:
 
 def _dashboard() -> Run:
     """What serves a dashboard; asked for before anything is filled, because it is an extra."""
-    try:
+    with extra("dashboard", "the dashboard"):
         from heedful.dashboard.serve import run
-    except ImportError as error:
-        raise Unavailable(
-            f"the dashboard needs an extra ({error.name} is missing)",
-            code="extra_missing",
-            remedy='Run: pip install "heedful[dashboard]"',
-        ) from error
     return run

@@ -7,8 +7,7 @@ from contextlib import suppress
 
 import click
 
-from heedful.cli.common import Options
-from heedful.errors import Unavailable
+from heedful.cli.common import Options, extra
 from heedful.model import NewKey
 
 LOST = "this store has keys; lost yours? --new-key prints another, and revokes those for everything"
@@ -45,15 +44,9 @@ def serve(
 
     The first time, a key for everything is printed; HEEDFUL_ADMIN_KEY sets one instead.
     """
-    try:
+    with extra("server", "serving"):
         from heedful.server.config import Config
         from heedful.server.serve import serve as run
-    except ImportError as error:
-        raise Unavailable(
-            f"serving needs an extra ({error.name} is missing)",
-            code="extra_missing",
-            remedy='Run: pip install "heedful[server]"',
-        ) from error
     config = Config(
         store=store or options.local("serve"),
         embedding=options.embedding,
