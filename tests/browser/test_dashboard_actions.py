@@ -347,7 +347,7 @@ def test_a_login_that_expires_in_the_middle_loses_nothing(served: Served) -> Non
     served.dashboard.clock.advance(hours=9)
     ada.refused = {401}
     page.get_by_role("button", name="Put it in its place").click()
-    expect(page.get_by_role("status")).to_contain_text("You were about to mend an item")
+    expect(page.get_by_role("status")).to_contain_text("You were about to correct a fact")
     expect(page.get_by_label("Your name")).to_have_value("Ada")
     page.get_by_label("Key", exact=True).fill("hf_wrong")
     page.get_by_role("button", name="Log in").click()
