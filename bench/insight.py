@@ -25,7 +25,8 @@ from heedful.engine import Heedful
 from heedful.storage import Database
 from heedful.testing import WordEmbedder
 
-ROUNDS = 9
+PARTS = ("SQLite", "PostgreSQL", "dashboard")
+ROUNDS = 5
 LONGEST_MS = 300
 MOST_TIMES = 2.0
 LEAST_ROWS = 50_000
@@ -35,6 +36,7 @@ def main(arguments: Sequence[str] | None = None) -> None:
     parser = argparse.ArgumentParser(prog="python -m bench.insight", description=__doc__)
     parser.add_argument("--opinions", type=int, default=1_000_000, help="opinions in each store (1000000)")
     parser.add_argument("--out", type=Path, default=Path("bench/out"), help="where figures go")
+    parser.add_argument("--only", choices=PARTS, action="append", help="measure this part, not all of them")
     parser.add_argument("--quick", action="store_true", help="little of everything, to see that it runs")
     given = parser.parse_args(arguments)
     opinions = min(given.opinions, 20_000) if given.quick else given.opinions
@@ -45,12 +47,18 @@ def main(arguments: Sequence[str] | None = None) -> None:
         serving(Path(home) / "postgresql") as server,
     ):
         stores = {"SQLite": str(Path(home) / "store.db"), "PostgreSQL": server.database("insight")}
+        parts = given.only or PARTS
         for kind, where in stores.items():
+            if kind not in parts and not (kind == "SQLite" and "dashboard" in parts):
+                continue
             _fill(where, opinions, kind)
+            if kind not in parts:
+                continue
             _queries(report, kind, where)
             _exports(report, kind, where, Path(home))
             report.save(given.out / "insight.json")
-        _dashboard(report, stores["SQLite"], page_loads)
+        if "dashboard" in parts:
+            _dashboard(report, stores["SQLite"], page_loads)
     report.about["load at the end"] = load()
     report.show()
     report.save(given.out / "insight.json")
