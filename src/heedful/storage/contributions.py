@@ -123,12 +123,7 @@ def _rated_entries(key: str) -> Part:
         origin=origin,
         owner=feedbacks.c.project_id,
         conditions=(feedbacks.c.standing == 1, feedbacks.c.target_type == "entry", _is_first()),
-        dimensions={
-            "value": value,
-            "target_type": literal("entry", Text),
-            "dataset": _text(entries.c.dataset),
-            "model": _text(entries.c.model),
-        },
+        dimensions=_of_entry(value),
         measures={"rated": literal(1)},
         scopes={"sessions": feedbacks.c.session_seq.in_, "targets": feedbacks.c.target_id.in_},
     )
@@ -143,12 +138,7 @@ def _shown_entries(key: str) -> Part:
         origin=origin,
         owner=sessions.c.project_id,
         conditions=(),
-        dimensions={
-            "value": value,
-            "target_type": literal("entry", Text),
-            "dataset": _text(entries.c.dataset),
-            "model": _text(entries.c.model),
-        },
+        dimensions=_of_entry(value),
         measures={"shown": literal(1)},
         scopes={"sessions": entries.c.session_seq.in_},
     )
@@ -239,6 +229,16 @@ def _is_first_of_receipt() -> ColumnElement[bool]:
         earlier.c.seq < events.c.seq,
         ~exists().where(later.c.target_id == earlier.c.id, later.c.kind == RETRACTION),
     )
+
+
+def _of_entry(value: ColumnElement[str]) -> dict[str, ColumnElement[Any]]:
+    """What an entry itself is counted by."""
+    return {
+        "value": value,
+        "target_type": literal("entry", Text),
+        "dataset": _text(entries.c.dataset),
+        "model": _text(entries.c.model),
+    }
 
 
 def _valued(origin: FromClause, session: ColumnElement[int], key: str) -> tuple[FromClause, ColumnElement[str]]:
