@@ -1,17 +1,14 @@
-"""The rows of a project as they leave it: a page at a time, in the order in which they came."""
+"""Where the rows of each table come from, and what their columns are."""
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from typing import Any
 
-import orjson
-from sqlalchemy import Column, ColumnElement, Connection, FromClause, Select, and_, func, or_, select
-from sqlalchemy import cast as sql_cast
-from sqlalchemy.types import Text
+from sqlalchemy import Column, ColumnElement, FromClause, and_
 
-from heedful.errors import Invalid
+from heedful.storage.exports.asked import as_text
 from heedful.storage.insight import decayed
 from heedful.storage.ledger import SIGNAL, is_retracted
 from heedful.storage.schema import (
@@ -25,29 +22,11 @@ from heedful.storage.schema import (
     messages,
     notes,
     queries,
-    receipts,
     scores,
     sessions,
 )
 from heedful.storage.schema_insight import decisions, review_items
 from heedful.storage.scores import ALL_QUERIES
-
-Rows = Sequence[Sequence[Any]]
-"""Values in the order of the columns; behind them may stand more. Times are integers, and JSON is text."""
-
-TOGETHER = 500
-"""Receipts that are read at once."""
-
-
-@dataclass(frozen=True, slots=True)
-class Wanted:
-    """Which rows."""
-
-    now: int
-    since: int | None = None
-    until: int | None = None
-    """Up to, and without."""
-    dataset: str | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -64,118 +43,6 @@ class Origin:
     condition: ColumnElement[bool] | None = None
 
 
-def page(
-    connection: Connection, project: int, table: str, wanted: Wanted, after: str | None, limit: int
-) -> tuple[Rows, str | None]:
-    """The next rows of a table, and where to go on; None at the end."""
-    if table == "recalls":
-        return _recalls(connection, project, wanted, after, limit)
-    origin = ORIGINS[table]
-    statement = (
-        select(*(column.label(name) for name, column in origin.columns(wanted.now).items()), origin.seq)
-        .select_from(origin.rows)
-        # By an expression, so that no database prefers the index of the project to the order of the rows.
-        .where(origin.owner + 0 == project, *_within(origin.at, wanted))
-    )
-    if origin.condition is not None:
-        statement = statement.where(origin.condition)
-    if wanted.dataset is not None:
-        assert origin.dataset is not None
-        statement = statement.where(origin.dataset == wanted.dataset)
-    if after is not None:
-        statement = statement.where(origin.seq > number(after))
-    found = connection.execute(statement.order_by(origin.seq).limit(limit)).all()
-    return found, str(found[-1][-1]) if len(found) == limit else None
-
-
-def columns(table: str) -> list[str]:
-    """The names of the columns, in order."""
-    return list(RECALLS) if table == "recalls" else list(ORIGINS[table].columns(0))
-
-
-def number(position: str) -> int:
-    """A position that is a number."""
-    if not (position.isascii() and position.isdecimal() and len(position) <= 18):
-        raise misplaced(position)
-    return int(position)
-
-
-def misplaced(position: str) -> Invalid:
-    """The error for a position that no page gave."""
-    return Invalid(
-        f"cursor is {position!r}", field="cursor", value=position, remedy="Use the next_cursor of the page before"
-    )
-
-
-RECALLS = (
-    *("recall_id", "dataset", "query", "mode", "policy", "usefulness_weight", "created_at", "rank", "fact_id"),
-    *("score", "relevance", "usefulness", "usefulness_source", "propensity"),
-)
-
-
-def _recalls(
-    connection: Connection, project: int, wanted: Wanted, after: str | None, limit: int
-) -> tuple[Rows, str | None]:
-    """One row for each fact that was shown."""
-    at, receipt, rank = (None, "", 0) if after is None else _place(after)
-    found: list[tuple[Any, ...]] = []
-    while True:
-        kept = connection.execute(_receipts(project, wanted, at, receipt, TOGETHER)).all()
-        for row in kept:
-            *head, shown = row
-            lines = orjson.loads(shown)
-            begin = rank if row.id == receipt else 0
-            for place in range(begin, len(lines)):
-                found.append((*head, place + 1, *lines[place][:6]))
-                if len(found) == limit:
-                    return found, f"{row.at}.{row.id}.{place + 1}"
-            at, receipt, rank = row.at, row.id, len(lines)
-        if len(kept) < TOGETHER:
-            return found, None
-
-
-def _receipts(project: int, wanted: Wanted, at: int | None, receipt: str, limit: int) -> Select[Any]:
-    """Receipts from this one on, with itself."""
-    statement = (
-        select(
-            receipts.c.id,
-            datasets.c.name,
-            queries.c.text,
-            receipts.c.mode,
-            receipts.c.policy,
-            receipts.c.weight,
-            receipts.c.at,
-            _json(receipts.c.shown),
-        )
-        .join(datasets, datasets.c.id == receipts.c.dataset_id)
-        .join(queries, queries.c.id == receipts.c.query_id)
-        .where(datasets.c.project_id + 0 == project, *_within(receipts.c.at, wanted))
-    )
-    if wanted.dataset is not None:
-        statement = statement.where(datasets.c.name == wanted.dataset)
-    if at is not None:
-        later = or_(receipts.c.at > at, and_(receipts.c.at == at, receipts.c.id >= receipt))
-        statement = statement.where(receipts.c.at >= at, later)
-    return statement.order_by(receipts.c.at, receipts.c.id).limit(limit)
-
-
-def _place(position: str) -> tuple[int, str, int]:
-    parts = position.split(".")
-    if len(parts) != 3:
-        raise misplaced(position)
-    return number(parts[0]), parts[1], number(parts[2])
-
-
-def _within(at: ColumnElement[int], wanted: Wanted) -> list[ColumnElement[bool]]:
-    found = [] if wanted.since is None else [at >= wanted.since]
-    return found if wanted.until is None else [*found, at < wanted.until]
-
-
-def _json(column: ColumnElement[Any]) -> ColumnElement[Any]:
-    """JSON as text; nothing is nothing, however it was stored."""
-    return func.nullif(sql_cast(column, Text), "null")
-
-
 def _feedback(now: int) -> Mapping[str, ColumnElement[Any]]:
     ours = feedbacks.c
     return {
@@ -188,7 +55,7 @@ def _feedback(now: int) -> Mapping[str, ColumnElement[Any]]:
         "rating": ours.rating,
         "score": ours.score,
         "comment": ours.comment,
-        "extra": _json(ours.extra),
+        "extra": as_text(ours.extra),
         "created_at": ours.at,
         "updated_at": ours.updated_at,
         "standing": ours.standing,
@@ -226,8 +93,8 @@ def _entries(now: int) -> Mapping[str, ColumnElement[Any]]:
         "dataset": entries.c.dataset,
         "recall_id": entries.c.recall_id,
         "model": entries.c.model,
-        "used": _json(entries.c.used),
-        "usage": _json(entries.c.usage),
+        "used": as_text(entries.c.used),
+        "usage": as_text(entries.c.usage),
         "created_at": entries.c.at,
     }
 
@@ -235,7 +102,7 @@ def _entries(now: int) -> Mapping[str, ColumnElement[Any]]:
 def _sessions(now: int) -> Mapping[str, ColumnElement[Any]]:
     return {
         "session_id": sessions.c.id,
-        "metadata": _json(sessions.c.metadata),
+        "metadata": as_text(sessions.c.metadata),
         "created_at": sessions.c.created_at,
         "updated_at": sessions.c.updated_at,
     }
@@ -256,7 +123,7 @@ def _facts(now: int) -> Mapping[str, ColumnElement[Any]]:
         "fact_id": facts.c.id,
         "dataset": datasets.c.name,
         "text": facts.c.text,
-        "metadata": _json(facts.c.metadata),
+        "metadata": as_text(facts.c.metadata),
         "source": facts.c.source,
         "superseded": facts.c.superseded,
         "usefulness": decayed(now),
@@ -275,7 +142,7 @@ def _executions(now: int) -> Mapping[str, ColumnElement[Any]]:
         "connector_id": ours.connector_id,
         "question": ours.question,
         "sql_query": ours.sql_query,
-        "parameters": _json(ours.parameters),
+        "parameters": as_text(ours.parameters),
         "row_count": ours.row_count,
         "truncated": ours.truncated,
         "seconds": ours.seconds,
@@ -348,7 +215,7 @@ def _events(now: int) -> Mapping[str, ColumnElement[Any]]:
         "confidence": ours.confidence,
         "recall_id": ours.receipt_id,
         "rank": ours.rank,
-        "body": _json(ours.body),
+        "body": as_text(ours.body),
     }
 
 

@@ -1,0 +1,52 @@
+"""Which rows are asked for, and where a page goes on."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Any
+
+from sqlalchemy import ColumnElement, func
+from sqlalchemy import cast as sql_cast
+from sqlalchemy.types import Text
+
+from heedful.errors import Invalid
+
+Rows = Sequence[Sequence[Any]]
+"""Values in the order of the columns; behind them may stand more. Times are integers, and JSON is text."""
+
+
+@dataclass(frozen=True, slots=True)
+class Wanted:
+    """Which rows."""
+
+    now: int
+    since: int | None = None
+    until: int | None = None
+    """Up to, and without."""
+    dataset: str | None = None
+
+
+def number(position: str) -> int:
+    """A position that is a number."""
+    if not (position.isascii() and position.isdecimal() and len(position) <= 18):
+        raise misplaced(position)
+    return int(position)
+
+
+def misplaced(position: str) -> Invalid:
+    """The error for a position that no page gave."""
+    return Invalid(
+        f"cursor is {position!r}", field="cursor", value=position, remedy="Use the next_cursor of the page before"
+    )
+
+
+def within(at: ColumnElement[int], wanted: Wanted) -> list[ColumnElement[bool]]:
+    """The rows of that time."""
+    found = [] if wanted.since is None else [at >= wanted.since]
+    return found if wanted.until is None else [*found, at < wanted.until]
+
+
+def as_text(column: ColumnElement[Any]) -> ColumnElement[Any]:
+    """JSON as text; nothing is nothing, however it was stored."""
+    return func.nullif(sql_cast(column, Text), "null")

@@ -1,0 +1,72 @@
+"""The facts that recalls showed, one row for each."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import orjson
+from sqlalchemy import Connection, Select, and_, or_, select
+
+from heedful.storage.exports.asked import Rows, Wanted, as_text, misplaced, number, within
+from heedful.storage.schema import datasets, queries, receipts
+
+TOGETHER = 500
+"""Receipts that are read at once."""
+
+COLUMNS = (
+    *("recall_id", "dataset", "query", "mode", "policy", "usefulness_weight", "created_at", "rank", "fact_id"),
+    *("score", "relevance", "usefulness", "usefulness_source", "propensity"),
+)
+
+
+def page(
+    connection: Connection, project: int, wanted: Wanted, after: str | None, limit: int
+) -> tuple[Rows, str | None]:
+    """One row for each fact that was shown."""
+    at, receipt, rank = (None, "", 0) if after is None else _place(after)
+    found: list[tuple[Any, ...]] = []
+    while True:
+        kept = connection.execute(_receipts(project, wanted, at, receipt, TOGETHER)).all()
+        for row in kept:
+            *head, shown = row
+            lines = orjson.loads(shown)
+            begin = rank if row.id == receipt else 0
+            for place in range(begin, len(lines)):
+                found.append((*head, place + 1, *lines[place][:6]))
+                if len(found) == limit:
+                    return found, f"{row.at}.{row.id}.{place + 1}"
+            at, receipt, rank = row.at, row.id, len(lines)
+        if len(kept) < TOGETHER:
+            return found, None
+
+
+def _receipts(project: int, wanted: Wanted, at: int | None, receipt: str, limit: int) -> Select[Any]:
+    """Receipts from this one on, with itself."""
+    statement = (
+        select(
+            receipts.c.id,
+            datasets.c.name,
+            queries.c.text,
+            receipts.c.mode,
+            receipts.c.policy,
+            receipts.c.weight,
+            receipts.c.at,
+            as_text(receipts.c.shown),
+        )
+        .join(datasets, datasets.c.id == receipts.c.dataset_id)
+        .join(queries, queries.c.id == receipts.c.query_id)
+        .where(datasets.c.project_id + 0 == project, *within(receipts.c.at, wanted))
+    )
+    if wanted.dataset is not None:
+        statement = statement.where(datasets.c.name == wanted.dataset)
+    if at is not None:
+        later = or_(receipts.c.at > at, and_(receipts.c.at == at, receipts.c.id >= receipt))
+        statement = statement.where(receipts.c.at >= at, later)
+    return statement.order_by(receipts.c.at, receipts.c.id).limit(limit)
+
+
+def _place(position: str) -> tuple[int, str, int]:
+    parts = position.split(".")
+    if len(parts) != 3:
+        raise misplaced(position)
+    return number(parts[0]), parts[1], number(parts[2])
