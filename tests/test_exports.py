@@ -23,6 +23,7 @@ from heedful.insight import rows as reading
 from heedful.insight.tables import TABLES
 from heedful.model import TABLE_NAMES, ColumnType, TableName
 from heedful.storage import exports
+from heedful.storage.exports import recalls
 from heedful.testing import ManualClock, WordEmbedder
 
 KETTLE = "A kettle can be sent back within thirty days."
@@ -192,11 +193,14 @@ def test_pages_together_are_all_rows_in_order(either_lived: Heedful, table: Tabl
     assert every(either_lived, table, limit=limit) == every(either_lived, table)
 
 
-def test_an_export_reads_page_by_page(here: Heedful, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    here.insight.export("events", tmp_path / "at-once.csv")
+@pytest.mark.parametrize("table", ["events", "recalls"])
+def test_an_export_reads_page_by_page(
+    here: Heedful, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, table: TableName
+) -> None:
+    here.insight.export(table, tmp_path / "at-once.csv")
     monkeypatch.setattr(reading, "TOGETHER", 2)
-    monkeypatch.setattr(exports, "TOGETHER", 1)
-    here.insight.export("events", tmp_path / "by-two.csv")
+    monkeypatch.setattr(recalls, "TOGETHER", 2)
+    here.insight.export(table, tmp_path / "by-two.csv")
     assert (tmp_path / "by-two.csv").read_bytes() == (tmp_path / "at-once.csv").read_bytes()
 
 

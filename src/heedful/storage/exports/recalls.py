@@ -11,7 +11,7 @@ from heedful.storage.exports.asked import Rows, Wanted, as_text, misplaced, numb
 from heedful.storage.schema import datasets, queries, receipts
 
 TOGETHER = 500
-"""Receipts that are read at once."""
+"""Receipts that are read at once; two at least, as each run begins with the last of the one before."""
 
 COLUMNS = (
     *("recall_id", "dataset", "query", "mode", "policy", "usefulness_weight", "created_at", "rank", "fact_id"),
