@@ -3,50 +3,59 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence, Set
 
-from heedful.learning.words import Word, words
+from heedful.learning.complaints import is_remark, is_story
+from heedful.learning.words import Word, sentences, words
 
-LEAST_WORDS = 3
+LEAST_WORDS = 2
 """A statement without a number or a name has at least this many words that tell something."""
 
 _VALUES = ("name", "number")
 
 _OPENING = re.compile(
-    r"^(?:no|nope|wrong|incorrect|not (?:true|right|correct)|false|outdated|actually|sorry|hm+|well)\b[\s,.;:!—–-]*",
+    r"^(?:(?:(?:no|nope|wrong|incorrect|not (?:true|right|correct)|false|outdated|hm+|well|careful|again|hi|hello|hey|"
+    r"correction|update|note|fyi|by the way|btw|ok(?:ay)?|to be fair|unfortunately|"
+    r"nein|falsch|veraltet|non|faux|falso|incorrecto|perdón)\b\s*)+(?:[,.;:!…—–-]+\s*|(?=(?:it|its|they|the|we|you|there)\b))"
+    r"|(?:actually|sorry|honestly|in fact)\b[\s,.;:!—–-]*(?:but\s+)?)",
+    re.IGNORECASE,
+)
+_JOINT = re.compile(r"\s*[:;]\s+|\s+[-—–]+\s+|\s*,\s+")
+_JOINS = re.compile(r"^(?:and|but|so|und|aber|et|mais|y|pero)\s+", re.IGNORECASE)
+_LEANS_BACK = re.compile(
+    r"^(?:not|nor|neither|or|which|who|whose|because|as|than|then|nicht|pas|sondern|sino|no)\b", re.IGNORECASE
+)
+_LEANS_ON = re.compile(
+    r"^(?:if|when|because|as|although|though|while|unless|until|before|after|instead|wenn|weil|si|quand|cuando)\b",
     re.IGNORECASE,
 )
 _CUE = re.compile(
-    r"\b(?:actually|should be|should have been|is now|are now|no longer|not any ?more|any more|instead|rather than|"
-    r"changed to|moved to|correct(?:ion|ly)?|in fact|it'?s|they'?re|really is|used to|since|has been|wrong|"
-    r"outdated)\b|\bnot\b.+\bbut\b|,\s*not\b",
+    r"\b(?:actually|should be|should have been|now|no longer|any ?more|instead|rather than|changed to|moved to|"
+    r"correct(?:ion|ly)?|in fact|it(?: i|')?s|they(?: a|')?re|really is|at the moment|currently|used to|since|has been|jetzt|seit|nicht mehr|sondern|"
+    r"maintenant|désormais|depuis|ahora|desde|ya no|sino)\b|\bnot\b.+\bbut\b|,\s*(?:not|nicht|pas|no)\b",
     re.IGNORECASE,
 )
+_DENIES = re.compile(r"\b(?:not|no|never|cannot|without|nicht|kein\w*|pas|jamais|nunca)\b|n['’]t\b", re.IGNORECASE)
+_PAST = re.compile(r"\b(?:was|were|did|had)\b", re.IGNORECASE)
 _VERDICTS = frozenset(
     word.term
     for word in words(
         "answer wrong bad good great useless helpful unhelpful incorrect right correct incomplete unclear confusing "
-        "outdated false true terrible poor nice thanks response reply help please better worse"
+        "outdated false true terrible poor nice thanks response reply help please better worse now again still info "
+        "information"
     )
 )
 
 
 def statement(comment: str) -> str | None:
-    """What a comment states, less its verdict; None if it states nothing.
+    """What a comment states, less its verdict and what else it complains of; None if it states nothing.
 
-    >>> statement("Wrong! the window is 45 days, not 30.")
+    >>> statement("Wrong! the window is 45 days, not 30. Please correct it.")
     'The window is 45 days, not 30.'
     >>> statement("The answer was bad")
+    >>> statement("I waited 45 days and nobody called")
     """
-    text = comment.strip()
-    while (shorter := _OPENING.sub("", text, count=1)) != text:
-        text = shorter
-    telling = [word for word in _content(text) if word.term not in _VERDICTS]
-    if text.endswith("?") or not telling:
-        return None
-    if len(telling) < LEAST_WORDS and not _values(telling):
-        return None
-    return text[0].upper() + text[1:]
+    return " ".join(stated for sentence in sentences(comment) for stated in _stated(sentence)) or None
 
 
 def corrected(comment: str, facts: Sequence[str], question: str) -> int | None:
@@ -57,19 +66,72 @@ def corrected(comment: str, facts: Sequence[str], question: str) -> int | None:
     0
     >>> corrected("I did not like the tone at all", facts, "How many days do I have for returns?")
     """
-    said = _content(comment)
+    stated = statement(comment)
+    if stated is None:
+        return None
+    said = _content(stated)
     terms, about = {word.term for word in said}, {word.term for word in _content(question)}
     found: list[tuple[int, int, int]] = []
     for place, fact in enumerate(facts):
         held = _content(fact)
         known = {word.term for word in held}
-        if not known & (terms | about):
-            continue
-        new = terms - known - about - _VERDICTS
-        replaced = any(_values(said, kind) - known and _values(held, kind) - terms for kind in _VALUES)
-        if new and terms & (known | about) and (replaced or _CUE.search(comment)):
-            found.append((-int(replaced), -len(terms & known), place))
+        denies = _denies(stated) != _denies(fact)
+        if terms <= known and not denies:
+            return None
+        replaced = {kind for kind in _VALUES if _values(said, kind) - known and _values(held, kind) - terms}
+        is_new = bool(terms - known - about - _VERDICTS) or (denies and not _values(said, "number"))
+        if is_new and _is_about(stated, said, known, about, replaced):
+            found.append((-len(replaced), -len(terms & known), place))
     return min(found)[2] if found else None
+
+
+def _is_about(stated: str, said: Sequence[Word], known: Set[str], about: Set[str], replaced: Set[str]) -> bool:
+    """Whether what is said is about what a fact says, in answer to the question."""
+    terms = {word.term for word in said}
+    has_cue = _CUE.search(stated) is not None
+    if terms & known or (terms & about and known & about):
+        speaks_of_it = said[0].term in known | about and not _PAST.search(stated)
+        return bool(replaced) or has_cue or speaks_of_it
+    # "The price is 45 now" has no word of "It costs 39 euros".
+    return "number" in replaced and has_cue and bool(known & about)
+
+
+def _stated(sentence: str) -> Iterator[str]:
+    """The first run of clauses of a sentence that state something."""
+    while (shorter := _OPENING.sub("", sentence, count=1)) != sentence:
+        sentence = shorter
+    run = _run(sentence)
+    if run is None or sentence.rstrip("\"')”’ ").endswith("?"):
+        return
+    text = _JOINS.sub("", sentence[slice(*run)])
+    telling = [word for word in _content(text) if word.term not in _VERDICTS]
+    if len(telling) >= LEAST_WORDS or _values(telling):
+        yield text[0].upper() + text[1:]
+
+
+def _run(sentence: str) -> tuple[int, int] | None:
+    """Where the first clauses that state something begin and end."""
+    joints = [(match.start(), match.end(), "," in match.group()) for match in _JOINT.finditer(sentence)]
+    starts = [(0, False), *((end, is_comma) for _, end, is_comma in joints)]
+    ends = [*(start for start, _, _ in joints), len(sentence)]
+    run: tuple[int, int] | None = None
+    is_spoilt, follows_remark = False, False
+    for (start, is_comma), end in zip(starts, ends, strict=True):
+        clause = _JOINS.sub("", sentence[start:end])
+        # "I waited, it is the third week": what follows a story goes on with it.
+        is_spoilt = is_story(clause) or (is_spoilt and is_comma)
+        if is_spoilt or is_remark(clause) or (follows_remark and _LEANS_BACK.search(clause)):
+            if run is not None and not _LEANS_ON.search(sentence[slice(*run)]):
+                return run
+            run, follows_remark = None, True
+        elif clause:
+            run = (run[0] if run is not None else start, end)
+            follows_remark = False
+    return run
+
+
+def _denies(text: str) -> bool:
+    return _DENIES.search(text) is not None
 
 
 def _content(text: str) -> list[Word]:

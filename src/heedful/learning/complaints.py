@@ -1,0 +1,136 @@
+"""What people write that states nothing: stories, requests, questions, verdicts, and talk about the answer.
+
+English above all; the most frequent words of German, French and Spanish. A clause that is wrongly taken for one of these
+costs a correction that somebody finds on review; the other way round, a complaint is recalled for ever.
+"""
+
+from __future__ import annotations
+
+import re
+
+
+def _any(*parts: str) -> re.Pattern[str]:
+    return re.compile("|".join(rf"\b(?:{part})" for part in parts), re.IGNORECASE)
+
+
+_ADVERBS = r"(?:(?:just|only|also|always|still|simply|really|now|even|never|no longer|already)\s+)*"
+_SPOKE = (
+    r"(?:ask|wait|tr(?:y|ied)|search|look|pay|paid|call|order|wrote|write|read|got|had|went|drove|need|want|spent|took|"
+    r"receiv|sent|return|bought|buy|contact|complain|report|lost|saw|see|found|were|could|have been|hope|expect|never|"
+    r"still)\w*"
+)
+
+_FIRST_PERSON = _any(
+    r"(?:i|me|my|mine|myself|im|ive)\b",
+    rf"we\s+(?:have\s+)?{_SPOKE}\b",
+    r"(?:us|our own)\b",
+    r"our (?:order|parcel|package|refund|money|account|question|child|son|daughter|invoice|ticket)s?\b",
+    r"(?:ich|mir|mich|mein(?:e[mnrs]?)?)\b",
+    r"(?:je|moi|mon|ma|mes)\b|j['’]",
+    r"(?:yo|mi|mis|llevo|llevamos|tengo|quiero|espero|estoy|pregunté|pedí)\b",
+)
+_WENT_WRONG = _any(
+    r"still (?:no|not|nothing|waiting|missing|the same)\b",
+    r"(?:nobody|no one|noone|niemand|personne|nadie)\b",
+    r"never (?:came|come|arriv|got|get|receiv|work|call|answer|repl|show|happen|reach|heard)\w*",
+    r"ago\b",
+    r"(?:it|there) (?:has|have) been \d",
+    r"been waiting\b",
+    r"crash(?:es|ed|ing)?\b",
+    r"(?:freezes?|froze|hangs|hung|times out|timed out|timeout)\b",
+    r"(?:broken|broke|missing|late|lost|stuck|refused|rejected|declined|ruined|gone)\b",
+    r"(?:fails|failed|failing)\b",
+    r"(?:do(?:es)?|did|would|will)(?: not|n['’]?t) (?:work|print|load|help|answer|start|appear|show|respond|make sense)\b",
+    r"(?:not|nothing|stopped) work(?:s|ing)?\b",
+    r"(?:tries|attempts)\b",
+    r"(?:times in a row|every time|each time|(?:second|third|fourth|\d+(?:nd|rd|th)) time)\b",
+    r"\d+ times(?! (?:a|per|each|every|daily)\b)",
+    r"order (?:number |no\.? |nr\.? |# ?)?\d{3,}",
+)
+_STARTS_A_STORY = re.compile(
+    rf"^{_ADVERBS}(?:waited|waiting|tried|asked|took|had to|got|paid|called|wrote|ordered|spent|seit|depuis|desde)\b",
+    re.IGNORECASE,
+)
+
+_ANSWER = _any(
+    r"(?:answers?|answered|answering|repl(?:y|ies|ied)|responses?|responds?|bot|chatbot|assistant|robot|explanation|tone)\b",
+    r"(?:wording|sentences?|paragraphs?|summary|citations?|screenshots?|pictures?|photos?|language|typos?)\b",
+    r"(?:mention|repeat|ignor|misunderst|confus|understand|understood|explain)\w*",
+    r"(?:not a|no) word\b",
+    rf"(?:it|this|that|which) {_ADVERBS}(?:says?|said|tells?|told|gives?|gave|keeps?|kept|claims?|shows?|suggest\w*|"
+    r"forg[eo]t\w*|made|makes|invent\w*|assum\w*|mix\w*|adds?|talks?|loads?|feels|sounds|reads|looks)\b",
+    r"(?:told|tell|telling|colleague|support agent)\b",
+    r"(?:antwort\w*|frage|réponse|répond\w*|question|respuesta|respond\w*|contesta\w*|pregunta)\b",
+)
+_RIGHT_ANSWER = re.compile(r"^.*?\b(?:correct|right|true|real|proper) answer (?:is|would be|should be)\b", re.IGNORECASE)
+
+_YOU = _any(r"(?:you|u|your|yours|youre|du|dein\w*|euch|eure?r?|tu|votre|vos|usted)\b", r"you['’]")
+_ANYONE = re.compile(
+    rf"\byou {_ADVERBS}(?:can(?:not|['’]t)?|may|must(?:n['’]t)?|need|have(?! (?:been|no idea|not|ignored))|get|pay|"
+    r"do(?:n['’]t| not) (?:need|have|pay|get)|should|will|are (?:allowed|entitled|charged|billed|asked))\b",
+    re.IGNORECASE,
+)
+
+_VERDICT = _any(
+    r"(?:wrong|incorrect|inaccurate|outdated|obsolete|untrue|nonsense|rubbish|garbage|useless|unhelpful|terrible|awful)\b",
+    r"(?:horrible|horrendous|ridiculous|nightmare|disaster|mess|stupid|unacceptable|unclear|misleading|incomplete)\b",
+    r"(?:irrelevant|pointless|rude|slow(?:ly)?|disappoint\w*|annoy\w*|frustrat\w*|embarrass\w*|shame\w*|scam|lies?|lying)\b",
+    r"(?:sucks?|hate|worst|worse|pathetic|laughable|unbelievable|unreadable|impossible to|waste|fed up|sick of|lol|wtf)\b",
+    r"(?:a joke|no idea|no sense|no use|no help|out of date|made up|off topic|beside the point)\b",
+    r"(?:not|n['’]t|never) (?:\w+ )?(?:true|right|correct|accurate|helpful|useful|good|enough|the case|what|funny)\b",
+    rf"(?:is|are|was|were|['’]s) {_ADVERBS}(?:so |very |pretty |quite )?(?:old|bad|poor|false|great|good|nice|fine)\b",
+    r"old (?:price|info\w*|policy|rule|answer|data|news|version|text)s?\b",
+    r"too (?!at\b|on\b|in\b|for\b|since\b|now\b|and\b)\w+",
+    r"(?:falsch\w*|veraltet\w*|schlecht\w*|stimmt nicht|unsinn|zu (?:lang|kurz|teuer)|nutzlos)\b",
+    r"(?:faux|fausse|dépassée?|mauvaise?|nulle?|trop|inutile)\b",
+    r"(?:incorrect[oa]|equivocad[oa]|falso|mal[oa]?|desactualizad[oa]|demasiado|inútil)\b",
+)
+_MARK = re.compile(r"\b\d{1,2}\s*(?:/|out of|von|sur)\s*(?:5|10|100)\b|\b(?:\d+|one|zero|two) stars?\b", re.IGNORECASE)
+
+_REQUEST = _any(
+    r"(?:please|pls|plz|bitte|por favor|svp)\b|s['’]il (?:vous|te) pla[iî]t",
+    r"should (?:be (?:shorter|longer|clearer|easier)|(?:say|tell|include|know|add|fix|check|learn|apologi[sz]e))\b",
+    r"(?:would|could) (?:be|have|help|like|love|prefer|mean|rather|never)\b",
+    r"(?:wish|hope|if only|let['’]?s)\b",
+)
+_ORDERS = re.compile(
+    r"^(?:tell|give|show|keep|stop|make|add|fix|correct|update|check|explain|try|look|learn|translate|remove|let|do|get|"
+    r"be|talk|speak|write|say|stick|just|improve|delete|don['’]t|do not|help|connect me|listen|think)\b",
+    re.IGNORECASE,
+)
+_ASKS = re.compile(
+    r"\?\s*\W*$|^(?:why|how|where|who|what|can|could|would|will|do|does|did|is|are|has|have|am|should|warum|wieso|wo|"
+    r"wann|pourquoi|comment|où|quand)\b|\b(?:why|which one|how come|por qué|pourquoi|warum)\b",
+    re.IGNORECASE,
+)
+_UNSURE = _any(
+    r"(?:maybe|perhaps|probably|possibly|apparently|might be|may be|could be|guess|not sure|unsure|as far as)\b",
+    r"(?:vielleicht|wahrscheinlich|peut-être|probablement|quizás?|tal vez)\b",
+)
+_VAGUE = _any(
+    r"(?:something|somewhere|anything|someone) else\b",
+    r"(?:different|another one|the other one|elsewhere|the contrary|the opposite|otherwise|nothing|strange|weird)\b",
+)
+
+
+def is_story(clause: str) -> bool:
+    """Whether a clause tells what somebody went through or wants, which is true of nobody else.
+
+    >>> is_story("my refund took 4 weeks"), is_story("refunds take 4 weeks")
+    (True, False)
+    """
+    return any(pattern.search(clause) for pattern in (_FIRST_PERSON, _WENT_WRONG, _STARTS_A_STORY))
+
+
+def is_remark(clause: str) -> bool:
+    """Whether a clause judges, asks, requests, guesses, or speaks of the answer or to the one who gave it.
+
+    >>> is_remark("the answer should mention refunds"), is_remark("the price is wrong"), is_remark("the price is 45")
+    (True, True, False)
+    """
+    clause = _RIGHT_ANSWER.sub("It is", clause)
+    if _YOU.search(clause) and not _ANYONE.search(clause):
+        return True
+    if _VAGUE.search(clause) and not any(character.isdigit() for character in clause):
+        return True
+    return any(pattern.search(clause) for pattern in (_ANSWER, _VERDICT, _MARK, _REQUEST, _ORDERS, _ASKS, _UNSURE))
