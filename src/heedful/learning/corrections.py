@@ -6,6 +6,7 @@ import re
 from collections.abc import Iterator, Sequence, Set
 
 from heedful.learning.complaints import is_remark, is_story
+from heedful.learning.replacing import replaced
 from heedful.learning.words import Word, sentences, words
 
 LEAST_WORDS = 2
@@ -30,12 +31,25 @@ _LEANS_ON = re.compile(
     re.IGNORECASE,
 )
 _CUE = re.compile(
-    r"\b(?:actually|should be|should have been|now|no longer|any ?more|instead|rather than|changed to|moved to|"
+    r"^use\b|\b(?:actually|should be|should have been|now|no longer|any ?more|instead|rather than|changed to|moved to|"
     r"correct(?:ion|ly)?|in fact|it(?: i|')?s|they(?: a|')?re|really is|at the moment|currently|used to|since|has been|jetzt|seit|nicht mehr|sondern|"
-    r"maintenant|désormais|depuis|ahora|desde|ya no|sino)\b|\bnot\b.+\bbut\b|,\s*(?:not|nicht|pas|no)\b",
+    r"maintenant|désormais|depuis|statt|anstatt|au lieu|en vez|en lugar|ahora|desde|ya no|sino)\b|\bnot\b.+\bbut\b|,\s*(?:not|nicht|pas|no)\b",
     re.IGNORECASE,
 )
 _DENIES = re.compile(r"\b(?:not|no|never|cannot|without|nicht|kein\w*|pas|jamais|nunca)\b|n['’]t\b", re.IGNORECASE)
+_GIVES = re.compile(
+    r"\b(?:is|are|ends?|starts?|begins?|opens?|closes?|costs?|takes?|lasts?)(?: (?:at|on|in|until|for|only|just|about|from))*"
+    r" \d",
+    re.IGNORECASE,
+)
+_STATES = re.compile(
+    r"\b(?:is|are|isn['’]t|aren['’]t|has|have|can|can['’]t|cannot|may|must|need|never|always|do(?:es)?(?: not|n['’]t)|will|"
+    r"wo(?:n['’]t)|(?:go|cost|take|open|close|start|begin|end|expire|apply|include|require|need|ship|lead|run|work|live|"
+    r"belong|return|accept|travel|come|get|use|support|cover|contain|allow|offer|deliver|charge|send|sell|provide|last|"
+    r"stay|host|handle|manage|own|see|listen|connect|pay|depend|arrive|leave|report|sit|stop|change)(?:e?s)?|"
+    r"ist|sind|hat|haben|kann|können|muss|müssen|est|sont|a|ont|peut|peuvent|es|son|tiene|tienen|puede|pueden)\b",
+    re.IGNORECASE,
+)
 _PAST = re.compile(r"\b(?:was|were|did|had)\b", re.IGNORECASE)
 _VERDICTS = frozenset(
     word.term
@@ -73,27 +87,33 @@ def corrected(comment: str, facts: Sequence[str], question: str) -> int | None:
     terms, about = {word.term for word in said}, {word.term for word in _content(question)}
     found: list[tuple[int, int, int]] = []
     for place, fact in enumerate(facts):
-        held = _content(fact)
-        known = {word.term for word in held}
+        known = {word.term for word in _content(fact)}
         denies = _denies(stated) != _denies(fact)
         if terms <= known and not denies:
             return None
-        replaced = {kind for kind in _VALUES if _values(said, kind) - known and _values(held, kind) - terms}
+        others = replaced(stated, fact)
         is_new = bool(terms - known - about - _VERDICTS) or (denies and not _values(said, "number"))
-        if is_new and _is_about(stated, said, known, about, replaced):
-            found.append((-len(replaced), -len(terms & known), place))
+        if is_new and _is_about(stated, said, fact, about, others):
+            found.append((-len(others), -len(terms & known), place))
     return min(found)[2] if found else None
 
 
-def _is_about(stated: str, said: Sequence[Word], known: Set[str], about: Set[str], replaced: Set[str]) -> bool:
-    """Whether what is said is about what a fact says, in answer to the question."""
-    terms = {word.term for word in said}
+def _is_about(stated: str, said: Sequence[Word], fact: str, about: Set[str], others: Set[str]) -> bool:
+    """Whether what is said is about what a fact says; `others` are the kinds of value that it gives others for."""
+    held = _content(fact)
+    terms, known = {word.term for word in said}, {word.term for word in held}
     has_cue = _CUE.search(stated) is not None
-    if terms & known or (terms & about and known & about):
-        speaks_of_it = said[0].term in known | about and not _PAST.search(stated)
-        return bool(replaced) or has_cue or speaks_of_it
-    # "The price is 45 now" has no word of "It costs 39 euros".
-    return "number" in replaced and has_cue and bool(known & about)
+    if not terms & known and not (terms & about and known & about):
+        # "The price is 45 now" has no word of "It costs 39 euros".
+        return "number" in others and bool(known & about) and (has_cue or _GIVES.search(stated) is not None)
+    if others or has_cue:
+        return True
+    if _PAST.search(stated) or not _STATES.search(stated):
+        return False
+    if _denies(stated) != _denies(fact) and len(terms & (known | about)) > 1:
+        return True
+    # "30 days is theft" speaks of the fact and puts nothing in its place.
+    return said[0].term in known | about and not _values(said, "number") & known
 
 
 def _stated(sentence: str) -> Iterator[str]:
