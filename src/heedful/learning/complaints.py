@@ -33,19 +33,40 @@ _WENT_WRONG = _any(
     r"still (?:no|not|nothing|waiting|missing|the same)\b",
     r"(?:nobody|no one|noone|niemand|personne|nadie)\b",
     r"never (?:came|come|arriv|got|get|receiv|work|call|answer|repl|show|happen|reach|heard)\w*",
-    r"ago\b",
+    r"(?:ago|yesterday|last (?:night|time|week)|at all)\b",
     r"(?:it|there) (?:has|have) been \d",
+    r"(?:has|have|had|['’]s) been (?:\w+ )?for (?:\d|hours|days|weeks|months|years|ages)",
+    r"(?:was|were|had)\b.*\b\d+ (?:second|minute|hour|day|week|month|year)s?\b",
     r"been waiting\b",
-    r"crash(?:es|ed|ing)?\b",
-    r"(?:freezes?|froze|hangs|hung|times out|timed out|timeout)\b",
-    r"(?:broken|broke|missing|late|lost|stuck|refused|rejected|declined|ruined|gone)\b",
-    r"(?:fails|failed|failing)\b",
+    r"(?:crash(?:es|ed|ing)?|freezes?|froze|hangs|hung|times out|timed out|timeout|smells?|stinks?|stank)\b",
+    rf"(?:is|are|got|gets|came|arrived|['’]s) {_ADVERBS}(?:broken|missing|late|lost|stuck|ruined|gone)\b",
+    rf"(?:was|were|got|been) {_ADVERBS}(?:refused|rejected|declined|cancelled without)\b",
+    r"(?:refused|rejected|declined|broken|broke|missing|late|lost)\W*$",
+    r"(?:fails|failed|failing|broke)\b",
+    r"won['’]?t (?!be\b)",
     r"(?:do(?:es)?|did|would|will)(?: not|n['’]?t) (?:work|print|load|help|answer|start|appear|show|respond|make sense)\b",
     r"(?:not|nothing|stopped) work(?:s|ing)?\b",
     r"(?:tries|attempts)\b",
     r"(?:times in a row|every time|each time|(?:second|third|fourth|\d+(?:nd|rd|th)) time)\b",
     r"\d+ times(?! (?:a|per|each|every|daily)\b)",
-    r"order (?:number |no\.? |nr\.? |# ?)?\d{3,}",
+    r"(?:order|claim|case|booking|invoice|reference|shipment|train|flight) (?:number |no\.? |nr\.? |# ?)?\d{3,}",
+)
+_CHANGES = frozenset(
+    "moved changed retired increased decreased dropped replaced renamed removed closed switched merged introduced "
+    "cancelled canceled discontinued extended raised lowered reduced updated founded died joined opened ended started "
+    "expired stopped resigned migrated deprecated based located limited used supposed shared united outdated".split()
+)
+_NARRATED = re.compile(
+    r"\b(?:came|took|gave|said|told|stood|thought|felt|saw|wrote|drove|threw|forgot|knew|fell|did|went(?! (?:up|down|to)))\b",
+    re.IGNORECASE,
+)
+_PLAIN = re.compile(r"[^\W\d_]+(?:['’][^\W\d_]+)?|\d+")
+_IN_THE_PAST = re.compile(r"\w{2,}[^\We]ed")
+_ADVERB = re.compile(r"\w+ly|now|also|only|always|never|not|already|again|still|often|longer|just|both|all")
+_NOT_A_DOER = frozenset(
+    "is are be been being was were get gets isn't aren't wasn't weren't it's they're that's there's he's she's has have "
+    "a an the of for with without in on by at from to and or no as if when once than your their its our which any each "
+    "every more most less".split()  # noqa: SIM905
 )
 _STARTS_A_STORY = re.compile(
     rf"^{_ADVERBS}(?:waited|waiting|tried|asked|took|had to|got|paid|called|wrote|ordered|spent|seit|depuis|desde)\b",
@@ -59,7 +80,7 @@ _ANSWER = _any(
     r"(?:not a|no) word\b",
     rf"(?:it|this|that|which) {_ADVERBS}(?:says?|said|tells?|told|gives?|gave|keeps?|kept|claims?|shows?|suggest\w*|"
     r"forg[eo]t\w*|made|makes|invent\w*|assum\w*|mix\w*|adds?|talks?|loads?|feels|sounds|reads|looks)\b",
-    r"(?:told|tell|telling|colleague|support agent)\b",
+    r"(?:said|told|tell|telling|colleague|contradict\w*)\b",
     r"(?:antwort\w*|frage|réponse|répond\w*|question|respuesta|respond\w*|contesta\w*|pregunta)\b",
 )
 _RIGHT_ANSWER = re.compile(r"^.*?\b(?:correct|right|true|real|proper) answer (?:is|would be|should be)\b", re.IGNORECASE)
@@ -75,7 +96,9 @@ _VERDICT = _any(
     r"(?:wrong|incorrect|inaccurate|outdated|obsolete|untrue|nonsense|rubbish|garbage|useless|unhelpful|terrible|awful)\b",
     r"(?:horrible|horrendous|ridiculous|nightmare|disaster|mess|stupid|unacceptable|unclear|misleading|incomplete)\b",
     r"(?:irrelevant|pointless|rude|slow(?:ly)?|disappoint\w*|annoy\w*|frustrat\w*|embarrass\w*|shame\w*|scam|lies?|lying)\b",
-    r"(?:sucks?|hate|worst|worse|pathetic|laughable|unbelievable|unreadable|impossible to|waste|theft|fed up|sick of|typical|anyway|whatever|lol|wtf)\b",
+    r"(?:sucks?|hate|worst|worse|pathetic|laughable|unbelievable|unreadable|impossible to|waste|theft|fed up|sick of|typical|anyway|nothing|dangerous|whatever|lol|wtf)\b",
+    r"(?:sounds?|seems?|feels?|looks)(?! (?:for|after)\b) \w+",
+    r"a lot\b",
     r"(?:a joke|no idea|no sense|no use|no help|out of date|made up|off topic|beside the point|thanks for|of course|as usual)\b",
     r"(?:not|n['’]t|never) (?:\w+ )?(?:true|right|correct|accurate|helpful|useful|good|enough|the case|what|funny)\b",
     rf"(?:is|are|was|were|['’]s) {_ADVERBS}(?:so |very |pretty |quite )?(?:old|bad|poor|false|great|good|nice|fine)\b",
@@ -109,8 +132,23 @@ _UNSURE = _any(
 )
 _VAGUE = _any(
     r"(?:something|somewhere|anything|someone) else\b",
-    r"(?:different|another one|the other one|elsewhere|the contrary|the opposite|otherwise|nothing|strange|weird)\b",
+    r"(?:different|another one|the other one|elsewhere|the contrary|the opposite|otherwise|strange|weird)\b",
 )
+
+
+def _narrates(clause: str) -> bool:
+    """Whether something is told in the past, other than a change: "the driver ignored it", not "the office moved"."""
+    if _NARRATED.search(clause):
+        return True
+    before = ""
+    for match in _PLAIN.finditer(clause.lower()):
+        word = match.group()
+        # "Opened boxes", "the opened box" and "are opened" narrate nothing.
+        if _IN_THE_PAST.fullmatch(word) and before and before not in _NOT_A_DOER and word not in _CHANGES:
+            return True
+        if not _ADVERB.fullmatch(word):
+            before = word
+    return False
 
 
 def is_story(clause: str) -> bool:
@@ -119,7 +157,7 @@ def is_story(clause: str) -> bool:
     >>> is_story("my refund took 4 weeks"), is_story("refunds take 4 weeks")
     (True, False)
     """
-    return any(pattern.search(clause) for pattern in (_FIRST_PERSON, _WENT_WRONG, _STARTS_A_STORY))
+    return any(pattern.search(clause) for pattern in (_FIRST_PERSON, _WENT_WRONG, _STARTS_A_STORY)) or _narrates(clause)
 
 
 def is_remark(clause: str) -> bool:

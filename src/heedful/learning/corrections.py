@@ -43,7 +43,7 @@ _GIVES = re.compile(
     re.IGNORECASE,
 )
 _STATES = re.compile(
-    r"\b(?:is|are|isn['’]t|aren['’]t|has|have|can|can['’]t|cannot|may|must|need|never|always|do(?:es)?(?: not|n['’]t)|will|"
+    r"\b(?:is|are|isn['’]t|aren['’]t|(?<=['’])s|(?<=['’])re|has|have|can|can['’]t|cannot|may|must|need|never|always|do(?:es)?(?: not|n['’]t)|will|"
     r"wo(?:n['’]t)|(?:go|cost|take|open|close|start|begin|end|expire|apply|include|require|need|ship|lead|run|work|live|"
     r"belong|return|accept|travel|come|get|use|support|cover|contain|allow|offer|deliver|charge|send|sell|provide|last|"
     r"stay|host|handle|manage|own|see|listen|connect|pay|depend|arrive|leave|report|sit|stop|change)(?:e?s)?|"
@@ -124,6 +124,9 @@ def _stated(sentence: str) -> Iterator[str]:
     if run is None or sentence.rstrip("\"')”’ ").endswith("?"):
         return
     text = _JOINS.sub("", sentence[slice(*run)])
+    # "Thanks for nothing, bicycle expert": what is left of a sentence must be one itself.
+    if len(text) < len(sentence) - 1 and not (_STATES.search(text) or _CUE.search(text)):
+        return
     telling = [word for word in _content(text) if word.term not in _VERDICTS]
     if len(telling) >= LEAST_WORDS or _values(telling):
         yield text[0].upper() + text[1:]
