@@ -10,7 +10,8 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import NamedTuple
 
-from heedful.learning.corrections import corrected, statement
+from heedful.learning.corrections import corrected
+from heedful.learning.statements import statement
 
 
 class Matter(NamedTuple):

@@ -33,7 +33,7 @@ _WENT_WRONG = _any(
     r"still (?:no|not|nothing|waiting|missing|the same)\b",
     r"(?:nobody|no one|noone|niemand|personne|nadie)\b",
     r"never (?:came|come|arriv|got|get|receiv|work|call|answer|repl|show|happen|reach|heard)\w*",
-    r"(?:ago|yesterday|last (?:night|time|week)|at all)\b",
+    r"(?:ago|yet|yesterday|last (?:night|time|week)|at all)\b",
     r"(?:it|there) (?:has|have) been \d",
     r"(?:has|have|had|['’]s) been (?:\w+ )?for (?:\d|hours|days|weeks|months|years|ages)",
     r"(?:was|were|had)\b.*\b\d+ (?:second|minute|hour|day|week|month|year)s?\b",
@@ -96,7 +96,7 @@ _VERDICT = _any(
     r"(?:wrong|incorrect|inaccurate|outdated|obsolete|untrue|nonsense|rubbish|garbage|useless|unhelpful|terrible|awful)\b",
     r"(?:horrible|horrendous|ridiculous|nightmare|disaster|mess|stupid|unacceptable|unclear|misleading|incomplete)\b",
     r"(?:irrelevant|pointless|rude|slow(?:ly)?|disappoint\w*|annoy\w*|frustrat\w*|embarrass\w*|shame\w*|scam|lies?|lying)\b",
-    r"(?:sucks?|hate|worst|worse|pathetic|laughable|unbelievable|unreadable|impossible to|waste|theft|fed up|sick of|typical|anyway|nothing|dangerous|whatever|lol|wtf)\b",
+    r"(?:sucks?|hate|worst|worse|pathetic|laughable|unbelievable|unreadable|impossible to|waste|theft|fed up|sick of|typical|anyway|nothing|dangerous|whatever|wow|yeah|haha|lol|wtf)\b",
     r"(?:sounds?|seems?|feels?|looks)(?! (?:for|after)\b) \w+",
     r"a lot\b",
     r"(?:a joke|no idea|no sense|no use|no help|out of date|made up|off topic|beside the point|thanks for|of course|as usual)\b",
@@ -118,7 +118,8 @@ _REQUEST = _any(
 )
 _ORDERS = re.compile(
     r"^(?:tell|give|show|keep|stop|make|add|fix|correct|update|check|explain|try|look|learn|translate|remove|let|do|get|"
-    r"be|talk|speak|write|say|stick|just|improve|delete|don['’]t|do not|help|connect me|listen|think)\b",
+    r"be|talk|speak|write|say|stick|just|improve|delete|don['’]t|do not|help|connect me|listen|think|compare|put)\b|"
+    r"^\w+ (?:it|this|that|them)(?: (?:with|in|into|to|as|by|for|without|again|up|out|down|more|less|short\w*)\b|\W*$)",
     re.IGNORECASE,
 )
 _ASKS = re.compile(

@@ -54,6 +54,15 @@ def replaced(stated: str, fact: str) -> set[Value]:
     return found
 
 
+def is_unit(term: str) -> bool:
+    """Whether a word counts time, money or a share.
+
+    >>> is_unit("day"), is_unit("page")
+    (True, False)
+    """
+    return term in _FAMILIES
+
+
 def _unit(text: Sequence[Word], place: int, known: set[str]) -> str:
     """What a number counts: a family of units, "" for none that is known from the fact, else a word."""
     following = next((word for word in text[place + 1 :] if word.kind != "number"), None)
