@@ -5,7 +5,7 @@ from __future__ import annotations
 import re
 from collections.abc import Sequence, Set
 
-from heedful.learning.replacing import is_unit, replaced
+from heedful.learning.replacing import is_beside_value, replaced
 from heedful.learning.statements import VERDICTS, contrasts, has_verb, statement
 from heedful.learning.words import Word, words
 
@@ -15,6 +15,7 @@ _GIVES = re.compile(
     r"(?: (?:at|on|in|until|for|only|just|about|from))* \d",
     re.IGNORECASE,
 )
+_SINCE = re.compile(r"\b(?:since|seit|depuis|desde)\b", re.IGNORECASE)
 _PAST = re.compile(r"\b(?:was|were|did|had)\b", re.IGNORECASE)
 
 
@@ -56,15 +57,20 @@ def _is_about(stated: str, said: Sequence[Word], fact: str, about: Set[str], oth
         return True
     if not has_verb(stated):
         # "Port 6432" gives another value and no more; "Battery dead after 4 hours" does not.
-        plain = {word.term for word in said if word.kind == "word" and not is_unit(word.term)}
-        return bool(others) and plain <= known | about | VERDICTS
-    if others:
+        return bool(others) and _plain(said) <= known | about | VERDICTS
+    if others or _SINCE.search(stated):
         return True
     # "30 days is theft" speaks of the fact and puts nothing in its place.
     if _PAST.search(stated) or _numbers(said) & known:
         return False
     is_denial = _denies(stated) != _denies(fact) and len(terms & (known | about)) > 1
     return is_denial or said[0].term in known | about
+
+
+def _plain(said: Sequence[Word]) -> set[str]:
+    """The words that are neither values nor beside one; the first word before a name belongs to it."""
+    rest = said[1:] if len(said) > 1 and said[1].kind == "name" else said
+    return {word.term for word in rest if word.kind == "word" and not is_beside_value(word.term)}
 
 
 def _denies(text: str) -> bool:

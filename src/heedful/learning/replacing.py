@@ -54,13 +54,13 @@ def replaced(stated: str, fact: str) -> set[Value]:
     return found
 
 
-def is_unit(term: str) -> bool:
-    """Whether a word counts time, money or a share.
+def is_beside_value(term: str) -> bool:
+    """Whether a word only says what a number counts, or since when.
 
-    >>> is_unit("day"), is_unit("page")
-    (True, False)
+    >>> is_beside_value("day"), is_beside_value("since"), is_beside_value("page")
+    (True, True, False)
     """
-    return term in _FAMILIES
+    return term in _FAMILIES or term in _NO_UNITS
 
 
 def _unit(text: Sequence[Word], place: int, known: set[str]) -> str:

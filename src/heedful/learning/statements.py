@@ -49,12 +49,15 @@ _CONTRAST = re.compile(
 )
 _VERB = re.compile(
     r"\b(?:is|are|has|have|can|cannot|may|must|will|never|always|does|do(?=n['’]t| not)|went up|went down|"
+    r"moved|changed|raised|lowered|increased|reduced|extended|renamed|replaced|removed|retired|closed|cancelled|"
     r"(?:go|cost|take|open|close|start|begin|end|expire|apply|include|require|need|ship|lead|run|work|live|belong|"
     r"return|accept|travel|come|get|use|support|cover|contain|allow|offer|deliver|charge|send|sell|provide|last|stay|"
     r"host|handle|manage|own|see|listen|connect|pay|depend|arrive|leave|sit|stop|change|say)(?:e?s)?|"
     r"ist|sind|hat|haben|kann|können|muss|müssen|kostet|kosten|beträgt|dauert|gilt|gelten|beginnt|beginnen|endet|kommt|"
     r"est|sont|ont|peut|peuvent|coûte|coûtent|dure|ouvre|ferme|commence|"
-    r"es|son|tiene|tienen|puede|pueden|cuesta|cuestan|dura|abre|cierra|empieza)\b|\w['’](?:s|re)\b|n['’]t\b",
+    r"es|son|tiene|tienen|puede|pueden|cuesta|cuestan|dura|abre|cierra|empieza)\b|\w['’](?:s|re)\b|n['’]t\b|"
+    # "The oven heats up", whatever the verb.
+    r"^(?:the|a|an|each|every|it|he|she) (?:\w+[^\Ws] )?\w+[^\Ws]s (?:up|at|on|in|to|for|until|within|the|a|an|no|only|\d)",
     re.IGNORECASE,
 )
 
