@@ -30,7 +30,10 @@ _FIRST_PERSON = _any(
     r"(?:yo|mi|mis|llevo|llevamos|tengo|quiero|espero|estoy|pregunté|pedí)\b",
 )
 _WENT_WRONG = _any(
-    r"still (?:no|not|nothing|waiting|missing|the same)\b",
+    r"still\b",
+    r"(?:is|are|am|['’]s|['’]re|keeps?) (?:\w+ly )?(?!moving|closing|opening|changing|starting|ending|being|going)\w{2,}ing\b",
+    r"do(?:es)?(?: not|n['’]t) (?!need|expire|apply|include|cover|accept|require|have|exist|cost|allow|offer|ship|support|"
+    r"open|close|use|count|end|start|take|charge|deliver|belong|depend|run|sell)\w+",
     r"(?:nobody|no one|noone|niemand|personne|nadie)\b",
     r"never (?:came|come|arriv|got|get|receiv|work|call|answer|repl|show|happen|reach|heard)\w*",
     r"(?:ago|yet|yesterday|last (?:night|time|week)|at all)\b",
@@ -44,7 +47,7 @@ _WENT_WRONG = _any(
     r"(?:refused|rejected|declined|broken|broke|missing|late|lost)\W*$",
     r"(?:fails|failed|failing|broke)\b",
     r"won['’]?t (?!be\b)",
-    r"(?:do(?:es)?|did|would|will)(?: not|n['’]?t) (?:work|print|load|help|answer|start|appear|show|respond|make sense)\b",
+    r"(?:did|would|will)(?: not|n['’]?t) (?:work|print|load|help|answer|start|appear|show|respond|make sense)\b",
     r"(?:not|nothing|stopped) work(?:s|ing)?\b",
     r"(?:tries|attempts)\b",
     r"(?:times in a row|every time|each time|(?:second|third|fourth|\d+(?:nd|rd|th)) time)\b",
@@ -64,7 +67,7 @@ _PLAIN = re.compile(r"[^\W\d_]+(?:['’][^\W\d_]+)?|\d+")
 _IN_THE_PAST = re.compile(r"\w{2,}[^\We]ed")
 _ADVERB = re.compile(r"\w+ly|now|also|only|always|never|not|already|again|still|often|longer|just|both|all")
 _NOT_A_DOER = frozenset(
-    "is are be been being was were get gets isn't aren't wasn't weren't it's they're that's there's he's she's has have "
+    "is are be been being was were get gets isn't aren't wasn't weren't it's they're that's there's he's she's "
     "a an the of for with without in on by at from to and or no as if when once than your their its our which any each "
     "every more most less".split()  # noqa: SIM905
 )
@@ -92,13 +95,18 @@ _ANYONE = re.compile(
     re.IGNORECASE,
 )
 
+_PLAIN_STATES = (
+    r"(?:free|open|closed|required|optional|included|excluded|available|allowed|possible|forbidden|mandatory|necessary|"
+    r"valid|needed|unlimited|permitted|covered|empty|full|deprecated|cancelled|\w+(?:ted|sed|ded|ved|red|ned)|\w+ly)\b"
+)
 _VERDICT = _any(
     r"(?:wrong|incorrect|inaccurate|outdated|obsolete|untrue|nonsense|rubbish|garbage|useless|unhelpful|terrible|awful)\b",
     r"(?:horrible|horrendous|ridiculous|nightmare|disaster|mess|stupid|unacceptable|unclear|misleading|incomplete)\b",
     r"(?:irrelevant|pointless|rude|slow(?:ly)?|disappoint\w*|annoy\w*|frustrat\w*|embarrass\w*|shame\w*|scam|lies?|lying)\b",
-    r"(?:sucks?|hate|worst|worse|pathetic|laughable|unbelievable|unreadable|impossible to|waste|theft|fed up|sick of|typical|anyway|nothing|dangerous|whatever|wow|yeah|haha|lol|wtf)\b",
+    r"(?:sucks?|hate|worst|worse|better|best|pathetic|laughable|unbelievable|unreadable|impossible to|waste|theft|fed up|sick of|typical|anyway|nothing|dangerous|whatever|wow|yeah|haha|lol|wtf)\b",
     r"(?:sounds?|seems?|feels?|looks)(?! (?:for|after)\b) \w+",
     r"a lot\b",
+    rf"(?:is|are|['’]s|['’]re) {_ADVERBS}(?:(?:so|very|pretty|quite|a bit) )?(?!{_PLAIN_STATES})(?-i:[a-zß-ÿ]{{3,}})[.!]*$",
     r"(?:a joke|no idea|no sense|no use|no help|out of date|made up|off topic|beside the point|thanks for|of course|as usual)\b",
     r"(?:not|n['’]t|never) (?:\w+ )?(?:true|right|correct|accurate|helpful|useful|good|enough|the case|what|funny)\b",
     rf"(?:is|are|was|were|['’]s) {_ADVERBS}(?:so |very |pretty |quite )?(?:old|bad|poor|false|great|good|nice|fine)\b",

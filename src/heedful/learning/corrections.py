@@ -6,7 +6,7 @@ import re
 from collections.abc import Sequence, Set
 
 from heedful.learning.replacing import is_beside_value, replaced
-from heedful.learning.statements import VERDICTS, contrasts, has_verb, statement
+from heedful.learning.statements import VERDICTS, after_verb, contrasts, has_verb, statement
 from heedful.learning.words import Word, words
 
 _DENIES = re.compile(r"\b(?:not|no|never|cannot|without|nicht|kein\w*|pas|jamais|nunca)\b|n['’]t\b", re.IGNORECASE)
@@ -58,7 +58,9 @@ def _is_about(stated: str, said: Sequence[Word], fact: str, about: Set[str], oth
     if not has_verb(stated):
         # "Port 6432" gives another value and no more; "Battery dead after 4 hours" does not.
         return bool(others) and _plain(said) <= known | about | VERDICTS
-    if others or _SINCE.search(stated):
+    # "The transfer of 3,000 euros is not there" gives no number, it only has one.
+    is_given = any(word.start >= after_verb(stated) - 1 for word in said if word.kind == "number")
+    if "name" in others or ("number" in others and is_given) or _SINCE.search(stated):
         return True
     # "30 days is theft" speaks of the fact and puts nothing in its place.
     if _PAST.search(stated) or _numbers(said) & known:

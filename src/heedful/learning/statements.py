@@ -48,8 +48,9 @@ _CONTRAST = re.compile(
     re.IGNORECASE,
 )
 _VERB = re.compile(
-    r"\b(?:is|are|has|have|can|cannot|may|must|will|never|always|does|do(?=n['’]t| not)|went up|went down|"
-    r"moved|changed|raised|lowered|increased|reduced|extended|renamed|replaced|removed|retired|closed|cancelled|"
+    r"\b(?:is|are|has|have|can|cannot|may|must|will|never|always|does|do(?=n['’]t| not)|went up|went down|retired|"
+    r"(?:(?:was|were|been) )?(?:moved|changed|raised|lowered|increased|reduced|extended|renamed) to|"
+    r"(?:was|were|been) (?:removed|replaced|closed|cancelled|discontinued|abolished)|"
     r"(?:go|cost|take|open|close|start|begin|end|expire|apply|include|require|need|ship|lead|run|work|live|belong|"
     r"return|accept|travel|come|get|use|support|cover|contain|allow|offer|deliver|charge|send|sell|provide|last|stay|"
     r"host|handle|manage|own|see|listen|connect|pay|depend|arrive|leave|sit|stop|change|say)(?:e?s)?|"
@@ -88,7 +89,13 @@ def has_verb(stated: str) -> bool:
     >>> has_verb("Gift cards never expire"), has_verb("Battery dead after 4 hours")
     (True, False)
     """
-    return _VERB.search(stated) is not None
+    return after_verb(stated) > 0
+
+
+def after_verb(stated: str) -> int:
+    """Where the first verb of a statement ends; 0 if it has none."""
+    verb = _VERB.search(stated)
+    return 0 if verb is None else verb.end()
 
 
 def _sentences(comment: str) -> list[str]:
