@@ -72,7 +72,7 @@ _NOT_A_DOER = frozenset(
     "every more most less".split()  # noqa: SIM905
 )
 _STARTS_A_STORY = re.compile(
-    rf"^{_ADVERBS}(?:waited|waiting|tried|asked|took|had to|got|paid|called|wrote|ordered|spent|seit|depuis|desde)\b",
+    rf"^{_ADVERBS}(?:waited|waiting|tried|asked|took|had to|got|paid|called|wrote|ordered|spent|need|want|looking|seit|depuis|desde)\b",
     re.IGNORECASE,
 )
 
@@ -126,7 +126,7 @@ _REQUEST = _any(
 )
 _ORDERS = re.compile(
     r"^(?:tell|give|show|keep|stop|make|add|fix|correct|update|check|explain|try|look|learn|translate|remove|let|do|get|"
-    r"be|talk|speak|write|say|stick|just|improve|delete|don['’]t|do not|help|connect me|listen|think|compare|put)\b|"
+    r"be|talk|speak|write|say|stick|just|improve|delete|don['’]t|do not|help|connect me|listen|think|compare|put)\b(?!-)|"
     r"^\w+ (?:it|this|that|them)(?: (?:with|in|into|to|as|by|for|without|again|up|out|down|more|less|short\w*)\b|\W*$)",
     re.IGNORECASE,
 )

@@ -16,6 +16,13 @@ _GIVES = re.compile(
     re.IGNORECASE,
 )
 _SINCE = re.compile(r"\b(?:since|seit|depuis|desde)\b", re.IGNORECASE)
+_RULE = re.compile(
+    r"\b(?:must|should|can|cannot|may|never|always|needs?|need not|no|not|also|go(?:es)? to|retired|deprecated|free|closed|open|"
+    r"(?:is|are|be) (?:\w+ )?(?:\w+ed|paid|sold|sent|made|seen|kept|given|held|done|built|led|run|taken|met|shown)|"
+    r"(?:is|are) (?:in|at|on|for|by|optional|mandatory|necessary|possible|available|forbidden|valid))\b|n['’]t\b",
+    re.IGNORECASE,
+)
+_TITLE = re.compile(r"\b(Dr|Mrs?|Ms|Prof)\. ")
 _PAST = re.compile(r"\b(?:was|were|did|had)\b", re.IGNORECASE)
 
 
@@ -28,9 +35,11 @@ def corrected(comment: str, facts: Sequence[str], question: str) -> int | None:
     >>> corrected("I did not like the tone at all", facts, "How many days do I have for returns?")
     >>> corrected("I returned it 45 days ago and nobody answers", facts, "How many days do I have for returns?")
     """
-    stated = statement(comment)
-    if stated is None:
+    told = statement(comment)
+    if told is None:
         return None
+    # A name after "Dr." opens no sentence.
+    stated, facts = _TITLE.sub(r"\1 ", told), [_TITLE.sub(r"\1 ", fact) for fact in facts]
     said = _content(stated)
     terms, about = {word.term for word in said}, {word.term for word in _content(question)}
     found: list[tuple[int, int, int]] = []
@@ -53,17 +62,15 @@ def _is_about(stated: str, said: Sequence[Word], fact: str, about: Set[str], oth
     if not terms & known and not (terms & about and known & about):
         # "The price is 45 now" has no word of "It costs 39 euros".
         return "number" in others and bool(known & about) and (is_contrast or _GIVES.search(stated) is not None)
-    if is_contrast:
-        return True
     if not has_verb(stated):
         # "Port 6432" gives another value and no more; "Battery dead after 4 hours" does not.
-        return bool(others) and _plain(said) <= known | about | VERDICTS
+        return bool(others) and (is_contrast or _plain(said) <= known | about | VERDICTS)
     # "The transfer of 3,000 euros is not there" gives no number, it only has one.
-    is_given = any(word.start >= after_verb(stated) - 1 for word in said if word.kind == "number")
-    if "name" in others or ("number" in others and is_given) or _SINCE.search(stated):
+    is_given = any(word.start >= after_verb(stated) for word in said if word.kind == "number")
+    if is_contrast or "name" in others or ("number" in others and is_given) or _SINCE.search(stated):
         return True
-    # "30 days is theft" speaks of the fact and puts nothing in its place.
-    if _PAST.search(stated) or _numbers(said) & known:
+    # "30 days is theft" speaks of the fact and puts nothing in its place; "matches take forever" is no rule.
+    if _PAST.search(stated) or _numbers(said) & known or not _RULE.search(stated):
         return False
     is_denial = _denies(stated) != _denies(fact) and len(terms & (known | about)) > 1
     return is_denial or said[0].term in known | about

@@ -24,7 +24,7 @@ _FAMILIES = {
 }
 _NO_UNITS = frozenset(
     stem(word)
-    for word in "now since instead only rather currently today per and jetzt seit statt nicht bis oder maintenant "
+    for word in "now since instead only rather actually currently today per and jetzt seit statt nicht bis oder maintenant "
     "depuis pas par ahora desde en por no".split()  # noqa: SIM905
 )
 
