@@ -17,7 +17,7 @@ _GIVES = re.compile(
 )
 _SINCE = re.compile(r"\b(?:since|seit|depuis|desde)\b", re.IGNORECASE)
 _RULE = re.compile(
-    r"\b(?:must|should|can|cannot|may|never|always|needs?|need not|no|not|also|go(?:es)? to|retired|deprecated|free|closed|open|"
+    r"\b(?:must|should|can|cannot|may|never|always|needs?|no|not|also|go(?:es)? to|retired|deprecated|free|closed|open|"
     r"(?:is|are|be) (?:\w+ )?(?:\w+ed|paid|sold|sent|made|seen|kept|given|held|done|built|led|run|taken|met|shown)|"
     r"(?:is|are) (?:in|at|on|for|by|optional|mandatory|necessary|possible|available|forbidden|valid))\b|n['’]t\b",
     re.IGNORECASE,

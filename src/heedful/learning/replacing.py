@@ -14,8 +14,8 @@ _FAMILIES = {
     stem(word): family
     for family, units in {
         "time": "second minute hour day week month year sekunde sekunden minuten stunde stunden tag tage tagen woche "
-        "wochen monat monate monaten jahr jahre jahren seconde secondes jour jours heure heures semaine semaines mois an "
-        "ans segundo segundos minuto minutos hora horas día días semana semanas mes meses año años",
+        "wochen monat monate monaten jahr jahre jahren seconde secondes jour jours heure heures semaine semaines mois "
+        "an ans segundo segundos minuto minutos hora horas día días semana semanas mes meses año años",
         "money": "euro dollar pound franc cent eur usd gbp chf euros dólares",
         "clock": "uhr am pm oclock h",
         "share": "percent prozent",
@@ -24,8 +24,10 @@ _FAMILIES = {
 }
 _NO_UNITS = frozenset(
     stem(word)
-    for word in "now since instead only rather actually currently today per and jetzt seit statt nicht bis oder maintenant "
-    "depuis pas par ahora desde en por no".split()  # noqa: SIM905
+    for word in """
+    now since instead only rather actually currently today per and jetzt seit statt nicht bis oder maintenant depuis pas
+    par ahora desde en por no
+    """.split()  # noqa: SIM905
 )
 
 
@@ -44,9 +46,7 @@ def replaced(stated: str, fact: str) -> set[Value]:
         found.add("name")
     units = {_unit(held, place, known) for place, word in enumerate(held) if word.kind == "number"}
     given = {
-        _unit(said, place, known)
-        for place, word in enumerate(said)
-        if word.kind == "number" and word.term not in known
+        _unit(said, place, known) for place, word in enumerate(said) if word.kind == "number" and word.term not in known
     }
     # A number without a unit can be of anything.
     if given & units or (units and "" in given):
@@ -65,9 +65,9 @@ def is_beside_value(term: str) -> bool:
 
 def _unit(text: Sequence[Word], place: int, known: set[str]) -> str:
     """What a number counts: a family of units, "" for none that is known from the fact, else a word."""
-    following = next((word for word in text[place + 1 :] if word.kind != "number"), None)
+    following = text[place + 1] if place + 1 < len(text) else None
     # A word after a comma or a full stop is no unit.
-    if following is None or following.start - text[place].stop > 1:
+    if following is None or following.kind == "number" or following.start - text[place].stop > 1:
         return ""
     family = _FAMILIES.get(following.term, "")
     if family:

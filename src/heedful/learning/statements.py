@@ -43,12 +43,14 @@ _LEANS_ON = re.compile(
 )
 _CONTRAST = re.compile(
     r"^use\b|\b(?:actually|should be|should have been|now|no longer|any ?more|instead|rather than|changed to|moved to|"
-    r"in fact|it(?: i|['’])s|they(?: a|['’])re|really is|at the moment|currently|jetzt|nicht mehr|sondern|statt|anstatt|"
-    r"maintenant|désormais|au lieu|ahora|ya no|sino|en vez|en lugar)\b|\bnot\b.+\bbut\b|,\s*(?:not|nicht|pas)\b|,\s*no (?:hasta|el|la|los|las|en|de|\d)",
+    r"in fact|it(?: i|['’])s|they(?: a|['’])re|really is|at the moment|currently|jetzt|nicht mehr|sondern|statt|"
+    r"anstatt|maintenant|désormais|au lieu|ahora|ya no|sino|en vez|en lugar)\b|"
+    r"\bnot\b.{1,60}\bbut\b|,\s*(?:not|nicht|pas)\b|,\s*no (?:hasta|el|la|los|las|en|de|\d)",
     re.IGNORECASE,
 )
 _VERB = re.compile(
-    r"\b(?:is|are|has|have|can|cannot|may|must|should|will|never|always|does|do(?=n['’]t| not)|went up|went down|retired|"
+    r"\b(?:is|are|has|have|can|cannot|may|must|should|will|never|always|does|do(?=n['’]t| not)|went up|went down|"
+    r"retired|"
     r"(?:(?:was|were|been) )?(?:moved|changed|raised|lowered|increased|reduced|extended|renamed) to|"
     r"(?:was|were|been) (?:removed|replaced|closed|cancelled|discontinued|abolished)|"
     r"(?:go|cost|take|open|close|start|begin|end|expire|apply|include|require|need|ship|lead|run|work|live|belong|"
@@ -58,7 +60,8 @@ _VERB = re.compile(
     r"est|sont|ont|peut|peuvent|coûte|coûtent|dure|ouvre|ferme|commence|"
     r"es|son|tiene|tienen|puede|pueden|cuesta|cuestan|dura|abre|cierra|empieza)\b|\w['’](?:s|re)\b|n['’]t\b|"
     # "The oven heats up", whatever the verb.
-    r"^(?:the|a|an|each|every|it|he|she) (?:\w+[^\Ws] )?\w+[^\Ws]s(?= (?:up|at|on|in|to|for|until|within|the|a|an|no|only|\d))",
+    r"^(?:the|a|an|each|every|it|he|she) (?:\w+[^\Ws] )?\w+[^\Ws]s"
+    r"(?= (?:up|at|on|in|to|for|until|within|the|a|an|no|only|\d))",
     re.IGNORECASE,
 )
 
