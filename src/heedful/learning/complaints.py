@@ -146,12 +146,12 @@ _ORDERS = re.compile(
     re.IGNORECASE,
 )
 _ASKS = re.compile(
-    r"\?\s*\W*$|^(?:why|how|where|who|what|can|could|would|will|do|does|did|is|are|has|have|am|should|warum|wieso|wo|"
+    r"\?\s*\W*$|^(?:why|how|where|who|what|can|could|would|will|do|does|did|is|are|has|have|should|warum|wieso|wo|"
     r"wann|pourquoi|comment|où|quand)\b|\b(?:why|which one|how come|por qué|pourquoi|warum)\b",
     re.IGNORECASE,
 )
 _UNSURE = _any(
-    r"(?:maybe|perhaps|probably|possibly|apparently|might be|may be|could be|guess|not sure|unsure|as far as)\b",
+    r"(?:maybe|perhaps|probably|possibly|apparently|might be|could be|guess|not sure|unsure|as far as)\b",
     r"(?:vielleicht|wahrscheinlich|peut-être|probablement|quizás?|tal vez)\b",
 )
 _VAGUE = _any(

@@ -55,9 +55,9 @@ def replaced(stated: str, fact: str) -> set[Value]:
 
 
 def is_beside_value(term: str) -> bool:
-    """Whether a word only says what a number counts, or since when.
+    """Whether the stem of a word only says what a number counts, or since when.
 
-    >>> is_beside_value("day"), is_beside_value("since"), is_beside_value("page")
+    >>> is_beside_value("day"), is_beside_value("sinc"), is_beside_value("page")
     (True, True, False)
     """
     return term in _FAMILIES or term in _NO_UNITS
