@@ -475,6 +475,14 @@ def test_a_comment_that_corrects_a_fact_becomes_one_and_goes_with_it(shop: Shop)
         ("I did not like the tone at all", 2),
         ("Is it not 45 days?", 2),
         ("It is 45 days, great!", 5),
+        ("Wrong, this is not what I asked about parcels", 1),
+        ("It told me the old policy for parcels again and that is just wrong", 1),
+        ("I returned my parcel 45 days ago and nobody called", 1),
+        ("The parcel of order 48213 was returned after 45 days", 2),
+        ("Took 3 tries to have the parcel returned", 2),
+        ("The answer should mention that parcels cost 6 euros", 3),
+        ("Please tell me how parcels are returned within 45 days", 3),
+        ("30 days is a joke for parcels", 1),
     ],
 )
 def test_complaints_questions_and_praise_correct_nothing(plain: Shop, text: str, score: int) -> None:
@@ -482,6 +490,39 @@ def test_complaints_questions_and_praise_correct_nothing(plain: Shop, text: str,
     assert asked.qa_id is not None
     plain.store.sessions.add_feedback("s", asked.qa_id, text, score)
     assert plain.store.improve().learnt == []
+
+
+@pytest.mark.parametrize(
+    ("text", "stated"),
+    [
+        (
+            "Useless! Parcels may be returned within 45 days. Please fix this.",
+            "Parcels may be returned within 45 days.",
+        ),
+        ("That is outdated, the limit for parcels is 45 days", "The limit for parcels is 45 days"),
+        ("You have 45 days for parcels, and this is the third time I write it", "You have 45 days for parcels"),
+        ("Opened parcels may not be returned", "Opened parcels may not be returned"),
+    ],
+)
+def test_of_a_comment_that_complains_and_corrects_only_what_it_states_is_learnt(
+    plain: Shop, text: str, stated: str
+) -> None:
+    asked = plain.store.recall(QUESTION, session_id="s")
+    assert asked.qa_id is not None
+    plain.store.sessions.add_feedback("s", asked.qa_id, text, 1)
+    assert [each.text for each in plain.store.improve().learnt] == [f"{QUESTION}\n{stated}"]
+
+
+def test_a_complaint_that_was_learnt_before_is_forgotten(plain: Shop) -> None:
+    asked = plain.store.recall(QUESTION, session_id="s")
+    assert asked.qa_id is not None
+    complaint = "My parcel took 45 days, not 30"
+    plain.store.sessions.add_feedback("s", asked.qa_id, complaint, 1)
+    about = {"learnt_from": "feedback", "session_id": "s", "qa_id": asked.qa_id}
+    plain.store.remember(f"{QUESTION}\n{complaint}", source="session/s", metadata=about)
+    assert learnt(plain.store) == [f"{QUESTION}\n{complaint}"]
+    assert len(plain.store.improve().forgotten) == 1
+    assert learnt(plain.store) == []
 
 
 def test_what_one_correction_taught_stays_while_another_still_says_it(shop: Shop) -> None:

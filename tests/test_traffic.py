@@ -20,10 +20,11 @@ import heedful
 from heedful import Conflict, Entry, Heedful, Invalid, Session
 from heedful.cli.living import fill_or_use
 from heedful.cli.main import cli
+from heedful.learning.corrections import corrected
 from heedful.model import Execution
 from heedful.simulate.people import ADVERSARY, customers
-from heedful.simulate.remarks import HOSTILE, WORDINGS, remark
-from heedful.simulate.shop import CORRECTION, FACTS, STAFF_WANTS, WANTS
+from heedful.simulate.remarks import HOSTILE, WORDINGS, Subject, remark
+from heedful.simulate.shop import CORRECTION, FACTS, HELP, STAFF_WANTS, WANTS
 from heedful.simulate.timeline import Timeline, arrivals
 from heedful.simulate.traffic import Filled, fill, warehouse_file
 from heedful.simulate.visits import HelpDesk
@@ -143,6 +144,23 @@ def test_a_fact_is_corrected_by_somebody_and_recalled_since(seen: Seen) -> None:
     found = seen.memory.recall("When is shipping free?", dataset="help", top_k=20)
     assert CORRECTION in [hit.text for hit in found.hits]
     assert FACTS["help"]["ship-free"] not in [hit.text for hit in found.hits]
+
+
+def test_no_complaint_becomes_a_fact(seen: Seen) -> None:
+    with closing(sqlite3.connect(seen.file)) as store:
+        rows = store.execute("SELECT text FROM facts WHERE metadata LIKE '%\"feedback\"%'").fetchall()
+    stated = {text.partition("\n")[2] for (text,) in rows}
+    assert [each for each in stated if not re.fullmatch(r"It is \d weeks at the moment[.!]*", each)] == []
+
+
+@pytest.mark.parametrize("subject", [each for each in WORDINGS if each != "praise"])
+def test_remarks_that_only_complain_correct_no_fact(subject: Subject) -> None:
+    facts, wants = FACTS[HELP], [want for want in WANTS if want.queries["en"]]
+    random = Random(5)
+    for _ in range(60):
+        said = remark(subject, random)
+        found = [corrected(said, list(facts.values()), want.queries["en"][0]) for want in wants]
+        assert "at the moment" in said or set(found) == {None}, said
 
 
 def test_executions_are_new_or_proven_and_rated_both_ways(seen: Seen) -> None:

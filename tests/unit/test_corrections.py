@@ -6,7 +6,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from heedful.learning.corrections import corrected, statement
+from heedful.learning.corrections import corrected
+from heedful.learning.statements import statement
 
 FACTS = [
     "Returns are accepted within 30 days.",
@@ -26,6 +27,13 @@ FACTS = [
         ("  Outdated — support opens at ten now ", "Support opens at ten now"),
         ("45", "45"),
         ("The parcels must be wrapped in paper", "The parcels must be wrapped in paper"),
+        ("No refunds are paid on Sundays", "No refunds are paid on Sundays"),
+        ("no it is 45 days", "It is 45 days"),
+        ("Terrible. It is 45 days. Please fix it!", "It is 45 days."),
+        ("Dr. Novak retired, Dr. Kim sees the children", "Dr. Novak retired, Dr. Kim sees the children"),
+        ("Am 11. Juli beginnen die Ferien. Schlecht!", "Am 11. Juli beginnen die Ferien."),
+        ("That is wrong, and the port is 6432", "The port is 6432"),
+        ("The right answer is 45 days", "The right answer is 45 days"),
     ],
 )
 def test_what_a_comment_states(comment: str, stated: str) -> None:
@@ -45,6 +53,11 @@ def test_what_a_comment_states(comment: str, stated: str) -> None:
         "not correct",
         "Terrible response, please help",
         "Is it not 45 days?",
+        "my refund took 4 weeks, not 5 days",
+        "If the box is missing, you are wrong",
+        "Thanks for nothing, bicycle expert",
+        "Maybe it is 45 days",
+        "2 out of 10",
         "Why is it 30?",
         "Thanks, great answer",
         "!!!",

@@ -1,52 +1,29 @@
-"""Comments that correct a fact, told from those that only complain."""
+"""Which fact a comment corrects, if it does more than complain."""
 
 from __future__ import annotations
 
 import re
-from collections.abc import Sequence
+from collections.abc import Sequence, Set
 
+from heedful.learning.replacing import is_beside_value, replaced
+from heedful.learning.statements import VERDICTS, after_verb, contrasts, has_verb, statement
 from heedful.learning.words import Word, words
 
-LEAST_WORDS = 3
-"""A statement without a number or a name has at least this many words that tell something."""
-
-_VALUES = ("name", "number")
-
-_OPENING = re.compile(
-    r"^(?:no|nope|wrong|incorrect|not (?:true|right|correct)|false|outdated|actually|sorry|hm+|well)\b[\s,.;:!—–-]*",
+_DENIES = re.compile(r"\b(?:not|no|never|cannot|without|nicht|kein\w*|pas|jamais|nunca)\b|n['’]t\b", re.IGNORECASE)
+_GIVES = re.compile(
+    r"\b(?:is|are|ends?|starts?|begins?|opens?|closes?|costs?|takes?|lasts?)"
+    r"(?: (?:at|on|in|until|for|only|just|about|from))* \d",
     re.IGNORECASE,
 )
-_CUE = re.compile(
-    r"\b(?:actually|should be|should have been|is now|are now|no longer|not any ?more|any more|instead|rather than|"
-    r"changed to|moved to|correct(?:ion|ly)?|in fact|it'?s|they'?re|really is|used to|since|has been|wrong|"
-    r"outdated)\b|\bnot\b.+\bbut\b|,\s*not\b",
+_SINCE = re.compile(r"\b(?:since|seit|depuis|desde)\b", re.IGNORECASE)
+_RULE = re.compile(
+    r"\b(?:must|should|can|cannot|may|never|always|needs?|no|not|also|go(?:es)? to|retired|deprecated|free|closed|open|"
+    r"(?:is|are|be) (?:\w+ )?(?:\w+ed|paid|sold|sent|made|seen|kept|given|held|done|built|led|run|taken|met|shown)|"
+    r"(?:is|are) (?:in|at|on|for|by|optional|mandatory|necessary|possible|available|forbidden|valid))\b|n['’]t\b",
     re.IGNORECASE,
 )
-_VERDICTS = frozenset(
-    word.term
-    for word in words(
-        "answer wrong bad good great useless helpful unhelpful incorrect right correct incomplete unclear confusing "
-        "outdated false true terrible poor nice thanks response reply help please better worse"
-    )
-)
-
-
-def statement(comment: str) -> str | None:
-    """What a comment states, less its verdict; None if it states nothing.
-
-    >>> statement("Wrong! the window is 45 days, not 30.")
-    'The window is 45 days, not 30.'
-    >>> statement("The answer was bad")
-    """
-    text = comment.strip()
-    while (shorter := _OPENING.sub("", text, count=1)) != text:
-        text = shorter
-    telling = [word for word in _content(text) if word.term not in _VERDICTS]
-    if text.endswith("?") or not telling:
-        return None
-    if len(telling) < LEAST_WORDS and not _values(telling):
-        return None
-    return text[0].upper() + text[1:]
+_TITLE = re.compile(r"\b(Dr|Mrs?|Ms|Prof)\. ")
+_PAST = re.compile(r"\b(?:was|were|did|had)\b", re.IGNORECASE)
 
 
 def corrected(comment: str, facts: Sequence[str], question: str) -> int | None:
@@ -56,26 +33,62 @@ def corrected(comment: str, facts: Sequence[str], question: str) -> int | None:
     >>> corrected("No, it is 45 days", facts, "How many days do I have for returns?")
     0
     >>> corrected("I did not like the tone at all", facts, "How many days do I have for returns?")
+    >>> corrected("I returned it 45 days ago and nobody answers", facts, "How many days do I have for returns?")
     """
-    said = _content(comment)
+    told = statement(comment)
+    if told is None:
+        return None
+    # A name after "Dr." opens no sentence.
+    stated, facts = _TITLE.sub(r"\1 ", told), [_TITLE.sub(r"\1 ", fact) for fact in facts]
+    said = _content(stated)
     terms, about = {word.term for word in said}, {word.term for word in _content(question)}
     found: list[tuple[int, int, int]] = []
     for place, fact in enumerate(facts):
-        held = _content(fact)
-        known = {word.term for word in held}
-        if not known & (terms | about):
-            continue
-        new = terms - known - about - _VERDICTS
-        replaced = any(_values(said, kind) - known and _values(held, kind) - terms for kind in _VALUES)
-        if new and terms & (known | about) and (replaced or _CUE.search(comment)):
-            found.append((-int(replaced), -len(terms & known), place))
+        known = {word.term for word in _content(fact)}
+        denies = _denies(stated) != _denies(fact)
+        if terms <= known and not denies:
+            return None
+        is_new = bool(terms - known - about - VERDICTS) or (denies and not _numbers(said))
+        others = replaced(stated, fact)
+        if is_new and _is_about(stated, said, fact, about, others):
+            found.append((-len(others), -len(terms & known), place))
     return min(found)[2] if found else None
+
+
+def _is_about(stated: str, said: Sequence[Word], fact: str, about: Set[str], others: Set[str]) -> bool:
+    """Whether what is said is about what a fact says; `others` are the kinds of value that it gives others for."""
+    terms, known = {word.term for word in said}, {word.term for word in _content(fact)}
+    is_contrast = contrasts(stated)
+    if not terms & known and not (terms & about and known & about):
+        # "The price is 45 now" has no word of "It costs 39 euros".
+        return "number" in others and bool(known & about) and (is_contrast or _GIVES.search(stated) is not None)
+    if not has_verb(stated):
+        # "Port 6432" gives another value and no more; "Battery dead after 4 hours" does not.
+        return bool(others) and (is_contrast or _plain(said) <= known | about | VERDICTS)
+    # "The transfer of 3,000 euros is not there" gives no number, it only has one.
+    is_given = any(word.start >= after_verb(stated) for word in said if word.kind == "number")
+    if is_contrast or "name" in others or ("number" in others and is_given) or _SINCE.search(stated):
+        return True
+    # "30 days is theft" speaks of the fact and puts nothing in its place; "matches take forever" is no rule.
+    if _PAST.search(stated) or _numbers(said) & known or not _RULE.search(stated):
+        return False
+    is_denial = _denies(stated) != _denies(fact) and len(terms & (known | about)) > 1
+    return is_denial or said[0].term in known | about
+
+
+def _plain(said: Sequence[Word]) -> set[str]:
+    """The words that are neither values nor beside one; the first word before a name belongs to it."""
+    rest = said[1:] if len(said) > 1 and said[1].kind == "name" else said
+    return {word.term for word in rest if word.kind == "word" and not is_beside_value(word.term)}
+
+
+def _denies(text: str) -> bool:
+    return _DENIES.search(text) is not None
 
 
 def _content(text: str) -> list[Word]:
     return [word for word in words(text) if word.kind != "common"]
 
 
-def _values(found: Sequence[Word], *kinds: str) -> set[str]:
-    """The names, numbers and dates among words, or one kind of them: what a correction most often replaces."""
-    return {word.term for word in found if word.kind in (kinds or _VALUES)}
+def _numbers(found: Sequence[Word]) -> set[str]:
+    return {word.term for word in found if word.kind == "number"}

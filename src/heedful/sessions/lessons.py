@@ -13,7 +13,7 @@ from sqlalchemy import Connection
 
 from heedful.chat.citations import without_citations
 from heedful.chat.extractive import LEARNT
-from heedful.learning.corrections import statement
+from heedful.learning.statements import statement
 from heedful.memory.forget import MADE_FROM
 from heedful.model import Metadata
 from heedful.storage import facts

@@ -1,0 +1,198 @@
+"""What people write that states nothing: stories, requests, questions, verdicts, and talk about the answer.
+
+English above all; the most frequent words of German, French and Spanish. A statement that is taken for one of these
+waits for review; a complaint that is taken for a statement is recalled for ever.
+"""
+
+from __future__ import annotations
+
+import re
+
+
+def _any(*parts: str) -> re.Pattern[str]:
+    return re.compile("|".join(rf"\b(?:{part})" for part in parts), re.IGNORECASE)
+
+
+_ADVERBS = r"(?:(?:just|only|also|always|still|simply|really|now|even|never|no longer|already)\s+)*"
+_SPOKE = (
+    r"(?:ask|wait|tr(?:y|ied)|search|look|pay|paid|call|order|wrote|write|read|got|had|went|drove|need|want|spent|took|"
+    r"receiv|sent|return|bought|buy|contact|complain|report|lost|saw|see|found|were|could|have been|hope|expect|never|"
+    r"still)\w*"
+)
+
+_FIRST_PERSON = _any(
+    r"(?:i|me|my|mine|myself|im|ive)\b",
+    rf"we\s+(?:have\s+)?{_SPOKE}\b",
+    r"(?:us|our own)\b",
+    r"our (?:order|parcel|package|refund|money|account|question|child|son|daughter|invoice|ticket)s?\b",
+    r"(?:ich|mir|mich|mein(?:e[mnrs]?)?)\b",
+    r"(?:je|moi|mon|ma|mes)\b|j['’]",
+    r"(?:yo|mi|mis|llevo|llevamos|tengo|quiero|espero|estoy|pregunté|pedí)\b",
+)
+_WENT_WRONG = _any(
+    r"still\b",
+    r"(?:is|are|am|['’]s|['’]re|keeps?) (?:\w+ly )?"
+    r"(?!moving|closing|opening|changing|starting|ending|being|going)\w{2,}ing\b",
+    r"do(?:es)?(?: not|n['’]t) (?!need|expire|apply|include|cover|accept|require|have|exist|cost|allow|offer|ship|"
+    r"support|open|close|use|count|end|start|take|charge|deliver|belong|depend|run|sell)\w+",
+    r"(?:nobody|no one|noone|niemand|personne|nadie)\b",
+    r"never (?:came|come|arriv|got|get|receiv|work|call|answer|repl|show|happen|reach|heard)\w*",
+    r"(?:ago|yet|yesterday|last (?:night|time|week)|at all)\b",
+    r"(?:it|there) (?:has|have) been \d",
+    r"(?:has|have|had|['’]s) been (?:\w+ )?for (?:\d|hours|days|weeks|months|years|ages)",
+    r"(?:was|were|had)\b.{0,60}\b\d+ (?:second|minute|hour|day|week|month|year)s?\b",
+    r"been waiting\b",
+    r"(?:crash(?:es|ed|ing)?|freezes?|froze|hangs|hung|times out|timed out|timeout|smells?|stinks?|stank)\b",
+    rf"(?:is|are|got|gets|came|arrived|['’]s) {_ADVERBS}(?:broken|missing|late|lost|stuck|ruined|gone)\b",
+    rf"(?:was|were|got|been) {_ADVERBS}(?:refused|rejected|declined|cancelled without)\b",
+    r"(?:refused|rejected|declined|broken|broke|missing|late|lost)\W*$",
+    r"(?:fails|failed|failing|broke)\b",
+    r"won['’]?t (?!be\b)",
+    r"(?:did|would|will)(?: not|n['’]?t) (?:work|print|load|help|answer|start|appear|show|respond|make sense)\b",
+    r"(?:not|nothing|stopped) work(?:s|ing)?\b",
+    r"(?:tries|attempts)\b",
+    r"(?:times in a row|every time|each time|(?:second|third|fourth|\d+(?:nd|rd|th)) time)\b",
+    r"\d+ times(?! (?:a|per|each|every|daily)\b)",
+    r"(?:order|claim|case|booking|invoice|reference|shipment|train|flight) (?:number |no\.? |nr\.? |# ?)?\d{3,}",
+)
+_CHANGES = frozenset(
+    """
+    moved changed retired increased decreased dropped replaced renamed removed closed switched merged introduced
+    cancelled canceled discontinued extended raised lowered reduced updated founded died joined opened ended
+    started expired stopped resigned migrated deprecated based located limited used supposed shared united
+    outdated
+    """.split()  # noqa: SIM905
+)
+_NARRATED = re.compile(
+    r"\b(?:came|took|gave|said|told|stood|thought|felt|saw|wrote|drove|threw|forgot|knew|fell|did|"
+    r"went(?! (?:up|down|to)))\b",
+    re.IGNORECASE,
+)
+_PLAIN = re.compile(r"[^\W\d_]+(?:['’][^\W\d_]+)?|\d+")
+_IN_THE_PAST = re.compile(r"\w{2,}[^\We]ed")
+_ADVERB = re.compile(r"\w+ly|now|also|only|always|never|not|already|again|still|often|longer|just|both|all")
+_NOT_A_DOER = frozenset(
+    """
+    is are be been being was were get gets isn't aren't wasn't weren't it's they're that's there's he's she's a an
+    the of for with without in on by at from to and or no as if when once than your their its our which any each
+    every more most less
+    """.split()  # noqa: SIM905
+)
+_STARTS_A_STORY = re.compile(
+    rf"^{_ADVERBS}(?:waited|waiting|tried|asked|took|had to|got|paid|called|wrote|ordered|spent|need|want|looking|seit|"
+    r"depuis|desde)\b",
+    re.IGNORECASE,
+)
+
+_ANSWER = _any(
+    r"(?:answers?|answered|answering|repl(?:y|ies|ied)|responses?|responds?|bot|chatbot|assistant|robot|explanation|tone)\b",
+    r"(?:wording|sentences?|paragraphs?|summary|citations?|screenshots?|pictures?|photos?|language|typos?)\b",
+    r"(?:mention|repeat|ignor|misunderst|confus|understand|understood|explain)\w*",
+    r"(?:not a|no) word\b",
+    rf"(?:it|this|that|which) {_ADVERBS}(?:says?|said|tells?|told|gives?|gave|keeps?|kept|claims?|shows?|suggest\w*|"
+    r"forg[eo]t\w*|made|makes|invent\w*|assum\w*|mix\w*|adds?|talks?|loads?|feels|sounds|reads|looks)\b",
+    r"(?:said|told|tell|telling|colleague|contradict\w*)\b",
+    r"(?:antwort\w*|frage|réponse|répond\w*|question|respuesta|respond\w*|contesta\w*|pregunta)\b",
+)
+_RIGHT_ANSWER = re.compile(
+    r"^.*?\b(?:correct|right|true|real|proper) answer (?:is|would be|should be)\b", re.IGNORECASE
+)
+
+_YOU = _any(r"(?:you|u|your|yours|youre|du|dein\w*|euch|eure?r?|tu|votre|vos|usted)\b", r"you['’]")
+_ANYONE = re.compile(
+    rf"\byou {_ADVERBS}(?:can(?:not|['’]t)?|may|must(?:n['’]t)?|need|have(?! (?:been|no idea|not|ignored))|get|pay|"
+    r"do(?:n['’]t| not) (?:need|have|pay|get)|should|will|are (?:allowed|entitled|charged|billed|asked))\b",
+    re.IGNORECASE,
+)
+
+_PLAIN_STATES = (
+    r"(?:free|open|closed|required|optional|included|excluded|available|allowed|possible|forbidden|mandatory|necessary|"
+    r"valid|needed|unlimited|permitted|covered|empty|full|deprecated|cancelled|\w+(?:ted|sed|ded|ved|red|ned)|\w+ly)\b"
+)
+_VERDICT = _any(
+    r"(?:wrong|incorrect|inaccurate|outdated|obsolete|untrue|nonsense|rubbish|garbage|useless|unhelpful|terrible|awful)\b",
+    r"(?:horrible|horrendous|ridiculous|nightmare|disaster|mess|stupid|unacceptable|unclear|misleading|incomplete)\b",
+    r"(?:irrelevant|pointless|rude|slow(?:ly)?|disappoint\w*|annoy\w*|frustrat\w*|embarrass\w*|shame\w*|scam|lies?|lying)\b",
+    r"(?:sucks?|hate|worst|worse|better|best|pathetic|laughable|unbelievable|unreadable|impossible to|waste)\b",
+    r"(?:theft|fed up|sick of|typical|anyway|nothing|dangerous|whatever|wow|yeah|haha|lol|wtf)\b",
+    r"(?:sounds?|seems?|feels?|looks)(?! (?:for|after)\b) \w+",
+    r"a lot\b",
+    # "The museum is boring": one word that is no state of things.
+    rf"(?:is|are|['’]s|['’]re) {_ADVERBS}(?:(?:so|very|pretty|quite|a bit) )?"
+    rf"(?!{_PLAIN_STATES})(?-i:[a-zß-ÿ]{{3,}})[.!]*$",
+    r"(?:a joke|no idea|no sense|no use|no help|out of date|made up|off topic|beside the point)\b",
+    r"(?:thanks for|of course)\b",
+    r"(?:not|\w+n['’]t|never) (?:\w+ )?(?:true|right|correct|accurate|helpful|useful|good|enough|the case|what)\b",
+    rf"(?:is|are|was|were|['’]s) {_ADVERBS}(?:so |very |pretty |quite )?(?:old|bad|poor|false|great|good|nice|fine)\b",
+    r"old (?:price|info\w*|policy|rule|answer|data|news|version|text)s?\b",
+    r"too (?!at\b|on\b|in\b|for\b|since\b|now\b|and\b)\w+",
+    r"(?:falsch\w*|veraltet\w*|schlecht\w*|stimmt nicht|unsinn|zu (?:lang|kurz|teuer)|nutzlos)\b",
+    r"(?:faux|fausse|dépassée?|mauvaise?|nulle?|trop|inutile)\b",
+    r"(?:incorrect[oa]|equivocad[oa]|falso|mal[oa]?|desactualizad[oa]|demasiado|inútil)\b",
+)
+_MARK = re.compile(r"\b\d{1,2}\s*(?:/|out of|von|sur)\s*(?:5|10|100)\b|\b(?:\d+|one|zero|two) stars?\b", re.IGNORECASE)
+
+_REQUEST = _any(
+    r"(?:please|pls|plz|bitte|por favor|svp)\b|s['’]il (?:vous|te) pla[iî]t",
+    r"should (?:be (?:shorter|longer|clearer|easier)|(?:say|tell|include|know|add|fix|check|learn|apologi[sz]e))\b",
+    r"(?:would|could) (?:be|have|help|like|love|prefer|mean|rather|never)\b",
+    r"(?:wish|hope|if only|let['’]?s)\b",
+)
+_ORDERS = re.compile(
+    r"^(?:tell|give|show|keep|stop|make|add|fix|correct|update|check|explain|try|look|learn|translate|remove|let|do|get|"
+    r"be|talk|speak|write|say|stick|just|improve|delete|don['’]t|do not|help|connect me|listen|think|compare|put)\b"
+    r"(?!-)|"
+    r"^\w+ (?:it|this|that|them)(?: (?:with|in|into|to|as|by|for|without|again|up|out|down|more|less|short\w*)\b|\W*$)",
+    re.IGNORECASE,
+)
+_ASKS = re.compile(
+    r"\?\s*\W*$|^(?:why|how|where|who|what|can|could|would|will|do|does|did|is|are|has|have|should|warum|wieso|wo|"
+    r"wann|pourquoi|comment|où|quand)\b|\b(?:why|which one|how come|por qué|pourquoi|warum)\b",
+    re.IGNORECASE,
+)
+_UNSURE = _any(
+    r"(?:maybe|perhaps|probably|possibly|apparently|might be|could be|guess|not sure|unsure|as far as)\b",
+    r"(?:vielleicht|wahrscheinlich|peut-être|probablement|quizás?|tal vez)\b",
+)
+_VAGUE = _any(
+    r"(?:something|somewhere|anything|someone) else\b",
+    r"(?:different|another one|the other one|elsewhere|the contrary|the opposite|otherwise|strange|weird)\b",
+)
+
+
+def _narrates(clause: str) -> bool:
+    """Whether something is told in the past, other than a change: "the driver ignored it", not "the office moved"."""
+    if _NARRATED.search(clause):
+        return True
+    before = ""
+    for match in _PLAIN.finditer(clause.lower()):
+        word = match.group()
+        # "Opened boxes", "the opened box" and "are opened" narrate nothing.
+        if _IN_THE_PAST.fullmatch(word) and before and before not in _NOT_A_DOER and word not in _CHANGES:
+            return True
+        if not _ADVERB.fullmatch(word):
+            before = word
+    return False
+
+
+def is_story(clause: str) -> bool:
+    """Whether a clause tells what somebody went through or wants, which is true of nobody else.
+
+    >>> is_story("my refund took 4 weeks"), is_story("refunds take 4 weeks")
+    (True, False)
+    """
+    return any(pattern.search(clause) for pattern in (_FIRST_PERSON, _WENT_WRONG, _STARTS_A_STORY)) or _narrates(clause)
+
+
+def is_remark(clause: str) -> bool:
+    """Whether a clause judges, asks, requests, guesses, or speaks of the answer or to the one who gave it.
+
+    >>> is_remark("the answer should mention refunds"), is_remark("the price is wrong"), is_remark("the price is 45")
+    (True, True, False)
+    """
+    clause = _RIGHT_ANSWER.sub("It is", clause)
+    if _YOU.search(clause) and not _ANYONE.search(clause):
+        return True
+    if _VAGUE.search(clause) and not any(character.isdigit() for character in clause):
+        return True
+    return any(pattern.search(clause) for pattern in (_ANSWER, _VERDICT, _MARK, _REQUEST, _ORDERS, _ASKS, _UNSURE))
