@@ -132,6 +132,19 @@ def test_what_nobody_has_looked_at_yet_becomes_an_item_in_the_new_place(
     assert (new.status, new.comment) == ("open", "All of it.")
 
 
+@pytest.mark.parametrize(("vectors", "embedder"), [(False, WordEmbedder), (True, OtherEmbedder)])
+def test_without_vectors_of_the_model_the_queue_is_the_same(
+    source: Heedful, done: Done, opened: Open, place: Place, path: Path, vectors: bool, embedder: type[WordEmbedder]
+) -> None:
+    target = place("sqlite")
+    import_file(target, packed(exported(path, vectors=vectors)), embedding=embedder())
+    moved = opened(target, embedding=embedder())
+    assert told(moved) == told(source)
+    found = moved.recall(WRONG, session_id="later")
+    assert moved.sessions.add_feedback("later", str(found.qa_id), None, 1, author="ann")
+    assert len(listed(moved)) == len(listed(source))
+
+
 def test_lines_of_the_queue_name_items_by_ids(source: Heedful, done: Done, path: Path) -> None:
     lines = exported(path)
     told = {name: [line for line in lines if line["type"] == name] for name in OF_REVIEW}
