@@ -9,6 +9,7 @@ from contextlib import closing
 from pathlib import Path
 
 import pytest
+import queues
 import scenario
 
 import heedful
@@ -72,6 +73,8 @@ def _live(store: Heedful) -> None:
     store.signal([Signal(fact_id=ids[0], signal_type="helpful", query=MOVED, context="It says who.")])
     (last,) = store.remember("This line goes.").fact_ids
     store.forget(last)
+    queues.fill(store)
+    store.improve()
 
 
 @pytest.fixture

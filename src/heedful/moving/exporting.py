@@ -25,7 +25,8 @@ from heedful.storage import scopes
 from heedful.storage.vectors import active_model
 from heedful.version import __version__
 
-FORMAT = 1
+FORMAT = 2
+"""The newest that there is; 1 had no review queue."""
 HEADER = "heedful"
 END = "end"
 

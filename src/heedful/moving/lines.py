@@ -19,11 +19,18 @@ from heedful.moving.rows import TOGETHER, columns
 from heedful.storage import schema
 from heedful.storage.graph import BY_MODEL
 from heedful.storage.rows import batches
+from heedful.storage.schema_insight import review_items, review_members, review_notes
 
 Line = dict[str, Any]
 Row = dict[str, Any]
 
-REFERENCES = {"dataset_id": "dataset", "query_id": "query", "session_seq": "session", "fact_seq": "fact"}
+REFERENCES = {
+    "dataset_id": "dataset",
+    "query_id": "query",
+    "session_seq": "session",
+    "fact_seq": "fact",
+    "item_seq": "item",
+}
 """Columns with the number of something, and the field that names it in a line."""
 
 NUMBERS = frozenset({"seq", "project_id", "model_id", "vector"})
@@ -75,6 +82,9 @@ KINDS = {
         Kind("connector", schema.connectors),
         Kind("execution", schema.executions),
         Kind("example", schema.golden_examples),
+        Kind("review_item", review_items),
+        Kind("review_member", review_members),
+        Kind("review_note", review_notes),
     )
 }
 """In an order in which each line names only what came before it."""
@@ -114,6 +124,7 @@ def _worded(connection: Connection, kind: Kind, rows: Sequence[Row], found: Name
         "query_id": found.queries(row["query_id"] for row in rows) if "query_id" in kind.references else {},
         "session_seq": _ids(connection, schema.sessions, "session_seq", kind, rows),
         "fact_seq": _ids(connection, schema.facts, "fact_seq", kind, rows),
+        "item_seq": _ids(connection, review_items, "item_seq", kind, rows),
     }
     entities = _entities(connection, rows) if kind.table is schema.facts else {}
     if kind.links is not None and kind.renamed is not None:

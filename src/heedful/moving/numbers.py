@@ -10,6 +10,7 @@ from heedful.moving.names import GONE
 from heedful.storage import graph
 from heedful.storage.rows import batches
 from heedful.storage.schema import facts, queries, sessions
+from heedful.storage.schema_insight import review_items
 
 Pair = tuple[int, str]
 """The number of a dataset, and a name in it."""
@@ -53,6 +54,9 @@ class Numbers:
 
     def sessions(self, ids: Iterable[str]) -> dict[str, int]:
         return self._of(sessions, ids)
+
+    def items(self, ids: Iterable[str]) -> dict[str, int]:
+        return self._of(review_items, ids)
 
     def _of(self, table: Table, ids: Iterable[str]) -> dict[str, int]:
         statement = select(table.c.id, table.c.seq)

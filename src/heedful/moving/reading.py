@@ -13,16 +13,21 @@ import orjson
 from sqlalchemy import JSON, Column, Float, Integer, LargeBinary, String
 
 from heedful.errors import Invalid
+from heedful.model import REVIEW_STATUSES
 from heedful.model.base import storable
 from heedful.moving.checksum import Checksum
 from heedful.moving.exporting import END, FORMAT, HEADER, closing
 from heedful.moving.lines import KINDS, REFERENCES, Kind, Line
+from heedful.storage.schema_insight import review_items, review_notes
 
 TOGETHER = 1000
 """Lines that are taken at once."""
 
 SHAPES: dict[str, type] = {"metadata": dict, "extra": dict, "shown": list, "used": list, "body": dict, "options": dict}
 """What JSON columns must be."""
+
+WORDS: dict[str, type] = {"note": str, "kept": dict}
+"""What the text of a reviewer may have in it."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -79,7 +84,8 @@ def check(file: IO[bytes]) -> Header:
         raise damaged(last, f"is the last one, and the file is cut off: it says it has {sum(header.counts.values())}")
     if counts["project"] != 1:
         raise damaged(end.number, f"closes a file with {counts['project']} projects instead of one")
-    if end.line != closing(counts, sums) or header.counts != counts:
+    said = end.line | {"counts": _counts(end.line.get("counts"))}
+    if said != closing(counts, sums) or header.counts != counts:
         raise damaged(end.number, "counts or sums up other lines than the file has")
     return Header(header.project, header.model, header.dimensions, counts, sums["fact"].value, sums["event"].value)
 
@@ -116,21 +122,26 @@ def _header(file: IO[bytes]) -> Header:
     found = _parsed(1, file.readline())
     if found.get("type") != HEADER:
         raise damaged(1, "is not the beginning of an exported project")
-    if found.get("format") != FORMAT:
+    if found.get("format") not in range(1, FORMAT + 1):
         raise Invalid(
-            f"the file has the format {found.get('format')!r}, and this version reads {FORMAT}",
+            f"the file has the format {found.get('format')!r}, and this version reads 1 to {FORMAT}",
             code="file_newer",
             field="file",
             remedy="Upgrade heedful; nothing was imported",
         )
-    project, model, counts = found.get("project"), found.get("model"), found.get("counts")
-    if not isinstance(project, str) or not isinstance(counts, dict):
+    project, model, counts = found.get("project"), found.get("model"), _counts(found.get("counts"))
+    if not isinstance(project, str) or counts is None:
         raise damaged(1, "says neither of which project it is nor how much it has")
     if model is None:
         return Header(project, None, 0, counts)
     if not isinstance(model, dict) or [type(model.get(name)) for name in ("name", "dimensions")] != [str, int]:
         raise damaged(1, f"names the model {model!r}")
     return Header(project, model["name"], model["dimensions"], counts)
+
+
+def _counts(said: Any) -> dict[str, Any] | None:
+    """How many lines of each type a file says it has; one that an older version wrote does not know all types."""
+    return dict.fromkeys(KINDS, 0) | said if isinstance(said, dict) else None
 
 
 def _lines(file: IO[bytes]) -> Iterator[Numbered]:
@@ -205,6 +216,7 @@ def _check_value(each: Numbered, column: Column[Any], value: Any) -> None:
         raise damaged(each.number, f"has {column.name} {value!r}, which is too large")
     if isinstance(value, str):
         _check_text(each, column, value)
+        _check_review(each, column, value)
 
 
 def _check_text(each: Numbered, column: Column[Any], value: str) -> None:
@@ -215,6 +227,20 @@ def _check_text(each: Numbered, column: Column[Any], value: str) -> None:
     longest = column.type.length if isinstance(column.type, String) else None
     if longest is not None and len(value) > longest:
         raise damaged(each.number, f"has a {column.name} of {len(value)} characters; {longest} are the most")
+
+
+def _check_review(each: Numbered, column: Column[Any], value: str) -> None:
+    """What no table would refuse, and no reviewer could read."""
+    if column is review_items.c.status and value not in REVIEW_STATUSES:
+        raise damaged(each.number, f"has status {value!r}, which is none")
+    if column is not review_notes.c.text:
+        return
+    try:
+        said = orjson.loads(value)
+    except orjson.JSONDecodeError:
+        said = None
+    if not isinstance(said, dict) or not all(isinstance(words, WORDS.get(name, ())) for name, words in said.items()):
+        raise damaged(each.number, "has a text of another shape")
 
 
 def _check_hexadecimal(each: Numbered, name: str, value: Any) -> None:

@@ -71,6 +71,8 @@ class Writing:
             rows = self._named(run, rows, "session", "session_seq", known)
         if "fact_seq" in columns:
             rows = self._named(run, rows, "fact", "fact_seq", self.numbers.facts(each.line["fact"] for each in run))
+        if "item_seq" in columns:
+            rows = self._named(run, rows, "item", "item_seq", self.numbers.items(each.line["item"] for each in run))
         if "query_id" in columns:
             rows = self._with_queries(run, rows)
         return self._with_links(kind, run, rows)
@@ -115,7 +117,8 @@ class Writing:
 
     def _check_new(self, kind: Kind, run: Sequence[Numbered]) -> None:
         """Fails if the store has one of these ids, which are of one thing only, in any project."""
-        column = kind.table.columns.get("event_id" if kind.name == "note" else "id")
+        columns = kind.table.columns
+        column = columns.get("id", columns.get("event_id"))
         if column is None or kind.name in ("project", "dataset", "query", "session"):
             return
         lines = {each.line[column.name]: each.number for each in run}

@@ -30,6 +30,9 @@ class _PlainIntegers(TypeDecoder):
 
 CODEC: CodecOptions[Document] = CodecOptions(tz_aware=True, type_registry=TypeRegistry([_PlainIntegers()]))
 
+LANES = 16
+"""In how many lanes the negative opinions of a project are numbered: writers of the same lane wait for each other."""
+
 _OF_SESSION = IndexModel([("project", ASCENDING), ("session", ASCENDING), ("number", ASCENDING)])
 
 INDEXES: dict[str, list[IndexModel]] = {
@@ -50,7 +53,12 @@ INDEXES: dict[str, list[IndexModel]] = {
     "events": [
         IndexModel([("project", ASCENDING), ("idempotency_key", ASCENDING)], unique=True),
         IndexModel([("project", ASCENDING), ("target_id", ASCENDING)]),
+        IndexModel(
+            [("project", ASCENDING), ("lane", ASCENDING), ("place", ASCENDING)],
+            partialFilterExpression={"lane": {"$exists": True}},
+        ),
     ],
+    "lanes": [IndexModel([("project", ASCENDING), ("lane", ASCENDING)], unique=True)],
     "outbox": [
         _OF_SESSION,
         IndexModel([("project", ASCENDING), ("next_at", ASCENDING)]),
@@ -133,6 +141,7 @@ class View:
         self.feedbacks = Part(self, "feedbacks")
         self.events = Part(self, "events")
         self.outbox = Part(self, "outbox")
+        self.lanes = Part(self, "lanes")
 
     def session_key(self, session_id: str) -> Any:
         """The `_id` of a session's document."""
@@ -159,6 +168,26 @@ class View:
             {"_id": self.project}, {"$inc": {name: count}}, upsert=True
         )
         return 1 + int((before or {}).get(name, 0))
+
+    def places(self, session: int, count: int) -> Iterator[Document]:
+        """Where the next negative opinions of a session stand that are given or taken back, as fields of their events.
+
+        They are taken inside the transaction. So nobody who sees a place can later find a new one before it.
+        """
+        if not count:
+            return
+        lane = session % LANES
+        self.wrote = True
+        after = unhurried(self.database, self.lanes.name).find_one_and_update(
+            {"project": self.project, "lane": lane},
+            {"$inc": {"last": count}},
+            upsert=True,
+            return_document=ReturnDocument.AFTER,
+            session=self.session,
+        )
+        assert after is not None
+        for place in range(after["last"] - count + 1, after["last"] + 1):
+            yield {"lane": lane, "place": place}
 
 
 def updated(at: int) -> Document:

@@ -63,6 +63,8 @@ class MongoFeedbacks:
         if session is None:
             return False
         said |= {"session": session["number"], "number": session["last"] + 1}
+        for place in self._view.places(session["number"], int(new.rating == "down")):
+            said |= place
         # The words before their event: an event can be made from them, but not they from an event.
         self._view.feedbacks.insert([said])
         self._view.events.insert([event_of(said)])
@@ -121,12 +123,15 @@ class MongoFeedbacks:
         session = self._view.sessions.change(key, change, ["number", "last", "feedbacks.id"])
         if session is None:
             raise NotFound(f"there is no session {session_id!r}", field="session_id", value=session_id)
+        negative = [row.id for row in rows if row.rating == "down"]
+        places = dict(zip(negative, self._view.places(session["number"], len(negative)), strict=True))
         retractions = [
             {
                 **_event(RETRACTION, new_id(), "event", row.id, "retract", author, at, at),
                 "idempotency_key": f"retract/{row.id}",
                 "session": session["number"],
                 "seq": number,
+                **places.get(row.id, {}),
             }
             for number, row in enumerate(rows, session["last"] + 1)
         ]
@@ -206,6 +211,7 @@ def event_of(said: Document) -> Document:
         "idempotency_key": said["idempotency_key"],
         "session": said["session"],
         "seq": said["number"],
+        **{name: said[name] for name in ("lane", "place") if name in said},
     }
 
 

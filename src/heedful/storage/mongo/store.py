@@ -33,6 +33,7 @@ from pymongo.read_concern import ReadConcern
 from heedful.errors import Unavailable
 from heedful.storage.mongo import upkeep
 from heedful.storage.mongo.address import address, malformed, options
+from heedful.storage.mongo.changes import MongoChanges
 from heedful.storage.mongo.collections import CODEC, Document, View, create_indexes
 from heedful.storage.mongo.conversations import MongoConversations
 from heedful.storage.mongo.errors import in_our_words, is_duplicate, is_passing, translated
@@ -91,6 +92,10 @@ class MongoTransaction:
     @property
     def exports(self) -> MongoExports:
         return MongoExports(self.view)
+
+    @property
+    def changes(self) -> MongoChanges:
+        return MongoChanges(self.view)
 
 
 class MongoSessionStore:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from sqlalchemy import Connection, and_, delete, exists, func, insert, or_, select
+from sqlalchemy import ColumnElement, Connection, and_, delete, exists, func, insert, or_, select
 
 from heedful.storage.ledger import FEEDBACK, RETRACTION, SIGNAL, is_retracted
 from heedful.storage.rows import AnyRow
@@ -11,6 +11,9 @@ from heedful.storage.schema_insight import marks, review_members
 
 EVENTS, FACTS = "review", "review_facts"
 """The marks: the last event, and the last change of facts, that were looked at."""
+
+LANE, WALKED = "review_lane_", "review_walked"
+"""The marks of sessions in a database of their own: the last place of each lane, and when all were gone through."""
 
 NEGATIVE = ("down", "1", "2")
 """What the event of a negative opinion says: a rating, or a score."""
@@ -29,6 +32,23 @@ def mark(connection: Connection, project: int, name: str) -> int:
 def set_mark(connection: Connection, project: int, name: str, seq: int) -> None:
     connection.execute(delete(marks).where(marks.c.project_id == project, marks.c.key == "", marks.c.name == name))
     connection.execute(insert(marks).values(project_id=project, key="", name=name, seq=seq))
+
+
+def lanes(connection: Connection, project: int) -> dict[int, int]:
+    """The places that were looked at last, by lane."""
+    rows = connection.execute(select(marks.c.name, marks.c.seq).where(*_lanes(project)))
+    return {int(row.name.removeprefix(LANE)): int(row.seq) for row in rows}
+
+
+def set_lanes(connection: Connection, project: int, places: dict[int, int]) -> None:
+    """Puts these in the place of all that were there."""
+    connection.execute(delete(marks).where(*_lanes(project)))
+    for lane, place in places.items():
+        set_mark(connection, project, f"{LANE}{lane}", place)
+
+
+def _lanes(project: int) -> tuple[ColumnElement[bool], ...]:
+    return marks.c.project_id == project, marks.c.key == "", marks.c.name.startswith(LANE, autoescape=True)
 
 
 def behind(connection: Connection, project: int, seq: int, limit: int) -> list[AnyRow]:

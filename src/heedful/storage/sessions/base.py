@@ -274,6 +274,31 @@ class Exports(Protocol):
         ...
 
 
+class Change(NamedTuple):
+    """A negative opinion that was given or taken back."""
+
+    place: int
+    feedback_id: str
+    given: bool
+
+
+class Changes(Protocol):
+    """Which negative opinions were given and taken back, in lanes. Within one, they are seen in the order of their
+    places, whoever wrote them. What versions wrote that knew no lanes is in none."""
+
+    def newest(self) -> dict[int, int]:
+        """The place that was taken last, by lane; what is to stand there may be on its way."""
+        ...
+
+    def reached(self) -> dict[int, int]:
+        """The last place at which something is, by lane."""
+        ...
+
+    def behind(self, lane: int, place: int, limit: int) -> list[Change]:
+        """What stands behind a place in a lane, in order."""
+        ...
+
+
 class Transaction(Protocol):
     """One consistent view, or one change that happens whole or not at all."""
 
@@ -288,6 +313,13 @@ class Transaction(Protocol):
 
     @property
     def exports(self) -> Exports: ...
+
+
+class RemoteTransaction(Transaction, Protocol):
+    """A transaction of a database of its own, whose events are not in the ledger of the store."""
+
+    @property
+    def changes(self) -> Changes: ...
 
 
 class SessionStore(Protocol):

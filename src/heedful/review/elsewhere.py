@@ -1,0 +1,131 @@
+"""Follows sessions that are in a database of their own, whose events are not in the ledger of the store.
+
+Negative opinions and their retractions stand there in lanes, and the queue keeps the place up to which it has seen
+each. What older versions write is in no lane, and a database may be put back to what it was before: so now and then
+all opinions that stand are compared with those that are known.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from collections.abc import Set as AbstractSet
+from functools import partial
+
+from heedful.clock import DAY
+from heedful.executions.space import NOBODY, ExecutionSpace
+from heedful.review import taking
+from heedful.review.grouping import placed
+from heedful.review.keeping import refold
+from heedful.storage.review import items, tail
+from heedful.storage.review.items import OF_SESSIONS, NewMember
+from heedful.storage.sessions.base import Change, RemoteTransaction
+
+WALK_AFTER = DAY
+"""When all opinions are compared again."""
+
+
+def follow_sessions(space: ExecutionSpace) -> bool:
+    """Takes in what was said and taken back since the last time; False if that is nothing."""
+    newest = space.sessions.store.read(_newest)
+    with space.workspace.read() as connection:
+        project = space.project(connection)
+        seen = tail.lanes(connection, project)
+        walked = tail.mark(connection, project, tail.WALKED)
+    moved = False
+    is_put_back = any(newest.get(lane, 0) < place for lane, place in seen.items())
+    if is_put_back or not walked <= space.now() < walked + WALK_AFTER:
+        moved = _walk(space)
+        with space.workspace.read() as connection:
+            seen = tail.lanes(connection, space.project(connection))
+    for lane, place in newest.items():
+        while place > seen.get(lane, 0) and _follow_lane(space, lane):
+            moved = True
+    return moved
+
+
+def _follow_lane(space: ExecutionSpace, lane: int) -> bool:
+    """Takes in the next changes of a lane; False if there are none."""
+    name = f"{tail.LANE}{lane}"
+    with space.workspace.read() as connection:
+        project = space.project(connection)
+        start = tail.mark(connection, project, name)
+    changes = space.sessions.store.read(partial(_behind, lane=lane, place=start))
+    if not changes:
+        return False
+    taken_back = {each.feedback_id for each in changes if not each.given}
+    with space.workspace.read() as connection:
+        fallen = list(items.members(connection, project, taken_back).values())
+    gone = taking.gone(space, fallen)
+    places = placed(space, taking.negative(space, _said([each.feedback_id for each in changes], taken_back)))
+    with space.workspace.write() as connection:
+        project = space.own_project(connection)
+        if tail.mark(connection, project, name) != start or not taking.are_there(connection, places):
+            # Somebody else was here: look again.
+            return True
+        touched = taking.put(space, connection, project, places)
+        touched |= taking.take_back(connection, fallen, gone)
+        refold(connection, project, touched)
+        tail.set_mark(connection, project, name, changes[-1].place)
+    return True
+
+
+def _walk(space: ExecutionSpace) -> bool:
+    """Compares all opinions that stand with those that are known; False if nothing differs."""
+    # Before the first of them is read: what changes meanwhile stands behind these places, and is looked at after this.
+    reached = space.sessions.store.read(_reached)
+    stand: set[str] = set()
+    moved = False
+    while ids := space.sessions.store.read(partial(_negatives, after=max(stand, default=None))):
+        stand.update(ids)
+        with space.workspace.read() as connection:
+            known = items.members(connection, space.project(connection), ids)
+        moved = _join(space, [each for each in ids if each not in known]) or moved
+    with space.workspace.read() as connection:
+        project = space.project(connection)
+        missing = [each for each in items.of_sessions(connection, project, standing=True) if each not in stand]
+        rows = items.members(connection, project, missing)
+    # Some may have been given since they would have been read.
+    left = taking.words(space, list(rows))
+    fallen = [row for event_id, row in rows.items() if not left.get(event_id)]
+    if project != NOBODY or moved:
+        with space.workspace.write() as connection:
+            project = space.own_project(connection)
+            gone = {row.event_id for row in fallen if row.event_id not in left}
+            refold(connection, project, taking.take_back(connection, fallen, gone))
+            tail.set_lanes(connection, project, reached)
+            tail.set_mark(connection, project, tail.WALKED, space.now())
+    return moved or bool(fallen)
+
+
+def _join(space: ExecutionSpace, ids: Sequence[str]) -> bool:
+    """Takes in opinions of sessions by their ids."""
+    if not ids:
+        return False
+    while True:
+        places = placed(space, taking.negative(space, _said(ids)))
+        with space.workspace.write() as connection:
+            project = space.own_project(connection)
+            if taking.are_there(connection, places):
+                refold(connection, project, taking.put(space, connection, project, places))
+                return True
+
+
+def _said(ids: Sequence[str], without: AbstractSet[str] = frozenset()) -> list[NewMember]:
+    # Both kinds are looked up by their ids alone.
+    return [NewMember(each, kind, "", 0) for each in ids if each not in without for kind in OF_SESSIONS]
+
+
+def _newest(tx: RemoteTransaction) -> dict[int, int]:
+    return tx.changes.newest()
+
+
+def _reached(tx: RemoteTransaction) -> dict[int, int]:
+    return tx.changes.reached()
+
+
+def _behind(tx: RemoteTransaction, lane: int, place: int) -> list[Change]:
+    return tx.changes.behind(lane, place, taking.TOGETHER)
+
+
+def _negatives(tx: RemoteTransaction, after: str | None) -> list[str]:
+    return tx.feedbacks.negatives(after, taking.TOGETHER)
