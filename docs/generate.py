@@ -479,6 +479,10 @@ def cli_page() -> str:
         _options(cli),
         "Results go to standard output; errors and progress go to standard error. The exit code is 0 when all was "
         "done, 1 when something was refused or found wrong (the rest was done), and 2 when nothing was done.",
+        "A command about what is there ends with an error if its store or project is not, names those of a like name, "
+        "and makes nothing; the project `default`, if nobody named one, may be missing in a store that has none yet. "
+        "Stores and projects begin with the first thing that is written: `remember`, `import`, `connect`, `serve`, "
+        "`mcp`, `worker`, `policy`, `sessions create`, `keys create`, and what else adds something.",
     ]
     for name, command in cli.commands.items():
         parts += _command(f"heedful {name}", command, "##")

@@ -108,7 +108,7 @@ PARAMETERS = {
     "satisfaction.by": "A key of the sessions' metadata, dotted or not; or `dataset`, `model`, `source`, "
     "`author_kind`, `target_type`.",
     "trend.by": "A line for each value of this: see `satisfaction`.",
-    "notes.by": "Also by this key of the sessions' metadata.",
+    "notes.by": "Also by this key of the sessions' metadata, which may have up to 50 values.",
     "trend.over": "`day` or `week`; weeks begin on Mondays.",
     **{f"{name}.since": "Only what was said from this time on." for name in ("satisfaction", "trend", "themes")},
     **{

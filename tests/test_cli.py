@@ -86,7 +86,10 @@ def test_a_whole_dataset_goes_only_when_asked_twice(run: Run) -> None:
         (["retract", "nope"], "no event 'nope'"),
     ],
 )
-def test_an_error_is_a_line_with_what_to_do(tmp_path: Path, arguments: list[str], said: str) -> None:
+def test_an_error_is_a_line_with_what_to_do(
+    tmp_path: Path, empty_store: bytes, arguments: list[str], said: str
+) -> None:
+    (tmp_path / "s.db").write_bytes(empty_store)
     command = [sys.executable, "-c", "from heedful.cli import main; main()", "--store", str(tmp_path / "s.db")]
     done = subprocess.run([*command, *arguments], capture_output=True, text=True, check=False)
     assert done.returncode == 2

@@ -76,6 +76,7 @@ def test_every_command_is_tested_here(group: click.Group) -> None:
 
 
 def test_connect_and_connectors(bare: Run, cities: Cities) -> None:
+    bare("remember", "Ada is the CEO.")
     assert "heedful connect NAME URL" in shown(bare("connectors", "list"))
     assert shown(bare("connect", "geo", cities.url)).startswith("geo: 2 tables in sqlite:///")
     assert isinstance(refused(bare("connect", "geo", cities.url)), Conflict)

@@ -34,8 +34,8 @@ def read(result: Result) -> Any:
 
 
 def test_a_job_is_added_shown_and_done_by_a_worker(run: Run) -> None:
-    assert run("jobs", "list").stdout.startswith("No jobs.")
     run("remember", "Ada is the CEO.")
+    assert run("jobs", "list").stdout.startswith("No jobs.")
     added = read(run("improve", "--background", "--json"))
     assert (added["kind"], added["status"]) == ("improve", "waiting")
     # Looking does nothing to it.
@@ -53,6 +53,7 @@ def test_a_job_is_added_shown_and_done_by_a_worker(run: Run) -> None:
 
 
 def test_a_job_is_cancelled_and_tried_again(run: Run) -> None:
+    run("sessions", "create", "a")
     added = read(run("improve", "--background", "--dataset", "notes", "--session-id", "a", "--json"))
     assert isinstance(run("jobs", "retry", added["job_id"]).exception, Conflict)
     assert read(run("jobs", "cancel", added["job_id"], "--json"))["status"] == "cancelled"
@@ -62,6 +63,8 @@ def test_a_job_is_cancelled_and_tried_again(run: Run) -> None:
 
 
 def test_without_a_project_all_jobs_are_seen_and_with_one_its_own(run: Run) -> None:
+    for project in ("shop", "kiosk"):
+        run("--project", project, "sessions", "create")
     shop = read(run("--project", "shop", "improve", "--background", "--json"))
     run("--embedding", "fast", "reembed", "--background")
     found = read(run("jobs", "list", "--json"))["items"]
@@ -88,6 +91,7 @@ def test_vectors_are_made_anew_by_a_worker(run: Run) -> None:
 
 
 def test_alerts_are_listed_by_their_kind(run: Run) -> None:
+    run("sessions", "create")
     assert read(run("jobs", "list", "--kind", "deliver", "--json"))["items"] == []
 
 

@@ -71,6 +71,7 @@ def test_create_and_get(run: Run) -> None:
 
 
 def test_list(run: Run) -> None:
+    run("remember", "Ada is the CEO.")
     assert shown(run("sessions", "list")).startswith("No sessions.")
     for number, variant in enumerate("ABB"):
         run("sessions", "create", f"s{number}", "--metadata", f"variant={variant}")
@@ -255,6 +256,7 @@ def test_improve(run: Run) -> None:
 
 
 def test_insight(run: Run) -> None:
+    run("remember", "Ada is the CEO.")
     assert shown(run("insight", "satisfaction", "--by", "variant")).startswith("No session has 'variant'")
     for variant, ratings in (("A", ["down"]), ("B", ["up", "up", "neutral"])):
         run("sessions", "create", variant, "--metadata", f"variant={variant}")

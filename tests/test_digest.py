@@ -214,6 +214,33 @@ def test_a_worker_sends_the_digest_of_the_last_week_once(host: Host, desk: Desk,
     assert (len(desk.mails), len(desk.posts)) == (1, 1)
 
 
+def test_a_project_that_is_in_a_mongodb_alone_gets_its_digest(
+    path: Path,
+    open_store: Callable[..., Heedful],
+    mongodb_url: str,
+    clock: ManualClock,
+    hook_url: str,
+    desk: Desk,
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    chat = open_store(project="chat", sessions=mongodb_url)
+    rate(chat, "up", "down")
+    open_store(project="quiet", sessions=mongodb_url).sessions.create("s")
+    open_store(project="shop", sessions=mongodb_url).remember("A kettle can be sent back within thirty days.")
+    clock.advance(days=8)
+    monkeypatch.setenv("HEEDFUL_DIGEST_EVERY", "week")
+    monkeypatch.setenv("HEEDFUL_DIGEST_WEBHOOK", hook_url)
+    host = Host(path, clock=clock, embedding=WordEmbedder(), sessions=mongodb_url)
+    try:
+        assert host.projects() == ["shop"]
+        drain(host)
+    finally:
+        host.close()
+    [(_, body)] = desk.posts
+    told = json.loads(body)
+    assert (told["project"], told["now"]["up"], told["now"]["down"]) == ("chat", 1, 1)
+
+
 def task(host: Host) -> Task:
     since, until = last_whole("week", host.now())
     return Task("j", None, "digest", {"since": since, "until": until}, 1)

@@ -331,6 +331,41 @@ class TestComments:
             clock.advance(days=1)
         assert store.insight.notes() == []
 
+    def test_changes_are_looked_for_under_every_key_that_has_a_few_values(
+        self, either: Heedful, clock: ManualClock
+    ) -> None:
+        either.remember("A kettle can be sent back within thirty days.")
+        for number in range(30):
+            metadata = {
+                "app": "web" if number % 3 else "phone",
+                "plan": f"plan {number % 10}",
+                "user": f"user {number}",
+                "variant": "B" if number % 2 else "A",
+            }
+            either.sessions.create(f"s{number}", metadata=metadata)
+        for day in range(14):
+            for number in range(30):
+                worse = day >= 10 and number % 2
+                down = worse or (day + number) % 10 == 0
+                either.sessions.add_session_feedback(f"s{number}", {"rating": "down" if down else "up"})
+            clock.advance(days=1)
+        told = {(note.about, note.value): note for note in either.insight.notes()}
+        assert ("metadata.variant", "B") in told
+        assert ("metadata.variant", "A") not in told
+        assert not [about for about, _ in told if about == "metadata.user"]
+        # All opinions, two apps, ten plans, two variants; what they are about is the same for all.
+        assert "× 15 series" in told["metadata.variant", "B"].arithmetic[1]
+        named = either.insight.notes(by="user")
+        assert "× 45 series" in named[0].arithmetic[1]
+        with pytest.raises(Invalid, match="no session has the metadata key"):
+            either.insight.notes(by="nobody")
+
+    def test_of_many_keys_those_with_the_fewest_values_are_looked_at(self, store: Heedful) -> None:
+        for number in range(12):
+            metadata = {f"k{size}": number % size for size in range(1, 9)} | {"deep": {"switch": number % 2}}
+            store.sessions.create(f"s{number}", metadata=metadata)
+        assert store.insight._counting.telling_keys() == ["deep.switch", "k2", "k3", "k4", "k5"]
+
     def test_comments_in_either_database(self, either: Heedful) -> None:
         either.sessions.create("s")
         for comment in ("", "  ", "no good", "x" * 10_000, "<script>alert(1)</script>", "بطيء جدا", "👎👎"):

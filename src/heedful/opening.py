@@ -6,6 +6,7 @@ from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from functools import partial
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 from heedful import settings
 from heedful.alerts.courier import Courier
@@ -26,11 +27,15 @@ from heedful.memory import checks
 from heedful.memory import reembed as _reembed
 from heedful.memory.remember import Progress
 from heedful.memory.workspace import Workspace
+from heedful.model import DEFAULT_PROJECT
 from heedful.sessions.feedback import metrics
 from heedful.sessions.hooks import Hook, every
 from heedful.sessions.space import SessionSpace
 from heedful.storage import Database, scopes
 from heedful.storage.sessions import SessionStore, SqlSessionStore
+
+if TYPE_CHECKING:
+    from heedful.storage.mongo import MongoSessionStore
 
 
 def open(
@@ -152,9 +157,13 @@ class Host:
         return configured(settings.load(), name)
 
     def projects(self) -> list[str]:
-        """The names of all projects that something was written to, oldest first."""
+        """The names of all projects that something was written to in this store, oldest first."""
         with self.database.read() as connection:
             return scopes.project_names(connection)
+
+    def all_projects(self) -> list[str]:
+        """The same, and those that have nothing but sessions in another database."""
+        return list(dict.fromkeys([*self.projects(), *session_projects(self.sessions)]))
 
     def now(self) -> int:
         return to_stored(self.clock())
@@ -210,9 +219,34 @@ def store_jobs(url_or_path: str | Path | None = None) -> Iterator[StoreJobs]:
         database.close()
 
 
+def store_projects(url_or_path: str | Path) -> list[str]:
+    """The names of the projects of a store that is there, oldest first; looking makes none."""
+    database = Database(url_or_path, create=False)
+    try:
+        with database.read() as connection:
+            return scopes.project_names(connection)
+    finally:
+        database.close()
+
+
+def session_projects(url: str | None) -> list[str]:
+    """The names of the projects whose sessions are in another database than the facts, if they are kept apart."""
+    if url is None:
+        return []
+    store = _mongodb(url, DEFAULT_PROJECT)
+    try:
+        return store.projects()
+    finally:
+        store.close()
+
+
 def _session_store(workspace: Workspace, url: str | None) -> SessionStore:
     if url is None:
         return SqlSessionStore(workspace.database, workspace.project, workspace.now)
+    return _mongodb(url, workspace.project)
+
+
+def _mongodb(url: str, project: str) -> MongoSessionStore:
     if not url.startswith(("mongodb://", "mongodb+srv://")):
         raise Invalid(
             f"sessions is {url!r}",
@@ -222,7 +256,7 @@ def _session_store(workspace: Workspace, url: str | None) -> SessionStore:
         )
     from heedful.storage.mongo import MongoSessionStore
 
-    return MongoSessionStore(url, workspace.project)
+    return MongoSessionStore(url, project)
 
 
 def session_space(

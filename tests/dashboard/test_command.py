@@ -14,7 +14,10 @@ from heedful.cli.main import cli
 from heedful.errors import Unavailable
 
 
-def test_the_first_start_prints_a_key_with_which_one_logs_in_and_the_next_prints_none(path: Path) -> None:
+def test_the_first_start_prints_a_key_with_which_one_logs_in_and_the_next_prints_none(
+    path: Path, empty_store: bytes
+) -> None:
+    path.write_bytes(empty_store)
     arguments = ["--embedding", "fast", "dashboard", "--store", str(path)]
     with started(arguments, {}) as first:
         assert first.key is not None
@@ -27,8 +30,11 @@ def test_the_first_start_prints_a_key_with_which_one_logs_in_and_the_next_prints
         assert second.key is None
 
 
-def test_a_missing_extra_is_told_with_what_to_do(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_missing_extra_is_told_with_what_to_do(
+    path: Path, empty_store: bytes, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    path.write_bytes(empty_store)
     monkeypatch.setitem(sys.modules, "heedful.dashboard.serve", None)
-    result = CliRunner().invoke(cli, ["dashboard"])
+    result = CliRunner().invoke(cli, ["--store", str(path), "dashboard"])
     assert isinstance(result.exception, Unavailable)
     assert 'pip install "heedful[dashboard]"' in str(result.exception)

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterator
+from html import unescape
 from pathlib import Path
 
 import pytest
@@ -125,6 +126,18 @@ def test_a_key_of_one_project_opens_no_other(dashboard: Dashboard) -> None:
     assert client.get("/p/secret/facts").status_code == 404
     assert "secret" not in client.get("/p/default/settings").text.replace("secret is", "")
     assert dashboard.visitor().get("/p/secret/facts").status_code == 200
+
+
+def test_a_project_that_is_not_there_is_told_with_those_that_are(dashboard: Dashboard) -> None:
+    for name in ("helpdesk", "shop"):
+        dashboard.host.project(name).remember("Refunds take 14 days.")
+    answer = dashboard.visitor().get("/p/helpdeks/overview")
+    assert answer.status_code == 404
+    told = unescape(answer.text)
+    assert "There is no project 'helpdeks'" in told
+    assert "Did you mean 'helpdesk'? There are: helpdesk, shop" in told
+    # Who has the key of one project is not told of others.
+    assert "shop" not in dashboard.visitor(dashboard.key("read")).get("/p/helpdeks/overview").text
 
 
 def test_a_key_that_may_not_look_is_told_so(dashboard: Dashboard) -> None:

@@ -1569,7 +1569,8 @@ export interface InsightMethods {
    * What changed in the last four weeks, or since then, and is not luck, with the arithmetic.
    *
    * Down-votes are looked at in all, by dataset, by model, by what they are about, by the themes of comments, and by
-   * a key of the sessions' metadata, if `by` names one.
+   * keys of the sessions' metadata: those that have up to 20 values (the five with the fewest, because whatever is
+   * looked at makes a change harder to tell from luck), and the one that `by` names.
    *
    * Needs the scope `read`.
    */

@@ -36,7 +36,7 @@ class Options:
 
     def open(self, *, worker: bool = True) -> Heedful | RemoteHeedful:
         """The store, or the server that has it; without a `worker`, jobs are left to others."""
-        address = self._server()
+        address = self.server
         if address is not None:
             self._check_nothing_local()
             return heedful.connect(address, project=self.project)
@@ -51,7 +51,7 @@ class Options:
 
     async def aopen(self) -> AsyncHeedful:
         """The store, or the server that has it, for asyncio."""
-        address = self._server()
+        address = self.server
         if address is not None:
             self._check_nothing_local()
             return await heedful.aconnect(address, project=self.project)
@@ -65,7 +65,7 @@ class Options:
 
     def local(self, command: str) -> str | None:
         """The store, for a command that needs its file."""
-        address = self._server()
+        address = self.server
         if address is not None:
             raise Invalid(
                 f"heedful {command} works on a store, and {address} is a server",
@@ -78,9 +78,17 @@ class Options:
     @property
     def whole_store(self) -> bool:
         """Whether a store is named, and none of its projects."""
-        return self.project is None and self._server() is None
+        return self.project is None and self.server is None
 
-    def _server(self) -> str | None:
+    @property
+    def named_project(self) -> str | None:
+        """The project that somebody named, here or in the settings; their default is nobody's choice."""
+        given = settings.load()
+        return self.project or (given.project if "project" in given.model_fields_set else None)
+
+    @property
+    def server(self) -> str | None:
+        """The address of the server that is named as the store, if one is."""
         given = self.store or settings.load().store
         return given if given.lower().startswith(("http://", "https://")) else None
 

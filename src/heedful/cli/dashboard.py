@@ -9,6 +9,7 @@ import click
 
 from heedful.cli.common import Options, extra
 from heedful.cli.serve import LOST
+from heedful.cli.there import needs_store
 from heedful.model import NewKey
 
 
@@ -17,7 +18,7 @@ from heedful.model import NewKey
 @click.option("--host", default="127.0.0.1", show_default=True, help="The address to listen on; 0.0.0.0 for all.")
 @click.option("--port", default=8001, show_default=True, help="The port; 0 for any that is free.")
 @click.option("--open/--no-open", "open_browser", default=False, show_default=True, help="Open it in a browser.")
-@click.pass_obj
+@needs_store
 def dashboard(options: Options, store: str | None, host: str, port: int, open_browser: bool) -> None:
     """Serve the dashboard of the store.
 

@@ -7,6 +7,7 @@ from datetime import datetime
 import click
 
 from heedful.cli.common import Options, as_json, print_json
+from heedful.cli.there import needs_project
 from heedful.clock import to_stored
 from heedful.errors import Invalid
 from heedful.opening import Host
@@ -17,7 +18,7 @@ from heedful.opening import Host
 @click.option("--until", type=click.DateTime(), help="Until when (UTC); now, if left out.")
 @click.option("--send", is_flag=True, help="Send it to digest_email and digest_webhook of the settings, now.")
 @as_json
-@click.pass_obj
+@needs_project
 def digest(options: Options, since: datetime | None, until: datetime | None, send: bool, as_json: bool) -> None:
     """Sum up what people said in a week, or in another time."""
     if send:

@@ -8,6 +8,7 @@ import click
 from rich.markup import escape
 
 from heedful.cli.common import Options, as_json, console, cursor, limit, more, print_json, shortened, table
+from heedful.cli.there import needs_project
 from heedful.errors import NotFound
 from heedful.model import Entry
 
@@ -18,7 +19,7 @@ from heedful.model import Entry
 @limit
 @click.option("--newest-first", is_flag=True, help="Begin at the end.")
 @as_json
-@click.pass_obj
+@needs_project
 def entries(
     options: Options, session_id: str, cursor: str | None, limit: int, newest_first: bool, as_json: bool
 ) -> None:
@@ -41,7 +42,7 @@ def entries(
 @click.argument("session_id")
 @click.argument("qa_id")
 @as_json
-@click.pass_obj
+@needs_project
 def entry(options: Options, session_id: str, qa_id: str, as_json: bool) -> None:
     """Show one question and answer with its evidence."""
     with options.open() as heedful:
@@ -85,7 +86,7 @@ def add_entry(
 @click.option("--feedback-text", metavar="TEXT", help="What you think of the answer.")
 @click.option("--feedback-score", type=int, metavar="1-5", help="1 is worst, 5 is best.")
 @click.option("--author", metavar="NAME", help="Whose opinion it is; a later one replaces it.")
-@click.pass_obj
+@needs_project
 def add_feedback(
     options: Options,
     session_id: str,
@@ -106,7 +107,7 @@ def add_feedback(
 @click.argument("session_id")
 @click.argument("qa_id")
 @click.option("--author", metavar="NAME", help="Only what this author said.")
-@click.pass_obj
+@needs_project
 def delete_feedback(options: Options, session_id: str, qa_id: str, author: str | None) -> None:
     """Clear the rating and the text of an answer, and undo what they did."""
     with options.open() as heedful:

@@ -11,6 +11,7 @@ import orjson
 from rich.markup import escape
 
 from heedful.cli.common import Options, as_json, console, idempotency_key, if_match, print_json, shortened, table
+from heedful.cli.there import needs_project
 from heedful.client.surface import RemoteHeedful
 from heedful.engine import Heedful
 from heedful.errors import Invalid
@@ -33,7 +34,7 @@ def feedback() -> None:
 @click.option("--author", metavar="NAME", help="Whose opinion it is; a later one replaces it.")
 @idempotency_key
 @as_json
-@click.pass_obj
+@needs_project
 def add(
     options: Options,
     is_positive: bool | None,
@@ -70,7 +71,7 @@ def add(
 @click.option("--skip", default=0, show_default=True, help="How many to leave out at the beginning.")
 @click.option("--limit", default=100, show_default=True, help="How many at most.")
 @as_json
-@click.pass_obj
+@needs_project
 def listed(
     options: Options, is_positive: bool | None, search: str | None, skip: int, limit: int, as_json: bool
 ) -> None:
@@ -104,7 +105,7 @@ def listed(
 @feedback.command()
 @click.argument("feedback_id")
 @as_json
-@click.pass_obj
+@needs_project
 def get(options: Options, feedback_id: str, as_json: bool) -> None:
     """Show one feedback."""
     with options.open() as heedful:
@@ -117,7 +118,7 @@ def get(options: Options, feedback_id: str, as_json: bool) -> None:
 @click.option("--text", "--feedback", "text", metavar="TEXT", help="Why, in other words.")
 @if_match
 @as_json
-@click.pass_obj
+@needs_project
 def update(
     options: Options,
     feedback_id: str,
@@ -144,7 +145,7 @@ def _show(given: ExecutionFeedback, as_json: bool) -> None:
 
 @feedback.command()
 @click.argument("feedback_id")
-@click.pass_obj
+@needs_project
 def retract(options: Options, feedback_id: str) -> None:
     """Take a feedback back."""
     with options.open() as heedful:
@@ -156,7 +157,7 @@ def retract(options: Options, feedback_id: str) -> None:
 @click.option(
     "--format", "kind", type=click.Choice(("csv", "jsonl")), default="jsonl", show_default=True, help="What to write."
 )
-@click.pass_obj
+@needs_project
 def export(options: Options, kind: str) -> None:
     """Write all feedback to standard output."""
     with options.open() as heedful:

@@ -11,6 +11,7 @@ from rich.markup import escape
 from rich.table import Table
 
 from heedful.cli.common import Options, as_json, console, if_match, pairs, print_json, shortened, table
+from heedful.cli.there import needs_project
 from heedful.errors import HeedfulError
 from heedful.model import CacheLookup, Execution, QueryResult, etag
 
@@ -45,7 +46,7 @@ def connectors() -> None:
 
 @connectors.command("list")
 @as_json
-@click.pass_obj
+@needs_project
 def list_connectors(options: Options, as_json: bool) -> None:
     """List them."""
     with options.open() as heedful:
@@ -66,7 +67,7 @@ def list_connectors(options: Options, as_json: bool) -> None:
 @connectors.command()
 @click.argument("name")
 @as_json
-@click.pass_obj
+@needs_project
 def refresh(options: Options, name: str, as_json: bool) -> None:
     """Read the schema of a connector anew."""
     with options.open() as heedful:
@@ -80,7 +81,7 @@ def refresh(options: Options, name: str, as_json: bool) -> None:
 @connectors.command()
 @click.argument("name")
 @click.option("--yes", is_flag=True, help="Don't ask.")
-@click.pass_obj
+@needs_project
 def delete(options: Options, name: str, yes: bool) -> None:
     """Remove a connector with its executions and golden examples."""
     if not yes:
@@ -103,7 +104,7 @@ def delete(options: Options, name: str, yes: bool) -> None:
     help="The message of a chat that it belongs to.",
 )
 @as_json
-@click.pass_obj
+@needs_project
 def run(
     options: Options,
     sql_query: str,
@@ -139,7 +140,7 @@ def run(
 @click.option("--feedback-cutoff", default=0.5, show_default=True, help="How reliable examples must be, 0 to 1.")
 @click.option("--remark", "remarks", multiple=True, metavar="TEXT", help="What the model should know; may be repeated.")
 @as_json
-@click.pass_obj
+@needs_project
 def ask(
     options: Options,
     query: str,
@@ -185,7 +186,7 @@ def cache() -> None:
 @click.option("--only-positive-feedback", is_flag=True, help="Only what people say was right.")
 @click.option("--reuse", type=click.Choice(("sql", "result")), default="sql", show_default=True, help="What to reuse.")
 @as_json
-@click.pass_obj
+@needs_project
 def lookup(
     options: Options,
     user_query: str,
@@ -282,7 +283,7 @@ def add(options: Options, question: str, sql_query: str, connector_id: str | Non
 @click.argument("execution_id")
 @click.option("--question", metavar="TEXT", help="Other words than it was asked in.")
 @as_json
-@click.pass_obj
+@needs_project
 def promote(options: Options, execution_id: str, question: str | None, as_json: bool) -> None:
     """Make one of an execution that people say was right."""
     with options.open() as heedful:
@@ -313,7 +314,7 @@ def import_file(options: Options, path: Path, connector_id: str | None, as_json:
 @click.option("--skip", default=0, show_default=True, help="How many to leave out at the beginning.")
 @click.option("--limit", default=100, show_default=True, help="How many at most.")
 @as_json
-@click.pass_obj
+@needs_project
 def list_examples(options: Options, connector_id: str | None, skip: int, limit: int, as_json: bool) -> None:
     """List them, the newest first."""
     with options.open() as heedful:
@@ -333,7 +334,7 @@ def list_examples(options: Options, connector_id: str | None, skip: int, limit: 
 @click.option("--sql-query", metavar="SQL", help="The SQL that answers it now.")
 @if_match
 @as_json
-@click.pass_obj
+@needs_project
 def update(
     options: Options,
     example_id: str,
@@ -355,7 +356,7 @@ def update(
 
 @golden.command("delete")
 @click.argument("example_id")
-@click.pass_obj
+@needs_project
 def delete_example(options: Options, example_id: str) -> None:
     """Remove one."""
     with options.open() as heedful:

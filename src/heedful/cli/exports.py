@@ -9,6 +9,7 @@ from typing import IO
 import click
 
 from heedful.cli.common import Options, as_json, console, print_json, table
+from heedful.cli.there import needs_project, needs_store
 from heedful.model import EXPORT_FORMATS, TABLE_NAMES, ExportFormat, TableName
 
 
@@ -20,7 +21,7 @@ from heedful.model import EXPORT_FORMATS, TABLE_NAMES, ExportFormat, TableName
 @click.option("--until", type=click.DateTime(), help="Only rows before then (UTC).")
 @click.option("--dataset", metavar="NAME", help="Only rows of this dataset.")
 @click.option("--force", "overwrite", is_flag=True, help="Replace the file if it is there.")
-@click.pass_obj
+@needs_project
 def export(
     options: Options,
     table: TableName,
@@ -43,7 +44,7 @@ def export(
 
 @click.command()
 @as_json
-@click.pass_obj
+@needs_store
 def dictionary(options: Options, as_json: bool) -> None:
     """Show what can be exported: tables, columns, and what they mean."""
     with options.open(worker=False) as heedful:

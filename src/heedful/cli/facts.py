@@ -21,6 +21,7 @@ from heedful.cli.common import (
     shortened,
     table,
 )
+from heedful.cli.there import needs_project
 from heedful.errors import Invalid
 from heedful.model import MODES, POLICY_NAMES, Mode, PolicyName, Recall
 
@@ -109,7 +110,7 @@ def _lines(texts: tuple[str, ...]) -> Sequence[str]:
 @click.option("--session-id", metavar="ID", help="Answer too, and keep question and answer in this session.")
 @click.option("--answer", is_flag=True, help="Answer too.")
 @as_json
-@click.pass_obj
+@needs_project
 def recall(
     options: Options,
     query: str,
@@ -158,7 +159,7 @@ def recall(
 @click.option("--usefulness-weight", default=0.3, show_default=True, help="The share of usefulness in the score.")
 @click.option("--policy", type=click.Choice(POLICY_NAMES), help="Another rule than the dataset's.")
 @as_json
-@click.pass_obj
+@needs_project
 def explain(
     options: Options,
     query: str,
@@ -229,7 +230,7 @@ def _show_reasons(result: Recall) -> None:
 @click.option("--by", metavar="FACT_ID", help="Instead of TEXT: a fact that is there already.")
 @click.option("--author", metavar="NAME", help="Who corrects it.")
 @as_json
-@click.pass_obj
+@needs_project
 def supersede(
     options: Options, fact_id: str, text: str | None, by: str | None, author: str | None, as_json: bool
 ) -> None:
@@ -244,7 +245,7 @@ def supersede(
 
 
 @click.command()
-@click.pass_obj
+@needs_project
 def datasets(options: Options) -> None:
     """List the sets of facts, oldest first."""
     with options.open() as heedful:
@@ -258,7 +259,7 @@ def datasets(options: Options) -> None:
 @click.option("--dataset", metavar="NAME", help="The source's dataset; alone, forget the whole dataset.")
 @click.option("--yes", is_flag=True, help="Don't ask before a whole dataset goes.")
 @as_json
-@click.pass_obj
+@needs_project
 def forget(
     options: Options, fact_ids: tuple[str, ...], source: str | None, dataset: str | None, yes: bool, as_json: bool
 ) -> None:

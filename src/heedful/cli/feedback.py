@@ -10,6 +10,7 @@ import click
 from rich.markup import escape
 
 from heedful.cli.common import Options, as_json, console, dataset, idempotency_key, print_json, shortened, table
+from heedful.cli.there import needs_project
 from heedful.client.surface import RemoteHeedful
 from heedful.engine import Heedful
 from heedful.errors import Invalid
@@ -30,7 +31,7 @@ from heedful.model import SIGNAL_TYPES, FactStats, RankedFact, SignalResult, Use
 @click.option("--author", metavar="NAME", help="Whose opinion it is.")
 @idempotency_key
 @as_json
-@click.pass_obj
+@needs_project
 def signal(
     options: Options,
     fact_ids: tuple[str, ...],
@@ -120,7 +121,7 @@ def _show(result: SignalResult, as_json: bool) -> None:
 @click.argument("recall_id")
 @click.argument("answer")
 @as_json
-@click.pass_obj
+@needs_project
 def detect(options: Options, recall_id: str, answer: str, as_json: bool) -> None:
     """Tell which of the facts that RECALL_ID showed ANSWER used. A single - reads it from standard input."""
     text = sys.stdin.read() if answer == "-" else answer
@@ -141,7 +142,7 @@ def detect(options: Options, recall_id: str, answer: str, as_json: bool) -> None
 @click.argument("event_id")
 @click.option("--author", metavar="NAME", help="Who takes it back.")
 @as_json
-@click.pass_obj
+@needs_project
 def retract(options: Options, event_id: str, author: str | None, as_json: bool) -> None:
     """Undo the signal or supersession EVENT_ID, as if it had never been given."""
     with options.open() as heedful:
@@ -158,7 +159,7 @@ def retract(options: Options, event_id: str, author: str | None, as_json: bool) 
 @click.argument("fact_id", required=False)
 @dataset
 @as_json
-@click.pass_obj
+@needs_project
 def stats(options: Options, fact_id: str | None, dataset: str, as_json: bool) -> None:
     """Show what signals say of a dataset, or of one FACT_ID."""
     with options.open() as heedful:

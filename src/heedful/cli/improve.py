@@ -6,6 +6,7 @@ import click
 
 from heedful.cli.common import Options, as_json, dataset, print_json, shortened
 from heedful.cli.jobs import show
+from heedful.cli.there import needs_project
 
 
 @click.command()
@@ -13,7 +14,7 @@ from heedful.cli.jobs import show
 @click.option("--session-id", "session_ids", multiple=True, metavar="ID", help="Only this session; may be repeated.")
 @click.option("--background", is_flag=True, help="Leave it to a worker: heedful worker, or heedful serve.")
 @as_json
-@click.pass_obj
+@needs_project
 def improve(options: Options, dataset: str, session_ids: tuple[str, ...], background: bool, as_json: bool) -> None:
     """Turn the feedback of sessions into better recall."""
     if background:

@@ -10,6 +10,7 @@ from pydantic import BaseModel
 from rich.markup import escape
 
 from heedful.cli.common import Decorator, Options, as_json, console, dataset, print_json, shortened, table
+from heedful.cli.there import needs_project
 from heedful.model import (
     OPINION_TARGETS,
     OVERS,
@@ -48,7 +49,7 @@ def insight() -> None:
 @of_dataset
 @of_target
 @as_json
-@click.pass_obj
+@needs_project
 def satisfaction(
     options: Options,
     by: str,
@@ -73,7 +74,7 @@ def satisfaction(
 @of_dataset
 @of_target
 @as_json
-@click.pass_obj
+@needs_project
 def trend(
     options: Options,
     over: Over,
@@ -98,7 +99,7 @@ def trend(
 @until
 @of_dataset
 @as_json
-@click.pass_obj
+@needs_project
 def coverage(
     options: Options, since: datetime | None, until: datetime | None, dataset: str | None, as_json: bool
 ) -> None:
@@ -112,7 +113,7 @@ def coverage(
 @insight.command()
 @dataset
 @as_json
-@click.pass_obj
+@needs_project
 def usefulness(options: Options, dataset: str, as_json: bool) -> None:
     """How useful facts are: the distribution, both ends, and those that help here and hurt there."""
     with options.open(worker=False) as heedful:
@@ -126,7 +127,7 @@ def usefulness(options: Options, dataset: str, as_json: bool) -> None:
 @until
 @click.option("--limit", default=20, show_default=True, help="How many of the newest decisions.")
 @as_json
-@click.pass_obj
+@needs_project
 def cache(options: Options, since: datetime | None, until: datetime | None, limit: int, as_json: bool) -> None:
     """What the cache of executions decided, and why."""
     with options.open(worker=False) as heedful:
@@ -140,7 +141,7 @@ def cache(options: Options, since: datetime | None, until: datetime | None, limi
 @until
 @of_dataset
 @as_json
-@click.pass_obj
+@needs_project
 def themes(
     options: Options, since: datetime | None, until: datetime | None, dataset: str | None, as_json: bool
 ) -> None:
@@ -155,9 +156,9 @@ def themes(
 @since
 @until
 @of_dataset
-@click.option("--by", metavar="KEY", help="Also by this key of the sessions' metadata.")
+@click.option("--by", metavar="KEY", help="Also by this key of the sessions' metadata, which may have up to 50 values.")
 @as_json
-@click.pass_obj
+@needs_project
 def notes(
     options: Options,
     since: datetime | None,

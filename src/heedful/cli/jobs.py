@@ -12,6 +12,7 @@ import click
 from rich.markup import escape
 
 from heedful.cli.common import Options, as_json, console, cursor, limit, more, print_json, shortened, table
+from heedful.cli.there import needs_store
 from heedful.client.surface import RemoteJobs
 from heedful.jobs.service import Jobs, StoreJobs
 from heedful.jobs.worker import Worker
@@ -30,7 +31,7 @@ def jobs() -> None:
 @cursor
 @limit
 @as_json
-@click.pass_obj
+@needs_store
 def listed(
     options: Options, status: JobStatus | None, kind: JobKind | None, cursor: str | None, limit: int, as_json: bool
 ) -> None:
@@ -62,7 +63,7 @@ def listed(
 @jobs.command("show")
 @click.argument("job_id")
 @as_json
-@click.pass_obj
+@needs_store
 def get(options: Options, job_id: str, as_json: bool) -> None:
     """Show one job."""
     with _jobs(options) as jobs:
@@ -72,7 +73,7 @@ def get(options: Options, job_id: str, as_json: bool) -> None:
 @jobs.command()
 @click.argument("job_id")
 @as_json
-@click.pass_obj
+@needs_store
 def cancel(options: Options, job_id: str, as_json: bool) -> None:
     """Cancel a job: at once if it waits, at its next step if it runs."""
     with _jobs(options) as jobs:
@@ -82,7 +83,7 @@ def cancel(options: Options, job_id: str, as_json: bool) -> None:
 @jobs.command()
 @click.argument("job_id")
 @as_json
-@click.pass_obj
+@needs_store
 def retry(options: Options, job_id: str, as_json: bool) -> None:
     """Have a worker do again what failed or was cancelled."""
     with _jobs(options) as jobs:

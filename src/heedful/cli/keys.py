@@ -7,6 +7,7 @@ from rich.markup import escape
 
 from heedful.access.keys import USUAL
 from heedful.cli.common import Options, as_json, console, print_json, table
+from heedful.cli.there import needs_project
 from heedful.errors import Invalid
 from heedful.model import SCOPES, Scope
 
@@ -42,7 +43,7 @@ def create(options: Options, name: str, scopes: tuple[Scope, ...], rate_limit: i
 
 @keys.command("list")
 @as_json
-@click.pass_obj
+@needs_project
 def listed(options: Options, as_json: bool) -> None:
     """List keys, oldest first; those revoked too."""
     with options.open() as heedful:
@@ -66,7 +67,7 @@ def listed(options: Options, as_json: bool) -> None:
 @keys.command()
 @click.argument("key_id")
 @as_json
-@click.pass_obj
+@needs_project
 def revoke(options: Options, key_id: str, as_json: bool) -> None:
     """Make a key useless."""
     with options.open() as heedful:

@@ -10,6 +10,7 @@ from rich.markup import escape
 
 from heedful import moving, settings
 from heedful.cli.common import Decorator, Options, as_json, console, print_json, progress, table
+from heedful.cli.there import needs_project, needs_store
 from heedful.moving import Sums
 
 force: Decorator = click.option("--force", is_flag=True, help="Replace the file if it is there.")
@@ -42,7 +43,7 @@ def copy(source: str, target: str, as_json: bool) -> None:
 @click.argument("file", required=False)
 @click.option("--vectors/--no-vectors", default=True, show_default=True, help="Without, an import embeds facts anew.")
 @force
-@click.pass_obj
+@needs_project
 def export(options: Options, file: str | None, vectors: bool, force: bool) -> None:
     """Write the project to FILE, or to standard output, as lines of JSON."""
     store = options.local("export")
@@ -65,7 +66,9 @@ def import_(options: Options, file: str, as_json: bool) -> None:
     store = options.local("import")
     source = sys.stdin.buffer if file == "-" else Path(file)
     with progress("importing") as show:
-        made = moving.import_file(store, source, project=_project(options), embedding=options.embedding, progress=show)
+        made = moving.import_file(
+            store, source, project=options.named_project, embedding=options.embedding, progress=show
+        )
     if as_json:
         print_json(made)
         return
@@ -93,11 +96,11 @@ def backup(options: Options, file: str, force: bool, as_json: bool) -> None:
 
 @click.command()
 @as_json
-@click.pass_obj
+@needs_store
 def verify(options: Options, as_json: bool) -> None:
     """Replay the ledger and compare every score with it, in all projects or in that of --project."""
     with progress("verifying") as show:
-        found = moving.verify(options.local("verify"), project=_project(options), progress=show)
+        found = moving.verify(options.local("verify"), project=options.named_project, progress=show)
     if as_json:
         print_json(found)
     else:
@@ -109,12 +112,6 @@ def verify(options: Options, as_json: bool) -> None:
         click.echo(f"{found.compared} scores compared, {len(found.differences)} differences")
     if not found.ok:
         raise SystemExit(1)
-
-
-def _project(options: Options) -> str | None:
-    """The project that somebody named, here or in the settings; their default is nobody's choice."""
-    given = settings.load()
-    return options.project or (given.project if "project" in given.model_fields_set else None)
 
 
 def _print_sums(projects: list[Sums]) -> None:

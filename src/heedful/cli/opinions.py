@@ -18,6 +18,7 @@ from heedful.cli.common import (
     shortened,
     table,
 )
+from heedful.cli.there import needs_project
 from heedful.model import RATINGS
 
 
@@ -63,7 +64,7 @@ def add_session_feedback(
 @limit
 @click.option("--newest-first", is_flag=True, help="Begin at the end.")
 @as_json
-@click.pass_obj
+@needs_project
 def feedbacks(
     options: Options, session_id: str, cursor: str | None, limit: int, newest_first: bool, as_json: bool
 ) -> None:
@@ -88,7 +89,7 @@ def feedbacks(
 
 @click.command()
 @as_json
-@click.pass_obj
+@needs_project
 def feedback_metrics(options: Options, as_json: bool) -> None:
     """Count all feedback that stands."""
     with options.open() as heedful:
@@ -107,7 +108,7 @@ def feedback_metrics(options: Options, as_json: bool) -> None:
 @cursor
 @limit
 @as_json
-@click.pass_obj
+@needs_project
 def alerts(options: Options, pending: bool, cursor: str | None, limit: int, as_json: bool) -> None:
     """Show alerts, the newest first."""
     with options.open() as heedful:
@@ -136,7 +137,7 @@ def alerts(options: Options, pending: bool, cursor: str | None, limit: int, as_j
 @click.command()
 @click.argument("alert_id")
 @as_json
-@click.pass_obj
+@needs_project
 def discard_alert(options: Options, alert_id: str, as_json: bool) -> None:
     """Give up an alert that can't be delivered."""
     with options.open() as heedful:

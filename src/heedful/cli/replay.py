@@ -12,6 +12,7 @@ from rich.markup import escape
 
 from heedful.cli.chart import chart
 from heedful.cli.common import Options, as_json, console, dataset, print_json, shortened, table
+from heedful.cli.there import needs_project
 from heedful.errors import Invalid, Unavailable
 from heedful.model import POLICY_NAMES, Estimate, PolicyName, ReplayAdvice, ReplayArm, ReplayReport
 
@@ -35,7 +36,7 @@ from heedful.model import POLICY_NAMES, Estimate, PolicyName, ReplayAdvice, Repl
 @click.option("--seed", default=0, show_default=True, help="For the draws behind the intervals.")
 @click.option("--picture", metavar="FILE", type=click.Path(path_type=Path), help="Draw it in a .svg or .png file.")
 @as_json
-@click.pass_obj
+@needs_project
 def replay(
     options: Options,
     dataset: str,

@@ -7,6 +7,7 @@ from datetime import datetime
 import click
 
 from heedful.cli.common import Options
+from heedful.cli.there import needs_project
 from heedful.reports import write_report
 
 
@@ -18,7 +19,7 @@ from heedful.reports import write_report
 @click.option("--by", metavar="KEY", help="Compare by this, too: metadata.variant, source, author_kind, …")
 @click.option("--charts", metavar="FOLDER", help="Write each chart there as well, as SVG.")
 @click.option("--force", "overwrite", is_flag=True, help="Replace files that are there.")
-@click.pass_obj
+@needs_project
 def report(
     options: Options,
     path: str,

@@ -18,6 +18,7 @@ from heedful.cli.common import (
     table,
 )
 from heedful.cli.review_case import show
+from heedful.cli.there import needs_project
 from heedful.model import MENDS, OPINION_TARGETS, REVIEW_STATUSES, Mend, OpinionTarget, ReviewEvent, ReviewItem
 
 author = click.option("--author", metavar="NAME", help="Who does it.")
@@ -39,7 +40,7 @@ def review() -> None:
 @cursor
 @click.option("--limit", default=50, show_default=True, help="How many at most.")
 @as_json
-@click.pass_obj
+@needs_project
 def listed(
     options: Options,
     status: str,
@@ -87,7 +88,7 @@ def listed(
 @review.command("show")
 @click.argument("item_id")
 @as_json
-@click.pass_obj
+@needs_project
 def get(options: Options, item_id: str, as_json: bool) -> None:
     """Show an item: answer, evidence, opinions, and what was done."""
     with options.open() as heedful:
@@ -104,7 +105,7 @@ def get(options: Options, item_id: str, as_json: bool) -> None:
 @author
 @if_match
 @as_json
-@click.pass_obj
+@needs_project
 def assign(
     options: Options, item_id: str, assignee: str | None, author: str | None, if_match: str | None, as_json: bool
 ) -> None:
@@ -119,7 +120,7 @@ def assign(
 @author
 @if_match
 @as_json
-@click.pass_obj
+@needs_project
 def resolve(
     options: Options, item_id: str, note: str | None, author: str | None, if_match: str | None, as_json: bool
 ) -> None:
@@ -134,7 +135,7 @@ def resolve(
 @author
 @if_match
 @as_json
-@click.pass_obj
+@needs_project
 def dismiss(
     options: Options, item_id: str, note: str | None, author: str | None, if_match: str | None, as_json: bool
 ) -> None:
@@ -149,7 +150,7 @@ def dismiss(
 @author
 @if_match
 @as_json
-@click.pass_obj
+@needs_project
 def reopen(
     options: Options, item_id: str, note: str | None, author: str | None, if_match: str | None, as_json: bool
 ) -> None:
@@ -172,7 +173,7 @@ def reopen(
 @author
 @if_match
 @as_json
-@click.pass_obj
+@needs_project
 def mend(
     options: Options,
     item_id: str,
@@ -211,7 +212,7 @@ def mend(
 @review.command("ask-again")
 @click.argument("item_id")
 @as_json
-@click.pass_obj
+@needs_project
 def ask_again(options: Options, item_id: str, as_json: bool) -> None:
     """Ask the question again, and compare."""
     with options.open() as heedful:
@@ -233,7 +234,7 @@ def ask_again(options: Options, item_id: str, as_json: bool) -> None:
 @click.argument("event_id")
 @author
 @as_json
-@click.pass_obj
+@needs_project
 def undo(options: Options, event_id: str, author: str | None, as_json: bool) -> None:
     """Take back what was done, with all that it did."""
     with options.open() as heedful:

@@ -7,6 +7,7 @@ from rich.markup import escape
 
 from heedful.cli.common import Options, as_json, console, cursor, limit, more, print_json, shortened, table
 from heedful.cli.executions import connector, show
+from heedful.cli.there import needs_project
 
 
 @click.group()
@@ -19,7 +20,7 @@ def executions() -> None:
 @cursor
 @limit
 @as_json
-@click.pass_obj
+@needs_project
 def listed(options: Options, connector_id: str | None, cursor: str | None, limit: int, as_json: bool) -> None:
     """List executions, the newest first."""
     with options.open() as heedful:
@@ -46,7 +47,7 @@ def listed(options: Options, connector_id: str | None, cursor: str | None, limit
 
 @executions.command()
 @click.argument("execution_id")
-@click.pass_obj
+@needs_project
 def delete(options: Options, execution_id: str) -> None:
     """Remove an execution with its result."""
     with options.open() as heedful:
@@ -57,7 +58,7 @@ def delete(options: Options, execution_id: str) -> None:
 @executions.command()
 @click.argument("execution_id")
 @as_json
-@click.pass_obj
+@needs_project
 def get(options: Options, execution_id: str, as_json: bool) -> None:
     """Show one execution with its result."""
     with options.open() as heedful:

@@ -22,6 +22,7 @@ from heedful.cli.common import (
 )
 from heedful.cli.entries import add_entry, add_feedback, delete_feedback, entries, entry
 from heedful.cli.opinions import add_session_feedback, alerts, discard_alert, feedback_metrics, feedbacks
+from heedful.cli.there import needs_project
 from heedful.errors import Invalid
 from heedful.model import Session
 
@@ -47,7 +48,7 @@ def create(options: Options, session_id: str | None, metadata: tuple[str, ...], 
 @sessions.command()
 @click.argument("session_id")
 @as_json
-@click.pass_obj
+@needs_project
 def get(options: Options, session_id: str, as_json: bool) -> None:
     """Show one session."""
     with options.open() as heedful:
@@ -59,7 +60,7 @@ def get(options: Options, session_id: str, as_json: bool) -> None:
 @cursor
 @limit
 @as_json
-@click.pass_obj
+@needs_project
 def listed(options: Options, where: tuple[str, ...], cursor: str | None, limit: int, as_json: bool) -> None:
     """List sessions, the newest first."""
     with options.open() as heedful:
@@ -87,7 +88,7 @@ def listed(options: Options, where: tuple[str, ...], cursor: str | None, limit: 
 @click.argument("session_id")
 @click.option("--yes", is_flag=True, help="Don't ask.")
 @as_json
-@click.pass_obj
+@needs_project
 def delete(options: Options, session_id: str, yes: bool, as_json: bool) -> None:
     """Remove a session with all that is in it and was learnt from it."""
     if not yes:
@@ -126,7 +127,7 @@ def add_message(options: Options, session_id: str, role: str, content: str, as_j
 @limit
 @newest_first
 @as_json
-@click.pass_obj
+@needs_project
 def messages(
     options: Options, session_id: str, cursor: str | None, limit: int, newest_first: bool, as_json: bool
 ) -> None:
@@ -148,7 +149,7 @@ def messages(
 @click.argument("pairs_given", metavar="KEY=VALUE...", nargs=-1, required=True)
 @if_match
 @as_json
-@click.pass_obj
+@needs_project
 def update_metadata(
     options: Options, session_id: str, pairs_given: tuple[str, ...], if_match: str | None, as_json: bool
 ) -> None:
@@ -166,7 +167,7 @@ def update_metadata(
 @click.argument("keys", nargs=-1, required=True)
 @if_match
 @as_json
-@click.pass_obj
+@needs_project
 def delete_metadata(
     options: Options, session_id: str, keys: tuple[str, ...], if_match: str | None, as_json: bool
 ) -> None:

@@ -10,13 +10,14 @@ from rich.markup import escape
 import heedful
 from heedful import settings
 from heedful.cli.common import Options, as_json, console, print_json, progress
+from heedful.cli.there import needs_store
 from heedful.model import POLICY_NAMES, PolicyName
 from heedful.opening import store_jobs
 
 
 @click.command()
 @click.option("--background", is_flag=True, help="Leave it to a worker: heedful worker, or heedful serve.")
-@click.pass_obj
+@needs_store
 def reembed(options: Options, background: bool) -> None:
     """Make all vectors anew with the model of --embedding. It can be stopped and started again."""
     if background:
@@ -43,7 +44,7 @@ def policy(options: Options, name: str, dataset: str | None) -> None:
 @click.command()
 @click.option("--repair/--no-repair", default=True, show_default=True, help="Make anew what is derived and wrong.")
 @as_json
-@click.pass_obj
+@needs_store
 def doctor(options: Options, repair: bool, as_json: bool) -> None:
     """Check the store, the model, the scores and the indexes, and repair what is derived."""
     with options.open() as opened:

@@ -18,6 +18,7 @@ from heedful.dashboard.registry import Action, Done, Page
 from heedful.dashboard.site import Kept, Site
 from heedful.errors import Conflict, Forbidden, HeedfulError, Invalid, NotFound, Unavailable
 from heedful.server.reading import body_of, path_of, query_of
+from heedful.storage import scopes
 
 Endpoint = Callable[[Request], Awaitable[Response]]
 
@@ -181,8 +182,9 @@ def _here(
 ) -> Iterator[Here]:
     path = path_of(request.path_params)
     name = visitor.caller.choose(project or path["project"])
-    if name not in site.project_names(visitor.caller.project):
-        raise NotFound(f"there is no project {name!r}", field="project", value=name)
+    known = site.project_names(visitor.caller.project)
+    if name not in known and name not in (known := site.host.all_projects()):
+        raise scopes.no_project(name, known)
     query = dict(query_of(request))
     with site.projects.using(name) as opened:
         yield Here(request, site, visitor, name, opened, path, query, form)

@@ -12,11 +12,17 @@ from heedful.memory.workspace import Workspace
 from heedful.model import FACETS, Facet, OpinionTarget
 from heedful.sessions import checks
 from heedful.storage import scopes, tallies
-from heedful.storage.sessions import SessionStore, SqlSessionStore
+from heedful.storage.sessions import SessionStore, SqlSessionStore, Transaction
 from heedful.storage.tallies import Asked, Counted
 
 MOST = 50
 """Values that are told apart at most; what has more is nothing to compare by."""
+
+FEW = 20
+"""Values of a metadata key that nobody named, at most, to look at each of them."""
+
+KEYS = 5
+"""Metadata keys that are looked at, at most, if nobody named them."""
 
 PREFIX = "metadata."
 OUTCOMES: tuple[OpinionTarget, ...] = ("session", "entry", "message", "execution")
@@ -53,6 +59,19 @@ class Counting:
         if not found:
             self._check_known(key)
         return found
+
+    def telling_keys(self) -> list[str]:
+        """The metadata keys that have a few values, those with the fewest first: they have most opinions for each.
+
+        A key of ids has a value for each session, and tells nothing apart.
+        """
+
+        def read(tx: Transaction) -> list[str]:
+            values = {key: len(tx.feedbacks.variants(key, FEW + 1)) for key in tx.feedbacks.keys(MOST)}
+            few = [key for key, count in values.items() if 1 < count <= FEW]
+            return sorted(few, key=lambda key: (values[key], key))[:KEYS]
+
+        return self._store.read(read)
 
     def grouping(self, by: Any) -> tuple[Facet | None, str | None]:
         """What `by` names: something that opinions have, or a key of the sessions' metadata."""

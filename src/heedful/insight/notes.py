@@ -40,7 +40,7 @@ def notes(
     until: int,
     dataset: str | None,
 ) -> list[Note]:
-    """All that changed in this time, the most striking first."""
+    """All that changed in this time, the most striking first; by metadata keys with a few values, and by `key`."""
     all_of_it = Series("all", None, "down-votes")
     for line in counting.counts(Asked(None, None, "day", since, until, dataset, OUTCOMES, DERIVED)):
         _count(all_of_it, line)
@@ -52,10 +52,10 @@ def notes(
     for facet in SLICES:
         targets = () if facet == "target_type" else OUTCOMES
         series += _sliced(counting, Asked(facet, None, "day", since, until, dataset, targets, DERIVED), facet)
-    if key is not None and counting.values(key):
-        series += _sliced(
-            counting, Asked(None, key, "day", since, until, dataset, OUTCOMES, DERIVED), f"metadata.{key}"
-        )
+    named = [key] if key is not None and counting.values(key) else []
+    for each_key in dict.fromkeys([*named, *counting.telling_keys()]):
+        asked = Asked(None, each_key, "day", since, until, dataset, OUTCOMES, DERIVED)
+        series += _sliced(counting, asked, f"metadata.{each_key}")
     series += _themed(comments, all_of_it, since, until, dataset)
     looked_at = [each for each in series if sum(each.downs.values())]
     found = []

@@ -46,8 +46,8 @@ class Host(Protocol):
     def improving(self, project: str) -> AbstractContextManager[Improve]:
         """What improves a project, which is open for as long as it is needed."""
 
-    def projects(self) -> list[str]:
-        """The names of all projects."""
+    def all_projects(self) -> list[str]:
+        """The names of all projects, those that have nothing but sessions in another database too."""
 
     def digesting(self, project: str) -> AbstractContextManager[SendDigest]:
         """What sends the digests of a project, which is open for as long as it is needed."""
@@ -88,7 +88,7 @@ def _index(host: Host, task: Task, report: Report) -> None:
 
 def _digest(host: Host, task: Task, report: Report) -> None:
     """The digest of every project with opinions. Those that did not arrive stay in the outbox for the next attempt."""
-    names, missing = host.projects(), []
+    names, missing = host.all_projects(), []
     for done, name in enumerate(names):
         report(done, len(names))
         try:

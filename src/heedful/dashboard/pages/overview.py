@@ -67,9 +67,7 @@ def waiting(here: Here) -> Response:
 def changes(here: Here) -> Response:
     """What changed and is not luck."""
     days = here.range()
-    notes = here.heedful.insight.notes(
-        since=days.start, until=days.end, dataset=_dataset(here), by=next(iter(comparing.keys(here.heedful)), None)
-    )
+    notes = here.heedful.insight.notes(since=days.start, until=days.end, dataset=_dataset(here))
     return fragments.answered(
         here,
         "overview_changes.html",

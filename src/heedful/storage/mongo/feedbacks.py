@@ -176,7 +176,7 @@ class MongoFeedbacks:
         return tallies.keys(self._view, limit)
 
     def variants(self, key: str, limit: int) -> list[str]:
-        return sorted(tallies.values(self._view, key))[:limit]
+        return tallies.variants(self._view, key, limit)
 
 
 def shown(said: Document) -> Document:

@@ -139,6 +139,10 @@ class MongoSessionStore:
 
         return self._trying(attempt)
 
+    def projects(self) -> list[str]:
+        """The names of all projects that have sessions in this database, in order."""
+        return sorted(self._trying(lambda until: self._database["sessions"].distinct("project")))
+
     def check(self) -> str:
         def look(transaction: MongoTransaction) -> str:
             return str(upkeep.faults(transaction.view)) or "ok"

@@ -68,6 +68,18 @@ def values(view: View, key: str) -> dict[str, int]:
     return {each["_id"]: each["sessions"] for each in found}
 
 
+def variants(view: View, key: str, limit: int) -> list[str]:
+    """See `base.Feedbacks.variants`. From each value to another, by the index: there may be as many as sessions."""
+    found: list[str] = []
+    while len(found) < limit:
+        other = {"$elemMatch": {"key": key, "value": {"$nin": found}}}
+        session = view.sessions.find_one({"tags": other}, ["tags"])
+        if session is None:
+            break
+        found += {tag["value"] for tag in session["tags"] if tag["key"] == key}.difference(found)
+    return sorted(found)[:limit]
+
+
 def keys(view: View, limit: int) -> list[str]:
     """See `base.Feedbacks.keys`."""
     found = view.sessions.aggregate(

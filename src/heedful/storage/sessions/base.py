@@ -235,7 +235,7 @@ class Feedbacks(Protocol):
         ...
 
     def variants(self, key: str, limit: int) -> list[str]:
-        """The values that sessions have under a (dotted) metadata key, as tags, in order."""
+        """Up to `limit` of the values that sessions have under a (dotted) metadata key, as tags, in order."""
         ...
 
 
