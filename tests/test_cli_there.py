@@ -13,7 +13,7 @@ import orjson
 import pytest
 from click.testing import CliRunner, Result
 
-from heedful import Heedful, NotFound
+from heedful import NotFound
 from heedful.cli.main import cli
 from heedful.opening import Host, session_projects
 from heedful.testing import WordEmbedder
@@ -93,8 +93,8 @@ def test_what_is_about_a_store_makes_none(run: Run, tmp_path: Path, name: str) -
 
 
 @pytest.mark.parametrize("name", sorted(COMMANDS.keys() - {"backup"}))
-def test_what_is_about_a_project_names_those_that_are_there(run: Run, open_store: Any, name: str) -> None:
-    open_store(project="helpdesk").sessions.create("s")
+def test_what_is_about_a_project_names_those_that_are_there(run: Run, path: Path, open_store: Any, name: str) -> None:
+    open_store(path, project="helpdesk").sessions.create("s")
     error = refused(run("--project", "helpdeks", *name.split(), *filled_in(COMMANDS[name])))
     assert (error.field, error.value) == ("project", "helpdeks")
     assert "Did you mean 'helpdesk'? There are: helpdesk" in str(error.remedy)
@@ -127,8 +127,10 @@ def test_a_url_names_a_file_too(run: Run, path: Path) -> None:
     assert not path.exists()
 
 
-def test_the_project_that_nobody_named_may_be_missing_where_there_are_others(run: Run, open_store: Any) -> None:
-    open_store(project="shop").sessions.create("s")
+def test_the_project_that_nobody_named_may_be_missing_where_there_are_others(
+    run: Run, path: Path, open_store: Any
+) -> None:
+    open_store(path, project="shop").sessions.create("s")
     error = refused(run("sessions", "list"))
     assert error.value == "default"
     assert str(error.remedy) == "There are: shop; choose one by heedful --project NAME …"
@@ -146,14 +148,16 @@ def test_a_store_in_which_nothing_was_written_is_there(run: Run, path: Path, emp
 
 def test_many_projects_are_not_all_named(run: Run, path: Path, open_store: Any) -> None:
     for number in range(13):
-        open_store(project=f"p{number}").sessions.create("s")
+        open_store(path, project=f"p{number}").sessions.create("s")
     told = str(refused(run("--project", "shop", "stats")).remedy)
     assert "p9, and 3 more" in told
     assert "Did you mean" not in told
 
 
-def test_settings_name_a_project_as_an_option_does(run: Run, store: Heedful, monkeypatch: pytest.MonkeyPatch) -> None:
-    store.remember("The shop opens at nine.")
+def test_settings_name_a_project_as_an_option_does(
+    run: Run, path: Path, open_store: Any, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    open_store(path).remember("The shop opens at nine.")
     monkeypatch.setenv("HEEDFUL_PROJECT", "shop")
     assert refused(run("stats")).value == "shop"
     assert refused(run("jobs", "list")).value == "shop"
@@ -177,7 +181,7 @@ def test_a_project_that_is_in_a_mongodb_alone_is_there(run: Run, path: Path, mon
     assert session_projects(mongodb_url) == []
     error = refused(run("--sessions", mongodb_url, "--project", "chat", "sessions", "list"))
     assert error.code == "store_missing"
-    open_store(project="chat", sessions=mongodb_url).sessions.create("s")
+    open_store(path, project="chat", sessions=mongodb_url).sessions.create("s")
     assert session_projects(mongodb_url) == ["chat"]
     assert "s " in run("--sessions", mongodb_url, "--project", "chat", "sessions", "list").stdout
     assert "There are: chat" in str(refused(run("--sessions", mongodb_url, "--project", "x", "stats")).remedy)
@@ -188,9 +192,9 @@ def test_a_project_that_is_in_a_mongodb_alone_is_there(run: Run, path: Path, mon
 
 
 def test_a_host_knows_projects_of_both_databases(path: Path, mongodb_url: str, open_store: Any) -> None:
-    open_store(project="facts", sessions=mongodb_url).remember("The shop opens at nine.")
+    open_store(path, project="facts", sessions=mongodb_url).remember("The shop opens at nine.")
     for name in ("chat", "facts"):
-        open_store(project=name, sessions=mongodb_url).sessions.create("s")
+        open_store(path, project=name, sessions=mongodb_url).sessions.create("s")
     host = Host(path, embedding=WordEmbedder(), sessions=mongodb_url)
     try:
         assert host.projects() == ["facts"]

@@ -223,10 +223,10 @@ def test_a_project_that_is_in_a_mongodb_alone_gets_its_digest(
     desk: Desk,
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
-    chat = open_store(project="chat", sessions=mongodb_url)
+    chat = open_store(path, project="chat", sessions=mongodb_url)
     rate(chat, "up", "down")
-    open_store(project="quiet", sessions=mongodb_url).sessions.create("s")
-    open_store(project="shop", sessions=mongodb_url).remember("A kettle can be sent back within thirty days.")
+    open_store(path, project="quiet", sessions=mongodb_url).sessions.create("s")
+    open_store(path, project="shop", sessions=mongodb_url).remember("A kettle can be sent back within thirty days.")
     clock.advance(days=8)
     monkeypatch.setenv("HEEDFUL_DIGEST_EVERY", "week")
     monkeypatch.setenv("HEEDFUL_DIGEST_WEBHOOK", hook_url)

@@ -11,6 +11,7 @@ HeedfulError
 from __future__ import annotations
 
 from collections.abc import Sequence
+from difflib import get_close_matches
 from typing import Any
 
 from pydantic import ValidationError
@@ -45,6 +46,24 @@ class NotFound(HeedfulError):
     """What was named does not exist here."""
 
     default_code = "not_found"
+
+
+NAMED = 10
+"""Projects that are named to somebody who names another."""
+
+
+def no_project(name: str, known: Sequence[str], how: str | None = None) -> NotFound:
+    """The error for a project that is not among those that are known; `how` says where to name another."""
+    near = get_close_matches(name, known, 1)
+    meant = f"Did you mean {near[0]!r}? " if near else ""
+    others = f", and {len(known) - NAMED} more" if len(known) > NAMED else ""
+    there = f"There are: {', '.join(known[:NAMED])}{others}" if known else "There is none yet"
+    return NotFound(
+        f"there is no project {name!r}",
+        field="project",
+        value=name,
+        remedy=f"{meant}{there}" + (f"; choose one by {how}" if known and how else ""),
+    )
 
 
 class Invalid(HeedfulError, ValueError):

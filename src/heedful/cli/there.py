@@ -13,9 +13,8 @@ import click
 
 from heedful import settings
 from heedful.cli.common import Options
-from heedful.errors import NotFound
+from heedful.errors import NotFound, no_project
 from heedful.opening import session_projects, store_projects
-from heedful.storage import scopes
 
 Command = Callable[..., Any]
 
@@ -61,7 +60,7 @@ def _check(options: Options, project: str | None) -> None:
         return
     known += session_projects(elsewhere)
     if project not in known:
-        raise scopes.no_project(project, known, "heedful --project NAME …")
+        raise no_project(project, known, "heedful --project NAME …")
 
 
 def _missing(error: NotFound) -> NotFound:

@@ -16,9 +16,8 @@ from heedful.dashboard.here import Here, local, theme_of
 from heedful.dashboard.logins import Visitor
 from heedful.dashboard.registry import Action, Done, Page
 from heedful.dashboard.site import Kept, Site
-from heedful.errors import Conflict, Forbidden, HeedfulError, Invalid, NotFound, Unavailable
+from heedful.errors import Conflict, Forbidden, HeedfulError, Invalid, NotFound, Unavailable, no_project
 from heedful.server.reading import body_of, path_of, query_of
-from heedful.storage import scopes
 
 Endpoint = Callable[[Request], Awaitable[Response]]
 
@@ -184,7 +183,7 @@ def _here(
     name = visitor.caller.choose(project or path["project"])
     known = site.project_names(visitor.caller.project)
     if name not in known and name not in (known := site.host.all_projects()):
-        raise scopes.no_project(name, known)
+        raise no_project(name, known)
     query = dict(query_of(request))
     with site.projects.using(name) as opened:
         yield Here(request, site, visitor, name, opened, path, query, form)

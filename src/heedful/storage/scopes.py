@@ -2,18 +2,11 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-from difflib import get_close_matches
-
 from sqlalchemy import Connection, func, insert, select, update
 
-from heedful.errors import NotFound
 from heedful.model import Metadata
 from heedful.storage.rows import AnyRow
 from heedful.storage.schema import datasets, facts, projects
-
-NAMED = 10
-"""Projects that are named to somebody who names another."""
 
 
 def project_id(connection: Connection, name: str) -> int | None:
@@ -24,20 +17,6 @@ def project_id(connection: Connection, name: str) -> int | None:
 def project_names(connection: Connection) -> list[str]:
     """All projects, oldest first."""
     return list(connection.execute(select(projects.c.name).order_by(projects.c.id)).scalars())
-
-
-def no_project(name: str, known: Sequence[str], how: str | None = None) -> NotFound:
-    """The error for a project that is not among those that are known; `how` says where to name another."""
-    near = get_close_matches(name, known, 1)
-    meant = f"Did you mean {near[0]!r}? " if near else ""
-    others = f", and {len(known) - NAMED} more" if len(known) > NAMED else ""
-    there = f"There are: {', '.join(known[:NAMED])}{others}" if known else "There is none yet"
-    return NotFound(
-        f"there is no project {name!r}",
-        field="project",
-        value=name,
-        remedy=f"{meant}{there}" + (f"; choose one by {how}" if known and how else ""),
-    )
 
 
 def ensure_project(connection: Connection, name: str, at: int) -> int:
