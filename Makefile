@@ -2,6 +2,8 @@ PYTHON ?= python3
 VENV := .venv
 BIN := $(VENV)/bin
 export PIP_DISABLE_PIP_VERSION_CHECK := 1
+# The tests start hundreds of processes; each would compile everything anew.
+unexport PYTHONDONTWRITEBYTECODE
 
 .PHONY: help demo test test-postgresql test-faults test-typescript lint format docs pictures bench bench-recall bench-learning bench-detect bench-sessions bench-cache bench-server bench-scale bench-insight lock clean
 

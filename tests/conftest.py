@@ -19,6 +19,7 @@ from searching import search_inside_from_the_first_fact
 import heedful
 from heedful import Heedful
 from heedful.embedding import Embedder, choose
+from heedful.ids import new_id
 from heedful.model import SignalType
 from heedful.testing import ManualClock, WordEmbedder
 
@@ -113,6 +114,18 @@ def open_store(
             return opened.enter_context(heedful.open((on_server or path) if where is None else where, **chosen))
 
         yield opening
+
+
+@pytest.fixture
+def new_store(tmp_path: Path, empty_store: bytes) -> Callable[..., Heedful]:
+    """Opens another empty store each time, on SQLite; for properties, which need one for each example."""
+
+    def opening(clock: ManualClock) -> Heedful:
+        path = tmp_path / f"{new_id()}.db"
+        path.write_bytes(empty_store)
+        return heedful.open(path, clock=clock, embedding=WordEmbedder(), worker=False)
+
+    return opening
 
 
 @pytest.fixture

@@ -293,16 +293,18 @@ def test_sessions_in_a_mongodb(run: Run, mongodb_url: str) -> None:
         (["--sessions", "postgres://host", "sessions", "list"], "Use mongodb://host/database"),
     ],
 )
-def test_an_error_is_a_line_with_what_to_do(tmp_path: Path, arguments: list[str], said: str) -> None:
-    command = [sys.executable, "-c", "from heedful.cli import main; main()", "--store", str(tmp_path / "s.db")]
+def test_an_error_is_a_line_with_what_to_do(path: Path, empty_store: bytes, arguments: list[str], said: str) -> None:
+    path.write_bytes(empty_store)
+    command = [sys.executable, "-c", "from heedful.cli import main; main()", "--store", str(path)]
     done = subprocess.run([*command, *arguments], capture_output=True, text=True, check=False)
     assert done.returncode == 2
     assert said in done.stderr
     assert "Traceback" not in done.stderr
 
 
-def test_an_error_is_json_where_json_is_asked_for(tmp_path: Path) -> None:
-    command = [sys.executable, "-c", "from heedful.cli import main; main()", "--store", str(tmp_path / "s.db")]
+def test_an_error_is_json_where_json_is_asked_for(path: Path, empty_store: bytes) -> None:
+    path.write_bytes(empty_store)
+    command = [sys.executable, "-c", "from heedful.cli import main; main()", "--store", str(path)]
     done = subprocess.run([*command, "sessions", "get", "nope", "--json"], capture_output=True, text=True, check=False)
     problem = json.loads(done.stderr)["error"]
     assert (problem["code"], problem["field"]) == ("not_found", "session_id")

@@ -12,13 +12,12 @@ from cities import IN_ITALY, IN_ITALY_SQL, make_cities
 from hypothesis import given
 from hypothesis import strategies as st
 
-import heedful
 from heedful import Heedful, Signal, etag
 from heedful.errors import Conflict, Invalid, NotFound
 from heedful.model import ReviewItem
 from heedful.review import taking
 from heedful.review.fold import CLOSES, Act, folded
-from heedful.testing import ManualClock, WordEmbedder
+from heedful.testing import ManualClock
 
 OPENING = "When does the Lisbon office open?"
 FACT = "The Lisbon office opens at eight in the morning."
@@ -412,9 +411,9 @@ STEPS = st.lists(st.sampled_from(["like", "dislike", "resolve", "dismiss", "reop
 
 
 @given(STEPS)
-def test_what_the_list_shows_is_the_fold_of_the_events(steps: list[str]) -> None:
+def test_what_the_list_shows_is_the_fold_of_the_events(new_store: Callable[..., Heedful], steps: list[str]) -> None:
     clock = ManualClock()
-    with heedful.open(":memory:", clock=clock, embedding=WordEmbedder(), worker=False) as store:
+    with new_store(clock) as store:
         store.sessions.create("monday")
         qa_id = store.sessions.add_entry("monday", OPENING, "At eight.").qa_id
         dislike(store, qa_id)

@@ -11,12 +11,11 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-import heedful
 from heedful import Heedful, Signal
 from heedful.storage import scopes, tallies
 from heedful.storage.tallies import Asked
 from heedful.storage.upkeep import upkeep
-from heedful.testing import ManualClock, WordEmbedder
+from heedful.testing import ManualClock
 
 KEYS = ("", "variant")
 
@@ -145,9 +144,11 @@ def everything(store: Heedful) -> list[Any]:
 
 
 @given(st.lists(STEP, max_size=60))
-def test_counts_are_what_a_fold_from_the_beginning_gives(tmp_path: Path, steps: list[tuple[str, int]]) -> None:
+def test_counts_are_what_a_fold_from_the_beginning_gives(
+    new_store: Callable[..., Heedful], tmp_path: Path, steps: list[tuple[str, int]]
+) -> None:
     clock = ManualClock()
-    with heedful.open(":memory:", clock=clock, embedding=WordEmbedder(), worker=False) as store:
+    with new_store(clock) as store:
         life = Life(store, clock, tmp_path)
         for step in steps:
             life.do(*step)

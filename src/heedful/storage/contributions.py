@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
+from functools import lru_cache
 from typing import Any
 
 from sqlalchemy import Column, ColumnElement, Connection, FromClause, Select, and_, case, exists, func, literal, select
@@ -74,10 +75,12 @@ class Part:
         return int(found.scalar() or 0)
 
 
-def parts(key: str) -> list[Part]:
+@lru_cache(maxsize=100)
+def parts(key: str) -> tuple[Part, ...]:
     """All that adds to the counts: of all opinions with the key "", else by the value of a metadata key."""
-    found = [_opinions(key), _rated_entries(key), _shown_entries(key)]
-    return found if key else [*found, _rated_executions(), _shown_executions(), _signals(), _rated_recalls()]
+    # Kept, because to put these statements together takes longer than to run them.
+    found = (_opinions(key), _rated_entries(key), _shown_entries(key))
+    return found if key else (*found, _rated_executions(), _shown_executions(), _signals(), _rated_recalls())
 
 
 def _opinions(key: str) -> Part:
