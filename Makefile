@@ -1,6 +1,8 @@
 PYTHON ?= python3
 VENV := .venv
 BIN := $(VENV)/bin
+# One more than there are cores: much of the time, tests wait for servers and browsers to start.
+WORKERS ?= $(shell expr $$(getconf _NPROCESSORS_ONLN) + 1)
 export PIP_DISABLE_PIP_VERSION_CHECK := 1
 # The tests start hundreds of processes; each would compile everything anew.
 unexport PYTHONDONTWRITEBYTECODE
@@ -29,13 +31,13 @@ demo: $(VENV)/base ## make the environment, install, and show the loop
 	@$(BIN)/heedful demo
 
 test: $(VENV)/dev ## run all tests
-	$(BIN)/pytest -n auto
+	$(BIN)/pytest -n $(WORKERS) --dist worksteal
 
 test-faults: $(VENV)/dev ## kill, cut, fill, slow down and confuse stores and servers under load, and judge what is left
 	$(BIN)/pytest -n 2 tests/faults
 
 test-postgresql: $(VENV)/dev ## run the tests of the engine once more, on a PostgreSQL store
-	HEEDFUL_TEST_STORE=postgresql $(BIN)/pytest -n auto tests --ignore tests/server --ignore tests/browser
+	HEEDFUL_TEST_STORE=postgresql $(BIN)/pytest -n $(WORKERS) --dist worksteal tests --ignore tests/server --ignore tests/browser
 
 test-typescript: $(VENV)/dev ## build the client for TypeScript and run its tests
 	cd clients/typescript && npm ci --no-audit --no-fund && PYTHON='$(abspath $(BIN))/python' npm test
