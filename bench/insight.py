@@ -21,6 +21,7 @@ from bench.insight_sql import BY_HAND
 from bench.measure import Bar, Report, about, load, number, say, timed, timing
 from bench.postgresql import serving
 from heedful.clock import to_stored
+from heedful.dashboard import queue
 from heedful.engine import Heedful
 from heedful.storage import Database
 from heedful.testing import WordEmbedder
@@ -97,6 +98,24 @@ def _queries(report: Report, kind: str, where: str) -> None:
                 report.figures[f"{kind}/{name}/{window}"] = {"ours": ours, "by hand": hand}
             section.rows.append(row)
         section.notes.append(f"the first time anybody asked, the counts were made in {first:.1f} s")
+        _later(report, kind, store)
+
+
+def _later(report: Report, kind: str, store: Heedful) -> None:
+    """The parts of the overview that come after the page, as the dashboard asks for them; the first time apart."""
+    since = datetime.now(UTC) - timedelta(days=30)
+    parts: dict[str, Callable[[], Any]] = {
+        "what changed": lambda: store.insight.notes(since=since),
+        "themes": lambda: store.insight.themes(since=since),
+        "open review items": lambda: queue.counted(store),
+        "usefulness": lambda: store.insight.usefulness(),
+    }
+    section = report.section(f"{kind}: what comes after the page, 30 days", "part", "first time, s", "then, p50 in ms")
+    for name, ask in parts.items():
+        first = timed(ask)[0].wall
+        then = timing([timed(ask)[0] for _ in range(ROUNDS)]).p50
+        section.rows.append([name, f"{first:.1f}", number(then)])
+        report.bars.append(Bar(f"{kind}: {name}", then, LONGEST_MS, "at most", "ms"))
 
 
 def _reports(store: Heedful) -> dict[str, Callable[[datetime | None], Any]]:

@@ -24,6 +24,8 @@ from heedful.jobs.worker import Companion, Worker
 from heedful.opening import Host, store_jobs
 from heedful.sessions import improve
 from heedful.sessions.hooks import AlertHook
+from heedful.storage import tallies
+from heedful.storage.review import tail
 from heedful.testing import ManualClock, WordEmbedder
 
 SOON = 60.0
@@ -302,6 +304,29 @@ def test_a_worker_of_the_whole_store_does_all_projects_and_upkeep(
     working.close()
     host.close()
     assert [store.usefulness_stats().total_signals for store in stores] == [4, 4]
+
+
+def test_upkeep_takes_many_opinions_into_the_review_queue(
+    any_store: str, opening: Callable[..., Heedful], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    for module, name in ((tallies, "TAIL"), (tail, "MANY")):
+        monkeypatch.setattr(module, name, 2)
+    for project, opinions in (("busy", 5), ("quiet", 1)):
+        store = opening(project=project, worker=False)
+        for number in range(opinions):
+            qa_id = store.sessions.add_entry("s", f"Question {number}?", "No.").qa_id
+            store.sessions.add_feedback("s", qa_id, feedback_score=1)
+    host = Host(any_store, embedding=WordEmbedder())
+
+    def in_queues() -> int:
+        with host.database.read() as connection:
+            return int(connection.exec_driver_sql("SELECT count(*) FROM review_members").scalar_one())
+
+    assert in_queues() == 0
+    host.queue.add(None, "upkeep", {})
+    host.queue.work(host.do, None, lambda: False, once=True)
+    assert in_queues() == 5
+    host.close()
 
 
 def test_upkeep_drops_old_receipts_and_has_large_datasets_indexed(

@@ -268,16 +268,16 @@ def test_an_export_that_fails_leaves_nothing(here: Heedful, tmp_path: Path, monk
     folder = tmp_path / "out"
     folder.mkdir()
     (folder / "said.csv").write_text("precious")
-    pages = iter(range(10))
-    real = exports.page
+    real = exports.every
 
     def failing(*args: Any) -> Any:
-        if next(pages) == 2:
-            raise Unavailable("the store went away")
-        return real(*args)
+        for number, rows in enumerate(real(*args)):
+            if number == 2:
+                raise Unavailable("the store went away")
+            yield rows
 
     monkeypatch.setattr(reading, "TOGETHER", 1)
-    monkeypatch.setattr(exports, "page", failing)
+    monkeypatch.setattr(exports, "every", failing)
     with pytest.raises(Unavailable):
         here.insight.export("feedback", folder / "said.csv", overwrite=True)
     assert [each.name for each in folder.iterdir()] == ["said.csv"]

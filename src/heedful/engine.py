@@ -392,5 +392,8 @@ class Heedful:
         self, channels: Sequence[Channel], since: int, until: int, *, again: bool = False
     ) -> list[AlertRow]:
         # Items of the review queue are made when somebody looks; a digest counts them.
-        self.review.list(limit=1)
+        self._follow_review()
         return _sending.send(self._space, self.insight, channels, since, until, again=again)
+
+    def _follow_review(self) -> None:
+        self.review.list(limit=1)

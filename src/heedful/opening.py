@@ -20,7 +20,7 @@ from heedful.errors import Invalid
 from heedful.jobs import kinds
 from heedful.jobs.base import Report, Task
 from heedful.jobs.choose import queue_of
-from heedful.jobs.kinds import Improve, SendDigest
+from heedful.jobs.kinds import FollowReview, Improve, SendDigest
 from heedful.jobs.service import Jobs, StoreJobs
 from heedful.jobs.worker import Companion
 from heedful.memory import checks
@@ -140,6 +140,12 @@ class Host:
         """What sends the digests of a project, for jobs."""
         with self._using(project) as opened:
             yield partial(opened._send_digest, self.digest_channels)
+
+    @contextmanager
+    def reviewing(self, project: str) -> Iterator[FollowReview]:
+        """What brings the review queue of a project up to the present, for jobs."""
+        with self._using(project) as opened:
+            yield opened._follow_review
 
     @contextmanager
     def _using(self, project: str) -> Iterator[Heedful]:

@@ -64,13 +64,10 @@ class Reading:
         return [APART] if table.name in OF_SESSIONS else [HERE, APART] if table.name in IN_BOTH else [HERE]
 
     def _here(self, table: ExportTable, wanted: Wanted) -> Iterator[Rows]:
-        after: str | None = None
         with self.workspace.read() as connection:
-            while True:
-                rows, after = self._sql(connection, table, wanted, after, TOGETHER)
-                yield rows
-                if after is None:
-                    return
+            project = scopes.project_id(connection, self.workspace.project)
+            if project is not None:
+                yield from exports.every(connection, project, table.name, wanted, TOGETHER)
 
     def _apart(self, table: ExportTable, wanted: Wanted) -> Iterator[Rows]:
         after: str | None = None

@@ -14,6 +14,7 @@ from heedful.jobs.base import Queue, Report, Task, logger
 from heedful.jobs.upkeep import forget_jobs
 from heedful.memory.reembed import reembed
 from heedful.storage import Database
+from heedful.storage.review import tail
 from heedful.storage.sessions.base import AlertRow
 from heedful.storage.upkeep import upkeep
 
@@ -22,6 +23,10 @@ Improve = Callable[[str, Sequence[str] | None, Report], object]
 
 SendDigest = Callable[[int, int], Sequence[AlertRow]]
 """Sends the digest of a project from one moment to another, and tells what became of it."""
+
+
+FollowReview = Callable[[], object]
+"""Brings the review queue of a project up to the present."""
 
 
 class Host(Protocol):
@@ -52,6 +57,9 @@ class Host(Protocol):
     def digesting(self, project: str) -> AbstractContextManager[SendDigest]:
         """What sends the digests of a project, which is open for as long as it is needed."""
 
+    def reviewing(self, project: str) -> AbstractContextManager[FollowReview]:
+        """What brings the review queue of a project up to the present."""
+
     def embedder_named(self, name: str) -> Embedder:
         """A model by what `--embedding` calls it."""
 
@@ -67,13 +75,19 @@ def _reembed(host: Host, task: Task, report: Report) -> None:
 
 
 def _upkeep(host: Host, task: Task, report: Report) -> None:
-    report(0, 2)
+    report(0, 3)
     forget_jobs(host.queue, host.now())
-    report(1, 2)
+    report(1, 3)
     upkeep(host.database, host.now(), host.receipt_days)
     if host.database.searches:
         host.queue.add(None, "index", {})
-    report(2, 2)
+    report(2, 3)
+    with host.database.read() as connection:
+        waiting = tail.due(connection)
+    for project in waiting:
+        with host.reviewing(project) as follow:
+            follow()
+    report(3, 3)
 
 
 def _index(host: Host, task: Task, report: Report) -> None:

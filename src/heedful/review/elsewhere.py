@@ -16,8 +16,8 @@ from heedful.executions.space import NOBODY, ExecutionSpace
 from heedful.review import taking
 from heedful.review.grouping import placed
 from heedful.review.keeping import refold
-from heedful.storage.review import items, tail
-from heedful.storage.review.items import OF_SESSIONS, NewMember
+from heedful.storage.review import members, tail
+from heedful.storage.review.members import OF_SESSIONS, NewMember
 from heedful.storage.sessions.base import Change, RemoteTransaction
 
 WALK_AFTER = DAY
@@ -54,7 +54,7 @@ def _follow_lane(space: ExecutionSpace, lane: int) -> bool:
         return False
     taken_back = {each.feedback_id for each in changes if not each.given}
     with space.workspace.read() as connection:
-        fallen = list(items.members(connection, project, taken_back).values())
+        fallen = list(members.named(connection, project, taken_back).values())
     gone = taking.gone(space, fallen)
     places = placed(space, taking.negative(space, _said([each.feedback_id for each in changes], taken_back)))
     with space.workspace.write() as connection:
@@ -78,12 +78,12 @@ def _walk(space: ExecutionSpace) -> bool:
     while ids := space.sessions.store.read(partial(_negatives, after=max(stand, default=None))):
         stand.update(ids)
         with space.workspace.read() as connection:
-            known = items.members(connection, space.project(connection), ids)
+            known = members.named(connection, space.project(connection), ids)
         moved = _join(space, [each for each in ids if each not in known]) or moved
     with space.workspace.read() as connection:
         project = space.project(connection)
-        missing = [each for each in items.of_sessions(connection, project, standing=True) if each not in stand]
-        rows = items.members(connection, project, missing)
+        missing = [each for each in members.of_sessions(connection, project, standing=True) if each not in stand]
+        rows = members.named(connection, project, missing)
     # Some may have been given since they would have been read.
     left = taking.words(space, list(rows))
     fallen = [row for event_id, row in rows.items() if not left.get(event_id)]

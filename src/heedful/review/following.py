@@ -8,8 +8,8 @@ from heedful.review.elsewhere import follow_sessions
 from heedful.review.grouping import placed
 from heedful.review.keeping import refold
 from heedful.storage.ledger import RETRACTION
-from heedful.storage.review import actions, items, tail
-from heedful.storage.review.items import NewMember
+from heedful.storage.review import actions, members, tail
+from heedful.storage.review.members import NewMember
 from heedful.storage.sessions import SqlSessionStore
 
 FAR = 10_000
@@ -35,7 +35,7 @@ def _follow_ledger(space: ExecutionSpace) -> bool:
         start = tail.mark(connection, project, tail.EVENTS)
         rows = tail.behind(connection, project, start, taking.TOGETHER)
         newest = tail.newest(connection)
-        known = items.members(connection, project, [row.target_id for row in rows if row.kind == RETRACTION])
+        known = members.named(connection, project, [row.target_id for row in rows if row.kind == RETRACTION])
     if not rows:
         if newest - start > FAR and project != NOBODY:
             _skip(space, project, start)
@@ -67,17 +67,17 @@ def _prune(space: ExecutionSpace, moved: bool) -> None:
     with space.workspace.read() as connection:
         project = space.project(connection)
         changed = tail.newest_change(connection) != tail.mark(connection, project, tail.FACTS)
-        changed = changed and items.has_facts(connection, project)
-        fallen = items.of_sessions(connection, project, standing=False) if moved else []
+        changed = changed and members.has_facts(connection, project)
+        fallen = members.of_sessions(connection, project, standing=False) if moved else []
         notes = actions.with_words(connection, project)
     gone = sorted(set(fallen) - taking.words(space, fallen).keys())
     lost = {event_id: each for event_id, each in notes.items() if _is_of_no_session(space, each)}
     if gone or lost or changed:
         with space.workspace.write() as connection:
             # Only here nobody is about to forget a fact.
-            gone += items.about_nothing(connection, project) if changed else []
-            known = items.members(connection, project, gone)
-            items.remove_members(connection, gone)
+            gone += members.about_nothing(connection, project) if changed else []
+            known = members.named(connection, project, gone)
+            members.remove(connection, gone)
             refold(connection, project, {row.item_seq for row in known.values()})
             actions.forget_words(connection, lost)
             if changed:

@@ -17,12 +17,16 @@ from heedful.index.vectors import VectorIndex
 from heedful.learning.contexts import SAME_NEED, similarity
 from heedful.review.opinions import Opinion, read
 from heedful.review.subjects import Subject, subjects
-from heedful.storage.review import items
-from heedful.storage.review.items import NewItem, NewMember
+from heedful.storage.review import items, members
+from heedful.storage.review.items import NewItem
+from heedful.storage.review.members import NewMember
 from heedful.storage.vectors import Vectors, pack, unpack
 
 NEAREST = 5
 """How many open items are compared word by word."""
+
+MOST_COMPARED = 5_000
+"""Open items of a dataset whose questions are compared at all, the newest: a queue of many thousands stays quick."""
 
 Item = int | NewItem
 """An item that is there, by its number, or one that is to be made."""
@@ -70,7 +74,7 @@ def placed(space: ExecutionSpace, opinions: Sequence[Opinion]) -> list[Placed]:
     with space.workspace.read() as connection:
         project = space.project(connection)
         of_target: dict[tuple[str, str], Item] = dict(
-            items.of_targets(connection, project, [each.target_id for each in said])
+            members.of_targets(connection, project, [each.target_id for each in said])
         )
         of_digest: dict[bytes, Item] = dict(
             items.with_digests(connection, project, [about[each.event_id].digest for each in said])
@@ -116,14 +120,18 @@ def _asked(
     with space.workspace.read() as connection:
         project, model = space.project(connection), space.workspace.model(connection)
         for dataset in {each.dataset for each in unknown}:
-            rows = [] if model is None else items.open_vectors(connection, project, "entry", dataset, model.id)
+            rows = (
+                []
+                if model is None
+                else items.open_vectors(connection, project, "entry", dataset, model.id, MOST_COMPARED)
+            )
             found[dataset] = _Asked(rows, space.workspace.embedder.dimensions)
         for each in unknown:
             for place in found[each.dataset].near(vectors[each.digest], _least(space)):
                 item = found[each.dataset].item(place)
                 assert isinstance(item, int)
                 place_of[item] = each.dataset, place
-        newest = items.newest(connection, sorted(place_of), 1)
+        newest = members.newest(connection, sorted(place_of), 1)
     item_of = {rows[0].event_id: seq for seq, rows in newest.items() if rows}
     said = read(space, [rows[0] for rows in newest.values() if rows])
     for event_id, subject in subjects(space, said.values()).items():

@@ -9,7 +9,7 @@ from heedful.executions.space import ExecutionSpace
 from heedful.model import ReviewEvent
 from heedful.review import opinions
 from heedful.review.fold import CLOSES
-from heedful.storage.review import actions, items
+from heedful.storage.review import actions, members
 from heedful.storage.review.actions import Note
 from heedful.storage.rows import AnyRow
 
@@ -22,7 +22,7 @@ def history(space: ExecutionSpace, item: AnyRow) -> list[ReviewEvent]:
         opened = {
             place: member
             for place, after, before in _resolved(rows)
-            if (member := items.first_between(connection, item.seq, after, before)) is not None
+            if (member := members.first_between(connection, item.seq, after, before)) is not None
         }
     said = opinions.read(space, opened.values())
     found = [event(row, notes.get(row.id, Note())) for row in rows]

@@ -7,7 +7,7 @@ from collections.abc import Iterable
 from sqlalchemy import Connection
 
 from heedful.review.fold import Act, Standing, folded
-from heedful.storage.review import actions, items
+from heedful.storage.review import actions, items, members
 from heedful.storage.review.items import Fold
 from heedful.storage.rows import AnyRow
 
@@ -20,13 +20,13 @@ def acts(rows: Iterable[AnyRow]) -> list[Act]:
 def standing(connection: Connection, item: AnyRow) -> Standing:
     """Where one item stands."""
     rows = actions.of_items(connection, item.project_id, [item.id])[item.id]
-    return folded(acts(rows), items.stands(connection, [item.seq])[item.seq].last_at)
+    return folded(acts(rows), members.stands(connection, [item.seq])[item.seq].last_at)
 
 
 def refold(connection: Connection, project: int, seqs: Iterable[int]) -> None:
     """Folds items anew; those that have no opinion left are removed."""
     known = items.by_seq(connection, seqs)
-    stands = items.stands(connection, list(known))
+    stands = members.stands(connection, list(known))
     done = actions.of_items(connection, project, [row.id for row in known.values()])
     folds = []
     for seq, row in known.items():

@@ -12,7 +12,7 @@ from heedful.executions.space import ExecutionSpace
 from heedful.model import FeedbackTarget, OpinionTarget, ReviewOpinion
 from heedful.storage.executions import opinions as about_runs
 from heedful.storage.review import said
-from heedful.storage.review.items import OF_SESSIONS
+from heedful.storage.review.members import OF_SESSIONS
 from heedful.storage.rows import AnyRow
 from heedful.storage.sessions import Transaction
 from heedful.storage.sessions.base import FeedbackRow

@@ -20,8 +20,8 @@ from heedful.sessions.undo import DERIVED, Gone, change
 from heedful.storage import facts, ledger, scopes, scores
 from heedful.storage.executions import opinions
 from heedful.storage.ledger import Event
-from heedful.storage.review import items
-from heedful.storage.review.items import OF_SESSIONS, NewMember
+from heedful.storage.review import members
+from heedful.storage.review.members import OF_SESSIONS, NewMember
 from heedful.storage.rows import AnyRow
 from heedful.storage.sessions import SqlSessionStore, Transaction
 from heedful.storage.sessions.base import FeedbackRow
@@ -133,7 +133,7 @@ def _found(space: ExecutionSpace, seen: Seen, event_id: str) -> Opinion | NewMem
         if each.event_id == event_id and each.standing:
             return each
     with space.workspace.read() as connection:
-        row = items.member(connection, seen.row.seq, event_id)
+        row = members.one(connection, seen.row.seq, event_id)
     if row is None:
         raise NotFound(
             f"item {seen.row.id} has no opinion {event_id!r}",

@@ -32,7 +32,7 @@ from heedful.review.history import event
 from heedful.review.keeping import refold, standing
 from heedful.review.mends import Done, Given
 from heedful.review.shown import LATEST, Seen, seen
-from heedful.storage.review import actions, items
+from heedful.storage.review import actions, items, members
 from heedful.storage.review.actions import Note
 from heedful.storage.review.items import Place, Wanted
 from heedful.storage.rows import AnyRow
@@ -257,7 +257,7 @@ class Review:
     def _check_no_opinion(self, event_id: str) -> None:
         """Tells somebody who would undo that an item was opened again what did that."""
         with self._space.workspace.read() as connection:
-            if items.members(connection, self._space.project(connection), [event_id]):
+            if members.named(connection, self._space.project(connection), [event_id]):
                 raise Invalid(
                     f"event {event_id} is an opinion, and no action of a reviewer",
                     field="event_id",

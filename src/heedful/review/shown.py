@@ -12,7 +12,7 @@ from heedful.review import opinions
 from heedful.review.opinions import Opinion
 from heedful.review.subjects import Subject, subjects
 from heedful.storage.executions.opinions import TARGETS
-from heedful.storage.review import items
+from heedful.storage.review import members
 from heedful.storage.rows import AnyRow
 
 LATEST = 10
@@ -40,8 +40,8 @@ def seen(space: ExecutionSpace, rows: Sequence[AnyRow], latest: int = LATEST) ->
         return []
     seqs = [row.seq for row in rows]
     with space.workspace.read() as connection:
-        newest = items.newest(connection, seqs, latest)
-        targets = items.targets(connection, seqs)
+        newest = members.newest(connection, seqs, latest)
+        targets = members.targets(connection, seqs)
     said = opinions.read(space, [each for members in newest.values() for each in members])
     of_item = {seq: [each for row in newest[seq] if (each := said.get(row.event_id) or _bare(row))] for seq in seqs}
     about = subjects(space, [found[0] for found in of_item.values() if found])

@@ -10,8 +10,9 @@ from sqlalchemy import Connection
 from heedful.executions.space import ExecutionSpace
 from heedful.review.grouping import Placed
 from heedful.review.opinions import Opinion, read
-from heedful.storage.review import items
-from heedful.storage.review.items import OF_SESSIONS, NewItem, NewMember
+from heedful.storage.review import items, members
+from heedful.storage.review.items import NewItem
+from heedful.storage.review.members import OF_SESSIONS, NewMember
 from heedful.storage.rows import AnyRow, batches
 from heedful.storage.sessions import Transaction
 from heedful.storage.sessions.base import FeedbackRow
@@ -48,7 +49,7 @@ def are_there(connection: Connection, places: Sequence[Placed]) -> bool:
 
 def put(space: ExecutionSpace, connection: Connection, project: int, places: Sequence[Placed]) -> set[int]:
     """Adds opinions to their items, which are made where they must be; returns the items."""
-    known = items.members(connection, project, [each.member.event_id for each in places])
+    known = members.named(connection, project, [each.member.event_id for each in places])
     new = [each for each in places if each.member.event_id not in known]
     wanted = {each.item.digest: each.item for each in new if isinstance(each.item, NewItem)}
     made = items.with_digests(connection, project, wanted)
@@ -56,14 +57,14 @@ def put(space: ExecutionSpace, connection: Connection, project: int, places: Seq
     vector = next((item.vector for item in lacking if item.vector is not None), None)
     made |= items.add(connection, project, lacking, space.embedded(connection, vector))
     joined = [(each.member, each.item if isinstance(each.item, int) else made[each.item.digest]) for each in new]
-    items.add_members(connection, project, joined)
+    members.add(connection, project, joined)
     return {seq for _, seq in joined}
 
 
 def take_back(connection: Connection, fallen: Sequence[AnyRow], gone: set[str]) -> set[int]:
     """Notes that opinions fell, and removes those that are gone; returns the items."""
-    items.fall(connection, [row.event_id for row in fallen if row.event_id not in gone])
-    items.remove_members(connection, sorted(gone))
+    members.fall(connection, [row.event_id for row in fallen if row.event_id not in gone])
+    members.remove(connection, sorted(gone))
     return {row.item_seq for row in fallen}
 
 

@@ -16,7 +16,7 @@ from heedful.storage.executions import golden, opinions
 from heedful.storage.ledger import REVIEW
 from heedful.storage.review import actions, items
 from heedful.storage.review.actions import Note
-from heedful.storage.review.items import OF_SESSIONS
+from heedful.storage.review.members import OF_SESSIONS
 from heedful.storage.rows import AnyRow
 
 

@@ -9,7 +9,7 @@ from contextlib import contextmanager
 from functools import partial
 
 from heedful.engine import Heedful
-from heedful.jobs.kinds import Improve, SendDigest
+from heedful.jobs.kinds import FollowReview, Improve, SendDigest
 from heedful.opening import Host
 from heedful.storage import scopes
 
@@ -97,3 +97,9 @@ class Served:
         """What improves a project."""
         with self._projects.using(project) as opened:
             yield opened._improve_reporting
+
+    @contextmanager
+    def reviewing(self, project: str) -> Iterator[FollowReview]:
+        """What brings the review queue of a project up to the present."""
+        with self._projects.using(project) as opened:
+            yield opened._follow_review

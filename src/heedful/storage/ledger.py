@@ -13,7 +13,7 @@ from heedful.ids import new_id
 from heedful.model import Metadata
 from heedful.storage.bulk import insert_many
 from heedful.storage.prepared import Direct, Prepared
-from heedful.storage.rows import AnyRow, batches
+from heedful.storage.rows import AnyRow, batches, of_project
 from heedful.storage.schema import event_keys, events, facts, notes, projects, queries
 
 SIGNAL = "signal"
@@ -194,7 +194,9 @@ def retraction_of(connection: Connection, project: int, event_id: str) -> str | 
     """The id of the event that retracted this one, if any did."""
     return connection.execute(
         select(events.c.id).where(
-            events.c.project_id == project, events.c.kind == RETRACTION, events.c.target_id == event_id
+            of_project(connection, events.c.project_id, project),
+            events.c.kind == RETRACTION,
+            events.c.target_id == event_id,
         )
     ).scalar()
 

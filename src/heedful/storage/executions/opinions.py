@@ -12,7 +12,7 @@ from heedful.ids import new_id
 from heedful.model import Metadata
 from heedful.storage import ledger, tallies
 from heedful.storage.ledger import FEEDBACK, Event
-from heedful.storage.rows import AnyRow, batches
+from heedful.storage.rows import AnyRow, batches, of_project
 from heedful.storage.schema import executions, feedbacks
 
 TARGETS = ("execution", "message")
@@ -117,7 +117,11 @@ def about_targets(connection: Connection, project: int, targets: Sequence[str]) 
     return [
         row
         for run in batches(targets)
-        for row in connection.execute(select(feedbacks).where(*_ours(project), feedbacks.c.target_id.in_(run)))
+        for row in connection.execute(
+            select(feedbacks).where(
+                of_project(connection, feedbacks.c.project_id, project), *_OPINIONS, feedbacks.c.target_id.in_(run)
+            )
+        )
     ]
 
 
@@ -260,8 +264,11 @@ def version(connection: Connection, project: int) -> tuple[int, str]:
     return int(row[0]), str(row[1] or "")
 
 
+_OPINIONS = (feedbacks.c.standing == 1, feedbacks.c.target_type.in_(TARGETS))
+
+
 def _ours(project: int) -> tuple[ColumnElement[bool], ...]:
-    return (feedbacks.c.project_id == project, feedbacks.c.standing == 1, feedbacks.c.target_type.in_(TARGETS))
+    return (feedbacks.c.project_id == project, *_OPINIONS)
 
 
 def _rating(is_positive: bool) -> str:

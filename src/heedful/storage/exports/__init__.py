@@ -2,13 +2,17 @@
 
 from __future__ import annotations
 
-from sqlalchemy import Connection, select
+from collections.abc import Iterator
+from typing import Any
+
+from sqlalchemy import Connection, Select, select
 
 from heedful.storage.exports import recalls
 from heedful.storage.exports.asked import Rows, Wanted, misplaced, number, within
-from heedful.storage.exports.origins import ORIGINS
+from heedful.storage.exports.origins import ORIGINS, Origin
+from heedful.storage.rows import of_project
 
-__all__ = ["Rows", "Wanted", "columns", "misplaced", "number", "page"]
+__all__ = ["Rows", "Wanted", "columns", "every", "misplaced", "number", "page"]
 
 
 def page(
@@ -17,22 +21,40 @@ def page(
     """The next rows of a table, and where to go on; None at the end."""
     if table == "recalls":
         return recalls.page(connection, project, wanted, after, limit)
-    origin = ORIGINS[table]
+    statement = _rows(connection, project, ORIGINS[table], wanted)
+    if after is not None:
+        statement = statement.where(ORIGINS[table].seq > number(after))
+    found = connection.execute(statement.limit(limit)).all()
+    return found, str(found[-1][-1]) if len(found) == limit else None
+
+
+def every(connection: Connection, project: int, table: str, wanted: Wanted, together: int) -> Iterator[Rows]:
+    """All rows of a table, some at a time, from one statement: PostgreSQL looks behind its walls once."""
+    if table != "recalls":
+        statement = _rows(connection, project, ORIGINS[table], wanted)
+        yield from connection.execute(statement, execution_options={"yield_per": together}).partitions()
+        return
+    after: str | None = None
+    while True:
+        rows, after = recalls.page(connection, project, wanted, after, together)
+        yield rows
+        if after is None:
+            return
+
+
+def _rows(connection: Connection, project: int, origin: Origin, wanted: Wanted) -> Select[Any]:
+    """All rows of a table, in order, each with its number at the end."""
     statement = (
         select(*(column.label(name) for name, column in origin.columns(wanted.now).items()), origin.seq)
         .select_from(origin.rows)
-        # By an expression, so that no database prefers the index of the project to the order of the rows.
-        .where(origin.owner + 0 == project, *within(origin.at, wanted))
+        .where(of_project(connection, origin.owner, project), *within(origin.at, wanted))
     )
     if origin.condition is not None:
         statement = statement.where(origin.condition)
     if wanted.dataset is not None:
         assert origin.dataset is not None
         statement = statement.where(origin.dataset == wanted.dataset)
-    if after is not None:
-        statement = statement.where(origin.seq > number(after))
-    found = connection.execute(statement.order_by(origin.seq).limit(limit)).all()
-    return found, str(found[-1][-1]) if len(found) == limit else None
+    return statement.order_by(origin.seq)
 
 
 def columns(table: str) -> list[str]:

@@ -8,6 +8,7 @@ import orjson
 from sqlalchemy import Connection, Select, and_, or_, select
 
 from heedful.storage.exports.asked import Rows, Wanted, as_text, misplaced, number, within
+from heedful.storage.rows import of_project
 from heedful.storage.schema import datasets, queries, receipts
 
 TOGETHER = 500
@@ -26,7 +27,7 @@ def page(
     at, receipt, rank = (None, "", 0) if after is None else _place(after)
     found: list[tuple[Any, ...]] = []
     while True:
-        kept = connection.execute(_receipts(project, wanted, at, receipt, TOGETHER)).all()
+        kept = connection.execute(_receipts(connection, project, wanted, at, receipt, TOGETHER)).all()
         for row in kept:
             *head, shown = row
             lines = orjson.loads(shown)
@@ -40,7 +41,9 @@ def page(
             return found, None
 
 
-def _receipts(project: int, wanted: Wanted, at: int | None, receipt: str, limit: int) -> Select[Any]:
+def _receipts(
+    connection: Connection, project: int, wanted: Wanted, at: int | None, receipt: str, limit: int
+) -> Select[Any]:
     """Receipts from this one on, with itself."""
     statement = (
         select(
@@ -55,7 +58,7 @@ def _receipts(project: int, wanted: Wanted, at: int | None, receipt: str, limit:
         )
         .join(datasets, datasets.c.id == receipts.c.dataset_id)
         .join(queries, queries.c.id == receipts.c.query_id)
-        .where(datasets.c.project_id + 0 == project, *within(receipts.c.at, wanted))
+        .where(of_project(connection, datasets.c.project_id, project), *within(receipts.c.at, wanted))
     )
     if wanted.dataset is not None:
         statement = statement.where(datasets.c.name == wanted.dataset)

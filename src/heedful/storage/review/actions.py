@@ -11,7 +11,7 @@ from sqlalchemy import Connection, delete, insert, select, update
 from heedful.model import Metadata
 from heedful.storage import ledger
 from heedful.storage.ledger import REVIEW, Event, is_retracted
-from heedful.storage.rows import AnyRow, batches
+from heedful.storage.rows import AnyRow, batches, of_project
 from heedful.storage.schema import events
 from heedful.storage.schema_insight import review_notes
 
@@ -53,7 +53,11 @@ def of_items(connection: Connection, project: int, item_ids: Sequence[str]) -> d
     for run in batches(item_ids):
         rows = connection.execute(
             select(events, is_retracted().label("retracted"))
-            .where(events.c.project_id == project, events.c.kind == REVIEW, events.c.target_id.in_(run))
+            .where(
+                of_project(connection, events.c.project_id, project),
+                events.c.kind == REVIEW,
+                events.c.target_id.in_(run),
+            )
             .order_by(events.c.seq)
         )
         for row in rows:

@@ -1,4 +1,4 @@
-"""Items of the review queue, and which opinions they are made of."""
+"""Items of the review queue."""
 
 from __future__ import annotations
 
@@ -6,19 +6,14 @@ from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, field
 from typing import NamedTuple
 
-from sqlalchemy import ColumnElement, Connection, bindparam, delete, exists, func, insert, select, tuple_, update
+from sqlalchemy import ColumnElement, Connection, bindparam, delete, insert, select, tuple_, update
 
 from heedful.ids import new_id
-from heedful.model import FeedbackTarget
 from heedful.storage.rows import AnyRow, batches
-from heedful.storage.schema import facts
 from heedful.storage.schema_insight import review_items, review_members, review_notes
 
 Place = tuple[int, int, int]
 """Where an item stands in the list: its opinions, the time of the newest, and its number."""
-
-OF_SESSIONS: tuple[FeedbackTarget, ...] = ("session", "entry")
-"""What opinions are about whose words go with their session."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -31,23 +26,6 @@ class NewItem:
     vector: bytes | None
     at: int
     id: str = field(default_factory=new_id)
-
-
-class NewMember(NamedTuple):
-    """An opinion about to become part of an item."""
-
-    event_id: str
-    target_type: str
-    target_id: str
-    at: int
-
-
-class Stands(NamedTuple):
-    """What of an item's opinions stands."""
-
-    members: int
-    opinions: int
-    last_at: int | None
 
 
 @dataclass(frozen=True, slots=True)
@@ -103,23 +81,10 @@ def with_digests(connection: Connection, project: int, digests: Iterable[bytes])
     }
 
 
-def of_targets(connection: Connection, project: int, targets: Iterable[str]) -> dict[tuple[str, str], int]:
-    """The items that have an opinion about one of these targets, by type and id of the target."""
-    return {
-        (row.target_type, row.target_id): row.item_seq
-        for run in batches(sorted(set(targets)))
-        for row in connection.execute(
-            select(review_members.c.target_type, review_members.c.target_id, review_members.c.item_seq).where(
-                review_members.c.project_id == project, review_members.c.target_id.in_(run)
-            )
-        )
-    }
-
-
 def open_vectors(
-    connection: Connection, project: int, target_type: str, dataset: str | None, model: int
+    connection: Connection, project: int, target_type: str, dataset: str | None, model: int, limit: int
 ) -> list[tuple[int, bytes]]:
-    """The questions of open items, as (number, vector)."""
+    """The questions of the newest open items, as (number, vector)."""
     rows = connection.execute(
         select(review_items.c.seq, review_items.c.vector)
         .where(
@@ -130,7 +95,8 @@ def open_vectors(
             review_items.c.model_id == model,
             review_items.c.opinions > 0,
         )
-        .order_by(review_items.c.seq)
+        .order_by(review_items.c.seq.desc())
+        .limit(limit)
     )
     return [(row.seq, row.vector) for row in rows]
 
@@ -194,129 +160,3 @@ def remove(connection: Connection, seqs: Sequence[int]) -> None:
         for table in (review_members, review_notes):
             connection.execute(delete(table).where(table.c.item_seq.in_(run)))
         connection.execute(delete(review_items).where(review_items.c.seq.in_(run)))
-
-
-def add_members(connection: Connection, project: int, new: Sequence[tuple[NewMember, int]]) -> None:
-    """Adds opinions that stand, each with the number of its item."""
-    if new:
-        connection.execute(
-            insert(review_members),
-            [{**each._asdict(), "item_seq": seq, "project_id": project, "standing": 1} for each, seq in new],
-        )
-
-
-def members(connection: Connection, project: int, event_ids: Iterable[str]) -> dict[str, AnyRow]:
-    """The opinions of items that these events are, by event."""
-    return {
-        row.event_id: row
-        for run in batches(sorted(set(event_ids)))
-        for row in connection.execute(
-            select(review_members).where(review_members.c.project_id == project, review_members.c.event_id.in_(run))
-        )
-    }
-
-
-def fall(connection: Connection, event_ids: Sequence[str]) -> None:
-    """Notes that opinions no longer stand."""
-    for run in batches(event_ids):
-        connection.execute(update(review_members).where(review_members.c.event_id.in_(run)).values(standing=0))
-
-
-def remove_members(connection: Connection, event_ids: Sequence[str]) -> None:
-    for run in batches(event_ids):
-        connection.execute(delete(review_members).where(review_members.c.event_id.in_(run)))
-
-
-def stands(connection: Connection, seqs: Iterable[int]) -> dict[int, Stands]:
-    """What stands of the opinions of items, by item."""
-    found = {
-        row.item_seq: Stands(int(row.members), int(row.opinions), row.last_at)
-        for run in batches(sorted(set(seqs)))
-        for row in connection.execute(
-            select(
-                review_members.c.item_seq,
-                func.count().label("members"),
-                func.sum(review_members.c.standing).label("opinions"),
-                func.max(review_members.c.at).filter(review_members.c.standing == 1).label("last_at"),
-            )
-            .where(review_members.c.item_seq.in_(run))
-            .group_by(review_members.c.item_seq)
-        )
-    }
-    return {seq: found.get(seq, Stands(0, 0, None)) for seq in seqs}
-
-
-def newest(connection: Connection, seqs: Sequence[int], each: int) -> dict[int, list[AnyRow]]:
-    """Some opinions of each item: those that stand first, then the newest."""
-    place = func.row_number().over(
-        partition_by=review_members.c.item_seq,
-        order_by=(review_members.c.standing.desc(), review_members.c.at.desc(), review_members.c.event_id.desc()),
-    )
-    found: dict[int, list[AnyRow]] = {seq: [] for seq in seqs}
-    for run in batches(seqs):
-        ranked = select(review_members, place.label("place")).where(review_members.c.item_seq.in_(run)).subquery()
-        for row in connection.execute(select(ranked).where(ranked.c.place <= each).order_by(ranked.c.place)):
-            found[row.item_seq].append(row)
-    return found
-
-
-def first_between(connection: Connection, seq: int, after: int, before: int | None) -> AnyRow | None:
-    """The first opinion of an item that stands and was given after a moment, and not after another."""
-    conditions = [review_members.c.item_seq == seq, review_members.c.standing == 1, review_members.c.at > after]
-    if before is not None:
-        conditions.append(review_members.c.at <= before)
-    order = (review_members.c.at, review_members.c.event_id)
-    return connection.execute(select(review_members).where(*conditions).order_by(*order).limit(1)).first()
-
-
-def targets(connection: Connection, seqs: Sequence[int]) -> list[AnyRow]:
-    """What the opinions of items are about, as (item_seq, target_type, target_id)."""
-    columns = (review_members.c.item_seq, review_members.c.target_type, review_members.c.target_id)
-    return [
-        row
-        for run in batches(seqs)
-        for row in connection.execute(select(*columns).where(review_members.c.item_seq.in_(run)).distinct())
-    ]
-
-
-def of_sessions(connection: Connection, project: int, *, standing: bool) -> list[str]:
-    """The opinions about sessions and entries that stand, or that do not."""
-    return list(
-        connection.execute(
-            select(review_members.c.event_id).where(
-                review_members.c.project_id == project,
-                review_members.c.target_type.in_(OF_SESSIONS),
-                review_members.c.standing == int(standing),
-            )
-        ).scalars()
-    )
-
-
-def has_facts(connection: Connection, project: int) -> bool:
-    """Whether any opinion is about a fact."""
-    found = connection.execute(
-        select(review_members.c.event_id)
-        .where(review_members.c.project_id == project, review_members.c.target_type == "fact")
-        .limit(1)
-    )
-    return found.first() is not None
-
-
-def about_nothing(connection: Connection, project: int) -> list[str]:
-    """The opinions about facts that are no more."""
-    return list(
-        connection.execute(
-            select(review_members.c.event_id).where(
-                review_members.c.project_id == project,
-                review_members.c.target_type == "fact",
-                ~exists().where(facts.c.id == review_members.c.target_id),
-            )
-        ).scalars()
-    )
-
-
-def member(connection: Connection, seq: int, event_id: str) -> AnyRow | None:
-    """One opinion of an item."""
-    return connection.execute(
-        select(review_members).where(review_members.c.item_seq == seq, review_members.c.event_id == event_id)
-    ).first()

@@ -9,14 +9,16 @@ from sqlalchemy import Connection, Select, select
 
 from heedful.storage.ledger import SIGNAL, is_retracted
 from heedful.storage.review.tail import DERIVED
-from heedful.storage.rows import AnyRow, batches
+from heedful.storage.rows import AnyRow, batches, of_project
 from heedful.storage.schema import datasets, events, facts, notes, queries
 
 
 def signals(connection: Connection, project: int, event_ids: Sequence[str]) -> list[AnyRow]:
     """These signals, if the facts that they are about are there."""
     return [
-        row for run in batches(event_ids) for row in connection.execute(_signals(project).where(events.c.id.in_(run)))
+        row
+        for run in batches(event_ids)
+        for row in connection.execute(_signals(connection, project).where(events.c.id.in_(run)))
     ]
 
 
@@ -26,7 +28,7 @@ def helpful(connection: Connection, project: int, fact_ids: Sequence[str]) -> li
         row
         for run in batches(fact_ids)
         for row in connection.execute(
-            _signals(project).where(
+            _signals(connection, project).where(
                 events.c.target_id.in_(run),
                 events.c.kind == SIGNAL,
                 events.c.value == "helpful",
@@ -37,7 +39,7 @@ def helpful(connection: Connection, project: int, fact_ids: Sequence[str]) -> li
     ]
 
 
-def _signals(project: int) -> Select[Any]:
+def _signals(connection: Connection, project: int) -> Select[Any]:
     return (
         select(
             events,
@@ -50,5 +52,5 @@ def _signals(project: int) -> Select[Any]:
         .join(datasets, datasets.c.id == facts.c.dataset_id)
         .outerjoin(queries, queries.c.id == events.c.query_id)
         .outerjoin(notes, notes.c.event_id == events.c.id)
-        .where(events.c.project_id == project)
+        .where(of_project(connection, events.c.project_id, project))
     )

@@ -5,9 +5,9 @@ from __future__ import annotations
 from sqlalchemy import ColumnElement, Connection, and_, delete, exists, func, insert, or_, select
 
 from heedful.storage.ledger import FEEDBACK, RETRACTION, SIGNAL, is_retracted
-from heedful.storage.rows import AnyRow
-from heedful.storage.schema import changes, events
-from heedful.storage.schema_insight import marks, review_members
+from heedful.storage.rows import AnyRow, of_project
+from heedful.storage.schema import changes, events, projects
+from heedful.storage.schema_insight import marks, review_members, tallies
 
 EVENTS, FACTS = "review", "review_facts"
 """The marks: the last event, and the last change of facts, that were looked at."""
@@ -20,6 +20,9 @@ NEGATIVE = ("down", "1", "2")
 
 DERIVED = "improve"
 """The source of signals that are made of opinions, and are none themselves."""
+
+MANY = 5_000
+"""Negative opinions that nobody should wait for when they look at the queue."""
 
 
 def mark(connection: Connection, project: int, name: str) -> int:
@@ -61,7 +64,9 @@ def behind(connection: Connection, project: int, seq: int, limit: int) -> list[A
     taken_back = and_(events.c.kind == RETRACTION, known)
     statement = (
         select(events.c.seq, events.c.id, events.c.kind, events.c.target_type, events.c.target_id, events.c.at)
-        .where(events.c.project_id == project, events.c.seq > seq, or_(said, signalled, taken_back))
+        .where(
+            of_project(connection, events.c.project_id, project), events.c.seq > seq, or_(said, signalled, taken_back)
+        )
         .order_by(events.c.seq)
         .limit(limit)
     )
@@ -76,3 +81,17 @@ def newest(connection: Connection) -> int:
 def newest_change(connection: Connection) -> int:
     """The number of the newest change of facts."""
     return int(connection.execute(select(func.max(changes.c.seq))).scalar() or 0)
+
+
+def due(connection: Connection) -> list[str]:
+    """The projects that have many negative opinions, and many events that their queues have not seen."""
+    end = newest(connection)
+    rows = connection.execute(
+        select(projects.c.name, projects.c.id)
+        .join(tallies, tallies.c.project_id == projects.c.id)
+        .where(tallies.c.key == "")
+        .group_by(projects.c.name, projects.c.id)
+        .having(func.sum(tallies.c.down) > MANY)
+        .order_by(projects.c.id)
+    )
+    return [name for name, number in rows if end - mark(connection, number, EVENTS) > MANY]

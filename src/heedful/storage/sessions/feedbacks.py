@@ -13,7 +13,7 @@ from heedful.model import FeedbackTarget, Rating
 from heedful.storage import insight, ledger, tallies
 from heedful.storage.ledger import FEEDBACK, Event
 from heedful.storage.prepared import Direct, Prepared
-from heedful.storage.rows import AnyRow, batches, unpacked
+from heedful.storage.rows import AnyRow, batches, of_project, unpacked
 from heedful.storage.schema import feedbacks, session_tags, sessions
 from heedful.storage.sessions.base import Counts, FeedbackRow, key_of_the_deleted
 from heedful.storage.sessions.touch import touched
@@ -101,10 +101,11 @@ class SqlFeedbacks:
         return None if row is None else _feedback(*row)
 
     def named(self, feedback_ids: Sequence[str]) -> list[FeedbackRow]:
+        statement: Select[Any] = _ROWS.where(of_project(self._connection, feedbacks.c.project_id, self._project))
         return [
             _feedback(*row)
             for run in batches(feedback_ids)
-            for row in self._connection.execute(self._rows(feedbacks.c.id.in_(run)))
+            for row in self._connection.execute(statement.where(feedbacks.c.id.in_(run)))
         ]
 
     def negatives(self, after: str | None, limit: int) -> list[str]:

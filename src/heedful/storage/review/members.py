@@ -1,0 +1,172 @@
+"""The opinions that items of the review queue are made of."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+from typing import NamedTuple
+
+from sqlalchemy import Connection, delete, exists, func, insert, select, update
+
+from heedful.model import FeedbackTarget
+from heedful.storage.rows import AnyRow, batches
+from heedful.storage.schema import facts
+from heedful.storage.schema_insight import review_members
+
+OF_SESSIONS: tuple[FeedbackTarget, ...] = ("session", "entry")
+"""What opinions are about whose words go with their session."""
+
+
+class NewMember(NamedTuple):
+    """An opinion about to become part of an item."""
+
+    event_id: str
+    target_type: str
+    target_id: str
+    at: int
+
+
+class Stands(NamedTuple):
+    """What of an item's opinions stands."""
+
+    members: int
+    opinions: int
+    last_at: int | None
+
+
+def of_targets(connection: Connection, project: int, targets: Iterable[str]) -> dict[tuple[str, str], int]:
+    """The items that have an opinion about one of these targets, by type and id of the target."""
+    return {
+        (row.target_type, row.target_id): row.item_seq
+        for run in batches(sorted(set(targets)))
+        for row in connection.execute(
+            select(review_members.c.target_type, review_members.c.target_id, review_members.c.item_seq).where(
+                review_members.c.project_id == project, review_members.c.target_id.in_(run)
+            )
+        )
+    }
+
+
+def add(connection: Connection, project: int, new: Sequence[tuple[NewMember, int]]) -> None:
+    """Adds opinions that stand, each with the number of its item."""
+    if new:
+        connection.execute(
+            insert(review_members),
+            [{**each._asdict(), "item_seq": seq, "project_id": project, "standing": 1} for each, seq in new],
+        )
+
+
+def named(connection: Connection, project: int, event_ids: Iterable[str]) -> dict[str, AnyRow]:
+    """The opinions of items that these events are, by event."""
+    return {
+        row.event_id: row
+        for run in batches(sorted(set(event_ids)))
+        for row in connection.execute(
+            select(review_members).where(review_members.c.project_id == project, review_members.c.event_id.in_(run))
+        )
+    }
+
+
+def fall(connection: Connection, event_ids: Sequence[str]) -> None:
+    """Notes that opinions no longer stand."""
+    for run in batches(event_ids):
+        connection.execute(update(review_members).where(review_members.c.event_id.in_(run)).values(standing=0))
+
+
+def remove(connection: Connection, event_ids: Sequence[str]) -> None:
+    for run in batches(event_ids):
+        connection.execute(delete(review_members).where(review_members.c.event_id.in_(run)))
+
+
+def stands(connection: Connection, seqs: Iterable[int]) -> dict[int, Stands]:
+    """What stands of the opinions of items, by item."""
+    found = {
+        row.item_seq: Stands(int(row.members), int(row.opinions), row.last_at)
+        for run in batches(sorted(set(seqs)))
+        for row in connection.execute(
+            select(
+                review_members.c.item_seq,
+                func.count().label("members"),
+                func.sum(review_members.c.standing).label("opinions"),
+                func.max(review_members.c.at).filter(review_members.c.standing == 1).label("last_at"),
+            )
+            .where(review_members.c.item_seq.in_(run))
+            .group_by(review_members.c.item_seq)
+        )
+    }
+    return {seq: found.get(seq, Stands(0, 0, None)) for seq in seqs}
+
+
+def newest(connection: Connection, seqs: Sequence[int], each: int) -> dict[int, list[AnyRow]]:
+    """Some opinions of each item: those that stand first, then the newest."""
+    place = func.row_number().over(
+        partition_by=review_members.c.item_seq,
+        order_by=(review_members.c.standing.desc(), review_members.c.at.desc(), review_members.c.event_id.desc()),
+    )
+    found: dict[int, list[AnyRow]] = {seq: [] for seq in seqs}
+    for run in batches(seqs):
+        ranked = select(review_members, place.label("place")).where(review_members.c.item_seq.in_(run)).subquery()
+        for row in connection.execute(select(ranked).where(ranked.c.place <= each).order_by(ranked.c.place)):
+            found[row.item_seq].append(row)
+    return found
+
+
+def first_between(connection: Connection, seq: int, after: int, before: int | None) -> AnyRow | None:
+    """The first opinion of an item that stands and was given after a moment, and not after another."""
+    conditions = [review_members.c.item_seq == seq, review_members.c.standing == 1, review_members.c.at > after]
+    if before is not None:
+        conditions.append(review_members.c.at <= before)
+    order = (review_members.c.at, review_members.c.event_id)
+    return connection.execute(select(review_members).where(*conditions).order_by(*order).limit(1)).first()
+
+
+def targets(connection: Connection, seqs: Sequence[int]) -> list[AnyRow]:
+    """What the opinions of items are about, as (item_seq, target_type, target_id)."""
+    columns = (review_members.c.item_seq, review_members.c.target_type, review_members.c.target_id)
+    return [
+        row
+        for run in batches(seqs)
+        for row in connection.execute(select(*columns).where(review_members.c.item_seq.in_(run)).distinct())
+    ]
+
+
+def of_sessions(connection: Connection, project: int, *, standing: bool) -> list[str]:
+    """The opinions about sessions and entries that stand, or that do not."""
+    return list(
+        connection.execute(
+            select(review_members.c.event_id).where(
+                review_members.c.project_id == project,
+                review_members.c.target_type.in_(OF_SESSIONS),
+                review_members.c.standing == int(standing),
+            )
+        ).scalars()
+    )
+
+
+def has_facts(connection: Connection, project: int) -> bool:
+    """Whether any opinion is about a fact."""
+    found = connection.execute(
+        select(review_members.c.event_id)
+        .where(review_members.c.project_id == project, review_members.c.target_type == "fact")
+        .limit(1)
+    )
+    return found.first() is not None
+
+
+def about_nothing(connection: Connection, project: int) -> list[str]:
+    """The opinions about facts that are no more."""
+    return list(
+        connection.execute(
+            select(review_members.c.event_id).where(
+                review_members.c.project_id == project,
+                review_members.c.target_type == "fact",
+                ~exists().where(facts.c.id == review_members.c.target_id),
+            )
+        ).scalars()
+    )
+
+
+def one(connection: Connection, seq: int, event_id: str) -> AnyRow | None:
+    """One opinion of an item."""
+    return connection.execute(
+        select(review_members).where(review_members.c.item_seq == seq, review_members.c.event_id == event_id)
+    ).first()
