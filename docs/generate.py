@@ -479,8 +479,9 @@ def cli_page() -> str:
         _options(cli),
         "Results go to standard output; errors and progress go to standard error. The exit code is 0 when all was "
         "done, 1 when something was refused or found wrong (the rest was done), and 2 when nothing was done.",
-        "A command about what is there ends with an error if its store or project is not, names those of a like name, "
-        "and makes nothing; the project `default`, if nobody named one, may be missing in a store that has none yet. "
+        "A command that reads or changes what is there fails if the store or the project is not there. It names those "
+        "that are called alike, and makes nothing. In a store without any project, `default` counts as there. On a "
+        "server, a project that is not there is an empty one. "
         "Stores and projects begin with the first thing that is written: `remember`, `import`, `connect`, `serve`, "
         "`mcp`, `worker`, `policy`, `sessions create`, `keys create`, and what else adds something.",
     ]

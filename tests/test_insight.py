@@ -352,6 +352,8 @@ class TestComments:
         told = {(note.about, note.value): note for note in either.insight.notes()}
         assert ("metadata.variant", "B") in told
         assert ("metadata.variant", "A") not in told
+        # The apps and most plans got worse as well, only because they have sessions of both variants.
+        assert not [value for about, value in told if about == "metadata.app"]
         assert not [about for about, _ in told if about == "metadata.user"]
         # All opinions, two apps, ten plans, two variants; what they are about is the same for all.
         assert "× 15 series" in told["metadata.variant", "B"].arithmetic[1]

@@ -91,6 +91,12 @@ def test_nothing_is_told_of(events: list[int]) -> None:
     assert change(range(len(events)), events, ones(len(events))) is None
 
 
+def test_a_change_on_the_day_in_the_middle_is_told() -> None:
+    found = change(range(15), [1] * 7 + [10] * 8, [20.0] * 15)
+    assert found is not None
+    assert found.since == 7
+
+
 def test_what_is_a_change_alone_may_be_luck_among_many() -> None:
     events = [3, 4, 2, 3, 3, 4, 3, 3, 9, 9]
     assert change(range(10), events, ones(10)) is not None

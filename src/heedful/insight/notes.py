@@ -10,7 +10,7 @@ from heedful.clock import DAY
 from heedful.insight.comments import MOST_READ, Comments
 from heedful.insight.counting import DERIVED, OUTCOMES, Counting, untagged
 from heedful.insight.trend import day
-from heedful.learning.drift import Change, arithmetic, change, in_words
+from heedful.learning.drift import Change, arithmetic, change, in_words, stands_out
 from heedful.model import Facet, Note
 from heedful.storage.tallies import Asked, Counted
 
@@ -30,6 +30,8 @@ class Series:
     """What is counted, in words."""
     downs: Counter[int] = field(default_factory=Counter)
     opinions: Counter[int] = field(default_factory=Counter)
+    among: Series | None = None
+    """It and its like together."""
 
 
 def notes(
@@ -40,7 +42,10 @@ def notes(
     until: int,
     dataset: str | None,
 ) -> list[Note]:
-    """All that changed in this time, the most striking first; by metadata keys with a few values, and by `key`."""
+    """All that changed in this time, the most striking first; by metadata keys with a few values, and by `key`.
+
+    A part is told only if it changed more than its like: where all got worse, it is enough to say so once.
+    """
     all_of_it = Series("all", None, "down-votes")
     for line in counting.counts(Asked(None, None, "day", since, until, dataset, OUTCOMES, DERIVED)):
         _count(all_of_it, line)
@@ -66,7 +71,7 @@ def notes(
             [float(each.opinions[number]) for number in days],
             tests=len(looked_at),
         )
-        if changed is not None:
+        if changed is not None and _stands_out(changed, each, days):
             found.append((changed, each))
     found.sort(key=lambda pair: pair[0].p_value)
     return [_note(changed, each) for changed, each in found]
@@ -74,12 +79,14 @@ def notes(
 
 def _sliced(counting: Counting, asked: Asked, about: str) -> list[Series]:
     found: dict[str, Series] = {}
+    together = Series(about, None, "")
     for line in counting.counts(asked):
+        _count(together, line)
         if not line.value:
             continue
         value = line.value if asked.key is None else untagged(line.value)
-        series = found.setdefault(line.value, Series(about, value, f"down-votes with {about} {value}"))
-        _count(series, line)
+        what = f"down-votes with {about} {str(value).lower() if isinstance(value, bool) else value}"
+        _count(found.setdefault(line.value, Series(about, value, what, among=together)), line)
     # Where there is only one, it says what all of it says.
     return list(found.values()) if len(found) > 1 else []
 
@@ -95,6 +102,13 @@ def _themed(comments: Comments, all_of_it: Series, since: int, until: int, datas
         series.downs.update(each.at // DAY for each in members if each.at // DAY >= first)
         series.opinions.update({number: count for number, count in all_of_it.opinions.items() if number >= first})
     return list(seen.values())
+
+
+def _stands_out(changed: Change, series: Series, days: range) -> bool:
+    if series.among is None:
+        return True
+    downs, opinions = series.among.downs - series.downs, series.among.opinions - series.opinions
+    return stands_out(changed, days, [downs[day] for day in days], [opinions[day] for day in days])
 
 
 def _count(series: Series, line: Counted) -> None:

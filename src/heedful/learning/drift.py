@@ -55,8 +55,8 @@ def change(days: Sequence[int], events: Sequence[int], exposure: Sequence[float]
     """The change of a rate within the last half of the days, or None if there is none that luck does not explain.
 
     `days` are in order; `exposure` is what the events of a day are a share of (the ratings among which down-votes were
-    counted), or 1 a day to look at plain counts. `tests` is how many series are looked at together. A change in the
-    first half is old: it is not told, and only the days since then are looked at.
+    counted), or 1 a day to look at plain counts. `tests` is how many series are looked at together. An earlier change
+    is old: it is not told, and only the days since then are looked at.
 
     >>> found = change(range(10), [2, 1, 3, 2, 1, 2, 2, 9, 7, 8], [1] * 10)
     >>> found.since, round(found.ratio, 1), found.p_value < 0.001
@@ -67,7 +67,8 @@ def change(days: Sequence[int], events: Sequence[int], exposure: Sequence[float]
     start = 0
     while (found := _best(days[start:], events[start:], exposure[start:], tests)) and found.p_value <= LUCK:
         at = start + found.before_days
-        if 2 * at >= len(days):
+        # Of an odd number of days, the one in the middle is in both halves.
+        if 2 * at + 1 >= len(days):
             big = not 1 / FACTOR < found.ratio < FACTOR
             busier = found.after_events if found.ratio > 1 else found.before_events
             return found if big and busier >= LEAST else None
@@ -105,6 +106,24 @@ def _best(days: Sequence[int], events: Sequence[int], exposure: Sequence[float],
         splits=len(tried),
         tests=tests,
     )
+
+
+def stands_out(change: Change, days: Sequence[int], events: Sequence[int], exposure: Sequence[float]) -> bool:
+    """Whether a rate changed clearly more than that of the rest, whose events and exposure by day these are.
+
+    >>> found = change(range(10), [2, 1, 3, 2, 1, 2, 2, 9, 7, 8], [10] * 10)
+    >>> stands_out(found, range(10), [3] * 10, [20] * 10), stands_out(found, range(10), [3] * 7 + [11] * 3, [20] * 10)
+    (True, False)
+    """
+    begun = [day >= change.since for day in days]
+
+    def rate(after: bool) -> float:
+        chosen = [place for place, is_after in enumerate(begun) if is_after is after]
+        # Half an event more, so that none at all is not infinitely less than one.
+        return (sum(events[place] for place in chosen) + 0.5) / (sum(exposure[place] for place in chosen) + 1)
+
+    ratio = rate(True) / rate(False)
+    return change.ratio >= FACTOR * ratio if change.ratio > 1 else change.ratio * FACTOR <= ratio
 
 
 def in_words(change: Change, what: str, day_name: str) -> str:

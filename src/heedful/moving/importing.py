@@ -47,7 +47,7 @@ def import_file(
     """
     if not isinstance(file, str | Path):
         return _spooled(url_or_path, file, project, embedding, progress)
-    if not Path(file).is_file():
+    if not Path(file).exists() or Path(file).is_dir():
         raise NotFound(f"there is no file {file}", field="file", value=str(file), remedy="Check its name")
     try:
         with Path(file).open("rb") as opened:
