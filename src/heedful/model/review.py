@@ -43,7 +43,7 @@ class ReviewItem(Model):
     opinions: int
     """Negative ones that stand. Without any, an item is no longer listed as open."""
     against: int
-    """Positive ones about the same things."""
+    """Positive ones about the same things, of the thousand that were spoken of last."""
     comment: str | None
     """The newest comment, shortened."""
     opened_at: datetime

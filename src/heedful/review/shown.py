@@ -18,6 +18,9 @@ from heedful.storage.rows import AnyRow
 LATEST = 10
 """Opinions among which the newest comment is looked for."""
 
+MOST_COMPARED = 1_000
+"""Of how many of its newest opinions the targets are looked at, to find what says the contrary."""
+
 SHORT = 200
 """Characters of a comment that are shown."""
 
@@ -35,13 +38,13 @@ class Seen:
 
 
 def seen(space: ExecutionSpace, rows: Sequence[AnyRow], latest: int = LATEST) -> list[Seen]:
-    """Items with their newest opinions, and with all that say the contrary."""
+    """Items with their newest opinions, and with those that say the contrary."""
     if not rows:
         return []
     seqs = [row.seq for row in rows]
     with space.workspace.read() as connection:
         newest = members.newest(connection, seqs, latest)
-        targets = members.targets(connection, seqs)
+        targets = members.targets(connection, seqs, MOST_COMPARED)
     said = opinions.read(space, [each for members in newest.values() for each in members])
     of_item = {seq: [each for row in newest[seq] if (each := said.get(row.event_id) or _bare(row))] for seq in seqs}
     about = subjects(space, [found[0] for found in of_item.values() if found])

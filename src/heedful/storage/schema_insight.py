@@ -108,7 +108,7 @@ review_members = Table(
     Column("target_id", String(200), nullable=False),
     Column("at", BigInteger, nullable=False),
     Column("standing", SmallInteger, nullable=False),
-    Index("ix_review_members_item_seq_at", "item_seq", "at"),
+    Index("ix_review_members_item_seq_standing_at", "item_seq", "standing", "at"),
     Index("ix_review_members_target_id", "target_id"),
 )
 """Which opinions an item is made of, under the ids of their events."""

@@ -3,14 +3,14 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
-from sqlalchemy import Connection, delete, exists, func, insert, select, update
+from sqlalchemy import ColumnElement, Connection, Select, delete, exists, func, insert, select, update
 
 from heedful.model import FeedbackTarget
 from heedful.storage.rows import AnyRow, batches
 from heedful.storage.schema import facts
-from heedful.storage.schema_insight import review_members
+from heedful.storage.schema_insight import review_items, review_members
 
 OF_SESSIONS: tuple[FeedbackTarget, ...] = ("session", "entry")
 """What opinions are about whose words go with their session."""
@@ -98,16 +98,25 @@ def stands(connection: Connection, seqs: Iterable[int]) -> dict[int, Stands]:
 
 def newest(connection: Connection, seqs: Sequence[int], each: int) -> dict[int, list[AnyRow]]:
     """Some opinions of each item: those that stand first, then the newest."""
-    place = func.row_number().over(
-        partition_by=review_members.c.item_seq,
-        order_by=(review_members.c.standing.desc(), review_members.c.at.desc(), review_members.c.event_id.desc()),
-    )
     found: dict[int, list[AnyRow]] = {seq: [] for seq in seqs}
     for run in batches(seqs):
-        ranked = select(review_members, place.label("place")).where(review_members.c.item_seq.in_(run)).subquery()
-        for row in connection.execute(select(ranked).where(ranked.c.place <= each).order_by(ranked.c.place)):
+        rows = connection.execute(_newest(*review_members.c, seqs=run, each=each))
+        for row in sorted(rows, key=lambda row: (row.standing, row.at, row.event_id), reverse=True):
             found[row.item_seq].append(row)
     return found
+
+
+def _newest(*columns: ColumnElement[Any], seqs: Sequence[int], each: int) -> Select[Any]:
+    """The rows of `newest`, of which no more are read, however many an item has."""
+    ours = review_members.alias("ours")
+    order = (ours.c.standing.desc(), ours.c.at.desc(), ours.c.event_id.desc())
+    chosen = select(ours.c.event_id).where(ours.c.item_seq == review_items.c.seq).order_by(*order).limit(each)
+    return (
+        select(*columns)
+        .select_from(review_items)
+        .join(review_members, review_members.c.event_id.in_(chosen.correlate(review_items)))
+        .where(review_items.c.seq.in_(seqs))
+    )
 
 
 def first_between(connection: Connection, seq: int, after: int, before: int | None) -> AnyRow | None:
@@ -119,13 +128,11 @@ def first_between(connection: Connection, seq: int, after: int, before: int | No
     return connection.execute(select(review_members).where(*conditions).order_by(*order).limit(1)).first()
 
 
-def targets(connection: Connection, seqs: Sequence[int]) -> list[AnyRow]:
-    """What the opinions of items are about, as (item_seq, target_type, target_id)."""
+def targets(connection: Connection, seqs: Sequence[int], each: int) -> list[AnyRow]:
+    """What the newest opinions of each item are about, as (item_seq, target_type, target_id)."""
     columns = (review_members.c.item_seq, review_members.c.target_type, review_members.c.target_id)
     return [
-        row
-        for run in batches(seqs)
-        for row in connection.execute(select(*columns).where(review_members.c.item_seq.in_(run)).distinct())
+        row for run in batches(seqs) for row in connection.execute(_newest(*columns, seqs=run, each=each).distinct())
     ]
 
 

@@ -101,11 +101,10 @@ class SqlFeedbacks:
         return None if row is None else _feedback(*row)
 
     def named(self, feedback_ids: Sequence[str]) -> list[FeedbackRow]:
-        statement: Select[Any] = _ROWS.where(of_project(self._connection, feedbacks.c.project_id, self._project))
         return [
             _feedback(*row)
             for run in batches(feedback_ids)
-            for row in self._connection.execute(statement.where(feedbacks.c.id.in_(run)))
+            for row in self._connection.execute(self._rows(feedbacks.c.id.in_(run)))
         ]
 
     def negatives(self, after: str | None, limit: int) -> list[str]:
@@ -159,7 +158,8 @@ class SqlFeedbacks:
         return [_feedback(*row) for row in self._connection.execute(statement.order_by(order).limit(limit))]
 
     def of_sessions(self, session_ids: Sequence[str] | None) -> Iterable[FeedbackRow]:
-        statement = self._rows(feedbacks.c.standing == 1).order_by(feedbacks.c.seq)
+        ours = feedbacks.c.project_id == self._project
+        statement: Select[Any] = _ROWS.where(ours, feedbacks.c.standing == 1).order_by(feedbacks.c.seq)
         if session_ids is None:
             yield from starmap(_feedback, self._connection.execute(statement))
             return
@@ -209,7 +209,8 @@ class SqlFeedbacks:
         )
 
     def _rows(self, *conditions: ColumnElement[bool]) -> Select[Any]:
-        return _ROWS.where(feedbacks.c.project_id == self._project, *conditions)
+        """Those that ids or numbers among the conditions find."""
+        return _ROWS.where(of_project(self._connection, feedbacks.c.project_id, self._project), *conditions)
 
 
 def _counted() -> list[ColumnElement[int]]:

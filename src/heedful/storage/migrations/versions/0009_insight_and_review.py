@@ -106,7 +106,7 @@ def upgrade() -> None:
     sa.ForeignKeyConstraint(['project_id'], ['projects.id'], name=op.f('fk_review_members_project_id')),
     sa.PrimaryKeyConstraint('event_id', name=op.f('pk_review_members')),
     )
-    op.create_index('ix_review_members_item_seq_at', 'review_members', ['item_seq', 'at'], unique=False)
+    op.create_index('ix_review_members_item_seq_standing_at', 'review_members', ['item_seq', 'standing', 'at'], unique=False)
     op.create_index('ix_review_members_target_id', 'review_members', ['target_id'], unique=False)
     op.create_table('review_notes',
     sa.Column('event_id', sa.String(length=36), nullable=False),
