@@ -7,6 +7,7 @@ import io
 import json
 import sys
 from collections.abc import Callable
+from contextlib import closing
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
 from typing import Any
@@ -271,10 +272,11 @@ def test_an_export_that_fails_leaves_nothing(here: Heedful, tmp_path: Path, monk
     real = exports.every
 
     def failing(*args: Any) -> Any:
-        for number, rows in enumerate(real(*args)):
-            if number == 2:
-                raise Unavailable("the store went away")
-            yield rows
+        with closing(real(*args)) as pages:
+            for number, rows in enumerate(pages):
+                if number == 2:
+                    raise Unavailable("the store went away")
+                yield rows
 
     monkeypatch.setattr(reading, "TOGETHER", 1)
     monkeypatch.setattr(exports, "every", failing)

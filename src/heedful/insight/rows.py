@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
+from contextlib import closing
 from dataclasses import dataclass
 from typing import Any
 
@@ -67,7 +68,8 @@ class Reading:
         with self.workspace.read() as connection:
             project = scopes.project_id(connection, self.workspace.project)
             if project is not None:
-                yield from exports.every(connection, project, table.name, wanted, TOGETHER)
+                with closing(exports.every(connection, project, table.name, wanted, TOGETHER)) as pages:
+                    yield from pages
 
     def _apart(self, table: ExportTable, wanted: Wanted) -> Iterator[Rows]:
         after: str | None = None

@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Generator
+from contextlib import closing
 from typing import Any
 
 from sqlalchemy import Connection, Select, select
@@ -28,11 +29,14 @@ def page(
     return found, str(found[-1][-1]) if len(found) == limit else None
 
 
-def every(connection: Connection, project: int, table: str, wanted: Wanted, together: int) -> Iterator[Rows]:
+def every(
+    connection: Connection, project: int, table: str, wanted: Wanted, together: int
+) -> Generator[Rows, None, None]:
     """All rows of a table, some at a time, from one statement: PostgreSQL looks behind its walls once."""
     if table != "recalls":
         statement = _rows(connection, project, ORIGINS[table], wanted)
-        yield from connection.execute(statement, execution_options={"yield_per": together}).partitions()
+        with closing(connection.execute(statement, execution_options={"yield_per": together})) as found:
+            yield from found.partitions()
         return
     after: str | None = None
     while True:
