@@ -108,7 +108,6 @@ def _later(report: Report, kind: str, store: Heedful) -> None:
         "what changed": lambda: store.insight.notes(since=since),
         "themes": lambda: store.insight.themes(since=since),
         "open review items": lambda: queue.counted(store),
-        "usefulness": lambda: store.insight.usefulness(),
     }
     section = report.section(f"{kind}: what comes after the page, 30 days", "part", "first time, s", "then, p50 in ms")
     for name, ask in parts.items():
