@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
-from contextlib import closing
 from dataclasses import dataclass
 from typing import Any
 
@@ -68,8 +67,7 @@ class Reading:
         with self.workspace.read() as connection:
             project = scopes.project_id(connection, self.workspace.project)
             if project is not None:
-                with closing(exports.every(connection, project, table.name, wanted, TOGETHER)) as pages:
-                    yield from pages
+                yield from exports.every(connection, project, table.name, wanted, TOGETHER)
 
     def _apart(self, table: ExportTable, wanted: Wanted) -> Iterator[Rows]:
         after: str | None = None
