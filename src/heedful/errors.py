@@ -52,6 +52,16 @@ NAMED = 10
 """Projects that are named to somebody who names another."""
 
 
+def no_dataset(project: str, dataset: str, known: Sequence[str]) -> NotFound:
+    """The error for a dataset that is not among those of its project."""
+    return NotFound(
+        f"project {project!r} has no dataset {dataset!r}",
+        field="dataset",
+        value=dataset,
+        remedy=f"It has: {', '.join(known)}" if known else "Nothing was remembered in it yet",
+    )
+
+
 def no_project(name: str, known: Sequence[str], how: str | None = None) -> NotFound:
     """The error for a project that is not among those that are known; `how` says where to name another."""
     near = get_close_matches(name, known, 1)

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from heedful.errors import NotFound
+from heedful.errors import no_dataset
 from heedful.memory import checks
 from heedful.memory.stats import LISTED, fact_stats
 from heedful.memory.workspace import Workspace
@@ -23,12 +23,7 @@ def usefulness(workspace: Workspace, dataset: str) -> UsefulnessReport:
         number = workspace.dataset(connection, dataset)
         names = list(scopes.dataset_names(connection, workspace.project).values())
         if number is None and names:
-            raise NotFound(
-                f"project {workspace.project!r} has no dataset {dataset!r}",
-                field="dataset",
-                value=dataset,
-                remedy=f"It has: {', '.join(names)}",
-            )
+            raise no_dataset(workspace.project, dataset, names)
         if number is None:
             return _empty(dataset)
         bins, rated, mean, signals = insight.usefulness(connection, number, now)

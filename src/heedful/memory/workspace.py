@@ -11,7 +11,7 @@ from sqlalchemy import Connection
 
 from heedful.clock import Clock, to_stored
 from heedful.embedding import Embedder
-from heedful.errors import Conflict, NotFound
+from heedful.errors import Conflict, no_dataset
 from heedful.index import DatabaseIndex, DatasetIndex, Searcher
 from heedful.index.building import IN_MEMORY
 from heedful.index.contexts import ContextIndex
@@ -97,12 +97,7 @@ class Workspace:
         """The dataset itself, if it is there or is the default one."""
         if found is None and name != DEFAULT_DATASET:
             names = list(scopes.dataset_names(connection, self.project).values())
-            raise NotFound(
-                f"project {self.project!r} has no dataset {name!r}",
-                field="dataset",
-                value=name,
-                remedy=f"It has: {', '.join(names)}" if names else "Nothing was remembered in it yet",
-            )
+            raise no_dataset(self.project, name, names)
         return found
 
     def index(self, connection: Connection, dataset: int, model: ModelRow) -> Searcher:

@@ -11,7 +11,7 @@ from heedful.dashboard import fragments, looking, queue, saying
 from heedful.dashboard.answering import status_of
 from heedful.dashboard.here import Here
 from heedful.dashboard.registry import Action, Done, Page, Undo
-from heedful.errors import HeedfulError, Invalid, NotFound
+from heedful.errors import HeedfulError, Invalid, NotFound, no_dataset
 from heedful.model import (
     MENDS,
     OPINION_TARGETS,
@@ -97,8 +97,7 @@ def _counted(
     counts, dataset = queue.counted(here.heedful, target_type=kind, **wanted), wanted["dataset"]
     # Items outlive their datasets.
     if dataset is not None and dataset not in datasets and not any(counts.values()):
-        there = f"It has: {', '.join(datasets)}" if datasets else "Nothing was remembered in it yet"
-        raise NotFound(f"project {here.project!r} has no dataset {dataset!r}", field="dataset", remedy=there)
+        raise no_dataset(here.project, dataset, datasets)
     return counts
 
 
