@@ -446,7 +446,12 @@ SETTINGS = {
     "language_model_timeout": "Seconds to wait for its first token, and for each next one.",
     "receipt_share": "The share of recalls, from 0 to 1, whose receipts are kept; those of answers in sessions always "
     "are. See [large stores](../scale.md#receipts).",
-    "receipt_days": "For how long receipts are kept, at least; by default for ever. A worker drops older ones.",
+    "receipt_days": "Days that receipts are kept, at least; 0 for ever. Workers, or heedful upkeep, remove older ones.",
+    "decision_days": "Days that decisions of the cache are kept; 0 for ever.",
+    "idempotency_days": "Days that the result of a call with an idempotency key is kept for its retries; 0 for ever.",
+    "alert_days": "Days that alerts are kept after they were delivered or given up; 0 for ever.",
+    "job_days": "Days that jobs are shown after they ended; 0 for ever.",
+    "change_lines": "Lines of the feed that indexes follow, kept for each dataset; an index further behind is rebuilt.",
     "search_in_memory": "Datasets of more facts are [searched by PostgreSQL](../howto/use-postgresql.md#search), "
     "once it has indexes of them.",
     "digest_every": "`day` or `week`, for workers to [send digests](../howto/reports.md#digests); else they send none.",

@@ -15,6 +15,7 @@ from things import things
 import heedful
 from heedful import Conflict, Heedful, Invalid, Unavailable
 from heedful.clock import to_stored
+from heedful.settings import Retention
 from heedful.storage import locks, partitions
 from heedful.storage.locks import number
 from heedful.storage.migrations.walls import _WITHOUT
@@ -179,11 +180,11 @@ class TestParts:
         shown = store.recall("x")
         event = store.signal([{"fact_id": fact, "signal_type": "used", "query": "x", "idempotency_key": "k"}])
         assert self.parts(empty_database, "events")["events_rest"] == 1
-        done = upkeep(store._workspace.database, to_stored(clock()), None)
+        done = upkeep(store._workspace.database, to_stored(clock()), Retention(receipt_days=0))
         assert [line for line in done if line.startswith("made events")] == [
             "made events_2031_04", "made events_2031_07", "made events_2031_10"
         ]  # fmt: skip
-        assert upkeep(store._workspace.database, to_stored(clock()), None) == []
+        assert upkeep(store._workspace.database, to_stored(clock()), Retention(receipt_days=0)) == []
         assert self.parts(empty_database, "events")["events_2031_04"] == 1
         assert self.parts(empty_database, "receipts")["receipts_2031_05"] == 1
         assert (
@@ -202,10 +203,10 @@ class TestParts:
         store.remember("x")
         for month in (1, 2, 3):
             clock.now = datetime(2031, month, 20, tzinfo=UTC)
-            upkeep(database, to_stored(clock()), None)
+            upkeep(database, to_stored(clock()), Retention(receipt_days=0))
             store.recall("x")
         clock.now = datetime(2031, 4, 1, tzinfo=UTC)
-        done = upkeep(database, to_stored(clock()), 45)
+        done = upkeep(database, to_stored(clock()), Retention(receipt_days=45))
         assert "dropped receipts_2031_01" in done
         left = self.parts(empty_database, "receipts")
         assert "receipts_2031_01" not in left

@@ -8,6 +8,7 @@ import pytest
 
 from heedful import Heedful, Invalid, NotFound
 from heedful.clock import to_stored
+from heedful.settings import Retention
 from heedful.storage.upkeep import upkeep
 from heedful.testing import ManualClock
 
@@ -67,7 +68,7 @@ def test_opinions_teach_without_receipts(settled: Callable[..., Heedful]) -> Non
 
 @pytest.mark.parametrize(
     ("name", "value"),
-    [("receipt_share", "1.5"), ("receipt_share", "-1"), ("receipt_share", "half"), ("receipt_days", "0")],
+    [("receipt_share", "1.5"), ("receipt_share", "-1"), ("receipt_share", "half"), ("receipt_days", "-1")],
 )
 def test_a_setting_that_makes_no_sense_is_refused(settled: Callable[..., Heedful], name: str, value: str) -> None:
     with pytest.raises(Invalid, match=name):
@@ -83,9 +84,9 @@ def test_old_ones_are_dropped_and_what_was_said_stays(store: Heedful, clock: Man
     clock.advance(days=100)
     new = store.recall("x")
     before = store.fact_stats(fact)
-    upkeep(database, to_stored(clock()), None)
+    upkeep(database, to_stored(clock()), Retention(receipt_days=0))
     assert store.signal_recall(old.recall_id, used=[fact], author="later").processed == 1
-    upkeep(database, to_stored(clock()), 90)
+    upkeep(database, to_stored(clock()), Retention(receipt_days=90))
     with pytest.raises(NotFound, match="receipt_days"):
         store.signal_recall(old.recall_id, used=[fact], author="too late")
     assert store.signal_recall(new.recall_id, used=[fact]).processed == 1
@@ -99,7 +100,7 @@ def test_many_old_ones_are_dropped_a_few_at_a_time(store: Heedful, clock: Manual
         store.recall("x")
     clock.advance(days=40)
     kept = store.recall("x")
-    upkeep(store._workspace.database, to_stored(clock()), 30)
+    upkeep(store._workspace.database, to_stored(clock()), Retention(receipt_days=30))
     assert store.signal_recall(kept.recall_id, used=[kept[0].fact_id]).processed == 1
     with store._workspace.read() as connection:
         assert connection.exec_driver_sql("SELECT count(*) FROM receipts").scalar() == 1

@@ -12,6 +12,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from heedful import Heedful, Signal
+from heedful.settings import Retention
 from heedful.storage import scopes, tallies
 from heedful.storage.tallies import Asked
 from heedful.storage.upkeep import upkeep
@@ -235,8 +236,8 @@ def test_upkeep_counts_the_opinions_of_all_projects(
         for _ in range(opinions):
             store.sessions.add_session_feedback("s", {"rating": "up"})
     database, now = busy._workspace.database, busy._workspace.now()
-    assert upkeep(database, now, None)[-1:] == ["counted the opinions of busy"]
-    assert [line for line in upkeep(database, now, None) if "counted" in line] == []
+    assert upkeep(database, now, Retention())[-1:] == ["counted the opinions of busy"]
+    assert [line for line in upkeep(database, now, Retention()) if "counted" in line] == []
     with busy._workspace.read() as connection:
         assert connection.exec_driver_sql("SELECT sum(up) FROM tallies").scalar() == 4
 

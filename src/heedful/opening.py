@@ -22,17 +22,20 @@ from heedful.jobs.base import Report, Task
 from heedful.jobs.choose import queue_of
 from heedful.jobs.kinds import FollowReview, Improve, SendDigest
 from heedful.jobs.service import Jobs, StoreJobs
+from heedful.jobs.upkeep import forget_jobs
 from heedful.jobs.worker import Companion
 from heedful.memory import checks
 from heedful.memory import reembed as _reembed
 from heedful.memory.remember import Progress
 from heedful.memory.workspace import Workspace
-from heedful.model import DEFAULT_PROJECT
+from heedful.model import DEFAULT_PROJECT, TableSize
 from heedful.sessions.feedback import metrics
 from heedful.sessions.hooks import Hook, every
 from heedful.sessions.space import SessionSpace
 from heedful.storage import Database, scopes
 from heedful.storage.sessions import SessionStore, SqlSessionStore
+from heedful.storage.sizes import table_sizes
+from heedful.storage.upkeep import upkeep
 
 if TYPE_CHECKING:
     from heedful.storage.mongo import MongoSessionStore
@@ -98,7 +101,7 @@ class Host:
         self.embedder = configured(given, embedding)
         self.sessions = given.sessions if sessions is None else sessions
         self._receipt_share = given.receipt_share
-        self.receipt_days = given.receipt_days
+        self.retention: settings.Retention = given
         self.digest_every = given.digest_every
         self.digest_channels = digest_channels(given.digest_email, given.digest_webhook, given.digest_webhook_secret)
         self._hooks = (feedback_hook, metadata_hook)
@@ -221,6 +224,28 @@ def store_jobs(url_or_path: str | Path | None = None) -> Iterator[StoreJobs]:
     database = Database(settings.load().store if url_or_path is None else url_or_path)
     try:
         yield StoreJobs(queue_of(database, lambda: to_stored(system_clock())))
+    finally:
+        database.close()
+
+
+def maintain(url_or_path: str | Path | None = None) -> list[str]:
+    """Does the upkeep of a store that is there, as its workers do now and then; returns what was done, in words."""
+    given = settings.load()
+    database = Database(given.store if url_or_path is None else url_or_path, create=False)
+    try:
+        now = to_stored(system_clock())
+        forget_jobs(queue_of(database, lambda: now), now, given.job_days)
+        return upkeep(database, now, given)
+    finally:
+        database.close()
+
+
+def store_sizes(url_or_path: str | Path | None = None) -> list[TableSize]:
+    """What takes how much room in a store that is there."""
+    database = Database(settings.load().store if url_or_path is None else url_or_path, create=False)
+    try:
+        with database.read() as connection:
+            return table_sizes(connection)
     finally:
         database.close()
 

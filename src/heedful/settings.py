@@ -17,7 +17,18 @@ FILE = "heedful.toml"
 PREFIX = "HEEDFUL_"
 
 
-class Settings(Model):
+class Retention(Model):
+    """How many days things are kept; 0 keeps them for ever. A worker, or `heedful upkeep`, removes what is older."""
+
+    receipt_days: int = Field(default=365, ge=0, le=36_500)
+    decision_days: int = Field(default=365, ge=0, le=36_500)
+    idempotency_days: int = Field(default=7, ge=0, le=36_500)
+    alert_days: int = Field(default=30, ge=0, le=36_500)
+    job_days: int = Field(default=30, ge=0, le=36_500)
+    change_lines: int = Field(default=20_000, ge=1)
+
+
+class Settings(Retention):
     """What `open` uses where its caller says nothing."""
 
     store: str = "heedful.db"
@@ -27,7 +38,6 @@ class Settings(Model):
     embedding_api_key: str | None = Field(default=None, repr=False)
     embedding_timeout: float = Field(default=30.0, gt=0)
     receipt_share: float = Field(default=1.0, ge=0, le=1)
-    receipt_days: int | None = Field(default=None, ge=1, le=36_500)
     language_model: str | None = None
     language_model_api_key: str | None = Field(default=None, repr=False)
     language_model_timeout: float = Field(default=60.0, gt=0)

@@ -133,7 +133,7 @@ def console() -> Console:
     return screen if screen.is_terminal else Console(highlight=False, width=160)
 
 
-def print_json(value: BaseModel | Sequence[BaseModel]) -> None:
+def print_json(value: BaseModel | Sequence[object]) -> None:
     """A result as JSON, with the names it has in Python."""
     plain = to_jsonable_python(value if isinstance(value, BaseModel) else list(value))
     click.echo(orjson.dumps(plain, option=orjson.OPT_INDENT_2).decode())

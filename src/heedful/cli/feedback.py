@@ -14,7 +14,8 @@ from heedful.cli.there import needs_project
 from heedful.client.surface import RemoteHeedful
 from heedful.engine import Heedful
 from heedful.errors import Invalid
-from heedful.model import SIGNAL_TYPES, FactStats, RankedFact, SignalResult, UsefulnessStats
+from heedful.model import SIGNAL_TYPES, FactStats, RankedFact, SignalResult, TableSize, UsefulnessStats
+from heedful.opening import store_sizes
 
 
 @click.command()
@@ -158,10 +159,14 @@ def retract(options: Options, event_id: str, author: str | None, as_json: bool) 
 @click.command()
 @click.argument("fact_id", required=False)
 @dataset
+@click.option("--storage", is_flag=True, help="Show what takes how much room in the whole store instead.")
 @as_json
 @needs_project
-def stats(options: Options, fact_id: str | None, dataset: str, as_json: bool) -> None:
+def stats(options: Options, fact_id: str | None, dataset: str, storage: bool, as_json: bool) -> None:
     """Show what signals say of a dataset, or of one FACT_ID."""
+    if storage:
+        _show_storage(store_sizes(options.local("stats --storage")), as_json)
+        return
     with options.open() as heedful:
         result = heedful.usefulness_stats(dataset) if fact_id is None else heedful.fact_stats(fact_id)
     if as_json:
@@ -170,6 +175,17 @@ def stats(options: Options, fact_id: str | None, dataset: str, as_json: bool) ->
         _show_fact(result)
     else:
         _show_dataset(result)
+
+
+def _show_storage(sizes: Sequence[TableSize], as_json: bool) -> None:
+    if as_json:
+        print_json(sizes)
+        return
+    rows = table("table", "rows", "MB", numbers=("rows", "MB"))
+    for size in sizes:
+        rows.add_row(size.table, "" if size.rows is None else f"{size.rows:,}", f"{size.bytes / 1e6:,.2f}")
+    rows.add_row("all", "", f"{sum(size.bytes for size in sizes) / 1e6:,.2f}")
+    console().print(rows)
 
 
 def _show_fact(stats: FactStats) -> None:

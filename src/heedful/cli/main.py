@@ -95,6 +95,7 @@ for command in (
     mcp.mcp,
     upkeep.policy,
     upkeep.reembed,
+    upkeep.upkeep,
     upkeep.doctor,
     moving.verify,
     moving.backup,

@@ -1,4 +1,4 @@
-"""policy, reembed, doctor."""
+"""policy, reembed, upkeep, doctor."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from heedful import settings
 from heedful.cli.common import Options, as_json, console, print_json, progress
 from heedful.cli.there import needs_store
 from heedful.model import POLICY_NAMES, PolicyName
-from heedful.opening import store_jobs
+from heedful.opening import maintain, store_jobs
 
 
 @click.command()
@@ -28,6 +28,19 @@ def reembed(options: Options, background: bool) -> None:
     with progress("embedding") as show:
         made = heedful.reembed(options.local("reembed"), embedding=options.embedding, progress=show)
     click.echo(f"{made} facts embedded; the store now uses this model")
+
+
+@click.command()
+@as_json
+@needs_store
+def upkeep(options: Options, as_json: bool) -> None:
+    """Remove what is older than the settings keep it, and do the rest of the upkeep. Workers do this every hour."""
+    done = maintain(options.local("upkeep"))
+    if as_json:
+        print_json(done)
+        return
+    for line in done or ["nothing to do"]:
+        click.echo(line)
 
 
 @click.command()

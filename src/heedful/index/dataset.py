@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import threading
-from collections.abc import Collection
+from collections.abc import Collection, Sequence
 from pathlib import Path
 
 import numpy as np
@@ -52,11 +52,15 @@ class DatasetIndex:
                 newest = facts.last_change(connection, self.dataset)
             if newest <= self._change:
                 return
-            if not self._change and not self._load(connection, newest):
+            if not self._change:
+                self._load(connection, newest)
+            lines = facts.changes_after(connection, self.dataset, self._change) if self._change else None
+            if lines is None:
+                self._reset()
                 self._append(list(facts.indexable(connection, self.dataset, self.model.id)))
                 self._change = newest
             else:
-                self._catch_up(connection)
+                self._catch_up(connection, lines)
             self._settle()
 
     def rebuild(self, connection: Connection) -> None:
@@ -162,16 +166,16 @@ class DatasetIndex:
         self._saved_rows = 0
         self._last = (0, "")
 
-    def _load(self, connection: Connection, newest: int) -> bool:
+    def _load(self, connection: Connection, newest: int) -> None:
         loaded = None if self._file is None else snapshot.load(self._file)
         if loaded is None:
-            return False
+            return
         about, arrays = loaded
         if about["model"] != self.model.name or about["change"] > newest:
-            return False
+            return
         # A store that was replaced or set back has other facts under the same numbers.
         if not facts.was(connection, self.dataset, *about["last"]):
-            return False
+            return
         self._last = tuple(about["last"])
         self._seqs = Growable(np.array(arrays["seqs"]))
         self._alive = Growable(np.ones(len(arrays["seqs"]), bool))
@@ -183,10 +187,8 @@ class DatasetIndex:
         self._neighbours = Neighbours(arrays["places"], arrays["beside"])
         self._change = about["change"]
         self._saved_rows = len(arrays["seqs"])
-        return True
 
-    def _catch_up(self, connection: Connection) -> None:
-        lines = facts.changes_after(connection, self.dataset, self._change)
+    def _catch_up(self, connection: Connection, lines: Sequence[AnyRow]) -> None:
         touched = {line.fact_seq: line.kind for line in lines if line.kind != facts.LINKED}
         self._bury(list(touched))
         added = [seq for seq, kind in touched.items() if kind == facts.ADDED]

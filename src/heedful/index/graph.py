@@ -10,6 +10,7 @@ from numpy.typing import NDArray
 from sqlalchemy import Connection
 
 from heedful.storage import facts, graph
+from heedful.storage.rows import AnyRow
 
 Numbers = NDArray[np.int64]
 Pairs = tuple[Numbers, Numbers]
@@ -39,10 +40,12 @@ class GraphIndex:
                 newest = facts.last_change(connection, self.dataset)
             if newest <= self._change:
                 return
-            if not self._change:
+            lines = facts.changes_after(connection, self.dataset, self._change) if self._change else None
+            if lines is None:
+                self._runs = []
                 self._append(graph.pairs_in(connection, self.dataset))
             else:
-                self._catch_up(connection)
+                self._catch_up(connection, lines)
             self._change = newest
 
     def links_of(self, fact_seqs: Numbers) -> Pairs:
@@ -61,8 +64,8 @@ class GraphIndex:
             found = [run.links_to(entities[counts <= most]) for run in self._runs]
         return _joined(found), counts
 
-    def _catch_up(self, connection: Connection) -> None:
-        touched = {line.fact_seq: line.kind for line in facts.changes_after(connection, self.dataset, self._change)}
+    def _catch_up(self, connection: Connection, lines: Sequence[AnyRow]) -> None:
+        touched = {line.fact_seq: line.kind for line in lines}
         changed = np.array(list(touched), np.int64)
         for run in self._runs:
             run.bury(changed)

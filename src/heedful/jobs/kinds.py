@@ -13,6 +13,7 @@ from heedful.index.building import build_due
 from heedful.jobs.base import Queue, Report, Task, logger
 from heedful.jobs.upkeep import forget_jobs
 from heedful.memory.reembed import reembed
+from heedful.settings import Retention
 from heedful.storage import Database
 from heedful.storage.review import tail
 from heedful.storage.sessions.base import AlertRow
@@ -39,8 +40,8 @@ class Host(Protocol):
     def queue(self) -> Queue: ...
 
     @property
-    def receipt_days(self) -> int | None:
-        """For how long receipts are kept; None for ever."""
+    def retention(self) -> Retention:
+        """How long things are kept."""
 
     @property
     def search_in_memory(self) -> int:
@@ -76,9 +77,9 @@ def _reembed(host: Host, task: Task, report: Report) -> None:
 
 def _upkeep(host: Host, task: Task, report: Report) -> None:
     report(0, 3)
-    forget_jobs(host.queue, host.now())
+    forget_jobs(host.queue, host.now(), host.retention.job_days)
     report(1, 3)
-    upkeep(host.database, host.now(), host.receipt_days)
+    upkeep(host.database, host.now(), host.retention)
     if host.database.searches:
         host.queue.add(None, "index", {})
     report(2, 3)

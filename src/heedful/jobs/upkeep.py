@@ -9,13 +9,10 @@ from heedful.model import Over
 EVERY = DAY // 24
 """Between two rounds of upkeep, in stored time."""
 
-KEPT = 30 * DAY
-"""How long a job that has ended is shown."""
 
-
-def forget_jobs(queue: Queue, now: int) -> None:
-    """Removes jobs that ended long ago."""
-    while queue.forget(now - KEPT):
+def forget_jobs(queue: Queue, now: int, days: int) -> None:
+    """Removes jobs that ended so many days ago; none with 0."""
+    while days and queue.forget(now - days * DAY):
         pass
 
 

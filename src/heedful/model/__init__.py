@@ -108,6 +108,7 @@ from heedful.model.memory import (
     Signal,
     SignalResult,
     Supersession,
+    TableSize,
     UsefulnessStats,
 )
 from heedful.model.replay import (
@@ -284,6 +285,7 @@ __all__ = [
     "Stopping",
     "Supersession",
     "TableName",
+    "TableSize",
     "Target",
     "Text",
     "Theme",

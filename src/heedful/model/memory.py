@@ -345,6 +345,15 @@ class UsefulnessStats(Model):
     """Different queries that have signals."""
 
 
+class TableSize(Model):
+    """How much room one table of a store takes, with its indexes."""
+
+    table: str
+    rows: int | None
+    """None for tables of a library."""
+    bytes: int
+
+
 class Check(Model):
     """One line of `doctor`."""
 

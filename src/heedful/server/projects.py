@@ -82,7 +82,7 @@ class Served:
         host = projects.host
         self.database, self.queue = host.database, host.queue
         self.now, self.embedder_named = host.now, host.embedder_named
-        self.receipt_days, self.search_in_memory = host.receipt_days, host.search_in_memory
+        self.retention, self.search_in_memory = host.retention, host.search_in_memory
         self.all_projects, self._channels = host.all_projects, host.digest_channels
         self._projects = projects
 

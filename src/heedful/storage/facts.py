@@ -355,8 +355,11 @@ def was(connection: Connection, dataset: int, seq: int, fact_id: str) -> bool:
     return connection.execute(removal).first() is not None
 
 
-def changes_after(connection: Connection, dataset: int, seq: int) -> list[AnyRow]:
-    """The feed of a dataset behind a known line, in order."""
+def changes_after(connection: Connection, dataset: int, seq: int) -> list[AnyRow] | None:
+    """The feed of a dataset after a known line, in order; None if some of it was removed meanwhile."""
+    first = connection.execute(select(datasets.c.changes_from).where(datasets.c.id == dataset)).scalar()
+    if first is not None and seq < first:
+        return None
     return list(
         connection.execute(
             select(changes.c.seq, changes.c.fact_seq, changes.c.kind)

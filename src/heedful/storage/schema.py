@@ -52,10 +52,12 @@ datasets = Table(
     Column("policy", String(50)),
     Column("created_at", BigInteger, nullable=False),
     Column("metadata", JSON(none_as_null=True)),
+    Column("changes_from", BigInteger, nullable=False, default=0, server_default="0"),
     UniqueConstraint("project_id", "name"),
     sqlite_autoincrement=True,
 )
-"""With metadata, even empty ones, a dataset was made on purpose, and is there without facts."""
+"""With metadata, even empty ones, a dataset was made on purpose, and is there without facts. `changes` before
+`changes_from` were removed."""
 
 models = Table(
     "models",
@@ -227,6 +229,7 @@ requests = Table(
     Column("fingerprint", LargeBinary(16), nullable=False),
     Column("result", JSON, nullable=False),
     Column("at", BigInteger, nullable=False),
+    Index("ix_requests_at", "at"),
 )
 """The first result of each call that was given an idempotency key."""
 

@@ -1,5 +1,6 @@
 """Who said something, who was refused, and how long things are kept."""
 
+import sqlalchemy as sa
 from alembic import op
 
 revision = '0010'
@@ -17,7 +18,8 @@ def upgrade() -> None:
 
 
 def downgrade() -> None:
-    pass
+    op.drop_index('ix_requests_at', table_name='requests')
+    op.drop_column('datasets', 'changes_from')
 
 
 def _connectors() -> None:
@@ -38,3 +40,5 @@ def _executions() -> None:
 
 def _retention() -> None:
     """How long things are kept, and what was erased."""
+    op.add_column('datasets', sa.Column('changes_from', sa.BigInteger(), server_default='0', nullable=False))
+    op.create_index('ix_requests_at', 'requests', ['at'], unique=False)

@@ -1,0 +1,158 @@
+"""Removes what is older than the settings allow, a batch at a time, so that nobody waits for long."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass
+
+from sqlalchemy import ColumnElement, Connection, Table, and_, delete, exists, func, select, tuple_, update
+
+from heedful.clock import DAY
+from heedful.settings import Retention
+from heedful.storage import partitions, receipts
+from heedful.storage.database import Database
+from heedful.storage.schema import changes, datasets, events, outbox, projects, queries, requests
+from heedful.storage.schema import receipts as receipt_rows
+from heedful.storage.schema_insight import decisions
+
+BATCH_SIZE = 2000
+"""Rows that are removed in one transaction."""
+
+Removal = Callable[[Connection, int], int]
+"""Removes at most one batch of what is older than a moment; returns how many rows that were."""
+
+
+@dataclass(frozen=True, slots=True)
+class _Kept:
+    """Rows of one table that have an end."""
+
+    what: str
+    days: str
+    """The setting that says when."""
+    remove: Removal
+
+
+def _rows_of(table: Table, old: Callable[[int], ColumnElement[bool]]) -> Removal:
+    key = list(table.primary_key.columns)
+
+    def remove(connection: Connection, before: int) -> int:
+        found = connection.execute(select(*key).where(old(before)).limit(BATCH_SIZE)).all()
+        if found:
+            named = key[0].in_([row[0] for row in found]) if len(key) == 1 else tuple_(*key).in_(map(tuple, found))
+            connection.execute(delete(table).where(named, old(before)))
+        return len(found)
+
+    return remove
+
+
+# Named, so that indexes which begin with the project are used.
+_PROJECTS = select(projects.c.id)
+
+_KEPT = (
+    _Kept("receipts", "receipt_days", lambda connection, before: receipts.expire(connection, before, BATCH_SIZE)),
+    _Kept(
+        "decisions of the cache",
+        "decision_days",
+        _rows_of(decisions, lambda before: and_(decisions.c.project_id.in_(_PROJECTS), decisions.c.at < before)),
+    ),
+    _Kept("results kept for retries", "idempotency_days", _rows_of(requests, lambda before: requests.c.at < before)),
+    _Kept(
+        "delivered alerts",
+        "alert_days",
+        _rows_of(
+            outbox,
+            lambda before: and_(
+                outbox.c.project_id.in_(_PROJECTS), outbox.c.next_at.is_(None), outbox.c.created_at < before
+            ),
+        ),
+    ),
+)
+
+
+def apply(database: Database, now: int, retention: Retention) -> list[str]:
+    """Removes what is due; returns what was removed, in words. It may run at any time, in several processes at once."""
+    done = []
+    if retention.receipt_days:
+        with database.write() as connection:
+            dropped = partitions.drop_receipts(connection, now - retention.receipt_days * DAY)
+        done += [f"dropped {name}" for name in dropped]
+    for kept in _KEPT:
+        days = getattr(retention, kept.days)
+        if not days:
+            continue
+        removed = 0
+        for count in _batches(database, kept.remove, now - days * DAY):
+            removed += count
+        if removed:
+            done.append(f"removed {removed} {kept.what}")
+    done += _prune_changes(database, retention.change_lines)
+    if any("receipts" in line for line in done):
+        done += _prune_queries(database)
+    return done
+
+
+def _batches(database: Database, remove: Removal, before: int) -> Iterator[int]:
+    while True:
+        with database.write(durable=False) as connection:
+            removed = remove(connection, before)
+        yield removed
+        if removed < BATCH_SIZE:
+            return
+
+
+def _prune_changes(database: Database, kept: int) -> list[str]:
+    """Shortens the feeds that indexes follow. An index that is further behind is rebuilt: see `facts.changes_after`."""
+    with database.read() as connection:
+        counted = select(changes.c.dataset_id).group_by(changes.c.dataset_id).having(func.count() > 2 * kept)
+        long = connection.execute(
+            select(projects.c.name, datasets.c.id)
+            .join(projects, projects.c.id == datasets.c.project_id)
+            .where(datasets.c.id.in_(counted))
+        ).all()
+    removed = 0
+    for project, dataset in long:
+        with database.write(project, durable=False) as connection:
+            own = changes.c.dataset_id == dataset
+            newest = select(changes.c.seq).where(own).order_by(changes.c.seq.desc())
+            oldest_kept = connection.execute(newest.offset(kept - 1).limit(1)).scalar()
+            if oldest_kept is None:
+                continue
+            connection.execute(update(datasets).where(datasets.c.id == dataset).values(changes_from=oldest_kept))
+            removed += connection.execute(delete(changes).where(own, changes.c.seq < oldest_kept)).rowcount
+    return [f"removed {removed} changes that indexes have taken in"] if removed else []
+
+
+def _prune_queries(database: Database) -> list[str]:
+    """Removes questions that no receipt shows and nobody gave an opinion about."""
+    with database.read() as connection:
+        owners = connection.execute(
+            select(projects.c.name, datasets.c.id).join(projects, projects.c.id == datasets.c.project_id)
+        ).all()
+    removed = 0
+    for project, dataset in owners:
+        with database.read(project) as connection:
+            newest = connection.execute(
+                select(func.max(receipt_rows.c.at)).where(receipt_rows.c.dataset_id == dataset)
+            ).scalar()
+            shown = select(receipt_rows.c.query_id).where(receipt_rows.c.dataset_id == dataset)
+            unused = connection.execute(
+                select(queries.c.id).where(queries.c.dataset_id == dataset, queries.c.id.not_in(shown), _NO_EVENT)
+            ).scalars()
+            candidates = list(unused)
+        for start in range(0, len(candidates), BATCH_SIZE):
+            with database.write(project, durable=False) as connection:
+                # Recalls that are writing a receipt are waited for.
+                connection.execute(select(datasets.c.id).where(datasets.c.id == dataset).with_for_update())
+                since = select(receipt_rows.c.query_id).where(
+                    receipt_rows.c.dataset_id == dataset, receipt_rows.c.at >= (newest or 0) - DAY
+                )
+                result = connection.execute(
+                    delete(queries).where(
+                        queries.c.id.in_(candidates[start : start + BATCH_SIZE]), queries.c.id.not_in(since), _NO_EVENT
+                    )
+                )
+                removed += result.rowcount
+    return [f"removed {removed} questions that nothing refers to"] if removed else []
+
+
+_NO_EVENT = ~exists().where(events.c.query_id == queries.c.id)
