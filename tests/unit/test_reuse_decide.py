@@ -8,7 +8,7 @@ import pytest
 from hypothesis import assume, given
 from hypothesis import strategies as st
 
-from heedful.learning.reuse import Known, Verdict, decide
+from heedful.learning.reuse import Evidence, Known, Proven, Verdict, choose, decide
 
 MAY, JUNE = datetime(2024, 5, 10), datetime(2024, 6, 10)
 VALUES = Known(
@@ -240,6 +240,40 @@ def test_a_value_with_a_quotation_mark_stays_one_value() -> None:
 def test_parameters_are_written_alike_in_each_dialect(dialect: str) -> None:
     given = verdict("cities in Ohio state", "cities in Texas state", CITIES, dialect=dialect)
     assert given.sql == "SELECT name FROM city WHERE state = :p1"
+
+
+ODD = """SELECT  c.name,count(*) n
+FROM city c,  state AS s
+WHERE s.name=c.state AND c.state='Texas' and c.people>1.50 ORDER by n LIMIT 5"""
+
+
+@pytest.mark.parametrize("dialect", ["sqlite", "postgresql", "postgres", "duckdb", "mysql", "mariadb", "unheard-of"])
+def test_values_are_put_in_their_places_and_nothing_else_is_touched(dialect: str) -> None:
+    proven = "the 5 cities in Texas state with over 1.5 people"
+    given = verdict("the 7 cities in Ohio state with over 2.25 people", proven, ODD, dialect=dialect)
+    assert (given.decision, given.parameters) == ("rebind", {"p1": 7, "p2": "Ohio"}), given.reason
+    assert given.sql == ODD.replace("'Texas'", ":p2").replace("LIMIT 5", "LIMIT :p1").replace("1.50", "2.25")
+    assert given.display == ODD.replace("Texas", "Ohio").replace("LIMIT 5", "LIMIT 7").replace("1.50", "2.25")
+    assert verdict(proven, proven, ODD, dialect=dialect).display == ODD
+
+
+def test_layout_alone_is_no_conflict() -> None:
+    known = Evidence("postgresql", VALUES)
+    proven = [
+        Proven("a", "cities in Texas state", CITIES, MAY),
+        Proven("b", "the cities in Texas state", CITIES.lower().replace("'texas'", "'Texas'"), MAY),
+    ]
+    for each in proven:
+        known.add(each)
+    for asked, decision in (("cities in Texas state", "serve"), ("cities in Ohio state", "rebind")):
+        given = choose(asked, proven, now=MAY, evidence=known)
+        assert [each.decision for each in given] == [decision, decision]
+
+
+def test_a_word_beside_a_value_stays_a_word_of_its_own() -> None:
+    sql = "SELECT name FROM city WHERE state IN('Texas')AND people>=5ORDER BY name"
+    given = verdict("cities in Ohio state with at least 7 people", "cities in Texas state with at least 5 people", sql)
+    assert given.sql == "SELECT name FROM city WHERE state IN(:p1)AND people>=:p2 ORDER BY name"
 
 
 VOCABULARY = "which cities rivers border in Texas not the largest how many 5 2023 by only Rome from to"

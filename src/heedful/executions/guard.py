@@ -12,19 +12,17 @@ from dataclasses import dataclass
 from functools import lru_cache
 from itertools import pairwise
 
-import sqlglot
 from sqlglot import exp
 from sqlglot.errors import SqlglotError
 from sqlglot.tokenizer_core import Token, TokenType
 
+from heedful.dialects import parse, parser_dialect
 from heedful.errors import Forbidden, Invalid
 from heedful.executions.denied import is_denied
 from heedful.executions.tokens import command, not_understood, read, too_deep, unreadable
 
 # The parser reports there what it can't read; here that is an error of its own.
 logging.getLogger("sqlglot").addFilter(lambda record: "Falling back to parsing" not in record.getMessage())
-
-_DIALECTS = {"postgresql": "postgres", "cockroachdb": "postgres", "mariadb": "mysql", "mssql": "tsql"}
 
 _READS = (exp.Select, exp.SetOperation, exp.Subquery, exp.Values)
 _WRITES = (exp.DML, exp.DDL, exp.Drop, exp.Alter, exp.TruncateTable)
@@ -73,7 +71,7 @@ def guarded(sql: str, dialect: str) -> Guarded:
 
     `dialect` is the database's name in a SQLAlchemy URL, or sqlglot's: `sqlite`, `postgresql`, `duckdb`, `mysql`, …
     """
-    name = known_dialect(dialect)
+    name = parser_dialect(dialect)
     text, words = read(sql, name)
     tree = _parsed(text, words[0], name)
     nodes = list(tree.walk())
@@ -86,15 +84,9 @@ def guarded(sql: str, dialect: str) -> Guarded:
     return Guarded(text, name, tuple(sorted(set(_tables(nodes)))), functions, _slots(words, nodes))
 
 
-def known_dialect(name: str) -> str:
-    """The dialect as sqlglot calls it; what it doesn't know is read as standard SQL."""
-    name = _DIALECTS.get(name.lower(), name.lower())
-    return name if sqlglot.Dialect.get(name) else ""
-
-
 def _parsed(text: str, first: Token, dialect: str) -> exp.Expr:
     try:
-        trees = sqlglot.parse(text, read=dialect)
+        trees = parse(text, dialect)
     except RecursionError:
         raise too_deep() from None
     except SqlglotError as error:
@@ -102,7 +94,7 @@ def _parsed(text: str, first: Token, dialect: str) -> exp.Expr:
     except (TypeError, ValueError, AttributeError, IndexError, KeyError) as error:
         # The parser fails in many ways on text that isn't SQL.
         raise not_understood(first, f"the parser gave up ({type(error).__name__})") from None
-    if len(trees) != 1 or trees[0] is None:
+    if len(trees) != 1:
         raise unreadable("it is not one statement")
     return trees[0]
 

@@ -6,9 +6,10 @@ import hashlib
 import re
 from functools import lru_cache
 
-import sqlglot
 from sqlglot import exp
 from sqlglot.errors import SqlglotError
+
+from heedful.dialects import parse, write
 
 _SPACE = re.compile(r"\s+")
 
@@ -21,11 +22,11 @@ def template(sql: str, dialect: str) -> bytes:
     True
     """
     try:
-        parsed = sqlglot.parse_one(sql, read=dialect)
+        parsed = parse(sql, dialect)[0]
         for value in list(parsed.find_all(exp.Literal, exp.Placeholder, exp.Parameter)):
             whole = value.parent if isinstance(value.parent, exp.Neg) else value
             whole.replace(exp.Placeholder())
-        canonical = parsed.sql(dialect=dialect, normalize=True, comments=False)
+        canonical = write(parsed, dialect, normalize=True)
     except (SqlglotError, RecursionError):
         # It ran, so the database understands it; then its own words are what it can be compared by.
         canonical = _SPACE.sub(" ", sql).strip()

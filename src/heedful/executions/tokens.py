@@ -5,10 +5,10 @@ from __future__ import annotations
 from collections.abc import Sequence
 from itertools import pairwise
 
-import sqlglot
 from sqlglot.errors import SqlglotError
 from sqlglot.tokenizer_core import Token, TokenType
 
+from heedful.dialects import tokenize
 from heedful.errors import Forbidden, HeedfulError, Invalid
 
 MAX_CHARACTERS = 100_000
@@ -98,7 +98,7 @@ def _check_text(sql: str) -> None:
 
 def _tokens(sql: str, dialect: str) -> list[Token]:
     try:
-        return sqlglot.tokenize(sql, read=dialect)
+        return tokenize(sql, dialect)
     except SqlglotError:
         raise unreadable("a string, name or comment has no end, or a character has no meaning") from None
 

@@ -17,11 +17,12 @@ from sqlalchemy.engine import URL, Engine
 from sqlalchemy.exc import ArgumentError, DBAPIError, NoSuchModuleError, SQLAlchemyError
 from sqlalchemy.pool import NullPool
 
+from heedful.dialects import parser_dialect
 from heedful.errors import Invalid
 from heedful.executions.databases import errors
 from heedful.executions.databases.base import Limits, Parameters, Watchdog, bound, collect, timed_out
 from heedful.executions.databases.schema import Schema, reflected
-from heedful.executions.guard import Guarded, known_dialect
+from heedful.executions.guard import Guarded
 from heedful.results import Column, Result
 
 
@@ -30,7 +31,7 @@ class Other:
 
     def __init__(self, url: URL) -> None:
         self._engine = _engine(url)
-        self.dialect = known_dialect(url.get_backend_name())
+        self.dialect = parser_dialect(url.get_backend_name())
         self.address = f"{url.get_backend_name()}://{url.host or ''}/{url.database or ''}"
 
     def __repr__(self) -> str:

@@ -7,6 +7,7 @@ from time import monotonic
 
 from sqlglot import exp
 
+from heedful.dialects import write
 from heedful.errors import HeedfulError
 from heedful.executions.databases.base import Database, Limits
 from heedful.executions.databases.schema import Schema, Table
@@ -57,4 +58,4 @@ def _distinct(table: Table, column: str, dialect: str) -> str:
     place = exp.to_identifier(column, quoted=True)
     source = exp.table_(table.name, db=table.schema, quoted=True)
     short = exp.func("LENGTH", exp.Column(this=place.copy())) <= LONGEST_NAME
-    return exp.select(exp.Column(this=place)).distinct().from_(source).where(short).sql(dialect=dialect)
+    return write(exp.select(exp.Column(this=place)).distinct().from_(source).where(short), dialect)

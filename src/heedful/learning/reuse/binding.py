@@ -4,12 +4,15 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
+from decimal import Decimal
 
 from heedful.learning.differences import root
 from heedful.learning.reuse.reading import DATE, NUMBER, Frame, Slot, is_slot, number
 from heedful.learning.reuse.studies import Open, Study
 from heedful.learning.reuse.values import Column, Values, plain, split
 from heedful.learning.reuse.verdict import Bound, Difference, Gate
+
+_LONGEST_NUMBER = 100
 
 _GENERIC = {root(word) for word in ("name", "title", "id", "code", "label", "key", "value", "text", "full", "short")}
 
@@ -93,15 +96,13 @@ def _count(words: Sequence[str], text: str) -> int:
     return sum(list(words[at : at + len(wanted)]) == wanted for at in range(len(words)))
 
 
-def _numeric(text: str, operator: str) -> int | float:
+def _numeric(text: str, operator: str) -> int | Decimal:
     value = number(text)
-    if value is None:
-        raise Doubt("literals", f"“{text}” is no number")
-    if "." not in value:
-        return int(value)
-    if operator == "limit":
+    if value is None or len(value) > _LONGEST_NUMBER:
+        raise Doubt("literals", f"“{text[:_LONGEST_NUMBER]}” is no number")
+    if operator == "limit" and not value.isdigit():
         raise Doubt("literals", f"“{text}” is no count of rows")
-    return float(value)
+    return Decimal(value) if "." in value else int(value)
 
 
 def _spelled(text: str, old: str, column: tuple[str, str], values: Values) -> str:

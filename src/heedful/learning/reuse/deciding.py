@@ -12,7 +12,7 @@ from heedful.learning.reuse.gates import dated, decides, exchanges, near, never_
 from heedful.learning.reuse.reading import LONGEST, Frame, Span, is_name, is_slot, name, read, readings, spans, verbatim
 from heedful.learning.reuse.studies import Proven, Study, study
 from heedful.learning.reuse.values import Values
-from heedful.learning.reuse.verdict import Bound, Difference, Verdict
+from heedful.learning.reuse.verdict import Difference, Verdict
 
 ALWAYS_MEANT = 3
 """Different values that a frame must be proven with before it settles what an ambiguous one means."""
@@ -40,7 +40,7 @@ class Asked:
         for frame in self.frames:
             self.by_key.setdefault(frame.key, []).append(frame)
         self.learned: dict[tuple[Words, str], Meeting] = {}
-        self.rebound: dict[Hashable, tuple[str, dict[str, Bound], str]] = {}
+        self.rebound: dict[Hashable, str] = {}
         self.certain = all(len(span.kinds) == 1 for span in self.spans)
 
 
@@ -79,7 +79,7 @@ def choose(
         verdicts.append(
             _decide(reading, each, known, evidence.dialect, evidence.values, evidence, explain=place < explained)
         )
-    answers = {verdict.display for verdict in verdicts if verdict.decision != "refuse"}
+    answers = {verdict.canonical for verdict in verdicts if verdict.decision != "refuse"}
     if len(answers) < 2:
         return verdicts
     reason = "proven questions that mean the same have different SQL"
@@ -121,7 +121,7 @@ def _decide(
     if missing := unquoted(asked.text, proven.question, asked.frames, known.frame):
         return Verdict("refuse", "literals", f"quoted texts differ: “{missing}” is not in both")
     verdicts = [_with_values(asked, frame, proven, known, values, evidence, learned) for frame in same]
-    passed = {verdict.display: verdict for verdict in verdicts if verdict.decision != "refuse"}
+    passed = {verdict.canonical: verdict for verdict in verdicts if verdict.decision != "refuse"}
     if len(passed) > 1:
         return Verdict("refuse", "kind", "the values of the question can be read in several ways")
     return next(iter(passed.values()), verdicts[0])
@@ -173,7 +173,7 @@ def _with_values(
         return Verdict("refuse", "conflict", reason, shown)
     if not found:
         reason = "the question is the same" if not learned else _because(learned)
-        return Verdict("serve", "same", reason, shown, proven.sql, {}, known.query.text)
+        return Verdict("serve", "same", reason, shown, proven.sql, {}, proven.sql, known.query.canonical)
     try:
         made = bindings(asked.words, found, values)
     except Doubt as doubt:
@@ -186,14 +186,15 @@ def _with_values(
     kept = tuple(literal.text for each in known.open for literal in each.literals if literal.place not in made)
     place = known.template, tuple(sorted(made.items())), kept
     if place not in asked.rebound:
-        asked.rebound[place] = known.query.rebound(made)
-    sql, parameters, display = asked.rebound[place]
+        asked.rebound[place] = known.query.canonical_with(made)
+    rebound = known.query.rebound(made)
     reason = "only values differ: " + ", ".join(f"“{each.new.text}” for “{each.old.text}”" for each in found)
     return replace(
         Verdict("rebind", "rebind", f"{reason}; {_because(learned)}" if learned else reason, shown),
-        sql=sql,
-        parameters=parameters,
-        display=display,
+        sql=rebound.sql,
+        parameters=rebound.parameters,
+        display=rebound.display,
+        canonical=asked.rebound[place],
     )
 
 

@@ -5,12 +5,14 @@ from __future__ import annotations
 import re
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
+from decimal import Decimal
 from functools import lru_cache
 
-import sqlglot
 from sqlglot import exp
 from sqlglot.errors import SqlglotError
+from sqlglot.tokenizer_core import TokenType
 
+from heedful.dialects import parse, tokenize, write
 from heedful.learning.reuse.values import Column
 from heedful.learning.reuse.verdict import Bound
 
@@ -28,29 +30,45 @@ _CLOCKS = _VOLATILE - frozenset(
 )
 _DATED = frozenset(("date", "time", "datetime", "julianday", "strftime"))
 _DATE = re.compile(r"(?:19|20)\d\d(?:$|\D)|\d\d?[./-]\d\d?[./-]\d\d")
+_WRITTEN = (TokenType.STRING, TokenType.NUMBER)
+_TOUCHING = "_:'\"$"
 _COMPARED = (exp.EQ, exp.NEQ, exp.GT, exp.GTE, exp.LT, exp.LTE, exp.Is)
 
 
 @dataclass(frozen=True, slots=True)
 class Literal:
-    """One literal of a statement: its text, whether it is quoted, and the column it is compared with."""
+    """One literal of a statement: its text, whether it is quoted, and the column it is compared with.
+
+    `span` is where it stands in the statement; None when the parser made it of something else.
+    """
 
     place: int
     text: str
     quoted: bool
     column: Column | None
     operator: str
+    span: tuple[int, int] | None
+
+
+@dataclass(frozen=True, slots=True)
+class Rebound:
+    """A statement with other values: with parameters, and with the values written out."""
+
+    sql: str
+    parameters: dict[str, Bound]
+    display: str
 
 
 @dataclass(frozen=True, slots=True)
 class Query:
     """A parsed statement."""
 
+    sql: str
     tree: exp.Expression
     dialect: str
     literals: tuple[Literal, ...]
-    text: str
-    """The statement, written in one way however it was typed."""
+    canonical: str
+    """The statement, written in one way however it was typed: to compare it, not to run it."""
 
     def template(self, places: Sequence[int]) -> str:
         """The statement with the literals at `places` left open: two of one template differ in values alone."""
@@ -58,29 +76,44 @@ class Query:
         for place, node in enumerate(_nodes(tree)):
             if place in places:
                 node.replace(exp.Var(this="?"))
-        return tree.sql(dialect=self.dialect, normalize=True, comments=False)
+        return write(tree, self.dialect, normalize=True)
 
-    def rebound(self, values: Mapping[int, Bound]) -> tuple[str, dict[str, Bound], str]:
-        """The statement with other values at these places: with parameters, the parameters, and written out."""
-        bound, written = self.tree.copy(), self.tree.copy()
-        parameters: dict[str, Bound] = {}
+    def rebound(self, values: Mapping[int, Bound]) -> Rebound:
+        """The statement with other values at these places, and not a character changed elsewhere.
+
+        A number with a fraction is written out in both: drivers would bind it as a float, which isn't what it was.
+        """
         names: dict[Bound, str] = {}
-        for place, (node, shown) in enumerate(zip(_nodes(bound), _nodes(written), strict=True)):
-            if place not in values:
-                continue
-            value = values[place]
-            name = names.setdefault(value, f"p{len(names) + 1}")
-            parameters[name] = value
-            node.replace(exp.Var(this=f":{name}"))
-            shown.replace(exp.Literal.string(value) if isinstance(value, str) else exp.Literal.number(value))
-        return bound.sql(dialect=self.dialect), parameters, written.sql(dialect=self.dialect)
+        bound, written = [], []
+        for place, value in values.items():
+            span = self.literals[place].span
+            assert span is not None
+            shown = _literal(value, self.dialect)
+            written.append((span, shown))
+            if isinstance(value, Decimal):
+                bound.append((span, shown))
+            else:
+                bound.append((span, f":{names.setdefault(value, f'p{len(names) + 1}')}"))
+        parameters = {name: value for value, name in names.items()}
+        return Rebound(_spliced(self.sql, bound), parameters, _spliced(self.sql, written))
+
+    def canonical_with(self, values: Mapping[int, Bound]) -> str:
+        """The canonical form of the statement with other values at these places."""
+        tree = self.tree.copy()
+        for place, node in enumerate(_nodes(tree)):
+            if place in values:
+                value = values[place]
+                text = isinstance(value, str)
+                node.replace(exp.Literal.string(value) if text else exp.Literal.number(_digits(value)))
+        return write(tree, self.dialect)
 
 
 @lru_cache(maxsize=4096)
 def parsed(sql: str, dialect: str) -> Query | None:
     """The statement, or None when it is not exactly one that can be read, with all its values."""
     try:
-        trees = [tree for tree in sqlglot.parse(sql, dialect=dialect) if tree is not None]
+        trees = parse(sql, dialect)
+        spans = {(token.start, token.end) for token in tokenize(sql, dialect) if token.token_type in _WRITTEN}
     except (SqlglotError, RecursionError):
         return None
     if len(trees) != 1 or not isinstance(trees[0], exp.Expression):
@@ -90,8 +123,11 @@ def parsed(sql: str, dialect: str) -> Query | None:
     literals = []
     for place, node in enumerate(_nodes(trees[0])):
         column, operator = _compared(node)
-        literals.append(Literal(place, str(node.this), bool(node.is_string), column, operator))
-    return Query(trees[0], dialect, tuple(literals), trees[0].sql(dialect=dialect))
+        span = (node.meta.get("start"), node.meta.get("end"))
+        literals.append(
+            Literal(place, str(node.this), bool(node.is_string), column, operator, span if span in spans else None)
+        )
+    return Query(sql, trees[0], dialect, tuple(literals), write(trees[0], dialect))
 
 
 @lru_cache(maxsize=4096)
@@ -128,6 +164,30 @@ def names_dates(sql: str, dialect: str) -> bool:
     """Whether the statement has a date or a year written into it."""
     query = parsed(sql, dialect)
     return query is not None and any(_DATE.match(literal.text) for literal in query.literals)
+
+
+def _literal(value: Bound, dialect: str) -> str:
+    return write(exp.Literal.string(value), dialect) if isinstance(value, str) else _digits(value)
+
+
+def _digits(value: int | Decimal) -> str:
+    return format(value, "f") if isinstance(value, Decimal) else str(value)
+
+
+def _spliced(sql: str, changes: Sequence[tuple[tuple[int, int], str]]) -> str:
+    """The text with other words at these places; a space only where two words would become one."""
+    made, done = "", 0
+    for (start, end), text in sorted(changes):
+        made += sql[done:start]
+        made += f" {text}" if _touch(made[-1:], text[:1]) else text
+        done = end + 1
+        if _touch(text[-1:], sql[done : done + 1]):
+            made += " "
+    return made + sql[done:]
+
+
+def _touch(left: str, right: str) -> bool:
+    return all(each.isalnum() or (each != "" and each in _TOUCHING) for each in (left, right))
 
 
 def _nodes(tree: exp.Expression) -> list[exp.Literal]:

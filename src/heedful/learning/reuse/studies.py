@@ -98,7 +98,7 @@ def _inside(start: int, text: str, known: Sequence[Span]) -> bool:
 
 def _kind(text: str, quoted: bool, literals: Sequence[Literal], values: Values) -> str | None:
     """What kind of value the literals are, or None when that isn't certain."""
-    if any(literal.operator not in _SETTLED for literal in literals):
+    if any(literal.operator not in _SETTLED or literal.span is None for literal in literals):
         return None
     if not quoted:
         # LIMIT 1 comes from a superlative, whatever number the question names.

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass, field
+from decimal import Decimal
 from typing import Literal
 
 Decision = Literal["serve", "rebind", "refuse"]
@@ -22,7 +23,7 @@ Gate = Literal[
     "conflict",
     "sql",
 ]
-Bound = str | int | float
+Bound = str | int | Decimal
 
 
 @dataclass(frozen=True, slots=True)
@@ -42,8 +43,8 @@ class Verdict:
     """Whether a proven query answers what was asked.
 
     `gate` is the stable code of the gate that decided and `reason` a sentence for people. `sql` is the statement to
-    run, with `:p1` and so on where `parameters` go, and `display` the same with its values written out; both are None
-    when refused.
+    run, with `:p1` and so on where `parameters` go, and `display` the same with its values written out. Statements with
+    the same `canonical` form differ in layout alone. All three are None when refused.
     """
 
     decision: Decision
@@ -53,3 +54,4 @@ class Verdict:
     sql: str | None = None
     parameters: Mapping[str, Bound] = field(default_factory=dict)
     display: str | None = None
+    canonical: str | None = None
