@@ -123,6 +123,7 @@ class TestReceipt:
         assert len(open_store().receipt(recall_id).shown) == 4
 
     def test_an_empty_recall_has_one_too(self, store: Heedful) -> None:
+        store.create_dataset("main_dataset")
         assert store.receipt(store.recall("anything").recall_id).shown == []
 
     def test_a_recall_that_never_was_is_not_found(self, store: Heedful) -> None:

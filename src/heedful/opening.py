@@ -32,7 +32,8 @@ from heedful.model import DEFAULT_PROJECT, TableSize
 from heedful.sessions.feedback import metrics
 from heedful.sessions.hooks import Hook, every
 from heedful.sessions.space import SessionSpace
-from heedful.storage import Database, scopes
+from heedful.storage import Database, scopes, sqlite
+from heedful.storage.database import store_url
 from heedful.storage.sessions import SessionStore, SqlSessionStore
 from heedful.storage.sizes import table_sizes
 from heedful.storage.upkeep import upkeep
@@ -248,6 +249,22 @@ def store_sizes(url_or_path: str | Path | None = None) -> list[TableSize]:
             return table_sizes(connection)
     finally:
         database.close()
+
+
+def store_file(url_or_path: str | Path) -> Path | None:
+    """The file of a store; None for one on a server or in memory, and for what names no store."""
+    try:
+        url = store_url(url_or_path)
+    except Invalid:
+        return None
+    named = url.get_backend_name() == "sqlite" and url.database not in (None, "", ":memory:")
+    return Path(str(url.database)) if named else None
+
+
+def remove_empty_store(file: Path) -> None:
+    """Removes the file of a store that has no project yet and that nobody else has open."""
+    if not store_projects(file) and sqlite.is_unused(file):
+        file.unlink()
 
 
 def store_projects(url_or_path: str | Path) -> list[str]:

@@ -6,8 +6,9 @@ from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 
 import pytest
+from server import running
 
-from heedful.errors import Invalid
+from heedful.errors import Invalid, NotFound
 from heedful.opening import Host
 from heedful.server import projects
 from heedful.testing import WordEmbedder
@@ -41,3 +42,17 @@ def test_a_name_that_cant_be_leaves_nothing_behind(path: Path) -> None:
     assert found._users == {}
     assert found._open == {}
     found.close()
+
+
+def test_a_mistyped_project_is_not_an_empty_one(path: Path) -> None:
+    with running(path) as server:
+        with server.connect("helpdesk") as memory:
+            memory.remember("Ada founded Acme.")
+        with server.connect("helpdesc") as memory:
+            for call in (lambda: memory.recall("Ada"), memory.datasets, lambda: memory.set_policy("adaptive")):
+                with pytest.raises(NotFound, match="Did you mean 'helpdesk'") as caught:
+                    call()
+                assert caught.value.field == "project"
+        with server.connect() as memory:
+            assert memory.recall("Ada").hits == []
+        assert server.state.projects.projects() == ["helpdesk"]

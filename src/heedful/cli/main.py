@@ -32,6 +32,7 @@ from heedful.cli import (
 )
 from heedful.cli.common import Options
 from heedful.cli.common import report as told
+from heedful.cli.there import NewStore
 from heedful.errors import HeedfulError
 
 
@@ -57,7 +58,10 @@ def cli(
     sessions: str | None,
 ) -> None:
     """Heedful, the feedback loop for AI agents: remember, recall, say what was useful, recall better."""
+    new_store = context.obj
     context.obj = Options(store, project, embedding, language_model, sessions)
+    if isinstance(new_store, NewStore):
+        new_store.look(context.obj)
 
 
 for command in (
@@ -111,8 +115,10 @@ for command in (exports.export, exports.dictionary):
 
 def main() -> None:
     """Runs the command line; an error of Heedful's own is told in a line, with what to do."""
+    new_store = NewStore()
     try:
-        cli(prog_name="heedful")
+        cli(prog_name="heedful", obj=new_store)
     except HeedfulError as error:
+        new_store.discard_empty()
         told(error, as_json="--json" in sys.argv)
         sys.exit(2)

@@ -14,9 +14,26 @@ import click
 from heedful import settings
 from heedful.cli.common import Options
 from heedful.errors import NotFound, no_project
-from heedful.opening import session_projects, store_projects
+from heedful.opening import remove_empty_store, session_projects, store_file, store_projects
 
 Command = Callable[..., Any]
+
+
+class NewStore:
+    """A store that this command makes, if there was none: a command that fails leaves no empty one."""
+
+    def __init__(self) -> None:
+        self._file: Path | None = None
+
+    def look(self, options: Options) -> None:
+        """Looks whether there is a store before the command begins."""
+        file = None if options.server else store_file(options.store or settings.load().store)
+        self._file = file if file is not None and not file.exists() else None
+
+    def discard_empty(self) -> None:
+        """Removes the store that was made, unless something was written to it or somebody else has opened it."""
+        if self._file is not None and self._file.exists():
+            remove_empty_store(self._file)
 
 
 def needs_project(command: Command) -> Command:

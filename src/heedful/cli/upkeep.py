@@ -10,7 +10,7 @@ from rich.markup import escape
 import heedful
 from heedful import settings
 from heedful.cli.common import Options, as_json, console, print_json, progress
-from heedful.cli.there import needs_store
+from heedful.cli.there import needs_project, needs_store
 from heedful.model import POLICY_NAMES, PolicyName
 from heedful.opening import maintain, store_jobs
 
@@ -46,7 +46,7 @@ def upkeep(options: Options, as_json: bool) -> None:
 @click.command()
 @click.argument("name", type=click.Choice([*POLICY_NAMES, "none"]))
 @click.option("--dataset", metavar="NAME", help="For this dataset alone; else for the whole project.")
-@click.pass_obj
+@needs_project
 def policy(options: Options, name: str, dataset: str | None) -> None:
     """Choose the rule that recalls go by; none takes the choice back."""
     with options.open() as opened:

@@ -17,7 +17,7 @@ from heedful.memory.usefulness import NOBODY, AdaptiveJudge, Context, Documented
 from heedful.memory.walk import Walk, Walked
 from heedful.memory.workspace import Workspace
 from heedful.model import Hit, Metadata, Mode, PolicyName, Recall
-from heedful.storage import facts, link_scores, queries, receipts, scopes
+from heedful.storage import facts, link_scores, queries, receipts
 from heedful.storage.filters import Allowed, selections
 from heedful.storage.prepared import Direct
 from heedful.storage.receipts import NewReceipt
@@ -128,8 +128,9 @@ def recall(workspace: Workspace, request: Request, *, keep: bool = False, quiet:
             outcome = _search(workspace, direct, request, state, dataset, model, vector, recall_id)
     workspace.keep_vectors()
     sampled = _sampled(recall_id, workspace.receipt_share) and not workspace.database.read_only
-    kept = keep or (sampled and not quiet)
-    if kept:
+    # Looking into a dataset that is not there makes none, so there is nothing to keep a receipt in.
+    kept = dataset is not None and (keep or (sampled and not quiet))
+    if kept and dataset is not None:
         _keep(workspace, request, recall_id, dataset, model, outcome)
     return Recall(
         recall_id=recall_id,
@@ -276,7 +277,7 @@ def _keep(
     workspace: Workspace,
     request: Request,
     recall_id: str,
-    dataset: int | None,
+    dataset: int,
     model: ModelRow | None,
     outcome: _Outcome,
 ) -> None:
@@ -287,10 +288,8 @@ def _keep(
     model_id, vector = None, None
     if outcome.vector is not None and model is not None:
         model_id, vector = model.id, pack(outcome.vector)
-    with workspace.direct(write=True, durable=False, alone=dataset is None) as direct:
+    with workspace.direct(write=True, durable=False, alone=False) as direct:
         now = workspace.now()
-        if dataset is None:
-            dataset = scopes.ensure_dataset(direct.connection, workspace.project, request.dataset, now)
         query = queries.asked(direct, dataset, request.query, model_id, vector)
         if query is not None:
             receipts.add(

@@ -63,7 +63,12 @@ def endpoint(operation: Operation, state: State) -> Endpoint:
             caller.check("write")
         key = None if made.keyed or operation.method == "GET" else header_of(request, "Idempotency-Key")
 
+        # A key of one project made that project. Whoever opens all may mistype a name.
+        looked_up = caller.project is None and (operation.scope == "read" or operation.name == "set_policy")
+
         def call(callbacks: Mapping[str, Any]) -> bytes:
+            if looked_up:
+                state.projects.check_known(project)
             with state.projects.using(project) as engine:
                 return _called(state, engine, project, caller, made, given, callbacks, key)
 

@@ -9,6 +9,7 @@ from contextlib import contextmanager
 from functools import partial
 
 from heedful.engine import Heedful
+from heedful.errors import no_project
 from heedful.jobs.kinds import FollowReview, Improve, SendDigest
 from heedful.opening import Host
 from heedful.storage import scopes
@@ -25,6 +26,16 @@ class Projects:
         self._lock = threading.Lock()
         self._open: OrderedDict[str, Heedful] = OrderedDict()
         self._users: dict[str, int] = {}
+        self._known: set[str] = {host.default_project}
+
+    def check_known(self, name: str) -> None:
+        """`NotFound` for a project that nothing was written to, but for the default one."""
+        if name in self._known:
+            return
+        known = self.host.all_projects()
+        self._known.update(known)
+        if name not in known:
+            raise no_project(name, known)
 
     @contextmanager
     def using(self, name: str) -> Iterator[Heedful]:

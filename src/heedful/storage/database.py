@@ -30,7 +30,7 @@ class Database:
 
     def __init__(self, url_or_path: str | Path, *, create: bool = True, unfinished: bool = False) -> None:
         """With `create`, a store is made where there is none; `unfinished` opens one that a copy has not filled yet."""
-        url = _url(url_or_path)
+        url = store_url(url_or_path)
         self._backend: Backend = PostgreSql(url) if url.get_backend_name() == "postgresql" else Sqlite(url)
         self._closed = False
         self._prepare(create, unfinished)
@@ -223,7 +223,8 @@ def _version(connection: Connection) -> str | None:
 _MAY_LOOK = text(f"SELECT has_schema_privilege('{SCHEMA}', 'USAGE')")
 
 
-def _url(url_or_path: str | Path) -> URL:
+def store_url(url_or_path: str | Path) -> URL:
+    """The address of a store, by any of its spellings."""
     if not isinstance(url_or_path, str | Path):
         raise Invalid(
             f"url_or_path must be a path or a URL, got {url_or_path!r}", field="url_or_path", value=url_or_path
@@ -271,6 +272,17 @@ def _url(url_or_path: str | Path) -> URL:
             value=text_form.partition("@")[2] or text_form,
             remedy='Use a path, "sqlite:///file.db" or "postgresql://user@host/database"',
         ) from error
+    return _openable(url, text_form)
+
+
+def _openable(url: URL, text_form: str) -> URL:
+    if url.get_backend_name() == "sqlite" and url.host:
+        raise Invalid(
+            f"url_or_path {text_form!r} has a host, and a SQLite store is a file",
+            field="url_or_path",
+            value=text_form,
+            remedy=f"Use three slashes: sqlite:///{url.host}{'/' + url.database if url.database else ''}",
+        )
     if url.drivername not in ("sqlite", "sqlite+pysqlite", "postgresql", "postgresql+psycopg"):
         raise Invalid(
             f"url_or_path names a {url.drivername} store, which this version can't open",

@@ -141,6 +141,15 @@ class Sqlite:
         self._discard()
 
 
+def is_unused(file: Path) -> bool:
+    """Whether nobody has the store in this file open: only then can it leave the mode that lets many use it."""
+    with closing(sqlite3.connect(file, timeout=0, isolation_level=None)) as connection:
+        try:
+            return bool(connection.execute("PRAGMA journal_mode = DELETE").fetchone() == ("delete",))
+        except sqlite3.OperationalError:
+            return False
+
+
 def _engine(url: URL) -> Engine:
     """An engine whose transactions are opened by us: `BEGIN IMMEDIATE` to write, `BEGIN` to read."""
     engine = create_engine(
