@@ -54,6 +54,6 @@ def test_a_command_that_fails_leaves_a_store_that_was_there(tmp_path: Path) -> N
 
 
 def test_two_slashes_are_explained() -> None:
-    with pytest.raises(Invalid, match="three slashes: sqlite:///x.db") as caught:
+    with pytest.raises(Invalid, match=r"three slashes: sqlite:///x\.db") as caught:
         heedful.open("sqlite://x.db")
     assert caught.value.field == "url_or_path"
