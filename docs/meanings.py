@@ -515,6 +515,7 @@ CODES = {
     "no_route": "There is nothing at this address.",
     "not_heedful": "What answers at the address is not a Heedful server, or one of another version.",
     "rate_limited": "The key calls more often than it may.",
+    "project_key": "The key opens one project, and this concerns the whole server.",
     "scope_missing": "The key or token is good, but not for this.",
     "server_timeout": "The server did not answer in the time allowed. Whether the call was done is not known.",
     "server_unreachable": "The server does not answer, after some attempts.",

@@ -110,6 +110,7 @@ def open_store(
         def opening(where: str | Path | None = None, **options: Any) -> Heedful:
             if where is None and on_server is None and not path.exists():
                 path.write_bytes(empty_store)
+                path.chmod(0o600)
             chosen: dict[str, Any] = {"clock": clock, "embedding": WordEmbedder(), **options}
             return opened.enter_context(heedful.open((on_server or path) if where is None else where, **chosen))
 

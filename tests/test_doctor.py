@@ -28,6 +28,7 @@ def test_a_sound_store_needs_no_repair(store: Heedful, facts: list[str]) -> None
     assert [check.name for check in checks] == [
         "store",
         "model",
+        "files",
         "counts",
         "scores of main_dataset",
         "filters of main_dataset",

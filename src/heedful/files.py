@@ -1,4 +1,4 @@
-"""Files that are there when they are whole."""
+"""Files that are there when they are whole, and that only their owner can read."""
 
 from __future__ import annotations
 
@@ -12,6 +12,20 @@ from typing import IO
 
 from heedful.errors import Conflict, Invalid, Unavailable
 
+FILE_MODE = 0o600
+FOLDER_MODE = 0o700
+"""What we write may hold what people said, and secrets: it is for the owner alone from its first byte."""
+
+
+def create(path: Path) -> IO[bytes]:
+    """A new file to write to; `FileExistsError` if there is something by that name, even a link."""
+    return open(path, "xb", opener=lambda name, flags: os.open(name, flags, FILE_MODE))
+
+
+def readable_by_others(path: Path) -> bool:
+    """Whether anybody but its owner may read a file or look into a folder; never so where there are no such modes."""
+    return os.name == "posix" and path.exists() and bool(path.stat().st_mode & 0o077)
+
 
 @contextmanager
 def whole(path: Path, *, overwrite: bool) -> Iterator[IO[bytes]]:
@@ -19,7 +33,7 @@ def whole(path: Path, *, overwrite: bool) -> Iterator[IO[bytes]]:
     check(path, overwrite=overwrite)
     partial = path.with_name(f".{path.name}.{secrets.token_hex(4)}")
     try:
-        with partial.open("wb") as output:
+        with create(partial) as output:
             yield output
             output.flush()
             os.fsync(output.fileno())

@@ -11,13 +11,13 @@ import click
 import orjson
 from pydantic import BaseModel
 from pydantic_core import to_jsonable_python
-from rich.console import Console
 from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeRemainingColumn
 from rich.table import Table
 
 import heedful
 from heedful import settings
 from heedful.aio import AsyncHeedful
+from heedful.cli.output import Screen, echo, echo_json
 from heedful.client.surface import RemoteHeedful
 from heedful.engine import Heedful
 from heedful.errors import HeedfulError, Invalid, Unavailable
@@ -124,19 +124,19 @@ limit: Decorator = click.option("--limit", default=100, show_default=True, help=
 def more(page: Page[Any]) -> None:
     """Says how to go on, if there is more."""
     if page.next_cursor is not None:
-        click.echo(f"there is more: --cursor {page.next_cursor}")
+        echo(f"there is more: --cursor {page.next_cursor}")
 
 
-def console() -> Console:
+def console() -> Screen:
     """Standard output; not wrapped when it is no terminal, so that lines can be searched."""
-    screen = Console(highlight=False, soft_wrap=False)
-    return screen if screen.is_terminal else Console(highlight=False, width=160)
+    screen = Screen(highlight=False, soft_wrap=False)
+    return screen if screen.is_terminal else Screen(highlight=False, width=160)
 
 
 def print_json(value: BaseModel | Sequence[object]) -> None:
     """A result as JSON, with the names it has in Python."""
     plain = to_jsonable_python(value if isinstance(value, BaseModel) else list(value))
-    click.echo(orjson.dumps(plain, option=orjson.OPT_INDENT_2).decode())
+    echo_json(orjson.dumps(plain, option=orjson.OPT_INDENT_2).decode())
 
 
 def table(*columns: str, numbers: Sequence[str] = ()) -> Table:
@@ -149,7 +149,7 @@ def table(*columns: str, numbers: Sequence[str] = ()) -> Table:
     return made
 
 
-def print_hits(screen: Console, hits: Sequence[Hit]) -> None:
+def print_hits(screen: Screen, hits: Sequence[Hit]) -> None:
     """Ranked facts, with the numbers behind the rank."""
     numbers = ("rank", "score", "relevance", "usefulness")
     rows = table(*numbers, "from", "fact", "fact_id", numbers=numbers)
@@ -202,7 +202,7 @@ def extra(name: str, what: str) -> Iterator[None]:
 @contextmanager
 def progress(title: str) -> Iterator[Callable[[int, int], None]]:
     """A bar on standard error, shown on a terminal only."""
-    screen = Console(stderr=True)
+    screen = Screen(stderr=True)
     bar = Progress(
         TextColumn(title),
         BarColumn(),
@@ -225,8 +225,8 @@ def report(error: HeedfulError, *, as_json: bool) -> None:
     """An error on standard error: what is wrong, then what to do."""
     if as_json:
         body = {"code": error.code, "message": error.message, "field": error.field, "remedy": error.remedy}
-        click.echo(orjson.dumps({"error": body}, option=orjson.OPT_INDENT_2).decode(), err=True)
+        echo_json(orjson.dumps({"error": body}, option=orjson.OPT_INDENT_2).decode(), err=True)
         return
-    click.echo(f"error: {error.message}", err=True)
+    echo(f"error: {error.message}", err=True)
     if error.remedy:
-        click.echo(f"  {error.remedy}", err=True)
+        echo(f"  {error.remedy}", err=True)

@@ -8,6 +8,7 @@ from contextlib import suppress
 import click
 
 from heedful.cli.common import Options, extra
+from heedful.cli.output import echo
 from heedful.cli.serve import LOST
 from heedful.cli.there import needs_store
 from heedful.model import NewKey
@@ -40,10 +41,10 @@ def dashboard(options: Options, store: str | None, host: str, port: int, open_br
 
     def ready(address: str, key: NewKey | None) -> None:
         if key is not None:
-            click.echo(f"key for everything, shown once: {key.api_key}")
-        click.echo(f"dashboard on {address}", err=True)
+            echo(f"key for everything, shown once: {key.api_key}")
+        echo(f"dashboard on {address}", err=True)
         if key is None and config.admin_key is None:
-            click.echo(LOST.replace("--new-key", "heedful serve --new-key"), err=True)
+            echo(LOST.replace("--new-key", "heedful serve --new-key"), err=True)
         if open_browser:
             click.launch(address)
 

@@ -6,12 +6,12 @@ from collections.abc import Sequence
 from pathlib import Path
 
 import click
-from rich.console import Console
 from rich.markup import escape
 
 import heedful
 from heedful.cli.common import Options, console, table
 from heedful.cli.living import show_dashboard
+from heedful.cli.output import Screen
 from heedful.engine import Heedful
 from heedful.errors import Invalid
 from heedful.model import Hit
@@ -102,7 +102,7 @@ def judged(memory: Heedful, helpful: str) -> list[str]:
     return events
 
 
-def _ranking(screen: Console, hits: Sequence[Hit], earlier: Sequence[Hit] = ()) -> None:
+def _ranking(screen: Screen, hits: Sequence[Hit], earlier: Sequence[Hit] = ()) -> None:
     ranks = {hit.fact_id: hit.rank for hit in earlier}
     rows = table("   rank", "was", "score", "usefulness", "fact", numbers=("   rank", "was", "score", "usefulness"))
     for hit in hits:

@@ -7,6 +7,7 @@ from datetime import datetime
 import click
 
 from heedful.cli.common import Options, as_json, print_json
+from heedful.cli.output import echo
 from heedful.cli.there import needs_project
 from heedful.clock import to_stored
 from heedful.errors import Invalid
@@ -29,7 +30,7 @@ def digest(options: Options, since: datetime | None, until: datetime | None, sen
     if as_json:
         print_json(found)
     else:
-        click.echo(found.text, nl=False)
+        echo(found.text, nl=False)
 
 
 def _send(options: Options, since: datetime | None, until: datetime | None) -> None:
@@ -56,6 +57,6 @@ def _send(options: Options, since: datetime | None, until: datetime | None) -> N
     finally:
         host.close()
     if not sent:
-        click.echo("nobody said anything in this time; nothing was sent")
+        echo("nobody said anything in this time; nothing was sent")
     for row in sent:
-        click.echo(f"{row.channel}: " + ("delivered" if row.delivered_at else f"waits in the outbox ({row.error})"))
+        echo(f"{row.channel}: " + ("delivered" if row.delivered_at else f"waits in the outbox ({row.error})"))

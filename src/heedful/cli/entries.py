@@ -8,6 +8,7 @@ import click
 from rich.markup import escape
 
 from heedful.cli.common import Options, as_json, console, cursor, limit, more, print_json, shortened, table
+from heedful.cli.output import echo
 from heedful.cli.there import needs_project
 from heedful.errors import NotFound
 from heedful.model import Entry
@@ -77,7 +78,7 @@ def add_entry(
     if as_json:
         print_json(added)
     else:
-        click.echo(f"qa_id {added.qa_id}")
+        echo(f"qa_id {added.qa_id}")
 
 
 @click.command()
@@ -100,7 +101,7 @@ def add_feedback(
         heedful.sessions.get(session_id)
         found = heedful.sessions.add_feedback(session_id, qa_id, feedback_text, feedback_score, author=author)
     _told(found, session_id, qa_id)
-    click.echo("kept; it counts for recall after: heedful improve")
+    echo("kept; it counts for recall after: heedful improve")
 
 
 @click.command()
@@ -114,7 +115,7 @@ def delete_feedback(options: Options, session_id: str, qa_id: str, author: str |
         heedful.sessions.get(session_id)
         found = heedful.sessions.delete_feedback(session_id, qa_id, author=author)
     _told(found, session_id, qa_id)
-    click.echo("cleared")
+    echo("cleared")
 
 
 def _told(found: bool, session_id: str, qa_id: str) -> None:

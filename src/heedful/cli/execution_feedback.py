@@ -11,10 +11,12 @@ import orjson
 from rich.markup import escape
 
 from heedful.cli.common import Options, as_json, console, idempotency_key, if_match, print_json, shortened, table
+from heedful.cli.output import echo, echo_json
 from heedful.cli.there import needs_project
 from heedful.client.surface import RemoteHeedful
 from heedful.engine import Heedful
 from heedful.errors import Invalid
+from heedful.insight.writing import harmless
 from heedful.model import ExecutionFeedback, etag
 
 FIELDS = list(ExecutionFeedback.model_fields)
@@ -62,7 +64,7 @@ def add(
     if as_json:
         print_json(kept)
     else:
-        click.echo(f"feedback {kept.id}; to take it back: heedful feedback retract {kept.id}")
+        echo(f"feedback {kept.id}; to take it back: heedful feedback retract {kept.id}")
 
 
 @feedback.command("list")
@@ -99,7 +101,7 @@ def listed(
             each.id,
         )
     console().print(rows)
-    click.echo(f"{len(found)} of {found.total}")
+    echo(f"{len(found)} of {found.total}")
 
 
 @feedback.command()
@@ -139,8 +141,8 @@ def _show(given: ExecutionFeedback, as_json: bool) -> None:
         print_json(given)
         return
     about = f"execution {given.execution_id}" if given.execution_id else f"message {given.chat_message_id}"
-    click.echo(f"{'right' if given.is_positive else 'wrong'}: {given.feedback or ''}")
-    click.echo(f"  {about}  by {given.author or 'nobody named'}  etag {etag(given)}")
+    echo(f"{'right' if given.is_positive else 'wrong'}: {given.feedback or ''}")
+    echo(f"  {about}  by {given.author or 'nobody named'}  etag {etag(given)}")
 
 
 @feedback.command()
@@ -150,7 +152,7 @@ def retract(options: Options, feedback_id: str) -> None:
     """Take a feedback back."""
     with options.open() as heedful:
         heedful.feedback.delete(feedback_id)
-    click.echo("retracted")
+    echo("retracted")
 
 
 @feedback.command()
@@ -165,10 +167,13 @@ def export(options: Options, kind: str) -> None:
             writer = csv.DictWriter(sys.stdout, FIELDS)
             writer.writeheader()
             for each in _all(heedful):
-                writer.writerow(each.model_dump(mode="json"))
+                said = each.model_dump(mode="json")
+                writer.writerow(
+                    {name: harmless(value) if isinstance(value, str) else value for name, value in said.items()}
+                )
         else:
             for each in _all(heedful):
-                click.echo(orjson.dumps(each.model_dump(mode="json")).decode())
+                echo_json(orjson.dumps(each.model_dump(mode="json")).decode())
 
 
 def _all(heedful: Heedful | RemoteHeedful) -> list[ExecutionFeedback]:

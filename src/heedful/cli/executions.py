@@ -11,6 +11,7 @@ from rich.markup import escape
 from rich.table import Table
 
 from heedful.cli.common import Options, as_json, console, if_match, pairs, print_json, shortened, table
+from heedful.cli.output import echo
 from heedful.cli.there import needs_project
 from heedful.errors import HeedfulError
 from heedful.model import CacheLookup, Execution, QueryResult, etag
@@ -36,7 +37,7 @@ def connect(options: Options, name: str, url: str, role: str | None, as_json: bo
     if as_json:
         print_json(made)
     else:
-        click.echo(f"{made.name}: {made.tables} tables in {made.url}")
+        echo(f"{made.name}: {made.tables} tables in {made.url}")
 
 
 @click.group()
@@ -55,7 +56,7 @@ def list_connectors(options: Options, as_json: bool) -> None:
         print_json(found)
         return
     if not found:
-        click.echo("No connectors. Add one: heedful connect NAME URL")
+        echo("No connectors. Add one: heedful connect NAME URL")
         return
     rows = table("name", "url", "tables", "schema read", "connector_id", numbers=("tables",))
     for each in found:
@@ -75,7 +76,7 @@ def refresh(options: Options, name: str, as_json: bool) -> None:
     if as_json:
         print_json(made)
     else:
-        click.echo(f"{made.name}: {made.tables} tables")
+        echo(f"{made.name}: {made.tables} tables")
 
 
 @connectors.command()
@@ -88,7 +89,7 @@ def delete(options: Options, name: str, yes: bool) -> None:
         click.confirm(f"Delete connector {name}, its executions and examples?", abort=True, err=True)
     with options.open() as heedful:
         heedful.connectors.delete(name)
-    click.echo("deleted")
+    echo("deleted")
 
 
 @click.command()
@@ -164,11 +165,11 @@ def ask(
     if as_json:
         print_json(answer)
         return
-    click.echo(answer.answer)
-    click.echo(f"\n{answer.sql_query}")
-    click.echo(f"{answer.origin}: {answer.explanation}")
+    echo(answer.answer)
+    echo(f"\n{answer.sql_query}")
+    echo(f"{answer.origin}: {answer.explanation}")
     assert answer.execution_result is not None
-    click.echo(f"execution {answer.execution_result.execution_id}  chat session {answer.chat_session_id}")
+    echo(f"execution {answer.execution_result.execution_id}  chat session {answer.chat_session_id}")
 
 
 @click.group()
@@ -245,8 +246,8 @@ def show(done: Execution, as_json: bool) -> None:
         return
     console().print(_rows(done.result))
     if done.result.truncated:
-        click.echo(f"cut off by the limit on {done.result.truncated_by}")
-    click.echo(f"execution {done.execution_id}")
+        echo(f"cut off by the limit on {done.result.truncated_by}")
+    echo(f"execution {done.execution_id}")
 
 
 def _rows(result: QueryResult) -> Table:
@@ -276,7 +277,7 @@ def add(options: Options, question: str, sql_query: str, connector_id: str | Non
     if as_json:
         print_json(made)
     else:
-        click.echo(f"example {made.id}")
+        echo(f"example {made.id}")
 
 
 @golden.command()
@@ -291,7 +292,7 @@ def promote(options: Options, execution_id: str, question: str | None, as_json: 
     if as_json:
         print_json(made)
     else:
-        click.echo(f"example {made.id}")
+        echo(f"example {made.id}")
 
 
 @golden.command("import")
@@ -306,7 +307,7 @@ def import_file(options: Options, path: Path, connector_id: str | None, as_json:
     if as_json:
         print_json(made)
     else:
-        click.echo(f"{len(made)} examples")
+        echo(f"{len(made)} examples")
 
 
 @golden.command("list")
@@ -351,7 +352,7 @@ def update(
     if as_json:
         print_json(made)
     else:
-        click.echo(f"{made.question}\n{made.sql_query}\netag {etag(made)}")
+        echo(f"{made.question}\n{made.sql_query}\netag {etag(made)}")
 
 
 @golden.command("delete")
@@ -361,4 +362,4 @@ def delete_example(options: Options, example_id: str) -> None:
     """Remove one."""
     with options.open() as heedful:
         heedful.golden_examples.delete(example_id)
-    click.echo("deleted")
+    echo("deleted")

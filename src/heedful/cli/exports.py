@@ -9,6 +9,7 @@ from typing import IO
 import click
 
 from heedful.cli.common import Options, as_json, console, print_json, table
+from heedful.cli.output import echo
 from heedful.cli.there import needs_project, needs_store
 from heedful.model import EXPORT_FORMATS, TABLE_NAMES, ExportFormat, TableName
 
@@ -39,7 +40,7 @@ def export(
             table, to, format=format, since=since, until=until, dataset=dataset, overwrite=overwrite
         )
     if path != "-":
-        click.echo(f"{made.rows} rows of {table} in {path}")
+        echo(f"{made.rows} rows of {table} in {path}")
 
 
 @click.command()

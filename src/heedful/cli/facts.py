@@ -21,6 +21,7 @@ from heedful.cli.common import (
     shortened,
     table,
 )
+from heedful.cli.output import echo
 from heedful.cli.there import needs_project
 from heedful.errors import Invalid
 from heedful.model import MODES, POLICY_NAMES, Mode, PolicyName, Recall
@@ -79,10 +80,10 @@ def remember(
         if len(result.facts) > SHOWN:
             screen.print(f"  … and {len(result.facts) - SHOWN} more")
     for error in result.errors:
-        click.echo(f"not remembered: {error.source}: {error.message}", err=True)
+        echo(f"not remembered: {error.source}: {error.message}", err=True)
     for text in texts:
         if len(text) < 200 and Path(text).exists():
-            click.echo(f"hint: {text} is also a file; --file {text} remembers what it says", err=True)
+            echo(f"hint: {text} is also a file; --file {text} remembers what it says", err=True)
     if any(error.code != "unsupported" for error in result.errors):
         sys.exit(1)
 
@@ -240,8 +241,8 @@ def supersede(
     if as_json:
         print_json(result)
     else:
-        click.echo(f"{result.fact_id} is superseded by {result.superseded_by}")
-        click.echo(f"  event {result.event_id}")
+        echo(f"{result.fact_id} is superseded by {result.superseded_by}")
+        echo(f"  event {result.event_id}")
 
 
 @click.command()
@@ -250,7 +251,7 @@ def datasets(options: Options) -> None:
     """List the sets of facts, oldest first."""
     with options.open() as heedful:
         for name in heedful.datasets():
-            click.echo(name)
+            echo(name)
 
 
 @click.command()
@@ -272,4 +273,4 @@ def forget(
     if as_json:
         print_json(result)
     else:
-        click.echo(f"{result.facts} facts forgotten in {result.dataset}")
+        echo(f"{result.facts} facts forgotten in {result.dataset}")

@@ -10,6 +10,7 @@ import click
 from rich.markup import escape
 
 from heedful.cli.common import Options, as_json, console, dataset, idempotency_key, print_json, shortened, table
+from heedful.cli.output import echo
 from heedful.cli.there import needs_project
 from heedful.client.surface import RemoteHeedful
 from heedful.engine import Heedful
@@ -109,11 +110,11 @@ def _show(result: SignalResult, as_json: bool) -> None:
     if as_json:
         print_json(result)
     else:
-        click.echo(f"{result.processed} signals, {len(result.updated_facts)} facts updated")
+        echo(f"{result.processed} signals, {len(result.updated_facts)} facts updated")
         for given in result.signals:
-            click.echo(f"  event {given.event_id}  {given.signal_type:11}  {given.fact_id}")
+            echo(f"  event {given.event_id}  {given.signal_type:11}  {given.fact_id}")
     for error in result.errors:
-        click.echo(f"not applied: {error.message}", err=True)
+        echo(f"not applied: {error.message}", err=True)
     if result.errors:
         raise SystemExit(1)
 
@@ -151,9 +152,9 @@ def retract(options: Options, event_id: str, author: str | None, as_json: bool) 
     if as_json:
         print_json(result)
     elif result.updated_facts:
-        click.echo(f"retracted {result.retracted}; scores of {', '.join(result.updated_facts)} folded anew")
+        echo(f"retracted {result.retracted}; scores of {', '.join(result.updated_facts)} folded anew")
     else:
-        click.echo(f"{result.retracted} was retracted before, or its fact is gone; nothing changed")
+        echo(f"{result.retracted} was retracted before, or its fact is gone; nothing changed")
 
 
 @click.command()

@@ -6,6 +6,7 @@ import click
 
 from heedful.cli.common import Options, as_json, dataset, print_json, shortened
 from heedful.cli.jobs import show
+from heedful.cli.output import echo
 from heedful.cli.there import needs_project
 
 
@@ -27,18 +28,18 @@ def improve(options: Options, dataset: str, session_ids: tuple[str, ...], backgr
         print_json(done)
         return
     if not done.changed:
-        click.echo(f"{done.entries} rated answers; nothing new")
+        echo(f"{done.entries} rated answers; nothing new")
         return
-    click.echo(
+    echo(
         f"{done.entries} rated answers: {done.signals_added} signals added, {done.signals_retracted} retracted; "
         f"{len(done.updated_facts)} facts changed"
     )
     if done.link_signals_added or done.link_signals_retracted or done.entities_added:
-        click.echo(
+        echo(
             f"graph: {done.link_signals_added} link signals added, {done.link_signals_retracted} retracted, "
             f"{done.entities_added} entities linked"
         )
     for fact in done.learnt:
-        click.echo(f"  learnt from {fact.learnt_from}: {shortened(fact.text)}  {fact.fact_id}")
+        echo(f"  learnt from {fact.learnt_from}: {shortened(fact.text)}  {fact.fact_id}")
     for fact_id in done.forgotten:
-        click.echo(f"  forgotten, as its source is gone: {fact_id}")
+        echo(f"  forgotten, as its source is gone: {fact_id}")

@@ -12,6 +12,7 @@ import click
 from rich.markup import escape
 
 from heedful.cli.common import Options, as_json, console, cursor, limit, more, print_json, shortened, table
+from heedful.cli.output import echo
 from heedful.cli.there import needs_store
 from heedful.client.surface import RemoteJobs
 from heedful.jobs.service import Jobs, StoreJobs
@@ -42,7 +43,7 @@ def listed(
         print_json(page)
         return
     if not page.items:
-        click.echo("No jobs. They are made by: heedful improve --background")
+        echo("No jobs. They are made by: heedful improve --background")
         return
     rows = table("kind", "status", "done", "attempts", "made", "project", "error", "job_id", numbers=("attempts",))
     for each in page.items:
@@ -113,7 +114,7 @@ def worker(options: Options, once: bool) -> None:
 
         for number in (signal.SIGTERM, signal.SIGINT):
             signal.signal(number, stop)
-        click.echo(f"working on {host.database.name}", err=True)
+        echo(f"working on {host.database.name}", err=True)
         working.run()
     finally:
         host.close()
@@ -135,16 +136,16 @@ def show(job: Job, as_json: bool) -> None:
     if as_json:
         print_json(job)
         return
-    click.echo(f"{job.kind} {job.job_id}: {job.status}, attempt {job.attempts}")
+    echo(f"{job.kind} {job.job_id}: {job.status}, attempt {job.attempts}")
     for key, value in job.arguments.items():
-        click.echo(f"  {key}: {value}")
+        echo(f"  {key}: {value}")
     if job.total is not None:
-        click.echo(f"  done: {_progress(job)}")
+        echo(f"  done: {_progress(job)}")
     if job.error is not None:
-        click.echo(f"  error: {job.error}")
+        echo(f"  error: {job.error}")
     for name in ("created_at", "started_at", "finished_at"):
         if getattr(job, name) is not None:
-            click.echo(f"  {name}: {getattr(job, name):%Y-%m-%d %H:%M:%S}")
+            echo(f"  {name}: {getattr(job, name):%Y-%m-%d %H:%M:%S}")
 
 
 def _progress(job: Job) -> str:

@@ -7,6 +7,7 @@ from rich.markup import escape
 
 from heedful.access.keys import USUAL
 from heedful.cli.common import Options, as_json, console, print_json, table
+from heedful.cli.output import echo
 from heedful.cli.there import needs_project
 from heedful.errors import Invalid
 from heedful.model import SCOPES, Scope
@@ -38,7 +39,7 @@ def create(options: Options, name: str, scopes: tuple[Scope, ...], rate_limit: i
     if as_json:
         print_json(made)
     else:
-        click.echo(f"{made.api_key}\nkey_id {made.key_id}; it may: {', '.join(made.scopes)}. It is not shown again.")
+        echo(f"{made.api_key}\nkey_id {made.key_id}; it may: {', '.join(made.scopes)}. It is not shown again.")
 
 
 @keys.command("list")
@@ -75,7 +76,7 @@ def revoke(options: Options, key_id: str, as_json: bool) -> None:
     if as_json:
         print_json(gone)
     else:
-        click.echo(f"{gone.name} is revoked; servers that run refuse it within a second")
+        echo(f"{gone.name} is revoked; servers that run refuse it within a second")
 
 
 @keys.command()
@@ -98,7 +99,7 @@ def token(options: Options, targets: tuple[str, ...], author: str | None, expire
     if as_json:
         print_json(made)
     else:
-        click.echo(f"{made.token}\nfor {made.author}, until {made.expires_at:%Y-%m-%d %H:%M:%S}")
+        echo(f"{made.token}\nfor {made.author}, until {made.expires_at:%Y-%m-%d %H:%M:%S}")
 
 
 def _target(given: str) -> dict[str, str]:

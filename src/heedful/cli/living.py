@@ -8,11 +8,11 @@ from collections.abc import Callable
 from contextlib import AbstractContextManager, nullcontext, suppress
 from pathlib import Path
 
-import click
-
 import heedful
 from heedful.cli.common import Options, extra, progress
+from heedful.cli.output import echo
 from heedful.errors import Conflict
+from heedful.files import FOLDER_MODE
 from heedful.model import NewKey
 from heedful.simulate import traffic
 from heedful.simulate.traffic import Embedding
@@ -44,9 +44,9 @@ def show_dashboard(options: Options, port: int, keep: Path | None) -> None:
         def ready(address: str, key: NewKey | None) -> None:
             shown = own or key
             if shown is not None:
-                click.echo(f"key to log in with: {shown.api_key}")
-            click.echo(f"dashboard on {address}/p/{PROJECT}/overview", err=True)
-            click.echo("Ctrl-C stops it", err=True)
+                echo(f"key to log in with: {shown.api_key}")
+            echo(f"dashboard on {address}/p/{PROJECT}/overview", err=True)
+            echo("Ctrl-C stops it", err=True)
 
         run(str(store), "127.0.0.1", port, ready)
 
@@ -60,7 +60,7 @@ def _filled(store: Path, embedding: Embedding) -> NewKey | None:
         if store not in before:
             for file in _files(store) - before:
                 file.unlink(missing_ok=True)
-            click.echo("stopped; nothing is kept", err=True)
+            echo("stopped; nothing is kept", err=True)
         sys.exit(INTERRUPTED)
 
 
@@ -72,11 +72,11 @@ def _files(store: Path) -> set[Path]:
 def fill_or_use(store: Path, embedding: Embedding, *, sessions: int = traffic.SESSIONS) -> NewKey | None:
     """Fills a store that is not there. One that is there is used as it is: it gets a key, as its first was shown."""
     if not store.exists():
-        store.parent.mkdir(parents=True, exist_ok=True)
-        click.echo(f"filling {store.parent} with two weeks of a help desk, about half a minute…", err=True)
+        store.parent.mkdir(FOLDER_MODE, parents=True, exist_ok=True)
+        echo(f"filling {store.parent} with two weeks of a help desk, about half a minute…", err=True)
         with progress("visits of two weeks") as show:
             filled = traffic.fill(store, project=PROJECT, embedding=embedding, sessions=sessions, progress=show)
-        click.echo(", ".join(f"{filled.counts.get(name, 0)} {word}" for name, word in TOLD.items()))
+        echo(", ".join(f"{filled.counts.get(name, 0)} {word}" for name, word in TOLD.items()))
         return None
     with heedful.open(store, project=PROJECT, embedding=embedding, worker=False) as memory:
         if not traffic.is_filled(memory):

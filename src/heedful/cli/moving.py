@@ -10,6 +10,7 @@ from rich.markup import escape
 
 from heedful import moving, settings
 from heedful.cli.common import Decorator, Options, as_json, console, print_json, progress, table
+from heedful.cli.output import echo
 from heedful.cli.there import needs_project, needs_store
 from heedful.moving import Sums
 
@@ -36,7 +37,7 @@ def copy(source: str, target: str, as_json: bool) -> None:
             rows.add_row(name, str(count))
     console().print(rows)
     _print_sums(made.projects)
-    click.echo(f"{made.target} is a copy of {made.source}; {made.written} rows were written")
+    echo(f"{made.target} is a copy of {made.source}; {made.written} rows were written")
 
 
 @click.command()
@@ -54,7 +55,7 @@ def export(options: Options, file: str | None, vectors: bool, force: bool) -> No
     with progress("exporting") as show:
         made = moving.export_file(store, file, project=name, vectors=vectors, force=force, progress=show)
     lines = sum(made.counts.values())
-    click.echo(f"{lines} lines of project {made.project} in {file}; ledger {made.ledger_checksum}")
+    echo(f"{lines} lines of project {made.project} in {file}; ledger {made.ledger_checksum}")
 
 
 @click.command(name="import")
@@ -73,7 +74,7 @@ def import_(options: Options, file: str, as_json: bool) -> None:
         print_json(made)
         return
     embedded = f", {made.embedded} of them embedded" if made.embedded else ""
-    click.echo(
+    echo(
         f"project {made.project}: {made.counts['fact']} facts{embedded}, {made.counts['event']} events; "
         f"ledger {made.ledger_checksum}"
     )
@@ -91,7 +92,7 @@ def backup(options: Options, file: str, force: bool, as_json: bool) -> None:
     if as_json:
         print_json(made)
         return
-    click.echo(f"{made.file}: {made.bytes} bytes, {made.tables['facts']} facts, {made.tables['events']} events")
+    echo(f"{made.file}: {made.bytes} bytes, {made.tables['facts']} facts, {made.tables['events']} events")
 
 
 @click.command()
@@ -109,7 +110,7 @@ def verify(options: Options, as_json: bool) -> None:
         for each in found.differences:
             where = each.project if each.dataset is None else f"{each.project}/{each.dataset}"
             screen.print(f"BAD {escape(where)}: {each.count} {each.what}: {escape(', '.join(each.examples))}")
-        click.echo(f"{found.compared} scores compared, {len(found.differences)} differences")
+        echo(f"{found.compared} scores compared, {len(found.differences)} differences")
     if not found.ok:
         raise SystemExit(1)
 

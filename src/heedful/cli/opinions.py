@@ -18,6 +18,7 @@ from heedful.cli.common import (
     shortened,
     table,
 )
+from heedful.cli.output import echo
 from heedful.cli.there import needs_project
 from heedful.model import RATINGS
 
@@ -55,7 +56,7 @@ def add_session_feedback(
     if as_json:
         print_json(kept)
     else:
-        click.echo(f"feedback {kept.feedback_id}; to take it back: heedful retract {kept.feedback_id}")
+        echo(f"feedback {kept.feedback_id}; to take it back: heedful retract {kept.feedback_id}")
 
 
 @click.command()
@@ -97,7 +98,7 @@ def feedback_metrics(options: Options, as_json: bool) -> None:
     if as_json:
         print_json(metrics)
     else:
-        click.echo(
+        echo(
             f"{metrics.total} feedbacks: {metrics.positive} positive, {metrics.negative} negative, "
             f"{metrics.neutral} neutral; comments have {metrics.avg_comment_length:.0f} characters on average"
         )
@@ -145,4 +146,4 @@ def discard_alert(options: Options, alert_id: str, as_json: bool) -> None:
     if as_json:
         print_json(alert)
     else:
-        click.echo("it was delivered before" if alert.delivered_at else "discarded")
+        echo("it was delivered before" if alert.delivered_at else "discarded")

@@ -12,6 +12,7 @@ from rich.markup import escape
 
 from heedful.cli.chart import chart
 from heedful.cli.common import Options, as_json, console, dataset, print_json, shortened, table
+from heedful.cli.output import echo
 from heedful.cli.there import needs_project
 from heedful.errors import Invalid, Unavailable
 from heedful.model import POLICY_NAMES, Estimate, PolicyName, ReplayAdvice, ReplayArm, ReplayReport
@@ -64,7 +65,7 @@ def replay(
         _show(report)
     if picture is not None and report.arms:
         _draw(report, picture)
-        click.echo(f"picture in {picture}", err=True)
+        echo(f"picture in {picture}", err=True)
 
 
 def _check(picture: Path) -> None:

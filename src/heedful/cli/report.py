@@ -7,6 +7,7 @@ from datetime import datetime
 import click
 
 from heedful.cli.common import Options
+from heedful.cli.output import echo
 from heedful.cli.there import needs_project
 from heedful.reports import write_report
 
@@ -36,4 +37,4 @@ def report(
             heedful, path, since=since, until=until, dataset=dataset, by=by, charts=charts, overwrite=overwrite
         )
     drawn = f", and {len(made.charts)} charts in {charts}" if charts is not None else ""
-    click.echo(f"{made.opinions} opinions in {made.path}{drawn}")
+    echo(f"{made.opinions} opinions in {made.path}{drawn}")

@@ -17,6 +17,7 @@ from heedful.cli.common import (
     shortened,
     table,
 )
+from heedful.cli.output import echo
 from heedful.cli.review_case import show
 from heedful.cli.there import needs_project
 from heedful.model import MENDS, OPINION_TARGETS, REVIEW_STATUSES, Mend, OpinionTarget, ReviewEvent, ReviewItem
@@ -65,7 +66,7 @@ def listed(
         print_json(page)
         return
     if not page.items:
-        click.echo("Nothing to review.")
+        echo("Nothing to review.")
         return
     numbers = ("opinions", "against")
     rows = table(*numbers, "about", "status", "assignee", "question", "comment", "last", "item_id", numbers=numbers)
@@ -220,14 +221,14 @@ def ask_again(options: Options, item_id: str, as_json: bool) -> None:
     if as_json:
         print_json(found)
         return
-    click.echo(found.question)
-    click.echo(f"  before: {found.before or '-'}")
-    click.echo(f"  now: {found.after or '-'}")
+    echo(found.question)
+    echo(f"  before: {found.before or '-'}")
+    echo(f"  now: {found.after or '-'}")
     if found.reason is not None:
-        click.echo(f"  because {found.reason}")
+        echo(f"  because {found.reason}")
     if found.evidence_after:
         print_hits(console(), found.evidence_after)
-    click.echo("changed" if found.changed else "nothing changed")
+    echo("changed" if found.changed else "nothing changed")
 
 
 @review.command()
@@ -245,13 +246,13 @@ def _told(item: ReviewItem, as_json: bool) -> None:
     if as_json:
         print_json(item)
         return
-    click.echo(f"item {item.item_id}: {item.status}" + (f", {item.assignee} sees to it" if item.assignee else ""))
+    echo(f"item {item.item_id}: {item.status}" + (f", {item.assignee} sees to it" if item.assignee else ""))
 
 
 def _done(event: ReviewEvent, as_json: bool) -> None:
     if as_json:
         print_json(event)
     elif event.undone:
-        click.echo(f"{event.action}, event {event.event_id}, is undone")
+        echo(f"{event.action}, event {event.event_id}, is undone")
     else:
-        click.echo(f"{event.action}, event {event.event_id}; to take it back: heedful review undo {event.event_id}")
+        echo(f"{event.action}, event {event.event_id}; to take it back: heedful review undo {event.event_id}")

@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
-import click
 from rich.markup import escape
 
 from heedful.cli.common import console, shortened, table
+from heedful.cli.output import echo
 from heedful.model import ReviewCase, ReviewEvidence
 
 
@@ -13,12 +13,12 @@ def show(case: ReviewCase) -> None:
     """Prints all that is known of an item."""
     item = case.item
     sees = f", {item.assignee} sees to it" if item.assignee else ""
-    click.echo(f"{item.target_type} {item.item_id}: {item.status}{sees}, {item.opinions} against {item.against}")
+    echo(f"{item.target_type} {item.item_id}: {item.status}{sees}, {item.opinions} against {item.against}")
     for name, text in (("asked", item.question), ("answered", case.answer), ("SQL", case.sql_query)):
         if text is not None:
-            click.echo(f"  {name}: {text}")
+            echo(f"  {name}: {text}")
     if case.execution_id is not None:
-        click.echo(f"  execution: {case.execution_id}")
+        echo(f"  execution: {case.execution_id}")
     if case.evidence:
         _evidence(case.evidence)
     said = table("said", "score", "author", "at", "comment", "event_id", numbers=("score",))
@@ -44,7 +44,7 @@ def show(case: ReviewCase) -> None:
             )
         console().print(done)
     if case.mends:
-        click.echo(f"to mend it: heedful review mend {item.item_id} {'|'.join(case.mends)} …")
+        echo(f"to mend it: heedful review mend {item.item_id} {'|'.join(case.mends)} …")
 
 
 def _evidence(evidence: list[ReviewEvidence]) -> None:

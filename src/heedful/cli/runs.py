@@ -7,6 +7,7 @@ from rich.markup import escape
 
 from heedful.cli.common import Options, as_json, console, cursor, limit, more, print_json, shortened, table
 from heedful.cli.executions import connector, show
+from heedful.cli.output import echo
 from heedful.cli.there import needs_project
 
 
@@ -29,7 +30,7 @@ def listed(options: Options, connector_id: str | None, cursor: str | None, limit
         print_json(page)
         return
     if not page.items:
-        click.echo("Nothing ran yet. Run something: heedful run SQL --question TEXT")
+        echo("Nothing ran yet. Run something: heedful run SQL --question TEXT")
         return
     rows = table("at", "origin", "rows", "question", "sql_query", "execution_id", numbers=("rows",))
     for each in page.items:
@@ -52,7 +53,7 @@ def delete(options: Options, execution_id: str) -> None:
     """Remove an execution with its result."""
     with options.open() as heedful:
         heedful.executions.delete(execution_id)
-    click.echo("deleted")
+    echo("deleted")
 
 
 @executions.command()

@@ -8,6 +8,7 @@ from contextlib import suppress
 import click
 
 from heedful.cli.common import Options, extra
+from heedful.cli.output import echo
 from heedful.model import NewKey
 
 LOST = "this store has keys; lost yours? --new-key prints another, and revokes those for everything"
@@ -66,10 +67,10 @@ def serve(
 
     def ready(address: str, key: NewKey | None) -> None:
         if key is not None:
-            click.echo(f"key for everything, shown once: {key.api_key}")
-        click.echo(f"serving on {address}", err=True)
+            echo(f"key for everything, shown once: {key.api_key}")
+        echo(f"serving on {address}", err=True)
         if key is None and config.admin_key is None:
-            click.echo(LOST, err=True)
+            echo(LOST, err=True)
 
     # Ctrl-C is how it is stopped; what was under way has ended when it arrives here.
     with suppress(KeyboardInterrupt):

@@ -22,6 +22,7 @@ from heedful.cli.common import (
 )
 from heedful.cli.entries import add_entry, add_feedback, delete_feedback, entries, entry
 from heedful.cli.opinions import add_session_feedback, alerts, discard_alert, feedback_metrics, feedbacks
+from heedful.cli.output import echo
 from heedful.cli.there import needs_project
 from heedful.errors import Invalid
 from heedful.model import Session
@@ -69,7 +70,7 @@ def listed(options: Options, where: tuple[str, ...], cursor: str | None, limit: 
         print_json(page)
         return
     if not page.items:
-        click.echo("No sessions. They are made by: heedful recall QUESTION --session-id NAME")
+        echo("No sessions. They are made by: heedful recall QUESTION --session-id NAME")
         return
     rows = table("session_id", "created", "updated", "metadata")
     for each in page.items:
@@ -98,7 +99,7 @@ def delete(options: Options, session_id: str, yes: bool, as_json: bool) -> None:
     if as_json:
         print_json(gone)
     else:
-        click.echo(
+        echo(
             f"{gone.session_id} deleted: {gone.messages} messages, {gone.entries} entries, {gone.feedbacks} feedbacks, "
             f"{gone.forgotten_facts} learnt facts"
         )
@@ -118,7 +119,7 @@ def add_message(options: Options, session_id: str, role: str, content: str, as_j
     if as_json:
         print_json(added)
     else:
-        click.echo(f"message {added.message_id}")
+        echo(f"message {added.message_id}")
 
 
 @sessions.command()
@@ -196,8 +197,6 @@ def _show(session: Session, as_json: bool) -> None:
     if as_json:
         print_json(session)
         return
-    click.echo(
-        f"{session.session_id}  made {session.created_at:%Y-%m-%d %H:%M}, written {session.updated_at:%Y-%m-%d %H:%M}"
-    )
+    echo(f"{session.session_id}  made {session.created_at:%Y-%m-%d %H:%M}, written {session.updated_at:%Y-%m-%d %H:%M}")
     for key, value in session.metadata.items():
-        click.echo(f"  {key}: {value}")
+        echo(f"  {key}: {value}")

@@ -4,10 +4,10 @@ from __future__ import annotations
 
 from typing import Any
 
-import click
 from rich.markup import escape
 
 from heedful.cli.common import console, shortened, table
+from heedful.cli.output import echo
 from heedful.model import (
     CacheReport,
     Coverage,
@@ -23,7 +23,7 @@ from heedful.model import (
 
 def show_satisfaction(found: Satisfaction) -> None:
     if not found.variants:
-        click.echo(f"No session has {found.by!r} in its metadata: heedful sessions update-metadata ID {found.by}=…")
+        echo(f"No session has {found.by!r} in its metadata: heedful sessions update-metadata ID {found.by}=…")
         return
     numbers = ("sessions", "up", "down", "neutral", "satisfaction", "95% interval", "mean score", "best with")
     rows = table(found.by, *numbers, numbers=numbers)
@@ -41,7 +41,7 @@ def show_satisfaction(found: Satisfaction) -> None:
 
 def show_trend(found: Trend) -> None:
     if not any(line.points for line in found.lines):
-        click.echo("No opinions in this time")
+        echo("No opinions in this time")
         return
     numbers = ("up", "down", "neutral", "satisfaction", "95% interval", "mean score")
     named = [found.by] if found.by else []
@@ -63,9 +63,9 @@ def show_coverage(found: Coverage) -> None:
 
 def show_usefulness(found: UsefulnessReport) -> None:
     if not found.facts_with_signals:
-        click.echo(f"No signals about the {found.total_facts} facts of {found.dataset} yet: heedful signal …")
+        echo(f"No signals about the {found.total_facts} facts of {found.dataset} yet: heedful signal …")
         return
-    click.echo(
+    echo(
         f"{found.facts_with_signals} of {found.total_facts} facts have {found.total_signals} signals; "
         f"their average score is {found.average_score:.3f}"
     )
@@ -93,9 +93,9 @@ def _show_facts(title: str, facts: list[RankedFact]) -> None:
 
 def show_cache(found: CacheReport) -> None:
     if not found.total:
-        click.echo("The cache was not asked in this time")
+        echo("The cache was not asked in this time")
         return
-    click.echo(f"{found.total} decisions, {found.reused} times something was reused")
+    echo(f"{found.total} decisions, {found.reused} times something was reused")
     screen = console()
     rows = table("decision", "gate", "count", "share", numbers=("count", "share"))
     for each in found.counts:
@@ -114,9 +114,9 @@ def show_cache(found: CacheReport) -> None:
 
 def show_themes(found: Themes) -> None:
     if not found.comments:
-        click.echo("No negative comments in this time")
+        echo("No negative comments in this time")
         return
-    click.echo(f"{found.comments} negative comments; {found.other} are like no others")
+    echo(f"{found.comments} negative comments; {found.other} are like no others")
     screen = console()
     for each in found.themes:
         screen.print(f"[bold]{escape(each.name)}[/bold]: {each.comments}, the last on {each.last_at:%Y-%m-%d}")
@@ -126,11 +126,11 @@ def show_themes(found: Themes) -> None:
 
 def show_notes(found: list[Note]) -> None:
     if not found:
-        click.echo("Nothing changed that luck does not explain")
+        echo("Nothing changed that luck does not explain")
     for each in found:
-        click.echo(each.text)
+        echo(each.text)
         for line in each.arithmetic:
-            click.echo(f"  {line}")
+            echo(f"  {line}")
 
 
 def _counts(each: Variant | Any) -> list[str]:

@@ -13,6 +13,7 @@ import click
 
 from heedful import settings
 from heedful.cli.common import Options
+from heedful.cli.output import echo
 from heedful.errors import NotFound, no_project
 from heedful.opening import remove_empty_store, session_projects, store_file, store_projects
 
@@ -71,7 +72,7 @@ def _check(options: Options, project: str | None) -> None:
         # Whoever has sessions in MongoDB may have no facts yet.
         if project is None or project not in session_projects(elsewhere):
             raise _missing(error) from None
-        click.echo(f"note: {error.message}; it is made now, for the sessions of project {project}", err=True)
+        echo(f"note: {error.message}; it is made now, for the sessions of project {project}", err=True)
         return
     if project is None or project in known or (not known and options.named_project is None):
         return

@@ -10,6 +10,7 @@ from rich.markup import escape
 import heedful
 from heedful import settings
 from heedful.cli.common import Options, as_json, console, print_json, progress
+from heedful.cli.output import echo
 from heedful.cli.there import needs_project, needs_store
 from heedful.model import POLICY_NAMES, PolicyName
 from heedful.opening import maintain, store_jobs
@@ -23,11 +24,11 @@ def reembed(options: Options, background: bool) -> None:
     if background:
         with store_jobs(options.local("reembed")) as jobs:
             added = jobs.reembed(options.embedding or settings.load().embedding)
-        click.echo(f"job {added.job_id} is {added.status}; how far it is: heedful jobs show {added.job_id}")
+        echo(f"job {added.job_id} is {added.status}; how far it is: heedful jobs show {added.job_id}")
         return
     with progress("embedding") as show:
         made = heedful.reembed(options.local("reembed"), embedding=options.embedding, progress=show)
-    click.echo(f"{made} facts embedded; the store now uses this model")
+    echo(f"{made} facts embedded; the store now uses this model")
 
 
 @click.command()
@@ -40,7 +41,7 @@ def upkeep(options: Options, as_json: bool) -> None:
         print_json(done)
         return
     for line in done or ["nothing to do"]:
-        click.echo(line)
+        echo(line)
 
 
 @click.command()
@@ -51,7 +52,7 @@ def policy(options: Options, name: str, dataset: str | None) -> None:
     """Choose the rule that recalls go by; none takes the choice back."""
     with options.open() as opened:
         opened.set_policy(None if name == "none" else cast(PolicyName, name), dataset=dataset)
-    click.echo(f"{f'dataset {dataset}' if dataset else 'the project'} recalls by: {name}")
+    echo(f"{f'dataset {dataset}' if dataset else 'the project'} recalls by: {name}")
 
 
 @click.command()

@@ -13,6 +13,8 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from heedful.files import FOLDER_MODE
+
 MAGIC = b"heedful-index-1\n"
 _ALIGN = 64
 
@@ -21,7 +23,7 @@ Arrays = Mapping[str, NDArray[Any]]
 
 def save(path: Path, about: Mapping[str, Any], arrays: Arrays) -> None:
     """Writes a file beside `path`, then puts it in its place."""
-    path.parent.mkdir(exist_ok=True)
+    path.parent.mkdir(FOLDER_MODE, exist_ok=True)
     places: dict[str, tuple[str, list[int], int]] = {}
     offset = 0
     for name, array in arrays.items():

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import re
+import unicodedata
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from contextlib import AbstractContextManager, nullcontext
 from datetime import datetime
@@ -17,8 +19,11 @@ from heedful.files import whole
 from heedful.model import EXPORT_FORMATS, ColumnType, ExportFormat, ExportTable
 from heedful.storage.exports import Rows
 
-FORMULA = frozenset("=+-@\t\r")
-"""What a text begins with that a spreadsheet would take for a formula."""
+_FORMULA = frozenset("=+-@")
+"""What a formula begins with; a spreadsheet also takes their wide and small forms for them."""
+
+_SKIPPED = re.compile("[\\s\x00-\x1f\x7f-\x9f\u00ad\u180e\u200b-\u200f\u2028-\u202e\u2060-\u2069\ufeff]*")
+"""What a spreadsheet may drop before it looks at a text: blanks, controls, and characters of no width."""
 
 Values = Sequence[Any]
 Target = str | Path | IO[bytes]
@@ -93,10 +98,12 @@ def _iso(stored: Sequence[int]) -> list[str]:
 def harmless(text: str) -> str:
     """A text that no spreadsheet takes for a formula.
 
-    >>> harmless("=1+1"), harmless("1+1")
-    ("'=1+1", '1+1')
+    >>> harmless("=1+1"), harmless(" ＝1+1"), harmless("1+1")
+    ("'=1+1", "' ＝1+1", '1+1')
     """
-    return "'" + text if text[:1] in FORMULA else text
+    skipped = _SKIPPED.match(text)
+    first = text[skipped.end() :][:1] if skipped else ""
+    return "'" + text if text[:1] in ("\t", "\r") or unicodedata.normalize("NFKC", first) in _FORMULA else text
 
 
 class _Csv:
@@ -213,7 +220,8 @@ def _booleans(values: Values) -> Values:
 def _cells(values: Values) -> Values:
     """Texts in quotes, and nothing where there is none."""
     return [
-        "" if value is None else f'"{value}"' if '"' not in value and value[:1] not in FORMULA else _quoted(value)
+        # No formula begins with a letter or a digit.
+        "" if value is None else f'"{value}"' if '"' not in value and value[:1].isalnum() else _quoted(value)
         for value in values
     ]
 

@@ -2,7 +2,11 @@
 
 from __future__ import annotations
 
+import shlex
+from pathlib import Path
+
 from heedful.errors import HeedfulError
+from heedful.files import readable_by_others
 from heedful.memory import folds
 from heedful.memory.workspace import Workspace
 from heedful.model import Check
@@ -15,7 +19,7 @@ def doctor(workspace: Workspace, repair: bool) -> list[Check]:
     checks = [_store(workspace), _model(workspace)]
     if not all(check.ok for check in checks):
         return checks
-    checks.append(_counts(workspace, repair))
+    checks += [_files(workspace), _counts(workspace, repair)]
     with workspace.read() as connection:
         names = scopes.dataset_names(connection, workspace.project)
     for number, name in names.items():
@@ -31,6 +35,20 @@ def doctor(workspace: Workspace, repair: bool) -> list[Check]:
 def _store(workspace: Workspace) -> Check:
     found = workspace.database.integrity()
     return Check(name="store", ok=found == "ok", detail=f"{workspace.database.name}: {found}")
+
+
+def _files(workspace: Workspace) -> Check:
+    """Whether the file of the store is for its owner alone; that of an older version is left as it is, and told."""
+    folder = workspace.database.folder
+    if folder is None:
+        return Check(name="files", ok=True, detail="the database keeps its own")
+    store = Path(workspace.database.name)
+    beside = [store.with_name(store.name + suffix) for suffix in ("", "-wal", "-shm")]
+    found = [str(each) for each in (*beside, folder) if readable_by_others(each)]
+    if not found:
+        return Check(name="files", ok=True, detail="readable by their owner alone")
+    remedy = f"chmod go= {' '.join(shlex.quote(each) for each in found)}"
+    return Check(name="files", ok=False, detail=f"others may read {', '.join(found)}; run: {remedy}")
 
 
 def _model(workspace: Workspace) -> Check:

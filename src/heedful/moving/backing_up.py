@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import secrets
 import shlex
 import sqlite3
 from contextlib import closing
@@ -10,7 +11,7 @@ from pathlib import Path
 
 from sqlalchemy.engine import URL
 
-from heedful import settings
+from heedful import files, settings
 from heedful.errors import Conflict, Invalid, NotFound, Unavailable
 from heedful.files import unwritable
 from heedful.memory.remember import Progress
@@ -49,10 +50,10 @@ def backup(
         name = stores.shown(source)
         raise NotFound(f"there is no store at {name}", code="store_missing", value=name, remedy="Check its name")
     targets.check(source, target, force=force)
-    partial = target.with_name(f".{target.name}.{os.getpid()}")
+    partial = target.with_name(f".{target.name}.{secrets.token_hex(4)}")
     try:
         # To be written, it must be a file that can be: SQLite would tell less about what is wrong.
-        partial.touch()
+        files.create(partial).close()
         _copy(source, partial, progress)
         counts = _checked(partial)
         with partial.open("rb") as written:

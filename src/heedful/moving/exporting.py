@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import os
 from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Any
@@ -13,7 +12,7 @@ from sqlalchemy import Connection, func, select
 from heedful import settings
 from heedful.clock import system_clock
 from heedful.errors import NotFound
-from heedful.files import unwritable
+from heedful.files import whole
 from heedful.memory import checks
 from heedful.memory.remember import Progress
 from heedful.moving import stores, targets
@@ -75,18 +74,8 @@ def export_file(
     """Writes a project to a file, which is there when it is whole."""
     target = Path(file)
     targets.check(settings.load().store if url_or_path is None else url_or_path, target, force=force)
-    partial = target.with_name(f".{target.name}.{os.getpid()}")
-    try:
-        with partial.open("wb") as output:
-            made = export(url_or_path, output.write, project=project, vectors=vectors, progress=progress)
-            output.flush()
-            os.fsync(output.fileno())
-        partial.replace(target)
-    except OSError as error:
-        raise unwritable(target, error) from error
-    finally:
-        partial.unlink(missing_ok=True)
-    return made
+    with whole(target, overwrite=force) as output:
+        return export(url_or_path, output.write, project=project, vectors=vectors, progress=progress)
 
 
 class _Exporting:

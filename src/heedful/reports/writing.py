@@ -11,7 +11,7 @@ from markupsafe import Markup
 
 from heedful.client.surface import RemoteHeedful
 from heedful.engine import Heedful
-from heedful.files import unwritable, whole
+from heedful.files import FOLDER_MODE, unwritable, whole
 from heedful.memory import checks
 from heedful.reports.figures import Figure, between, percent
 from heedful.reports.gathering import Report, gathered
@@ -69,7 +69,7 @@ def page(report: Report) -> str:
 
 def _draw(report: Report, folder: Path, overwrite: bool) -> list[Path]:
     try:
-        folder.mkdir(parents=True, exist_ok=True)
+        folder.mkdir(FOLDER_MODE, parents=True, exist_ok=True)
     except OSError as error:
         raise unwritable(folder, error) from error
     written = []

@@ -15,6 +15,7 @@ from starlette.responses import Response
 
 from heedful.engine import Heedful
 from heedful.errors import HeedfulError, Invalid
+from heedful.server.allowed import allowed
 from heedful.server.callers import Caller
 from heedful.server.calls import Endpoint
 from heedful.server.envelope import document, headers_of
@@ -45,7 +46,7 @@ class Within:
         return self.caller.project in (None, project) and self.all.known(project)
 
     def opened(self, project: str) -> Heedful:
-        return self.held.enter_context(self.all.using(self.caller.choose(project)))
+        return allowed(self.held.enter_context(self.all.using(self.caller.choose(project))), self.caller)
 
 
 def endpoint(route: Wire, module: ModuleType, state: State) -> Endpoint:
@@ -95,7 +96,8 @@ async def _answered(route: Wire, state: State, request: Request) -> Response:
                 files=files,
                 fields=fields,
             )
-            given = route.handle(held.enter_context(state.projects.using(project)), asked)
+            engine = allowed(held.enter_context(state.projects.using(project)), caller)
+            given = route.handle(engine, asked)
             reply = given if isinstance(given, Reply) else Reply(route.status, given)
         content = b"" if reply.status == 204 else to_json(reply.body)
         return Response(content, reply.status, dict(reply.headers), "application/json")

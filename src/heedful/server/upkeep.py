@@ -8,7 +8,7 @@ import orjson
 from starlette.requests import Request
 from starlette.responses import Response
 
-from heedful.errors import Forbidden, Unavailable
+from heedful.errors import Unavailable
 from heedful.jobs.base import shown
 from heedful.server.calls import Endpoint
 from heedful.server.measures import Measures
@@ -60,8 +60,10 @@ def health(state: State) -> Endpoint:
 
 
 def metrics(state: State, measures: Measures) -> Endpoint:
+    """Numbers about all projects, so not for the key of one."""
+
     async def answer(request: Request) -> Response:
-        await state.caller(request, "admin")
+        (await state.caller(request, "admin")).check_everywhere()
         return Response(measures.text(), media_type="text/plain; version=0.0.4; charset=utf-8")
 
     return answer
@@ -87,12 +89,7 @@ def jobs(state: State) -> Endpoint:
 
     async def answer(request: Request) -> Response:
         caller = await state.caller(request, "admin")
-        if caller.project is not None:
-            raise Forbidden(
-                f"the key opens project {caller.project!r} alone",
-                code="scope_missing",
-                remedy=f"Look at its own jobs: /v1/projects/{caller.project}/jobs",
-            )
+        caller.check_everywhere(f"Look at its own jobs: /v1/projects/{caller.project}/jobs")
         return _json(await state.run(look))
 
     return answer

@@ -35,6 +35,9 @@ class Backend(Protocol):
     def prepare(self) -> None:
         """What is done once, before the first transaction."""
 
+    def reserve(self) -> None:
+        """Makes the file of a new store, for its owner alone; a server needs nothing of the kind."""
+
     def begin(
         self, project: str | None, *, write: bool, durable: bool, alone: bool
     ) -> AbstractContextManager[Connection]:

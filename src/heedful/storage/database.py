@@ -139,6 +139,8 @@ class Database:
                 raise NotFound(
                     f"there is no store at {self.name}", code="store_missing", value=self.name, remedy="Check its name"
                 )
+            if create:
+                self._backend.reserve()
             with self.read() as connection:
                 version = _version(connection)
                 if not unfinished:

@@ -100,6 +100,9 @@ class PostgreSql:
         self.engine = _engine(url.set(drivername="postgresql+psycopg"))
         self._told: dict[str, float] = {}
 
+    def reserve(self) -> None:
+        """Nothing: a database is made by its administrator."""
+
     def prepare(self) -> None:
         with self.begin(None, write=False, durable=True, alone=False) as connection:
             there, unwalled, self.read_only = connection.exec_driver_sql(_ABOUT, (f"{SCHEMA}.alembic_version",)).one()

@@ -18,6 +18,7 @@ from sqlalchemy.engine import URL, ExceptionContext
 from sqlalchemy.pool import QueuePool
 from sqlalchemy.sql.dml import Insert
 
+from heedful import files
 from heedful.errors import HeedfulError, Unavailable
 from heedful.storage.prepared import Direct
 
@@ -58,6 +59,17 @@ class Sqlite:
         # Writers come one at a time, so they share a connection: fetching one for each takes half as long as a write.
         self._writer: PoolProxiedConnection | None = None
         self._left: PoolProxiedConnection | None = None
+
+    def reserve(self) -> None:
+        """Before SQLite does, which lets everybody read; what it puts beside the file has the mode of the file."""
+        try:
+            files.create(Path(self.name)).close()
+        except FileExistsError:
+            return
+        except OSError as error:
+            raise Unavailable(
+                f"store {self.name} can't be created ({error.strerror})", code="store_read_only", remedy=_READ_ONLY
+            ) from error
 
     def prepare(self) -> None:
         """Readers and one writer at the same time; kept in the file, so set once."""

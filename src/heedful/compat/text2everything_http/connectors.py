@@ -90,5 +90,5 @@ ROUTES = (
     Wire("GET", _ONE, got, "read", "project_id"),
     Wire("PUT", _ONE, updated, "admin", "project_id"),
     Wire("DELETE", _ONE, deleted, "admin", "project_id"),
-    Wire("POST", f"{_ONE}/test", tested, "write", "project_id"),
+    Wire("POST", f"{_ONE}/test", tested, "admin", "project_id"),
 )

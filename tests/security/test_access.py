@@ -1,0 +1,91 @@
+"""Files, terminals and spreadsheets as ways in."""
+
+from __future__ import annotations
+
+import ast
+import os
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from pathlib import Path
+
+import pytest
+from click.testing import CliRunner
+
+import heedful
+from heedful import Heedful, cli, moving
+from heedful.cli.main import cli as command
+from heedful.insight.writing import harmless
+from heedful.reports import write_report
+from heedful.testing import WordEmbedder
+
+
+@contextmanager
+def umask(mask: int) -> Iterator[None]:
+    before = os.umask(mask)
+    try:
+        yield
+    finally:
+        os.umask(before)
+
+
+def mode(path: Path) -> int:
+    return path.stat().st_mode & 0o777
+
+
+def test_others_read_neither_the_store_nor_what_is_made_of_it(tmp_path: Path) -> None:
+    with umask(0), heedful.open(tmp_path / "store.db", embedding=WordEmbedder(), worker=False) as store:
+        store.remember("Ada is the CEO.")
+        store.insight.export("facts", tmp_path / "facts.csv")
+        write_report(store, tmp_path / "report.html")
+        moving.backup(tmp_path / "store.db", tmp_path / "backup.db")
+        moving.export_file(tmp_path / "store.db", tmp_path / "project.jsonl", project="default")
+        made = {file.name: mode(file) for file in tmp_path.iterdir() if file.is_file()}
+    assert set(made) >= {"store.db", "store.db-wal", "store.db-shm", "facts.csv", "backup.db", "project.jsonl"}
+    assert set(made.values()) == {0o600}
+    assert {mode(folder) for folder in tmp_path.iterdir() if folder.is_dir()} <= {0o700}
+
+
+def test_a_store_that_others_may_read_is_left_so_and_told(open_store: Callable[..., Heedful], path: Path) -> None:
+    store = open_store()
+    path.chmod(0o644)
+    [found] = [check for check in store.doctor() if check.name == "files"]
+    assert not found.ok
+    assert f"chmod go= {path}" in found.detail
+    assert mode(path) == 0o644
+
+
+@pytest.mark.parametrize(
+    "text", ["=1+1", "\n=1+1", "\r\n\t=1+1", "＝1+1", " ＋1", "\ufeff@SUM(1)", "\u200b－1", "\x00=1", "﹦1"]
+)
+def test_no_text_is_a_formula_in_a_spreadsheet(text: str) -> None:
+    assert harmless(text) == "'" + text
+
+
+def test_no_comment_is_a_formula_in_an_export(store: Heedful, tmp_path: Path) -> None:
+    store.sessions.create("monday")
+    comments = ["\n=1+1", "＝1+1", "fine"]
+    for author, comment in enumerate(comments):
+        store.sessions.add_session_feedback("monday", {"rating": "down", "comment": comment}, author=str(author))
+    store.insight.export("feedback", tmp_path / "said.csv")
+    cells = (tmp_path / "said.csv").read_bytes().decode()
+    assert all(f'"{cell}"' in cells for cell in ("'\n=1+1", "'＝1+1", "fine"))
+
+
+@pytest.mark.parametrize("text", ["\x1b]0;owned\x07", "\x9b31m", "\u202etxt.exe", "over\rwritten", "\x1b[2J"])
+def test_what_people_wrote_does_not_steer_a_terminal(text: str, path: Path) -> None:
+    with heedful.open(path, embedding=WordEmbedder(), worker=False) as store:
+        store.sessions.create("monday")
+        said = {"rating": "down", "comment": f"wrong {text}"}
+        store.sessions.add_session_feedback("monday", said, author=f"Eve{text}")
+    for option in ([], ["--json"]):
+        printed = CliRunner().invoke(command, ["--store", str(path), "sessions", "feedbacks", "monday", *option])
+        assert printed.exit_code == 0, printed.output
+        assert "wrong" in printed.output
+        assert not set("\x1b\x9b\u202e\r\x07") & set(printed.output)
+
+
+def test_the_command_line_prints_in_one_place_only() -> None:
+    folder = Path(cli.__file__).parent
+    for file in folder.glob("*.py"):
+        calls = {ast.unparse(node.func) for node in ast.walk(ast.parse(file.read_text())) if isinstance(node, ast.Call)}
+        assert file.name == "output.py" or not calls & {"click.echo", "click.secho", "print", "Console"}, file.name
