@@ -263,6 +263,13 @@ def test_a_name_with_escapes_can_not_stand_for_a_function() -> None:
     assert guarded('SELECT a&"b" FROM t', "postgresql").tables == ("t",)
 
 
+@pytest.mark.parametrize("blank", ["\u200b", "\u2060", "\ufeff", "\u200d"])
+def test_an_invisible_character_does_not_make_another_name(blank: str) -> None:
+    for sql in (f"SELECT getenv{blank}('x')", f"SELECT {blank}getenv('x')", f"SELECT * FROM{blank} glob('x')"):
+        assert refusal(sql, "duckdb").code in ("sql_unreadable", "sql_function")
+    assert guarded(f"SELECT 'a{blank}b', \"c{blank}d\" FROM t", "duckdb").tables == ("t",)
+
+
 @pytest.mark.parametrize(
     "name", ["'/etc/passwd'", "'data.csv'", '"data.parquet"', "'https://host/x.json'", "'s3://b/*.csv.gz'", "'x*'"]
 )

@@ -18,7 +18,7 @@ from sqlglot.tokenizer_core import Token, TokenType
 
 from heedful.dialects import parse, parser_dialect
 from heedful.errors import Forbidden, Invalid
-from heedful.executions.denied import is_denied
+from heedful.executions.names import check_names
 from heedful.executions.tokens import command, not_understood, read, too_deep, unreadable
 
 # The parser reports there what it can't read; here that is an error of its own.
@@ -78,9 +78,8 @@ def guarded(sql: str, dialect: str) -> Guarded:
     _check_statement(tree, words[0])
     for node in nodes:
         _check_node(node, name)
+    check_names(words, nodes, name)
     functions = tuple(sorted({called for node in nodes for called in _names(node)}))
-    for called in functions:
-        _check_function(called, name)
     return Guarded(text, name, tuple(sorted(set(_tables(nodes)))), functions, _slots(words, nodes))
 
 
@@ -155,17 +154,6 @@ def _writes(what: str) -> Forbidden:
         value=what.upper(),
         remedy="Pass one SELECT statement",
     )
-
-
-def _check_function(name: str, dialect: str) -> None:
-    if is_denied(name, dialect):
-        raise Forbidden(
-            f"the function {name} may not be called: it can do more than read tables",
-            code="sql_function",
-            field="sql",
-            value=name,
-            remedy="Leave it out",
-        )
 
 
 def _names(node: exp.Expr) -> Iterator[str]:

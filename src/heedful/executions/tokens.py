@@ -20,6 +20,22 @@ _CLOSING = {TokenType.R_PAREN, TokenType.R_BRACKET, TokenType.R_BRACE}
 _JOINS = {TokenType.JOIN, TokenType.STRAIGHT_JOIN}
 _NO_CONDITION_AFTER = {TokenType.DISTINCT, TokenType.ALIAS, TokenType.DOT}
 _CONDITIONS = {TokenType.ON, TokenType.USING}
+QUOTED = frozenset(
+    {
+        TokenType.IDENTIFIER,
+        TokenType.STRING,
+        TokenType.BIT_STRING,
+        TokenType.BYTE_STRING,
+        TokenType.HEX_STRING,
+        TokenType.HEREDOC_STRING,
+        TokenType.NATIONAL_STRING,
+        TokenType.NATIONAL_RAW_STRING,
+        TokenType.RAW_STRING,
+        TokenType.UNICODE_STRING,
+    }
+)
+"""Tokens that can hold any character."""
+
 _READING = {TokenType.SELECT, TokenType.WITH, TokenType.VALUES, TokenType.FROM, TokenType.TABLE, TokenType.L_PAREN}
 
 
@@ -113,6 +129,9 @@ def _check_words(words: Sequence[Token]) -> None:
             raise unreadable("it holds a hint, /*+ … */")
         if word.token_type is TokenType.IDENTIFIER and _is_escaped(words[max(0, place - 2) : place + 1]):
             raise unreadable('it holds a name with escapes, U&"…"')
+        # DuckDB takes some of these for blanks, so a name could end sooner there.
+        if word.token_type not in QUOTED and not word.text.isprintable():
+            raise unreadable("it holds an invisible character in a name")
 
 
 def _check_depth(words: Sequence[Token]) -> None:
