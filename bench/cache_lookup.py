@@ -73,6 +73,7 @@ def _fill(
                 fingerprint=fingerprint,
                 data_version=None,
                 at=now,
+                result_digest=b"",
             )
             runs.add(connection, run)
             if place % PROVEN == 0:

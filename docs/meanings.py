@@ -448,6 +448,7 @@ SETTINGS = {
     "are. See [large stores](../scale.md#receipts).",
     "receipt_days": "Days that receipts are kept, at least; 0 for ever. Workers, or heedful upkeep, remove older ones.",
     "decision_days": "Days that decisions of the cache are kept; 0 for ever.",
+    "hit_days": "Days that hits of the cache which nobody rated are kept; 0 for ever.",
     "idempotency_days": "Days that the result of a call with an idempotency key is kept for its retries; 0 for ever.",
     "alert_days": "Days that alerts are kept after they were delivered or given up; 0 for ever.",
     "job_days": "Days that jobs are shown after they ended; 0 for ever.",

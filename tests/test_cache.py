@@ -48,6 +48,13 @@ def best(store: Heedful, question: str, **options: Any) -> CacheMatch:
     return look(store, question, **options).matches[0]
 
 
+def also_right(store: Heedful, question: str) -> str:
+    """Looks a question up and says that what ran is right; returns its id."""
+    made: str = best(store, question).execution["execution_id"]
+    store.feedback.create_positive(execution_id=made)
+    return made
+
+
 def test_an_empty_cache_has_nothing(geo: Heedful) -> None:
     found = look(geo, IN_ITALY)
     assert (found.cache_hit, found.matches, found.candidates_checked) == (False, [], 0)
@@ -112,7 +119,7 @@ def test_similarity_is_never_above_one(geo: Heedful, proven: str) -> None:
 
 
 def test_matches_come_in_the_order_serve_rebind_refuse(geo: Heedful, proven: str) -> None:
-    look(geo, IN_FRANCE)
+    also_right(geo, IN_FRANCE)
     geo.executions.execute_query("SELECT count(*) FROM street", question="How many streets are in Italy?")
     found = look(geo, IN_FRANCE, similarity_threshold=0.3)
     decisions = [match.decision for match in found.matches]
@@ -123,7 +130,7 @@ def test_matches_come_in_the_order_serve_rebind_refuse(geo: Heedful, proven: str
 
 
 def test_only_so_many_are_shown(geo: Heedful, proven: str) -> None:
-    look(geo, IN_FRANCE)
+    also_right(geo, IN_FRANCE)
     assert len(look(geo, IN_FRANCE).matches) == 2
     assert len(look(geo, IN_FRANCE, top_n=1).matches) == 1
     assert look(geo, IN_FRANCE, top_n=1).matches[0].decision == "serve"
@@ -152,7 +159,7 @@ def test_a_negative_blocks_at_once_and_its_retraction_unblocks(geo: Heedful, pro
 
 
 def test_a_negative_on_one_value_blocks_the_others(geo: Heedful, proven: str) -> None:
-    rebound = best(geo, IN_FRANCE).execution["execution_id"]
+    rebound = also_right(geo, IN_FRANCE)
     wrong = geo.feedback.create_negative(execution_id=rebound)
     assert [match.gate for match in look(geo, IN_ITALY).matches] == ["feedback", "feedback"]
     geo.feedback.delete(wrong.id)
@@ -255,7 +262,7 @@ def test_a_stored_result_is_not_reused_while_changes_can_not_be_told(geo: Heedfu
     assert best(geo, IN_ITALY, reuse="result").gate == "data"
     assert best(geo, IN_ITALY).execution["result"].rows == [[3]]
     cities.write("INSERT INTO city VALUES (7, 'Pisa', 'Italy', 90000)", settled=False)
-    assert [match.gate for match in look(geo, IN_ITALY, reuse="result").matches] == ["data", "data"]
+    assert [match.gate for match in look(geo, IN_ITALY, reuse="result").matches] == ["data"]
 
 
 def test_a_result_that_was_cut_off_is_not_reused_but_its_sql_is(geo: Heedful, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -286,8 +293,8 @@ def test_what_gives_other_rows_each_time_is_refused(geo: Heedful, sql: str) -> N
 def test_what_no_longer_runs_is_refused_and_tried_once(
     geo: Heedful, proven: str, cities: Cities, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    look(geo, IN_ITALY)
-    look(geo, IN_ITALY)
+    for _ in range(2):
+        geo.executions.execute_query(IN_ITALY_SQL, question=IN_ITALY)
     cities.write("ALTER TABLE city RENAME COLUMN country TO land")
     tried: list[str] = []
     execute = running.execute

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from dataclasses import dataclass, replace
 from typing import Any
 
@@ -13,7 +14,7 @@ from heedful.executions.running import Asked, Statement
 from heedful.executions.space import ExecutionSpace
 from heedful.learning.reuse import Proven, Verdict, alike, choose, is_deterministic
 from heedful.model import DECISIONS, CacheLookup, CacheMatch, Decision, Execution, Origin, Reuse
-from heedful.storage.executions import decisions, opinions, runs
+from heedful.storage.executions import decisions, runs
 from heedful.storage.executions.decisions import NewDecision
 from heedful.storage.rows import AnyRow
 from heedful.storage.vectors import Vectors, pack
@@ -64,37 +65,33 @@ def judge(
     """The candidates for a question with what the gates say, best first, and how many were looked at."""
     if limits.examples:
         candidates.follow_examples(space, connector)
-    with space.workspace.read() as connection:
-        evidence = space.proofs.evidence(connection, connector, space.project(connection))
+    # Before anything is held: it may be slow to answer.
+    current = reach.database_of(connector).data_version() if reuse == "result" else None
+    with space.proofs.reading(connector, space.workspace.read, space.project) as known:
         found = candidates.find(
             space,
-            connection,
+            known.connection,
             connector,
             vector,
             least=limits.similarity_threshold,
             limit=limits.limit,
             max_age_days=limits.max_age_days,
             examples=limits.examples,
-            alike={str(proof) for proof in alike(question, evidence)},
+            alike={str(proof) for proof in alike(question, known.evidence)},
         )
-        blocked = opinions.blocked(connection, space.project(connection), connector.id)
+        checked = len(found)
+        if limits.only_positive_feedback:
+            found = [each for each in found if each.golden or (each.positives and not each.negatives)]
+        # What people say is wrong has no voice; it is refused below.
+        heard = [each for each in found if each.template not in known.blocked]
+        proven = [Proven(each.proof, each.question, each.sql, from_stored(each.at)) for each in heard]
+        now = from_stored(space.now())
+        made = choose(question, proven, now=now, evidence=known.evidence, explained=limits.explained)
+    verdicts = dict(zip([each.id for each in heard], made, strict=True))
     space.workspace.write_questions()
-    checked = len(found)
-    if limits.only_positive_feedback:
-        found = [each for each in found if each.golden or (each.positives and not each.negatives)]
-    # What people say is wrong has no voice; it is refused below.
-    heard = [each for each in found if each.template not in blocked]
-    proven = [Proven(each.proof, each.question, each.sql, from_stored(each.at)) for each in heard]
-    verdicts = dict(
-        zip(
-            [each.id for each in heard],
-            choose(question, proven, now=from_stored(space.now()), evidence=evidence, explained=limits.explained),
-            strict=True,
-        )
-    )
     judged = [_judged(each, verdicts.get(each.id, WRONG)) for each in found]
-    current = reach.database_of(connector).data_version() if reuse == "result" else None
-    judged = [_gated(each, connector, blocked, reuse, current) for each in judged]
+    oldest = 0 if limits.max_age_days is None else space.now() - int(limits.max_age_days * DAY)
+    judged = [_gated(each, connector, known.blocked, reuse, current, oldest) for each in judged]
     order = {decision: place for place, decision in enumerate(DECISIONS)}
     return sorted(judged, key=lambda each: (order[each.decision], -each.candidate.similarity)), checked
 
@@ -128,7 +125,7 @@ def lookup(
                 # What fails once would fail for each copy of it, after as long a wait.
                 failed[statement] = each.reason
         decisive = decisive or each
-        matches.append(_match(space, each, done))
+        matches.append(_match(space, each, done, reuse))
     record(space, connector, question, decisive, used)
     order = {decision: place for place, decision in enumerate(DECISIONS)}
     # What failed to run was refused only now.
@@ -165,8 +162,9 @@ def use(
 ) -> tuple[Execution | None, Judged]:
     """Runs what may be reused, or takes its stored result; if that fails, it is refused, with the reason."""
     if reuse == "result" and each.decision == "serve":
+        assert each.candidate.stored is not None
         with space.workspace.read() as connection:
-            row = runs.get(connection, space.project(connection), each.candidate.id)
+            row = runs.get(connection, space.project(connection), each.candidate.stored.execution_id)
         if row is None:
             return None, each.refused("run", "it was deleted meanwhile")
         return running.shown(row), each
@@ -201,7 +199,12 @@ def _judged(candidate: Candidate, verdict: Verdict) -> Judged:
 
 
 def _gated(
-    each: Judged, connector: AnyRow, blocked: dict[bytes, str | None], reuse: Reuse, current: str | None
+    each: Judged,
+    connector: AnyRow,
+    blocked: Mapping[bytes, str | None],
+    reuse: Reuse,
+    current: str | None,
+    oldest: int,
 ) -> Judged:
     """The gates that look beyond the words: what people say, the schema, the data, and the SQL itself."""
     candidate = each.candidate
@@ -217,10 +220,13 @@ def _gated(
     if volatile is not None:
         return each.refused("determinism", volatile)
     if reuse == "result":
-        if candidate.truncated:
+        stored = candidate.stored
+        if stored is None or stored.truncated:
             return each.refused("truncation", "its stored result is not complete")
-        if candidate.data_version != current:
-            known = None not in (candidate.data_version, current)
+        if stored.at < oldest:
+            return each.refused("data", "its stored result is too old", stale=True)
+        if stored.data_version != current:
+            known = None not in (stored.data_version, current)
             said = "have changed since it ran" if known else "may have changed since it ran"
             return each.refused("data", f"the data {said}", stale=known)
         if current is None and reach.dialect_of(connector) in reach.TELL_CHANGES:
@@ -230,8 +236,9 @@ def _gated(
     return each
 
 
-def _match(space: ExecutionSpace, each: Judged, used: Execution | None) -> CacheMatch:
+def _match(space: ExecutionSpace, each: Judged, used: Execution | None, reuse: Reuse) -> CacheMatch:
     candidate = each.candidate
+    ran_at = candidate.stored.at if reuse == "result" and candidate.stored is not None else candidate.used_at
     if used is not None:
         execution = {name: getattr(used, name) for name in Execution.model_fields}
     else:
@@ -247,7 +254,7 @@ def _match(space: ExecutionSpace, each: Judged, used: Execution | None) -> Cache
         reason=each.reason,
         question=candidate.question,
         differences=each.differences,
-        age_days=round((space.now() - candidate.at) / DAY, 6),
+        age_days=round((space.now() - ran_at) / DAY, 6),
         stale=each.stale,
     )
 

@@ -16,6 +16,16 @@ from heedful.storage.vectors import Vectors, pack, unpack
 
 
 @dataclass(frozen=True, slots=True)
+class Stored:
+    """A result that is stored, and the execution that it belongs to."""
+
+    execution_id: str
+    at: int
+    data_version: str | None
+    truncated: bool
+
+
+@dataclass(frozen=True, slots=True)
 class Candidate:
     """A question with its SQL, as it was proven or merely run."""
 
@@ -28,9 +38,11 @@ class Candidate:
     template: bytes
     similarity: float
     at: int
+    used_at: int
+    """When it last ran, with its own values or with others."""
     fingerprint: str | None
-    data_version: str | None
-    truncated: bool
+    stored: Stored | None
+    """The newest result of it that is stored."""
     golden: bool
     positives: int
     negatives: int
@@ -70,13 +82,14 @@ def find(
     near += index.similarities(vector, [seq for seq in runs.seqs(connection, alike) if seq not in known])
     rows = runs.by_seq(connection, [seq for seq, _ in near])
     oldest = 0 if max_age_days is None else space.now() - int(max_age_days * DAY)
-    similar = [(rows[seq], cosine) for seq, cosine in near if seq in rows and rows[seq].at >= oldest]
-    said = opinions.about(connection, project, [row.id for row, _ in similar])
-    found = [_of_run(row, cosine, said.get(row.id, [])) for row, cosine in similar]
+    similar = [(rows[seq], cosine) for seq, cosine in near if seq in rows and _used_at(rows[seq]) >= oldest]
+    said = opinions.counted(connection, project, [row.id for row, _ in similar])
+    newest = runs.by_id(connection, {row.last_hit_id for row, _ in similar if row.last_hit_id is not None})
+    found = [_of_run(row, cosine, said.get(row.id, []), newest.get(row.last_hit_id)) for row, cosine in similar]
     if examples:
         found += _examples(connection, connector, vector, least, alike)
     # Among equals, what was proven comes before what was only run again.
-    return sorted(found, key=lambda each: (-each.similarity, not each.golden, -each.reliability, -each.at))
+    return sorted(found, key=lambda each: (-each.similarity, not each.golden, -each.reliability, -each.used_at))
 
 
 def follow_examples(space: ExecutionSpace, connector: AnyRow) -> None:
@@ -89,7 +102,7 @@ def follow_examples(space: ExecutionSpace, connector: AnyRow) -> None:
     made = space.workspace.embed([row.question for row in rows])
     with space.workspace.write() as connection:
         for row, vector in zip(rows, made, strict=True):
-            golden.change(connection, row.id, model_id=model.id, vector=pack(vector))
+            golden.set_vector(connection, row.id, model.id, pack(vector))
 
 
 def _examples(
@@ -103,8 +116,13 @@ def _examples(
     return [each for each in found if each.similarity >= least or each.proof in alike]
 
 
-def _of_run(row: AnyRow, cosine: float, said: list[AnyRow]) -> Candidate:
+def _used_at(row: AnyRow) -> int:
+    return max(int(row.at), int(row.used_at or 0))
+
+
+def _of_run(row: AnyRow, cosine: float, said: list[AnyRow], last_hit: AnyRow | None) -> Candidate:
     heard = [each for each in said if each.rating == "down"] or said
+    newest = last_hit or row
     return Candidate(
         id=row.id,
         proof=row.id,
@@ -114,14 +132,20 @@ def _of_run(row: AnyRow, cosine: float, said: list[AnyRow]) -> Candidate:
         template=row.template,
         similarity=_similarity(cosine),
         at=row.at,
+        used_at=_used_at(row),
         fingerprint=row.fingerprint,
-        data_version=row.data_version,
-        truncated=bool(row.truncated),
+        stored=Stored(newest.id, newest.at, newest.data_version, bool(newest.truncated)),
         golden=False,
-        positives=sum(each.rating == "up" for each in said),
-        negatives=sum(each.rating == "down" for each in said),
+        positives=_voices(said, "up"),
+        negatives=_voices(said, "down"),
         comment=heard[-1].comment if heard else None,
     )
+
+
+def _voices(said: list[AnyRow], rating: str) -> int:
+    """How many say so: an author who rates hits of the same execution again and again is one."""
+    rows = [row for row in said if row.rating == rating]
+    return len({row.author for row in rows if row.author is not None}) + sum(row.author is None for row in rows)
 
 
 def _similarity(cosine: float) -> float:
@@ -139,9 +163,9 @@ def _of_example(row: AnyRow, cosine: float) -> Candidate:
         template=row.template,
         similarity=_similarity(cosine),
         at=row.updated_at,
+        used_at=row.updated_at,
         fingerprint=None,
-        data_version=None,
-        truncated=False,
+        stored=None,
         golden=True,
         positives=0,
         negatives=0,

@@ -3,27 +3,69 @@
 from __future__ import annotations
 
 import threading
-from dataclasses import dataclass
+from collections.abc import Callable, Iterator, Mapping
+from contextlib import AbstractContextManager, contextmanager
+from dataclasses import dataclass, field
 from time import monotonic
 
 from sqlalchemy import Connection
 
 from heedful.clock import from_stored
 from heedful.executions import reach
+from heedful.executions.shared_lock import SharedLock
 from heedful.learning.reuse import Evidence, Known, Proven
-from heedful.storage.executions import golden, opinions
+from heedful.storage.executions import golden, proofs
+from heedful.storage.executions.revisions import revision
 from heedful.storage.rows import AnyRow
 
 FRESH_SECONDS = 600.0
 """How long the values of columns are taken as read; a name that is newer than that is not known, and refused."""
 
+Read = Callable[[], AbstractContextManager[Connection]]
+Project = Callable[[Connection], int]
+ColumnValues = Mapping[tuple[str, str], tuple[str, ...]]
+
+
+@dataclass(frozen=True, slots=True)
+class Reading:
+    """What is proven and what is wrong on a connector, as one moment of the store has it."""
+
+    connection: Connection
+    evidence: Evidence
+    blocked: Mapping[bytes, str | None]
+
 
 @dataclass(slots=True)
 class _Kept:
-    evidence: Evidence
-    ids: set[str]
-    version: tuple[object, ...]
+    """What is known of one connector. It is changed by who holds `lock` alone, and read by those who share it."""
+
+    connector: AnyRow
+    values: ColumnValues
     read_at: float
+    evidence: Evidence
+    ids: set[str] = field(default_factory=set)
+    blocked: Mapping[bytes, str | None] = field(default_factory=dict)
+    revision: int | None = None
+    lock: SharedLock = field(default_factory=SharedLock)
+
+    def follow(self, connection: Connection, project: int) -> None:
+        """Brings it to what the connection sees."""
+        now = revision(connection, self.connector.id)
+        if now == self.revision:
+            return
+        blocked = proofs.blocked(connection, project, self.connector.id)
+        runs = proofs.proven(connection, project, self.connector.id)
+        standing = {name for name, template in runs.items() if template not in blocked}
+        # An example that was changed is another one: its time is part of its name.
+        examples = {f"{row.id}/{row.updated_at}": row for row in golden.of_connector(connection, self.connector.id)}
+        for gone in self.ids - standing - examples.keys():
+            self.evidence.remove(gone)
+        for row in proofs.questions(connection, sorted(standing - self.ids)):
+            self.evidence.add(Proven(row.id, row.question, row.sql_query, from_stored(row.at)))
+        for name in examples.keys() - self.ids:
+            row = examples[name]
+            self.evidence.add(Proven(name, row.question, row.sql_query, from_stored(row.updated_at)))
+        self.ids, self.blocked, self.revision = standing | examples.keys(), blocked, now
 
 
 class Proofs:
@@ -32,50 +74,63 @@ class Proofs:
     def __init__(self) -> None:
         self._lock = threading.Lock()
         self._kept: dict[str, _Kept] = {}
+        self._loading: dict[str, threading.Lock] = {}
 
-    def evidence(self, connection: Connection, connector: AnyRow, project: int) -> Evidence:
-        """All that is proven on a connector, as the connection sees it."""
-        said, given = opinions.version(connection, project), golden.version(connection, connector.id)
-        version = (connector.fingerprint, *said, *given)
-        with self._lock:
-            kept = self._kept.get(connector.id)
-            if kept is None or kept.version[0] != version[0] or monotonic() - kept.read_at > FRESH_SECONDS:
-                kept = self._read(connector, version)
-            elif kept.version == version:
-                return kept.evidence
-            self._follow(connection, connector, project, kept)
-            kept.version = version
-            self._kept[connector.id] = kept
-            return kept.evidence
+    @contextmanager
+    def reading(self, connector: AnyRow, read: Read, project: Project) -> Iterator[Reading]:
+        """All that is proven on a connector, with the transaction that sees it. It does not change meanwhile."""
+        kept = self._current(connector, read, project)
+        while True:
+            # In this order: who holds the lock sees at least what those before have seen.
+            with kept.lock.shared(), read() as connection:
+                if kept.revision == revision(connection, connector.id):
+                    yield Reading(connection, kept.evidence, kept.blocked)
+                    return
+            with kept.lock.alone(), read() as connection:
+                kept.follow(connection, project(connection))
 
     def forget(self, connector_id: str) -> None:
         """Has everything about a connector read anew."""
         with self._lock:
             self._kept.pop(connector_id, None)
 
-    def _read(self, connector: AnyRow, version: tuple[object, ...]) -> _Kept:
-        values = Known(reach.values_of(connector))
-        return _Kept(Evidence(reach.dialect_of(connector), values), set(), version, monotonic())
+    def _current(self, connector: AnyRow, read: Read, project: Project) -> _Kept:
+        """What is known of a connector, with values that are fresh.
 
-    def _follow(self, connection: Connection, connector: AnyRow, project: int, kept: _Kept) -> None:
-        proven = {str(each.id): each for each in _proven(connection, connector, project)}
-        for gone in kept.ids - proven.keys():
-            kept.evidence.remove(gone)
-        for added in proven.keys() - kept.ids:
-            kept.evidence.add(proven[added])
-        kept.ids = set(proven)
+        The database of the connector is read by one thread; the others go on with what they have, if they have
+        something. Neither a lock of the project nor a transaction of the store is held meanwhile.
+        """
+        with self._lock:
+            kept = self._kept.get(connector.id)
+            loading = self._loading.setdefault(connector.id, threading.Lock())
+        usable = kept is not None and kept.connector.fingerprint == connector.fingerprint
+        if usable and kept is not None and _is_fresh(kept):
+            return kept
+        if not loading.acquire(blocking=not usable):
+            assert kept is not None
+            return kept
+        try:
+            with self._lock:
+                newer = self._kept.get(connector.id)
+            if newer is not None and newer.connector.fingerprint == connector.fingerprint and _is_fresh(newer):
+                return newer
+            made = self._read(connector, newer, read, project)
+            with self._lock:
+                self._kept[connector.id] = made
+            return made
+        finally:
+            loading.release()
+
+    def _read(self, connector: AnyRow, before: _Kept | None, read: Read, project: Project) -> _Kept:
+        values = reach.values_of(connector)
+        if before is not None and before.values == values and before.connector.fingerprint == connector.fingerprint:
+            before.read_at = monotonic()
+            return before
+        made = _Kept(connector, values, monotonic(), Evidence(reach.dialect_of(connector), Known(values)))
+        with read() as connection:
+            made.follow(connection, project(connection))
+        return made
 
 
-def _proven(connection: Connection, connector: AnyRow, project: int) -> list[Proven]:
-    blocked = opinions.blocked(connection, project, connector.id)
-    found = [
-        Proven(row.id, row.question, row.sql_query, from_stored(row.at))
-        for row in opinions.proven(connection, project, connector.id)
-        if row.template not in blocked
-    ]
-    # An example that was changed is another one: its time is part of its name.
-    found += [
-        Proven(f"{row.id}/{row.updated_at}", row.question, row.sql_query, from_stored(row.updated_at))
-        for row in golden.of_connector(connection, connector.id)
-    ]
-    return found
+def _is_fresh(kept: _Kept) -> bool:
+    return monotonic() - kept.read_at <= FRESH_SECONDS

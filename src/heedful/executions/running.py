@@ -2,8 +2,11 @@
 
 from __future__ import annotations
 
+import hashlib
 from dataclasses import dataclass
 from typing import Any
+
+import orjson
 
 from heedful.clock import from_stored
 from heedful.executions.databases import Limits
@@ -14,7 +17,7 @@ from heedful.executions.templates import template
 from heedful.ids import new_id
 from heedful.model import Execution, Metadata, Origin, QueryResult
 from heedful.results import Result, decode, encode
-from heedful.storage.executions import runs
+from heedful.storage.executions import hits, runs
 from heedful.storage.executions.runs import NewRun
 from heedful.storage.rows import AnyRow
 
@@ -55,6 +58,7 @@ def execute(
     version = database.data_version()
     with database.session() as session:
         result = session.run(query, statement.parameters, LIMITS)
+    encoded = encode(result)
     vector = asked.vector
     if vector is None and asked.question is not None:
         vector = space.vector(asked.question)
@@ -69,7 +73,7 @@ def execute(
             sql_query=kept.sql,
             parameters=statement.parameters if statement.display is None else {},
             template=template(kept.sql, kept.dialect),
-            result=encode(result),
+            result=encoded,
             row_count=len(result.rows),
             truncated=int(result.truncated),
             seconds=result.seconds,
@@ -79,8 +83,9 @@ def execute(
             fingerprint=connector.fingerprint,
             data_version=version,
             at=space.now(),
+            result_digest=_digest(encoded),
         )
-        runs.add(connection, new)
+        runs.add(connection, hits.as_stored(connection, new))
     return _execution(new, result)
 
 
@@ -95,6 +100,12 @@ def dry_run(connector: AnyRow, statement: Statement) -> None:
 def shown(row: AnyRow) -> Execution:
     """A stored execution."""
     return _execution(row, decode(row.result))
+
+
+def _digest(encoded: dict[str, Any]) -> bytes:
+    """The hash of a result; how long it took is no part of it."""
+    told = {name: value for name, value in encoded.items() if name != "seconds"}
+    return hashlib.blake2b(orjson.dumps(told, option=orjson.OPT_SORT_KEYS), digest_size=16).digest()
 
 
 def _execution(row: Any, result: Result) -> Execution:

@@ -12,7 +12,7 @@ from heedful.memory import checks as values
 from heedful.model import Execution, Page
 from heedful.sessions import checks as paging
 from heedful.sessions.conversations import page
-from heedful.storage.executions import opinions, runs
+from heedful.storage.executions import proofs, runs
 
 LIMIT = 100
 
@@ -89,7 +89,7 @@ class Executions:
             row = runs.get(connection, project, name)
             if row is None:
                 raise self._missing(execution_id)
-            opinions.outlive(connection, project, row)
+            proofs.outlive(connection, project, row)
             runs.remove(connection, project, name)
         self._space.proofs.forget(row.connector_id)
         return True

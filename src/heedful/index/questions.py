@@ -11,6 +11,8 @@ from sqlalchemy import Connection
 
 from heedful.index.growable import Growable
 from heedful.storage.executions import runs
+from heedful.storage.executions.revisions import revision
+from heedful.storage.rows import AnyRow
 from heedful.storage.vectors import ModelRow, Vectors, pack, unpack
 
 Embed = Callable[[Sequence[str]], Vectors]
@@ -23,24 +25,26 @@ class QuestionIndex:
         self.connector = connector
         self._model = model
         self._lock = threading.Lock()
+        self._last = 0
+        self._revision = -1
         self._seqs: Growable[np.int64] = Growable(np.empty(0, np.int64))
         self._vectors: Growable[np.float32] = Growable(np.empty((0, model.dimensions), np.float32))
 
     def follow(self, connection: Connection, embed: Embed) -> list[tuple[int, bytes]]:
         """Takes in what is new; returns vectors that had to be made, for the caller to keep."""
         with self._lock:
-            last = int(self._seqs.rows[-1]) if len(self._seqs.rows) else 0
-            if runs.newest(connection, self.connector) <= last:
-                return []
-            rows = runs.asked_after(connection, self.connector, last)
-            missing = [row for row in rows if row.model_id != self._model.id or row.vector is None]
-            fresh = {
-                row.seq: pack(vector)
-                for row, vector in zip(missing, embed([row.question for row in missing]), strict=True)
-            }
-            self._vectors.append(unpack([fresh.get(row.seq, row.vector) for row in rows], self._model.dimensions))
-            self._seqs.append(np.array([row.seq for row in rows], np.int64))
-            return list(fresh.items())
+            rows: list[AnyRow] = []
+            newest, now = runs.newest(connection, self.connector), revision(connection, self.connector)
+            if newest > self._last:
+                rows = runs.asked_after(connection, self.connector, self._last)
+            if now != self._revision:
+                # What becomes a candidate later has an old number.
+                known = set(self._seqs.rows.tolist())
+                rows += runs.rated_hits(connection, self.connector, known | {row.seq for row in rows})
+            made = self._append(rows, embed) if rows else []
+            self._last = max(self._last, newest)
+            self._revision = now
+            return made
 
     def nearest(self, vector: Vectors, least: float, limit: int) -> list[tuple[int, float]]:
         """(execution number, cosine) of the most similar questions, best first."""
@@ -56,3 +60,12 @@ class QuestionIndex:
             places = np.flatnonzero(np.isin(self._seqs.rows, np.array(wanted, np.int64)))
             cosines = self._vectors.rows[places] @ vector
             return list(zip(self._seqs.rows[places].tolist(), cosines.tolist(), strict=True))
+
+    def _append(self, rows: Sequence[AnyRow], embed: Embed) -> list[tuple[int, bytes]]:
+        missing = [row for row in rows if row.model_id != self._model.id or row.vector is None]
+        fresh = {
+            row.seq: pack(vector) for row, vector in zip(missing, embed([row.question for row in missing]), strict=True)
+        }
+        self._vectors.append(unpack([fresh.get(row.seq, row.vector) for row in rows], self._model.dimensions))
+        self._seqs.append(np.array([row.seq for row in rows], np.int64))
+        return list(fresh.items())

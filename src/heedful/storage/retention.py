@@ -11,6 +11,7 @@ from heedful.clock import DAY
 from heedful.settings import Retention
 from heedful.storage import partitions, receipts
 from heedful.storage.database import Database
+from heedful.storage.executions import hits
 from heedful.storage.schema import changes, datasets, events, outbox, projects, queries, requests
 from heedful.storage.schema import receipts as receipt_rows
 from heedful.storage.schema_insight import decisions
@@ -85,6 +86,8 @@ def apply(database: Database, now: int, retention: Retention) -> list[str]:
             removed += count
         if removed:
             done.append(f"removed {removed} {kept.what}")
+    if retention.hit_days:
+        done += _prune_hits(database, now - retention.hit_days * DAY)
     done += _prune_changes(database, retention.change_lines)
     if any("receipts" in line for line in done):
         done += _prune_queries(database)
@@ -98,6 +101,20 @@ def _batches(database: Database, remove: Removal, before: int) -> Iterator[int]:
         yield removed
         if removed < BATCH_SIZE:
             return
+
+
+def _prune_hits(database: Database, before: int) -> list[str]:
+    """Removes what the cache ran again and nobody rated."""
+    with database.read() as connection:
+        owners = hits.owners(connection, before)
+    removed = 0
+    for name, project in owners:
+        pruned = BATCH_SIZE
+        while pruned == BATCH_SIZE:
+            with database.write(name, durable=False) as connection:
+                pruned = hits.prune(connection, project, before, BATCH_SIZE)
+            removed += pruned
+    return [f"removed {removed} hits of the cache"] if removed else []
 
 
 def _prune_changes(database: Database, kept: int) -> list[str]:

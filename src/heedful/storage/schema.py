@@ -17,6 +17,7 @@ from sqlalchemy import (
     Table,
     Text,
     UniqueConstraint,
+    text,
 )
 
 from heedful.storage.halves import HalfVector
@@ -338,15 +339,26 @@ feedbacks = Table(
     Column("event_id", String(36)),
     Column("message_id", String(36)),
     Column("updated_at", BigInteger),
+    Column("about_id", String(200)),
     Index("ix_feedbacks_session_seq_seq", "session_seq", "seq"),
     Index("ix_feedbacks_target_id", "target_id"),
+    Index(
+        "ix_feedbacks_about_id",
+        "project_id",
+        "target_type",
+        "rating",
+        "about_id",
+        sqlite_where=text("about_id IS NOT NULL"),
+        postgresql_where=text("about_id IS NOT NULL"),
+    ),
     Index("ix_feedbacks_project_id_at", "project_id", "at"),
     Index("ix_feedbacks_message_id", "message_id"),
     sqlite_autoincrement=True,
 )
 """What people said, in their words, under the id of its event. It goes when its session goes; the event stays.
 
-Feedback about executions and messages can be updated: it keeps its id, and `event_id` is its latest event."""
+Feedback about executions and messages can be updated: it keeps its id, and `event_id` is its latest event. `about_id`
+is what it counts for: the target, or the execution that the target repeats."""
 
 outbox = Table(
     "outbox",
@@ -380,10 +392,12 @@ connectors = Table(
     Column("fingerprint", String(64)),
     Column("schema_at", BigInteger),
     Column("created_at", BigInteger, nullable=False),
+    Column("revision", BigInteger, nullable=False, default=0, server_default="0"),
     UniqueConstraint("project_id", "name"),
     sqlite_autoincrement=True,
 )
-"""Databases that executions run against. `url` has references to secrets, or is encrypted."""
+"""Databases that executions run against. `url` has references to secrets, or is encrypted. `revision` grows with each
+change of what is proven or wrong on it."""
 
 executions = Table(
     "executions",
@@ -408,13 +422,39 @@ executions = Table(
     Column("fingerprint", String(64)),
     Column("data_version", String(200)),
     Column("at", BigInteger, nullable=False),
+    Column("hit", SmallInteger, nullable=False, default=0, server_default="0"),
+    Column("repeats_id", String(36)),
+    Column("result_id", String(36)),
+    Column("result_digest", LargeBinary(16)),
+    Column("last_hit_id", String(36)),
+    Column("used_at", BigInteger),
     Index("ix_executions_connector_id_seq", "connector_id", "seq"),
+    Index("ix_executions_connector_id_hit_seq", "connector_id", "hit", "seq"),
+    Index("ix_executions_hit_at", "hit", "at"),
+    Index("ix_executions_derived_from", "derived_from"),
+    Index(
+        "ix_executions_connector_id_result_digest",
+        "connector_id",
+        "result_digest",
+        sqlite_where=text("result_id IS NULL"),
+        postgresql_where=text("result_id IS NULL"),
+    ),
+    Index(
+        "ix_executions_result_id",
+        "result_id",
+        sqlite_where=text("result_id IS NOT NULL"),
+        postgresql_where=text("result_id IS NOT NULL"),
+    ),
     Index("ix_executions_project_id_seq", "project_id", "seq"),
     Index("ix_executions_connector_id_template", "connector_id", "template"),
     Index("ix_executions_message_id", "message_id"),
     sqlite_autoincrement=True,
 )
-"""SQL that ran, with its result. `template` is the sum of the SQL without its values."""
+"""SQL that ran, with its result. `template` is the hash of the SQL without its values.
+
+A `hit` (see `storage.executions.hits`) is what the cache ran again. It has no vector; `repeats_id` is the execution
+with the same SQL, and `result_id` the one that has the same result, which is stored once. `last_hit_id` is the newest
+execution that repeats this one, and `used_at` when it was last used, with other values or not."""
 
 golden_examples = Table(
     "golden_examples",

@@ -6,6 +6,7 @@ that place are interchangeable. Two with different SQL show that they are not.
 
 from __future__ import annotations
 
+import threading
 from collections import Counter, defaultdict
 from collections.abc import Hashable, Iterable, Iterator, Sequence
 from typing import NamedTuple, TypeVar
@@ -34,13 +35,17 @@ class Swap(NamedTuple):
 
 
 class Evidence:
-    """The proven questions of one connector; they can be added and removed one by one."""
+    """The proven questions of one connector; they can be added and removed one by one.
+
+    Threads may read it at the same time, but not while one of them adds or removes.
+    """
 
     def __init__(self, dialect: str, values: Values, proven: Iterable[Proven] = ()) -> None:
         self.dialect = dialect
         self.values = values
         self._studies: dict[Hashable, Study | None] = {}
         self._read: dict[tuple[str, str], Study | None] = {}
+        self._reading = threading.Lock()
         self._members: dict[Words, dict[str, dict[Words, dict[Hashable, None]]]] = {}
         self._fills: dict[Words, dict[Words, Counter[str]]] = {}
         self._holes: dict[Words, Counter[Words]] = defaultdict(Counter)
@@ -54,11 +59,15 @@ class Evidence:
         if proven.id in self._studies:
             return self._studies[proven.id]
         key = (proven.question, proven.sql)
-        if key not in self._read:
+        with self._reading:
+            if key in self._read:
+                return self._read[key]
+        made = study(proven.question, proven.sql, self.dialect, self.values)
+        with self._reading:
             if len(self._read) >= _MOST_READ:
-                self._read.pop(next(iter(self._read)), None)
-            self._read[key] = study(proven.question, proven.sql, self.dialect, self.values)
-        return self._read.get(key)
+                self._read.pop(next(iter(self._read)))
+            self._read[key] = made
+        return made
 
     def add(self, proven: Proven) -> None:
         """Count a proven question in."""

@@ -5,8 +5,9 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import Any
 
-from sqlalchemy import Connection, delete, func, insert, select, update
+from sqlalchemy import Connection, delete, insert, select, update
 
+from heedful.storage.executions import revisions
 from heedful.storage.rows import AnyRow
 from heedful.storage.schema import golden_examples
 
@@ -32,6 +33,7 @@ class NewExample:
 
 def add(connection: Connection, new: NewExample) -> None:
     connection.execute(insert(golden_examples), {name: getattr(new, name) for name in NewExample.__slots__})
+    revisions.changed(connection, [new.connector_id])
 
 
 def get(connection: Connection, project: int, example_id: str) -> AnyRow | None:
@@ -68,22 +70,27 @@ def listed(connection: Connection, project: int, connector: str | None, skip: in
     return list(connection.execute(statement.order_by(golden_examples.c.seq.desc()).offset(skip).limit(limit)))
 
 
-def version(connection: Connection, connector: str) -> tuple[int, int]:
-    """Two numbers that change when an example is added, changed or removed."""
-    row = connection.execute(
-        select(func.count(), func.max(golden_examples.c.updated_at))
-        .select_from(golden_examples)
-        .where(golden_examples.c.connector_id == connector)
-    ).one()
-    return int(row[0]), int(row[1] or 0)
-
-
 def change(connection: Connection, example_id: str, **values: Any) -> None:
     connection.execute(update(golden_examples).where(golden_examples.c.id == example_id).values(**values))
+    revisions.changed(connection, _concerned(connection, example_id))
+
+
+def set_vector(connection: Connection, example_id: str, model: int, vector: bytes) -> None:
+    """Keeps a vector of another model; the example stays what it is."""
+    connection.execute(
+        update(golden_examples).where(golden_examples.c.id == example_id).values(model_id=model, vector=vector)
+    )
 
 
 def remove(connection: Connection, project: int, example_id: str) -> bool:
+    revisions.changed(connection, _concerned(connection, example_id))
     gone = connection.execute(
         delete(golden_examples).where(golden_examples.c.project_id == project, golden_examples.c.id == example_id)
     )
     return bool(gone.rowcount)
+
+
+def _concerned(connection: Connection, example_id: str) -> set[str]:
+    return set(
+        connection.execute(select(golden_examples.c.connector_id).where(golden_examples.c.id == example_id)).scalars()
+    )

@@ -11,9 +11,10 @@ from sqlalchemy import ColumnElement, Connection, delete, func, insert, select, 
 from heedful.ids import new_id
 from heedful.model import Metadata
 from heedful.storage import ledger, tallies
+from heedful.storage.executions import hits, revisions
 from heedful.storage.ledger import FEEDBACK, Event
 from heedful.storage.rows import AnyRow, batches, of_project
-from heedful.storage.schema import executions, feedbacks
+from heedful.storage.schema import feedbacks
 
 TARGETS = ("execution", "message")
 
@@ -47,9 +48,13 @@ def add(connection: Connection, project: int, said: Said, key: str | None, at: i
     """Keeps an opinion and returns its id."""
     event = _event(project, said, key, at)
     ledger.append(connection, [event])
+    about = hits.counts_for(connection, *said.target)
     connection.execute(
-        insert(feedbacks).values(id=event.id, project_id=project, event_id=event.id, at=at, updated_at=at, **_row(said))
+        insert(feedbacks).values(
+            id=event.id, project_id=project, event_id=event.id, at=at, updated_at=at, about_id=about, **_row(said)
+        )
     )
+    _changed(connection, *said.target)
     return event.id
 
 
@@ -63,6 +68,7 @@ def replace(connection: Connection, project: int, row: AnyRow, said: Said, at: i
             .where(feedbacks.c.id == row.id)
             .values(**{**_row(said), "event_id": event.id, "updated_at": at, "extra": row.extra})
         )
+    _changed(connection, row.target_type, row.target_id, row.extra)
 
 
 def withdraw(connection: Connection, project: int, row: AnyRow, author: str | None, at: int) -> str:
@@ -71,6 +77,7 @@ def withdraw(connection: Connection, project: int, row: AnyRow, author: str | No
     ledger.append(connection, [retraction])
     with tallies.changing_folded(connection, project, [(row.target_id, row.seq)]):
         connection.execute(delete(feedbacks).where(feedbacks.c.id == row.id))
+    _changed(connection, row.target_type, row.target_id, row.extra)
     return retraction.id
 
 
@@ -85,7 +92,8 @@ def restore(connection: Connection, project: int, kept: Metadata, at: int) -> st
     of_author = feedbacks.c.author == kept["author"] if kept["author"] is not None else feedbacks.c.id == kept["id"]
     later = connection.execute(
         select(feedbacks.c.id).where(
-            *_ours(project),
+            of_project(connection, feedbacks.c.project_id, project),
+            feedbacks.c.standing == 1,
             feedbacks.c.target_type == kept["target_type"],
             feedbacks.c.target_id == kept["target_id"],
             of_author,
@@ -105,11 +113,23 @@ def restore(connection: Connection, project: int, kept: Metadata, at: int) -> st
         value=kept["rating"],
     )
     ledger.append(connection, [event])
-    connection.execute(insert(feedbacks).values(project_id=project, event_id=event.id, standing=1, **kept))
+    about = hits.counts_for(connection, kept["target_type"], kept["target_id"])
+    connection.execute(
+        insert(feedbacks).values(project_id=project, event_id=event.id, about_id=about, standing=1, **kept)
+    )
+    _changed(connection, kept["target_type"], kept["target_id"], kept["extra"])
     return event.id
 
 
 _KEPT = ("id", "target_type", "target_id", "message_id", "author", "rating", "comment", "extra", "at", "updated_at")
+
+
+def _changed(connection: Connection, target_type: str, target_id: str, extra: Metadata | None = None) -> None:
+    """Tells those who keep what is proven in memory that an opinion is another one."""
+    if target_type == "execution":
+        hits.follow_ratings(connection, target_id)
+    outlived = {each["connector_id"] for each in (extra or {}).get(OUTLIVED, ())}
+    revisions.changed(connection, revisions.concerned(connection, target_type, target_id) | outlived)
 
 
 def about_targets(connection: Connection, project: int, targets: Sequence[str]) -> list[AnyRow]:
@@ -138,7 +158,8 @@ def by_author(connection: Connection, project: int, said: Said) -> AnyRow | None
     kind, target = said.target
     return connection.execute(
         select(feedbacks).where(
-            *_ours(project),
+            of_project(connection, feedbacks.c.project_id, project),
+            feedbacks.c.standing == 1,
             feedbacks.c.target_type == kind,
             feedbacks.c.target_id == target,
             feedbacks.c.author == said.author,
@@ -177,98 +198,40 @@ def listed(
 
 
 def about(connection: Connection, project: int, execution_ids: Sequence[str]) -> dict[str, list[AnyRow]]:
-    """What is said of these executions, oldest first, by execution."""
+    """What is said of these executions themselves, oldest first, by execution."""
     found: dict[str, list[AnyRow]] = {}
-    for run in batches(execution_ids):
-        for row in connection.execute(
-            select(feedbacks)
-            .where(*_ours(project), feedbacks.c.target_type == "execution", feedbacks.c.target_id.in_(run))
-            .order_by(feedbacks.c.seq)
-        ):
+    for row in sorted(about_targets(connection, project, execution_ids), key=lambda row: row.seq):
+        if row.target_type == "execution":
             found.setdefault(row.target_id, []).append(row)
     return found
 
 
-def blocked(connection: Connection, project: int, connector: str) -> dict[bytes, str | None]:
-    """The templates of a connector that somebody says are wrong, with what was said last.
+def counted(connection: Connection, project: int, execution_ids: Sequence[str]) -> dict[str, list[AnyRow]]:
+    """What counts for these executions, oldest first, by execution: what is said of them and of their hits."""
+    found: dict[str, list[AnyRow]] = {}
+    for run in batches(execution_ids):
+        meant = (*rated(project, "execution", "up", "down"), feedbacks.c.about_id.in_(run))
+        for row in connection.execute(select(feedbacks).where(*meant).order_by(feedbacks.c.seq)):
+            found.setdefault(row.about_id, []).append(row)
+    return found
 
-    What is said of a message is said of all that ran for it.
-    """
-    found: list[AnyRow] = []
-    for kind, meant in (("execution", executions.c.id), ("message", executions.c.message_id)):
-        found += connection.execute(
-            select(executions.c.template, feedbacks.c.comment, feedbacks.c.seq)
-            .select_from(feedbacks)
-            .join(executions, meant == feedbacks.c.target_id)
-            .where(
-                *_ours(project),
-                feedbacks.c.target_type == kind,
-                feedbacks.c.rating == "down",
-                executions.c.connector_id == connector,
-            )
-        )
-    outlived = connection.execute(
-        select(feedbacks.c.extra, feedbacks.c.comment, feedbacks.c.seq).where(
-            *_ours(project), feedbacks.c.rating == "down", feedbacks.c.extra.is_not(None)
-        )
+
+def rated(project: int, target_type: str, *ratings: str) -> tuple[ColumnElement[bool], ...]:
+    """Opinions of a project about executions or messages, so that an index finds them among those about sessions."""
+    return (
+        feedbacks.c.project_id == project,
+        feedbacks.c.target_type == target_type,
+        feedbacks.c.rating.in_(ratings),
+        feedbacks.c.about_id.is_not(None),
+        feedbacks.c.standing == 1,
     )
-    said = [(row.seq, row.template, row.comment) for row in found]
-    said += [
-        (row.seq, bytes.fromhex(each["template"]), row.comment)
-        for row in outlived
-        for each in row.extra.get(OUTLIVED, ())
-        if each["connector_id"] == connector
-    ]
-    return {template: comment for _, template, comment in sorted(said, key=lambda each: each[0])}
-
-
-def outlive(connection: Connection, project: int, run: AnyRow) -> None:
-    """Keeps with the negative opinions about an execution, which is about to go, what SQL they are about."""
-    about = {"connector_id": run.connector_id, "template": run.template.hex()}
-    rows = connection.execute(
-        select(feedbacks.c.id, feedbacks.c.extra).where(
-            *_ours(project),
-            feedbacks.c.rating == "down",
-            feedbacks.c.target_id.in_([run.id, run.message_id or run.id]),
-        )
-    ).all()
-    for row in rows:
-        kept = [*row.extra.get(OUTLIVED, ()), about]
-        connection.execute(update(feedbacks).where(feedbacks.c.id == row.id).values(extra={OUTLIVED: kept}))
-
-
-def proven(connection: Connection, project: int, connector: str) -> list[AnyRow]:
-    """The executions of a connector that have a question and that somebody says are right."""
-    right = (
-        select(feedbacks.c.target_id)
-        .where(*_ours(project), feedbacks.c.target_type == "execution", feedbacks.c.rating == "up")
-        .distinct()
-    )
-    rows = connection.execute(
-        select(executions.c.id, executions.c.question, executions.c.sql_query, executions.c.template, executions.c.at)
-        .where(
-            executions.c.connector_id == connector,
-            executions.c.question.is_not(None),
-            executions.c.id.in_(right),
-        )
-        .order_by(executions.c.seq)
-    )
-    return list(rows)
-
-
-def version(connection: Connection, project: int) -> tuple[int, str]:
-    """What changes when anything is said, changed or taken back; each version of an opinion has its own event."""
-    row = connection.execute(
-        select(func.count(), func.max(feedbacks.c.event_id)).select_from(feedbacks).where(*_ours(project))
-    ).one()
-    return int(row[0]), str(row[1] or "")
 
 
 _OPINIONS = (feedbacks.c.standing == 1, feedbacks.c.target_type.in_(TARGETS))
 
 
 def _ours(project: int) -> tuple[ColumnElement[bool], ...]:
-    return (feedbacks.c.project_id == project, *_OPINIONS)
+    return (feedbacks.c.project_id == project, feedbacks.c.about_id.is_not(None), *_OPINIONS)
 
 
 def _rating(is_positive: bool) -> str:

@@ -6,12 +6,19 @@ from collections.abc import Collection, Sequence
 from dataclasses import dataclass
 from typing import Any
 
-from sqlalchemy import Connection, delete, func, insert, select, update
+from sqlalchemy import ColumnElement, Connection, Select, case, delete, func, insert, select, update
 
 from heedful.model import Metadata
 from heedful.storage import tallies
+from heedful.storage.executions import revisions
 from heedful.storage.rows import AnyRow, batches
-from heedful.storage.schema import executions
+from heedful.storage.schema import executions, feedbacks
+
+RUN, HIT, RATED_HIT = 0, 1, 2
+"""What `executions.hit` may be: no hit, a hit, and a hit with other values that somebody says is right."""
+
+CANDIDATES = (RUN, RATED_HIT)
+"""Those that may answer another question."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -37,21 +44,27 @@ class NewRun:
     fingerprint: str | None
     data_version: str | None
     at: int
+    result_digest: bytes
+    hit: int = RUN
+    repeats_id: str | None = None
+    result_id: str | None = None
 
 
 def add(connection: Connection, new: NewRun) -> None:
     connection.execute(insert(executions), {name: getattr(new, name) for name in NewRun.__slots__})
+    if new.message_id is not None and _is_judged(connection, new.message_id):
+        revisions.changed(connection, [new.connector_id])
 
 
 def get(connection: Connection, project: int, execution_id: str) -> AnyRow | None:
     return connection.execute(
-        select(executions).where(executions.c.project_id == project, executions.c.id == execution_id)
+        _whole().where(executions.c.project_id == project, executions.c.id == execution_id)
     ).first()
 
 
 def listed(connection: Connection, project: int, connector: str | None, after: int | None, limit: int) -> list[AnyRow]:
     """The newest first; `number` is the place in the list."""
-    statement = select(executions, executions.c.seq.label("number")).where(executions.c.project_id == project)
+    statement = _whole().add_columns(executions.c.seq.label("number")).where(executions.c.project_id == project)
     if connector is not None:
         statement = statement.where(executions.c.connector_id == connector)
     if after is not None:
@@ -60,16 +73,47 @@ def listed(connection: Connection, project: int, connector: str | None, after: i
 
 
 def of_message(connection: Connection, project: int, message_id: str) -> list[AnyRow]:
-    statement = select(executions).where(executions.c.project_id == project, executions.c.message_id == message_id)
+    statement = _whole().where(executions.c.project_id == project, executions.c.message_id == message_id)
     return list(connection.execute(statement.order_by(executions.c.seq)))
 
 
 def remove(connection: Connection, project: int, execution_id: str) -> bool:
+    hand_over(connection, execution_id)
+    revisions.changed(connection, revisions.concerned(connection, "execution", execution_id))
     with tallies.changing(connection, project, targets=[execution_id]):
         gone = connection.execute(
             delete(executions).where(executions.c.project_id == project, executions.c.id == execution_id)
         )
     return bool(gone.rowcount)
+
+
+def hand_over(connection: Connection, execution_id: str, without: Sequence[str] = ()) -> None:
+    """Leaves the result of an execution, which is about to go, to another one that has the same."""
+    heir = connection.execute(
+        select(executions.c.id)
+        .where(executions.c.result_id == execution_id, executions.c.id.not_in(without))
+        .order_by(executions.c.seq.desc())
+        .limit(1)
+    ).scalar()
+    if heir is None:
+        return
+    gone = connection.execute(select(executions.c.result).where(executions.c.id == execution_id)).scalar()
+    connection.execute(update(executions).where(executions.c.id == heir).values(result=gone, result_id=None))
+    connection.execute(update(executions).where(executions.c.result_id == execution_id).values(result_id=heir))
+
+
+def _whole() -> Select[Any]:
+    """Executions with their results, whichever execution keeps them."""
+    kept = executions.alias("kept")
+    result = case((executions.c.result_id.is_(None), executions.c.result), else_=kept.c.result)
+    others = [column for column in executions.c if column.name != "result"]
+    same = (kept.c.id == executions.c.result_id) & (kept.c.project_id == executions.c.project_id)
+    return select(*others, result.label("result")).outerjoin(kept, same)
+
+
+def _is_judged(connection: Connection, message_id: str) -> bool:
+    said = select(feedbacks.c.id).where(feedbacks.c.target_id == message_id, feedbacks.c.target_type == "message")
+    return connection.execute(said.limit(1)).first() is not None
 
 
 _ABOUT = (
@@ -84,15 +128,28 @@ _ABOUT = (
     executions.c.data_version,
     executions.c.origin,
     executions.c.at,
+    executions.c.last_hit_id,
+    executions.c.used_at,
 )
 
 
 def by_seq(connection: Connection, seqs: Sequence[int]) -> dict[int, AnyRow]:
-    """What a decision needs to know of executions, by number; results are left out."""
+    """What a decision needs to know of candidates, by number; results are left out."""
     return {
         row.seq: row
         for run in batches(seqs)
-        for row in connection.execute(select(*_ABOUT).where(executions.c.seq.in_(run)))
+        for row in connection.execute(
+            select(*_ABOUT).where(executions.c.seq.in_(run), executions.c.hit.in_(CANDIDATES))
+        )
+    }
+
+
+def by_id(connection: Connection, ids: Collection[str]) -> dict[str, AnyRow]:
+    """The same of any executions, by id."""
+    return {
+        row.id: row
+        for run in batches(sorted(ids))
+        for row in connection.execute(select(*_ABOUT).where(executions.c.id.in_(run)))
     }
 
 
@@ -106,24 +163,41 @@ def seqs(connection: Connection, ids: Collection[str]) -> list[int]:
 
 
 def newest(connection: Connection, connector: str) -> int:
-    """The number of the newest execution of a connector that has a question; 0 if there is none."""
+    """The number of the newest execution of a connector that is no hit; 0 if there is none."""
     statement = select(func.max(executions.c.seq)).where(
-        executions.c.connector_id == connector, executions.c.question.is_not(None)
+        executions.c.connector_id == connector, executions.c.hit == RUN
     )
     return int(connection.execute(statement).scalar() or 0)
 
 
 def asked_after(connection: Connection, connector: str, seq: int) -> list[AnyRow]:
-    """Executions of a connector behind a known one that have a question: seq, question, model_id, vector."""
-    statement = (
-        select(executions.c.seq, executions.c.question, executions.c.model_id, executions.c.vector)
-        .where(executions.c.connector_id == connector, executions.c.seq > seq, executions.c.question.is_not(None))
-        .order_by(executions.c.seq)
-    )
-    return list(connection.execute(statement))
+    """Executions of a connector behind a known one that have a question and are no hits: seq, question, model_id,
+    vector."""
+    return _asked(connection, connector, RUN, executions.c.seq > seq)
+
+
+def rated_hits(connection: Connection, connector: str, known: Collection[int]) -> list[AnyRow]:
+    """The same of hits that have become candidates, but for those that are known."""
+    found = _asked(connection, connector, RATED_HIT, executions.c.seq > 0)
+    return [row for row in found if row.seq not in known]
 
 
 def set_vectors(connection: Connection, model: int, made: Sequence[tuple[int, bytes]]) -> None:
     for seq, vector in made:
         values: dict[str, Any] = {"model_id": model, "vector": vector}
         connection.execute(update(executions).where(executions.c.seq == seq).values(values))
+
+
+def _asked(connection: Connection, connector: str, hit: int, condition: ColumnElement[bool]) -> list[AnyRow]:
+    return list(
+        connection.execute(
+            select(executions.c.seq, executions.c.question, executions.c.model_id, executions.c.vector)
+            .where(
+                executions.c.connector_id == connector,
+                executions.c.hit == hit,
+                executions.c.question.is_not(None),
+                condition,
+            )
+            .order_by(executions.c.seq)
+        )
+    )

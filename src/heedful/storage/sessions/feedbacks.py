@@ -69,6 +69,7 @@ class SqlFeedbacks:
         ledger.append_one(self._direct, event)
         self._direct.run(
             _ADD,
+            about_id=None,
             event_id=new.id,
             message_id=None,
             updated_at=new.at,

@@ -1,0 +1,75 @@
+"""What is proven on a connector and what is wrong, by what people say."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from sqlalchemy import Connection, select, update
+
+from heedful.storage.executions.opinions import OUTLIVED, TARGETS, rated
+from heedful.storage.rows import AnyRow, batches, of_project
+from heedful.storage.schema import executions, feedbacks
+
+
+def blocked(connection: Connection, project: int, connector: str) -> dict[bytes, str | None]:
+    """The templates of a connector that somebody says are wrong, with what was said last.
+
+    What is said of a message is said of all that ran for it.
+    """
+    said: list[tuple[int, bytes, str | None]] = []
+    for kind, meant in zip(TARGETS, (executions.c.id, executions.c.message_id), strict=True):
+        wrong = rated(project, kind, "down")
+        rows = connection.execute(
+            select(feedbacks.c.seq, executions.c.template, feedbacks.c.comment)
+            .select_from(feedbacks)
+            .join(executions, meant == feedbacks.c.target_id)
+            .where(*wrong, executions.c.connector_id == connector)
+        )
+        said += [(row.seq, row.template, row.comment) for row in rows]
+        outlived = connection.execute(
+            select(feedbacks.c.seq, feedbacks.c.extra, feedbacks.c.comment).where(
+                *wrong, feedbacks.c.extra.is_not(None)
+            )
+        )
+        said += [
+            (row.seq, bytes.fromhex(each["template"]), row.comment)
+            for row in outlived
+            for each in row.extra.get(OUTLIVED, ())
+            if each["connector_id"] == connector
+        ]
+    return {template: comment for _, template, comment in sorted(said, key=lambda each: each[0])}
+
+
+def outlive(connection: Connection, project: int, run: AnyRow) -> None:
+    """Keeps with the negative opinions about an execution, which is about to go, what SQL they are about."""
+    about = {"connector_id": run.connector_id, "template": run.template.hex()}
+    rows = connection.execute(
+        select(feedbacks.c.id, feedbacks.c.extra).where(
+            of_project(connection, feedbacks.c.project_id, project),
+            feedbacks.c.target_type.in_(TARGETS),
+            feedbacks.c.standing == 1,
+            feedbacks.c.rating == "down",
+            feedbacks.c.target_id.in_([run.id, run.message_id or run.id]),
+        )
+    ).all()
+    for row in rows:
+        kept = [*row.extra.get(OUTLIVED, ()), about]
+        connection.execute(update(feedbacks).where(feedbacks.c.id == row.id).values(extra={OUTLIVED: kept}))
+
+
+def proven(connection: Connection, project: int, connector: str) -> dict[str, bytes]:
+    """The executions of a connector that have a question and that somebody says are right, with their templates."""
+    right = select(feedbacks.c.about_id).where(*rated(project, "execution", "up")).distinct().subquery()
+    rows = connection.execute(
+        select(executions.c.id, executions.c.template)
+        .select_from(right)
+        .join(executions, executions.c.id == right.c.about_id)
+        .where(executions.c.connector_id == connector, executions.c.question.is_not(None))
+    )
+    return {row.id: row.template for row in rows}
+
+
+def questions(connection: Connection, ids: Sequence[str]) -> list[AnyRow]:
+    """What executions were asked, with their SQL: id, question, sql_query, at."""
+    chosen = select(executions.c.id, executions.c.question, executions.c.sql_query, executions.c.at)
+    return [row for run in batches(ids) for row in connection.execute(chosen.where(executions.c.id.in_(run)))]
