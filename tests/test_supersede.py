@@ -2,12 +2,15 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from pathlib import Path
 
 import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
 
 import heedful
-from heedful.testing import WordEmbedder
+from heedful.testing import ManualClock, WordEmbedder
 
 
 @pytest.fixture
@@ -103,3 +106,64 @@ def test_a_correction_that_was_undone_can_be_made_again(store: heedful.Heedful) 
         assert [hit.text for hit in store.recall("Who is the CEO?").hits] == ["The CEO is Bo."]
         store.retract(done.event_id)
         assert [hit.text for hit in store.recall("Who is the CEO?").hits] == ["The CEO is Ada."]
+
+
+def test_a_correction_that_was_undone_is_shown_again_when_it_is_named_again(store: heedful.Heedful) -> None:
+    (old,) = store.remember("The CEO is Ada.").fact_ids
+    first = store.supersede(old, "The CEO is Bo.")
+    store.retract(first.event_id)
+    store.supersede(old, by=first.superseded_by)
+    assert [hit.text for hit in store.recall("Who is the CEO?").hits] == ["The CEO is Bo."]
+
+
+def test_what_is_superseded_itself_supersedes_nothing(store: heedful.Heedful) -> None:
+    one, other = store.remember(["The CEO is Ada.", "Bo is the CEO."]).fact_ids
+    store.supersede(one, by=other)
+    with pytest.raises(heedful.Conflict, match="is superseded itself"):
+        store.supersede(other, by=one)
+    assert [hit.text for hit in store.recall("Who is the CEO?").hits] == ["Bo is the CEO."]
+
+
+Step = tuple[str, int, int]
+sequences = st.lists(
+    st.tuples(st.sampled_from(["text", "by", "retract"]), st.integers(0, 5), st.integers(0, 2)), min_size=2, max_size=12
+)
+
+
+@settings(max_examples=40)
+@given(steps=sequences)
+def test_whatever_is_superseded_and_undone_recall_finds_what_stands(
+    steps: list[Step], new_store: Callable[..., heedful.Heedful]
+) -> None:
+    """A fact is found unless a supersession of it stands, or it was made by corrections and none of them stands."""
+    with new_store(ManualClock()) as store:
+        known = list(store.remember(["Ada leads sales.", "Bo leads sales."]).fact_ids)
+        made: set[str] = set()
+        standing: dict[str, tuple[str, str]] = {}
+        events: list[str] = []
+        for action, place, which in steps:
+            fact = known[place % len(known)]
+            if action == "retract":
+                if events:
+                    event = events[place % len(events)]
+                    store.retract(event)
+                    standing.pop(event, None)
+                continue
+            try:
+                if action == "text":
+                    done = store.supersede(fact, ["Cy leads sales.", "Di leads sales.", "Ed leads sales."][which])
+                else:
+                    done = store.supersede(fact, by=known[which % len(known)])
+            except (heedful.Conflict, heedful.Invalid):
+                continue
+            if done.superseded_by not in known:
+                known.append(done.superseded_by)
+                made.add(done.superseded_by)
+            standing[done.event_id] = (fact, done.superseded_by)
+            events.append(done.event_id)
+            assert done.superseded_by in {hit.fact_id for hit in store.recall("leads sales").hits}
+        replaced, named = {old for old, _ in standing.values()}, {new for _, new in standing.values()}
+        expected = {fact for fact in known if fact not in replaced and (fact not in made or fact in named)}
+        assert {hit.fact_id for hit in store.recall("leads sales", top_k=50).hits} == expected
+        assert {fact.fact_id for fact in store.facts().items} == expected
+        assert expected

@@ -7,6 +7,7 @@ from collections.abc import Sequence
 from sqlalchemy import Connection
 
 from heedful.errors import Conflict, NotFound
+from heedful.memory.supersede import show_or_hide
 from heedful.memory.workspace import Workspace
 from heedful.model import Retraction
 from heedful.storage import facts, ledger, link_scores, scores, tallies
@@ -73,16 +74,9 @@ def _retraction(event: AnyRow, author: str | None, now: int) -> Event:
 def _undo(workspace: Workspace, connection: Connection, event: AnyRow) -> list[str]:
     if event.kind == LINK_SIGNAL:
         return link_scores.refold_named(connection, [event.target_id])
-    named = [event.target_id, event.value] if event.kind == SUPERSESSION else [event.target_id]
-    places = facts.locate(connection, workspace.project, named)
-    if event.kind == SIGNAL:
-        dataset_of = dict(places.values())
-        scores.refold(workspace.database, connection, dataset_of, sorted(dataset_of))
-        return list(places)
-    if event.target_id in places:
-        seq, dataset = places[event.target_id]
-        facts.set_superseded(connection, dataset, seq, ledger.is_superseded(connection, event.target_id))
-    if event.value in places and event.body["created"]:
-        seq, dataset = places[event.value]
-        facts.set_superseded(connection, dataset, seq, True)
+    if event.kind == SUPERSESSION:
+        return show_or_hide(workspace, connection, [event.target_id, event.value])
+    places = facts.locate(connection, workspace.project, [event.target_id])
+    dataset_of = dict(places.values())
+    scores.refold(workspace.database, connection, dataset_of, sorted(dataset_of))
     return list(places)

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 
 from sqlalchemy import Connection
 
@@ -62,6 +62,14 @@ def prepared(
             other = by
             if _locate(workspace, connection, "by", by)[1] != dataset:
                 raise Invalid(f"fact {by} is in another dataset than {fact_id}", field="by", value=by)
+        if ledger.is_superseded(connection, other):
+            # It would stay hidden, and two facts could supersede each other.
+            raise Conflict(
+                f"fact {other}, which should supersede {fact_id}, is superseded itself",
+                field="text" if by is None else "by",
+                value=other,
+                remedy="Use its successor, or retract the supersession of it",
+            )
         now = workspace.now()
         event = Event(
             project_id=scopes.owner(connection, dataset),
@@ -77,10 +85,21 @@ def prepared(
             body={"created": created},
         )
         ledger.append(connection, [event])
-        facts.set_superseded(connection, dataset, seq, True)
+        show_or_hide(workspace, connection, [fact_id, other])
         return Supersession(event_id=event.id, fact_id=fact_id, superseded_by=other)
 
     return correct
+
+
+def show_or_hide(workspace: Workspace, connection: Connection, fact_ids: Sequence[str]) -> list[str]:
+    """Lets recall find those of these facts that the ledger says it may, and no others; returns those that exist."""
+    places = facts.locate(connection, workspace.project, fact_ids)
+    shown = facts.texts(connection, list(places), current=True)
+    for fact_id, (seq, dataset) in places.items():
+        recallable = ledger.is_recallable(connection, fact_id)
+        if recallable != (fact_id in shown):
+            facts.set_superseded(connection, dataset, seq, not recallable)
+    return list(places)
 
 
 def _correction(
@@ -100,12 +119,7 @@ def _correction(
     # It has no source: a file that is remembered again must not sweep its corrections away.
     known = next(iter(facts.known(connection, dataset, [digest(text, None, about)]).values()), None)
     if known is not None:
-        place = facts.locate(connection, workspace.project, [known])[known][0]
-        hidden = not facts.texts(connection, [known], current=True) and not ledger.is_superseded(connection, known)
-        if hidden:
-            # It went out of recall when the correction that made it was undone.
-            facts.set_superseded(connection, dataset, place, False)
-        return known, hidden
+        return known, False
     made = NewFact(new_id(), text, about, None, 0, 0, len(text), vector)
     facts.add(connection, dataset, model, [made], workspace.now())
     return made.id, True

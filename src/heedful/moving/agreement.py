@@ -59,8 +59,9 @@ def notes_without_event(connection: Connection, project: int) -> Iterator[str]:
 def superseded_unlike_ledger(connection: Connection, project: int) -> Iterator[str]:
     """Facts that can be recalled though they are superseded, or the other way round."""
     said = exists().where(events.c.target_id == facts.c.id, events.c.kind == SUPERSESSION, ~is_retracted())
-    # A correction that was made for a supersession goes when that is taken back.
-    undone = exists().where(events.c.value == facts.c.id, events.c.kind == SUPERSESSION, is_retracted())
+    # A correction that was made for a supersession goes when that is taken back, unless another one names it.
+    names = exists().where(events.c.value == facts.c.id, events.c.kind == SUPERSESSION)
+    undone = names.where(is_retracted()) & ~names.where(~is_retracted())
     unlike = ((facts.c.superseded == 0) & said) | ((facts.c.superseded == 1) & ~said & ~undone)
     statement = select(facts.c.id).where(ours(facts, project), unlike)
     yield from _found(connection, statement)

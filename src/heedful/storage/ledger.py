@@ -209,6 +209,18 @@ def is_superseded(connection: Connection, fact_id: str) -> bool:
     return found.first() is not None
 
 
+def is_recallable(connection: Connection, fact_id: str) -> bool:
+    """Whether recall may find a fact: nothing supersedes it, and if a correction made it, one that names it stands."""
+    if is_superseded(connection, fact_id):
+        return False
+    named = connection.execute(
+        select(events.c.body, is_retracted().label("retracted")).where(
+            events.c.value == fact_id, events.c.kind == SUPERSESSION
+        )
+    ).all()
+    return any(not row.retracted for row in named) or not any(row.body["created"] for row in named)
+
+
 def supersessions(connection: Connection, fact_ids: Sequence[str]) -> list[AnyRow]:
     """The supersessions of these facts that stand, oldest first."""
     statement = select(events).where(events.c.target_id.in_(fact_ids), events.c.kind == SUPERSESSION, ~is_retracted())

@@ -138,6 +138,8 @@ queries = Table(
     sqlite_autoincrement=True,
 )
 
+_CORRECTS = text("kind = 'supersession'")
+
 events = Table(
     "events",
     metadata,
@@ -164,6 +166,7 @@ events = Table(
     Index("ix_events_query_id", "query_id"),
     Index("ix_events_receipt_id", "receipt_id"),
     Index("ix_events_project_id_at", "project_id", "at"),
+    Index("ix_events_successor", "value", sqlite_where=_CORRECTS, postgresql_where=_CORRECTS),
     sqlite_autoincrement=True,
 )
 """The ledger. Rows are inserted, never changed and never deleted. On PostgreSQL it is divided by `recorded_at`."""

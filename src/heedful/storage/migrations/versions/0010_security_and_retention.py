@@ -15,12 +15,14 @@ def upgrade() -> None:
     _access()
     _executions()
     _retention()
+    _corrections()
 
 
 def downgrade() -> None:
     op.drop_index('ix_requests_at', table_name='requests')
     op.drop_column('datasets', 'changes_from')
     _drop_executions()
+    op.drop_index('ix_events_successor', table_name='events')
 
 
 def _connectors() -> None:
@@ -97,3 +99,9 @@ def _retention() -> None:
     """How long things are kept, and what was erased."""
     op.add_column('datasets', sa.Column('changes_from', sa.BigInteger(), server_default='0', nullable=False))
     op.create_index('ix_requests_at', 'requests', ['at'], unique=False)
+
+
+def _corrections() -> None:
+    """What a fact took the place of is looked up whenever a correction is made or undone."""
+    corrects = sa.text("kind = 'supersession'")
+    op.create_index('ix_events_successor', 'events', ['value'], sqlite_where=corrects, postgresql_where=corrects)
