@@ -1,14 +1,19 @@
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
 from datetime import UTC, datetime, timedelta, timezone
 from pathlib import Path
 from typing import Any
 
 import pytest
+from sqlalchemy import Engine
+from sqlalchemy.event import listen, remove
 
 from heedful import Conflict, Heedful, Invalid, Signal
+from heedful.clock import to_stored
 from heedful.model import SignalType
+from heedful.storage import facts, ledger, queries, scopes, scores
 from heedful.testing import ManualClock
 
 
@@ -108,6 +113,63 @@ def test_a_time_of_another_zone_is_the_same_moment(store: Heedful, fact: str) ->
     moment = datetime(2025, 6, 1, 12, tzinfo=timezone(timedelta(hours=2)))
     store.signal([used(fact, at=moment)])
     assert store.fact_stats(fact).last_signal_at == datetime(2025, 6, 1, 10, tzinfo=UTC)
+
+
+def test_a_time_in_the_future_is_refused(store: Heedful, fact: str, clock: ManualClock) -> None:
+    ahead = datetime(2099, 1, 1, tzinfo=UTC)
+    with pytest.raises(Invalid, match=r"signals\[1\].at is 2099.* in the future") as refused:
+        store.signal([used(fact), used(fact, at=ahead)])
+    assert refused.value.field == "signals[1].at"
+    assert store.fact_stats(fact).signal_count == 0
+    store.signal([used(fact, at=clock() + timedelta(minutes=4))])
+    assert store.fact_stats(fact).last_signal_at == clock(), "a clock that is a little ahead is believed up to now"
+
+
+def test_an_event_that_is_dated_ahead_fades_and_delays_nobody(store: Heedful, fact: str, clock: ManualClock) -> None:
+    """Such events are in ledgers that were written or imported before they were refused."""
+    workspace = store._workspace
+    with workspace.write() as connection:
+        seq, dataset = facts.locate(connection, workspace.project, [fact])[fact]
+        (query,) = queries.ensure(workspace.database, connection, dataset, ["q"]).values()
+        event = ledger.Event(
+            project_id=scopes.owner(connection, dataset),
+            kind=ledger.SIGNAL,
+            target_type="fact",
+            target_id=fact,
+            source="signal",
+            at=to_stored(datetime(2099, 1, 1, tzinfo=UTC)),
+            recorded_at=workspace.now(),
+            dataset_id=dataset,
+            query_id=query,
+            value="used",
+            confidence=1.0,
+        )
+        ledger.append(connection, [event])
+        scores.refold(workspace.database, connection, {seq: dataset}, [seq])
+    given = clock()
+    clock.advance(days=7)
+    assert store.fact_stats(fact).score == pytest.approx(0.5 + 0.1 * 0.95, abs=1e-12)
+    assert store.fact_stats(fact).last_signal_at == given
+    with counted() as statements:
+        store.signal([used(fact)])
+    assert not [each for each in statements if each.startswith("DELETE FROM scores")], "nothing is folded again"
+    assert store.fact_stats(fact).score == pytest.approx(0.5 + 0.1 * 0.95 + 0.1, abs=1e-12)
+    assert store.fact_history(fact).points[0].at == given
+
+
+@contextmanager
+def counted() -> Iterator[list[str]]:
+    """The statements that run meanwhile."""
+    seen: list[str] = []
+
+    def note(_connection: object, _cursor: object, statement: str, *_: object) -> None:
+        seen.append(statement)
+
+    listen(Engine, "before_cursor_execute", note)
+    try:
+        yield seen
+    finally:
+        remove(Engine, "before_cursor_execute", note)
 
 
 def test_a_signal_keeps_its_context_note_and_author(store: Heedful, fact: str) -> None:

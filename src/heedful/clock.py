@@ -10,8 +10,10 @@ Clock = Callable[[], datetime]
 _EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
 _MICROSECOND = timedelta(microseconds=1)
 
-DAY = 86_400_000_000
-"""One day in stored time (microseconds)."""
+MINUTE = 60_000_000
+"""One minute in stored time (microseconds)."""
+
+DAY = 1_440 * MINUTE
 
 
 def system_clock() -> datetime:

@@ -4,10 +4,12 @@ from __future__ import annotations
 
 import math
 from collections.abc import Sequence
+from datetime import datetime
 from typing import Any
 
 import orjson
 
+from heedful.clock import MINUTE, to_stored
 from heedful.errors import Conflict, Invalid, NotFound
 from heedful.model import MODES, POLICY_NAMES, Metadata, Model, PolicyName, etag, storable
 
@@ -19,6 +21,8 @@ MAX_SIGNALS = 10_000
 MAX_METADATA = 65_536
 MAX_PAGE = 1_000
 MAX_DEPTH = 100
+MAX_AHEAD = 5 * MINUTE
+"""How far the clock of a caller may be ahead of ours."""
 
 
 def name(field: str, value: Any) -> str:
@@ -97,6 +101,17 @@ def top_k(value: Any) -> int:
     if isinstance(value, bool) or not isinstance(value, int) or not 1 <= value <= MAX_TOP_K:
         raise Invalid(f"top_k must be a whole number from 1 to {MAX_TOP_K}, got {value!r}", field="top_k", value=value)
     return value
+
+
+def not_ahead(field: str, moment: datetime | None, now: int) -> None:
+    """A time that is not in the future, as far as two clocks agree."""
+    if moment is not None and to_stored(moment) > now + MAX_AHEAD:
+        raise Invalid(
+            f"{field} is {moment.isoformat()}, which is in the future",
+            field=field,
+            value=moment.isoformat(),
+            remedy="Check the clock and the time zone (a time without a zone is read as UTC), or leave it out for now",
+        )
 
 
 def mode(value: Any) -> None:

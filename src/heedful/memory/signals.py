@@ -57,6 +57,8 @@ def parsed(signals: Signal | Iterable[Signal | Mapping[str, Any]]) -> list[Signa
 def signal(workspace: Workspace, given: Sequence[Signal], idempotency_key: str | None) -> SignalResult:
     """Takes signals into the ledger and the scores; unknown facts are refused one by one."""
     checks.idempotency_key(idempotency_key)
+    for place, each in enumerate(given):
+        checks.not_ahead(f"signals[{place}].at", each.at, workspace.now())
     fingerprint = b""
     if idempotency_key is not None:
         fingerprint = requests.fingerprint("signal", [each.model_dump(mode="json") for each in given])
@@ -183,7 +185,7 @@ def _event(item: Given, project: int, dataset: int, query: int, now: int) -> Eve
         target_type="fact",
         target_id=given.fact_id,
         source=item.source,
-        at=now if given.at is None else to_stored(given.at),
+        at=now if given.at is None else min(now, to_stored(given.at)),
         recorded_at=now,
         dataset_id=dataset,
         author=given.author,

@@ -7,7 +7,7 @@ from dataclasses import dataclass, field
 from typing import Any
 
 import orjson
-from sqlalchemy import ColumnElement, Connection, bindparam, exists, func, insert, select
+from sqlalchemy import ColumnElement, Connection, bindparam, case, exists, func, insert, select
 
 from heedful.ids import new_id
 from heedful.model import Metadata
@@ -297,6 +297,12 @@ def key_row(event: Event) -> dict[str, Any]:
 def _of_key() -> ColumnElement[bool]:
     # The time tells where to look in a ledger that is divided by it.
     return (events.c.id == event_keys.c.event_id) & (events.c.recorded_at == event_keys.c.recorded_at)
+
+
+def given_at() -> ColumnElement[int]:
+    """When an event was given, as folds see it. Nothing is given after it arrived: what is dated ahead would never
+    fade, and would make every later signal a late one."""
+    return case((events.c.at > events.c.recorded_at, events.c.recorded_at), else_=events.c.at)
 
 
 def is_retracted() -> ColumnElement[bool]:

@@ -12,7 +12,7 @@ from heedful.learning.decay import NEUTRAL
 from heedful.learning.policies import Documented, Tally
 from heedful.learning.signals import Observation
 from heedful.model import SignalType
-from heedful.storage.ledger import LINK_SIGNAL, is_retracted
+from heedful.storage.ledger import LINK_SIGNAL, given_at, is_retracted
 from heedful.storage.rows import batches
 from heedful.storage.schema import events, facts, links
 
@@ -114,9 +114,9 @@ def folded_in(connection: Connection, dataset: int) -> dict[Key, Tally]:
 
 def _folded(connection: Connection, condition: ColumnElement[bool]) -> dict[Key, Tally]:
     rows = connection.execute(
-        select(events.c.target_id, events.c.value, events.c.confidence, events.c.at)
+        select(events.c.target_id, events.c.value, events.c.confidence, given_at())
         .where(events.c.kind == LINK_SIGNAL, ~is_retracted(), condition)
-        .order_by(events.c.at, events.c.seq)
+        .order_by(given_at(), events.c.seq)
     )
     by_name: dict[str, list[Observation]] = defaultdict(list)
     for name, value, confidence, at in rows:

@@ -11,7 +11,7 @@ from sqlalchemy import ColumnElement, Connection, Select, case, func, select
 from heedful.learning.evidence import POSITIVE
 from heedful.learning.signals import Observation, Opinion
 from heedful.model import SignalType
-from heedful.storage.ledger import RETRACTION, SIGNAL, is_retracted
+from heedful.storage.ledger import RETRACTION, SIGNAL, given_at, is_retracted
 from heedful.storage.rows import AnyRow, batches
 from heedful.storage.schema import events, facts
 
@@ -37,7 +37,7 @@ def surviving(
         if query_ids is not None:
             statement = statement.where(events.c.query_id.in_(query_ids))
         for row in connection.execute(statement):
-            observation = Observation(cast(SignalType, row.value), row.confidence, row.at)
+            observation = Observation(cast(SignalType, row.value), row.confidence, row.given)
             found.append(Surviving(row.id, row.fact, row.query_id, observation, row.author))
     return found
 
@@ -91,17 +91,15 @@ def masses_after(connection: Connection, dataset: int, seq: int) -> tuple[float,
 def _standing(*conditions: ColumnElement[bool]) -> Select[*tuple[object, ...]]:
     """Signals that stand, of facts that are there, in the order they were given."""
     return (
-        select(events, facts.c.seq.label("fact"))
+        select(events, facts.c.seq.label("fact"), given_at().label("given"))
         .join(facts, facts.c.id == events.c.target_id)
         .where(events.c.kind == SIGNAL, ~is_retracted(), *conditions)
-        .order_by(events.c.at, events.c.seq)
+        .order_by(given_at(), events.c.seq)
     )
 
 
 def _opinion(row: AnyRow) -> Opinion:
-    # A signal dated ahead of its arrival must not outweigh those that can still come.
-    given = min(row.at, row.recorded_at)
-    return Opinion(row.fact, row.query_id, row.value, row.confidence, given, rank=row.rank, author=row.author)
+    return Opinion(row.fact, row.query_id, row.value, row.confidence, row.given, rank=row.rank, author=row.author)
 
 
 def _mass(side: str) -> ColumnElement[float]:
