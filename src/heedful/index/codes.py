@@ -20,14 +20,21 @@ RESCORED = 500
 
 _FAR = np.uint16(32768)
 
+_TOGETHER = 8192
+"""Rows that are encoded at once, so that it takes little room."""
+
 
 def encode(vectors: Vectors, mean: Vectors) -> Words:
     """Sign bits as 64-bit words: one row of words a group of 64 dimensions, one column a vector."""
-    bits = np.packbits((vectors - mean) > 0, axis=1)
-    padding = -bits.shape[1] % 8
-    if padding:
-        bits = np.pad(bits, ((0, 0), (0, padding)))
-    return np.ascontiguousarray(bits.view(np.uint64).T)
+    groups = -(-vectors.shape[1] // 64)
+    found = np.empty((groups, len(vectors)), np.uint64)
+    for start in range(0, len(vectors), _TOGETHER):
+        bits = np.packbits(vectors[start : start + _TOGETHER] > mean, axis=1)
+        padding = 8 * groups - bits.shape[1]
+        if padding:
+            bits = np.pad(bits, ((0, 0), (0, padding)))
+        found[:, start : start + _TOGETHER] = bits.view(np.uint64).T
+    return found
 
 
 class Scratch:

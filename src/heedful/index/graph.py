@@ -69,6 +69,7 @@ class GraphIndex:
         changed = np.array(list(touched), np.int64)
         for run in self._runs:
             run.bury(changed)
+        self._runs = [run if run.is_mostly_alive() else _Run(*run.living()) for run in self._runs]
         there = [seq for seq, kind in touched.items() if kind != facts.REMOVED]
         self._append(graph.pairs_of(connection, there))
 
@@ -76,6 +77,7 @@ class GraphIndex:
         """Adds a run, and keeps runs few: each is more than twice as large as the next."""
         if len(pairs[0]):
             self._runs.append(_Run(*pairs))
+        self._runs = [run for run in self._runs if len(run.facts)]
         while len(self._runs) > 1 and len(self._runs[-2].facts) <= 2 * len(self._runs[-1].facts):
             self._runs[-2:] = [_Run(*_joined([run.living() for run in self._runs[-2:]]))]
 
@@ -109,6 +111,9 @@ class _Run:
         places = _places(self.facts, fact_seqs)
         self.alive[places] = False
         self._whole = self._whole and not len(places)
+
+    def is_mostly_alive(self) -> bool:
+        return 2 * np.count_nonzero(self.alive) >= len(self.alive)
 
     def living(self) -> Pairs:
         return self.facts[self.alive], self._entities[self.alive]

@@ -15,7 +15,7 @@ from numpy.typing import NDArray
 
 from heedful.files import FOLDER_MODE
 
-MAGIC = b"heedful-index-1\n"
+MAGIC = b"heedful-index-2\n"
 _ALIGN = 64
 
 Arrays = Mapping[str, NDArray[Any]]

@@ -9,26 +9,54 @@ from heedful.index import codes
 from heedful.index.growable import Growable
 
 Vectors = NDArray[np.float32]
+Sums = NDArray[np.float64]
 Bools = NDArray[np.bool_]
+
+
+MOVED = 0.1
+"""The centre of the sign bits is moved when the mean lies further from it than this share of the variance. Recall falls
+from about a fifth on, and a smaller share would encode all rows more often."""
 
 
 class VectorIndex:
     """Finds the rows nearest to a query by cosine; all vectors have length 1."""
 
-    def __init__(self, saved: Vectors, mean: Vectors | None = None, bits: codes.Words | None = None) -> None:
+    def __init__(
+        self,
+        saved: Vectors,
+        mean: Vectors | None = None,
+        bits: codes.Words | None = None,
+        total: Sums | None = None,
+    ) -> None:
+        """`mean`, `bits` and `total` are what `coded` and `total` gave for the saved rows."""
         self._saved = saved
         self._tail = Growable(np.empty((0, saved.shape[1]), np.float32))
         self._mean = mean
         self._codes = None if bits is None else Growable(np.array(bits), last=True)
+        self._total = saved.sum(axis=0, dtype=np.float64) if total is None else np.array(total)
         self._scratch = codes.Scratch()
 
     def __len__(self) -> int:
         return len(self._saved) + len(self._tail.rows)
 
+    def reserve(self, rows: int) -> None:
+        """Makes room for so many rows more, so that adding them copies nothing."""
+        self._tail.reserve(rows)
+
     def append(self, vectors: Vectors) -> None:
         self._tail.append(vectors)
-        if self._codes is not None and self._mean is not None:
+        self._total += vectors.sum(axis=0, dtype=np.float64)
+        if self._codes is None or self._mean is None:
+            return
+        if self._moved():
+            self._encode()
+        else:
             self._codes.append(codes.encode(vectors, self._mean))
+
+    @property
+    def total(self) -> Sums:
+        """The sum of all vectors."""
+        return self._total
 
     def row(self, row: int) -> Vectors:
         """One vector."""
@@ -36,17 +64,36 @@ class VectorIndex:
         found: Vectors = self._saved[row] if row < boundary else self._tail.rows[row - boundary]
         return found
 
+    def taken(self, rows: NDArray[np.int64]) -> Vectors:
+        """These vectors, copied."""
+        boundary, tail = len(self._saved), self._tail.rows
+        found = np.empty((len(rows), self._saved.shape[1]), np.float32)
+        in_saved = rows < boundary
+        found[in_saved] = self._saved[rows[in_saved]]
+        found[~in_saved] = tail[rows[~in_saved] - boundary]
+        return found
+
     def all(self) -> Vectors:
         """Every vector, in order."""
         return np.concatenate([self._saved, self._tail.rows]) if len(self._tail.rows) else self._saved
 
     def coded(self) -> tuple[Vectors, codes.Words]:
-        """The mean and the sign bits, made when they are first needed."""
+        """The centre and the sign bits, made when they are first needed."""
         if self._codes is None or self._mean is None:
-            every = self.all()
-            self._mean = every.mean(axis=0, dtype=np.float64).astype(np.float32)
-            self._codes = Growable(codes.encode(every, self._mean), last=True)
+            return self._encode()
         return self._mean, self._codes.rows
+
+    def _moved(self) -> bool:
+        """Whether what is stored has drifted away from the centre of the sign bits."""
+        mean = self._total / len(self)
+        away = mean - self._mean
+        return float(away @ away) > MOVED * (1 - float(mean @ mean))
+
+    def _encode(self) -> tuple[Vectors, codes.Words]:
+        self._mean = (self._total / max(1, len(self))).astype(np.float32)
+        bits = np.concatenate([codes.encode(part, self._mean) for part in (self._saved, self._tail.rows)], axis=1)
+        self._codes = Growable(bits, last=True)
+        return self._mean, bits
 
     def cosines(self, query: Vectors, rows: NDArray[np.int64]) -> Vectors:
         """The cosine of each of these rows, in [0, 1]."""

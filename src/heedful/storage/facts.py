@@ -378,7 +378,7 @@ def indexable(connection: Connection, dataset: int, model: int, seqs: Sequence[i
         .order_by(facts.c.seq)
     )
     if seqs is None:
-        yield from connection.execution_options(yield_per=5000).execute(base)
+        yield from connection.execution_options(yield_per=2000).execute(base)
         return
     for run in batches(seqs):
         yield from connection.execute(base.where(facts.c.seq.in_(run)))
