@@ -36,6 +36,11 @@ Rows = NDArray[np.int64]
 class DatasetIndex:
     """Answers from memory; `follow` brings it to the state of the store that a connection sees."""
 
+    _held: Held
+    _change: int
+    _unsaved: int
+    _last: tuple[int, str]
+
     def __init__(self, dataset: int, model: ModelRow, file: Path | None) -> None:
         self.dataset = dataset
         self.model = model

@@ -113,7 +113,7 @@ class _Run:
         self._whole = self._whole and not len(places)
 
     def is_mostly_alive(self) -> bool:
-        return 2 * np.count_nonzero(self.alive) >= len(self.alive)
+        return 2 * int(np.count_nonzero(self.alive)) >= len(self.alive)
 
     def living(self) -> Pairs:
         return self.facts[self.alive], self._entities[self.alive]

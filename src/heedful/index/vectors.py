@@ -44,11 +44,13 @@ class VectorIndex:
         self._tail.reserve(rows)
 
     def append(self, vectors: Vectors) -> None:
+        if not len(vectors):
+            return
         self._tail.append(vectors)
         self._total += vectors.sum(axis=0, dtype=np.float64)
         if self._codes is None or self._mean is None:
             return
-        if self._moved():
+        if self._is_far_from(self._mean):
             self._encode()
         else:
             self._codes.append(codes.encode(vectors, self._mean))
@@ -83,10 +85,10 @@ class VectorIndex:
             return self._encode()
         return self._mean, self._codes.rows
 
-    def _moved(self) -> bool:
+    def _is_far_from(self, centre: Vectors) -> bool:
         """Whether what is stored has drifted away from the centre of the sign bits."""
         mean = self._total / len(self)
-        away = mean - self._mean
+        away = mean - centre
         return float(away @ away) > MOVED * (1 - float(mean @ mean))
 
     def _encode(self) -> tuple[Vectors, codes.Words]:
