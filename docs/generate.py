@@ -34,7 +34,6 @@ from heedful.executions.chat_sessions import ChatSessions
 from heedful.executions.connectors import Connectors
 from heedful.executions.feedback import FeedbackService
 from heedful.executions.golden import GoldenExamples
-from heedful.executions.running import LIMITS as RUNNING
 from heedful.executions.secrets import KEY_VARIABLE
 from heedful.executions.service import Executions
 from heedful.insight.service import Insight
@@ -560,8 +559,7 @@ def settings_page() -> str:
             "## Limits",
             "These are fixed. A call that goes over one is refused with `Invalid`, and nothing is done.",
             table(["what", "at most"], limits),
-            f"A query on a connector is stopped after {RUNNING.seconds:g} seconds, and its result is cut at "
-            f"{RUNNING.rows:,} rows or {RUNNING.bytes:,} bytes; the result says so.",
+            "What a query on a connector may take is set by the settings that begin with `query_`.",
         ]
     )
 

@@ -19,6 +19,7 @@ from searching import search_inside_from_the_first_fact
 import heedful
 from heedful import Heedful
 from heedful.embedding import Embedder, choose
+from heedful.executions.sandbox.stock import STOCK
 from heedful.ids import new_id
 from heedful.model import SignalType
 from heedful.testing import ManualClock, WordEmbedder
@@ -75,6 +76,12 @@ def no_settings(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
     monkeypatch.chdir(tmp_path)
     if SEARCH == "database":
         search_inside_from_the_first_fact(monkeypatch)
+
+
+@pytest.fixture(scope="session", autouse=True)
+def warm_query_processes() -> None:
+    """Keeps the processes for queries between tests, each of which would start its own."""
+    STOCK.open(2)
 
 
 @pytest.fixture

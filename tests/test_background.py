@@ -200,7 +200,7 @@ def test_a_forked_child_does_its_own_jobs_and_waits_for_nobody(opening: Callable
         try:
             store._improve_reporting = whole  # type: ignore[method-assign]
             added = store.jobs.improve()
-            store._finish_jobs()
+            store._finish()
             code = 0 if store.jobs.get(added.job_id).status == "done" else 2
         finally:
             os._exit(code)

@@ -14,7 +14,6 @@ from heedful import Heedful
 from heedful.embedding import Embedder
 from heedful.errors import Invalid, NotFound
 from heedful.executions import running
-from heedful.executions.databases import Limits
 from heedful.model import CacheLookup, CacheMatch
 from heedful.testing import ManualClock
 
@@ -265,11 +264,14 @@ def test_a_stored_result_is_not_reused_while_changes_can_not_be_told(geo: Heedfu
     assert [match.gate for match in look(geo, IN_ITALY, reuse="result").matches] == ["data"]
 
 
-def test_a_result_that_was_cut_off_is_not_reused_but_its_sql_is(geo: Heedful, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_result_that_was_cut_off_is_not_reused_but_its_sql_is(
+    geo: Heedful, open_store: Callable[..., Heedful], monkeypatch: pytest.MonkeyPatch
+) -> None:
     question = "Which cities are in France?"
+    sql = "SELECT name FROM city WHERE country = 'France' ORDER BY id"
     with monkeypatch.context() as patched:
-        patched.setattr(running, "LIMITS", Limits(rows=1))
-        geo.executions.execute_query("SELECT name FROM city WHERE country = 'France' ORDER BY id", question=question)
+        patched.setenv("HEEDFUL_QUERY_ROWS", "1")
+        open_store().executions.execute_query(sql, question=question)
     refused = best(geo, question, reuse="result")
     assert (refused.decision, refused.gate) == ("refuse", "truncation")
     assert best(geo, question).execution["result"].rows == [["Nice"], ["Paris"]]

@@ -13,8 +13,6 @@ from cities import IN_ITALY, IN_ITALY_SQL, Cities, make_cities
 
 from heedful import Heedful
 from heedful.errors import Conflict, Forbidden, HeedfulError, Invalid, NotFound, Unavailable
-from heedful.executions import running
-from heedful.executions.databases import Limits
 from heedful.model import Execution, QueryResult
 from heedful.model.executions import ResultColumn
 from heedful.testing import ManualClock
@@ -237,10 +235,12 @@ def test_a_table_that_is_not_there_is_named(geo: Heedful) -> None:
         geo.executions.execute_query("SELECT * FROM nowhere")
 
 
-def test_a_query_that_never_ends_is_stopped(geo: Heedful, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(running, "LIMITS", Limits(seconds=0.2))
+def test_a_query_that_never_ends_is_stopped(
+    geo: Heedful, open_store: Callable[..., Heedful], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("HEEDFUL_QUERY_SECONDS", "0.2")
     with pytest.raises(HeedfulError) as refused:
-        geo.executions.execute_query(ENDLESS)
+        open_store().executions.execute_query(ENDLESS)
     assert "0.2" in str(refused.value)
     assert stored(geo) == 0
 
@@ -274,11 +274,13 @@ def test_parameters_that_do_not_fit_are_refused(geo: Heedful, parameters: object
     assert stored(geo) == 0
 
 
-def test_a_result_that_was_cut_off_says_so(geo: Heedful, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_result_that_was_cut_off_says_so(
+    geo: Heedful, open_store: Callable[..., Heedful], monkeypatch: pytest.MonkeyPatch
+) -> None:
     whole = geo.executions.execute_query("SELECT name FROM city ORDER BY id")
     assert (whole.result.truncated, whole.result.truncated_by) == (False, None)
-    monkeypatch.setattr(running, "LIMITS", Limits(rows=2))
-    done = geo.executions.execute_query("SELECT name FROM city ORDER BY id")
+    monkeypatch.setenv("HEEDFUL_QUERY_ROWS", "2")
+    done = open_store().executions.execute_query("SELECT name FROM city ORDER BY id")
     assert done.result.rows == [["Rome"], ["Oslo"]]
     kept = geo.executions.get(done.execution_id).result
     assert (kept.truncated, kept.truncated_by) == (True, "rows")

@@ -18,6 +18,8 @@ from heedful.executions.chat_sessions import ChatSessions
 from heedful.executions.connectors import Connectors
 from heedful.executions.feedback import FeedbackService
 from heedful.executions.golden import GoldenExamples
+from heedful.executions.proofs import Proofs
+from heedful.executions.sandbox.queries import Queries
 from heedful.executions.service import Executions
 from heedful.executions.space import ExecutionSpace
 from heedful.insight import sending as _sending
@@ -89,14 +91,15 @@ class Heedful:
         space: SessionSpace,
         language_model: LanguageModel | None,
         jobs: Jobs,
-        finish_jobs: Callable[[], object],
+        queries: Queries,
+        finish: Callable[[], object],
     ) -> None:
-        """`finish_jobs` is called when it is closed."""
+        """`finish` is called when it is closed."""
         self._workspace = workspace
         self._space = space
         self._language_model = language_model
-        self._finish_jobs = finish_jobs
-        self._executions = executions = ExecutionSpace(workspace, space, language_model)
+        self._finish = finish
+        self._executions = executions = ExecutionSpace(workspace, space, language_model, queries, Proofs(queries))
         self.sessions = Sessions(space)
         self.insight = Insight(workspace, space.store)
         self.connectors = Connectors(executions)
@@ -378,7 +381,7 @@ class Heedful:
 
     def close(self) -> None:
         """Finishes what runs in the background, saves the indexes and lets go of the store."""
-        self._finish_jobs()
+        self._finish()
         self._space.courier.close()
         self._space.store.close()
         self._workspace.close()

@@ -17,6 +17,9 @@ from heedful.clock import Clock, system_clock, to_stored
 from heedful.embedding import Embedder, configured
 from heedful.engine import Heedful
 from heedful.errors import Invalid
+from heedful.executions.sandbox.limits import QueryLimits
+from heedful.executions.sandbox.pool import Pool
+from heedful.executions.sandbox.queries import Queries
 from heedful.jobs import kinds
 from heedful.jobs.base import Report, Task
 from heedful.jobs.choose import queue_of
@@ -109,6 +112,7 @@ class Host:
         self._only: Heedful | None = None
         self.database = Database(given.store if url_or_path is None else url_or_path)
         self.queue = queue_of(self.database, self.now)
+        self.pool = Pool(query_limits(given))
         self.added = lambda job_id: None
 
     def project(self, name: str) -> Heedful:
@@ -180,6 +184,7 @@ class Host:
 
     def close(self) -> None:
         """Lets go of the store; its projects are closed before."""
+        self.pool.close()
         self.database.close()
 
     def _opened(self, name: str, *, shared: bool, finish_jobs: Callable[[], object] = lambda: None) -> Heedful:
@@ -197,7 +202,14 @@ class Host:
         store = _session_store(workspace, self.sessions)
         space = session_space(store, name, workspace.now, workspace, *self._hooks)
         jobs = Jobs(self.queue, space, lambda job_id: self.added(job_id))
-        return Heedful(workspace, space, self._language_model, jobs, finish_jobs)
+        queries = Queries(self.pool, name)
+
+        def finish() -> None:
+            finish_jobs()
+            if not shared:
+                self.pool.close()
+
+        return Heedful(workspace, space, self._language_model, jobs, queries, finish)
 
 
 def reembed(
@@ -324,6 +336,19 @@ def session_space(
             hook.bind(lambda: metrics(space))
         space.courier.add(*getattr(hook, "channels", ()))
     return space
+
+
+def query_limits(given: settings.Settings) -> QueryLimits:
+    """The limits of queries on connectors that the settings ask for."""
+    return QueryLimits(
+        seconds=given.query_seconds,
+        rows=given.query_rows,
+        bytes=given.query_bytes,
+        memory=given.query_memory,
+        disk=given.query_disk,
+        processes=given.query_processes,
+        per_caller=given.query_processes_per_caller,
+    )
 
 
 def _language_model(given: settings.Settings, named: str | LanguageModel | None) -> LanguageModel | None:

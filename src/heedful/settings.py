@@ -43,6 +43,13 @@ class Settings(Retention):
     language_model_api_key: str | None = Field(default=None, repr=False)
     language_model_timeout: float = Field(default=60.0, gt=0)
     search_in_memory: int = Field(default=100_000, ge=0)
+    query_seconds: float = Field(default=30.0, gt=0, le=86_400)
+    query_rows: int = Field(default=10_000, ge=1)
+    query_bytes: int = Field(default=10_000_000, ge=1, le=50_000_000)
+    query_memory: int = Field(default=512, ge=128)
+    query_disk: int = Field(default=1_024, ge=1)
+    query_processes: int = Field(default=0, ge=0, le=1_024)
+    query_processes_per_caller: int = Field(default=0, ge=0, le=1_024)
     digest_every: Over | None = None
     digest_email: str | None = Field(default=None, repr=False)
     digest_webhook: str | None = Field(default=None, repr=False)

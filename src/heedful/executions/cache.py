@@ -66,7 +66,7 @@ def judge(
     if limits.examples:
         candidates.follow_examples(space, connector)
     # Before anything is held: it may be slow to answer.
-    current = reach.database_of(connector).data_version() if reuse == "result" else None
+    current = space.queries.data_version(reach.target_of(connector)) if reuse == "result" else None
     with space.proofs.reading(connector, space.workspace.read, space.project) as known:
         found = candidates.find(
             space,

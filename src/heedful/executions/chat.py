@@ -149,7 +149,7 @@ class Chat:
             if each.decision != "refuse" and each.sql is not None and each.written not in failed:
                 statement = Statement(each.sql, each.parameters, each.display)
                 try:
-                    running.dry_run(connector, statement)
+                    running.dry_run(self._space, connector, statement)
                 except HeedfulError:
                     failed.add(each.written)
                     continue
@@ -202,7 +202,7 @@ class Chat:
             )
             statement = Statement(written.sql, {})
             try:
-                running.dry_run(connector, statement)
+                running.dry_run(self._space, connector, statement)
             except HeedfulError as error:
                 if failed is not None or isinstance(error, Unavailable):
                     raise

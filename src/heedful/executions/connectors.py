@@ -34,7 +34,7 @@ class Connectors:
             raise Invalid(f"url must be a SQLAlchemy URL, got {url!r}", field="url", value=url)
         stored = secrets.stored(reach.located(url), secrets.keys_from())
         options["dialect"] = secrets.parsed(secrets.opened(stored, secrets.keys_from())).get_backend_name()
-        schema = reach.read_schema(stored, options)
+        schema = reach.read_schema(self._space.queries, stored, options)
         connector_id = new_id()
         with self._space.workspace.write() as connection:
             project = self._space.own_project(connection)
@@ -64,7 +64,7 @@ class Connectors:
         """Reads the schema anew; what was proven for another schema is no longer used."""
         with self._space.workspace.read() as connection:
             row = self._row(connection, connector_id)
-        schema = reach.read_schema(row.url, row.options)
+        schema = reach.read_schema(self._space.queries, row.url, row.options)
         self._space.proofs.forget(row.id)
         with self._space.workspace.write() as connection:
             self._keep(connection, row.id, schema)

@@ -13,10 +13,10 @@ from heedful.errors import Conflict, Forbidden, Invalid, NotFound
 from heedful.executions import checks
 from heedful.executions.example_files import read
 from heedful.executions.feedback import UNCHANGED
-from heedful.executions.guard import guarded
 from heedful.executions.reach import dialect_of
+from heedful.executions.sandbox.queries import Checked
 from heedful.executions.space import ExecutionSpace
-from heedful.executions.templates import question_digest, template
+from heedful.executions.templates import question_digest
 from heedful.ids import new_id
 from heedful.memory import checks as values
 from heedful.model import GoldenExample
@@ -99,8 +99,8 @@ class GoldenExamples:
             vector = self._space.vector(checks.question("question", question))
             changed |= {"question": question, "digest": question_digest(question), "vector": vector}
         if sql_query is not UNCHANGED:
-            sql = _checked(sql_query, dialect_of(connector))
-            changed |= {"sql_query": sql, "template": template(sql, dialect_of(connector))}
+            checked = _checked(self._space, sql_query, connector)
+            changed |= {"sql_query": checked.sql, "template": checked.template}
         with self._space.workspace.write() as connection:
             row = _row(self._space, connection, example_id)
             values.if_match(if_match, _shown(row))
@@ -142,12 +142,11 @@ class GoldenExamples:
     def _imported(self, rows: Rows, connector_id: str | None, what: str) -> Examples:
         with self._space.workspace.read() as connection:
             connector = self._space.connector(connection, connector_id)
-        dialect = dialect_of(connector)
         ready = []
         for place, row in enumerate(rows, start=1):
             try:
                 asked = checks.question("question", row.get("question"))
-                ready.append((asked, _checked(row.get("sql_query"), dialect)))
+                ready.append((asked, _checked(self._space, row.get("sql_query"), connector)))
             except (Invalid, Forbidden) as error:
                 raise type(error)(
                     f"{what}{place}: {error.message}",
@@ -183,7 +182,7 @@ def prepared(
     checks.question("question", question)
     with space.workspace.read() as connection:
         connector = space.connector(connection, connector_id)
-    sql = _checked(sql_query, dialect_of(connector))
+    sql = _checked(space, sql_query, connector)
     vector = space.vector(question)
     return lambda connection: _put(
         space, connection, connector, question, sql, vector, origin, execution_id, replace=False
@@ -195,7 +194,7 @@ def _put(
     connection: Connection,
     connector: AnyRow,
     question: str,
-    sql: str,
+    sql: Checked,
     vector: bytes,
     origin: str,
     execution_id: str | None,
@@ -207,9 +206,7 @@ def _put(
     if known is not None and not replace:
         raise _taken(question, known.id)
     if known is not None:
-        golden.change(
-            connection, known.id, sql_query=sql, template=template(sql, dialect_of(connector)), updated_at=now
-        )
+        golden.change(connection, known.id, sql_query=sql.sql, template=sql.template, updated_at=now)
         return _shown(_row(space, connection, known.id))
     new = NewExample(
         id=new_id(),
@@ -219,8 +216,8 @@ def _put(
         digest=question_digest(question),
         model_id=space.embedded(connection, vector),
         vector=vector,
-        sql_query=sql,
-        template=template(sql, dialect_of(connector)),
+        sql_query=sql.sql,
+        template=sql.template,
         origin=origin,
         execution_id=execution_id,
         created_at=now,
@@ -242,9 +239,9 @@ def _row(space: ExecutionSpace, connection: Connection, example_id: str) -> AnyR
     return row
 
 
-def _checked(sql_query: Any, dialect: str) -> str:
+def _checked(space: ExecutionSpace, sql_query: Any, connector: AnyRow) -> Checked:
     """SQL that can run as it is: it only reads, and no value is left open."""
-    query = guarded(checks.sql(sql_query), dialect)
+    query = space.queries.check(checks.sql(sql_query), dialect_of(connector))
     if query.parameters:
         raise Invalid(
             f"sql_query leaves values open: {', '.join(query.parameters)}",
@@ -252,7 +249,7 @@ def _checked(sql_query: Any, dialect: str) -> str:
             value=query.sql[:200],
             remedy="Write the values of this question into the SQL; other values are found by themselves",
         )
-    return query.sql
+    return query
 
 
 def _taken(question: str, example_id: str) -> Conflict:

@@ -12,6 +12,7 @@ from sqlalchemy import Connection
 
 from heedful.clock import from_stored
 from heedful.executions import reach
+from heedful.executions.sandbox.queries import Queries
 from heedful.executions.shared_lock import SharedLock
 from heedful.learning.reuse import Evidence, Known, Proven
 from heedful.storage.executions import golden, proofs
@@ -71,7 +72,8 @@ class _Kept:
 class Proofs:
     """The evidence of each connector of a project. It follows the store; values of columns are read now and then."""
 
-    def __init__(self) -> None:
+    def __init__(self, queries: Queries) -> None:
+        self._queries = queries
         self._lock = threading.Lock()
         self._kept: dict[str, _Kept] = {}
         self._loading: dict[str, threading.Lock] = {}
@@ -122,7 +124,7 @@ class Proofs:
             loading.release()
 
     def _read(self, connector: AnyRow, before: _Kept | None, read: Read, project: Project) -> _Kept:
-        values = reach.values_of(connector)
+        values = self._queries.text_values(reach.target_of(connector))
         if before is not None and before.values == values and before.connector.fingerprint == connector.fingerprint:
             before.read_at = monotonic()
             return before

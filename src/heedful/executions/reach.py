@@ -6,7 +6,8 @@ from dataclasses import asdict
 from pathlib import Path
 
 from heedful.executions import secrets
-from heedful.executions.databases import Database, Schema, open_database, text_values
+from heedful.executions.databases import Schema
+from heedful.executions.sandbox.queries import Queries, Target
 from heedful.model import Metadata
 from heedful.storage.rows import AnyRow
 
@@ -17,9 +18,9 @@ TELL_CHANGES = frozenset({"sqlite", "duckdb"})
 """Databases that can always tell when their data changed, but for a moment after a change."""
 
 
-def database_of(connector: AnyRow) -> Database:
+def target_of(connector: AnyRow) -> Target:
     """The database behind a connector, with its secrets in place."""
-    return open_database(secrets.opened(connector.url, secrets.keys_from()), role=connector.options.get("role"))
+    return _target(connector.url, connector.options)
 
 
 def located(url: str) -> str:
@@ -31,15 +32,14 @@ def located(url: str) -> str:
     return address.set(database=str(Path(file).expanduser().absolute())).render_as_string(hide_password=False)
 
 
-def read_schema(url: str, options: Metadata) -> Schema:
+def read_schema(queries: Queries, url: str, options: Metadata) -> Schema:
     """The schema of a database that is not a connector yet, or anew."""
-    return open_database(secrets.opened(url, secrets.keys_from()), role=options.get("role")).read_schema()
+    return queries.read_schema(_target(url, options))
 
 
-def values_of(connector: AnyRow) -> dict[tuple[str, str], tuple[str, ...]]:
-    """The texts that stand in the columns of a connector's database, as far as they are few."""
-    database = database_of(connector)
-    return text_values(database, database.read_schema()).values
+def _target(url: str, options: Metadata) -> Target:
+    # A process that runs queries may have been started in another folder.
+    return Target(located(secrets.opened(url, secrets.keys_from())), options.get("role"))
 
 
 def dialect_of(connector: AnyRow) -> str:

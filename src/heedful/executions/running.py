@@ -9,19 +9,14 @@ from typing import Any
 import orjson
 
 from heedful.clock import from_stored
-from heedful.executions.databases import Limits
-from heedful.executions.guard import guarded
-from heedful.executions.reach import database_of
+from heedful.executions.reach import target_of
 from heedful.executions.space import ExecutionSpace
-from heedful.executions.templates import template
 from heedful.ids import new_id
 from heedful.model import Execution, Metadata, Origin, QueryResult
-from heedful.results import Result, decode, encode
+from heedful.results import Result, decode
 from heedful.storage.executions import hits, runs
 from heedful.storage.executions.runs import NewRun
 from heedful.storage.rows import AnyRow
-
-LIMITS = Limits()
 
 
 @dataclass(frozen=True, slots=True)
@@ -52,13 +47,8 @@ def execute(
     derived_from: str | None = None,
 ) -> Execution:
     """Runs one statement that only reads and stores what it gave."""
-    database = database_of(connector)
-    query = guarded(statement.sql, database.dialect)
-    kept = query if statement.display is None else guarded(statement.display, database.dialect)
-    version = database.data_version()
-    with database.session() as session:
-        result = session.run(query, statement.parameters, LIMITS)
-    encoded = encode(result)
+    ran = space.queries.run(target_of(connector), statement.sql, statement.parameters, statement.display)
+    result = ran.result
     vector = asked.vector
     if vector is None and asked.question is not None:
         vector = space.vector(asked.question)
@@ -70,10 +60,10 @@ def execute(
             question=asked.question,
             model_id=space.embedded(connection, vector),
             vector=vector,
-            sql_query=kept.sql,
+            sql_query=ran.sql,
             parameters=statement.parameters if statement.display is None else {},
-            template=template(kept.sql, kept.dialect),
-            result=encoded,
+            template=ran.template,
+            result=ran.encoded,
             row_count=len(result.rows),
             truncated=int(result.truncated),
             seconds=result.seconds,
@@ -81,20 +71,17 @@ def execute(
             derived_from=derived_from,
             message_id=asked.message_id,
             fingerprint=connector.fingerprint,
-            data_version=version,
+            data_version=ran.version,
             at=space.now(),
-            result_digest=_digest(encoded),
+            result_digest=_digest(ran.encoded),
         )
         runs.add(connection, hits.as_stored(connection, new))
     return _execution(new, result)
 
 
-def dry_run(connector: AnyRow, statement: Statement) -> None:
+def dry_run(space: ExecutionSpace, connector: AnyRow, statement: Statement) -> None:
     """Finds out whether a statement may run and would: one row of it is asked for, and nothing is kept."""
-    database = database_of(connector)
-    query = guarded(statement.sql, database.dialect)
-    with database.session() as session:
-        session.run(query, statement.parameters, Limits(seconds=LIMITS.seconds, rows=1, bytes=LIMITS.bytes))
+    space.queries.dry_run(target_of(connector), statement.sql, statement.parameters)
 
 
 def shown(row: AnyRow) -> Execution:

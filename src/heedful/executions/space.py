@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 
 from sqlalchemy import Connection
 
 from heedful.chat.base import LanguageModel
 from heedful.errors import Invalid, NotFound
 from heedful.executions.proofs import Proofs
+from heedful.executions.sandbox.queries import Queries
 from heedful.memory import checks
 from heedful.memory.workspace import Workspace
 from heedful.sessions.space import SessionSpace
@@ -23,12 +24,13 @@ NOBODY = -1
 
 @dataclass(frozen=True, slots=True)
 class ExecutionSpace:
-    """One project: its store, its chat sessions, and the language model, if there is one."""
+    """One project: its store, its chat sessions, the language model, if there is one, and what runs its queries."""
 
     workspace: Workspace
     sessions: SessionSpace
     language_model: LanguageModel | None
-    proofs: Proofs = field(default_factory=Proofs)
+    queries: Queries
+    proofs: Proofs
 
     def now(self) -> int:
         return self.workspace.now()

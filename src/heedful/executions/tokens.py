@@ -12,7 +12,9 @@ from heedful.dialects import tokenize
 from heedful.errors import Forbidden, HeedfulError, Invalid
 
 MAX_CHARACTERS = 100_000
+MAX_TOKENS = 5_000
 MAX_DEPTH = 60
+MAX_SUBSCRIPTS = 100
 MAX_OPEN_JOINS = 10
 
 _OPENING = {TokenType.L_PAREN, TokenType.L_BRACKET, TokenType.L_BRACE}
@@ -44,7 +46,7 @@ def read(sql: str, dialect: str) -> tuple[str, list[Token]]:
 
     Databases disagree on where a comment ends: what one skips, another may run. So comments are left out of what runs.
     """
-    _check_text(sql)
+    check_text(sql)
     words = _tokens(sql, dialect)
     while words and words[-1].token_type is TokenType.SEMICOLON:
         words.pop()
@@ -52,6 +54,8 @@ def read(sql: str, dialect: str) -> tuple[str, list[Token]]:
         raise Invalid("there is no SQL in this text", code="sql_empty", field="sql", remedy="Pass one SELECT statement")
     _check_words(words)
     _check_depth(words)
+    if len(words) > MAX_TOKENS:
+        raise _too_long(f"{len(words):,} words and signs", MAX_TOKENS)
     bare = _joined(sql, words)
     again = _tokens(bare, dialect)
     if [(word.token_type, word.text) for word in again] != [(word.token_type, word.text) for word in words]:
@@ -88,28 +92,34 @@ def command(what: str) -> Forbidden:
 def too_deep() -> Invalid:
     """The error for what would take too long, or too much of the stack, to read."""
     return Invalid(
-        f"this SQL is nested too deeply: up to {MAX_DEPTH} brackets, and {MAX_OPEN_JOINS} joins without ON or USING",
+        f"this SQL is nested too deeply: up to {MAX_DEPTH} brackets, {MAX_OPEN_JOINS} joins without ON or USING, and"
+        f" {MAX_SUBSCRIPTS} subscripts of subscripts, as in a[1][2]",
         code="sql_too_deep",
         field="sql",
         remedy="Split it with WITH, and give each JOIN its ON",
     )
 
 
-def _check_text(sql: str) -> None:
+def check_text(sql: str) -> None:
+    """Refuses what is too long to look at, or is no text."""
     if len(sql) > MAX_CHARACTERS:
-        raise Invalid(
-            f"this SQL has {len(sql):,} characters; {MAX_CHARACTERS:,} are allowed",
-            code="sql_too_long",
-            field="sql",
-            value=len(sql),
-            remedy="Shorten it, or put long lists of values into a table",
-        )
+        raise _too_long(f"{len(sql):,} characters", MAX_CHARACTERS)
     if "\0" in sql:
         raise unreadable("it holds a NUL character")
     try:
         sql.encode()
     except UnicodeEncodeError:
         raise unreadable("it is not valid Unicode") from None
+
+
+def _too_long(found: str, most: int) -> Invalid:
+    return Invalid(
+        f"this SQL has {found}; {most:,} are allowed",
+        code="sql_too_long",
+        field="sql",
+        value=most,
+        remedy="Shorten it, or put long lists of values into a table",
+    )
 
 
 def _tokens(sql: str, dialect: str) -> list[Token]:
@@ -140,11 +150,12 @@ def _check_depth(words: Sequence[Token]) -> None:
     It takes twice as long for each join without ON or USING, and brackets multiply that, so they are counted together.
     After AS and a dot these words are names.
     """
-    open_joins, waiting = [0], 0
+    open_joins, waiting, subscripts = [0], 0, 0
     for place, word in enumerate(words):
         kind = word.token_type
         if kind in _OPENING:
             open_joins.append(0)
+            subscripts += kind is TokenType.L_BRACKET and words[place - 1].token_type is TokenType.R_BRACKET
         elif kind in _CLOSING and len(open_joins) > 1:
             open_joins.pop()
         elif kind in _JOINS:
@@ -153,7 +164,7 @@ def _check_depth(words: Sequence[Token]) -> None:
         elif kind in _CONDITIONS and open_joins[-1] and words[place - 1].token_type not in _NO_CONDITION_AFTER:
             open_joins[-1] -= 1
             waiting -= 1
-        if len(open_joins) > MAX_DEPTH or waiting > MAX_OPEN_JOINS:
+        if len(open_joins) > MAX_DEPTH or waiting > MAX_OPEN_JOINS or subscripts > MAX_SUBSCRIPTS:
             raise too_deep()
 
 

@@ -60,6 +60,8 @@ class Operation:
     """Whether it may take minutes."""
     keeps: str | None = None
     """The parameter with which it keeps something, for which the scope `write` is needed too."""
+    queries: bool = False
+    """Whether it may ask a connector's database, or reads SQL that somebody sent."""
     secret: bool = False
     """Whether its result is shown once and must not be kept, not even for a retry."""
 
@@ -87,8 +89,10 @@ def _get(name: str, path: str, scope: Scope = "read", *, slow: bool = False) -> 
     return Operation(name, "GET", path, scope, repeatable=True, slow=slow)
 
 
-def _post(name: str, path: str, scope: Scope, *, repeatable: bool = False, slow: bool = False) -> Operation:
-    return Operation(name, "POST", path, scope, repeatable=repeatable, slow=slow)
+def _post(
+    name: str, path: str, scope: Scope, *, repeatable: bool = False, slow: bool = False, queries: bool = False
+) -> Operation:
+    return Operation(name, "POST", path, scope, repeatable=repeatable, slow=slow, queries=queries)
 
 
 def _delete(name: str, path: str, scope: Scope) -> Operation:
@@ -159,15 +163,15 @@ _ALL = (
     _get("insight.digest", "/insight/digest", slow=True),
     _get("insight.rows", "/insight/rows", slow=True),
     _get("insight.dictionary", "/insight/dictionary"),
-    _post("connectors.create", "/connectors", "admin", slow=True),
+    _post("connectors.create", "/connectors", "admin", slow=True, queries=True),
     _get("connectors.list", "/connectors"),
     _get("connectors.get", _CONNECTOR),
-    _post("connectors.refresh", f"{_CONNECTOR}/refresh", "admin", repeatable=True, slow=True),
+    _post("connectors.refresh", f"{_CONNECTOR}/refresh", "admin", repeatable=True, slow=True, queries=True),
     _get("connectors.schema", f"{_CONNECTOR}/schema"),
     _delete("connectors.delete", _CONNECTOR, "admin"),
-    _post("executions.execute_query", "/executions", "write", slow=True),
+    _post("executions.execute_query", "/executions", "write", slow=True, queries=True),
     _get("executions.list", "/executions"),
-    _post("executions.execute_from_chat", f"{_MESSAGE}/execute", "write", slow=True),
+    _post("executions.execute_from_chat", f"{_MESSAGE}/execute", "write", slow=True, queries=True),
     _get("executions.get", _EXECUTION),
     _delete("executions.delete", _EXECUTION, "write"),
     _post("feedback.create", "/feedback", "feedback"),
@@ -181,20 +185,22 @@ _ALL = (
     _get("feedback.get", "/feedback/{feedback_id}"),
     Operation("feedback.update", "PATCH", "/feedback/{feedback_id}", "feedback"),
     _delete("feedback.delete", "/feedback/{feedback_id}", "feedback"),
-    _post("chat.execution_cache_lookup", "/execution-cache-lookup", "write", repeatable=True, slow=True),
-    _post("chat.chat_to_sql", f"{_CHAT}/chat-to-sql", "write", slow=True),
-    _post("chat.chat_to_answer", f"{_CHAT}/chat-to-answer", "write", slow=True),
+    _post("chat.execution_cache_lookup", "/execution-cache-lookup", "write", repeatable=True, slow=True, queries=True),
+    _post("chat.chat_to_sql", f"{_CHAT}/chat-to-sql", "write", slow=True, queries=True),
+    _post("chat.chat_to_answer", f"{_CHAT}/chat-to-answer", "write", slow=True, queries=True),
     _post("chat_sessions.create", "/chat-sessions", "write"),
     _get("chat_sessions.list", "/chat-sessions"),
     _get("chat_sessions.get", _CHAT),
     _delete("chat_sessions.delete", _CHAT, "write"),
     _get("chat_sessions.get_questions", f"{_CHAT}/questions"),
-    _post("golden_examples.create", "/golden-examples", "write"),
+    _post("golden_examples.create", "/golden-examples", "write", queries=True),
     _get("golden_examples.list", "/golden-examples"),
-    _post("golden_examples.promote", "/golden-examples/promote", "write"),
-    _post("golden_examples.import_examples", "/golden-examples/import", "write", repeatable=True, slow=True),
+    _post("golden_examples.promote", "/golden-examples/promote", "write", queries=True),
+    _post(
+        "golden_examples.import_examples", "/golden-examples/import", "write", repeatable=True, slow=True, queries=True
+    ),
     _get("golden_examples.get", _EXAMPLE),
-    Operation("golden_examples.update", "PATCH", _EXAMPLE, "write"),
+    Operation("golden_examples.update", "PATCH", _EXAMPLE, "write", queries=True),
     _delete("golden_examples.delete", _EXAMPLE, "write"),
     _get("review.list", "/review"),
     _get("review.get", _ITEM),
@@ -202,8 +208,8 @@ _ALL = (
     _post("review.resolve", f"{_ITEM}/resolve", "feedback"),
     _post("review.dismiss", f"{_ITEM}/dismiss", "feedback"),
     _post("review.reopen", f"{_ITEM}/reopen", "feedback"),
-    _post("review.mend", f"{_ITEM}/mend", "write"),
-    _post("review.ask_again", f"{_ITEM}/ask-again", "read", repeatable=True, slow=True),
+    _post("review.mend", f"{_ITEM}/mend", "write", queries=True),
+    _post("review.ask_again", f"{_ITEM}/ask-again", "read", repeatable=True, slow=True, queries=True),
     _post("review.undo", "/review/events/{event_id}/undo", "write", repeatable=True),
     Operation("keys.create", "POST", "/keys", "admin", secret=True),
     _get("keys.list", "/keys", "admin"),

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 from collections.abc import Awaitable, Callable, Mapping
+from functools import partial
 from typing import Any
 
 import orjson
@@ -14,6 +15,7 @@ from starlette.responses import Response
 from heedful.access.once import once
 from heedful.engine import Heedful
 from heedful.errors import Invalid, NotFound
+from heedful.executions.sandbox.callers import calling
 from heedful.model import etag
 from heedful.operations import Operation, Shape, shape
 from heedful.server import targets
@@ -69,18 +71,24 @@ def endpoint(operation: Operation, state: State) -> Endpoint:
         def call(callbacks: Mapping[str, Any]) -> bytes:
             if looked_up:
                 state.projects.check_known(project)
-            with state.projects.using(project) as engine:
+            with calling(caller.key_id), state.projects.using(project) as engine:
                 return _called(state, engine, project, caller, made, given, callbacks, key)
 
         if wanted(request, made):
             return stream(state, request, made, call)
-        return _response(request, operation, await _runner(state, operation, given)(lambda: call({})))
+        return _response(request, operation, await _runner(state, operation, given, project, caller)(lambda: call({})))
 
     return answer
 
 
-def _runner(state: State, operation: Operation, given: Mapping[str, Any]) -> Callable[..., Awaitable[bytes]]:
-    """Where a call is done: short writes in turn, recalls by as many as there are processors, all else in the pool."""
+def _runner(
+    state: State, operation: Operation, given: Mapping[str, Any], project: str, caller: Caller
+) -> Callable[..., Awaitable[bytes]]:
+    """Where a call is done: what asks a database apart, short writes in turn, recalls by as many as there are
+    processors, all else in the pool.
+    """
+    if operation.queries:
+        return partial(state.query, project, caller)
     if operation.scope == "feedback":
         return state.run_in_turn
     answers = given.get("answer") or given.get("session_id") is not None

@@ -15,6 +15,7 @@ from starlette.responses import Response
 
 from heedful.engine import Heedful
 from heedful.errors import HeedfulError, Invalid
+from heedful.executions.sandbox.callers import calling
 from heedful.server.allowed import allowed
 from heedful.server.callers import Caller
 from heedful.server.calls import Endpoint
@@ -85,7 +86,7 @@ async def _answered(route: Wire, state: State, request: Request) -> Response:
         caller.check("write")
 
     def work() -> Response:
-        with ExitStack() as held:
+        with calling(caller.key_id), ExitStack() as held:
             asked = Asked(
                 path=path,
                 query=dict(pairs),
@@ -102,7 +103,7 @@ async def _answered(route: Wire, state: State, request: Request) -> Response:
         content = b"" if reply.status == 204 else to_json(reply.body)
         return Response(content, reply.status, dict(reply.headers), "application/json")
 
-    return await state.run(work)
+    return await (state.query(project, caller, work) if route.queries else state.run(work))
 
 
 def _project(route: Wire, caller: Caller, path: dict[str, str], headers: Mapping[str, str], state: State) -> str:

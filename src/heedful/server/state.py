@@ -22,6 +22,7 @@ from heedful.server.lane import Lane
 from heedful.server.limits import Limiter
 from heedful.server.projects import Projects, Served
 from heedful.server.targets import RATE
+from heedful.server.turns import Turns
 
 Result = TypeVar("Result")
 
@@ -39,6 +40,9 @@ class State:
         self._looking = ThreadPoolExecutor(2, thread_name_prefix="heedful-look")
         # More threads than processors only take turns; what waits for others has the pool above.
         self._thinking = ThreadPoolExecutor((os.cpu_count() or 1) + 1, thread_name_prefix="heedful-recall")
+        # A query takes as long as a database does; who waits for one must not keep others waiting.
+        self._querying = ThreadPoolExecutor(config.threads, thread_name_prefix="heedful-query")
+        self._turns = Turns(max(1, config.threads // 4), max(1, config.threads // 2), host.pool.limits.wait)
         # A file has one writer at a time; a server has many.
         self._lane = None if host.sessions or host.database.many_writers else Lane("heedful-feedback")
         self._follower = Follower(self.projects)
@@ -61,6 +65,11 @@ class State:
     async def think(self, work: Callable[[], Result]) -> Result:
         """Runs what takes the processor all the time."""
         return await asyncio.get_running_loop().run_in_executor(self._thinking, work)
+
+    async def query(self, project: str, caller: Caller, work: Callable[[], Result]) -> Result:
+        """Runs what may ask a connector's database: apart from the rest, and only so much for each caller at a time."""
+        async with self._turns.turn(project, caller.key_id):
+            return await asyncio.get_running_loop().run_in_executor(self._querying, work)
 
     async def run_in_turn(self, work: Callable[[], Result]) -> Result:
         """Runs what is short and writes to the store: one after the other, where the store does the same."""
@@ -90,6 +99,7 @@ class State:
         if self._lane is not None:
             self._lane.close()
         self._thinking.shutdown()
+        self._querying.shutdown()
         self._pool.shutdown()
         self._looking.shutdown()
         if self._worker is not None:

@@ -17,8 +17,15 @@ BY_CODE = {
     "method": 405,
     "changed_meanwhile": 412,
     "rate_limited": 429,
+    "query_busy": 429,
+    "query_timeout": 422,
+    "query_memory": 422,
+    "query_disk": 422,
 }
 """Statuses that a code has, whatever the kind of the error."""
+
+UNAVAILABLE = frozenset({"query_timeout", "query_memory", "query_disk"})
+"""Codes of what may work at another time, although the status says that the caller should ask for less."""
 
 BY_KIND: dict[type[HeedfulError], int] = {
     Invalid: 422,
@@ -86,6 +93,8 @@ def error_of(status: int, document: Any) -> HeedfulError:
     kinds = {400: Invalid, 401: Forbidden, 412: Conflict, 413: Invalid, 415: Invalid, 429: Unavailable}
     kinds |= {number: kind for kind, number in BY_KIND.items()}
     kind = kinds.get(status, Unavailable if status >= 500 else HeedfulError)
+    if given.get("code") in UNAVAILABLE:
+        kind = Unavailable
     return kind(
         str(given.get("detail") or f"the server answered {status}"),
         code=given.get("code"),

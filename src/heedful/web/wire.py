@@ -58,6 +58,8 @@ class Wire:
     status: int = 200
     keeps: tuple[str, ...] = ()
     """Names in a body with which it keeps something, for which the scope `write` is needed too."""
+    queries: bool = False
+    """Whether it may ask a connector's database, or reads SQL that somebody sent."""
 
 
 @dataclass(frozen=True, slots=True)

@@ -139,6 +139,6 @@ ROUTES = (
     Wire("DELETE", _ONE, deleted, "write", "project_id"),
     Wire("GET", f"{_ONE}/questions", questions, "read", "project_id"),
     Wire("GET", f"{_ONE}/custom-tool", no_tool, "read", "project_id"),
-    Wire("POST", f"{_ONE}/chat-to-sql", to_sql, "write", "project_id"),
-    Wire("POST", f"{_ONE}/chat-to-answer", to_answer, "write", "project_id"),
+    Wire("POST", f"{_ONE}/chat-to-sql", to_sql, "write", "project_id", queries=True),
+    Wire("POST", f"{_ONE}/chat-to-answer", to_answer, "write", "project_id", queries=True),
 )

@@ -86,9 +86,9 @@ def _shown(heedful: Heedful, connector: Connector) -> dict[str, Any]:
 
 ROUTES = (
     Wire("GET", _PLACE, listed, "read", "project_id"),
-    Wire("POST", _PLACE, created, "admin", "project_id"),
+    Wire("POST", _PLACE, created, "admin", "project_id", queries=True),
     Wire("GET", _ONE, got, "read", "project_id"),
-    Wire("PUT", _ONE, updated, "admin", "project_id"),
+    Wire("PUT", _ONE, updated, "admin", "project_id", queries=True),
     Wire("DELETE", _ONE, deleted, "admin", "project_id"),
-    Wire("POST", f"{_ONE}/test", tested, "admin", "project_id"),
+    Wire("POST", f"{_ONE}/test", tested, "admin", "project_id", queries=True),
 )

@@ -129,8 +129,8 @@ def _every(heedful: Heedful, connector_id: str | None) -> Iterator[Execution]:
 
 
 ROUTES = (
-    Wire("POST", f"{_PROJECT}/sql/execute", executed, "write", "project_id"),
+    Wire("POST", f"{_PROJECT}/sql/execute", executed, "write", "project_id", queries=True),
     Wire("GET", f"{_PROJECT}/sql/executions", listed, "read", "project_id"),
     Wire("GET", f"{_PROJECT}/sql/executions/{{execution_id}}", got, "read", "project_id"),
-    Wire("POST", f"{_PROJECT}/execution-cache-lookup", looked_up, "write", "project_id"),
+    Wire("POST", f"{_PROJECT}/execution-cache-lookup", looked_up, "write", "project_id", queries=True),
 )

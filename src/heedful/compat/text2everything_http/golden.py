@@ -119,9 +119,9 @@ def _with(heedful: Heedful, example: GoldenExample, described: Remark | None) ->
 
 ROUTES = (
     Wire("GET", _PLACE, listed, "read", "project_id"),
-    Wire("POST", _PLACE, created, "write", "project_id"),
+    Wire("POST", _PLACE, created, "write", "project_id", queries=True),
     Wire("POST", f"{_PLACE}/bulk-delete", bulk_deleted, "write", "project_id"),
     Wire("GET", _ONE, got, "read", "project_id"),
-    Wire("PUT", _ONE, updated, "write", "project_id"),
+    Wire("PUT", _ONE, updated, "write", "project_id", queries=True),
     Wire("DELETE", _ONE, deleted, "write", "project_id"),
 )

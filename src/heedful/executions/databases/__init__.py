@@ -30,10 +30,11 @@ __all__ = [
 ]
 
 
-def open_database(url: str, *, role: str | None = None) -> Database:
+def open_database(url: str, *, role: str | None = None, memory: int = 512, disk: int = 1_024) -> Database:
     """The database behind a SQLAlchemy URL (`secrets.opened` resolves what is stored); nothing is connected yet.
 
-    `role` is a role of a PostgreSQL server that queries run as.
+    `role` is a role of a PostgreSQL server that queries run as. `memory` and `disk` are the megabytes that a database
+    which runs in this process may use, as far as it can be told.
     """
     address = parsed(url)
     kind = address.get_backend_name()
@@ -44,7 +45,7 @@ def open_database(url: str, *, role: str | None = None) -> Database:
     if address.drivername in ("sqlite", "sqlite+pysqlite", "sqlite+aiosqlite"):
         return SQLite(address)
     if kind == "duckdb":
-        return DuckDB(address)
+        return DuckDB(address, memory, disk)
     return Other(address)
 
 

@@ -16,7 +16,8 @@ from heedful.executions.guard import Guarded
 from heedful.results import Column, Result, known, row_size
 
 CONNECT_SECONDS = 10
-_FIRST_BATCH = 16
+_FIRST_BATCH = 1
+"""Nobody knows how large a row is before one is there."""
 _LARGEST_BATCH = 1_000
 _AGAIN_SECONDS = 0.1
 

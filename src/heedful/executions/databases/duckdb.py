@@ -27,7 +27,10 @@ _CONFIG: dict[str, Any] = {
     "autoload_known_extensions": "false",
     "allow_community_extensions": "false",
     "lock_configuration": "true",
+    "threads": 2,
 }
+_SHARE = 0.6
+"""Of the memory that a query may use, what DuckDB may; the rest is for the driver and the result."""
 
 _COLUMNS = """
 SELECT schema_name, table_name,
@@ -49,11 +52,16 @@ class DuckDB:
 
     dialect = "duckdb"
 
-    def __init__(self, url: URL) -> None:
+    def __init__(self, url: URL, memory: int, disk: int) -> None:
         given = url.database or ""
         if not given or given.startswith((":memory:", "md:", "motherduck:")):
             raise errors.no_file("DuckDB")
         self._path = Path(given).absolute()
+        self._config = {
+            **_CONFIG,
+            "memory_limit": f"{int(memory * _SHARE)}MiB",
+            "max_temp_directory_size": f"{disk}MiB",
+        }
         self.address = f"duckdb:///{self._path}"
 
     @contextmanager
@@ -85,7 +93,7 @@ class DuckDB:
             raise errors.missing_driver("duckdb", "duckdb") from None
         errors.existing_file(self._path, "DuckDB")
         try:
-            return duckdb.connect(str(self._path), read_only=True, config=_CONFIG)
+            return duckdb.connect(str(self._path), read_only=True, config=self._config)
         except duckdb.ConnectionException:
             raise errors.in_use(self.address) from None
         except duckdb.IOException as error:
@@ -143,6 +151,8 @@ def _in_our_words(error: Exception) -> HeedfulError:
     import duckdb
 
     said = str(error)
+    if isinstance(error, duckdb.OutOfMemoryException):
+        return errors.out_of_disk() if "max_temp_directory_size" in said else errors.out_of_memory()
     if "pytz" in said:
         return errors.missing_driver("pytz", "duckdb")
     if isinstance(error, duckdb.PermissionException) or "read-only" in said:

@@ -132,6 +132,24 @@ def failed(reason: object, code: str = "query_failed") -> HeedfulError:
     return Invalid(f"the database can't run this: {one_line(reason)}", code=code, field="sql", remedy=remedy)
 
 
+def out_of_memory() -> Unavailable:
+    """The error for a query that needs more memory than it may have."""
+    return Unavailable(
+        "the query needs more memory than a query may use",
+        code="query_memory",
+        remedy="Ask for fewer or shorter values; whoever runs the server can raise query_memory in its settings",
+    )
+
+
+def out_of_disk() -> Unavailable:
+    """The error for a query that needs more room for temporary files than it may have."""
+    return Unavailable(
+        "the query needs more room for temporary files than a query may use, to sort or to group",
+        code="query_disk",
+        remedy="Ask for less; whoever runs the server can raise query_disk in its settings",
+    )
+
+
 def one_line(reason: object) -> str:
     """The first line of what a database said."""
     text = " ".join(str(reason).strip().split("\n")[0].split())

@@ -206,6 +206,9 @@ def _in_our_words(error: BaseException) -> HeedfulError:
         return errors.changes_data(error)
     if state in _RIGHTS:
         return errors.not_allowed(error)
+    if state is None and "out of memory" in str(error):
+        # libpq says so of a row that it can't hold.
+        return errors.out_of_memory()
     if state is None or state in _STOPPED or state.startswith(("08", "57P")):
         return errors.unreachable("the PostgreSQL server", errors.one_line(error))
     return errors.failed(error)

@@ -29,7 +29,17 @@ OURS = frozenset({"alembic_version", "projects", "datasets", "facts", "events"})
 """Tables by which a Heedful store is known."""
 
 _STEPS = 10_000
-_LONGEST_PATTERN = 1_000
+_LONGEST_VALUE = 4_000_000
+_LIMITS = {
+    sqlite3.SQLITE_LIMIT_LIKE_PATTERN_LENGTH: 1_000,
+    sqlite3.SQLITE_LIMIT_COLUMN: 500,
+    sqlite3.SQLITE_LIMIT_EXPR_DEPTH: 500,
+    sqlite3.SQLITE_LIMIT_COMPOUND_SELECT: 100,
+    sqlite3.SQLITE_LIMIT_VDBE_OP: 250_000,
+    sqlite3.SQLITE_LIMIT_FUNCTION_ARG: 100,
+    sqlite3.SQLITE_LIMIT_WORKER_THREADS: 0,
+}
+"""Far less than SQLite allows, and more than people write."""
 
 _READING = {sqlite3.SQLITE_SELECT, sqlite3.SQLITE_READ, sqlite3.SQLITE_RECURSIVE}
 # Full-text tables ask for it themselves.
@@ -111,14 +121,15 @@ class SQLiteSession:
         self._connection = connection
         _open_virtual_tables(connection)
         connection.set_authorizer(_authorize)
-        connection.setlimit(sqlite3.SQLITE_LIMIT_LIKE_PATTERN_LENGTH, _LONGEST_PATTERN)
+        for limit, most in _LIMITS.items():
+            connection.setlimit(limit, most)
 
     def run(self, query: Guarded, parameters: Parameters, limits: Limits) -> Result:
         """Runs one statement; SQLite asks every few thousand steps whether to go on."""
         values = bound(query, parameters)
         began = monotonic()
         deadline = began + limits.seconds
-        self._connection.setlimit(sqlite3.SQLITE_LIMIT_LENGTH, max(limits.bytes, 1_000_000))
+        self._connection.setlimit(sqlite3.SQLITE_LIMIT_LENGTH, _LONGEST_VALUE)
         self._connection.set_progress_handler(lambda: monotonic() > deadline, _STEPS)
         try:
             cursor = self._connection.execute(query.sql, values)
@@ -140,6 +151,8 @@ class SQLiteSession:
             return errors.changes_data(error)
         if code is not None and code & 0xFF in (sqlite3.SQLITE_BUSY, sqlite3.SQLITE_LOCKED):
             return errors.in_use("the SQLite file")
+        if code is not None and code & 0xFF in (sqlite3.SQLITE_FULL, sqlite3.SQLITE_IOERR):
+            return errors.out_of_disk()
         if "no such table" in str(error):
             return errors.failed(error, "unknown_table")
         if "no such column" in str(error):

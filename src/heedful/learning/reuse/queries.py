@@ -32,6 +32,14 @@ _DATED = frozenset(("date", "time", "datetime", "julianday", "strftime"))
 _DATE = re.compile(r"(?:19|20)\d\d(?:$|\D)|\d\d?[./-]\d\d?[./-]\d\d")
 _WRITTEN = (TokenType.STRING, TokenType.NUMBER)
 _TOUCHING = "_:'\"$"
+_LONGEST = 20_000
+_MOST_WORDS = 2_000
+_DEEPEST = 60
+_TALLEST = 100
+_MOST_SUBSCRIPTS = 20
+_WORD = re.compile(r"\w+|[^\w\s]")
+_BRACKET = re.compile(r"[()\[\]{}]")
+_SUBSCRIPTS = re.compile(r"\]\s*\[")
 _COMPARED = (exp.EQ, exp.NEQ, exp.GT, exp.GTE, exp.LT, exp.LTE, exp.Is)
 
 
@@ -103,20 +111,57 @@ class Query:
         for place, node in enumerate(_nodes(tree)):
             if place in values:
                 value = values[place]
-                text = isinstance(value, str)
-                node.replace(exp.Literal.string(value) if text else exp.Literal.number(_digits(value)))
+                if isinstance(value, str):
+                    node.replace(exp.Literal.string(value))
+                else:
+                    node.replace(exp.Literal.number(_digits(value)))
         return write(tree, self.dialect)
+
+
+def is_short(sql: str) -> bool:
+    """Whether a statement is parsed soon, whatever is in it: others wait while this process reads.
+
+    >>> is_short("SELECT a[1]"), is_short("SELECT a" + "[1]" * 1000)
+    (True, False)
+    """
+    return (
+        len(sql) <= _LONGEST
+        and sum(1 for _ in _WORD.finditer(sql)) <= _MOST_WORDS
+        and _depth(sql) <= _DEEPEST
+        and len(_SUBSCRIPTS.findall(sql)) <= _MOST_SUBSCRIPTS
+    )
+
+
+def _is_tall(tree: exp.Expression) -> bool:
+    """Whether a tree is too high to be written, which takes several calls for each of its levels."""
+    level: list[exp.Expr] = [tree]
+    for _ in range(_TALLEST):
+        level = [child for node in level for child in node.iter_expressions()]
+        if not level:
+            return False
+    return True
+
+
+def _depth(sql: str) -> int:
+    """How deeply brackets are nested, at most; those in texts count, too."""
+    deepest = depth = 0
+    for sign in _BRACKET.findall(sql):
+        depth += 1 if sign in "([{" else -1
+        deepest = max(deepest, depth)
+    return deepest
 
 
 @lru_cache(maxsize=4096)
 def parsed(sql: str, dialect: str) -> Query | None:
-    """The statement, or None when it is not exactly one that can be read, with all its values."""
+    """The statement, or None when it is not exactly one that can be read soon, with all its values."""
+    if not is_short(sql):
+        return None
     try:
         trees = parse(sql, dialect)
         spans = {(token.start, token.end) for token in tokenize(sql, dialect) if token.token_type in _WRITTEN}
     except (SqlglotError, RecursionError):
         return None
-    if len(trees) != 1 or not isinstance(trees[0], exp.Expression):
+    if len(trees) != 1 or not isinstance(trees[0], exp.Expression) or _is_tall(trees[0]):
         return None
     if trees[0].find(exp.Placeholder, exp.Parameter):
         return None

@@ -1,0 +1,96 @@
+"""What a query process does to itself: it gives up rights, and lets the operating system limit what it takes.
+
+What a system lacks is left out: the server still kills a process that takes too long.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import ctypes
+import math
+import os
+import signal
+import sys
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+from heedful.errors import Invalid
+from heedful.executions.sandbox.limits import MEGABYTE
+
+_PR_SET_PDEATHSIG = 1
+_PR_SET_NO_NEW_PRIVS = 38
+_LATER = 5
+"""How much nicer than the server a query process is."""
+_CPU_GRACE = 3
+_CORES = 2
+"""Cores that one query may keep busy."""
+
+
+class _OutOfTime(BaseException):
+    """Not an Exception: a parser that tries several ways must not take it for one that failed."""
+
+
+def confine(parent: int) -> None:
+    """Once, before anything else: no new rights, no core dumps, the first to go when memory runs out."""
+    signal.signal(signal.SIGINT, signal.SIG_IGN)
+    if sys.platform == "linux":
+        system = ctypes.CDLL(None, use_errno=True)
+        system.prctl(_PR_SET_PDEATHSIG, signal.SIGKILL, 0, 0, 0)
+        system.prctl(_PR_SET_NO_NEW_PRIVS, 1, 0, 0, 0)
+        if os.getppid() != parent:
+            # It died before it was watched.
+            os._exit(0)
+        with contextlib.suppress(OSError):
+            Path("/proc/self/oom_score_adj").write_text("1000")
+    if hasattr(os, "nice"):
+        os.nice(_LATER)
+    _limit("RLIMIT_CORE", 0)
+
+
+def renew(seconds: float, memory: int, disk: int) -> None:
+    """Before each request: the seconds of CPU from now on, the megabytes of memory and of each temporary file."""
+    _limit("RLIMIT_DATA", memory * MEGABYTE)
+    _limit("RLIMIT_FSIZE", disk * MEGABYTE)
+    used = os.times()
+    _limit("RLIMIT_CPU", math.ceil(used.user + used.system + seconds * _CORES + _CPU_GRACE))
+
+
+@contextlib.contextmanager
+def reading(seconds: float) -> Iterator[None]:
+    """Stops reading SQL that takes too much CPU time; where there is no such timer, the server's watch remains."""
+    if not hasattr(signal, "setitimer"):
+        yield
+        return
+    signal.signal(signal.SIGVTALRM, _out_of_time)
+    signal.setitimer(signal.ITIMER_VIRTUAL, seconds)
+    try:
+        yield
+    except _OutOfTime:
+        raise Invalid(
+            f"this SQL takes more than {seconds:g} seconds to read",
+            code="sql_too_complex",
+            field="sql",
+            remedy="Shorten it, or put long lists of values into a table",
+        ) from None
+    finally:
+        signal.setitimer(signal.ITIMER_VIRTUAL, 0)
+
+
+def _out_of_time(*_: object) -> None:
+    raise _OutOfTime
+
+
+def _limit(name: str, value: int) -> None:
+    try:
+        import resource
+    except ImportError:
+        # Windows has none of them.
+        return
+    which: Any = getattr(resource, name, None)
+    if which is None:
+        return
+    _, hard = resource.getrlimit(which)
+    most = value if hard == resource.RLIM_INFINITY else min(value, hard)
+    with contextlib.suppress(ValueError, OSError):
+        resource.setrlimit(which, (most, hard))
