@@ -152,6 +152,8 @@ PARAMETERS = {
     "aconnect.timeout": "Seconds that a call may take; ten times as many where it is known to be slow.",
     "value": "The metadata of a session, a feedback or a golden example.",
     "keys.create.name": "What to call it.",
+    "with_signing": "Whether the secret that tokens and logins are signed with is copied, too.",
+    "grace": "Seconds that tokens and logins signed with the old secret stay good, up to a week.",
     "expires_in": "Seconds until it is no longer good, up to a day.",
     "key_id": "The key, from `keys.list`.",
     "mend.action": "`supersede`, `retract`, `block`, `promote` or `add_example`.",
@@ -451,6 +453,7 @@ SETTINGS = {
     "hit_days": "Days that hits of the cache which nobody rated are kept; 0 for ever.",
     "idempotency_days": "Days that the result of a call with an idempotency key is kept for its retries; 0 for ever.",
     "alert_days": "Days that alerts are kept after they were delivered or given up; 0 for ever.",
+    "audit_days": "Days that the [audit trail](../howto/give-keys.md#who-was-refused-what) is kept; 0 for ever.",
     "job_days": "Days that jobs are shown after they ended; 0 for ever.",
     "change_lines": "Lines of the feed that indexes follow, kept for each dataset; an index further behind is rebuilt.",
     "search_in_memory": "Datasets of more facts are [searched by PostgreSQL](../howto/use-postgresql.md#search), "

@@ -33,7 +33,7 @@ from heedful.sessions.service import Sessions
 ROOT = Path(__file__).parents[1]
 PAGES = sorted([*ROOT.glob("*.md"), *ROOT.glob("docs/**/*.md")])
 GUIDES = [ROOT / "docs/start.md", *sorted(ROOT.glob("docs/howto/*.md"))]
-COMMON = frozenset({"model", "results", "dialects", "errors", "settings", "clock", "ids", "version"})
+COMMON = frozenset({"model", "results", "dialects", "errors", "settings", "clock", "ids", "version", "calling"})
 """Modules that all may use: the picture of the layers leaves them out."""
 
 METHODS = [name for name in vars(heedful.Heedful) if not name.startswith("_")]

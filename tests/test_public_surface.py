@@ -81,6 +81,7 @@ def test_the_methods_are_these() -> None:
         "create_dataset",
         "datasets",
         "detect",
+        "audit",
         "doctor",
         "fact",
         "fact_history",
@@ -170,7 +171,7 @@ def test_the_methods_of_insight_are_these() -> None:
         (ChatSessions, {"create", "delete", "get", "get_questions", "list"}),
         (GoldenExamples, {"create", "delete", "get", "import_examples", "import_file", "list", "promote", "update"}),
         (Review, {"ask_again", "assign", "dismiss", "get", "list", "mend", "reopen", "resolve", "undo"}),
-        (Keys, {"create", "create_token", "list", "revoke"}),
+        (Keys, {"create", "create_token", "list", "revoke", "rotate_signing"}),
     ],
     ids=lambda value: value.__name__ if isinstance(value, type) else "",
 )

@@ -189,6 +189,7 @@ class AsyncKeys(_Awaiting):
     list = _awaited(Keys.list)
     revoke = _awaited(Keys.revoke)
     create_token = _awaited(Keys.create_token)
+    rotate_signing = _awaited(Keys.rotate_signing)
 
 
 class AsyncJobs(_Awaiting):
@@ -252,6 +253,7 @@ class AsyncHeedful(_Awaiting):
     get_dataset = _awaited(Heedful.get_dataset)
     datasets = _awaited(Heedful.datasets)
     doctor = _awaited(Heedful.doctor)
+    audit = _awaited(Heedful.audit)
 
     async def close(self) -> None:
         """Waits for calls that are under way, saves the indexes and lets go of the store."""

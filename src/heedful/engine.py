@@ -7,6 +7,7 @@ from datetime import datetime
 from types import TracebackType
 from typing import Any, Self
 
+from heedful.access import audit as _audit
 from heedful.access.keys import Keys
 from heedful.alerts import Channel
 from heedful.chat.base import LanguageModel
@@ -46,6 +47,8 @@ from heedful.memory.signal_recall import Facts
 from heedful.memory.workspace import Workspace
 from heedful.model import (
     DEFAULT_DATASET,
+    AuditEntry,
+    AuditKind,
     Check,
     Dataset,
     Detection,
@@ -378,6 +381,17 @@ class Heedful:
         """Checks the store, the model, the scores, the indexes and the sessions; repairs what can be made anew."""
         checks.flag("repair", repair)
         return _doctor.doctor(self._workspace, repair) + _upkeep.doctor(self._space, repair)
+
+    def audit(
+        self,
+        *,
+        kind: AuditKind | None = None,
+        since: datetime | None = None,
+        cursor: str | None = None,
+        limit: int = 100,
+    ) -> Page[AuditEntry]:
+        """Who was refused what in this project, over HTTP, and what admins did, the newest first."""
+        return _audit.entries(self._workspace.database, self._workspace.project, kind, since, cursor, limit)
 
     def close(self) -> None:
         """Finishes what runs in the background, saves the indexes and lets go of the store."""

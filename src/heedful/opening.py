@@ -4,11 +4,13 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
+from datetime import datetime
 from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING
 
 from heedful import settings
+from heedful.access.audit import entries
 from heedful.alerts.courier import Courier
 from heedful.alerts.digests import digest_channels
 from heedful.chat import LanguageModel
@@ -31,7 +33,7 @@ from heedful.memory import checks
 from heedful.memory import reembed as _reembed
 from heedful.memory.remember import Progress
 from heedful.memory.workspace import Workspace
-from heedful.model import DEFAULT_PROJECT, TableSize
+from heedful.model import DEFAULT_PROJECT, AuditEntry, AuditKind, Page, TableSize
 from heedful.sessions.feedback import metrics
 from heedful.sessions.hooks import Hook, every
 from heedful.sessions.space import SessionSpace
@@ -237,6 +239,22 @@ def store_jobs(url_or_path: str | Path | None = None) -> Iterator[StoreJobs]:
     database = Database(settings.load().store if url_or_path is None else url_or_path)
     try:
         yield StoreJobs(queue_of(database, lambda: to_stored(system_clock())))
+    finally:
+        database.close()
+
+
+def store_audit(
+    url_or_path: str | Path | None = None,
+    *,
+    kind: AuditKind | None = None,
+    since: datetime | None = None,
+    cursor: str | None = None,
+    limit: int = 100,
+) -> Page[AuditEntry]:
+    """The audit trail of all projects of a store, and of the store itself; no model is loaded."""
+    database = Database(settings.load().store if url_or_path is None else url_or_path, create=False)
+    try:
+        return entries(database, None, kind, since, cursor, limit)
     finally:
         database.close()
 

@@ -14,13 +14,14 @@ from heedful.errors import Invalid, NotFound
 from heedful.ids import new_id
 from heedful.memory import checks
 from heedful.memory.workspace import Workspace
-from heedful.model import SCOPES, FeedbackToken, Key, NewKey, Scope, Target
-from heedful.storage import keys, scopes
+from heedful.model import SCOPES, FeedbackToken, Key, NewKey, Scope, SigningRotation, Target
+from heedful.storage import audit, keys, scopes
 from heedful.storage.rows import AnyRow
 
 USUAL: tuple[Scope, ...] = ("read", "write", "feedback")
 MAX_RATE = 1_000_000
 MAX_SECONDS = 86_400
+MAX_GRACE = 604_800
 MAX_TARGETS = 100
 SECOND = 1_000_000
 
@@ -55,7 +56,9 @@ class Keys:
                 raise NotFound(
                     f"no key {key_id!r} in project {self._workspace.project!r}", field="key_id", value=key_id
                 )
-            keys.revoke(connection, key_id, self._workspace.now())
+            if row.revoked_at is None:
+                keys.revoke(connection, key_id, self._workspace.now())
+                audit.note_action(connection, "keys.revoke", self._workspace.now(), row.project_id, key_id)
             row = keys.get(connection, key_id)
             assert row is not None
             return shown(row)
@@ -81,14 +84,32 @@ class Keys:
         who = checks.author(author)
         if who is None:
             who = f"visitor-{_random.token_hex(6)}"
-        with self._workspace.write() as connection:
-            secret = keys.ensure_signing_secret(connection)
-        until = self._workspace.now() + expires_in * SECOND
+        now = self._workspace.now()
+        # In sight of all projects: the secret is none of a project's own.
+        with self._workspace.database.write() as connection:
+            secret = keys.ensure_signing_secret(connection, now)
+        until = now + expires_in * SECOND
         plain = tuple(tokens.target(**each.plain()) for each in wanted)
         claims = tokens.Claims(self._workspace.project, who, plain, until)
         return FeedbackToken(
             token=tokens.signed(claims, secret), author=who, targets=wanted, expires_at=from_stored(until)
         )
+
+    def rotate_signing(self, *, grace: int = 0) -> SigningRotation:
+        """Makes a new secret to sign tokens and logins with, for the whole store.
+
+        What was signed with the old one ends at once, or after `grace` seconds.
+        """
+        if isinstance(grace, bool) or not isinstance(grace, int) or not 0 <= grace <= MAX_GRACE:
+            raise Invalid(
+                f"grace must be whole seconds from 0 to {MAX_GRACE}, got {grace!r}", field="grace", value=grace
+            )
+        now = self._workspace.now()
+        until = now + grace * SECOND
+        with self._workspace.database.write() as connection:
+            keys.rotate_signing_secret(connection, now, until)
+            audit.note_action(connection, "keys.rotate_signing", now, None, None)
+        return SigningRotation(rotated_at=from_stored(now), former_good_until=from_stored(until))
 
 
 # Inside the class, `list` is a method.
@@ -115,6 +136,7 @@ def made(
         now = workspace.now()
         number = None if project is None else scopes.ensure_project(connection, project, now)
         keys.add(connection, key_id, number, name, secrets.digest(api_key), given, rate_limit, now)
+        audit.note_action(connection, "keys.create", now, number, key_id)
         row = keys.get(connection, key_id)
     assert row is not None
     return NewKey(api_key=api_key, **dict(shown(row)))

@@ -6,6 +6,7 @@ import hashlib
 import hmac
 from base64 import urlsafe_b64decode, urlsafe_b64encode
 from binascii import Error
+from collections.abc import Sequence
 
 
 def sealed(body: bytes, secret: bytes, purpose: str) -> str:
@@ -13,16 +14,15 @@ def sealed(body: bytes, secret: bytes, purpose: str) -> str:
     return f"{_packed(body)}.{_packed(_seal(body, secret, purpose))}"
 
 
-def opened(text: str, secret: bytes | None, purpose: str) -> bytes | None:
-    """The body, if it was sealed with this secret for this purpose; None otherwise."""
+def opened(text: str, secrets: Sequence[bytes], purpose: str) -> bytes | None:
+    """The body, if it was sealed with one of these secrets for this purpose; None otherwise."""
     body, _, seal = text.partition(".")
     try:
         plain, given = _unpacked(body), _unpacked(seal)
     except (Error, UnicodeEncodeError, ValueError):
         return None
-    if secret is None or not hmac.compare_digest(_seal(plain, secret, purpose), given):
-        return None
-    return plain
+    good = any(hmac.compare_digest(_seal(plain, secret, purpose), given) for secret in secrets)
+    return plain if good else None
 
 
 def _seal(body: bytes, secret: bytes, purpose: str) -> bytes:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -35,9 +36,9 @@ def signed(claims: Claims, secret: bytes) -> str:
     return PREFIX + sealing.sealed(body, secret, _PURPOSE)
 
 
-def read(token: str, secret: bytes | None, now: int) -> Claims:
+def read(token: str, secrets: Sequence[bytes], now: int) -> Claims:
     """What a token says, if it was signed here and has not expired."""
-    plain = sealing.opened(token.removeprefix(PREFIX), secret, _PURPOSE)
+    plain = sealing.opened(token.removeprefix(PREFIX), secrets, _PURPOSE)
     if plain is None:
         raise _invalid()
     project, author, targets, expires_at = orjson.loads(plain)

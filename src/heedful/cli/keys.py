@@ -2,15 +2,31 @@
 
 from __future__ import annotations
 
+import re
+from typing import Any, ClassVar
+
 import click
 from rich.markup import escape
 
 from heedful.access.keys import USUAL
 from heedful.cli.common import Options, as_json, console, print_json, table
 from heedful.cli.output import echo
-from heedful.cli.there import needs_project
+from heedful.cli.there import needs_project, needs_store
 from heedful.errors import Invalid
 from heedful.model import SCOPES, Scope
+
+
+class _Seconds(click.ParamType):
+    """A time such as 90, 30m, 1h or 2d."""
+
+    name = "time"
+    _units: ClassVar = {"": 1, "s": 1, "m": 60, "h": 3600, "d": 86_400}
+
+    def convert(self, value: Any, param: click.Parameter | None, ctx: click.Context | None) -> int:
+        found = re.fullmatch(r"([0-9]{1,9})([smhd]?)", str(value))
+        if found is None:
+            self.fail(f"{value!r} is no time; use seconds, or 30m, 1h, 2d", param, ctx)
+        return int(found[1]) * self._units[found[2]]
 
 
 @click.group()
@@ -100,6 +116,27 @@ def token(options: Options, targets: tuple[str, ...], author: str | None, expire
         print_json(made)
     else:
         echo(f"{made.token}\nfor {made.author}, until {made.expires_at:%Y-%m-%d %H:%M:%S}")
+
+
+@keys.command("rotate-signing")
+@click.option(
+    "--grace", type=_Seconds(), default=0, show_default=True, help="How long the old secret is good: 90, 30m, 1h, 2d."
+)
+@as_json
+@needs_store
+def rotate_signing(options: Options, grace: int, as_json: bool) -> None:
+    """Make a new secret for tokens and logins, of the whole store.
+
+    Those that were signed with the old one end at once, or after --grace.
+    """
+    with options.open(worker=False) as heedful:
+        made = heedful.keys.rotate_signing(grace=grace)
+    if as_json:
+        print_json(made)
+    elif made.former_good_until > made.rotated_at:
+        echo(f"tokens and logins of before are good until {made.former_good_until:%Y-%m-%d %H:%M:%S}")
+    else:
+        echo("tokens and logins of before are not good any more; servers that run refuse them within a second")
 
 
 def _target(given: str) -> dict[str, str]:

@@ -8,6 +8,7 @@ import click
 
 import heedful
 from heedful.cli import (
+    audit,
     dashboard,
     demo,
     digest,
@@ -94,6 +95,7 @@ for command in (
     serve.serve,
     dashboard.dashboard,
     keys.keys,
+    audit.audit,
     jobs.jobs,
     jobs.worker,
     mcp.mcp,

@@ -83,12 +83,13 @@ def import_(options: Options, file: str, as_json: bool) -> None:
 @click.command()
 @click.argument("file")
 @force
+@click.option("--with-signing", is_flag=True, help="Also the secret that tokens and logins are signed with.")
 @as_json
 @click.pass_obj
-def backup(options: Options, file: str, force: bool, as_json: bool) -> None:
+def backup(options: Options, file: str, force: bool, with_signing: bool, as_json: bool) -> None:
     """Copy the file of the store to FILE while others use it, and check the copy."""
     with progress("backing up") as show:
-        made = moving.backup(options.local("backup"), file, force=force, progress=show)
+        made = moving.backup(options.local("backup"), file, force=force, with_signing=with_signing, progress=show)
     if as_json:
         print_json(made)
         return

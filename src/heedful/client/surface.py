@@ -178,6 +178,7 @@ class RemoteKeys(_Remote):
     list = _remote(Keys.list)
     revoke = _remote(Keys.revoke)
     create_token = _remote(Keys.create_token)
+    rotate_signing = _remote(Keys.rotate_signing)
 
 
 class RemoteJobs(_Remote):
@@ -240,6 +241,7 @@ class RemoteHeedful(_Remote):
     fact = _remote(Heedful.fact)
     facts = _remote(Heedful.facts)
     doctor = _remote(Heedful.doctor)
+    audit = _remote(Heedful.audit)
 
     def close(self) -> None:
         """Lets go of the connections to the server."""

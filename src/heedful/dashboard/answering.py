@@ -10,6 +10,8 @@ from starlette.concurrency import run_in_threadpool
 from starlette.requests import Request
 from starlette.responses import HTMLResponse, RedirectResponse, Response
 
+from heedful import calling
+from heedful.access.refusals import is_refusal
 from heedful.dashboard import entrance, pending, saying
 from heedful.dashboard.entrance import COOKIE
 from heedful.dashboard.here import Here, local, theme_of
@@ -17,7 +19,9 @@ from heedful.dashboard.logins import Visitor
 from heedful.dashboard.registry import Action, Done, Page
 from heedful.dashboard.site import Kept, Site
 from heedful.errors import Conflict, Forbidden, HeedfulError, Invalid, NotFound, Unavailable, no_project
+from heedful.server.callers import address_of
 from heedful.server.reading import body_of, path_of, query_of
+from heedful.storage.audit import Refusal
 
 Endpoint = Callable[[Request], Awaitable[Response]]
 
@@ -101,7 +105,8 @@ def _act(site: Site, request: Request, form: dict[str, str]) -> Response:
         return entrance.shown(site, request, status=401, kept=kept, about=pending.about(wanted, form))
     try:
         visitor.caller.check(wanted.scope)
-        with _here(site, request, visitor, form) as here:
+        caller = visitor.caller.calling(request)
+        with calling.by(caller), _here(site, request, visitor, form) as here:
             return _taken(here, wanted, token)
     except HeedfulError as error:
         return failed(site, request, visitor, error)
@@ -160,6 +165,11 @@ def again(
 
 def failed(site: Site, request: Request, visitor: Visitor, error: HeedfulError) -> Response:
     """A page that says what is wrong, for somebody who is logged in."""
+    if is_refusal(error):
+        named = request.path_params.get("action")
+        operation = site.actions[named].operation if named in site.actions else "dashboard.page"
+        caller = visitor.caller
+        site.refusals.note(Refusal(operation, error.code, caller.project, caller.key_id, address_of(request)))
     status = status_of(error)
     projects, asked = site.project_names(visitor.caller.project), unquote(request.path_params.get("project", ""))
     try:

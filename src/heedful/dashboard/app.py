@@ -106,7 +106,7 @@ def _login(site: Site) -> answering.Endpoint:
 
 def _logout(site: Site) -> answering.Endpoint:
     async def answer(request: Request) -> Response:
-        return entrance.leave(site, request, await answering.form_of(request))
+        return await run_in_threadpool(entrance.leave, site, request, await answering.form_of(request))
 
     return answer
 

@@ -12,6 +12,8 @@ from heedful.dashboard import pending
 from heedful.dashboard.here import THEMES, local, theme_of
 from heedful.dashboard.site import Kept, Site
 from heedful.errors import Forbidden, Unavailable
+from heedful.server.callers import address_of
+from heedful.storage.audit import Refusal
 
 COOKIE = "heedful_login"
 KEPT = "dashboard-kept"
@@ -59,11 +61,12 @@ async def enter(site: Site, request: Request, form: dict[str, str]) -> Response:
     to, name = local(form.get("to"), "/"), form.get("name", "").strip()[:NAME]
     kept = _kept(site, form.get("kept", ""))
     about = None if kept is None else pending.about(site.actions[kept.action], kept.fields)
-    who = request.client.host if request.client is not None else "unknown"
+    who = address_of(request) or "unknown"
     try:
         site.limiter.take(who, ATTEMPTS, asyncio.get_running_loop().time())
-        cookie = await run_in_threadpool(site.logins.enter, form.get("api_key", "").strip(), name)
+        cookie = await run_in_threadpool(site.logins.enter, form.get("api_key", "").strip(), name, who)
     except Unavailable as error:
+        site.refusals.note(Refusal("dashboard.login", error.code, address=who))
         page = shown(
             site,
             request,
@@ -77,6 +80,7 @@ async def enter(site: Site, request: Request, form: dict[str, str]) -> Response:
         page.headers["Retry-After"] = str(error.value)
         return page
     except Forbidden as error:
+        site.refusals.note(Refusal("dashboard.login", error.code, address=who))
         await asyncio.sleep(PAUSE)
         status = 401 if error.code == "key_invalid" else 403
         return shown(site, request, status=status, message=str(error), to=to, name=name, kept=kept, about=about)
@@ -104,6 +108,7 @@ def leave(site: Site, request: Request, form: dict[str, str]) -> Response:
     token = site.logins.form_of(form.get("token", ""))
     response = RedirectResponse("/login", 303)
     if login is not None and token is not None and token[:2] == (login.key_id, login.number):
+        site.logins.leave(login, address_of(request))
         response.delete_cookie(COOKIE, httponly=True, samesite="lax")
     return response
 

@@ -7,6 +7,7 @@ from collections import OrderedDict
 from dataclasses import dataclass
 from typing import Generic, TypeVar
 
+from heedful.access.refusals import Refusals
 from heedful.dashboard.logins import Logins
 from heedful.dashboard.registry import Action, Done
 from heedful.dashboard.rendering import environment
@@ -63,6 +64,7 @@ class Site:
         self.actions = actions
         self.projects = Projects(host)
         self.logins = Logins(host, admin_key, hours)
+        self.refusals = Refusals(host.database, host.now)
         self.limiter = Limiter()
         self.templates = environment()
         self.told: Notes[Done] = Notes()
@@ -80,4 +82,5 @@ class Site:
         return names or [self.host.default_project]
 
     def close(self) -> None:
+        self.refusals.close()
         self.projects.close()

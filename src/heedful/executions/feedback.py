@@ -13,6 +13,7 @@ from heedful.executions import checks
 from heedful.executions.space import ExecutionSpace
 from heedful.memory import checks as values
 from heedful.model import BulkDeletion, ExecutionFeedback, FeedbackList, Retraction
+from heedful.storage import requests
 from heedful.storage.executions import opinions, runs
 from heedful.storage.executions.opinions import Said
 from heedful.storage.ledger import Event
@@ -56,7 +57,7 @@ class FeedbackService:
         checks.feedback_text("feedback", feedback)
         values.author(author)
         values.idempotency_key(idempotency_key)
-        key = None if idempotency_key is None else f"feedback/{idempotency_key}"
+        key = requests.event_key("feedback", idempotency_key)
         self._check_message(chat_message_id)
         with self._space.workspace.write() as connection:
             project = self._space.own_project(connection)

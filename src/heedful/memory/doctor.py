@@ -40,13 +40,12 @@ def _store(workspace: Workspace) -> Check:
 def _files(workspace: Workspace) -> Check:
     """Whether the file of the store is for its owner alone; that of an older version is left as it is, and told."""
     folder = workspace.database.folder
-    if folder is None:
-        return Check(name="files", ok=True, detail="the database keeps its own")
     store = Path(workspace.database.name)
-    beside = [store.with_name(store.name + suffix) for suffix in ("", "-wal", "-shm")]
-    found = [str(each) for each in (*beside, folder) if readable_by_others(each)]
+    # Those of a database on a server are its own matter.
+    ours = [] if folder is None else [folder, *(store.with_name(store.name + each) for each in ("", "-wal", "-shm"))]
+    found = [str(each) for each in ours if readable_by_others(each)]
     if not found:
-        return Check(name="files", ok=True, detail="readable by their owner alone")
+        return Check(name="files", ok=True, detail="none that others may read")
     remedy = f"chmod go= {' '.join(shlex.quote(each) for each in found)}"
     return Check(name="files", ok=False, detail=f"others may read {', '.join(found)}; run: {remedy}")
 

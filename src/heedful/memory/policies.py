@@ -5,7 +5,7 @@ from __future__ import annotations
 from heedful.memory import checks
 from heedful.memory.workspace import Workspace
 from heedful.model import PolicyName
-from heedful.storage import scopes
+from heedful.storage import audit, scopes
 
 
 def set_policy(workspace: Workspace, policy: PolicyName | None, dataset: str | None) -> None:
@@ -21,3 +21,4 @@ def set_policy(workspace: Workspace, policy: PolicyName | None, dataset: str | N
             if number is None:
                 number = scopes.ensure_dataset(connection, workspace.project, dataset, at)
         scopes.set_policy(connection, project, number, policy)
+        audit.note_action(connection, "set_policy", at, project, dataset)

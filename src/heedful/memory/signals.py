@@ -63,7 +63,7 @@ def signal(workspace: Workspace, given: Sequence[Signal], idempotency_key: str |
     if idempotency_key is not None:
         fingerprint = requests.fingerprint("signal", [each.model_dump(mode="json") for each in given])
     items = [
-        Given(place, each, "signal", key=None if each.idempotency_key is None else f"signal/{each.idempotency_key}")
+        Given(place, each, "signal", key=requests.event_key("signal", each.idempotency_key))
         for place, each in enumerate(given)
     ]
     with workspace.write() as connection:

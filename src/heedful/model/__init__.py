@@ -1,11 +1,15 @@
 """The nouns, as frozen models that every surface shares."""
 
 from heedful.model.access import (
+    AUDIT_KINDS,
     SCOPES,
+    AuditEntry,
+    AuditKind,
     FeedbackToken,
     Key,
     NewKey,
     Scope,
+    SigningRotation,
     Target,
 )
 from heedful.model.base import (
@@ -162,6 +166,7 @@ from heedful.model.sessions import (
 )
 
 __all__ = [
+    "AUDIT_KINDS",
     "DECISIONS",
     "DEFAULT_DATASET",
     "DEFAULT_PROJECT",
@@ -180,6 +185,8 @@ __all__ = [
     "SIGNAL_TYPES",
     "TABLE_NAMES",
     "Alert",
+    "AuditEntry",
+    "AuditKind",
     "AuthorKind",
     "BulkDeletion",
     "CacheDecision",
@@ -282,6 +289,7 @@ __all__ = [
     "Signal",
     "SignalResult",
     "SignalType",
+    "SigningRotation",
     "Stopping",
     "Supersession",
     "TableName",

@@ -14,6 +14,9 @@ Scope = Literal["read", "write", "feedback", "admin"]
 
 SCOPES: tuple[Scope, ...] = get_args(Scope)
 
+AuditKind = Literal["refusal", "action"]
+AUDIT_KINDS: tuple[AuditKind, ...] = get_args(AuditKind)
+
 
 class Key(Model):
     """A key to a server; its secret is shown once, when it is made."""
@@ -39,6 +42,39 @@ class NewKey(Key):
 
     api_key: str = Field(repr=False)
     """Keep it: it is not stored and can't be shown again."""
+
+
+class SigningRotation(Model):
+    """What `rotate_signing` did."""
+
+    rotated_at: datetime
+    """Since when the new secret is in use."""
+    former_good_until: datetime
+    """Until then, what was signed before is still good."""
+
+
+class AuditEntry(Model):
+    """Something that was refused, or that an admin did."""
+
+    at: datetime
+    """When."""
+    kind: AuditKind
+    """Whether somebody was refused, or an admin did something."""
+    operation: str
+    """What was called: "keys.create", or a method and a route."""
+    project: str | None
+    """None if it concerns the whole server, or if the caller is not known."""
+    caller: str | None
+    """The id of a key or token; "admin" for the key of the environment. None if it is not known, or if a program had
+    the store open itself."""
+    address: str | None
+    """Where the call came from."""
+    code: str | None
+    """Why it was refused: the code of the error."""
+    target: str | None
+    """The id of what an action made or changed."""
+    times: int
+    """How often, within a few seconds."""
 
 
 class Target(Model):

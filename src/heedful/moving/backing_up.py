@@ -19,7 +19,7 @@ from heedful.moving import stores, targets
 from heedful.moving.results import BackedUp
 from heedful.storage.database import UNFINISHED
 from heedful.storage.postgresql import EVERYTHING, SCHEMA
-from heedful.storage.schema import events, facts
+from heedful.storage.schema import events, facts, logins, signing
 from heedful.storage.sqlite import BUSY_SECONDS, translated
 
 NEW_DATABASE = "NEW_DATABASE"
@@ -34,11 +34,13 @@ def backup(
     file: str | Path,
     *,
     force: bool = False,
+    with_signing: bool = False,
     progress: Progress | None = None,
 ) -> BackedUp:
     """Copies a store of SQLite to a file, which is there when it is whole and was checked.
 
-    Writers are not kept waiting. All that was stored before it begins is in it.
+    Writers are not kept waiting. All that was stored before it begins is in it, but for the secret that tokens and
+    logins are signed with: a store that is restored makes a new one. `with_signing` copies that, too.
     """
     given = settings.load().store if url_or_path is None else url_or_path
     target = Path(file)
@@ -55,6 +57,8 @@ def backup(
         # To be written, it must be a file that can be: SQLite would tell less about what is wrong.
         files.create(partial).close()
         _copy(source, partial, progress)
+        if not with_signing:
+            _remove_signing(partial)
         counts = _checked(partial)
         with partial.open("rb") as written:
             os.fsync(written.fileno())
@@ -81,6 +85,16 @@ def _copy(source: str, target: Path, progress: Progress | None) -> None:
             reading.backup(writing, pages=PAGES, progress=show, sleep=0)
     except sqlite3.Error as error:
         raise translated(error, None) or error from error
+
+
+def _remove_signing(file: Path) -> None:
+    """Removes the secret and the logins that depend on it, and the bytes they had."""
+    with closing(sqlite3.connect(file, isolation_level=None)) as copy:
+        copy.execute("PRAGMA secure_delete = ON")
+        # A copy of a store of an older version has no logins.
+        tables = {name for (name,) in copy.execute("SELECT name FROM sqlite_master WHERE type = 'table'")}
+        for table in {signing.name, logins.name} & tables:
+            copy.execute(f"DELETE FROM {table}")
 
 
 def _opened(file: str) -> closing[sqlite3.Connection]:
@@ -125,7 +139,8 @@ def _use_pg_dump(url: URL, file: Path) -> Invalid:
     # It must say that it wants the rows of all projects.
     everything = f"{shown}{'&' if '?' in shown else '?'}options=-c%20{EVERYTHING}%3Don"
     dump = (
-        f"pg_dump --format=custom --schema={SCHEMA} --enable-row-security --file={shlex.quote(str(file))} "
+        f"pg_dump --format=custom --schema={SCHEMA} --enable-row-security --exclude-table-data={SCHEMA}.signing "
+        f"--exclude-table-data={SCHEMA}.logins --file={shlex.quote(str(file))} "
         f"{shlex.quote(everything)}"
     )
     new = shlex.quote(plain.set(database=NEW_DATABASE).render_as_string())

@@ -107,12 +107,16 @@ def groups(file: IO[bytes]) -> Iterator[tuple[Kind, list[Numbered]]]:
             yield KINDS[name], batch
 
 
+OLDER = {"caller": ""}
+"""What a column is taken to be that files of older versions don't have."""
+
+
 def unpacked(kind: Kind, line: Line) -> dict[str, Any]:
     """A line's plain columns, as the table takes them."""
     return {
         column.name: bytes.fromhex(line[column.name])
         if isinstance(column.type, LargeBinary) and column.name in line
-        else line.get(column.name)
+        else line.get(column.name, OLDER.get(column.name))
         for column in kind.plain
     }
 
@@ -178,7 +182,7 @@ def _check_line(kind: Kind, each: Numbered, header: Header) -> None:
         elif not (name == "type" or (name == "entities" and kind.name == "fact")):
             raise damaged(each.number, f"has a field {name!r}, which a {kind.name} does not have")
     for name, column in (columns | named).items():
-        if not column.nullable and name not in each.line:
+        if not column.nullable and name not in each.line and name not in OLDER:
             raise damaged(each.number, f"has no {name}")
     entities = each.line.get("entities", [])
     if not isinstance(entities, list) or not all(isinstance(name, str) for name in entities):

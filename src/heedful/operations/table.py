@@ -62,6 +62,8 @@ class Operation:
     """The parameter with which it keeps something, for which the scope `write` is needed too."""
     queries: bool = False
     """Whether it may ask a connector's database, or reads SQL that somebody sent."""
+    everywhere: bool = False
+    """Whether it concerns all projects, so that a key of the whole server is needed."""
     secret: bool = False
     """Whether its result is shown once and must not be kept, not even for a retry."""
 
@@ -213,6 +215,8 @@ _ALL = (
     _post("review.undo", "/review/events/{event_id}/undo", "write", repeatable=True),
     Operation("keys.create", "POST", "/keys", "admin", secret=True),
     _get("keys.list", "/keys", "admin"),
+    Operation("keys.rotate_signing", "POST", "/keys/rotate-signing", "admin", everywhere=True),
+    _get("audit", "/audit", "admin"),
     _delete("keys.revoke", "/keys/{key_id}", "admin"),
     Operation("keys.create_token", "POST", "/tokens", "feedback", repeatable=True, secret=True),
     _get("jobs.list", "/jobs"),

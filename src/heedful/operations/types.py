@@ -83,6 +83,7 @@ _LIMITS: dict[str, dict[str, Any]] = {
     "feedback_influence": _FRACTION,
     "feedback_score": {"minimum": 1, "maximum": 5},
     "feedback_text": _SAID,
+    "grace": {"minimum": 0, "maximum": keys.MAX_GRACE},
     "helpful": _IDS,
     "limit": _PAGE,
     "max_age_days": {"minimum": 0, "maximum": executions.MAX_AGE_DAYS},

@@ -81,7 +81,7 @@ def create(config: Config, host: Host | None = None) -> FastAPI:
             allow_headers=["authorization", "content-type", "idempotency-key", "if-match", "x-request-id"],
             expose_headers=["etag", "x-request-id", "retry-after"],
         )
-    app.add_middleware(Envelope, measures=measures)
+    app.add_middleware(Envelope, measures=measures, refusals=state.refusals)
     if spans is not None:
         app.add_middleware(Tracing, provider=spans)
     app.state.heedful = state
@@ -152,6 +152,7 @@ def _routes(state: State, measures: Measures) -> Mapping[str, dict[str, Endpoint
     found["/openapi.json"] = {"GET": upkeep.openapi(state)}
     found["/v1/projects"] = {"GET": upkeep.projects(state)}
     found["/v1/jobs"] = {"GET": upkeep.jobs(state)}
+    found["/v1/audit"] = {"GET": upkeep.audit(state)}
     for module in OTHERS:
         for route in module.ROUTES:
             found.setdefault(route.path, {})[route.method] = others.endpoint(route, module, state)
@@ -173,6 +174,7 @@ async def _root(request: Request) -> Response:
 
 
 async def _refused(request: Request, error: Exception) -> Response:
+    request.scope["heedful.error"] = error
     status, body, known = document(error, request.scope["heedful.request_id"])
     return Response(body, status, headers_of(known, status), "application/problem+json")
 

@@ -6,8 +6,11 @@ import time
 from collections import OrderedDict
 from dataclasses import dataclass
 
+from starlette.requests import Request
+
 from heedful.access import secrets, tokens
 from heedful.access.tokens import Claims
+from heedful.calling import Calling
 from heedful.errors import Forbidden, NotFound
 from heedful.model import SCOPES, Scope
 from heedful.opening import Host
@@ -34,6 +37,10 @@ class Caller:
     rate_limit: int | None = None
     claims: Claims | None = None
     """What a token allows, if it is one."""
+
+    def calling(self, request: Request) -> Calling:
+        """Who does what is done for this request."""
+        return Calling(self.key_id, address_of(request))
 
     def check(self, scope: Scope) -> None:
         if scope not in self.scopes:
@@ -97,9 +104,10 @@ class Callers:
         return self._remember(presented, caller_of(row))
 
     def _token(self, presented: str) -> Caller:
+        now = self._host.now()
         with self._host.database.read() as connection:
-            secret = keys.signing_secret(connection)
-        claims = tokens.read(presented, secret, self._host.now())
+            secrets_ = keys.signing_secrets(connection, now)
+        claims = tokens.read(presented, secrets_, now)
         # Names of people are not for the log.
         who = secrets.digest(f"{claims.project}\0{claims.author}").hex()[:16]
         return Caller(f"token:{who}", claims.project, frozenset({"feedback"}), None, claims)
@@ -116,6 +124,11 @@ class Callers:
             self._noted[key_id] = now
             with self._host.database.write(durable=False) as connection:
                 keys.used(connection, key_id, self._host.now())
+
+
+def address_of(request: Request) -> str | None:
+    """Where a request came from; what headers say of it counts from a trusted proxy alone."""
+    return None if request.client is None else request.client.host[:60]
 
 
 def caller_of(row: AnyRow) -> Caller:

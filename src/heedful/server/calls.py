@@ -12,10 +12,10 @@ from pydantic_core import to_jsonable_python
 from starlette.requests import Request
 from starlette.responses import Response
 
+from heedful import calling
 from heedful.access.once import once
 from heedful.engine import Heedful
 from heedful.errors import Invalid, NotFound
-from heedful.executions.sandbox.callers import calling
 from heedful.model import etag
 from heedful.operations import Operation, Shape, shape
 from heedful.server import targets
@@ -56,8 +56,12 @@ def endpoint(operation: Operation, state: State) -> Endpoint:
     made = shape(operation)
 
     async def answer(request: Request) -> Response:
+        request.scope["heedful.operation"] = operation.name
         caller = await state.caller(request, operation.scope)
+        if operation.everywhere:
+            caller.check_everywhere()
         project = caller.choose(path_of(request.path_params)["project"])
+        request.scope["heedful.project"] = project
         raw = await body_of(request, state.config.max_body)
         _check_media_type(request, raw)
         given = arguments(made, request, raw)
@@ -71,7 +75,7 @@ def endpoint(operation: Operation, state: State) -> Endpoint:
         def call(callbacks: Mapping[str, Any]) -> bytes:
             if looked_up:
                 state.projects.check_known(project)
-            with calling(caller.key_id), state.projects.using(project) as engine:
+            with calling.by(caller.calling(request)), state.projects.using(project) as engine:
                 return _called(state, engine, project, caller, made, given, callbacks, key)
 
         if wanted(request, made):

@@ -11,9 +11,11 @@ from starlette.requests import ClientDisconnect
 from starlette.responses import Response
 from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
+from heedful.access.refusals import Refusals, is_refusal
 from heedful.errors import HeedfulError, Unavailable
 from heedful.ids import new_id
 from heedful.server.measures import Measures
+from heedful.storage.audit import Refusal
 from heedful.web.problems import problem, status_of
 
 logger = logging.getLogger("heedful.server")
@@ -26,9 +28,10 @@ GONE = 499
 class Envelope:
     """The outermost layer. Nothing of a request but its path is logged: no key, no query, no body."""
 
-    def __init__(self, app: ASGIApp, measures: Measures) -> None:
+    def __init__(self, app: ASGIApp, measures: Measures, refusals: Refusals) -> None:
         self._app = app
         self._measures = measures
+        self._refusals = refusals
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
         if scope["type"] != "http":
@@ -54,6 +57,7 @@ class Envelope:
         except ClientDisconnect:
             status = GONE
         except Exception as error:
+            scope["heedful.error"] = error
             failed, body, known = document(error, request_id)
             if status is not None:
                 raise
@@ -64,6 +68,9 @@ class Envelope:
 
     def _note(self, scope: Scope, status: int, seconds: float) -> None:
         route = scope.get("heedful.route", "other")
+        error = scope.get("heedful.error")
+        if isinstance(error, HeedfulError) and is_refusal(error):
+            self._refusals.note(_refusal(scope, route, error))
         self._measures.request(scope["method"], route, status, seconds)
         logger.info(
             "%s %s %s %.1f ms request=%s key=%s",
@@ -74,6 +81,17 @@ class Envelope:
             scope["heedful.request_id"],
             scope.get("heedful.caller", "-"),
         )
+
+
+def _refusal(scope: Scope, route: str, error: HeedfulError) -> Refusal:
+    """What is kept of it: names that we made, and none that was sent."""
+    return Refusal(
+        operation=scope.get("heedful.operation", f"{scope['method']} {route}"),
+        code=error.code,
+        project=scope.get("heedful.project"),
+        caller=scope.get("heedful.caller"),
+        address=scope["client"][0] if scope.get("client") else None,
+    )
 
 
 def headers_of(error: HeedfulError, status: int) -> dict[str, str]:

@@ -146,6 +146,8 @@ def _operation(made: Shape, body: Document, asked: Document, result: Document, e
 
 
 def _besides(operation: Operation) -> str:
+    if operation.everywhere:
+        return ", of the whole server"
     return f", and `write` with `{operation.keeps}`" if operation.keeps else ""
 
 

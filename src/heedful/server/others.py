@@ -13,9 +13,9 @@ from starlette.exceptions import HTTPException
 from starlette.requests import Request
 from starlette.responses import Response
 
+from heedful import calling
 from heedful.engine import Heedful
 from heedful.errors import HeedfulError, Invalid
-from heedful.executions.sandbox.callers import calling
 from heedful.server.allowed import allowed
 from heedful.server.callers import Caller
 from heedful.server.calls import Endpoint
@@ -57,6 +57,7 @@ def endpoint(route: Wire, module: ModuleType, state: State) -> Endpoint:
         try:
             return await _answered(route, state, request)
         except HeedfulError as error:
+            request.scope["heedful.error"] = error
             return _refused(error, module)
         except Exception as error:
             _, _, known = document(error, request.scope["heedful.request_id"])
@@ -71,6 +72,7 @@ async def _answered(route: Wire, state: State, request: Request) -> Response:
         caller.check("admin")
     path = path_of(request.path_params)
     project = _project(route, caller, path, request.headers, state)
+    request.scope["heedful.project"] = project
     fields: dict[str, str] = {}
     files: dict[str, bytes] = {}
     body: Any = None
@@ -86,7 +88,7 @@ async def _answered(route: Wire, state: State, request: Request) -> Response:
         caller.check("write")
 
     def work() -> Response:
-        with calling(caller.key_id), ExitStack() as held:
+        with calling.by(caller.calling(request)), ExitStack() as held:
             asked = Asked(
                 path=path,
                 query=dict(pairs),

@@ -11,6 +11,7 @@ from typing import TypeVar
 
 from starlette.requests import Request
 
+from heedful.access.refusals import Refusals
 from heedful.jobs.kinds import do
 from heedful.jobs.worker import Worker
 from heedful.model import Scope
@@ -33,6 +34,7 @@ class State:
     def __init__(self, config: Config, host: Host) -> None:
         self.config = config
         self.projects = Projects(host)
+        self.refusals = Refusals(host.database, host.now)
         self._callers = Callers(host, config.admin_key)
         self._limiter = Limiter()
         self._pool = ThreadPoolExecutor(config.threads, thread_name_prefix="heedful-call")
@@ -82,6 +84,8 @@ class State:
         if caller is None:
             caller = await self.look(lambda: self._callers.find(given))
         request.scope["heedful.caller"] = caller.key_id
+        if caller.project is not None:
+            request.scope["heedful.project"] = caller.project
         rate = caller.rate_limit or self.config.rate_limit
         if caller.claims is not None:
             rate = min(rate, RATE)
@@ -104,6 +108,7 @@ class State:
         self._looking.shutdown()
         if self._worker is not None:
             self._worker.close()
+        self.refusals.close()
         self.projects.close()
 
 

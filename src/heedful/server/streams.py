@@ -34,6 +34,7 @@ def stream(state: State, request: Request, made: Shape, call: Callable[[Mapping[
             result = await state.run(lambda: call({name: partial(tell, name) for name in made.callbacks}))
             queue.put_nowait(event("result", result))
         except Exception as error:
+            request.scope["heedful.error"] = error
             queue.put_nowait(event("problem", document(error, request.scope["heedful.request_id"])[1]))
         finally:
             queue.put_nowait(None)

@@ -8,12 +8,17 @@ import orjson
 from starlette.requests import Request
 from starlette.responses import Response
 
+from heedful.access.audit import entries
 from heedful.errors import Unavailable
 from heedful.jobs.base import shown
 from heedful.server.calls import Endpoint
 from heedful.server.measures import Measures
 from heedful.server.openapi import description
+from heedful.server.reading import query_of
 from heedful.server.state import State
+
+ENTRIES = 100
+"""How many of the newest entries of the audit trail are on a page."""
 
 JOBS = 100
 """How many of the newest jobs are shown."""
@@ -91,6 +96,20 @@ def jobs(state: State) -> Endpoint:
         caller = await state.caller(request, "admin")
         caller.check_everywhere(f"Look at its own jobs: /v1/projects/{caller.project}/jobs")
         return _json(await state.run(look))
+
+    return answer
+
+
+def audit(state: State) -> Endpoint:
+    """The newest entries of the audit trail of the whole server."""
+
+    async def answer(request: Request) -> Response:
+        caller = await state.caller(request, "admin")
+        caller.check_everywhere(f"Look at its own: /v1/projects/{caller.project}/audit")
+        asked = dict(query_of(request))
+        database = state.projects.host.database
+        page = await state.run(lambda: entries(database, None, None, None, asked.get("cursor"), ENTRIES))
+        return Response(page.model_dump_json(), media_type="application/json")
 
     return answer
 

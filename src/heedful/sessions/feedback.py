@@ -16,6 +16,7 @@ from heedful.sessions.conversations import page
 from heedful.sessions.hooks import Guarded, attached
 from heedful.sessions.space import SessionSpace
 from heedful.sessions.undo import Gone, change
+from heedful.storage import requests
 from heedful.storage.sessions import Transaction
 from heedful.storage.sessions.base import AlertRow, FeedbackRow
 
@@ -54,7 +55,7 @@ def rate_session(
     values.author(author)
     values.idempotency_key(idempotency_key)
     given = dict(_mapping(feedback))
-    key = None if idempotency_key is None else f"feedback/{idempotency_key}"
+    key = requests.event_key("feedback", idempotency_key)
 
     def keep(row: FeedbackRow) -> FeedbackRow:
         return change(space, lambda tx, gone: _append(space, tx, gone, row, key))[0]
@@ -269,7 +270,7 @@ def _alert(space: SessionSpace) -> None:
 
 
 def _reused(key: str) -> Conflict:
-    given = key.removeprefix("feedback/")
+    given = requests.given_key(key)
     return Conflict(
         f"idempotency_key {given!r} was used for another feedback",
         code="idempotency_key_reused",

@@ -1,4 +1,4 @@
-"""Keys in the store, and the secret that tokens are signed with."""
+"""Keys in the store, the secret that tokens are signed with, and logins."""
 
 from __future__ import annotations
 
@@ -6,13 +6,14 @@ import os
 from collections.abc import Sequence
 from typing import Any
 
-from sqlalchemy import Connection, Select, insert, select, update
+from sqlalchemy import Connection, Select, delete, insert, select, update
 
 from heedful.storage.locks import lock
 from heedful.storage.rows import AnyRow
-from heedful.storage.schema import keys, projects, signing
+from heedful.storage.schema import keys, logins, projects, signing
 
-_TOKENS = "tokens"
+_TOKENS, _FORMER = "tokens", "former"
+SECRET_BYTES = 32
 
 
 def add(
@@ -63,21 +64,48 @@ def used(connection: Connection, key_id: str, at: int) -> None:
     connection.execute(update(keys).where(keys.c.id == key_id).values(last_used_at=at))
 
 
-def signing_secret(connection: Connection) -> bytes | None:
-    """What tokens are signed with; None before the first one."""
-    return connection.execute(select(signing.c.secret).where(signing.c.name == _TOKENS)).scalar()
+def signing_secrets(connection: Connection, now: int) -> list[bytes]:
+    """What tokens may be signed with: the secret in use, then one before it that is still good; none at first."""
+    rows = connection.execute(select(signing.c.name, signing.c.secret, signing.c.until))
+    found = {row.name: row.secret for row in rows if row.until is None or row.until > now}
+    return [found[name] for name in (_TOKENS, _FORMER) if name in found]
 
 
-def ensure_signing_secret(connection: Connection) -> bytes:
+def ensure_signing_secret(connection: Connection, now: int) -> bytes:
     """What tokens are signed with, made if there is none."""
-    found = signing_secret(connection)
-    if found is None:
+    found = signing_secrets(connection, now)
+    if not found:
         lock(connection, "signing")
-        found = signing_secret(connection)
-    if found is None:
-        found = os.urandom(32)
-        connection.execute(insert(signing).values(name=_TOKENS, secret=found))
-    return found
+        found = signing_secrets(connection, now)
+    if not found:
+        found = [os.urandom(SECRET_BYTES)]
+        connection.execute(insert(signing).values(name=_TOKENS, secret=found[0]))
+    return found[0]
+
+
+def rotate_signing_secret(connection: Connection, now: int, until: int) -> None:
+    """Another secret; the one in use is good `until` then, and the one before it no longer."""
+    lock(connection, "signing")
+    former = ensure_signing_secret(connection, now)
+    connection.execute(delete(signing).where(signing.c.name == _FORMER))
+    connection.execute(update(signing).where(signing.c.name == _TOKENS).values(secret=os.urandom(SECRET_BYTES)))
+    if until > now:
+        connection.execute(insert(signing).values(name=_FORMER, secret=former, until=until))
+
+
+def add_login(connection: Connection, digest: bytes, key_id: str, now: int, expires_at: int) -> None:
+    """Keeps a login, and removes those that have expired."""
+    connection.execute(delete(logins).where(logins.c.expires_at <= now))
+    connection.execute(insert(logins).values(digest=digest, key_id=key_id, expires_at=expires_at))
+
+
+def has_login(connection: Connection, digest: bytes) -> bool:
+    """Whether a login was made here and has not ended."""
+    return connection.execute(select(logins.c.key_id).where(logins.c.digest == digest)).first() is not None
+
+
+def end_login(connection: Connection, digest: bytes) -> None:
+    connection.execute(delete(logins).where(logins.c.digest == digest))
 
 
 def _rows() -> Select[Any]:

@@ -1,4 +1,7 @@
-"""Idempotency: the first result of a call with a key is the result of every retry."""
+"""Idempotency: the first result of a call with a key is the result of every retry.
+
+Keys are the caller's own: what one caller uses, another can neither take nor read.
+"""
 
 from __future__ import annotations
 
@@ -8,6 +11,7 @@ from typing import Any
 import orjson
 from sqlalchemy import ColumnElement, Connection, delete, insert, select, update
 
+from heedful import calling
 from heedful.errors import Conflict
 from heedful.model import Metadata
 from heedful.storage.schema import requests
@@ -17,6 +21,17 @@ def fingerprint(call: str, arguments: Any) -> bytes:
     """What makes a call the same call."""
     canonical = orjson.dumps([call, arguments], option=orjson.OPT_SORT_KEYS)
     return hashlib.blake2b(canonical, digest_size=16).digest()
+
+
+def event_key(kind: str, key: str | None) -> str | None:
+    """The key under which the ledger has an event that somebody gave a key, apart from those of other callers."""
+    caller = calling.subject()
+    return None if key is None else f"{kind}@{caller}/{key}" if caller else f"{kind}/{key}"
+
+
+def given_key(event_key: str) -> str:
+    """The key as it was given."""
+    return event_key.partition("/")[2]
 
 
 def earlier(connection: Connection, project: int, key: str, sought: bytes) -> Metadata | None:
@@ -39,7 +54,14 @@ def earlier(connection: Connection, project: int, key: str, sought: bytes) -> Me
 def keep(connection: Connection, project: int, key: str, made: bytes, result: Metadata, at: int) -> None:
     """Remembers the result of a call for its retries."""
     connection.execute(
-        insert(requests).values(project_id=project, idempotency_key=key, fingerprint=made, result=result, at=at)
+        insert(requests).values(
+            project_id=project,
+            caller=calling.subject(),
+            idempotency_key=key,
+            fingerprint=made,
+            result=result,
+            at=at,
+        )
     )
 
 
@@ -53,5 +75,9 @@ def forget(connection: Connection, project: int, key: str) -> None:
     connection.execute(delete(requests).where(*_named(project, key)))
 
 
-def _named(project: int, key: str) -> tuple[ColumnElement[bool], ColumnElement[bool]]:
-    return requests.c.project_id == project, requests.c.idempotency_key == key
+def _named(project: int, key: str) -> tuple[ColumnElement[bool], ...]:
+    return (
+        requests.c.project_id == project,
+        requests.c.caller == calling.subject(),
+        requests.c.idempotency_key == key,
+    )

@@ -12,7 +12,7 @@ from heedful.settings import Retention
 from heedful.storage import partitions, receipts
 from heedful.storage.database import Database
 from heedful.storage.executions import hits
-from heedful.storage.schema import changes, datasets, events, outbox, projects, queries, requests
+from heedful.storage.schema import audit, changes, datasets, events, outbox, projects, queries, requests
 from heedful.storage.schema import receipts as receipt_rows
 from heedful.storage.schema_insight import decisions
 
@@ -57,6 +57,7 @@ _KEPT = (
         _rows_of(decisions, lambda before: and_(decisions.c.project_id.in_(_PROJECTS), decisions.c.at < before)),
     ),
     _Kept("results kept for retries", "idempotency_days", _rows_of(requests, lambda before: requests.c.at < before)),
+    _Kept("entries of the audit trail", "audit_days", _rows_of(audit, lambda before: audit.c.at < before)),
     _Kept(
         "delivered alerts",
         "alert_days",

@@ -229,13 +229,15 @@ requests = Table(
     "requests",
     metadata,
     Column("project_id", ForeignKey("projects.id"), primary_key=True),
+    Column("caller", String(60), primary_key=True, server_default=text("''")),
     Column("idempotency_key", String(200), primary_key=True),
     Column("fingerprint", LargeBinary(16), nullable=False),
     Column("result", JSON, nullable=False),
     Column("at", BigInteger, nullable=False),
     Index("ix_requests_at", "at"),
 )
-"""The first result of each call that was given an idempotency key."""
+"""The first result of each call that was given an idempotency key. `caller` is who gave it, by the id of a key or
+token; empty where a program has the store open itself."""
 
 entities = Table(
     "entities",
@@ -505,8 +507,38 @@ signing = Table(
     metadata,
     Column("name", String(50), primary_key=True),
     Column("secret", LargeBinary, nullable=False),
+    Column("until", BigInteger),
 )
-"""What tokens for browsers are signed with."""
+"""What tokens for browsers and logins are signed with: the secret in use, and the one before it as long as `until`."""
+
+logins = Table(
+    "logins",
+    metadata,
+    Column("digest", LargeBinary(32), primary_key=True),
+    Column("key_id", String(60), nullable=False),
+    Column("expires_at", BigInteger, nullable=False),
+)
+"""Logins to the dashboard that have not ended, by a hash of the number in the cookie."""
+
+audit = Table(
+    "audit",
+    metadata,
+    Column("seq", Sequence, primary_key=True, autoincrement=True),
+    Column("project_id", ForeignKey("projects.id")),
+    Column("at", BigInteger, nullable=False),
+    Column("kind", String(10), nullable=False),
+    Column("operation", String(200), nullable=False),
+    Column("caller", String(60)),
+    Column("address", String(60)),
+    Column("code", String(50)),
+    Column("target", String(200)),
+    Column("times", BigInteger, nullable=False),
+    Index("ix_audit_project_id_seq", "project_id", "seq"),
+    Index("ix_audit_at", "at"),
+    sqlite_autoincrement=True,
+)
+"""Who was refused what, and what admins did. Nothing of what was sent is kept. Without a project, an entry concerns the
+whole server, or somebody whose key is not known."""
 
 jobs = Table(
     "jobs",

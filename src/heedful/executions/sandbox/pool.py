@@ -8,10 +8,10 @@ import threading
 from collections.abc import Mapping
 from typing import Any
 
+from heedful import calling
 from heedful.errors import HeedfulError, Unavailable
 from heedful.executions.databases.base import Limits, timed_out
 from heedful.executions.databases.errors import out_of_memory
-from heedful.executions.sandbox.callers import caller
 from heedful.executions.sandbox.gate import Gate
 from heedful.executions.sandbox.limits import QueryLimits
 from heedful.executions.sandbox.messages import error_received
@@ -34,7 +34,7 @@ class Pool:
         """What a process answers to a request; what it refuses is raised here. `seconds` is what a query may take."""
         self._open()
         request = {"seconds": seconds, "memory": self.limits.memory, "disk": self.limits.disk, **request}
-        with self._gate.turn(project, caller()):
+        with self._gate.turn(project, calling.subject()):
             process = STOCK.take()
             try:
                 answer = process.ask(request, stages)

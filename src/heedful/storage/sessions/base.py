@@ -13,6 +13,7 @@ from typing import Any, NamedTuple, Protocol, TypeVar
 from heedful.errors import Conflict
 from heedful.model import FeedbackTarget, Metadata, Rating
 from heedful.storage.exports import Rows, Wanted
+from heedful.storage.requests import given_key
 from heedful.storage.tallies import Asked, Counted
 
 Result = TypeVar("Result")
@@ -350,7 +351,7 @@ class SessionStore(Protocol):
 def key_of_the_deleted(key: str) -> Conflict:
     """The error for an idempotency key whose opinion went with its session."""
     return Conflict(
-        f"idempotency_key {key.partition('/')[2]!r} was used for feedback that was deleted with its session",
+        f"idempotency_key {given_key(key)!r} was used for feedback that was deleted with its session",
         code="idempotency_key_reused",
         field="idempotency_key",
         value=key.partition("/")[2],

@@ -3,10 +3,14 @@
 import sqlalchemy as sa
 from alembic import op
 
+from heedful.storage.migrations.walls import build_wall
+
 revision = '0010'
 down_revision = '0009'
 branch_labels = None
 depends_on = None
+
+Number = sa.BigInteger().with_variant(sa.Integer(), 'sqlite')
 
 
 def upgrade() -> None:
@@ -23,6 +27,7 @@ def downgrade() -> None:
     op.drop_column('datasets', 'changes_from')
     _drop_executions()
     op.drop_index('ix_events_successor', table_name='events')
+    _access_before()
 
 
 def _connectors() -> None:
@@ -35,6 +40,60 @@ def _trust() -> None:
 
 def _access() -> None:
     """Refusals, logins and keys of retries."""
+    with op.batch_alter_table('requests') as requests:
+        requests.drop_constraint('pk_requests', type_='primary')
+        requests.add_column(sa.Column('caller', sa.String(length=60), server_default=sa.text("''"), nullable=False))
+        requests.create_primary_key('pk_requests', ['project_id', 'caller', 'idempotency_key'])
+    op.add_column('signing', sa.Column('until', sa.BigInteger(), nullable=True))
+    op.create_table('logins',
+    sa.Column('digest', sa.LargeBinary(length=32), nullable=False),
+    sa.Column('key_id', sa.String(length=60), nullable=False),
+    sa.Column('expires_at', sa.BigInteger(), nullable=False),
+    sa.PrimaryKeyConstraint('digest', name=op.f('pk_logins')),
+    )
+    op.create_table('audit',
+    sa.Column('seq', Number, autoincrement=True, nullable=False),
+    sa.Column('project_id', Number, nullable=True),
+    sa.Column('at', sa.BigInteger(), nullable=False),
+    sa.Column('kind', sa.String(length=10), nullable=False),
+    sa.Column('operation', sa.String(length=200), nullable=False),
+    sa.Column('caller', sa.String(length=60), nullable=True),
+    sa.Column('address', sa.String(length=60), nullable=True),
+    sa.Column('code', sa.String(length=50), nullable=True),
+    sa.Column('target', sa.String(length=200), nullable=True),
+    sa.Column('times', sa.BigInteger(), nullable=False),
+    sa.ForeignKeyConstraint(['project_id'], ['projects.id'], name=op.f('fk_audit_project_id')),
+    sa.PrimaryKeyConstraint('seq', name=op.f('pk_audit')),
+    sqlite_autoincrement=True,
+    )
+    op.create_index('ix_audit_project_id_seq', 'audit', ['project_id', 'seq'], unique=False)
+    op.create_index('ix_audit_at', 'audit', ['at'], unique=False)
+    if op.get_bind().dialect.name == 'postgresql':
+        texts = {
+            'requests': ['caller'],
+            'logins': ['key_id'],
+            'audit': ['kind', 'operation', 'caller', 'address', 'code', 'target'],
+        }
+        for table, columns in texts.items():
+            for column in columns:
+                op.execute(f'ALTER TABLE {table} ALTER "{column}" TYPE text COLLATE "C"')
+        build_wall(op.get_bind(), 'audit', ['project_id'])
+        # They belong to no project: only who may see everything sees them.
+        op.execute('ALTER TABLE logins ENABLE ROW LEVEL SECURITY')
+        op.execute('ALTER TABLE logins FORCE ROW LEVEL SECURITY')
+        op.execute("CREATE POLICY wall ON logins USING (current_setting('heedful.everything', true) = 'on')")
+
+
+def _access_before() -> None:
+    op.drop_table('audit')
+    op.drop_table('logins')
+    op.execute("DELETE FROM signing WHERE until IS NOT NULL")
+    op.drop_column('signing', 'until')
+    op.execute("DELETE FROM requests WHERE caller <> ''")
+    with op.batch_alter_table('requests') as requests:
+        requests.drop_constraint('pk_requests', type_='primary')
+        requests.drop_column('caller')
+        requests.create_primary_key('pk_requests', ['project_id', 'idempotency_key'])
 
 
 def _executions() -> None:

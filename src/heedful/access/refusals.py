@@ -1,0 +1,100 @@
+"""Refusals on their way to the audit trail: counted in memory and written in batches, so that a flood of them can
+neither slow a server down nor fill its disk."""
+
+from __future__ import annotations
+
+import logging
+import threading
+import time
+from collections import Counter
+from collections.abc import Callable
+
+from heedful.errors import Forbidden, HeedfulError
+from heedful.storage import Database, audit
+from heedful.storage.audit import Refusal
+
+logger = logging.getLogger("heedful.audit")
+
+BURST = 300
+"""Entries that a process writes at once at most."""
+
+RATE = 0.1
+"""Entries a second that it writes in the long run; what is beyond is added up in one entry a minute."""
+
+PAUSE = 1.0
+"""Seconds between two batches."""
+
+MORE = "more_like_this"
+"""The code of an entry that stands for others, whose number is in `times`."""
+
+_CODES = frozenset({"store_as_connector", "query_busy", "rate_limited", "too_slow", "headers_too_large"})
+_FAMILIES = ("connector_", "sql_", "role_", "secret_", "destination_")
+
+
+def is_refusal(error: HeedfulError) -> bool:
+    """Whether an error is the answer of a rule that guards something, and not a slip of the caller's."""
+    return isinstance(error, Forbidden) or error.code in _CODES or error.code.startswith(_FAMILIES)
+
+
+class Refusals:
+    """Takes refusals from any thread, and writes them in one of its own."""
+
+    def __init__(self, database: Database, now: Callable[[], int]) -> None:
+        self._database = database
+        self._now = now
+        self._lock = threading.Lock()
+        self._counted: Counter[Refusal] = Counter()
+        self._more = 0
+        self._left, self._at = float(BURST), time.monotonic()
+        self._told = -60.0
+        self._come, self._closing = threading.Event(), threading.Event()
+        self._thread: threading.Thread | None = None
+
+    def note(self, refusal: Refusal) -> None:
+        """Counts a refusal; it is in the store within about a second."""
+        with self._lock:
+            if refusal in self._counted or len(self._counted) < BURST:
+                self._counted[refusal] += 1
+            else:
+                self._more += 1
+            if self._thread is None and not self._closing.is_set():
+                self._thread = threading.Thread(target=self._work, name="heedful-audit", daemon=True)
+                self._thread.start()
+        self._come.set()
+
+    def flush(self, *, last: bool = False) -> None:
+        """Writes what was counted."""
+        with self._lock:
+            counted, self._counted = self._counted, Counter()
+            at = time.monotonic()
+            self._left = min(float(BURST), self._left + (at - self._at) * RATE)
+            self._at = at
+            fitting = counted.most_common(int(self._left))
+            self._left -= len(fitting)
+            self._more += counted.total() - sum(times for _, times in fitting)
+            if self._more and (last or at - self._told >= 60):
+                fitting.append((Refusal("", MORE), self._more))
+                self._more, self._told = 0, at
+        if not fitting:
+            return
+        try:
+            with self._database.write(durable=False) as connection:
+                audit.note_refusals(connection, self._now(), fitting)
+        except HeedfulError as error:
+            # A store that can't be written must not keep callers from being told why they were refused.
+            logger.error("%d refusals are not in the audit trail: %s", sum(times for _, times in fitting), error)
+
+    def close(self) -> None:
+        """Writes what is left."""
+        self._closing.set()
+        self._come.set()
+        if self._thread is not None:
+            self._thread.join()
+        self.flush(last=True)
+
+    def _work(self) -> None:
+        while not self._closing.is_set():
+            self._come.wait()
+            self._come.clear()
+            self._closing.wait(PAUSE)
+            self.flush()

@@ -1,0 +1,76 @@
+"""The audit trail in the store: who was refused what, and what admins did."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from dataclasses import asdict, dataclass
+
+from sqlalchemy import Connection, insert, select
+
+from heedful import calling
+from heedful.storage.rows import AnyRow
+from heedful.storage.schema import audit, projects
+
+
+@dataclass(frozen=True, slots=True)
+class Refusal:
+    """Somebody was refused something; nothing of what they sent."""
+
+    operation: str
+    code: str
+    project: str | None = None
+    caller: str | None = None
+    address: str | None = None
+
+
+def note_action(connection: Connection, operation: str, at: int, project: int | None, target: str | None) -> None:
+    """Notes what an admin did, in the transaction in which it is done."""
+    by = calling.current()
+    connection.execute(
+        insert(audit).values(
+            project_id=project,
+            at=at,
+            kind="action",
+            operation=operation,
+            caller=None if by is None else by.subject,
+            address=None if by is None else by.address,
+            target=target,
+            times=1,
+        )
+    )
+
+
+def note_refusals(connection: Connection, at: int, counted: Iterable[tuple[Refusal, int]]) -> None:
+    """Notes refusals, and how often each of them happened."""
+    rows = [(refusal, times) for refusal, times in counted]
+    names = {refusal.project for refusal, _ in rows} - {None}
+    found = connection.execute(select(projects.c.name, projects.c.id).where(projects.c.name.in_(names)))
+    known = {row.name: row.id for row in found}
+    values = []
+    for refusal, times in rows:
+        row = asdict(refusal)
+        project = known.get(row.pop("project"))
+        values.append({**row, "project_id": project, "at": at, "kind": "refusal", "times": times})
+    if values:
+        connection.execute(insert(audit), values)
+
+
+def listed(
+    connection: Connection,
+    project: str | None,
+    kind: str | None,
+    since: int | None,
+    before: int | None,
+    limit: int,
+) -> list[AnyRow]:
+    """Entries of a project, or of all, the newest first."""
+    wanted = select(audit, projects.c.name.label("project")).select_from(audit.outerjoin(projects))
+    if project is not None:
+        wanted = wanted.where(projects.c.name == project)
+    if kind is not None:
+        wanted = wanted.where(audit.c.kind == kind)
+    if since is not None:
+        wanted = wanted.where(audit.c.at >= since)
+    if before is not None:
+        wanted = wanted.where(audit.c.seq < before)
+    return list(connection.execute(wanted.order_by(audit.c.seq.desc()).limit(limit)))
