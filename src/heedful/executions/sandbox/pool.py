@@ -34,7 +34,7 @@ class Pool:
         """What a process answers to a request; what it refuses is raised here. `seconds` is what a query may take."""
         self._open()
         request = {"seconds": seconds, "memory": self.limits.memory, "disk": self.limits.disk, **request}
-        with self._gate.turn(project, calling.subject()):
+        with self._gate.turn(project, calling.subject() or None):
             process = STOCK.take()
             try:
                 answer = process.ask(request, stages)
