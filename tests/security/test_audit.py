@@ -129,7 +129,7 @@ def test_a_flood_of_refusals_fills_no_disk(any_store: str) -> None:
     refusals.close()
     with database.read() as connection:
         rows = connection.exec_driver_sql("SELECT count(*), sum(times) FROM audit").one()
-        more = connection.exec_driver_sql(f"SELECT sum(times) FROM audit WHERE code = '{MORE}'").scalar()
+        more = connection.exec_driver_sql(f"SELECT sum(times) FROM audit WHERE code = '{MORE}'").scalar_one()
     database.close()
     assert rows[0] <= BURST + 5
     assert rows[1] == 20 * BURST

@@ -25,22 +25,6 @@ def server(any_store: str) -> Iterator[Running]:
         yield made
 
 
-def put(server: Running, key: str, score: int, headers: dict[str, str] | None = None) -> httpx.Response:
-    """Rates the answer `monday/one`."""
-    return httpx.put(
-        f"{server.url}/v1/projects/default/sessions/monday/entries/one/feedback",
-        headers={"Authorization": f"Bearer {key}", **(headers or {})},
-        json={"feedback_score": score},
-    )
-
-
-def answered(server: Running) -> str:
-    """A session with one answer; its id."""
-    with server.connect() as admin:
-        admin.sessions.create("monday")
-        return admin.sessions.add_entry("monday", "Who?", "Ada.")
-
-
 def test_a_rotated_secret_ends_tokens_at_once_and_with_a_grace_later(server: Running) -> None:
     with server.connect() as admin:
         admin.sessions.create("monday")
