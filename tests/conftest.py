@@ -13,6 +13,7 @@ import pytest
 from hypothesis import HealthCheck, settings
 from lived import lived, lived_folder, place
 from mongodb import mongodb_server, mongodb_url, standalone_mongodb_server, standalone_mongodb_url
+from mysql import mysql_server, mysql_url
 from postgresql import bare_database, empty_database, postgresql_server, postgresql_template, postgresql_url
 from searching import search_inside_from_the_first_fact
 
@@ -31,6 +32,8 @@ __all__ = [
     "lived_folder",
     "mongodb_server",
     "mongodb_url",
+    "mysql_server",
+    "mysql_url",
     "place",
     "postgresql_server",
     "postgresql_template",

@@ -28,6 +28,7 @@ _ROLES = f"""
 CREATE ROLE reader;
 GRANT pg_read_all_data TO reader;
 CREATE ROLE keeper LOGIN;
+CREATE ROLE guest LOGIN;
 CREATE ROLE locked LOGIN PASSWORD '{PASSWORD}';
 """
 

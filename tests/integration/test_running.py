@@ -684,7 +684,7 @@ def test_a_role_that_is_not_there(postgresql_place: Place) -> None:
     [
         ("nonsense", Invalid, "url_unreadable"),
         ("frob://host/x", Invalid, "url_unreadable"),
-        ("mysql+pymysql://host/x", Unavailable, "extra_missing"),
+        ("mysql+mysqldb://host/x", Unavailable, "extra_missing"),
         ("oracle+oracledb://host/x", Unavailable, "extra_missing"),
     ],
 )
@@ -694,7 +694,9 @@ def test_a_url_without_a_driver(url: str, kind: type[HeedfulError], code: str) -
     assert raised.value.code == code
 
 
-@pytest.mark.parametrize(("module", "url"), [("psycopg", "postgresql://h/x"), ("duckdb", "duckdb:///{file}")])
+@pytest.mark.parametrize(
+    ("module", "url"), [("psycopg", "postgresql://h/x"), ("duckdb", "duckdb:///{file}"), ("pymysql", "mysql://h/x")]
+)
 def test_a_missing_driver_says_what_to_install(module: str, url: str, tmp_path: Path) -> None:
     (tmp_path / "x.db").touch()
     script = (
@@ -704,7 +706,7 @@ def test_a_missing_driver_says_what_to_install(module: str, url: str, tmp_path: 
         "except Exception as error: print(error.code, error.remedy)\n"
     )
     done = subprocess.run([sys.executable, "-c", script], capture_output=True, text=True, check=True)
-    extra = "postgresql" if module == "psycopg" else module
+    extra = {"psycopg": "postgresql", "pymysql": "mysql"}.get(module, module)
     assert done.stdout == f'extra_missing Run: pip install "heedful[{extra}]"\n'
 
 

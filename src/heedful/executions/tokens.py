@@ -17,6 +17,9 @@ MAX_DEPTH = 60
 MAX_SUBSCRIPTS = 100
 MAX_OPEN_JOINS = 10
 
+_BLANK = " \t\r\n"
+"""What every database takes for a space."""
+
 _OPENING = {TokenType.L_PAREN, TokenType.L_BRACKET, TokenType.L_BRACE}
 _CLOSING = {TokenType.R_PAREN, TokenType.R_BRACKET, TokenType.R_BRACE}
 _JOINS = {TokenType.JOIN, TokenType.STRAIGHT_JOIN}
@@ -177,8 +180,10 @@ def _joined(sql: str, words: Sequence[Token]) -> str:
     parts = [_exact(sql, words[0])]
     for before, word in pairwise(words):
         between = sql[before.end + 1 : word.start]
-        # Two strings on two lines are one string in standard SQL, and an error on one line.
-        parts.append("\n" if "\n" in between else " " if between else "")
+        if between.strip(_BLANK):
+            # Two strings on two lines are one string in standard SQL, and an error on one line.
+            between = "\n" if "\n" in between else " "
+        parts.append(between)
         parts.append(_exact(sql, word))
     return "".join(parts)
 

@@ -9,7 +9,7 @@ from urllib.parse import quote
 from heedful.errors import HeedfulError, Invalid
 from heedful.executions import secrets
 
-KINDS = {"postgres": "postgresql", "postgresql": "postgresql", "sqlite": "sqlite", "duckdb": "duckdb"}
+KINDS = {"postgres": "postgresql", "postgresql": "postgresql", "mysql": "mysql", "sqlite": "sqlite", "duckdb": "duckdb"}
 FILES = ("sqlite", "duckdb")
 SECRETS = "environment/secrets/"
 """What the client takes for the place of a secret, before the name of the variable that holds it."""
@@ -26,7 +26,7 @@ def url_of(given: dict[str, Any]) -> str:
             f"db_type is {given.get('db_type')!r}, which Heedful has no connector for",
             field="db_type",
             value=given.get("db_type"),
-            remedy="Use postgres, sqlite or duckdb",
+            remedy="Use postgres, mysql, sqlite or duckdb",
         )
     database = _text(given, "database")
     if "?" in database:

@@ -5,6 +5,7 @@ from __future__ import annotations
 from heedful.errors import Invalid
 from heedful.executions.databases.base import Database, Limits, Parameters, Session
 from heedful.executions.databases.duckdb import DuckDB
+from heedful.executions.databases.mysql import MySQL
 from heedful.executions.databases.other import Other
 from heedful.executions.databases.postgresql import PostgreSQL
 from heedful.executions.databases.schema import ForeignKey, Schema, SchemaColumn, Table, fingerprint
@@ -46,6 +47,8 @@ def open_database(url: str, *, role: str | None = None, memory: int = 512, disk:
         return SQLite(address)
     if kind == "duckdb":
         return DuckDB(address, memory, disk)
+    if kind in ("mysql", "mariadb"):
+        return MySQL(address)
     return Other(address)
 
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 from collections.abc import Iterator
 from contextlib import contextmanager
 from itertools import groupby
@@ -133,7 +134,21 @@ class DuckDBSession:
             raise errors.changes_data("it is not one SELECT statement")
         cursor = self._connection.execute(statements[0], values)
         columns = [Column(each[0], str(each[1]).strip('"').lower()) for each in cursor.description or ()]
-        return collect(columns, cursor.fetchmany, limits, began)
+        documents = [place for place, column in enumerate(columns) if column.type == "json"]
+        return collect(columns, lambda count: _parsed(cursor.fetchmany(count), documents), limits, began)
+
+
+def _parsed(rows: list[tuple[Any, ...]], documents: list[int]) -> list[tuple[Any, ...]]:
+    """The rows with JSON as values, as other databases give it, and not as text."""
+    if not documents:
+        return rows
+    return [
+        tuple(
+            json.loads(value) if place in documents and isinstance(value, str) else value
+            for place, value in enumerate(row)
+        )
+        for row in rows
+    ]
 
 
 def _table(schema: str, name: str, is_view: bool, columns: list[Any], keys: list[Any]) -> Table:

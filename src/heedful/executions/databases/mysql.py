@@ -1,0 +1,99 @@
+"""MySQL and MariaDB: a read-only transaction that is rolled back, and a time limit that the server itself keeps."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from contextlib import contextmanager
+from typing import Any
+
+from sqlalchemy import Connection, text
+from sqlalchemy.engine import URL
+from sqlalchemy.exc import DBAPIError
+
+from heedful.errors import HeedfulError
+from heedful.executions.databases import errors
+from heedful.executions.databases.base import CONNECT_SECONDS, Limits, Parameters, timed_out
+from heedful.executions.databases.other import Other, OtherSession
+from heedful.executions.guard import Guarded
+from heedful.results import Result
+
+# The guard reads a backslash as an escape and "…" as a text; the server must not read them in another way.
+_MODE = """
+SET SESSION sql_mode = REPLACE(REPLACE(REPLACE(@@sql_mode, 'NO_BACKSLASH_ESCAPES', ''), 'ANSI_QUOTES', ''), 'ANSI', '')
+"""
+_READ_ONLY = "SET SESSION TRANSACTION READ ONLY"
+_MARIADB_LIMIT = "SET SESSION max_statement_time = :seconds"
+_MYSQL_LIMIT = "SET SESSION max_execution_time = :milliseconds"
+
+_UNKNOWN_TABLE, _UNKNOWN_COLUMN = {1051, 1146}, {1054}
+_WRITES, _RIGHTS = {1290, 1792, 1836}, {1044, 1142, 1143, 1227, 1370}
+_STOPPED = {1317, 1969, 3024}
+
+
+class MySQL(Other):
+    """A database of a MySQL or MariaDB server."""
+
+    def __init__(self, url: URL) -> None:
+        if "+" not in url.drivername:
+            url = url.set(drivername=f"{url.drivername}+pymysql")
+        if url.drivername.endswith("+pymysql"):
+            try:
+                import pymysql  # noqa: F401
+            except ImportError:
+                raise errors.missing_driver("pymysql", "mysql") from None
+            url = url.update_query_dict({"connect_timeout": str(CONNECT_SECONDS), **url.query})
+        super().__init__(url)
+
+    @contextmanager
+    def session(self) -> Iterator[OtherSession]:
+        """A connection of its own, which the server lets only read."""
+        with self._connected() as connection:
+            try:
+                for statement in (_MODE, _READ_ONLY):
+                    connection.execute(text(statement))
+                connection.rollback()
+            except DBAPIError as error:
+                raise _in_our_words(error.orig) from error
+            yield MySQLSession(connection)
+
+
+class MySQLSession(OtherSession):
+    """One connection to a MySQL or MariaDB server."""
+
+    def run(self, query: Guarded, parameters: Parameters, limits: Limits) -> Result:
+        """Runs one statement in a read-only transaction that is rolled back."""
+        _limit(self._connection, limits.seconds)
+        try:
+            return super().run(query, parameters, limits)
+        except HeedfulError as error:
+            cause = error.__cause__
+            if not isinstance(cause, DBAPIError):
+                raise
+            if _code(cause.orig) in _STOPPED:
+                raise timed_out(limits) from None
+            raise _in_our_words(cause.orig) from cause
+
+
+def _limit(connection: Connection, seconds: float) -> None:
+    """The server's own limit, a second later than ours, in case this process goes away before it can stop a query."""
+    later = seconds + 1
+    mariadb = getattr(connection.dialect, "is_mariadb", False)
+    statement = _MARIADB_LIMIT if mariadb else _MYSQL_LIMIT
+    connection.execute(text(statement), {"seconds": later} if mariadb else {"milliseconds": int(later * 1000)})
+    connection.rollback()
+
+
+def _code(error: BaseException | None) -> Any:
+    return error.args[0] if error is not None and error.args else None
+
+
+def _in_our_words(error: BaseException | None) -> HeedfulError:
+    said = error.args[-1] if error is not None and error.args else error
+    code = _code(error)
+    if code in _UNKNOWN_TABLE:
+        return errors.failed(said, "unknown_table")
+    if code in _UNKNOWN_COLUMN:
+        return errors.failed(said, "unknown_column")
+    if code in _WRITES:
+        return errors.changes_data(said)
+    return errors.not_allowed(said) if code in _RIGHTS else errors.failed(said)

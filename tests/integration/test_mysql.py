@@ -1,0 +1,71 @@
+"""What holds on a MySQL or MariaDB server even when the guard lets something through."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+import pymysql
+import pytest
+from sqlalchemy import make_url
+
+from heedful.errors import Forbidden, HeedfulError, Unavailable
+from heedful.executions.databases import Database, Limits, open_database, run
+from heedful.executions.guard import Guarded
+
+
+@pytest.fixture
+def as_root(mysql_url: str) -> Iterator[Database]:
+    """A database that its connector's user may write to."""
+    address = make_url(mysql_url).set(username="root", drivername="mysql")
+    with pymysql.connect(
+        user="root", host=address.host or "", port=address.port or 0, database=address.database
+    ) as own:
+        with own.cursor() as cursor:
+            cursor.execute("CREATE TABLE city (id integer PRIMARY KEY, name varchar(50))")
+            cursor.execute("INSERT INTO city VALUES (1, 'Rome'), (2, 'Oslo')")
+            cursor.execute("SET GLOBAL sql_mode = 'ANSI_QUOTES,NO_BACKSLASH_ESCAPES'")
+        own.commit()
+        yield open_database(address.render_as_string())
+        with own.cursor() as cursor:
+            cursor.execute("SET GLOBAL sql_mode = DEFAULT")
+
+
+@pytest.mark.parametrize("sql", ["DELETE FROM city", "UPDATE city SET name = 'x'", "CREATE TABLE x (a int)"])
+def test_the_server_refuses_to_write(as_root: Database, sql: str) -> None:
+    with as_root.session() as session, pytest.raises(Forbidden) as caught:
+        session.run(Guarded(sql, "mysql"), {}, Limits())
+    assert caught.value.code == "read_only"
+    assert run(as_root, "SELECT count(*) FROM city WHERE name <> 'x'").rows == ((2,),)
+
+
+@pytest.mark.parametrize(
+    "sql",
+    [
+        "SELECT load_file('/etc/passwd')",
+        "SELECT name FROM city INTO OUTFILE '/tmp/x'",
+        "SELECT sleep(9)",
+        "SELECT benchmark(9, 1)",
+        "SELECT get_lock('a', 1)",
+        "SELECT 1 /*! INTO OUTFILE '/tmp/x' */; DROP TABLE city",
+        "HANDLER city OPEN",
+    ],
+)
+def test_the_guard_refuses_what_mysql_has_beside_reading(as_root: Database, sql: str) -> None:
+    with pytest.raises(HeedfulError) as caught:
+        run(as_root, sql)
+    assert caught.value.code.startswith("sql_"), caught.value.code
+
+
+def test_the_server_reads_texts_as_the_guard_does(as_root: Database) -> None:
+    assert run(as_root, """SELECT 'it\\'s', "x" FROM city WHERE name = :name""", {"name": "Rome"}).rows == (
+        ("it's", "x"),
+    )
+    assert run(as_root, "SELECT name FROM city WHERE name = :name", {"name": "\\' OR 1 = 1 -- "}).rows == ()
+
+
+def test_a_query_that_never_ends_is_stopped(as_root: Database) -> None:
+    columns = "information_schema.columns"
+    endless = f"SELECT count(*) FROM {columns} a, {columns} b, {columns} c WHERE a.column_name > b.column_comment"
+    with pytest.raises(Unavailable) as caught:
+        run(as_root, endless, limits=Limits(seconds=0.5))
+    assert caught.value.code == "query_timeout"
