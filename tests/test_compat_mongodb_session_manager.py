@@ -262,6 +262,23 @@ def test_its_sessions_are_those_of_a_store_on_the_same_database(
     assert manager.get_feedbacks() == []
 
 
+def test_collections_keep_sessions_apart(mongodb_url: str, database: str, manager: MongoDBSessionManager) -> None:
+    own = create_mongodb_session_manager("user-123", mongodb_url, database, "chats")
+    own.add_feedback({"rating": "up"})
+    again = MongoDBSessionManager("user-123", mongodb_url, database_name=database, collection_name="chats")
+    shared = MongoDBSessionManagerFactory(mongodb_url, database, collection_name="chats")
+    try:
+        assert [each["rating"] for each in again.get_feedbacks()] == ["up"]
+        assert len(shared.create_session_manager("user-123").get_feedbacks()) == 1
+        assert manager.get_feedbacks() == []
+    finally:
+        for each in (own, again, shared):
+            each.close()
+    with pytest.raises(Invalid) as caught:
+        create_mongodb_session_manager("user-123", mongodb_url, database, collection_name="")
+    assert caught.value.field == "collection_name"
+
+
 def test_every_documented_name_is_there_with_its_parameters() -> None:
     for name in compat.__all__:
         assert hasattr(compat, name)

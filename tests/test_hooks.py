@@ -66,7 +66,34 @@ def test_a_hook_sees_ratings_of_answers_too(open_either: Callable[..., Heedful])
     assert seen == [("add", "s", {"rating": "down", "comment": "bad", "qa_id": entry.qa_id, "feedback_score": 1})]
 
 
-def test_a_hook_is_not_asked_about_what_can_not_be_stored(open_either: Callable[..., Heedful]) -> None:
+def test_a_hook_is_asked_before_anything_is_refused(open_either: Callable[..., Heedful]) -> None:
+    seen: list[Any] = []
+
+    def hook(original_func: Original, action: str, session_id: str, **kwargs: Any) -> Any:
+        (given,) = kwargs.values()
+        seen.append(given)
+        if given.get("rating") == "maybe":
+            raise ValueError("Thumbs point up or down")
+        return original_func(given)
+
+    store = opened(open_either, hook, hook)
+    with pytest.raises(ValueError, match=r"^Thumbs point up or down$"):
+        store.sessions.add_session_feedback("s", {"rating": "maybe", "comment": "Not sure"})
+    # What the hook lets through is still refused.
+    for bad in ({"rating": "so-so"}, {"thumbs": True, "text": "good"}, {"comment": "x" * 200_000}):
+        with pytest.raises(Invalid):
+            store.sessions.add_session_feedback("s", bad)
+    entry = store.sessions.add_entry("s", "q", "a")
+    with pytest.raises(Invalid):
+        store.sessions.add_feedback("s", entry.qa_id, "x" * 200_000)
+    with pytest.raises(Invalid):
+        store.sessions.update_metadata("s", {"a..b": 1})
+    assert [each.get("rating") for each in seen] == ["maybe", "so-so", None, None, None, None]
+    assert seen[2] == {"thumbs": True, "text": "good", "rating": None, "comment": ""}
+    assert ratings(store) == []
+
+
+def test_a_hook_is_not_asked_about_what_is_not_there(open_either: Callable[..., Heedful]) -> None:
     def hook(original_func: Original, action: str, session_id: str, **kwargs: Any) -> Any:
         raise AssertionError("it was asked")
 
@@ -75,7 +102,7 @@ def test_a_hook_is_not_asked_about_what_can_not_be_stored(open_either: Callable[
     with pytest.raises(NotFound):
         store.sessions.add_session_feedback("nowhere", {"rating": "up"})
     with pytest.raises(Invalid):
-        store.sessions.add_session_feedback("s", {"rating": "maybe"})
+        store.sessions.add_session_feedback("s", "up")  # type: ignore[arg-type]
 
 
 def test_hooks_run_in_the_order_they_are_listed_the_first_outermost(open_either: Callable[..., Heedful]) -> None:

@@ -218,14 +218,19 @@ class Heedful:
         return self._improve_reporting(dataset, session_ids)
 
     def signal(
-        self, signals: Signal | Iterable[Signal | Mapping[str, Any]], *, idempotency_key: str | None = None
+        self,
+        signals: Signal | Iterable[Signal | Mapping[str, Any]],
+        *,
+        dataset: str | None = None,
+        idempotency_key: str | None = None,
     ) -> SignalResult:
         """Says how useful facts were for a query.
 
-        Facts that are not there are listed in `errors`; the others are applied. A call that is sent again with its
+        Facts that are not there, or not in the `dataset` if one is given, are listed in `errors`; the others are
+        applied. A call that is sent again with its
         `idempotency_key` counts once and returns the first result.
         """
-        return _signals.signal(self._workspace, _signals.parsed(signals), idempotency_key)
+        return _signals.signal(self._workspace, _signals.parsed(signals), idempotency_key, dataset)
 
     def signal_recall(
         self,

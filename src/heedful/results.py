@@ -21,6 +21,7 @@ import orjson
 
 from heedful.errors import Invalid
 
+_LONGEST_INTEGER = 2**63 - 1
 SAFE_INTEGER = 2**53 - 1
 """Up to here, every reader of JSON gets a whole number as it was written."""
 
@@ -84,6 +85,33 @@ def decode(encoded: dict[str, Any]) -> Result:
             field="result",
             remedy="Pass what heedful.results.encode returned",
         ) from error
+
+
+def plain(value: Any) -> Any:
+    """A value for readers of JSON that know no kinds: numbers are numbers, and what JSON lacks is text.
+
+    A number stays text if a float can't hold it, since a wrong number would look like a right one.
+
+    >>> plain([Decimal("10.50"), Decimal("0.12345678901234567890"), 2**60, date(2024, 2, 29), b"x"])
+    [10.5, '0.12345678901234567890', 1152921504606846976, '2024-02-29', 'eA==']
+    """
+    kind = type(value)
+    if kind is Decimal:
+        close = float(value)
+        return close if value.is_finite() and Decimal(repr(close)) == value else str(value)
+    if kind is int:
+        return value if -_LONGEST_INTEGER - 1 <= value <= _LONGEST_INTEGER else str(value)
+    if kind is float:
+        return value if math.isfinite(value) else None if math.isnan(value) else repr(value)
+    if kind is str:
+        return value.encode("utf-8", "replace").decode()
+    if kind in _WRITERS:
+        return _WRITERS[kind][1](value)
+    if kind is list:
+        return [plain(each) for each in value]
+    if kind is dict:
+        return {str(plain(key)): plain(each) for key, each in value.items()}
+    return value
 
 
 def row_size(row: Sequence[Any]) -> int:

@@ -43,10 +43,11 @@ def running(
     language_model: Any = None,
     sessions: str | None = None,
     feedback_hook: Any = None,
+    clock: ManualClock | None = None,
     **settings: Any,
 ) -> Iterator[Running]:
     """Serves a store until the block ends."""
-    clock = ManualClock()
+    clock = clock or ManualClock()
     host = Host(
         path,
         clock=clock,

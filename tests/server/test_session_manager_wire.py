@@ -102,6 +102,8 @@ def test_a_session_that_nobody_made_is_a_404(http: httpx.Client, either: Heedful
 def test_what_a_hook_refuses_is_a_400_in_its_words(open_store: Callable[..., Heedful]) -> None:
     def commented(original_func: Any, action: str, session_id: str, **kwargs: Any) -> Any:
         feedback = kwargs["feedback"]
+        if feedback.get("rating") not in ("up", "down", None):
+            raise ValueError(f"Invalid rating: {feedback.get('rating')}")
         if feedback.get("rating") == "down" and not feedback.get("comment", "").strip():
             raise ValueError("Please provide a comment with negative feedback")
         return original_func({**feedback, "checked": True})
@@ -114,5 +116,7 @@ def test_what_a_hook_refuses_is_a_400_in_its_words(open_store: Callable[..., Hee
             400,
             {"detail": "Please provide a comment with negative feedback"},
         )
+        answer = http.post(FEEDBACK, json={"rating": "maybe"})
+        assert (answer.status_code, answer.json()) == (400, {"detail": "Invalid rating: maybe"})
         assert http.post(FEEDBACK, json={"rating": "down", "comment": "Slow."}).status_code == 200
         assert [each["checked"] for each in http.get(FEEDBACK).json()["feedbacks"]] == [True]

@@ -5,11 +5,13 @@ from __future__ import annotations
 import sqlite3
 import warnings
 from collections.abc import Callable, Iterator, Sequence
+from datetime import datetime
 from pathlib import Path
 from typing import Any
 from urllib.parse import urlsplit
 
 import httpx
+import psycopg
 import pytest
 from server import Running, running
 
@@ -183,7 +185,8 @@ def test_the_document_from_top_to_bottom(client: Any, connector: str, model: Scr
     )
     assert response.sql_query == WRITTEN["Show customer metrics"]
     assert len(model.asked) == asked + 1
-    client.chat.chat_to_sql(PROJECT, answer.chat_session_id, "Count users", feedback_cutoff=0.6)
+    # What is said of a repetition counts for what it repeats: three say it is right, and one that it is not.
+    client.chat.chat_to_sql(PROJECT, answer.chat_session_id, "Count users", feedback_cutoff=0.7)
     assert "Wrong, because: Missing recent data" in model.asked[-1][0].content
 
     rates = client.feedback.list(project_id=PROJECT)
@@ -432,7 +435,7 @@ def test_a_postgresql_connector_is_made_by_the_client_itself(
     assert "open-sesame" not in repr(client.get(f"/projects/{PROJECT}/connectors"))
     assert [each.name for each in client.connectors.list_by_type(PROJECT, "postgres")] == ["crm", "sealed"]
     with pytest.raises(sdk.ValidationError, match="no connector for"):
-        client.connectors.create(PROJECT, "my", **{**given, "db_type": "mysql"}, password="open-sesame")
+        client.connectors.create(PROJECT, "my", **{**given, "db_type": "snowflake"}, password="open-sesame")
 
 
 @pytest.mark.parametrize(
@@ -440,6 +443,7 @@ def test_a_postgresql_connector_is_made_by_the_client_itself(
     [
         ({"db_type": "sqlite", "database": "/a/b.db"}, "sqlite:////a/b.db"),
         ({"db_type": "DuckDB", "database": "b.duckdb"}, "duckdb:///b.duckdb"),
+        ({"db_type": "mysql", "port": 3306}, "mysql://me@host:3306/base"),
         ({"password": "p@s/s:w%"}, "postgresql://me:p%40s%2Fs%3Aw%25@host/base"),
         ({"password": "${WORD}", "port": 5433}, "postgresql://me:${WORD}@host:5433/base"),
         ({"password": "${not one"}, "postgresql://me:%24%7Bnot%20one@host/base"),
@@ -520,6 +524,44 @@ def test_projects_are_made_listed_and_described(client: Any, server: Running, cl
     assert caught.value.status_code == 409
 
 
+def test_a_project_is_not_older_than_its_last_change(tmp_path: Path) -> None:
+    class Ticking(ManualClock):
+        def __call__(self) -> datetime:
+            self.advance(milliseconds=1)
+            return super().__call__()
+
+    with running(tmp_path / "other.db", clock=Ticking()) as server, connected(server, server.key) as client:
+        made = client.projects.create(PROJECT, description="Customers")
+        assert made.created_at <= made.updated_at
+        assert made.created_at < client.projects.update(PROJECT, description="New").updated_at
+
+
+def test_numbers_are_numbers_to_a_client_that_knows_no_kinds(client: Any, postgresql_url: str) -> None:
+    with psycopg.connect(postgresql_url) as connection:
+        connection.execute("CREATE TABLE price (amount numeric(9, 2))")
+        connection.execute("INSERT INTO price VALUES (10.50), (NULL), (0.25)")
+        connection.execute("GRANT SELECT ON price TO guest")
+    client.projects.create(PROJECT)
+    address = urlsplit(postgresql_url)
+    connector = client.post(
+        f"/projects/{PROJECT}/connectors",
+        data={
+            "name": "shop",
+            "db_type": "postgres",
+            "host": address.hostname,
+            "port": address.port,
+            "username": "guest",
+            "database": address.path.strip("/"),
+        },
+    )["id"]
+    sql = "SELECT amount, ARRAY[amount] AS list, DATE '2024-02-29' AS day, 2::numeric ^ 70 AS huge FROM price"
+    rows = client.executions.execute_query(PROJECT, connector, sql).result["data"]
+    assert [row["amount"] for row in rows] == [10.5, None, 0.25]
+    assert (rows[0]["list"], rows[0]["day"]) == ([10.5], "2024-02-29")
+    # A float can't hold it to the last digit.
+    assert rows[0]["huge"] == "1180591620717411303424"
+
+
 def test_a_key_of_one_project_sees_that_project_alone(server: Running, client: Any, connector: str) -> None:
     client.projects.create("another")
     keys = server.state.projects.opened(PROJECT).keys
@@ -576,6 +618,8 @@ def test_errors_are_the_clients_own(client: Any, connector: str) -> None:
     )
     with pytest.raises(sdk.NotFoundError, match="msg-456"):
         client.feedback.create_positive(PROJECT, "msg-456", "?")
+    with pytest.raises(sdk.NotFoundError, match="no execution 'exec-789'"):
+        client.feedback.create_positive(PROJECT, "msg-456", "?", "exec-789")
     with pytest.raises(sdk.NotFoundError, match="conn-456"):
         client.executions.execute_query(PROJECT, "conn-456", ACTIVE)
     with pytest.raises(sdk.ValidationError, match="similarity_threshold"):

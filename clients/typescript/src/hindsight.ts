@@ -57,13 +57,13 @@ export class HindsightClient {
     }
   }
 
-  /** Says how useful facts were; facts that are not there are listed in `errors`, and the others are applied. */
+  /** Says how useful facts were; facts that the bank doesn't have are listed in `errors`, and the others are applied. */
   signal({ signals }: { signals: readonly SignalItem[] }, options?: ChangeOptions): Promise<SignalResult> {
     const given = signals.map(({ factId, signalType, ...rest }) => ({
       fact_id: factId,
       signal_type: signalType,
       ...rest,
     }));
-    return this.#heedful.signal({ signals: given }, options);
+    return this.#heedful.signal({ signals: given, dataset: this.bankId }, options);
   }
 }

@@ -20,6 +20,19 @@ export interface Alert {
   error: string | null;
 }
 
+/** Something that was refused, or that an admin did. */
+export interface AuditEntry {
+  at: string;
+  kind: "refusal" | "action";
+  operation: string;
+  project: string | null;
+  caller: string | null;
+  address: string | null;
+  code: string | null;
+  target: string | null;
+  times: number;
+}
+
 /** What a bulk deletion did. */
 export interface BulkDeletion {
   deleted_count: number;
@@ -620,6 +633,10 @@ export interface KeysCreateTokenRequest {
   expires_in?: number;
 }
 
+export interface KeysRotateSigningRequest {
+  grace?: number;
+}
+
 /** A fact that `improve` made from a session. */
 export interface LearntFact {
   fact_id: string;
@@ -1037,6 +1054,7 @@ export interface SignalRecallRequest {
 
 export interface SignalRequest {
   signals: Signal[];
+  dataset?: string | null;
 }
 
 /** What a call to `signal` or `signal_recall` did. */
@@ -1046,6 +1064,12 @@ export interface SignalResult {
   errors: ItemError[];
   event_ids: string[];
   signals: GivenSignal[];
+}
+
+/** What `rotate_signing` did. */
+export interface SigningRotation {
+  rotated_at: string;
+  former_good_until: string;
 }
 
 /** Whether a comparison has been going on for long enough. */
@@ -1354,6 +1378,13 @@ export interface ReviewListRequest {
   assignee?: string;
   dataset?: string;
   target_type?: "session" | "entry" | "message" | "execution" | "fact";
+  cursor?: string;
+  limit?: number;
+}
+
+export interface AuditRequest {
+  kind?: "refusal" | "action";
+  since?: string;
   cursor?: string;
   limit?: number;
 }
@@ -1959,6 +1990,14 @@ export interface KeysMethods {
    */
   list(options?: CallOptions): Promise<Key[]>;
   /**
+   * Makes a new secret to sign tokens and logins with, for the whole store.
+   *
+   * What was signed with the old one ends at once, or after `grace` seconds.
+   *
+   * Needs the scope `admin`, of the whole server.
+   */
+  rotateSigning(fields?: KeysRotateSigningRequest, options?: ChangeOptions): Promise<SigningRotation>;
+  /**
    * Makes a key useless, within a second on servers that run.
    *
    * Needs the scope `admin`.
@@ -2089,7 +2128,8 @@ export interface Heedful {
   /**
    * Says how useful facts were for a query.
    *
-   * Facts that are not there are listed in `errors`; the others are applied. A call that is sent again with its
+   * Facts that are not there, or not in the `dataset` if one is given, are listed in `errors`; the others are
+   * applied. A call that is sent again with its
    * `idempotency_key` counts once and returns the first result.
    *
    * Needs the scope `feedback`.
@@ -2203,6 +2243,14 @@ export interface Heedful {
    * Needs the scope `admin`.
    */
   doctor(fields?: DoctorRequest, options?: ChangeOptions): Promise<Check[]>;
+  /**
+   * Who was refused what in this project, over HTTP, and what admins did, the newest first.
+   *
+   * Needs the scope `admin`.
+   */
+  audit(fields?: AuditRequest, options?: CallOptions): Promise<Page<AuditEntry>>;
+  /** All items of `audit`, page by page as they are needed; `limit` is the size of a page. */
+  iterateAudit(fields?: AuditRequest, options?: CallOptions): AsyncGenerator<AuditEntry, void>;
 }
 
 /** How each method is called over the wire. */
@@ -2308,6 +2356,8 @@ export const OPERATIONS: Readonly<Record<string, Operation>> = {
   "review.undo": {"method":"POST","path":"{project}/review/events/{event_id}/undo","places":["event_id"],"fields":"body"},
   "keys.create": {"method":"POST","path":"{project}/keys","places":[],"fields":"body","once":true},
   "keys.list": {"method":"GET","path":"{project}/keys","places":[]},
+  "keys.rotateSigning": {"method":"POST","path":"{project}/keys/rotate-signing","places":[],"fields":"body","once":true},
+  "audit": {"method":"GET","path":"{project}/audit","places":[],"fields":"query","iterate":"iterateAudit"},
   "keys.revoke": {"method":"DELETE","path":"{project}/keys/{key_id}","places":["key_id"],"once":true},
   "keys.createToken": {"method":"POST","path":"{project}/tokens","places":[],"fields":"body"},
   "jobs.list": {"method":"GET","path":"{project}/jobs","places":[],"fields":"query","iterate":"iterate"},

@@ -49,6 +49,15 @@ test("signals for facts that are there and facts that are not", async () => {
   assert.deepEqual(result.errors.map((each) => each.fact_id), ["fact-3", "fact-2", "fact-4"]);
 });
 
+test("a fact of another bank is refused", async () => {
+  const recalled = await new HindsightClient({ bankId: "my-agent" }).recall({ query: QUERY });
+  assert.ok(recalled[0]);
+  const other = new HindsightClient({ bankId: "another-agent" });
+  const result = await other.signal({ signals: [{ factId: recalled[0].id, signalType: "used", query: QUERY }] });
+  assert.deepEqual(result.updated_facts, []);
+  assert.deepEqual(result.errors.map((each) => each.fact_id), [recalled[0].id]);
+});
+
 test("recall with a boost", async () => {
   const client = new HindsightClient({ bankId: "my-agent" });
   const results = await client.recall({

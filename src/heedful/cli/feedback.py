@@ -24,6 +24,7 @@ from heedful.opening import store_sizes
 @click.option("--type", "signal_type", type=click.Choice(SIGNAL_TYPES), help="What to say of FACT_IDS.")
 @click.option("--query", metavar="TEXT", help="The query FACT_IDS were (not) useful for.")
 @click.option("--context", metavar="TEXT", help="A note that is kept with the signal.")
+@click.option("--dataset", metavar="NAME", help="Only facts of this dataset; others are refused.")
 @click.option("--recall", "--recall-id", "recall_id", metavar="ID", help="Instead: speak of what a recall showed.")
 @click.option("--used", multiple=True, metavar="FACT", help="With --recall: a fact_id or a rank; may be repeated.")
 @click.option("--helpful", multiple=True, metavar="FACT", help="With --recall; may be repeated.")
@@ -40,6 +41,7 @@ def signal(
     signal_type: str | None,
     query: str | None,
     context: str | None,
+    dataset: str | None,
     recall_id: str | None,
     used: tuple[str, ...],
     helpful: tuple[str, ...],
@@ -80,7 +82,7 @@ def signal(
                 }
                 for fact_id in fact_ids
             ]
-            result = heedful.signal(signals, idempotency_key=idempotency_key)
+            result = heedful.signal(signals, dataset=dataset, idempotency_key=idempotency_key)
         else:
             result = heedful.signal_recall(
                 recall_id,

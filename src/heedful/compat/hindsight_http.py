@@ -188,12 +188,10 @@ def delete_document(store: Heedful, asked: Asked) -> Any:
 def signal(store: Heedful, asked: Asked) -> Any:
     bank = asked.path["bank_id"]
     given = read(Signals, asked.body, {}).signals
-    here = {fact_id for fact_id in {each.fact_id for each in given} if _is_in(store, bank, fact_id)}
-    result = store.signal([Signal(**each.model_dump()) for each in given if each.fact_id in here])
+    result = store.signal([Signal(**each.model_dump()) for each in given], dataset=bank)
     errors = [
-        {"index": place, "fact_id": each.fact_id, "message": f"bank {bank!r} has no fact {each.fact_id!r}"}
-        for place, each in enumerate(given)
-        if each.fact_id not in here
+        {"index": each.index, "fact_id": each.fact_id, "message": f"bank {bank!r} has no fact {each.fact_id!r}"}
+        for each in result.errors
     ]
     return {
         "success": not errors,
@@ -248,13 +246,6 @@ def _fact(store: Heedful, bank: str, fact_id: str) -> Fact:
     if fact.dataset != bank:
         raise NotFound(f"bank {bank!r} has no fact {fact_id!r}", field="fact_id", value=fact_id)
     return fact
-
-
-def _is_in(store: Heedful, bank: str, fact_id: str) -> bool:
-    try:
-        return store.fact(fact_id).dataset == bank
-    except NotFound:
-        return False
 
 
 def _facts(store: Heedful, bank: str, source: str | None) -> Iterator[Fact]:

@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING, Any
 
 from heedful.clock import system_clock, to_stored
 from heedful.errors import Unavailable
+from heedful.memory import checks as values
 from heedful.model import DEFAULT_PROJECT, Metadata
 from heedful.opening import session_space
 from heedful.sessions import checks
@@ -38,23 +39,28 @@ ALL = 1_000
 
 
 class MongoDBSessionManager:
-    """One session in a MongoDB. Options of the pool go to pymongo; a `client` that is given is shared."""
+    """One session in a MongoDB. Options of the pool go to pymongo; a `client` that is given is shared.
+
+    Sessions of one `collection_name` are apart from those of another, and of none: it is the project they are in.
+    """
 
     def __init__(
         self,
         session_id: str,
         connection_string: str = "mongodb://localhost:27017/",
         database_name: str = DATABASE,
+        collection_name: str | None = None,
         *,
         client: MongoClient[dict[str, Any]] | None = None,
         feedbackHook: Hook | None = None,  # noqa: N803 - its name there
         metadataHook: Hook | None = None,  # noqa: N803
         **options: Any,
     ) -> None:
-        store = MongoSessionStore(connection_string, DEFAULT_PROJECT, client=client, database=database_name, **options)
+        project = _project(collection_name)
+        store = MongoSessionStore(connection_string, project, client=client, database=database_name, **options)
         self._closes = True
         try:
-            self._begin(session_id, session_space(store, DEFAULT_PROJECT, _now, None, feedbackHook, metadataHook))
+            self._begin(session_id, session_space(store, project, _now, None, feedbackHook, metadataHook))
         except BaseException:
             store.close()
             raise
@@ -121,10 +127,11 @@ def create_mongodb_session_manager(
     session_id: str,
     connection_string: str = "mongodb://localhost:27017/",
     database_name: str = DATABASE,
+    collection_name: str | None = None,
     **options: Any,
 ) -> MongoDBSessionManager:
     """A manager for one session with a connection of its own."""
-    return MongoDBSessionManager(session_id, connection_string, database_name, **options)
+    return MongoDBSessionManager(session_id, connection_string, database_name, collection_name, **options)
 
 
 class MongoDBSessionManagerFactory:
@@ -134,15 +141,17 @@ class MongoDBSessionManagerFactory:
         self,
         connection_string: str = "mongodb://localhost:27017/",
         database_name: str = DATABASE,
+        collection_name: str | None = None,
         *,
         client: MongoClient[dict[str, Any]] | None = None,
         **options: Any,
     ) -> None:
+        project = _project(collection_name)
         self._owned = client is None
         self._client = connect(connection_string, **options) if client is None else client
-        store = MongoSessionStore(connection_string, DEFAULT_PROJECT, client=self._client, database=database_name)
+        store = MongoSessionStore(connection_string, project, client=self._client, database=database_name)
         # One courier for all, so that its threads are as many as there are channels, and not as there are managers.
-        self._space = session_space(store, DEFAULT_PROJECT, _now, None, None, None)
+        self._space = session_space(store, project, _now, None, None, None)
 
     def create_session_manager(
         self,
@@ -171,10 +180,13 @@ _FACTORY: list[MongoDBSessionManagerFactory] = []
 
 
 def initialize_global_factory(
-    connection_string: str = "mongodb://localhost:27017/", database_name: str = DATABASE, **options: Any
+    connection_string: str = "mongodb://localhost:27017/",
+    database_name: str = DATABASE,
+    collection_name: str | None = None,
+    **options: Any,
 ) -> MongoDBSessionManagerFactory:
     """Makes the factory that `get_global_factory` returns; an earlier one is closed."""
-    made = MongoDBSessionManagerFactory(connection_string, database_name, **options)
+    made = MongoDBSessionManagerFactory(connection_string, database_name, collection_name, **options)
     with _LOCK:
         earlier = _FACTORY[:]
         _FACTORY[:] = [made]
@@ -202,6 +214,10 @@ def close_global_factory() -> None:
         _FACTORY.clear()
     for factory in earlier:
         factory.close()
+
+
+def _project(collection_name: str | None) -> str:
+    return DEFAULT_PROJECT if collection_name is None else values.name("collection_name", collection_name)
 
 
 def _now() -> int:

@@ -58,6 +58,7 @@ class FeedbackService:
         values.author(author)
         values.idempotency_key(idempotency_key)
         key = requests.event_key("feedback", idempotency_key)
+        self._check_execution(execution_id)
         self._check_message(chat_message_id)
         with self._space.workspace.write() as connection:
             project = self._space.own_project(connection)
@@ -232,7 +233,6 @@ class FeedbackService:
             made = runs.of_message(connection, project, str(chat_message_id))
             execution_id = made[0].id if len(made) == 1 else None
         else:
-            values.identifier("execution_id", execution_id)
             row = runs.get(connection, project, execution_id)
             if row is None:
                 raise self._missing("execution", "execution_id", execution_id)
@@ -246,6 +246,15 @@ class FeedbackService:
                     remedy="Leave one of the two out",
                 )
         return Said(execution_id, chat_message_id, is_positive, text, author)
+
+    def _check_execution(self, execution_id: str | None) -> None:
+        """Before the message is looked at: of two things that are missing, the execution is what it is about."""
+        if execution_id is None:
+            return
+        name = values.identifier("execution_id", execution_id)
+        with self._space.workspace.read() as connection:
+            if runs.get(connection, self._space.project(connection), name) is None:
+                raise self._missing("execution", "execution_id", name)
 
     def _check_message(self, chat_message_id: str | None) -> None:
         if chat_message_id is None:

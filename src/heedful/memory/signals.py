@@ -54,21 +54,26 @@ def parsed(signals: Signal | Iterable[Signal | Mapping[str, Any]]) -> list[Signa
     return found
 
 
-def signal(workspace: Workspace, given: Sequence[Signal], idempotency_key: str | None) -> SignalResult:
+def signal(
+    workspace: Workspace, given: Sequence[Signal], idempotency_key: str | None, dataset: str | None = None
+) -> SignalResult:
     """Takes signals into the ledger and the scores; unknown facts are refused one by one."""
     checks.idempotency_key(idempotency_key)
     for place, each in enumerate(given):
         checks.not_ahead(f"signals[{place}].at", each.at, workspace.now())
+    if dataset is not None:
+        checks.name("dataset", dataset)
     fingerprint = b""
     if idempotency_key is not None:
-        fingerprint = requests.fingerprint("signal", [each.model_dump(mode="json") for each in given])
+        said = [each.model_dump(mode="json") for each in given]
+        fingerprint = requests.fingerprint("signal", said if dataset is None else [dataset, *said])
     items = [
         Given(place, each, "signal", key=requests.event_key("signal", each.idempotency_key))
         for place, each in enumerate(given)
     ]
     with workspace.write() as connection:
         first = earlier(workspace, connection, idempotency_key, fingerprint)
-        return first or take(workspace, connection, idempotency_key, fingerprint, items, [])
+        return first or take(workspace, connection, idempotency_key, fingerprint, items, [], dataset)
 
 
 def earlier(workspace: Workspace, connection: Connection, key: str | None, fingerprint: bytes) -> SignalResult | None:
@@ -87,9 +92,10 @@ def take(
     fingerprint: bytes,
     items: list[Given],
     errors: list[ItemError],
+    dataset: str | None = None,
 ) -> SignalResult:
     """Takes signals in an open transaction, and keeps the result for retries of a call that has a key."""
-    result = _apply(workspace, connection, items, errors)
+    result = _apply(workspace, connection, items, errors, dataset)
     if key is not None:
         now = workspace.now()
         project = scopes.ensure_project(connection, workspace.project, now)
@@ -97,10 +103,19 @@ def take(
     return result
 
 
-def _apply(workspace: Workspace, connection: Connection, items: list[Given], errors: list[ItemError]) -> SignalResult:
+def _apply(
+    workspace: Workspace,
+    connection: Connection,
+    items: list[Given],
+    errors: list[ItemError],
+    only: str | None,
+) -> SignalResult:
     now = workspace.now()
     project = scopes.project_id(connection, workspace.project)
     places = facts.locate(connection, workspace.project, sorted({item.signal.fact_id for item in items}))
+    if only is not None:
+        number = scopes.dataset_id(connection, workspace.project, only)
+        places = {fact_id: place for fact_id, place in places.items() if place[1] == number}
     keys = [item.key for item in items if item.key is not None]
     seen = ledger.with_keys(connection, project, keys) if project is not None and keys else {}
     accepted: list[Given] = []
@@ -117,7 +132,7 @@ def _apply(workspace: Workspace, connection: Connection, items: list[Given], err
                 taken.append(_taken(item, seen[item.key].id))
             continue
         if fact_id not in places or project is None:
-            errors.append(_unknown(item.index, fact_id, workspace.project))
+            errors.append(_unknown(item.index, fact_id, workspace.project, only))
             continue
         dataset = places[fact_id][1]
         event = _event(item, project, dataset, known[dataset, item.signal.query], now)
@@ -209,11 +224,12 @@ def _taken(item: Given, event_id: str) -> GivenSignal:
     return GivenSignal(event_id=event_id, fact_id=item.signal.fact_id, signal_type=item.signal.signal_type)
 
 
-def _unknown(index: int, fact_id: str, project: str) -> ItemError:
+def _unknown(index: int, fact_id: str, project: str, dataset: str | None) -> ItemError:
+    where = f"project {project!r}" if dataset is None else f"dataset {dataset!r} of project {project!r}"
     return ItemError(
         index=index,
         code="not_found",
-        message=f"no fact {fact_id!r} in project {project!r}",
+        message=f"no fact {fact_id!r} in {where}",
         fact_id=fact_id,
     )
 

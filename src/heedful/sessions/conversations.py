@@ -150,7 +150,8 @@ def get_metadata(space: SessionSpace, session_id: str) -> Metadata:
 def update_metadata(space: SessionSpace, session_id: str, metadata: Metadata, if_match: str | None = None) -> Metadata:
     """Merges by key and returns what the session then has."""
     name = checks.session_id(session_id)
-    checks.metadata(metadata)
+    if space.metadata_hook is None or not isinstance(metadata, Mapping):
+        checks.metadata(metadata)
     done = _merge(space, name, metadata, make=False, if_match=if_match)
     return done[-1] if done else get(space, name).metadata
 

@@ -28,10 +28,11 @@ def rate_entry(
     name = checks.session_id(session_id)
     values.identifier("qa_id", qa_id)
     values.author(author)
-    checks.comment("feedback_text", text)
     checks.score(score)
-    _says_something(text, score)
-    if space.feedback_hook and not space.store.read(lambda tx: tx.conversations.has_entry(name, qa_id)):
+    if space.feedback_hook is None:
+        checks.comment("feedback_text", text)
+        _says_something(text, score)
+    elif not space.store.read(lambda tx: tx.conversations.has_entry(name, qa_id)):
         return False
 
     def store(given: Any) -> FeedbackRow | None:
@@ -60,19 +61,21 @@ def rate_session(
     def keep(row: FeedbackRow) -> FeedbackRow:
         return change(space, lambda tx, gone: _append(space, tx, gone, row, key))[0]
 
-    row = _row(space, given, name, author, checks.rating(given.get("rating")), None)
     if space.feedback_hook is None:
-        return shown(keep(row))
+        return shown(keep(_row(space, given, name, author, checks.rating(given.get("rating")), None)))
     if space.store.read(lambda tx: tx.conversations.session(name)) is None:
         raise space.missing(name)
 
     def store(given: Any) -> FeedbackRow:
-        said = _mapping(given)
+        said = dict(_mapping(given))
+        if unrated and said.get("rating") is None:
+            said.pop("rating", None)
         kept = keep(_row(space, said, name, author, checks.rating(said.get("rating")), None))
         _alert(space)
         return kept
 
-    # Hooks find both, whatever the caller left out.
+    unrated = "rating" not in given
+    # Hooks find both, whatever the caller left out, and are asked before anything is refused: the words may be theirs.
     given |= {"rating": given.get("rating"), "comment": given.get("comment") or ""}
     done = Guarded(space.feedback_hook, partial(metrics, space)).run(store, "add", name, feedback=given)
     return shown(done[-1]) if done else None

@@ -13,6 +13,7 @@ from heedful.compat.text2everything_http import paging, reading
 from heedful.engine import Heedful
 from heedful.errors import Invalid, NotFound
 from heedful.model import CacheMatch, Execution
+from heedful.results import plain
 from heedful.web.wire import Asked, Wire
 
 USUAL = 100
@@ -92,7 +93,8 @@ def shown(execution: Execution) -> dict[str, Any]:
     """An execution under the names of all models that the client reads one with."""
     result = execution.result.model_dump(mode="json")
     names = [column["name"] for column in result["columns"]]
-    result["data"] = [dict(zip(names, row, strict=True)) for row in result["rows"]]
+    # The client knows no kinds of columns: to it, a number is a number.
+    result["data"] = [dict(zip(names, map(plain, row), strict=True)) for row in execution.result.rows]
     result["row_count"] = len(result["rows"])
     return _summary(execution) | {"execution_id": execution.execution_id, "result": result}
 

@@ -11,6 +11,7 @@ from heedful.clock import from_stored
 from heedful.compat.text2everything_http import paging, reading
 from heedful.engine import Heedful
 from heedful.errors import Conflict, Invalid, NotFound
+from heedful.storage import scopes
 from heedful.storage.schema import projects
 from heedful.web.wire import Asked, Wire
 
@@ -46,6 +47,10 @@ def created(heedful: Heedful, asked: Asked) -> Any:
         raise Conflict(
             f"there is a project {name!r} already", field="name", value=name, remedy="Use it, or take another"
         )
+    workspace = made._workspace
+    with workspace.write() as connection:
+        # Before its description is written, or it would be younger than its last change.
+        scopes.ensure_project(connection, name, workspace.now())
     _describe(made, reading.optional(asked, "description"))
     return _shown(made)
 

@@ -41,7 +41,8 @@ class MySQL(Other):
                 import pymysql  # noqa: F401
             except ImportError:
                 raise errors.missing_driver("pymysql", "mysql") from None
-            url = url.update_query_dict({"connect_timeout": str(CONNECT_SECONDS), **url.query})
+            if "connect_timeout" not in url.query:
+                url = url.update_query_dict({"connect_timeout": str(CONNECT_SECONDS)})
         super().__init__(url)
 
     @contextmanager

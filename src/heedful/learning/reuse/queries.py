@@ -96,7 +96,7 @@ class Query:
         for place, value in values.items():
             span = self.literals[place].span
             assert span is not None
-            shown = _literal(value, self.dialect)
+            shown = write(_literal(value), self.dialect)
             written.append((span, shown))
             if isinstance(value, Decimal):
                 bound.append((span, shown))
@@ -110,11 +110,7 @@ class Query:
         tree = self.tree.copy()
         for place, node in enumerate(_nodes(tree)):
             if place in values:
-                value = values[place]
-                if isinstance(value, str):
-                    node.replace(exp.Literal.string(value))
-                else:
-                    node.replace(exp.Literal.number(_digits(value)))
+                node.replace(_literal(values[place]))
         return write(tree, self.dialect)
 
 
@@ -211,12 +207,10 @@ def names_dates(sql: str, dialect: str) -> bool:
     return query is not None and any(_DATE.match(literal.text) for literal in query.literals)
 
 
-def _literal(value: Bound, dialect: str) -> str:
-    return write(exp.Literal.string(value), dialect) if isinstance(value, str) else _digits(value)
-
-
-def _digits(value: int | Decimal) -> str:
-    return format(value, "f") if isinstance(value, Decimal) else str(value)
+def _literal(value: Bound) -> exp.Expr:
+    if isinstance(value, str):
+        return exp.Literal.string(value)
+    return exp.Literal.number(format(value, "f") if isinstance(value, Decimal) else value)
 
 
 def _spliced(sql: str, changes: Sequence[tuple[tuple[int, int], str]]) -> str:
