@@ -12,7 +12,6 @@ from contextlib import contextmanager
 from pathlib import Path
 from uuid import uuid4
 
-import pymysql
 import pytest
 from mongodb import free_port
 from postgresql_process import owner
@@ -60,6 +59,8 @@ def _server() -> Iterator[int]:
 
 
 def _wait(process: subprocess.Popen[bytes], port: int, log: Path) -> None:
+    import pymysql
+
     for _ in range(600):
         assert process.poll() is None, f"MariaDB did not start:\n{log.read_text()[-3000:]}"
         try:
@@ -85,6 +86,8 @@ def mysql_server() -> Iterator[int]:
 @pytest.fixture
 def mysql_url(mysql_server: int) -> Iterator[str]:
     """A new database, and the URL of somebody who may only read it."""
+    import pymysql
+
     name = f"test_{uuid4().hex}"
     with pymysql.connect(host="127.0.0.1", port=mysql_server, user="root") as connection, connection.cursor() as cursor:
         cursor.execute(f"CREATE DATABASE {name} CHARACTER SET utf8mb4")
