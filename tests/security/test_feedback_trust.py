@@ -1,5 +1,5 @@
-"""Attacks on what feedback does: by visitors whom nobody knows, by one author who speaks many times, and by keys that may
-give opinions and nothing else. Each test is named for what is tried."""
+"""Attacks on what feedback does: by visitors whom nobody knows, by one author who speaks many times, and by keys that
+may give opinions and nothing else. Each test is named for what is tried."""
 
 from __future__ import annotations
 
@@ -182,7 +182,7 @@ def test_one_anonymous_wrong_overrides_four_approvals(
                 assert made.author_standing == ("known" if "author" in who else "anonymous")
 
         def is_served() -> bool:
-            return seen.admin.chat.execution_cache_lookup(IN_ITALY, only_positive_feedback=True).cache_hit
+            return bool(seen.admin.chat.execution_cache_lookup(IN_ITALY, only_positive_feedback=True).cache_hit)
 
         for visit in range(5):
             says(True, subject=f"visit {visit}")
@@ -214,7 +214,7 @@ def test_an_author_who_says_everything_counts_three_times(store: Heedful, clock:
     assert round(store.fact_stats(fact).score, 3) == 0.65
     store.retract(events["helpful"])
     assert store.fact_stats(fact).signal_breakdown["ignored"] == 1
-    # A program that names nobody counts each use, as document 003 has it.
+    # A program that names nobody counts each use, as the documented rule has it.
     for _ in range(3):
         store.signal([Signal(fact_id=fact, signal_type="used", query="another question")])
     assert store.fact_stats(fact).signal_breakdown["used"] == 3
@@ -368,7 +368,7 @@ def test_a_visitor_is_somebody_else_after_a_move(kind: str, place: Place) -> Non
 
 def _standings(store: Heedful, fact: str) -> tuple[list[str], list[str], float]:
     (item,) = (each for each in store.review.list().items if each.target_type == "entry")
-    said = sorted(each.author_standing for each in store.review.get(item.item_id).opinions)
+    said = sorted(str(each.author_standing) for each in store.review.get(item.item_id).opinions)
     signals = sorted(str(row["author_standing"]) for row in store.insight.rows("signals").items)
     return said, signals, store.fact_stats(fact).score
 

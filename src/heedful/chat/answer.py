@@ -17,14 +17,14 @@ EARLIER = 6_000
 LONGEST_EARLIER = 1_500
 """Characters of earlier turns in a prompt at most, and of one question or answer in them; the newest turns are kept."""
 
-RULES = """\
+RULES = f"""\
 You answer questions from evidence.
 
-The evidence is a list of numbered lines, each with one text that was stored earlier, by anyone. {notice}
+The evidence is a list of numbered lines, each with one text that was stored earlier, by anyone. {NOTICE}
 
 - Answer only with what the evidence says, in one to three sentences, in the language of the question.
 - Behind every sentence, cite the evidence it is from by its number: [1], or [1][3] for several.
-- If the evidence does not answer the question, say so in one sentence and cite nothing.""".format(notice=NOTICE)
+- If the evidence does not answer the question, say so in one sentence and cite nothing."""
 
 
 @dataclass(frozen=True, slots=True)

@@ -1,8 +1,8 @@
 """People's words in a prompt: always here, always in the same way.
 
-What somebody wrote is data, whoever they are. It is shown to a language model in a message of the user, never among the
-rules; in double quotes on one line, so that it can neither begin a line of its own nor end its quotes; without characters
-that can't be seen; and no longer than it need be. `NOTICE` says so to the model.
+What somebody wrote is data, whoever they are. It is shown to a language model in a message of the user, never among
+the rules; in double quotes on one line, so that it can neither begin a line of its own nor end its quotes; without
+characters that can't be seen; and no longer than it need be. `NOTICE` says so to the model.
 """
 
 from __future__ import annotations

@@ -1,9 +1,9 @@
 """One vote for each author: which of an author's signals about a fact, for a query, is the one that counts. Pure.
 
-Signals without an author are a program's, which counts how often a fact was used: each counts, as document 003 has it. Of
-one author's signals about the same fact and query, the latest rating (`helpful`, `not_helpful`) counts, or the latest
-`used` or `ignored` where there is no rating. Saying the same again changes nothing: the first of them counts, so that a
-repeated signal needs no new fold.
+Signals without an author are a program's, which says how often a fact was used: each counts, as the documented rule
+has it. Of one author's signals about the same fact and query, the latest rating (`helpful`, `not_helpful`) counts, or
+the latest `used` or `ignored` where there is no rating. Saying the same again changes nothing: the first of them
+counts, so that a repeated signal needs no new fold.
 """
 
 from __future__ import annotations

@@ -12,8 +12,8 @@ from heedful.model.memory import Hit
 ReviewStatus = Literal["open", "resolved", "dismissed"]
 ReviewKind = Literal["negative", "contradictory"]
 Mend = Literal["supersede", "retract", "teach", "block", "promote", "add_example"]
-"""What can be done about an item: correct a fact; take an opinion back; make a fact of an opinion; say that an execution is wrong, or that it is
-right; give the SQL for a question."""
+"""What can be done about an item: correct a fact; take an opinion back; make a fact of an opinion; say that an
+execution is wrong, or that it is right; give the SQL for a question."""
 
 ReviewAction = Literal[
     "assign", "resolve", "dismiss", "reopen", "supersede", "retract", "teach", "block", "promote", "add_example"

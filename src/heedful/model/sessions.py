@@ -14,6 +14,8 @@ FeedbackTarget = Literal["session", "entry"]
 
 RATINGS: tuple[Rating, ...] = get_args(Rating)
 
+NotLearntReason = Literal["anonymous_author", "too_few_authors", "corrects_nothing"]
+
 Item = TypeVar("Item")
 
 
@@ -130,11 +132,13 @@ class NotLearnt(Model):
     """Feedback that would have taught a fact, and did not."""
 
     feedback_id: str
+    """The opinion."""
     session_id: str
     qa_id: str
+    """The answer that it is about."""
     learnt_from: Literal["answer", "feedback"]
     """What would have been learnt: the answer, or the correction in the comment."""
-    reason: Literal["anonymous_author", "too_few_authors", "corrects_nothing"]
+    reason: NotLearntReason
     """A visitor's word alone teaches nothing; too few known authors say it; or it corrects no fact of the answer."""
     detail: str
     """The same in words."""

@@ -137,7 +137,7 @@ class Review:
         """Does something about an item; `undo` takes it back.
 
         `supersede` puts `text` in the place of the fact `fact_id`. `retract` takes the opinion `event_id` back. `teach`
-        makes a fact of the correction in it, or of `text`, whoever gave it: a visitor's word alone teaches nothing. `block`
+        makes a fact of the correction in it, or of `text`, since a visitor's word alone teaches nothing. `block`
         says that the execution `execution_id` is wrong, with `note` as the reason. `promote` makes a golden example of
         it, of its own `question` or another; if nobody says that it is right, the reviewer does. `add_example` adds the
         golden example `sql_query`, for the item's question and connector or for others. The item stays open until it is

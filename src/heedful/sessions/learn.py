@@ -15,7 +15,6 @@ from heedful.sessions.derived import Read
 from heedful.sessions.lessons import Learnt, Lesson
 from heedful.sessions.proposals import decided, proposals, refused_visitors
 from heedful.storage import facts
-from heedful.storage.sessions.base import EntryRow
 
 MOST = 100
 """What was not learnt is told of so many opinions, the newest."""

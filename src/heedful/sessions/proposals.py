@@ -15,7 +15,7 @@ from heedful.chat.citations import without_citations
 from heedful.chat.extractive import NOTHING
 from heedful.learning.corrections import corrected, given_instead
 from heedful.learning.trust import suffices
-from heedful.model import NotLearnt
+from heedful.model import NotLearnt, NotLearntReason
 from heedful.sessions import lessons
 from heedful.sessions.lessons import Kind, Lesson
 from heedful.storage.sessions.base import EntryRow, FeedbackRow
@@ -95,7 +95,7 @@ def _teaches(entry: EntryRow, evidence: Sequence[str]) -> bool:
     return bool(said) and said != NOTHING and not any(said in text for text in evidence)
 
 
-def _refused(row: FeedbackRow, kind: Kind, reason: str, detail: str) -> NotLearnt:
+def _refused(row: FeedbackRow, kind: Kind, reason: NotLearntReason, detail: str) -> NotLearnt:
     return NotLearnt(
         feedback_id=row.id,
         session_id=row.session_id,

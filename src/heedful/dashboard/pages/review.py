@@ -142,7 +142,7 @@ def reopen(here: Here) -> Done:
 
 
 def mend(here: Here) -> Done:
-    """Corrects a fact, takes an opinion back, teaches one, blocks or promotes an execution, or adds a golden example."""
+    """Corrects a fact, takes an opinion back, teaches one, blocks or promotes an execution, or adds an example."""
     item_id, action = here.field("item_id"), here.field("mend")
     if action not in MENDS:
         raise Invalid(f"mend is {action!r}", field="mend", value=action, remedy=f"Use one of {', '.join(MENDS)}")

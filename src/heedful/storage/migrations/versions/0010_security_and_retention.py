@@ -36,7 +36,7 @@ def _trust() -> None:
         op.add_column(table, sa.Column('author_standing', sa.String(length=10), nullable=False, server_default='anonymous'))
         op.execute(
             f"UPDATE {table} SET author_standing = CASE WHEN author IS NULL THEN 'verified' ELSE 'known' END "
-            "WHERE author IS NULL OR author NOT LIKE 'visitor-%'"
+            "WHERE author IS NULL OR substr(author, 1, 8) <> 'visitor-'"
         )
         if op.get_bind().dialect.name == 'postgresql':
             op.execute(f'ALTER TABLE {table} ALTER author_standing TYPE text COLLATE "C"')
