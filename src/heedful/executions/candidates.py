@@ -86,7 +86,9 @@ def find(
     similar = [(rows[seq], cosine) for seq, cosine in near if seq in rows and _used_at(rows[seq]) >= oldest]
     said = opinions.counted(connection, project, [row.id for row, _ in similar])
     newest = runs.by_id(connection, {row.last_hit_id for row, _ in similar if row.last_hit_id is not None})
-    found = [_of_run(row, cosine, said.get(row.id, []), newest.get(row.last_hit_id), space.trust) for row, cosine in similar]
+    found = [
+        _of_run(row, cosine, said.get(row.id, []), newest.get(row.last_hit_id), space.trust) for row, cosine in similar
+    ]
     if examples:
         found += _examples(connection, connector, vector, least, alike)
     # Among equals, what was proven comes before what was only run again.

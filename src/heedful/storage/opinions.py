@@ -127,4 +127,3 @@ def _surviving(row: AnyRow) -> Surviving:
 
 def _opinion(row: AnyRow) -> Opinion:
     return Opinion(row.fact, row.query_id, row.value, row.confidence, row.given, rank=row.rank, author=row.author)
-
