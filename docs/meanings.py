@@ -156,6 +156,7 @@ PARAMETERS = {
     "keys.create.name": "What to call it.",
     "with_signing": "Whether the secret that tokens and logins are signed with is copied, too.",
     "grace": "Seconds that tokens and logins signed with the old secret stay good, up to a week.",
+    "subject": "What tells one anonymous visitor from another, such as the id of a visit; a hash of it is kept.",
     "expires_in": "Seconds until it is no longer good, up to a day.",
     "key_id": "The key, from `keys.list`.",
     "mend.action": "`supersede`, `retract`, `block`, `promote` or `add_example`.",
@@ -450,6 +451,11 @@ SETTINGS = {
     "language_model_timeout": "Seconds to wait for its first token, and for each next one.",
     "receipt_share": "The share of recalls, from 0 to 1, whose receipts are kept; those of answers in sessions always "
     "are. See [large stores](../scale.md#receipts).",
+    "authors_to_teach": "How many known authors must agree for `improve` to make a fact of a correction or an answer; "
+    "a verified caller is enough, anonymous visitors never are. See [who is "
+    "believed](../howto/improve-from-feedback.md#who-is-believed).",
+    "authors_to_veto": "How many known authors must say that SQL is wrong to keep it from being used again; a verified "
+    "caller is enough, anonymous visitors never are.",
     "receipt_days": "Days that receipts are kept, at least; 0 for ever. Workers, or heedful upkeep, remove older ones.",
     "decision_days": "Days that decisions of the cache are kept; 0 for ever.",
     "hit_days": "Days that hits of the cache which nobody rated are kept; 0 for ever.",
@@ -515,6 +521,7 @@ CODES = {
     "address_in_use": "Something else listens where the server should.",
     "address_unusable": "The server can't listen there: not an address of this machine, or not allowed.",
     "body_too_large": "A request has more bytes than the server takes.",
+    "taught_already": "A fact says already what would be taught.",
     "closed_already": "Somebody else resolved or dismissed the item.",
     "changed_meanwhile": "Somebody changed it since the state that `if_match` names.",
     "fault": "The server failed; its log says why.",

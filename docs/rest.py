@@ -62,6 +62,7 @@ def _rest_row(operation: Operation) -> list[str]:
     marks = (" ⇄" if operation.name in TAGGED else "") + (" ⋯" if made.callbacks else "")
     scope = f"`{operation.scope}`" + (f"; with `{operation.keeps}`, `write`" if operation.keeps else "")
     scope += " of the whole server" if operation.everywhere else ""
+    scope += f"; `write` if making the `{operation.undoes}` takes that" if operation.undoes else ""
     page = {"": "python.md", "sessions": "sessions.md", "insight": "sessions.md", "review": "sessions.md"}.get(
         operation.namespace, "executions.md"
     )

@@ -528,7 +528,7 @@ def test_a_complaint_that_was_learnt_before_is_forgotten(plain: Shop) -> None:
 def test_what_one_correction_taught_stays_while_another_still_says_it(shop: Shop) -> None:
     asked = shop.store.recall(QUESTION, session_id="s")
     assert asked.qa_id is not None
-    for author in ("ann", "bo"):
+    for author in ("ann", "bo", "cy"):
         shop.store.sessions.add_feedback("s", asked.qa_id, "No, it is 45 days for parcels.", 1, author=author)
     assert len(shop.store.improve().learnt) == 1
     shop.store.sessions.delete_feedback("s", asked.qa_id, author="ann")

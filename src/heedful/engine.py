@@ -66,6 +66,7 @@ from heedful.model import (
     RememberResult,
     ReplayReport,
     Retraction,
+    Scope,
     Shown,
     Signal,
     SignalResult,
@@ -102,7 +103,9 @@ class Heedful:
         self._space = space
         self._language_model = language_model
         self._finish = finish
-        self._executions = executions = ExecutionSpace(workspace, space, language_model, queries, Proofs(queries))
+        self._executions = executions = ExecutionSpace(
+            workspace, space, language_model, queries, Proofs(queries, workspace.trust.authors_to_veto)
+        )
         self.sessions = Sessions(space)
         self.insight = Insight(workspace, space.store)
         self.connectors = Connectors(executions)
@@ -409,6 +412,12 @@ class Heedful:
         self, dataset: str, session_ids: Sequence[str] | None, report: Report | None = None
     ) -> Improvement:
         return _improve.improve(self._space, self._workspace, self._language_model, dataset, session_ids, report)
+
+    def _scope_to_retract(self, event_id: str) -> Scope:
+        """What a key must be for to take an event back: what it must be for to make one."""
+        checks.identifier("event_id", event_id)
+        with self._workspace.read() as connection:
+            return _retract.scope_of(connection, self._workspace.project, event_id)
 
     def _send_digest(
         self, channels: Sequence[Channel], since: int, until: int, *, again: bool = False

@@ -29,6 +29,7 @@ from heedful.jobs.kinds import FollowReview, Improve, SendDigest
 from heedful.jobs.service import Jobs, StoreJobs
 from heedful.jobs.upkeep import forget_jobs
 from heedful.jobs.worker import Companion
+from heedful.learning.trust import Trust
 from heedful.memory import checks
 from heedful.memory import reembed as _reembed
 from heedful.memory.remember import Progress
@@ -108,6 +109,7 @@ class Host:
         self.sessions = given.sessions if sessions is None else sessions
         self._receipt_share = given.receipt_share
         self.retention: settings.Retention = given
+        self._trust = Trust(given.authors_to_teach, given.authors_to_veto)
         self.digest_every = given.digest_every
         self.digest_channels = digest_channels(given.digest_email, given.digest_webhook, given.digest_webhook_secret)
         self._hooks = (feedback_hook, metadata_hook)
@@ -198,6 +200,7 @@ class Host:
             shared=shared,
             search_in_memory=self.search_in_memory,
             receipt_share=self._receipt_share,
+            trust=self._trust,
         )
         with self.database.read() as connection:
             workspace.model(connection)

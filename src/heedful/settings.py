@@ -40,6 +40,8 @@ class Settings(Retention):
     embedding_api_key: str | None = Field(default=None, repr=False)
     embedding_timeout: float = Field(default=30.0, gt=0)
     receipt_share: float = Field(default=1.0, ge=0, le=1)
+    authors_to_teach: int = Field(default=2, ge=1)
+    authors_to_veto: int = Field(default=1, ge=1)
     language_model: str | None = None
     language_model_api_key: str | None = Field(default=None, repr=False)
     language_model_timeout: float = Field(default=60.0, gt=0)

@@ -104,14 +104,24 @@ def revoke(options: Options, key_id: str, as_json: bool) -> None:
     metavar="KEY=ID[,KEY=ID]",
     help="What may be rated, as session_id=ID or session_id=ID,qa_id=ID; may be repeated.",
 )
-@click.option("--author", metavar="NAME", help="Under whose name; one is made up if left out.")
+@click.option("--author", metavar="NAME", help="Under whose name, if you know them; else an anonymous visitor's.")
+@click.option("--subject", metavar="ID", help="What tells one anonymous visitor from another; a hash of it is kept.")
 @click.option("--expires-in", default=600, show_default=True, metavar="SECONDS", help="How long it is good.")
 @as_json
 @click.pass_obj
-def token(options: Options, targets: tuple[str, ...], author: str | None, expires_in: int, as_json: bool) -> None:
+def token(
+    options: Options,
+    targets: tuple[str, ...],
+    author: str | None,
+    subject: str | None,
+    expires_in: int,
+    as_json: bool,
+) -> None:
     """Sign a token with which a browser may rate some things for a while."""
     with options.open() as heedful:
-        made = heedful.keys.create_token([_target(each) for each in targets], author=author, expires_in=expires_in)
+        made = heedful.keys.create_token(
+            [_target(each) for each in targets], author=author, subject=subject, expires_in=expires_in
+        )
     if as_json:
         print_json(made)
     else:

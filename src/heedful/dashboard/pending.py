@@ -12,6 +12,7 @@ from heedful.errors import HeedfulError
 MENDS = {
     "supersede": "correct a fact",
     "retract": "take an opinion back",
+    "teach": "make a fact of an opinion",
     "block": "say that an execution is wrong",
     "promote": "make a golden example of an execution",
     "add_example": "add a golden example",

@@ -10,6 +10,7 @@ from sqlalchemy import Connection
 
 from heedful.clock import DAY
 from heedful.executions.space import ExecutionSpace
+from heedful.learning.trust import Trust
 from heedful.storage.executions import golden, opinions, runs
 from heedful.storage.rows import AnyRow
 from heedful.storage.vectors import Vectors, pack, unpack
@@ -47,7 +48,7 @@ class Candidate:
     positives: int
     negatives: int
     comment: str | None
-    """What was said of it last; as long as somebody says it is wrong, what they said."""
+    """What was said of it last by somebody who counts; as long as they say it is wrong, what they said."""
 
     @property
     def reliability(self) -> float:
@@ -85,7 +86,9 @@ def find(
     similar = [(rows[seq], cosine) for seq, cosine in near if seq in rows and _used_at(rows[seq]) >= oldest]
     said = opinions.counted(connection, project, [row.id for row, _ in similar])
     newest = runs.by_id(connection, {row.last_hit_id for row, _ in similar if row.last_hit_id is not None})
-    found = [_of_run(row, cosine, said.get(row.id, []), newest.get(row.last_hit_id)) for row, cosine in similar]
+    found = [
+        _of_run(row, cosine, said.get(row.id, []), newest.get(row.last_hit_id), space.trust) for row, cosine in similar
+    ]
     if examples:
         found += _examples(connection, connector, vector, least, alike)
     # Among equals, what was proven comes before what was only run again.
@@ -120,8 +123,9 @@ def _used_at(row: AnyRow) -> int:
     return max(int(row.at), int(row.used_at or 0))
 
 
-def _of_run(row: AnyRow, cosine: float, said: list[AnyRow], last_hit: AnyRow | None) -> Candidate:
-    heard = [each for each in said if each.rating == "down"] or said
+def _of_run(row: AnyRow, cosine: float, said: list[AnyRow], last_hit: AnyRow | None, trust: Trust) -> Candidate:
+    positive, negative = opinions.heard(said, trust.authors_to_veto)
+    last = (negative or positive)[-1:]
     newest = last_hit or row
     return Candidate(
         id=row.id,
@@ -136,15 +140,14 @@ def _of_run(row: AnyRow, cosine: float, said: list[AnyRow], last_hit: AnyRow | N
         fingerprint=row.fingerprint,
         stored=Stored(newest.id, newest.at, newest.data_version, bool(newest.truncated)),
         golden=False,
-        positives=_voices(said, "up"),
-        negatives=_voices(said, "down"),
-        comment=heard[-1].comment if heard else None,
+        positives=_voices(positive),
+        negatives=_voices(negative),
+        comment=last[0].comment if last else None,
     )
 
 
-def _voices(said: list[AnyRow], rating: str) -> int:
+def _voices(rows: list[AnyRow]) -> int:
     """How many say so: an author who rates hits of the same execution again and again is one."""
-    rows = [row for row in said if row.rating == rating]
     return len({row.author for row in rows if row.author is not None}) + sum(row.author is None for row in rows)
 
 

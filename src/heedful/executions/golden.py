@@ -54,13 +54,14 @@ class GoldenExamples:
                     value=execution_id,
                 )
             said = opinions.about(connection, project, [execution_id]).get(execution_id, [])
-        if not said or any(each.rating == "down" for each in said):
+        positive, negative = opinions.heard(said, self._space.trust.authors_to_veto)
+        if not positive or negative:
             raise Conflict(
                 f"execution {execution_id} has no positive feedback, or has negative feedback",
                 code="not_proven",
                 field="execution_id",
                 value=execution_id,
-                remedy="Rate it first: feedback.create_positive(execution_id=…)",
+                remedy="Rate it first: feedback.create_positive(execution_id=…); anonymous visitors don't count",
             )
         asked = row.question if question is None else question
         if asked is None:

@@ -44,6 +44,8 @@ class _Kept:
     values: ColumnValues
     read_at: float
     evidence: Evidence
+    authors: int
+    """How many known authors must call SQL wrong to block it."""
     ids: set[str] = field(default_factory=set)
     blocked: Mapping[bytes, str | None] = field(default_factory=dict)
     revision: int | None = None
@@ -54,7 +56,7 @@ class _Kept:
         now = revision(connection, self.connector.id)
         if now == self.revision:
             return
-        blocked = proofs.blocked(connection, project, self.connector.id)
+        blocked = proofs.blocked(connection, project, self.connector.id, self.authors)
         runs = proofs.proven(connection, project, self.connector.id)
         standing = {name for name, template in runs.items() if template not in blocked}
         # An example that was changed is another one: its time is part of its name.
@@ -72,8 +74,9 @@ class _Kept:
 class Proofs:
     """The evidence of each connector of a project. It follows the store; values of columns are read now and then."""
 
-    def __init__(self, queries: Queries) -> None:
+    def __init__(self, queries: Queries, authors_to_veto: int) -> None:
         self._queries = queries
+        self._authors = authors_to_veto
         self._lock = threading.Lock()
         self._kept: dict[str, _Kept] = {}
         self._loading: dict[str, threading.Lock] = {}
@@ -128,7 +131,9 @@ class Proofs:
         if before is not None and before.values == values and before.connector.fingerprint == connector.fingerprint:
             before.read_at = monotonic()
             return before
-        made = _Kept(connector, values, monotonic(), Evidence(reach.dialect_of(connector), Known(values)))
+        made = _Kept(
+            connector, values, monotonic(), Evidence(reach.dialect_of(connector), Known(values)), self._authors
+        )
         with read() as connection:
             made.follow(connection, project(connection))
         return made

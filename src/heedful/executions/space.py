@@ -10,6 +10,7 @@ from heedful.chat.base import LanguageModel
 from heedful.errors import Invalid, NotFound
 from heedful.executions.proofs import Proofs
 from heedful.executions.sandbox.queries import Queries
+from heedful.learning.trust import Trust
 from heedful.memory import checks
 from heedful.memory.workspace import Workspace
 from heedful.sessions.space import SessionSpace
@@ -34,6 +35,11 @@ class ExecutionSpace:
 
     def now(self) -> int:
         return self.workspace.now()
+
+    @property
+    def trust(self) -> Trust:
+        """How many authors make an opinion count."""
+        return self.workspace.trust
 
     def project(self, connection: Connection) -> int:
         """The number of the project to read from."""

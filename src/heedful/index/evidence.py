@@ -11,6 +11,7 @@ from heedful.index.contexts import Match
 from heedful.learning.evidence import Agreement, Voice, agreement, voices
 from heedful.learning.policies.adaptive import Heard, dataset_rate
 from heedful.storage import ledger, opinions
+from heedful.storage.masses import masses_after
 
 KEPT = 20_000
 """Queries whose voices are kept in memory."""
@@ -35,7 +36,7 @@ class EvidenceIndex:
                 return
             for query in ledger.queries_after(connection, self.dataset, self._event):
                 self._said.pop(query, None)
-            positive, negative = opinions.masses_after(connection, self.dataset, self._event)
+            positive, negative = masses_after(connection, self.dataset, self._event)
             self._masses = (self._masses[0] + positive, self._masses[1] + negative)
             self._event = newest
 

@@ -55,6 +55,24 @@ def corrected(comment: str, facts: Sequence[str], question: str) -> int | None:
     return min(found)[2] if found else None
 
 
+def given_instead(comment: str, fact: str, question: str) -> frozenset[str]:
+    """What a comment gives in the place of what a fact says, in terms that can be compared: its numbers and names, or
+    its other words where it has none. Two comments that give the same correct the fact in the same way.
+
+    >>> fact, question = "Returns are accepted within 30 days", "How many days do I have for returns?"
+    >>> sorted(given_instead("No, it is 45 days", fact, question))
+    ['45']
+    >>> sorted(given_instead("Wrong. Returns are accepted within 45 days, not 30.", fact, question))
+    ['45']
+    """
+    stated = _TITLE.sub(r"\1 ", statement(comment) or "")
+    old = {word.term for word in [*_content(fact), *_content(question)]} | VERDICTS
+    new = [word for word in _content(stated) if word.term not in old]
+    values = frozenset(word.term for word in new if word.kind in ("number", "name"))
+    denial = {"not"} if not values and _denies(stated) != _denies(fact) else set()
+    return values or frozenset({word.term for word in new} | denial)
+
+
 def _is_about(stated: str, said: Sequence[Word], fact: str, about: Set[str], others: Set[str]) -> bool:
     """Whether what is said is about what a fact says; `others` are the kinds of value that it gives others for."""
     terms, known = {word.term for word in said}, {word.term for word in _content(fact)}

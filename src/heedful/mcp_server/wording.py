@@ -85,15 +85,16 @@ def _(result: ExecutionFeedback) -> str:
 
 @in_words.register
 def _(result: Improvement) -> str:
+    refused = [f"not learnt from {each.learnt_from} {each.feedback_id}: {each.detail}" for each in result.not_learnt]
     if not result.changed:
-        return f"nothing new in {result.dataset}"
+        return _lines([f"nothing new in {result.dataset}"], refused)
     return _lines(
         [
             f"{_counted(result.signals_added, 'signal')} added and {result.signals_retracted} retracted, "
             f"{_counted(len(result.updated_facts), 'fact')} updated, {len(result.learnt)} learnt, "
             f"{len(result.forgotten)} forgotten in {result.dataset}"
         ],
-        (f"learnt: {_one_line(each.text)} (fact_id {each.fact_id})" for each in result.learnt),
+        [*(f"learnt: {_one_line(each.text)} (fact_id {each.fact_id})" for each in result.learnt), *refused],
     )
 
 

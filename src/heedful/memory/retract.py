@@ -9,9 +9,9 @@ from sqlalchemy import Connection
 from heedful.errors import Conflict, NotFound
 from heedful.memory.supersede import show_or_hide
 from heedful.memory.workspace import Workspace
-from heedful.model import Retraction
+from heedful.model import MENDS, Retraction, Scope
 from heedful.storage import facts, ledger, link_scores, scores, tallies
-from heedful.storage.ledger import LINK_SIGNAL, SIGNAL, SUPERSESSION, Event
+from heedful.storage.ledger import IMPROVE, LINK_SIGNAL, REVIEW, SIGNAL, SUPERSESSION, Event
 from heedful.storage.rows import AnyRow, batches
 
 
@@ -34,6 +34,16 @@ def retract(workspace: Workspace, event_id: str, author: str | None) -> Retracti
                 remedy="Give the opinion again",
             )
         return retract_event(workspace, connection, event, author)
+
+
+def scope_of(connection: Connection, project: str, event_id: str) -> Scope:
+    """The scope that making an event takes, and so undoing it: `write` for a correction of a fact, for what a reviewer
+    changed and for what `improve` made; else `feedback`."""
+    event = ledger.get(connection, project, event_id)
+    if event is None:
+        return "feedback"
+    changes = event.kind == SUPERSESSION or (event.kind == REVIEW and event.value in MENDS)
+    return "write" if changes or event.source == IMPROVE else "feedback"
 
 
 def retract_event(workspace: Workspace, connection: Connection, event: AnyRow, author: str | None) -> Retraction:

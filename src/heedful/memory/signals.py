@@ -11,11 +11,13 @@ from sqlalchemy import Connection
 from heedful.clock import to_stored
 from heedful.errors import Invalid
 from heedful.learning.signals import Observation
+from heedful.learning.trust import standing_of
 from heedful.memory import checks
 from heedful.memory.workspace import Workspace
 from heedful.model import GivenSignal, ItemError, Signal, SignalResult
 from heedful.storage import facts, ledger, queries, requests, scopes, scores
 from heedful.storage.ledger import SIGNAL, Event
+from heedful.storage.opinions import Surviving
 from heedful.storage.rows import AnyRow
 
 
@@ -150,20 +152,25 @@ def _apply(
             if item.signal.context is not None
         ],
     )
-    scores.observe(
+    counted = scores.observe(
         workspace.database,
         connection,
         dict(places.values()),
         [
-            (
+            Surviving(
+                event.id,
                 places[item.signal.fact_id][0],
                 cast(int, event.query_id),
                 Observation(item.signal.signal_type, item.signal.confidence, event.at),
+                event.author,
+                standing_of(event.author),
             )
             for item, event in zip(accepted, events, strict=True)
         ],
     )
-    updated = list(dict.fromkeys(item.signal.fact_id for item in accepted))
+    changed = set(counted)
+    named = dict.fromkeys(item.signal.fact_id for item in accepted)
+    updated = [fact_id for fact_id in named if places[fact_id][0] in changed]
     return SignalResult(
         processed=len(events),
         updated_facts=updated,

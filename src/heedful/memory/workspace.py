@@ -18,6 +18,7 @@ from heedful.index.contexts import ContextIndex
 from heedful.index.evidence import EvidenceIndex
 from heedful.index.graph import GraphIndex
 from heedful.index.questions import QuestionIndex
+from heedful.learning.trust import Trust
 from heedful.model import DEFAULT_DATASET
 from heedful.storage import Database, graph, queries, scopes, words
 from heedful.storage import vectors as stored_vectors
@@ -42,12 +43,14 @@ class Workspace:
         shared: bool = False,
         search_in_memory: int = IN_MEMORY,
         receipt_share: float = 1.0,
+        trust: Trust | None = None,
     ) -> None:
         """`shared` is a database that others use too, and that is not closed with the workspace. Datasets of more facts
         than `search_in_memory` are searched by a database that can, once it has indexes of them. `receipt_share` is
-        the share of recalls whose receipts are kept."""
+        the share of recalls whose receipts are kept. `trust` says how many authors make an opinion count."""
         self.database = database
         self.receipt_share = receipt_share
+        self.trust = trust or Trust()
         self._search_in_memory = search_in_memory
         self._shared = shared
         self.embedder = embedder

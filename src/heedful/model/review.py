@@ -5,18 +5,18 @@ from __future__ import annotations
 from datetime import datetime
 from typing import Any, Literal, get_args
 
-from heedful.model.base import Model
+from heedful.model.base import AuthorStanding, Model
 from heedful.model.insight import OpinionTarget
 from heedful.model.memory import Hit
 
 ReviewStatus = Literal["open", "resolved", "dismissed"]
 ReviewKind = Literal["negative", "contradictory"]
-Mend = Literal["supersede", "retract", "block", "promote", "add_example"]
-"""What can be done about an item: correct a fact; take an opinion back; say that an execution is wrong, or that it is
-right; give the SQL for a question."""
+Mend = Literal["supersede", "retract", "teach", "block", "promote", "add_example"]
+"""What can be done about an item: correct a fact; take an opinion back; make a fact of an opinion; say that an
+execution is wrong, or that it is right; give the SQL for a question."""
 
 ReviewAction = Literal[
-    "assign", "resolve", "dismiss", "reopen", "supersede", "retract", "block", "promote", "add_example"
+    "assign", "resolve", "dismiss", "reopen", "supersede", "retract", "teach", "block", "promote", "add_example"
 ]
 
 REVIEW_STATUSES: tuple[ReviewStatus, ...] = get_args(ReviewStatus)
@@ -70,6 +70,8 @@ class ReviewOpinion(Model):
     """1 (worst) to 5 (best), where one was given."""
     comment: str | None
     author: str | None
+    author_standing: AuthorStanding
+    """How far the author is trusted: what an anonymous visitor says counts when a person teaches it."""
     at: datetime
 
 

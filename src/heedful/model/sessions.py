@@ -7,12 +7,14 @@ from typing import Any, Generic, Literal, TypeVar, get_args
 
 from pydantic import Field
 
-from heedful.model.base import Metadata, Model
+from heedful.model.base import AuthorStanding, Metadata, Model
 
 Rating = Literal["up", "down"]
 FeedbackTarget = Literal["session", "entry"]
 
 RATINGS: tuple[Rating, ...] = get_args(Rating)
+
+NotLearntReason = Literal["anonymous_author", "too_few_authors", "corrects_nothing"]
 
 Item = TypeVar("Item")
 
@@ -96,6 +98,8 @@ class Feedback(Model):
     """1 to 5, for entries."""
     comment: str | None
     author: str | None
+    author_standing: AuthorStanding
+    """How far the author is trusted."""
     created_at: datetime
     extra: Metadata
     """What hooks added."""
@@ -124,6 +128,22 @@ class LearntFact(Model):
     """The fact that the feedback corrects."""
 
 
+class NotLearnt(Model):
+    """Feedback that would have taught a fact, and did not."""
+
+    feedback_id: str
+    """The opinion."""
+    session_id: str
+    qa_id: str
+    """The answer that it is about."""
+    learnt_from: Literal["answer", "feedback"]
+    """What would have been learnt: the answer, or the correction in the comment."""
+    reason: NotLearntReason
+    """A visitor's word alone teaches nothing; too few known authors say it; or it corrects no fact of the answer."""
+    detail: str
+    """The same in words."""
+
+
 class Improvement(Model):
     """What `improve` changed; all zero when there was nothing new."""
 
@@ -140,6 +160,10 @@ class Improvement(Model):
     """Learnt facts whose source is gone."""
     entities_added: int
     """Links to entities that the language model found."""
+    anonymous_ratings: int = 0
+    """Ratings by anonymous visitors, of which no signals are made."""
+    not_learnt: list[NotLearnt] = Field(default_factory=list)
+    """What was not learnt, and why; the newest hundred. The review queue has it, where a person can teach it."""
 
     @property
     def changed(self) -> bool:

@@ -29,6 +29,7 @@ def feedback_unlike_event(connection: Connection, project: int) -> Iterator[str]
     unlike = (
         said.is_distinct_from(events.c.value)
         | feedbacks.c.author.is_distinct_from(events.c.author)
+        | (feedbacks.c.author_standing != events.c.author_standing)
         | ((feedbacks.c.standing == 1) == is_retracted())
     )
     statement = select(feedbacks.c.id).join(events, _its_event()).where(feedbacks.c.project_id == project, unlike)

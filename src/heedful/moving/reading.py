@@ -7,13 +7,13 @@ from base64 import b64decode
 from collections.abc import Iterator
 from dataclasses import dataclass
 from itertools import groupby
-from typing import IO, Any
+from typing import IO, Any, get_args
 
 import orjson
 from sqlalchemy import JSON, Column, Float, Integer, LargeBinary, String
 
 from heedful.errors import Invalid
-from heedful.model import REVIEW_STATUSES
+from heedful.model import REVIEW_STATUSES, AuthorStanding
 from heedful.model.base import storable
 from heedful.moving.checksum import Checksum
 from heedful.moving.exporting import END, FORMAT, HEADER, closing
@@ -182,7 +182,7 @@ def _check_line(kind: Kind, each: Numbered, header: Header) -> None:
         elif not (name == "type" or (name == "entities" and kind.name == "fact")):
             raise damaged(each.number, f"has a field {name!r}, which a {kind.name} does not have")
     for name, column in (columns | named).items():
-        if not column.nullable and name not in each.line and name not in OLDER:
+        if not column.nullable and column.server_default is None and name not in each.line and name not in OLDER:
             raise damaged(each.number, f"has no {name}")
     entities = each.line.get("entities", [])
     if not isinstance(entities, list) or not all(isinstance(name, str) for name in entities):
@@ -221,6 +221,8 @@ def _check_value(each: Numbered, column: Column[Any], value: Any) -> None:
     if isinstance(value, str):
         _check_text(each, column, value)
         _check_review(each, column, value)
+        if column.name == "author_standing" and value not in get_args(AuthorStanding):
+            raise damaged(each.number, f"has the author_standing {value!r}, which is not known")
 
 
 def _check_text(each: Numbered, column: Column[Any], value: str) -> None:

@@ -9,6 +9,7 @@ import orjson
 from sqlalchemy import JSON, Connection, Table, insert, select, update
 
 from heedful.errors import Conflict
+from heedful.learning.trust import standing_of
 from heedful.moving.lines import Kind
 from heedful.moving.numbers import Numbers
 from heedful.moving.reading import Numbered, damaged, unpacked
@@ -62,6 +63,9 @@ class Writing:
         """Rows with numbers in the place of names."""
         rows = [unpacked(kind, each.line) for each in run]
         columns = kind.table.columns
+        if "author_standing" in columns:
+            # Files of older versions say it by the name alone.
+            rows = [{**row, "author_standing": row["author_standing"] or standing_of(row["author"])} for row in rows]
         if "project_id" in columns:
             rows = [row | {"project_id": self.numbers.project} for row in rows]
         if "dataset_id" in columns:

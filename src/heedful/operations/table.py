@@ -64,6 +64,8 @@ class Operation:
     """Whether it may ask a connector's database, or reads SQL that somebody sent."""
     everywhere: bool = False
     """Whether it concerns all projects, so that a key of the whole server is needed."""
+    undoes: str | None = None
+    """The parameter that names an event to take back, for which the scope is needed that making it takes."""
     secret: bool = False
     """Whether its result is shown once and must not be kept, not even for a retry."""
 
@@ -119,7 +121,7 @@ _ALL = (
     _post("signal_recall", "/recalls/{recall_id}/signals", "feedback"),
     _post("detect", "/recalls/{recall_id}/detect", "read", repeatable=True),
     _get("receipt", "/recalls/{recall_id}"),
-    _post("retract", "/events/{event_id}/retract", "feedback", repeatable=True),
+    Operation("retract", "POST", "/events/{event_id}/retract", "feedback", repeatable=True, undoes="event_id"),
     _post("supersede", "/facts/{fact_id}/supersede", "write"),
     Operation("set_policy", "PUT", "/policy", "write", repeatable=True),
     _post("forget", "/forget", "write"),

@@ -83,6 +83,8 @@ def _mends(seen: Seen, shown: list[ReviewEvidence], execution_id: str | None) ->
         found.append("supersede")
     if seen.row.opinions or seen.against:
         found.append("retract")
+    if seen.row.target_type == "entry" and any(each.comment and not each.positive for each in seen.newest):
+        found.append("teach")
     if execution_id is not None:
         found += ["block", "promote"]
     if seen.row.target_type in ("execution", "message"):

@@ -22,11 +22,12 @@ from heedful.storage.rows import AnyRow
 TAKES: dict[Mend, tuple[str, ...]] = {
     "supersede": ("fact_id", "text"),
     "retract": ("event_id",),
+    "teach": ("event_id", "text"),
     "block": ("execution_id",),
     "promote": ("execution_id", "question"),
     "add_example": ("question", "sql_query", "connector_id"),
 }
-OPTIONAL = ("question", "connector_id")
+OPTIONAL = {("promote", "question"), ("add_example", "question"), ("add_example", "connector_id"), ("teach", "text")}
 
 
 @dataclass(frozen=True, slots=True)
@@ -67,7 +68,7 @@ def checked(action: Any, given: Given) -> Mend:
                 value=value,
                 remedy=f"It takes {', '.join(TAKES[mend])}",
             )
-        if value is None and name in TAKES[mend] and name not in OPTIONAL:
+        if value is None and name in TAKES[mend] and (mend, name) not in OPTIONAL:
             raise Invalid(f"{mend} needs {name}", field=name, value=value, remedy=f"Pass {name}=…")
         if value is not None and name.endswith("_id"):
             values.identifier(name, value)
@@ -75,7 +76,7 @@ def checked(action: Any, given: Given) -> Mend:
 
 
 def prepared(space: ExecutionSpace, seen: Seen, mend: Mend, given: Given, author: str | None, note: str | None) -> Do:
-    """What does a mend other than `retract`."""
+    """What does a mend other than `retract` and `teach`."""
     if mend == "supersede":
         return _superseding(space, given, author)
     if mend == "block":
@@ -136,7 +137,9 @@ def _promoting(space: ExecutionSpace, given: Given, author: str | None) -> Do:
         about = opinions.about(connection, row.project_id, [execution_id]).get(execution_id, [])
         said = Said(execution_id, row.message_id, True, None, author)
         own = None if author is None else opinions.by_author(connection, row.project_id, said)
-        wrong = [each for each in about if each.rating == "down" and (own is None or each.id != own.id)]
+        others = [each for each in about if own is None or each.id != own.id]
+        right, _ = opinions.heard(about, space.trust.authors_to_veto)
+        _, wrong = opinions.heard(others, space.trust.authors_to_veto)
         if wrong:
             names = ", ".join(sorted({each.author or "somebody" for each in wrong}))
             raise Conflict(
@@ -148,8 +151,7 @@ def _promoting(space: ExecutionSpace, given: Given, author: str | None) -> Do:
             )
         body: Metadata = {}
         kept = None
-        is_proven = any(each.rating == "up" for each in about)
-        if not is_proven or (own is not None and own.rating == "down"):
+        if not right or (own is not None and own.rating == "down"):
             body, kept = _say(space, connection, row.project_id, said, own)
         return Done({"execution_id": execution_id, "example_id": add(connection).id, **body}, kept)
 

@@ -9,7 +9,7 @@ from typing import Protocol
 
 from heedful.clock import from_stored
 from heedful.executions.space import ExecutionSpace
-from heedful.model import FeedbackTarget, OpinionTarget, ReviewOpinion
+from heedful.model import AuthorStanding, FeedbackTarget, OpinionTarget, ReviewOpinion
 from heedful.storage.executions import opinions as about_runs
 from heedful.storage.review import said
 from heedful.storage.review.members import OF_SESSIONS
@@ -39,6 +39,7 @@ class Opinion:
     positive: bool
     at: int
     author: str | None
+    author_standing: AuthorStanding
     score: int | None = None
     comment: str | None = None
     session_id: str | None = None
@@ -64,6 +65,7 @@ class Opinion:
             score=self.score,
             comment=self.comment,
             author=self.author,
+            author_standing=self.author_standing,
             at=from_stored(self.at),
         )
 
@@ -116,6 +118,7 @@ def _of_session(row: FeedbackRow) -> Opinion:
         positive=row.rating == "up",
         at=row.at,
         author=row.author,
+        author_standing=row.author_standing,
         score=row.score,
         comment=row.comment or None,
         session_id=row.session_id,
@@ -132,6 +135,7 @@ def _of_run(row: AnyRow) -> Opinion:
         positive=row.rating == "up",
         at=row.updated_at,
         author=row.author,
+        author_standing=row.author_standing,
         comment=row.comment or None,
         sql=(outlived[0]["connector_id"], outlived[0]["template"]) if outlived else None,
     )
@@ -145,6 +149,7 @@ def _of_fact(row: AnyRow) -> Opinion:
         positive=row.value == "helpful",
         at=row.at,
         author=row.author,
+        author_standing=row.author_standing,
         comment=row.note,
         standing=not row.retracted,
         question=row.question,

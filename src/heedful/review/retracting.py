@@ -33,7 +33,7 @@ Record = Callable[[Connection, Done], str]
 
 def retract(space: ExecutionSpace, seen: Seen, event_id: str, author: str | None, record: Record) -> str:
     """Takes back one of the opinions of an item, or one that says the contrary; returns the event of the action."""
-    opinion = _found(space, seen, event_id)
+    opinion = found(space, seen, event_id)
     if opinion.target_type in OF_SESSIONS:
         return _of_session(space, event_id, author, record)
     body: Metadata = {"event_id": event_id, "target_type": opinion.target_type, "target_id": opinion.target_id}
@@ -128,7 +128,8 @@ def _copied(event: AnyRow, now: int) -> Event:
     return Event(recorded_at=now, **{name: getattr(event, name) for name in names})
 
 
-def _found(space: ExecutionSpace, seen: Seen, event_id: str) -> Opinion | NewMember:
+def found(space: ExecutionSpace, seen: Seen, event_id: str) -> Opinion | NewMember:
+    """The opinion of an item, or one that says the contrary, that stands under this id."""
     for each in (*seen.newest, *seen.against):
         if each.event_id == event_id and each.standing:
             return each

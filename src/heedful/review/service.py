@@ -24,7 +24,7 @@ from heedful.model import (
     ReviewItem,
     ReviewStatus,
 )
-from heedful.review import cases, mends, retracting, undoing
+from heedful.review import cases, mends, retracting, teaching, undoing
 from heedful.review.asking import asked_again
 from heedful.review.fold import CLOSES, Standing
 from heedful.review.following import follow
@@ -136,7 +136,8 @@ class Review:
     ) -> ReviewEvent:
         """Does something about an item; `undo` takes it back.
 
-        `supersede` puts `text` in the place of the fact `fact_id`. `retract` takes the opinion `event_id` back. `block`
+        `supersede` puts `text` in the place of the fact `fact_id`. `retract` takes the opinion `event_id` back. `teach`
+        makes a fact of the correction in it, or of `text`, since a visitor's word alone teaches nothing. `block`
         says that the execution `execution_id` is wrong, with `note` as the reason. `promote` makes a golden example of
         it, of its own `question` or another; if nobody says that it is right, the reviewer does. `add_example` adds the
         golden example `sql_query`, for the item's question and connector or for others. The item stays open until it is
@@ -154,7 +155,10 @@ class Review:
         if mend == "retract":
             made = retracting.retract(self._space, before, str(event_id), author, record)
         else:
-            do = mends.prepared(self._space, before, mend, given, author, note)
+            if mend == "teach":
+                do = teaching.prepared(self._space, before, given)
+            else:
+                do = mends.prepared(self._space, before, mend, given, author, note)
             with self._space.workspace.write() as connection:
                 made = record(connection, do(connection))
         return self._event(made)

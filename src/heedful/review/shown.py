@@ -61,7 +61,7 @@ def _bare(row: AnyRow) -> Opinion | None:
     """An opinion about an execution or a message that was taken back, words and all: what it was about is known."""
     if row.target_type not in TARGETS:
         return None
-    return Opinion(row.event_id, row.target_type, row.target_id, False, row.at, None, standing=False)
+    return Opinion(row.event_id, row.target_type, row.target_id, False, row.at, None, "verified", standing=False)
 
 
 def _seen(row: AnyRow, newest: list[Opinion], against: list[Opinion], about: dict[str, Subject]) -> Seen:

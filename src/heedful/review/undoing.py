@@ -9,7 +9,7 @@ from sqlalchemy import Connection
 from heedful.executions.space import ExecutionSpace
 from heedful.memory.retract import retract_event
 from heedful.model import Metadata, Retraction
-from heedful.review import retracting
+from heedful.review import retracting, teaching
 from heedful.review.keeping import refold
 from heedful.storage import ledger
 from heedful.storage.executions import golden, opinions
@@ -70,6 +70,8 @@ def _undo(
     if event.value == "supersede":
         made = ledger.get(connection, space.workspace.project, body["event_id"])
         return [] if made is None else retract_event(space.workspace, connection, made, author).updated_facts
+    if event.value == "teach":
+        return teaching.forget(space, connection, body)
     if event.value == "retract" and body["target_type"] == "fact":
         return retracting.signal_again(space, connection, body["event_id"])
     if event.value == "retract" and kept is not None and body["target_type"] in opinions.TARGETS:

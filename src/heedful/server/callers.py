@@ -109,7 +109,7 @@ class Callers:
             secrets_ = keys.signing_secrets(connection, now)
         claims = tokens.read(presented, secrets_, now)
         # Names of people are not for the log.
-        who = secrets.digest(f"{claims.project}\0{claims.author}").hex()[:16]
+        who = secrets.digest(f"{claims.project}\0{claims.author}\0{claims.targets}").hex()[:16]
         return Caller(f"token:{who}", claims.project, frozenset({"feedback"}), None, claims)
 
     def _remember(self, presented: str, caller: Caller) -> Caller:

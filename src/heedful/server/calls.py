@@ -111,6 +111,8 @@ def _called(
 ) -> bytes:
     """The result of a call, as JSON."""
     name = made.operation.name
+    if made.operation.undoes is not None:
+        caller.check(engine._scope_to_retract(given[made.operation.undoes]))
     if caller.claims is not None:
         given = targets.allowed(caller.claims, name, given, engine)
 

@@ -148,6 +148,8 @@ def _operation(made: Shape, body: Document, asked: Document, result: Document, e
 def _besides(operation: Operation) -> str:
     if operation.everywhere:
         return ", of the whole server"
+    if operation.undoes:
+        return f", and `write` if making the `{operation.undoes}` takes that"
     return f", and `write` with `{operation.keeps}`" if operation.keeps else ""
 
 

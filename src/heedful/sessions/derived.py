@@ -22,15 +22,20 @@ AGAIN = "#"
 
 @dataclass(slots=True)
 class Read:
-    """The entries of a dataset and the opinions about them that stand."""
+    """The entries of a dataset and the opinions about them that stand; those of anonymous visitors are apart."""
 
     entries: list[EntryRow] = field(default_factory=list)
     about_entry: dict[str, list[FeedbackRow]] = field(default_factory=lambda: defaultdict(list))
     about_session: dict[str, list[FeedbackRow]] = field(default_factory=lambda: defaultdict(list))
+    visited: list[EntryRow] = field(default_factory=list)
+    """Entries that visitors speak of."""
+    by_visitors: dict[str, list[FeedbackRow]] = field(default_factory=lambda: defaultdict(list))
+    """What visitors say, by the entry or session that it is about."""
 
     @property
     def feedback_ids(self) -> set[str]:
-        return {row.id for rows in (self.about_entry, self.about_session) for each in rows.values() for row in each}
+        about = (self.about_entry, self.about_session, self.by_visitors)
+        return {row.id for rows in about for each in rows.values() for row in each}
 
 
 @dataclass(frozen=True, slots=True)

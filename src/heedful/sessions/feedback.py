@@ -9,6 +9,7 @@ from typing import Any
 from heedful.clock import from_stored
 from heedful.errors import Conflict, Invalid
 from heedful.ids import new_id
+from heedful.learning.trust import standing_of
 from heedful.memory import checks as values
 from heedful.model import Feedback, FeedbackMetrics, Metadata, Page, Rating, Retraction
 from heedful.sessions import checks
@@ -155,6 +156,7 @@ def shown(row: FeedbackRow) -> Feedback:
         score=row.score,
         comment=row.comment,
         author=row.author,
+        author_standing=row.author_standing,
         created_at=from_stored(row.at),
         extra=row.extra,
     )
@@ -208,6 +210,7 @@ def _row(
         comment=(comment or "") if qa_id is None else (comment or None),
         extra=checks.extra(given),
         at=space.now(),
+        author_standing=standing_of(author),
     )
 
 
@@ -259,6 +262,7 @@ def _about(space: SessionSpace, row: FeedbackRow) -> Metadata:
         "score": row.score,
         "comment": row.comment,
         "author": row.author,
+        "author_standing": row.author_standing,
         "created_at": from_stored(row.at).isoformat(),
     }
     return {"type": "feedback", "project": space.project, "session_id": row.session_id, "feedback": feedback}

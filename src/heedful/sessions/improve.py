@@ -29,12 +29,10 @@ from heedful.sessions.entries import told
 from heedful.sessions.space import SessionSpace
 from heedful.sessions.undo import DERIVED
 from heedful.storage import facts, ledger, receipts, scopes
-from heedful.storage.ledger import LINK_SIGNAL, SIGNAL
+from heedful.storage.ledger import IMPROVE, LINK_SIGNAL, SIGNAL
 from heedful.storage.rows import AnyRow, batches
 from heedful.storage.sessions import Transaction
 from heedful.storage.sessions.base import EntryRow
-
-SOURCE = "improve"
 
 FEW = 100
 """Ratings whose signals are looked up one by one; for more, all of the dataset are read."""
@@ -81,7 +79,7 @@ def improve(
     }
     stale = _retract(workspace, [event for event in events if base(event.idempotency_key) not in current])
     taken = _signal(workspace, [each for key, each in wanted.items() if key not in current], report)
-    lessons = learn.learn(workspace, dataset, read.entries, read.about_entry, session_ids)
+    lessons = learn.learn(workspace, dataset, read, session_ids)
     return Improvement(
         dataset=dataset,
         entries=len(read.entries),
@@ -92,6 +90,8 @@ def improve(
         link_signals_retracted=stale.link_signals,
         learnt=lessons.learnt,
         forgotten=lessons.forgotten,
+        anonymous_ratings=sum(map(len, read.by_visitors.values())),
+        not_learnt=lessons.refused,
         entities_added=0 if model is None else enrich(workspace, model, dataset, report),
     )
 
@@ -120,16 +120,19 @@ def _read(space: SessionSpace, workspace: Workspace, dataset: str, session_ids: 
     def look(tx: Transaction) -> Read:
         found = Read()
         for row in tx.feedbacks.of_sessions(session_ids):
-            if row.target_type == "entry":
+            if row.author_standing == "anonymous":
+                found.by_visitors[row.target_id].append(row)
+            elif row.target_type == "entry":
                 found.about_entry[row.target_id].append(row)
             else:
                 found.about_session[row.session_id].append(row)
         judged = found.about_session.keys()
-        found.entries = [
-            entry
-            for entry in tx.conversations.entries_of(session_ids)
-            if entry.dataset == dataset and (entry.id in found.about_entry or entry.session_id in judged)
-        ]
+        for entry in tx.conversations.entries_of(session_ids):
+            if entry.dataset == dataset:
+                if entry.id in found.about_entry or entry.session_id in judged:
+                    found.entries.append(entry)
+                if entry.id in found.by_visitors:
+                    found.visited.append(entry)
         return found
 
     found = space.store.read(look)
@@ -158,14 +161,14 @@ def _signal(workspace: Workspace, wanted: Sequence[Derived], report: Progress | 
         if not fresh:
             continue
         items = [
-            Given(place, worded(each), SOURCE, recall_id, ranks.get((recall_id, each.fact_id)), each.key)
+            Given(place, worded(each), IMPROVE, recall_id, ranks.get((recall_id, each.fact_id)), each.key)
             for place, each in enumerate(fresh)
             for recall_id in [each.entry.recall_id]
         ]
         with workspace.write() as connection:
             result = take(workspace, connection, None, b"", items, [])
             signals = [signal for each in fresh for signal in about_links(each)]
-            taken = signal_links(workspace, connection, signals, source=SOURCE)
+            taken = signal_links(workspace, connection, signals, source=IMPROVE)
         changed.signals += result.processed
         changed.facts += result.updated_facts
         changed.link_signals += sum(event is not None for event in taken)
@@ -208,7 +211,7 @@ def _events(workspace: Workspace, dataset: str) -> list[AnyRow]:
     """All that stands and was made of ratings."""
     with workspace.read() as connection:
         number = workspace.dataset(connection, dataset)
-        return [] if number is None else ledger.with_source(connection, number, SOURCE)
+        return [] if number is None else ledger.with_source(connection, number, IMPROVE)
 
 
 def _events_of(workspace: Workspace, dataset: str, ratings: Set[str]) -> list[AnyRow]:
@@ -218,7 +221,7 @@ def _events_of(workspace: Workspace, dataset: str, ratings: Set[str]) -> list[An
         if number is None:
             return []
         if len(ratings) > FEW:
-            found = ledger.with_source(connection, number, SOURCE)
+            found = ledger.with_source(connection, number, IMPROVE)
             return [event for event in found if origin(event.idempotency_key) in ratings]
         return [
             event

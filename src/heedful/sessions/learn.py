@@ -2,44 +2,49 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from typing import NamedTuple
 
-from heedful.chat.citations import without_citations
-from heedful.chat.extractive import NOTHING
-from heedful.learning.corrections import corrected
 from heedful.memory.documents import Pieces
 from heedful.memory.remember import store
 from heedful.memory.splitting import Piece
 from heedful.memory.workspace import Workspace
-from heedful.model import LearntFact
+from heedful.model import LearntFact, NotLearnt
 from heedful.sessions import lessons
-from heedful.sessions.lessons import Lesson
+from heedful.sessions.derived import Read
+from heedful.sessions.lessons import Learnt, Lesson
+from heedful.sessions.proposals import decided, proposals, refused_visitors
 from heedful.storage import facts
-from heedful.storage.sessions.base import EntryRow, FeedbackRow
+
+MOST = 100
+"""What was not learnt is told of so many opinions, the newest."""
 
 
 class Lessons(NamedTuple):
-    """What came and what went."""
+    """What came, what went, and what was not learnt."""
 
     learnt: list[LearntFact]
     forgotten: list[str]
+    refused: list[NotLearnt]
 
 
-def learn(
-    workspace: Workspace,
-    dataset: str,
-    entries: Sequence[EntryRow],
-    about: Mapping[str, Sequence[FeedbackRow]],
-    session_ids: Sequence[str] | None,
-) -> Lessons:
-    """Brings the learnt facts of these sessions, or of all, to what is said `about` their entries."""
-    wanted = {(each.qa_id, each.text): each for each in _lessons(workspace, entries, about)}
+def learn(workspace: Workspace, dataset: str, read: Read, session_ids: Sequence[str] | None) -> Lessons:
+    """Brings the learnt facts of these sessions, or of all, to what is said about their entries."""
+    used = sorted({fact for entry in read.entries for fact, _, _ in entry.used or ()})
     with workspace.read() as connection:
+        texts = facts.texts(connection, used, current=True)
         number = workspace.dataset(connection, dataset)
         all_known = [each for each in lessons.learnt(connection, workspace.project, None) if each.dataset == number]
+    proposed, refused = proposals(read.entries, read.about_entry, texts)
+    taught, too_few = decided(proposed, workspace.trust.authors_to_teach)
+    refused += too_few + refused_visitors(read.visited, read.by_visitors)
+    wanted = {(each.qa_id, each.text): each for each in taught}
     known = [each for each in all_known if session_ids is None or each.session_id in session_ids]
-    gone = [each for each in known if (each.qa_id, each.text) not in wanted]
+    gone = [
+        each
+        for each in known
+        if (each.qa_id, each.text) not in wanted and not (session_ids is not None and _is_taught_elsewhere(each, read))
+    ]
     # Many may teach the same: one fact says it, for as long as its own source stands.
     present = {each.text for each in all_known} - {each.text for each in gone}
     first: dict[str, Lesson] = {}
@@ -54,36 +59,13 @@ def learn(
     return Lessons(
         [_reported(lesson, fact.fact_id) for lesson, fact in zip(new, stored, strict=True)],
         [each.fact_id for each in gone],
+        sorted(refused, key=lambda each: each.feedback_id, reverse=True)[:MOST],
     )
 
 
-def _lessons(
-    workspace: Workspace, entries: Sequence[EntryRow], about: Mapping[str, Sequence[FeedbackRow]]
-) -> list[Lesson]:
-    used = sorted({fact for entry in entries for fact, _, _ in entry.used or ()})
-    with workspace.read() as connection:
-        texts = facts.texts(connection, used, current=True)
-    found: list[Lesson] = []
-    for entry in entries:
-        standing = about.get(entry.id, ())
-        evidence = [(fact, texts[fact]) for fact, _, _ in entry.used or () if fact in texts]
-        # What was forgotten or corrected must not come back in an answer that was made from it.
-        is_whole = len(evidence) == len(entry.used or ())
-        if is_whole and lessons.is_well_rated(standing) and _teaches(entry, [text for _, text in evidence]):
-            text = lessons.worded(entry.question, entry.answer)
-            made_from = tuple(fact for fact, _ in evidence)
-            found.append(Lesson(text, "answer", entry.session_id, entry.id, made_from=made_from))
-        for comment, text in lessons.corrections(entry, standing):
-            place = corrected(comment, [text for _, text in evidence], entry.question)
-            if place is not None:
-                found.append(Lesson(text, "feedback", entry.session_id, entry.id, evidence[place][0]))
-    return found
-
-
-def _teaches(entry: EntryRow, evidence: Sequence[str]) -> bool:
-    """Whether an answer says more than one fact that is there already."""
-    said = without_citations(entry.answer).strip()
-    return bool(said) and said != NOTHING and not any(said in text for text in evidence)
+def _is_taught_elsewhere(learnt: Learnt, read: Read) -> bool:
+    """Whether somebody teaches a lesson with an opinion in a session that was not looked at."""
+    return not learnt.taught_by <= read.feedback_ids
 
 
 def _document(lesson: Lesson) -> Pieces:

@@ -5,7 +5,7 @@ A lesson has the session as its source and says in its metadata which entry it c
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence, Set
 from dataclasses import dataclass
 from typing import Literal
 
@@ -14,9 +14,11 @@ from sqlalchemy import Connection
 from heedful.chat.citations import without_citations
 from heedful.chat.extractive import LEARNT
 from heedful.learning.statements import statement
+from heedful.learning.trust import suffices
 from heedful.memory.forget import MADE_FROM
-from heedful.model import Metadata
+from heedful.model import AuthorStanding, Metadata
 from heedful.storage import facts
+from heedful.storage.rows import AnyRow
 from heedful.storage.sessions.base import EntryRow, FeedbackRow
 
 WELL_RATED = 4.0
@@ -24,6 +26,9 @@ WELL_RATED = 4.0
 
 MAY_CORRECT = 3
 """The score up to which a comment can be a correction; praise is none."""
+
+TAUGHT_BY = "taught_by"
+"""The key under which the metadata of a lesson name the opinions that teach it together."""
 
 Kind = Literal["answer", "feedback"]
 
@@ -39,6 +44,8 @@ class Lesson:
     corrects: str | None = None
     made_from: tuple[str, ...] = ()
     """The facts that the answer used: it goes when one of them is forgotten."""
+    taught_by: tuple[str, ...] = ()
+    """The opinions of known authors that teach it together: it goes when one of them is taken back."""
 
     @property
     def source(self) -> str:
@@ -51,6 +58,8 @@ class Lesson:
             about["corrects"] = self.corrects
         if self.made_from:
             about[MADE_FROM] = list(self.made_from)
+        if self.taught_by:
+            about[TAUGHT_BY] = list(self.taught_by)
         return about
 
 
@@ -65,6 +74,7 @@ class Learnt:
     kind: Kind
     session_id: str
     qa_id: str
+    taught_by: frozenset[str] = frozenset()
 
 
 def source_of(session_id: str) -> str:
@@ -83,30 +93,60 @@ def is_well_rated(standing: Sequence[FeedbackRow]) -> bool:
     return bool(scores) and sum(scores) / len(scores) >= WELL_RATED
 
 
-def corrections(entry: EntryRow, standing: Sequence[FeedbackRow]) -> list[tuple[str, str]]:
-    """The comments about an entry that may correct a fact, as (comment, the lesson in words)."""
+def well_rating(standing: Sequence[FeedbackRow]) -> list[FeedbackRow]:
+    """Those who found an answer good, if people did on the whole."""
+    return [row for row in standing if (row.score or 0) >= WELL_RATED] if is_well_rated(standing) else []
+
+
+def corrections(entry: EntryRow, standing: Sequence[FeedbackRow]) -> list[tuple[FeedbackRow, str]]:
+    """The opinions about an entry whose comments may correct a fact, each with the lesson in words."""
     found = []
     for row in standing:
         if row.comment is not None and (row.score is None or row.score <= MAY_CORRECT):
             stated = statement(row.comment)
             if stated is not None:
-                found.append((row.comment, worded(entry.question, stated)))
+                found.append((row, worded(entry.question, stated)))
     return found
 
 
-def is_justified(learnt: Learnt, entry: EntryRow, standing: Sequence[FeedbackRow]) -> bool:
-    """Whether what people say of an entry still bears a lesson out."""
+def trusted(standing: Sequence[FeedbackRow]) -> list[FeedbackRow]:
+    """Opinions without those of anonymous visitors."""
+    return [row for row in standing if row.author_standing != "anonymous"]
+
+
+def votes(standing: Sequence[FeedbackRow]) -> list[tuple[AuthorStanding, str | None]]:
+    """Who gave these opinions."""
+    return [(row.author_standing, row.author) for row in standing]
+
+
+def is_justified(
+    learnt: Learnt, entry: EntryRow, standing: Sequence[FeedbackRow], gone: Set[str], authors: int
+) -> bool:
+    """Whether what people say of an entry still bears a lesson out, after the opinions `gone` were taken back."""
+    said = trusted(standing)
     if learnt.kind == "answer":
-        return is_well_rated(standing) and learnt.text == worded(entry.question, entry.answer)
-    return any(text == learnt.text for _, text in corrections(entry, standing))
+        bearing = well_rating(said) if learnt.text == worded(entry.question, entry.answer) else []
+    else:
+        bearing = [row for row, text in corrections(entry, said) if text == learnt.text]
+    if learnt.taught_by and not learnt.taught_by & gone:
+        # Those who agree may have said so of other answers.
+        return bool(bearing)
+    return suffices(votes(bearing), authors)
 
 
 def learnt(connection: Connection, project: str, session_ids: Sequence[str] | None) -> list[Learnt]:
     """The facts that were learnt in these sessions, or in any."""
     if session_ids is None:
-        rows = facts.with_source_prefix(connection, project, source_of(""))
-    else:
-        rows = facts.with_sources(connection, project, [source_of(session_id) for session_id in session_ids])
+        return _read(facts.with_source_prefix(connection, project, source_of("")))
+    return _read(facts.with_sources(connection, project, [source_of(session_id) for session_id in session_ids]))
+
+
+def taught_by(connection: Connection, project: str, feedback_ids: Sequence[str]) -> list[Learnt]:
+    """The facts that were learnt because several authors agreed, one of them with one of these opinions."""
+    return _read(facts.with_tag(connection, project, TAUGHT_BY, feedback_ids))
+
+
+def _read(rows: Iterable[AnyRow]) -> list[Learnt]:
     return [
         Learnt(
             row.seq,
@@ -116,6 +156,7 @@ def learnt(connection: Connection, project: str, session_ids: Sequence[str] | No
             row.metadata["learnt_from"],
             row.metadata["session_id"],
             row.metadata["qa_id"],
+            frozenset(row.metadata.get(TAUGHT_BY, ())),
         )
         for row in rows
         if row.metadata.keys() >= {"learnt_from", "session_id", "qa_id"}

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Sequence, Set
 from dataclasses import dataclass, field
 from typing import NamedTuple, TypeVar
 
@@ -92,23 +92,32 @@ def _undo(workspace: Workspace | None, connection: Connection, gone: Gone) -> Un
         event for row in gone.rows for event in ledger.with_prefix(connection, workspace.project, f"{DERIVED}{row.id}/")
     ]
     updated = retract_events(workspace, connection, derived, None)
+    ids = {row.id for row in gone.rows}
     forgotten: list[str] = []
     for entry, standing in gone.entries:
-        forgotten += _unjustified(workspace, connection, entry, standing)
+        forgotten += _unjustified(workspace, connection, entry, standing, ids)
+    looked_at = {entry.id for entry, _ in gone.entries}
+    elsewhere = lessons.taught_by(connection, workspace.project, sorted(ids))
+    forgotten += _forget(workspace, connection, [each for each in elsewhere if each.qa_id not in looked_at])
     if gone.session_id is not None:
         forgotten += _forget(workspace, connection, lessons.learnt(connection, workspace.project, [gone.session_id]))
     return Undone(updated, forgotten)
 
 
 def _unjustified(
-    workspace: Workspace, connection: Connection, entry: EntryRow, standing: Sequence[FeedbackRow]
+    workspace: Workspace, connection: Connection, entry: EntryRow, standing: Sequence[FeedbackRow], gone: Set[str]
 ) -> list[str]:
     """Forgets what was learnt from an entry and is no longer borne out by what people say of it."""
     known = lessons.learnt(connection, workspace.project, [entry.session_id])
+    authors = workspace.trust.authors_to_teach
     return _forget(
         workspace,
         connection,
-        [each for each in known if each.qa_id == entry.id and not lessons.is_justified(each, entry, standing)],
+        [
+            each
+            for each in known
+            if each.qa_id == entry.id and not lessons.is_justified(each, entry, standing, gone, authors)
+        ],
     )
 
 

@@ -30,8 +30,8 @@ class Clerk:
         asked = messages[-1].content
         if asked.startswith("Evidence:"):
             text = self._quoted(asked)
-        elif asked in self._sql:
-            text = f"```sql\n{self._sql[asked]}\n```"
+        elif (question := asked.rpartition("\n\nQuestion: ")[2]) in self._sql:
+            text = f"```sql\n{self._sql[question]}\n```"
         else:
             text = "[]"
         if on_token is not None:

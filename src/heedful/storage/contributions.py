@@ -11,14 +11,15 @@ from sqlalchemy import Column, ColumnElement, Connection, FromClause, Select, an
 from sqlalchemy.types import Text
 
 from heedful.clock import DAY
+from heedful.learning.trust import VISITOR
 from heedful.storage.ledger import RETRACTION, SIGNAL, is_retracted
 from heedful.storage.schema import datasets, entries, events, executions, feedbacks, session_tags, sessions
 
 DIMENSIONS = ("day", "value", "target_type", "dataset", "model", "source", "author_kind")
 MEASURES = ("up", "down", "neutral", "scores", "score_sum", "rated", "shown")
 
-PROGRAM, VISITOR = "program:", "visitor-"
-"""How the names of authors begin that are programs, and of those that a token made up."""
+PROGRAM = "program:"
+"""How the names of authors begin that are programs."""
 
 LONGEST = 200
 """Characters of a value that are told apart: an index has no room for more."""

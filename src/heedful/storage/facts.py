@@ -280,6 +280,17 @@ def with_source_prefix(connection: Connection, project: str, prefix: str) -> lis
     return list(connection.execute(statement.where(facts.c.source >= prefix, facts.c.source < after)))
 
 
+def with_tag(connection: Connection, project: str, key: str, values: Sequence[Any]) -> list[AnyRow]:
+    """The facts of a project whose metadata have one of these values under a key."""
+    statement = _of_project(connection, project)
+    found = select(fact_tags.c.fact_seq).where(fact_tags.c.key == key)
+    return [
+        row
+        for run in batches([tag(value) for value in values])
+        for row in connection.execute(statement.where(facts.c.seq.in_(found.where(fact_tags.c.value.in_(run)))))
+    ]
+
+
 def _of_project(connection: Connection, project: str) -> Select[Any]:
     ours = select(datasets.c.id).join(projects).where(projects.c.name == project)
     numbers = list(connection.execute(ours).scalars())

@@ -10,7 +10,8 @@ import orjson
 from sqlalchemy import ColumnElement, Connection, bindparam, case, exists, func, insert, select
 
 from heedful.ids import new_id
-from heedful.model import Metadata
+from heedful.learning.trust import standing_of
+from heedful.model import AuthorStanding, Metadata
 from heedful.storage.bulk import insert_many
 from heedful.storage.prepared import Direct, Prepared
 from heedful.storage.rows import AnyRow, batches, of_project
@@ -22,6 +23,9 @@ SUPERSESSION = "supersession"
 FEEDBACK = "feedback"
 LINK_SIGNAL = "link_signal"
 REVIEW = "review"
+
+IMPROVE = "improve"
+"""The source of signals that are made of ratings."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -37,6 +41,8 @@ class Event:
     recorded_at: int
     dataset_id: int | None = None
     author: str | None = None
+    author_standing: AuthorStanding | None = None
+    """What the author's name says, if left out."""
     query_id: int | None = None
     value: str | None = None
     confidence: float | None = None
@@ -272,6 +278,7 @@ def row(event: Event) -> dict[str, Any]:
         "target_type": event.target_type,
         "target_id": event.target_id,
         "author": event.author,
+        "author_standing": event.author_standing or standing_of(event.author),
         "source": event.source,
         "at": event.at,
         "recorded_at": event.recorded_at,

@@ -152,6 +152,7 @@ events = Table(
     Column("target_type", String(20), nullable=False),
     Column("target_id", String(200), nullable=False),
     Column("author", Text),
+    Column("author_standing", String(10), nullable=False, server_default="anonymous"),
     Column("source", String(50), nullable=False),
     Column("at", BigInteger, nullable=False),
     Column("recorded_at", BigInteger, nullable=False),
@@ -167,6 +168,14 @@ events = Table(
     Index("ix_events_receipt_id", "receipt_id"),
     Index("ix_events_project_id_at", "project_id", "at"),
     Index("ix_events_successor", "value", sqlite_where=_CORRECTS, postgresql_where=_CORRECTS),
+    Index(
+        "ix_events_target_id_query_id_author",
+        "target_id",
+        "query_id",
+        "author",
+        sqlite_where=text("author IS NOT NULL"),
+        postgresql_where=text("author IS NOT NULL"),
+    ),
     sqlite_autoincrement=True,
 )
 """The ledger. Rows are inserted, never changed and never deleted. On PostgreSQL it is divided by `recorded_at`."""
@@ -335,6 +344,7 @@ feedbacks = Table(
     Column("target_type", String(20), nullable=False),
     Column("target_id", String(200), nullable=False),
     Column("author", Text),
+    Column("author_standing", String(10), nullable=False, server_default="anonymous"),
     Column("rating", String(10)),
     Column("score", SmallInteger),
     Column("comment", Text),

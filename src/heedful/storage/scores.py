@@ -47,19 +47,21 @@ def observe(
     database: Database,
     connection: Connection,
     dataset_of: dict[int, int],
-    signals: Iterable[tuple[int, int, Observation]],
-) -> None:
-    """Takes new signals, as (fact, query, observation), into the scores.
+    signals: Iterable[opinions.Surviving],
+) -> list[int]:
+    """Takes new signals, which are in the ledger, into the scores; returns the facts that they are counted for.
 
-    A signal older than the last one a score has seen can't be added at the end: that score is folded anew.
+    A signal older than the last one a score has seen can't be added at the end: that score is folded anew. So is that
+    of a fact of which an author says something else than before.
     """
+    counting, changed = _new_votes(connection, [each for each in signals if each.author_standing != "anonymous"])
     by_key: dict[Key, list[Observation]] = defaultdict(list)
-    for fact, query, observation in signals:
-        by_key[fact, query].append(observation)
-        by_key[fact, ALL_QUERIES].append(observation)
+    for each in counting:
+        by_key[each.fact_seq, each.query_id].append(each.observation)
+        by_key[each.fact_seq, ALL_QUERIES].append(each.observation)
     present = _of_keys(connection, by_key)
     updated: dict[Key, Tally] = {}
-    late: set[int] = set()
+    late = set(changed)
     for key, observations in by_key.items():
         state = present.get(key, Tally())
         observations.sort(key=lambda observation: observation.at)
@@ -71,6 +73,26 @@ def observe(
         updated[key] = state
     _write(database, connection, dataset_of, updated)
     refold(database, connection, dataset_of, sorted(late))
+    return sorted({each.fact_seq for each in counting} | changed)
+
+
+def _new_votes(
+    connection: Connection, signals: Sequence[opinions.Surviving]
+) -> tuple[list[opinions.Surviving], set[int]]:
+    """Which of these signals are to be added, and the facts of which an author's vote has changed."""
+    authors = sorted({each.author for each in signals if each.author is not None})
+    if not authors:
+        return list(signals), set()
+    named = [each for each in signals if each.author is not None]
+    known = opinions.of_authors(
+        connection, sorted({each.fact_seq for each in named}), sorted({each.query_id for each in named}), authors
+    )
+    new = {each.id for each in signals}
+    before = {each.id for each in opinions.votes(each for each in known if each.id not in new)}
+    after = {each.id for each in opinions.votes(known)}
+    changed = {each.fact_seq for each in known if each.id in before - after}
+    counting = [each for each in signals if (each.author is None or each.id in after) and each.fact_seq not in changed]
+    return counting, changed
 
 
 def refold(database: Database, connection: Connection, dataset_of: dict[int, int], fact_seqs: Sequence[int]) -> None:

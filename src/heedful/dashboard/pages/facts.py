@@ -137,7 +137,9 @@ def supersede(here: Here) -> Done:
 
 def retract(here: Here) -> Done:
     """Takes an opinion or a supersession back."""
-    here.heedful.retract(here.field("event_id"), author=here.author)
+    event_id = here.field("event_id")
+    here.visitor.caller.check(here.heedful._scope_to_retract(event_id))
+    here.heedful.retract(event_id, author=here.author)
     again = {name: here.form[name] for name in SIGNAL if name in here.form}
     undo = Undo("signal", again) if len(again) == len(SIGNAL) else None
     return Done("It was taken back, as if it had never been said.", undo=undo)

@@ -35,6 +35,7 @@ DID = {
     "note": "noted something",
     "supersede": "corrected a fact",
     "retract": "took an opinion back",
+    "teach": "taught what somebody said",
     "block": "said that the execution is wrong",
     "promote": "made a golden example of the execution",
     "add_example": "added a golden example",
@@ -44,6 +45,7 @@ DID = {
 MENDED: dict[Mend, str] = {
     "supersede": "The fact was corrected: the new text is recalled from now on.",
     "retract": "The opinion was taken back, as if it had never been given.",
+    "teach": "It is a fact now, and is recalled from now on.",
     "block": "The execution is blocked, and all SQL like it.",
     "promote": "The execution is a golden example now.",
     "add_example": "The golden example was added.",
@@ -140,7 +142,7 @@ def reopen(here: Here) -> Done:
 
 
 def mend(here: Here) -> Done:
-    """Corrects a fact, takes an opinion back, blocks or promotes an execution, or adds a golden example."""
+    """Corrects a fact, takes an opinion back, teaches one, blocks or promotes an execution, or adds an example."""
     item_id, action = here.field("item_id"), here.field("mend")
     if action not in MENDS:
         raise Invalid(f"mend is {action!r}", field="mend", value=action, remedy=f"Use one of {', '.join(MENDS)}")
@@ -188,7 +190,7 @@ def _shown(here: Here, item_id: str, *, status: int = 200, problem: HeedfulError
     )
 
 
-FACTS = ("fact_id", "superseded_by")
+FACTS = ("fact_id", "superseded_by", "taught")
 """What the history tells of facts by their ids."""
 
 

@@ -54,12 +54,14 @@ def counts_for(connection: Connection, target_type: str, target_id: str) -> str:
 
 
 def follow_ratings(connection: Connection, execution_id: str) -> None:
-    """Makes a hit with other values a candidate if somebody says that it is right, else a mere hit."""
+    """Makes a hit with other values a candidate if somebody, who is no anonymous visitor, says that it is right, else a
+    mere hit."""
     is_right = exists().where(
         feedbacks.c.target_id == execution_id,
         feedbacks.c.target_type == "execution",
         feedbacks.c.rating == "up",
         feedbacks.c.standing == 1,
+        feedbacks.c.author_standing != "anonymous",
     )
     found = connection.execute(select(is_right)).scalar()
     connection.execute(

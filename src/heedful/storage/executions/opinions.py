@@ -2,14 +2,15 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from typing import Any
 
 from sqlalchemy import ColumnElement, Connection, delete, func, insert, select, update
 
 from heedful.ids import new_id
-from heedful.model import Metadata
+from heedful.learning.trust import standing_of, suffices
+from heedful.model import AuthorStanding, Metadata
 from heedful.storage import ledger, tallies
 from heedful.storage.executions import hits, revisions
 from heedful.storage.ledger import FEEDBACK, Event
@@ -31,6 +32,10 @@ class Said:
     is_positive: bool
     text: str | None
     author: str | None
+
+    @property
+    def author_standing(self) -> AuthorStanding:
+        return standing_of(self.author)
 
     @property
     def target(self) -> tuple[str, str]:
@@ -89,6 +94,7 @@ def snapshot(row: AnyRow) -> Metadata:
 def restore(connection: Connection, project: int, kept: Metadata, at: int) -> str | None:
     """Gives an opinion that was taken back again as it was; returns its event. What its author said of the same thing
     since stays: then there is none."""
+    kept = {"author_standing": standing_of(kept["author"]), **kept}
     of_author = feedbacks.c.author == kept["author"] if kept["author"] is not None else feedbacks.c.id == kept["id"]
     later = connection.execute(
         select(feedbacks.c.id).where(
@@ -110,6 +116,7 @@ def restore(connection: Connection, project: int, kept: Metadata, at: int) -> st
         at=kept["updated_at"],
         recorded_at=at,
         author=kept["author"],
+        author_standing=kept["author_standing"],
         value=kept["rating"],
     )
     ledger.append(connection, [event])
@@ -121,7 +128,10 @@ def restore(connection: Connection, project: int, kept: Metadata, at: int) -> st
     return event.id
 
 
-_KEPT = ("id", "target_type", "target_id", "message_id", "author", "rating", "comment", "extra", "at", "updated_at")
+_KEPT = (
+    *("id", "target_type", "target_id", "message_id", "author", "author_standing", "rating", "comment", "extra", "at"),
+    "updated_at",
+)
 
 
 def _changed(connection: Connection, target_type: str, target_id: str, extra: Metadata | None = None) -> None:
@@ -217,14 +227,28 @@ def counted(connection: Connection, project: int, execution_ids: Sequence[str]) 
 
 
 def rated(project: int, target_type: str, *ratings: str) -> tuple[ColumnElement[bool], ...]:
-    """Opinions of a project about executions or messages, so that an index finds them among those about sessions."""
+    """Opinions of a project about executions or messages that may prove or block SQL: all but those of anonymous
+    visitors. An index finds them among those about sessions."""
     return (
         feedbacks.c.project_id == project,
         feedbacks.c.target_type == target_type,
         feedbacks.c.rating.in_(ratings),
         feedbacks.c.about_id.is_not(None),
         feedbacks.c.standing == 1,
+        feedbacks.c.author_standing != "anonymous",
     )
+
+
+def votes(rows: Iterable[AnyRow]) -> list[tuple[AuthorStanding, str | None]]:
+    """Who gave these opinions."""
+    return [(row.author_standing, row.author) for row in rows]
+
+
+def heard(rows: Sequence[AnyRow], authors: int) -> tuple[list[AnyRow], list[AnyRow]]:
+    """Of what is said of one execution, what counts for it, and against it; the word of too few is not heard."""
+    trusted = [row for row in rows if row.author_standing != "anonymous"]
+    negative = [row for row in trusted if row.rating == "down"]
+    return [row for row in trusted if row.rating == "up"], negative if suffices(votes(negative), authors) else []
 
 
 _OPINIONS = (feedbacks.c.standing == 1, feedbacks.c.target_type.in_(TARGETS))
@@ -245,6 +269,7 @@ def _row(said: Said) -> dict[str, Any]:
         "target_id": target,
         "message_id": said.message_id,
         "author": said.author,
+        "author_standing": said.author_standing,
         "rating": said.rating,
         "comment": said.text,
         "extra": {},
@@ -264,6 +289,7 @@ def _event(project: int, said: Said, key: str | None, at: int) -> Event:
         at=at,
         recorded_at=at,
         author=said.author,
+        author_standing=said.author_standing,
         value=said.rating,
         idempotency_key=key or "",
     )

@@ -6,38 +6,40 @@ from collections.abc import Sequence
 
 from sqlalchemy import Connection, select, update
 
-from heedful.storage.executions.opinions import OUTLIVED, TARGETS, rated
+from heedful.learning.trust import suffices
+from heedful.storage.executions.opinions import OUTLIVED, TARGETS, rated, votes
 from heedful.storage.rows import AnyRow, batches, of_project
 from heedful.storage.schema import executions, feedbacks
 
 
-def blocked(connection: Connection, project: int, connector: str) -> dict[bytes, str | None]:
-    """The templates of a connector that somebody says are wrong, with what was said last.
+def blocked(connection: Connection, project: int, connector: str, authors: int) -> dict[bytes, str | None]:
+    """The templates of a connector that a verified caller, or so many known authors, say are wrong, with what was said
+    last.
 
     What is said of a message is said of all that ran for it.
     """
-    said: list[tuple[int, bytes, str | None]] = []
+    words = (feedbacks.c.seq, feedbacks.c.comment, feedbacks.c.author, feedbacks.c.author_standing)
+    said: list[tuple[bytes, AnyRow]] = []
     for kind, meant in zip(TARGETS, (executions.c.id, executions.c.message_id), strict=True):
         wrong = rated(project, kind, "down")
         rows = connection.execute(
-            select(feedbacks.c.seq, executions.c.template, feedbacks.c.comment)
+            select(executions.c.template, *words)
             .select_from(feedbacks)
             .join(executions, meant == feedbacks.c.target_id)
             .where(*wrong, executions.c.connector_id == connector)
         )
-        said += [(row.seq, row.template, row.comment) for row in rows]
-        outlived = connection.execute(
-            select(feedbacks.c.seq, feedbacks.c.extra, feedbacks.c.comment).where(
-                *wrong, feedbacks.c.extra.is_not(None)
-            )
-        )
+        said += [(row.template, row) for row in rows]
+        outlived = connection.execute(select(feedbacks.c.extra, *words).where(*wrong, feedbacks.c.extra.is_not(None)))
         said += [
-            (row.seq, bytes.fromhex(each["template"]), row.comment)
+            (bytes.fromhex(each["template"]), row)
             for row in outlived
             for each in row.extra.get(OUTLIVED, ())
             if each["connector_id"] == connector
         ]
-    return {template: comment for _, template, comment in sorted(said, key=lambda each: each[0])}
+    by_template: dict[bytes, list[AnyRow]] = {}
+    for template, row in sorted(said, key=lambda each: each[1].seq):
+        by_template.setdefault(template, []).append(row)
+    return {template: rows[-1].comment for template, rows in by_template.items() if suffices(votes(rows), authors)}
 
 
 def outlive(connection: Connection, project: int, run: AnyRow) -> None:

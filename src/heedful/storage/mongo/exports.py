@@ -10,6 +10,7 @@ from pymongo import ASCENDING
 
 from heedful.storage.exports import Rows, Wanted, misplaced, number
 from heedful.storage.mongo.collections import Document, Part, View
+from heedful.storage.mongo.feedbacks import standing_in
 
 Row = tuple[Any, ...]
 
@@ -118,14 +119,23 @@ def _entry(each: Document) -> Row:
 def _feedback(each: Document, dataset: str | None) -> Row:
     return (
         *(each["_id"], each["session_id"], each["target_type"], each["target_id"], dataset, each["author"]),
-        *(each["rating"], each["score"], each["comment"], _json(each["extra"]), each["at"], each["at"]),
+        *(
+            standing_in(each),
+            each["rating"],
+            each["score"],
+            each["comment"],
+            _json(each["extra"]),
+            each["at"],
+            each["at"],
+        ),
         *(each["standing"], each["_id"], None),
     )
 
 
 def _event(each: Document) -> Row:
     return (
-        *(each["_id"], each["kind"], each["target_type"], each["target_id"], None, each["author"], each["source"]),
+        *(each["_id"], each["kind"], each["target_type"], each["target_id"], None, each["author"]),
+        *(standing_in(each), each["source"]),
         *(each["at"], each["recorded_at"], None, each["value"], each["confidence"], each["receipt_id"]),
         *(each["rank"], _json(each["body"])),
     )

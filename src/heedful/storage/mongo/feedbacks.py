@@ -10,7 +10,8 @@ from pymongo import ASCENDING, DESCENDING
 from heedful.clock import from_stored
 from heedful.errors import Conflict, NotFound
 from heedful.ids import new_id
-from heedful.model import FeedbackTarget
+from heedful.learning.trust import standing_of
+from heedful.model import AuthorStanding, FeedbackTarget
 from heedful.storage.ledger import FEEDBACK, RETRACTION
 from heedful.storage.mongo import tallies
 from heedful.storage.mongo.collections import Document, View, updated
@@ -44,6 +45,7 @@ class MongoFeedbacks:
             "target_type": new.target_type,
             "target_id": new.target_id,
             "author": new.author,
+            "author_standing": new.author_standing,
             "rating": new.rating,
             "score": new.score,
             "comment": new.comment,
@@ -207,6 +209,7 @@ def event_of(said: Document) -> Document:
             said["at"],
             said["recorded_at"],
         ),
+        "author_standing": standing_in(said),
         "value": said["rating"] if score is None else str(score),
         "idempotency_key": said["idempotency_key"],
         "session": said["session"],
@@ -232,6 +235,7 @@ def _event(
         "target_type": target_type,
         "target_id": target_id,
         "author": author,
+        "author_standing": standing_of(author),
         "source": source,
         "at": at,
         "recorded_at": recorded_at,
@@ -242,6 +246,12 @@ def _event(
         "rank": None,
         "body": None,
     }
+
+
+def standing_in(found: Document) -> AuthorStanding:
+    """How far the author of an opinion or event is trusted; older documents say it by the name."""
+    said: AuthorStanding = found.get("author_standing") or standing_of(found["author"])
+    return said
 
 
 def _one_if(condition: Document) -> Document:
@@ -274,6 +284,7 @@ def _feedback(found: Document) -> FeedbackRow:
         comment=found["comment"],
         extra=found["extra"],
         at=found["at"],
+        author_standing=standing_in(found),
         standing=found["standing"],
         number=found["number"],
     )

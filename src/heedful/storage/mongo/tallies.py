@@ -5,7 +5,8 @@ from __future__ import annotations
 from typing import Any
 
 from heedful.clock import DAY
-from heedful.storage.contributions import PROGRAM, VISITOR
+from heedful.learning.trust import VISITOR
+from heedful.storage.contributions import PROGRAM
 from heedful.storage.mongo.collections import Document, View
 from heedful.storage.tallies import Asked, Counted
 

@@ -11,7 +11,7 @@ from dataclasses import dataclass
 from typing import Any, NamedTuple, Protocol, TypeVar
 
 from heedful.errors import Conflict
-from heedful.model import FeedbackTarget, Metadata, Rating
+from heedful.model import AuthorStanding, FeedbackTarget, Metadata, Rating
 from heedful.storage.exports import Rows, Wanted
 from heedful.storage.requests import given_key
 from heedful.storage.tallies import Asked, Counted
@@ -74,6 +74,7 @@ class FeedbackRow:
     comment: str | None
     extra: Metadata
     at: int
+    author_standing: AuthorStanding = "anonymous"
     standing: bool = True
     number: int = 0
 

@@ -9,7 +9,7 @@ from typing import Any
 import orjson
 from sqlalchemy import Column, ColumnElement, Connection, Select, and_, bindparam, case, func, insert, select, update
 
-from heedful.model import FeedbackTarget, Rating
+from heedful.model import AuthorStanding, FeedbackTarget, Rating
 from heedful.storage import insight, ledger, tallies
 from heedful.storage.ledger import FEEDBACK, Event
 from heedful.storage.prepared import Direct, Prepared
@@ -22,7 +22,7 @@ from heedful.storage.tallies import Asked, Counted
 _ROW = (
     *(feedbacks.c.id, sessions.c.id, feedbacks.c.target_type, feedbacks.c.target_id, feedbacks.c.author),
     *(feedbacks.c.rating, feedbacks.c.score, feedbacks.c.comment, feedbacks.c.extra, feedbacks.c.at),
-    *(feedbacks.c.standing, feedbacks.c.seq),
+    *(feedbacks.c.author_standing, feedbacks.c.standing, feedbacks.c.seq),
 )
 _ROWS = select(*_ROW).join(sessions, sessions.c.seq == feedbacks.c.session_seq)
 
@@ -63,6 +63,7 @@ class SqlFeedbacks:
             at=new.at,
             recorded_at=recorded_at,
             author=new.author,
+            author_standing=new.author_standing,
             value=str(new.score) if new.score is not None else new.rating,
             idempotency_key=key,
         )
@@ -79,6 +80,7 @@ class SqlFeedbacks:
             target_type=new.target_type,
             target_id=new.target_id,
             author=new.author,
+            author_standing=new.author_standing,
             rating=new.rating,
             score=new.score,
             comment=new.comment,
@@ -243,6 +245,7 @@ def _feedback(
     comment: str | None,
     extra: Any,
     at: int,
+    author_standing: AuthorStanding,
     standing: int,
     number: int,
 ) -> FeedbackRow:
@@ -250,6 +253,7 @@ def _feedback(
         *(feedback_id, session_id, target_type, target_id, author, rating, score, comment),
         extra=unpacked(extra),
         at=at,
+        author_standing=author_standing,
         standing=bool(standing),
         number=number,
     )

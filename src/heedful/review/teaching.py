@@ -1,0 +1,86 @@
+"""Makes a fact of what somebody said of an answer, because a person says that it is right."""
+
+from __future__ import annotations
+
+from sqlalchemy import Connection
+
+from heedful.chat.extractive import LEARNT
+from heedful.errors import Conflict, Invalid
+from heedful.executions.space import ExecutionSpace
+from heedful.ids import new_id
+from heedful.learning.corrections import corrected
+from heedful.learning.statements import statement
+from heedful.memory import checks
+from heedful.model import Metadata
+from heedful.review import opinions
+from heedful.review.mends import Do, Done, Given
+from heedful.review.retracting import found
+from heedful.review.shown import Seen
+from heedful.review.subjects import subjects
+from heedful.sessions import lessons
+from heedful.storage import facts, scopes
+from heedful.storage.facts import NewFact
+from heedful.storage.sessions.base import EntryRow
+from heedful.storage.vectors import ensure_model
+
+TAUGHT = "taught"
+"""What the event of a teaching names: the fact that it made."""
+
+
+def prepared(space: ExecutionSpace, seen: Seen, given: Given) -> Do:
+    """What makes a fact of an opinion in an open transaction; the model has read it by then."""
+    event_id = str(given.event_id)
+    said = opinions.read(space, [found(space, seen, event_id)]).get(event_id)
+    subject = None if said is None else subjects(space, [said]).get(event_id)
+    entry = None if subject is None else subject.entry
+    if said is None or entry is None or entry.dataset is None:
+        raise Invalid(
+            f"opinion {event_id} is about no answer that was made from facts",
+            field="event_id",
+            value=event_id,
+            remedy="Teach from an opinion about an answer; for SQL, use add_example",
+        )
+    comment = said.comment or ""
+    stated = given.text or statement(comment) or comment
+    if not stated.strip():
+        raise Invalid("the opinion has no words", field="text", remedy="Pass text: what is true")
+    text = checks.text("text", lessons.worded(entry.question, stated))
+    vector = space.vector(text)
+    dataset, about = entry.dataset, _metadata(space, entry, comment)
+
+    def teach(connection: Connection) -> Done:
+        number = scopes.ensure_dataset(connection, space.workspace.project, dataset, space.now())
+        model = ensure_model(connection, space.workspace.embedder.name, space.workspace.embedder.dimensions)
+        space.workspace.model(connection)
+        made = NewFact(new_id(), text, about, f"review/{seen.row.id}", 0, 0, len(text), vector)
+        known = facts.known(connection, number, [made.digest]).get(made.digest)
+        if known is not None:
+            raise Conflict(
+                f"fact {known} says so already",
+                code="taught_already",
+                field="text",
+                value=stated,
+                remedy="There is nothing left to teach; pass another text to say something else",
+            )
+        facts.add(connection, number, model, [made], space.now())
+        return Done({TAUGHT: made.id, "opinion_id": event_id})
+
+    return teach
+
+
+def forget(space: ExecutionSpace, connection: Connection, body: Metadata) -> list[str]:
+    """Removes the fact that a teaching made; returns its id, if it was there."""
+    places = facts.locate(connection, space.workspace.project, [body[TAUGHT]])
+    for seq, dataset in places.values():
+        facts.remove(connection, dataset, [seq])
+    return list(places)
+
+
+def _metadata(space: ExecutionSpace, entry: EntryRow, comment: str) -> Metadata:
+    used = [fact for fact, _, _ in entry.used or ()]
+    with space.workspace.read() as connection:
+        texts = facts.texts(connection, used, current=True)
+    evidence = [(fact, texts[fact]) for fact in used if fact in texts]
+    place = corrected(comment, [text for _, text in evidence], entry.question)
+    about: Metadata = {LEARNT: "review", "session_id": entry.session_id, "qa_id": entry.id}
+    return about if place is None else {**about, "corrects": evidence[place][0]}
