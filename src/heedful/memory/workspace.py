@@ -17,6 +17,7 @@ from heedful.index.building import IN_MEMORY
 from heedful.index.contexts import ContextIndex
 from heedful.index.evidence import EvidenceIndex
 from heedful.index.graph import GraphIndex
+from heedful.index.overall import OverallIndex
 from heedful.index.questions import QuestionIndex
 from heedful.model import DEFAULT_DATASET
 from heedful.storage import Database, graph, queries, scopes, words
@@ -57,6 +58,7 @@ class Workspace:
         self._indexes: dict[tuple[int, int], DatasetIndex] = {}
         self._contexts: dict[tuple[int, int], ContextIndex] = {}
         self._evidence: dict[int, EvidenceIndex] = {}
+        self._overall: dict[int, OverallIndex] = {}
         self._graphs: dict[int, GraphIndex] = {}
         self._linked: set[str] = set()
         self._unwritten: list[tuple[int, int, bytes]] = []
@@ -168,6 +170,16 @@ class Workspace:
         with self._lock:
             return self._evidence.setdefault(dataset, EvidenceIndex(dataset))
 
+    def overall(self, dataset: int) -> OverallIndex:
+        """The scores over all queries of a dataset's facts; `follow` it before use."""
+        with self._lock:
+            return self._overall.setdefault(dataset, OverallIndex(dataset))
+
+    def drop_scores(self, dataset: int) -> None:
+        """Forgets what was read of scores that were made anew."""
+        with self._lock:
+            self._overall.pop(dataset, None)
+
     def link(self, dataset: str) -> None:
         """Links the facts of a dataset that were stored before there was a graph; looks for them once."""
         with self._lock:
@@ -204,6 +216,7 @@ class Workspace:
                 for key in [key for key in indexes if key[0] == dataset]:
                     del indexes[key]
             self._evidence.pop(dataset, None)
+            self._overall.pop(dataset, None)
             self._graphs.pop(dataset, None)
         if self.database.folder is not None:
             for file in self.database.folder.glob(f"{dataset}-*.index"):
