@@ -69,6 +69,7 @@ def _scores(workspace: Workspace, dataset: int, name: str, repair: bool) -> Chec
         wrong = folds.wrong_facts(connection, dataset)
         if wrong and repair:
             scores.refold(workspace.database, connection, dict.fromkeys(wrong, dataset), wrong)
+            workspace.drop_scores(dataset)
     title = f"scores of {name}"
     if not wrong:
         return Check(name=title, ok=True, detail="equal to the fold of the ledger")

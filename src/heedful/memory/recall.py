@@ -172,7 +172,7 @@ def _search(
     if policy == "adaptive":
         judge = AdaptiveJudge(connection, workspace.evidence(dataset), state.event, context, now)
     else:
-        judge = DocumentedJudge(connection, dataset, context, now, judged)
+        judge = DocumentedJudge(connection, workspace.overall(dataset), state.event, context, now, judged)
     index = workspace.index(connection, dataset, model)
     index.follow(connection, state.change)
     allowed = _allowed(request, dataset, judge)
@@ -196,11 +196,11 @@ def _allowed(request: Request, dataset: int, judge: Judge) -> Allowed:
     where = [] if request.where is None else selections(dataset, request.where)
     if not request.min_usefulness:
         return Allowed(where)
-    judged = judge.usefulness()
     least = request.min_usefulness - CLOSE
+    judged, passing = judge.reaching(least)
     if least > NEUTRAL:
-        return Allowed(where, only=[fact for fact, usefulness in judged.items() if usefulness >= least])
-    return Allowed(where, without=[fact for fact, usefulness in judged.items() if usefulness < least])
+        return Allowed(where, only=judged[passing].tolist())
+    return Allowed(where, without=judged[~passing].tolist())
 
 
 def _ranked(request: Request, found: Found, judge: Judge, recall_id: str) -> tuple[list[Ranked], float]:

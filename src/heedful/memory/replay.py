@@ -141,7 +141,13 @@ def _history(workspace: Workspace, dataset: str, since: int | None) -> _History:
             rated=len(rows),
             recalls=[each for each in found if each is not None],
             opinions=opinions.recorded(connection, number),
-            contexts=workspace.contexts(connection, number, model, ledger.last_event(connection, number)),
+            contexts=workspace.contexts(
+                connection,
+                number,
+                model,
+                ledger.last_event(connection, number),
+                needed=ledger.queries_after(connection, number, 0),
+            ),
         )
 
 

@@ -90,8 +90,8 @@ def _contexts(workspace: Workspace, connection: Connection, dataset: int, seq: i
     model = workspace.model(connection)
     if not signals or model is None:
         return []
-    index = workspace.contexts(connection, dataset, model, ledger.last_event(connection, dataset))
     texts = ledger.query_texts(connection, sorted({signal.query_id for signal in signals}))
+    index = workspace.contexts(connection, dataset, model, ledger.last_event(connection, dataset), needed=texts)
     contexts: list[ContextScore] = []
     grouped: set[int] = set()
     for query in dict.fromkeys(signal.query_id for signal in signals):

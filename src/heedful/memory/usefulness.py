@@ -13,6 +13,7 @@ from sqlalchemy import Connection
 
 from heedful.index.contexts import Match
 from heedful.index.evidence import EvidenceIndex
+from heedful.index.overall import OverallIndex
 from heedful.learning.policies import Adaptive, Candidate, Documented, Ranked, Tally, Usefulness
 from heedful.learning.signals import Observation
 from heedful.storage import opinions, scores
@@ -49,8 +50,8 @@ class Judge(Protocol):
         """Facts that signals make candidates, however relevant they are."""
         ...
 
-    def usefulness(self) -> dict[int, float]:
-        """The usefulness of every fact that it is not neutral for."""
+    def reaching(self, least: float) -> tuple[NDArray[np.int64], NDArray[np.bool_]]:
+        """Every fact that it need not be neutral for, and whether its usefulness is at least `least`."""
         ...
 
     def contenders(self, facts: NDArray[np.int64], top_k: int) -> NDArray[np.bool_]:
@@ -66,10 +67,18 @@ class DocumentedJudge:
     """The documented rule on the scores that are kept folded."""
 
     def __init__(
-        self, connection: Connection, dataset: int, context: Context, now: int, judged: NDArray[np.int64]
+        self,
+        connection: Connection,
+        overall: OverallIndex,
+        newest: int,
+        context: Context,
+        now: int,
+        judged: NDArray[np.int64],
     ) -> None:
+        """`newest` is the last event that `connection` sees."""
         self._connection = connection
-        self._dataset = dataset
+        self._overall = overall
+        self._newest = newest
         self._context = context
         self._now = now
         self._judged = judged
@@ -77,11 +86,19 @@ class DocumentedJudge:
     def proven(self) -> list[int]:
         if not self._context.matches:
             return []
-        return scores.facts_with(self._connection, self._dataset, self._context.query_ids)
+        return scores.facts_with(self._connection, self._overall.dataset, self._context.query_ids)
 
-    def usefulness(self) -> dict[int, float]:
-        judged = list(scores.overall(self._connection, self._dataset))
-        return {fact: each.value for fact, each in self._usefulness(judged).items()}
+    def reaching(self, least: float) -> tuple[NDArray[np.int64], NDArray[np.bool_]]:
+        self._overall.follow(self._connection, self._newest)
+        facts, passing = self._overall.reaching(least, self._now)
+        # What was said in the context counts before what was said elsewhere.
+        in_context = self._usefulness(self.proven())
+        kept = ~np.isin(facts, np.fromiter(in_context, np.int64, len(in_context)))
+        values = np.array([each.value for each in in_context.values()], np.float64)
+        return (
+            np.concatenate([facts[kept], np.fromiter(in_context, np.int64, len(in_context))]),
+            np.concatenate([passing[kept], values >= least]),
+        )
 
     def contenders(self, facts: NDArray[np.int64], top_k: int) -> NDArray[np.bool_]:
         # Facts that nobody judged are equally useful: only the most relevant of them can be shown.
@@ -136,9 +153,10 @@ class AdaptiveJudge:
         found = [fact for fact, support in net.items() if support > 0]
         return sorted(found, key=lambda fact: (-net[fact], fact))[:PROVEN]
 
-    def usefulness(self) -> dict[int, float]:
-        known = [Candidate(fact, 0.0) for fact in self._counts]
-        return {each.fact: each.usefulness.value for each in self.rank(known, 0.0)}
+    def reaching(self, least: float) -> tuple[NDArray[np.int64], NDArray[np.bool_]]:
+        ranked = self.rank([Candidate(fact, 0.0) for fact in self._counts], 0.0)
+        facts = np.array([each.fact for each in ranked], np.int64)
+        return facts, np.array([each.usefulness.value >= least for each in ranked], bool)
 
     def contenders(self, facts: NDArray[np.int64], top_k: int) -> NDArray[np.bool_]:
         return np.ones(len(facts), bool)

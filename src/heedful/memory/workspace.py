@@ -4,8 +4,9 @@ from __future__ import annotations
 
 import logging
 import threading
-from collections.abc import Sequence
+from collections.abc import Collection, Sequence
 from contextlib import AbstractContextManager
+from functools import partial
 
 from sqlalchemy import Connection
 
@@ -14,11 +15,13 @@ from heedful.embedding import Embedder
 from heedful.errors import Conflict, no_dataset
 from heedful.index import DatabaseIndex, DatasetIndex, Searcher
 from heedful.index.building import IN_MEMORY
-from heedful.index.contexts import ContextIndex
+from heedful.index.contexts import ContextIndex, Made
 from heedful.index.evidence import EvidenceIndex
 from heedful.index.graph import GraphIndex
+from heedful.index.overall import OverallIndex
 from heedful.index.questions import QuestionIndex
 from heedful.learning.trust import Trust
+from heedful.memory.backlog import Backlog
 from heedful.model import DEFAULT_DATASET
 from heedful.storage import Database, graph, queries, scopes, words
 from heedful.storage import vectors as stored_vectors
@@ -60,9 +63,11 @@ class Workspace:
         self._indexes: dict[tuple[int, int], DatasetIndex] = {}
         self._contexts: dict[tuple[int, int], ContextIndex] = {}
         self._evidence: dict[int, EvidenceIndex] = {}
+        self._overall: dict[int, OverallIndex] = {}
         self._graphs: dict[int, GraphIndex] = {}
         self._linked: set[str] = set()
-        self._unwritten: list[tuple[int, int, bytes]] = []
+        self._unwritten: dict[int, Made] = {}
+        self._backlog = Backlog(self._load_queries, self.embed, self._write_vectors)
         self._questions: dict[tuple[str, int], QuestionIndex] = {}
         self._unwritten_questions: list[tuple[int, int, bytes]] = []
 
@@ -122,27 +127,46 @@ class Workspace:
                 self._indexes[key] = DatasetIndex(dataset, model, file)
             return self._indexes[key]
 
-    def contexts(self, connection: Connection, dataset: int, model: ModelRow, newest: int) -> ContextIndex:
-        """The queries with signals of a dataset up to the event `newest`, the last that `connection` sees."""
+    def contexts(
+        self,
+        connection: Connection,
+        dataset: int,
+        model: ModelRow,
+        newest: int,
+        needed: Collection[int] = (),
+    ) -> ContextIndex:
+        """The queries with signals of a dataset up to the event `newest`, the last that `connection` sees. Those that
+        are `needed` are embedded when it returns; of others that are new, a few are, and the rest soon."""
         with self._lock:
             key = (dataset, model.id)
             if key not in self._contexts:
                 self._contexts[key] = ContextIndex(dataset, model, self.embedder.calibration)
             index = self._contexts[key]
-        made = index.follow(connection, newest, self.embed)
-        with self._lock:
-            self._unwritten += [(model.id, *each) for each in made]
+        made: Made | None = index.follow(connection, newest, self.embed)
+        while made is not None:
+            with self._lock:
+                self._unwritten.setdefault(model.id, []).extend(made)
+            made = index.embed_waiting(partial(queries.load, connection), self.embed, needed)
+        if index.waits:
+            self._backlog.add(index)
         return index
 
     def keep_vectors(self) -> None:
         """Writes vectors of queries that were made during a read, so that nobody has to make them again."""
         with self._lock:
-            made, self._unwritten = self._unwritten, []
+            made, self._unwritten = self._unwritten, {}
+        for model, vectors in made.items():
+            self._write_vectors(model, vectors)
+
+    def _load_queries(self, ids: Sequence[int]) -> list[queries.Row]:
+        with self.read() as connection:
+            return queries.load(connection, ids)
+
+    def _write_vectors(self, model: int, made: Made) -> None:
         if made and not self.database.read_only:
             # A recall waits for no writer. In order, so that two recalls don't wait for each other.
             with self.write(durable=False, alone=False) as connection:
-                for model, query, vector in sorted(made):
-                    queries.set_vectors(connection, model, [(query, vector)])
+                queries.set_vectors(connection, model, sorted(made))
 
     def questions(self, connector: str, model: ModelRow) -> QuestionIndex:
         """The questions of a connector's executions; `follow` it before a search."""
@@ -170,6 +194,16 @@ class Workspace:
         """The voices of a dataset; `follow` it before use."""
         with self._lock:
             return self._evidence.setdefault(dataset, EvidenceIndex(dataset))
+
+    def overall(self, dataset: int) -> OverallIndex:
+        """The scores over all queries of a dataset's facts; `follow` it before use."""
+        with self._lock:
+            return self._overall.setdefault(dataset, OverallIndex(dataset))
+
+    def drop_scores(self, dataset: int) -> None:
+        """Forgets what was read of scores that were made anew."""
+        with self._lock:
+            self._overall.pop(dataset, None)
 
     def link(self, dataset: str) -> None:
         """Links the facts of a dataset that were stored before there was a graph; looks for them once."""
@@ -207,6 +241,7 @@ class Workspace:
                 for key in [key for key in indexes if key[0] == dataset]:
                     del indexes[key]
             self._evidence.pop(dataset, None)
+            self._overall.pop(dataset, None)
             self._graphs.pop(dataset, None)
         if self.database.folder is not None:
             for file in self.database.folder.glob(f"{dataset}-*.index"):
@@ -225,6 +260,7 @@ class Workspace:
                     logger.warning("the index of dataset %s can't be saved: %s", index.dataset, error)
 
     def close(self) -> None:
+        self._backlog.close()
         self.save_indexes(last=True)
         if not self._shared:
             self.database.close()

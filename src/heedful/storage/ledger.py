@@ -251,6 +251,19 @@ def facts_after(connection: Connection, dataset: int, seq: int) -> list[int]:
     return list(rows.scalars())
 
 
+def rejudged_after(connection: Connection, dataset: int, seq: int) -> list[int]:
+    """The facts that signals were given about, or taken back of, after a known event, and that are still there."""
+    later = events.alias("later")
+    retracted = (
+        select(facts.c.seq)
+        .select_from(later)
+        .join(events, events.c.id == later.c.target_id)
+        .join(facts, facts.c.id == events.c.target_id)
+        .where(later.c.dataset_id == dataset, later.c.seq > seq, later.c.kind == RETRACTION, events.c.kind == SIGNAL)
+    )
+    return list({*facts_after(connection, dataset, seq), *connection.execute(retracted).scalars()})
+
+
 def queries_after(connection: Connection, dataset: int, seq: int) -> list[int]:
     """The queries whose signals were given or retracted behind a known event."""
     rows = connection.execute(

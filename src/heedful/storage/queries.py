@@ -77,8 +77,12 @@ def asked(direct: Direct, dataset: int, words: str, model: int | None, vector: b
     return int(made[0][0] if made else direct.run(_FIND, of=dataset, wanted=key)[0][1])
 
 
-def load(connection: Connection, ids: Sequence[int]) -> list[tuple[int, str, int | None, bytes | None]]:
-    """Queries as (number, text, model, vector)."""
+Row = tuple[int, str, int | None, bytes | None]
+"""A query: its number, text, model and vector."""
+
+
+def load(connection: Connection, ids: Sequence[int]) -> list[Row]:
+    """Queries by their numbers."""
     found = []
     for run in batches(ids):
         rows = connection.execute(

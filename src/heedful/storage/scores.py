@@ -5,6 +5,8 @@ from __future__ import annotations
 from collections import defaultdict
 from collections.abc import Iterable, Sequence
 
+import numpy as np
+from numpy.typing import NDArray
 from sqlalchemy import Connection, bindparam, delete, func, select
 
 from heedful.learning.policies import Documented, Tally
@@ -135,6 +137,26 @@ def overall(connection: Connection, dataset: int) -> dict[int, Tally]:
     statement = select(scores).where(scores.c.dataset_id == dataset, scores.c.query_id == ALL_QUERIES)
     rows = connection.execute(statement.order_by(scores.c.fact_seq))
     return {row.fact_seq: _tally(row) for row in rows}
+
+
+_OVERALL = select(scores.c.fact_seq, scores.c.score, scores.c.last_at).where(scores.c.query_id == ALL_QUERIES)
+
+
+def overall_columns(
+    connection: Connection, dataset: int, fact_seqs: Sequence[int] | None = None
+) -> tuple[NDArray[np.int64], NDArray[np.float64], NDArray[np.int64]]:
+    """The facts of a dataset that have signals, or those of these that do: facts, scores, and times of last signals."""
+    rows: list[AnyRow] = []
+    if fact_seqs is None:
+        rows += connection.execute(_OVERALL.where(scores.c.dataset_id == dataset))
+    else:
+        for run in batches(fact_seqs):
+            rows += connection.execute(_OVERALL.where(scores.c.fact_seq.in_(run)))
+    return (
+        np.array([row[0] for row in rows], np.int64),
+        np.array([row[1] for row in rows], np.float64),
+        np.array([row[2] for row in rows], np.int64),
+    )
 
 
 def signalled_queries(connection: Connection, dataset: int) -> int:
