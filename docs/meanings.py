@@ -462,6 +462,8 @@ SETTINGS = {
     "idempotency_days": "Days that the result of a call with an idempotency key is kept for its retries; 0 for ever.",
     "alert_days": "Days that alerts are kept after they were delivered or given up; 0 for ever.",
     "audit_days": "Days that the [audit trail](../howto/give-keys.md#who-was-refused-what) is kept; 0 for ever.",
+    "trusted_proxies": "Addresses and networks of proxies whose `X-Forwarded-For` and `X-Forwarded-Proto` are "
+    "believed, with commas between them; of nobody else.",
     "job_days": "Days that jobs are shown after they ended; 0 for ever.",
     "change_lines": "Lines of the feed that indexes follow, kept for each dataset; an index further behind is rebuilt.",
     "search_in_memory": "Datasets of more facts are [searched by PostgreSQL](../howto/use-postgresql.md#search), "
@@ -536,6 +538,8 @@ CODES = {
     "not_heedful": "What answers at the address is not a Heedful server, or one of another version.",
     "rate_limited": "The key calls more often than it may.",
     "project_key": "The key opens one project, and this concerns the whole server.",
+    "key_not_for_file": "`heedful.toml` names an address, and the key for it is in the environment: it is not sent there.",
+    "too_slow": "The body of the request took too long to arrive.",
     "scope_missing": "The key or token is good, but not for this.",
     "server_timeout": "The server did not answer in the time allowed. Whether the call was done is not known.",
     "server_unreachable": "The server does not answer, after some attempts.",

@@ -5,16 +5,22 @@ from __future__ import annotations
 import os
 import tomllib
 from collections.abc import Mapping
+from ipaddress import ip_network
 from pathlib import Path
 from typing import Any
 
-from pydantic import Field
+from pydantic import Field, field_validator
 
 from heedful.errors import Invalid
 from heedful.model import DEFAULT_PROJECT, Model, Over
 
 FILE = "heedful.toml"
 PREFIX = "HEEDFUL_"
+API_KEY = "HEEDFUL_API_KEY"
+"""The key with which a server is called."""
+
+_KEYS = {"embedding": "embedding_api_key", "language_model": "language_model_api_key"}
+"""Settings that may hold an address, and what is sent there."""
 
 
 class Retention(Model):
@@ -52,24 +58,65 @@ class Settings(Retention):
     query_memory: int = Field(default=512, ge=128)
     query_disk: int = Field(default=1_024, ge=1)
     query_processes: int = Field(default=0, ge=0, le=1_024)
+    trusted_proxies: list[str] = Field(default_factory=list)
     query_processes_per_caller: int = Field(default=0, ge=0, le=1_024)
     digest_every: Over | None = None
     digest_email: str | None = Field(default=None, repr=False)
     digest_webhook: str | None = Field(default=None, repr=False)
     digest_webhook_secret: str | None = Field(default=None, repr=False)
 
+    @field_validator("trusted_proxies", mode="before")
+    @classmethod
+    def _proxies(cls, given: Any) -> Any:
+        """Addresses and networks; in the environment, commas stand between them."""
+        named = [each.strip() for each in given.split(",") if each.strip()] if isinstance(given, str) else given
+        for each in named if isinstance(named, list) else ():
+            try:
+                ip_network(each, strict=False)
+            except ValueError:
+                raise Invalid(
+                    f"has {each!r}, which is no address", value=each, remedy="Use 10.0.0.7 or 10.0.0.0/24"
+                ) from None
+        return named
+
 
 def load(environment: Mapping[str, str] = os.environ, folder: Path | None = None) -> Settings:
     """The settings in force for a process that runs in `folder` (the current one)."""
-    path = (folder or Path.cwd()) / FILE
-    values: dict[str, Any] = {}
-    if path.is_file():
-        try:
-            values = tomllib.loads(path.read_text(encoding="utf-8"))
-        except (tomllib.TOMLDecodeError, UnicodeDecodeError) as error:
-            raise Invalid(f"{path} can't be read: {error}", field=FILE, remedy="Mend or remove it") from error
+    values = _in_file(folder)
+    for name, key in _KEYS.items():
+        _check_pair(values, name, PREFIX + key.upper(), environment)
     for name in Settings.model_fields:
         given = environment.get(PREFIX + name.upper())
         if given is not None:
             values[name] = given
     return Settings(**values)
+
+
+def check_server_key(environment: Mapping[str, str] = os.environ, folder: Path | None = None) -> None:
+    """Fails if the key of the environment would go to a server that only a file names."""
+    _check_pair(_in_file(folder), "store", API_KEY, environment)
+
+
+def _in_file(folder: Path | None) -> dict[str, Any]:
+    path = (folder or Path.cwd()) / FILE
+    if not path.is_file():
+        return {}
+    try:
+        return tomllib.loads(path.read_text(encoding="utf-8"))
+    except (tomllib.TOMLDecodeError, UnicodeDecodeError) as error:
+        raise Invalid(f"{path} can't be read: {error}", field=FILE, remedy="Mend or remove it") from error
+
+
+def _check_pair(in_file: Mapping[str, Any], name: str, key: str, environment: Mapping[str, str]) -> None:
+    """A folder may be somebody else's: its file must not choose where a secret of the environment is sent."""
+    variable = PREFIX + name.upper()
+    address = str(in_file.get(name, ""))
+    if variable in environment or not environment.get(key) or not address.lower().startswith(("http://", "https://")):
+        return
+    raise Invalid(
+        f"{FILE} in this folder names the address in {name}, and {key} is in the environment: a file does not choose "
+        "where a key of yours is sent",
+        code="key_not_for_file",
+        field=name,
+        remedy=f"If you trust the address, name it yourself: {variable}={address}",
+    )

@@ -17,6 +17,7 @@ from heedful.client.surface import RemoteHeedful
 from heedful.opening import Host
 from heedful.server.app import create
 from heedful.server.config import Config
+from heedful.server.connections import Served
 from heedful.server.state import State
 from heedful.testing import ManualClock, WordEmbedder
 
@@ -65,14 +66,18 @@ def running(
 def serving(config: Config, host: Host) -> Iterator[tuple[str, State]]:
     """The address of a server, and what it has."""
     app = create(config, host)
+    with threaded(uvicorn.Server(Served(app, config.limits, timeout_graceful_shutdown=10))) as url:
+        yield url, app.state.heedful
+
+
+@contextmanager
+def threaded(server: uvicorn.Server) -> Iterator[str]:
+    """Runs a server in a thread; its address."""
     listening = socket.create_server(("127.0.0.1", 0), backlog=512)
-    server = uvicorn.Server(
-        uvicorn.Config(app, log_config=None, access_log=False, lifespan="on", timeout_graceful_shutdown=10)
-    )
     thread = threading.Thread(target=lambda: server.run(sockets=[listening]), name="server")
     thread.start()
     try:
-        yield f"http://127.0.0.1:{listening.getsockname()[1]}", app.state.heedful
+        yield f"http://127.0.0.1:{listening.getsockname()[1]}"
     finally:
         server.should_exit = True
         thread.join()

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import ast
 import os
+import socket
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from pathlib import Path
@@ -12,7 +13,7 @@ import pytest
 from click.testing import CliRunner
 
 import heedful
-from heedful import Heedful, cli, moving
+from heedful import Heedful, Invalid, cli, moving, settings
 from heedful.cli.main import cli as command
 from heedful.insight.writing import harmless
 from heedful.reports import write_report
@@ -89,3 +90,30 @@ def test_the_command_line_prints_in_one_place_only() -> None:
     for file in folder.glob("*.py"):
         calls = {ast.unparse(node.func) for node in ast.walk(ast.parse(file.read_text())) if isinstance(node, ast.Call)}
         assert file.name == "output.py" or not calls & {"click.echo", "click.secho", "print", "Console"}, file.name
+
+
+@pytest.mark.parametrize(
+    ("setting", "key"),
+    [
+        ("store", "HEEDFUL_API_KEY"),
+        ("language_model", "HEEDFUL_LANGUAGE_MODEL_API_KEY"),
+        ("embedding", "HEEDFUL_EMBEDDING_API_KEY"),
+    ],
+)
+def test_a_folders_file_does_not_choose_where_a_key_of_the_environment_is_sent(
+    setting: str, key: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    with socket.create_server(("127.0.0.1", 0)) as thief:
+        address = f"http://127.0.0.1:{thief.getsockname()[1]}"
+        (tmp_path / "heedful.toml").write_text(f'{setting} = "{address}"\n')
+        monkeypatch.setenv(key, "hf_secret-of-mine")
+        ran = CliRunner().invoke(command, ["recall", "anything"])
+        assert isinstance(ran.exception, Invalid), ran.output
+        assert ran.exception.code == "key_not_for_file"
+        assert f"HEEDFUL_{setting.upper()}={address}" in str(ran.exception)
+        thief.setblocking(False)
+        with pytest.raises(BlockingIOError):
+            thief.accept()
+        # Whoever names the address themselves means it.
+        monkeypatch.setenv(f"HEEDFUL_{setting.upper()}", address)
+        assert getattr(settings.load(), setting) == address

@@ -90,7 +90,11 @@ class Options:
     def server(self) -> str | None:
         """The address of the server that is named as the store, if one is."""
         given = self.store or settings.load().store
-        return given if given.lower().startswith(("http://", "https://")) else None
+        if not given.lower().startswith(("http://", "https://")):
+            return None
+        if self.store is None:
+            settings.check_server_key()
+        return given
 
     def _check_nothing_local(self) -> None:
         for name in ("embedding", "language_model", "sessions"):

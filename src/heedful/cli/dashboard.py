@@ -7,6 +7,7 @@ from contextlib import suppress
 
 import click
 
+from heedful import settings
 from heedful.cli.common import Options, extra
 from heedful.cli.output import echo
 from heedful.cli.serve import LOST
@@ -36,6 +37,7 @@ def dashboard(options: Options, store: str | None, host: str, port: int, open_br
         host=host,
         port=port,
         admin_key=os.environ.get("HEEDFUL_ADMIN_KEY") or None,
+        trusted_proxies=settings.load().trusted_proxies,
         quiet=True,
     )
 

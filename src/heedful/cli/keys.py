@@ -16,7 +16,7 @@ from heedful.errors import Invalid
 from heedful.model import SCOPES, Scope
 
 
-class _Seconds(click.ParamType):
+class _Seconds(click.ParamType[int]):
     """A time such as 90, 30m, 1h or 2d."""
 
     name = "time"

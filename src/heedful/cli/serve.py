@@ -7,6 +7,7 @@ from contextlib import suppress
 
 import click
 
+from heedful import settings
 from heedful.cli.common import Options, extra
 from heedful.cli.output import echo
 from heedful.model import NewKey
@@ -61,6 +62,7 @@ def serve(
         cors_origins=list(cors_origins),
         new_key=new_key,
         admin_key=os.environ.get("HEEDFUL_ADMIN_KEY") or None,
+        trusted_proxies=settings.load().trusted_proxies,
         worker=worker,
         quiet=quiet,
     )

@@ -10,7 +10,6 @@ from heedful.client.surface import RemoteHeedful
 from heedful.errors import Invalid
 from heedful.memory import checks
 
-KEY = "HEEDFUL_API_KEY"
 TIMEOUT = 60.0
 
 
@@ -44,8 +43,8 @@ def _checked(project: str | None, api_key: str | None, timeout: float) -> tuple[
     name = checks.name("project", settings.load().project if project is None else project)
     if isinstance(timeout, bool) or not isinstance(timeout, int | float) or not 0 < timeout < 1e6:
         raise Invalid(f"timeout must be seconds above 0, got {timeout!r}", field="timeout", value=timeout)
-    key = os.environ.get(KEY) or None if api_key is None else api_key
+    key = os.environ.get(settings.API_KEY) or None if api_key is None else api_key
     if key is not None and (not key.isascii() or not key.isprintable() or not key.strip()):
-        given = f"{KEY} in the environment" if api_key is None else "api_key"
+        given = f"{settings.API_KEY} in the environment" if api_key is None else "api_key"
         raise Invalid(f"{given} is not a key", field="api_key", remedy="Give it as it was shown: hf_…")
     return name, key

@@ -22,6 +22,7 @@ from heedful.dashboard.site import Site
 from heedful.dashboard.walls import Walls
 from heedful.errors import HeedfulError, NotFound
 from heedful.opening import Host
+from heedful.server.patience import Patience
 from heedful.version import __version__
 
 HOURS = 8.0
@@ -36,7 +37,7 @@ MAY_NOT = (
 )
 
 
-def create(host: Host, *, admin_key: str | None = None, hours: float = HOURS) -> FastAPI:
+def create(host: Host, *, admin_key: str | None = None, hours: float = HOURS, body_seconds: float = 30.0) -> FastAPI:
     """The application for a store that is open; it is closed when the application ends.
 
     `admin_key` opens everything, beside the keys in the store.
@@ -75,6 +76,7 @@ def create(host: Host, *, admin_key: str | None = None, hours: float = HOURS) ->
     routes.append(Route("/{rest:path}", _nowhere(site)))
     app.add_middleware(GZipMiddleware, minimum_size=1000)
     app.add_middleware(Walls)
+    app.add_middleware(Patience, seconds=body_seconds)
     app.state.site = site
     return app
 

@@ -10,6 +10,7 @@ from heedful.dashboard.app import create
 from heedful.model import NewKey
 from heedful.server.app import opened, set_up
 from heedful.server.config import Config
+from heedful.server.connections import Served
 from heedful.server.serve import GRACE, first_key, listen
 
 PORT = 8001
@@ -32,7 +33,5 @@ def serve(config: Config, ready: Callable[[str, NewKey | None], None]) -> None:
         store.close()
         raise
     ready(address, key)
-    settings = uvicorn.Config(
-        app, log_config=None, access_log=False, server_header=False, timeout_graceful_shutdown=GRACE, lifespan="on"
-    )
+    settings = Served(app, config.limits, timeout_graceful_shutdown=GRACE)
     uvicorn.Server(settings).run(sockets=[listening])

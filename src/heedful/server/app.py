@@ -30,6 +30,7 @@ from heedful.server.calls import Endpoint
 from heedful.server.config import Config
 from heedful.server.envelope import Envelope, document, headers_of
 from heedful.server.measures import Measures
+from heedful.server.patience import Patience
 from heedful.server.state import State
 from heedful.server.tracing import Tracing, provider
 from heedful.server.widget import widget
@@ -81,6 +82,7 @@ def create(config: Config, host: Host | None = None) -> FastAPI:
             allow_headers=["authorization", "content-type", "idempotency-key", "if-match", "x-request-id"],
             expose_headers=["etag", "x-request-id", "retry-after"],
         )
+    app.add_middleware(Patience, seconds=config.body_seconds)
     app.add_middleware(Envelope, measures=measures, refusals=state.refusals)
     if spans is not None:
         app.add_middleware(Tracing, provider=spans)

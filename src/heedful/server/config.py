@@ -8,6 +8,7 @@ from pydantic import Field, field_validator
 
 from heedful.errors import Invalid
 from heedful.model import Model
+from heedful.server.connections import Limits
 
 MEGABYTE = 1_000_000
 
@@ -35,12 +36,27 @@ class Config(Model):
     """A key for everything, beside those in the store."""
     new_key: bool = False
     """Whether the keys for everything in the store are revoked, and another is made."""
+    header_seconds: float = Field(default=10.0, gt=0)
+    """How long the headers of a request may take."""
+    body_seconds: float = Field(default=30.0, gt=0)
+    """How long a body may take that does not keep coming."""
+    max_unknown: int = Field(default=512, ge=1)
+    """Connections at the same time whose caller is not known yet, in a worker."""
+    max_unknown_from_one: int = Field(default=128, ge=1)
+    """The same, from one address."""
+    trusted_proxies: list[str] = Field(default_factory=list)
+    """Proxies whose headers say where a request came from."""
     threads: int = Field(default=16, ge=1)
     """Calls that a worker does at the same time."""
     worker: bool = True
     """Whether each worker process also does jobs in the background."""
     quiet: bool = False
     """Whether requests that go well are left out of the log."""
+
+    @property
+    def limits(self) -> Limits:
+        """What callers who are not known may do."""
+        return Limits(self.header_seconds, self.max_unknown, self.max_unknown_from_one, tuple(self.trusted_proxies))
 
     @field_validator("admin_key")
     @classmethod

@@ -18,6 +18,7 @@ from heedful.model import NewKey
 from heedful.opening import Host
 from heedful.server.app import CONFIG, create, opened, set_up
 from heedful.server.config import Config
+from heedful.server.connections import Served
 from heedful.server.measures import SHARED
 from heedful.storage import keys
 
@@ -54,31 +55,19 @@ def serve(config: Config, ready: Callable[[str, NewKey | None], None]) -> None:
     except BaseException:
         store.close()
         raise
-    options = {
-        "loop": "uvloop" if _have("uvloop") else "asyncio",
-        "http": "httptools" if _have("httptools") else "h11",
-        "log_config": None,
-        "access_log": False,
-        "server_header": False,
-        "proxy_headers": False,
-        "timeout_graceful_shutdown": GRACE,
-        "lifespan": "on",
-    }
+    options = {"loop": "uvloop" if _have("uvloop") else "asyncio", "timeout_graceful_shutdown": GRACE}
     ready(address, key)
     if config.workers == 1:
         # The same store, not the same name: one in memory would be another.
         app = create(config, store)
-        uvicorn.Server(uvicorn.Config(app, **options)).run(sockets=[listening])  # type: ignore[arg-type]
+        uvicorn.Server(Served(app, config.limits, **options)).run(sockets=[listening])
         return
     store.close()
     with TemporaryDirectory(prefix="heedful-metrics-") as folder:
         os.environ[SHARED] = folder
         os.environ[CONFIG] = orjson.dumps(config.model_dump()).decode()
-        settings = uvicorn.Config(
-            "heedful.server.app:from_environment",
-            factory=True,
-            workers=config.workers,
-            **options,  # type: ignore[arg-type]
+        settings = Served(
+            "heedful.server.app:from_environment", config.limits, factory=True, workers=config.workers, **options
         )
         from uvicorn.supervisors import Multiprocess
 

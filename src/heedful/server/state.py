@@ -18,6 +18,7 @@ from heedful.model import Scope
 from heedful.opening import Host
 from heedful.server.callers import Caller, Callers, presented
 from heedful.server.config import Config
+from heedful.server.connections import UNKNOWN
 from heedful.server.following import Follower
 from heedful.server.lane import Lane
 from heedful.server.limits import Limiter
@@ -84,6 +85,8 @@ class State:
         if caller is None:
             caller = await self.look(lambda: self._callers.find(given))
         request.scope["heedful.caller"] = caller.key_id
+        if UNKNOWN in request.scope:
+            request.scope[UNKNOWN].known()
         if caller.project is not None:
             request.scope["heedful.project"] = caller.project
         rate = caller.rate_limit or self.config.rate_limit

@@ -1,0 +1,121 @@
+"""Requests that never end, and headers that lie about where they come from, sent by those who have no key."""
+
+from __future__ import annotations
+
+import socket
+import time
+from collections.abc import Iterator
+from concurrent.futures import ThreadPoolExecutor
+from contextlib import ExitStack, closing, suppress
+from pathlib import Path
+
+import httpx
+import pytest
+import uvicorn
+from dashboards import Dashboard
+from server import KEY, Running, running, threaded
+
+from heedful.server.connections import MAX_HEADERS, Limited, Limits, Served
+from heedful.testing import ManualClock
+
+PATIENCE = 0.4
+
+
+@pytest.fixture(scope="module")
+def server(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Running]:
+    with running(
+        tmp_path_factory.mktemp("limits") / "store.db",
+        worker=False,
+        header_seconds=PATIENCE,
+        body_seconds=PATIENCE,
+        max_unknown_from_one=8,
+    ) as made:
+        yield made
+
+
+def connected(server: Running) -> socket.socket:
+    url = httpx.URL(server.url)
+    return socket.create_connection((url.host, url.port or 80), timeout=10)
+
+
+def answer(connection: socket.socket) -> str:
+    """What is said until the connection is closed."""
+    said = b""
+    try:
+        while part := connection.recv(65536):
+            said += part
+    except ConnectionResetError:
+        pass
+    return said.decode("latin-1")
+
+
+def drip(connection: socket.socket, drop: bytes) -> None:
+    """Sends a little now and then, until the connection is closed."""
+    began = time.monotonic()
+    with suppress(OSError):
+        while time.monotonic() - began < 10:
+            connection.sendall(drop)
+            time.sleep(0.02)
+
+
+def test_headers_that_drip_are_not_waited_for(server: Running) -> None:
+    with closing(connected(server)) as silent, closing(connected(server)) as dripping:
+        dripping.sendall(b"GET /healthz HTTP/1.1\r\nHost: x\r\n")
+        began = time.monotonic()
+        drip(dripping, b"X-A: b\r\n")
+        assert answer(silent).startswith("HTTP/1.1 408")
+        assert time.monotonic() - began < 5
+
+
+def test_headers_have_a_size(server: Running) -> None:
+    many = b"".join(b"X-%d: %s\r\n" % (number, b"a" * 1000) for number in range(MAX_HEADERS // 1000 + 1))
+    for ending in (b"\r\n", b""):
+        with closing(connected(server)) as connection:
+            connection.sendall(b"GET /healthz HTTP/1.1\r\nHost: x\r\n" + many + ending)
+            assert answer(connection).startswith("HTTP/1.1 431")
+
+
+def test_a_body_that_drips_is_not_waited_for_whether_it_is_wanted_or_not(server: Running) -> None:
+    for key, expected in ((KEY, "HTTP/1.1 408"), ("hf_wrong", "HTTP/1.1 401")):
+        with closing(connected(server)) as connection:
+            connection.sendall(
+                b"POST /v1/projects/default/recall HTTP/1.1\r\nHost: x\r\nContent-Type: application/json\r\n"
+                b"Content-Length: 1000000\r\nAuthorization: Bearer %s\r\n\r\n" % key.encode()
+            )
+            began = time.monotonic()
+            drip(connection, b" ")
+            assert time.monotonic() - began < 5
+            assert answer(connection).startswith(expected)
+
+
+def test_one_address_cant_take_all_connections_and_those_with_a_key_do_not_count(server: Running) -> None:
+    with ExitStack() as held, httpx.Client(base_url=server.url, headers={"Authorization": f"Bearer {KEY}"}) as known:
+        assert known.get("/v1/projects").status_code == 200
+        first = [held.enter_context(closing(connected(server))) for _ in range(8)]
+        refused = held.enter_context(closing(connected(server)))
+        assert answer(refused).startswith("HTTP/1.1 503")
+        assert known.get("/v1/projects").status_code == 200
+        for each in first:
+            each.sendall(b"GET /v1/projects HTTP/1.1\r\nHost: x\r\nAuthorization: Bearer %s\r\n\r\n" % KEY.encode())
+            assert each.recv(12) == b"HTTP/1.1 200"
+        assert known.get("/readyz").status_code == 200
+        assert httpx.get(f"{server.url}/healthz").status_code == 200
+    assert Limited._unknown.total() <= 8
+
+
+@pytest.mark.parametrize(("proxies", "refused"), [((), True), (("10.9.8.7",), True), (("127.0.0.0/8",), False)])
+def test_forwarded_addresses_are_believed_from_a_trusted_proxy_alone(
+    proxies: tuple[str, ...], refused: bool, path: Path, clock: ManualClock
+) -> None:
+    """Many tries at once from one address are refused, whatever address each of them names."""
+    dashboard = Dashboard(path, clock)
+    server = uvicorn.Server(Served(dashboard.app, Limits(proxies=proxies), timeout_graceful_shutdown=5))
+    with threaded(server) as url, ThreadPoolExecutor(20) as threads:
+
+        def tried(number: int) -> int:
+            headers = {"X-Forwarded-For": f"203.0.113.{number}"}
+            return httpx.post(f"{url}/login", data={"api_key": "hf_wrong"}, headers=headers, timeout=30).status_code
+
+        statuses = list(threads.map(tried, range(40)))
+    dashboard.store.close()
+    assert (429 in statuses) is refused, statuses
