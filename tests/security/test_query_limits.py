@@ -203,12 +203,12 @@ def test_a_process_that_is_killed_costs_its_own_query_alone(open_store: Callable
 def _busiest(parent: int) -> int:
     """The first child that is seen to work."""
     seen: dict[int, int] = {}
-    until = time.monotonic() + LATE
+    until = time.monotonic() + 2 * LATE
     while time.monotonic() < until:
         for pid in children(parent):
             fields = Path(f"/proc/{pid}/stat").read_text().rpartition(")")[2].split()
             used = int(fields[11])
-            if used - seen.setdefault(pid, used) > 20:
+            if used - seen.setdefault(pid, used) >= 5:
                 return pid
         time.sleep(0.01)
     raise AssertionError("no query process works")
@@ -249,49 +249,59 @@ def script(tmp_path: Path) -> Iterator[Callable[[str], subprocess.Popen[str]]]:
         each.communicate()
 
 
-def test_a_query_process_sees_no_secrets(script: Callable[[str], subprocess.Popen[str]]) -> None:
-    program = script("print('ready', flush=True)\nsys.stdin.read()")
-    assert program.stdout is not None
-    assert program.stdout.readline() == "ready\n"
-    (child,) = children(program.pid)
-    seen = Path(f"/proc/{child}/environ").read_bytes() + Path(f"/proc/{child}/cmdline").read_bytes()
-    assert b"from-the-environment" not in seen
-    assert b"some.sqlite" not in seen
-    assert b"HEEDFUL" not in seen
-    assert "NoNewPrivs:\t1" in Path(f"/proc/{child}/status").read_text()
-    open_files = {os.readlink(each) for each in Path(f"/proc/{child}/fd").iterdir()}
-    assert not [each for each in open_files if "store.db" in each]
+LIFE = """
+print("ready", flush=True)
+sys.stdin.readline()
+files = []
+for turn in range(2):
+    with heedful.open("other.db", embedding=WordEmbedder(), worker=False) as other:
+        other.connectors.create(f"db{turn}", "sqlite:///some.sqlite")
+        other.executions.execute_query("SELECT 8", connector_id=f"db{turn}")
+    files.append(len(os.listdir("/proc/self/fd")))
+print(files[1] - files[0], flush=True)
+sys.stdin.readline()
+store.close()
+print("closed", flush=True)
+sys.stdin.readline()
+python, sys.executable = sys.executable, "/nowhere/python"
+store = heedful.open("store.db", embedding=WordEmbedder(), worker=False)
+try:
+    store.executions.execute_query("SELECT 8")
+except heedful.Unavailable as error:
+    print(error.code, flush=True)
+sys.executable = python
+store.executions.execute_query("SELECT 9")
+"""
 
 
-def test_query_processes_end_with_the_store_and_with_the_program(
+def test_query_processes_see_no_secrets_and_end_with_the_store_and_with_the_program(
     script: Callable[[str], subprocess.Popen[str]],
 ) -> None:
-    program = script(
-        "files = []\n"
-        "for turn in range(2):\n"
-        "    with heedful.open('other.db', embedding=WordEmbedder(), worker=False) as other:\n"
-        "        other.connectors.create(f'db{turn}', 'sqlite:///some.sqlite')\n"
-        "        other.executions.execute_query('SELECT 8', connector_id=f'db{turn}')\n"
-        "    files.append(len(os.listdir('/proc/self/fd')))\n"
-        "print(files[1] - files[0], flush=True)\n"
-        "sys.stdin.readline()\n"
-        "store.close()\n"
-        "print('closed', flush=True)\n"
-        "sys.stdin.readline()\n"
-        "heedful.open('store.db', embedding=WordEmbedder(), worker=False).executions.execute_query('SELECT 9')\n"
-        "print('left open', flush=True)\n"
-    )
-    assert program.stdin is not None
-    assert program.stdout is not None
-    assert program.stdout.readline() == "0\n"
-    assert len(children(program.pid)) == 1
-    program.stdin.write("\n")
-    program.stdin.flush()
-    assert program.stdout.readline() == "closed\n"
+    program = script(LIFE)
+
+    def said() -> str:
+        assert program.stdout is not None
+        return program.stdout.readline().strip()
+
+    def go_on() -> None:
+        assert program.stdin is not None
+        program.stdin.write("\n")
+        program.stdin.flush()
+
+    assert said() == "ready"
+    (child,) = children(program.pid)
+    seen = Path(f"/proc/{child}/environ").read_bytes() + Path(f"/proc/{child}/cmdline").read_bytes()
+    assert not [each for each in (b"from-the-environment", b"some.sqlite", b"HEEDFUL") if each in seen]
+    assert "NoNewPrivs:\t1" in Path(f"/proc/{child}/status").read_text()
+    assert not [each for each in Path(f"/proc/{child}/fd").iterdir() if "store.db" in os.readlink(each)]
+    go_on()
+    assert said() == "0"
+    assert children(program.pid) == [child]
+    go_on()
+    assert said() == "closed"
     assert children(program.pid) == []
-    program.stdin.write("\n")
-    program.stdin.flush()
-    assert program.stdout.readline() == "left open\n"
+    go_on()
+    assert said() == "query_process"
     assert program.wait(LATE) == 0
 
 
@@ -320,23 +330,9 @@ def test_a_copy_of_a_program_has_query_processes_of_its_own(script: Callable[[st
     assert program.wait(4 * LATE) == 0
 
 
-def test_a_process_that_can_not_be_started_is_told(script: Callable[[str], subprocess.Popen[str]]) -> None:
-    program = script(
-        "store.close()\n"
-        "sys.executable = '/nowhere/python'\n"
-        "store = heedful.open('store.db', embedding=WordEmbedder(), worker=False)\n"
-        "try:\n"
-        "    store.executions.execute_query('SELECT 8')\n"
-        "except heedful.Unavailable as error:\n"
-        "    print(error.code, flush=True)\n"
-    )
-    assert program.stdout is not None
-    assert program.stdout.readline() == "query_process\n"
-
-
 def test_slow_queries_of_one_key_delay_nobody_else(path: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("HEEDFUL_QUERY_WAIT", "0.5")
-    monkeypatch.setenv("HEEDFUL_QUERY_SECONDS", "4")
+    monkeypatch.setenv("HEEDFUL_QUERY_SECONDS", "6")
     file = tmp_path / "some.sqlite"
     sqlite3.connect(file).execute("CREATE TABLE city (name text)").connection.close()
     with running(path, threads=16) as server, server.connect("busy") as busy, server.connect("quiet") as quiet:
