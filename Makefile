@@ -7,7 +7,7 @@ export PIP_DISABLE_PIP_VERSION_CHECK := 1
 # The tests start hundreds of processes; each would compile everything anew.
 unexport PYTHONDONTWRITEBYTECODE
 
-.PHONY: help demo test test-postgresql test-faults test-typescript lint format docs pictures bench bench-recall bench-learning bench-detect bench-sessions bench-cache bench-server bench-scale bench-insight lock audit clean
+.PHONY: help demo test test-postgresql test-faults test-typescript lint format docs pictures bench bench-recall bench-learning bench-detect bench-sessions bench-cache bench-server bench-scale bench-insight bench-sandbox lock audit clean
 
 help: ## show what there is
 	@grep -E '^[a-z-]+:.*##' $(MAKEFILE_LIST) | sed 's/:.*## /\t/' | expand -t 16
@@ -89,6 +89,9 @@ bench-insight: $(VENV)/dev ## reports over a million opinions beside SQL by hand
 
 # What all extras agree on comes first, so that each lock file has the same versions.
 COMPILE = $(BIN)/uv pip compile --quiet --universal --python-version 3.11 --no-annotate --no-header pyproject.toml
+
+bench-sandbox: $(VENV)/dev ## what it costs a short query to run in a process of its own
+	$(BIN)/python -m bench.sandbox
 
 lock: $(VENV)/dev ## write the newest versions that fit, with their hashes, to requirements/
 	$(BIN)/pip install --quiet uv

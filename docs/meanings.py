@@ -475,6 +475,7 @@ SETTINGS = {
     "query_disk": "Megabytes of temporary files that it may write.",
     "query_processes": "Queries that run at the same time, each in a process of its own; 0 for one a core, at least 4.",
     "query_processes_per_caller": "How many of them one key of a server may use; 0 for half of them.",
+    "query_wait": "Seconds that a query waits for a process before it is refused with `query_busy`.",
     "digest_every": "`day` or `week`, for workers to [send digests](../howto/reports.md#digests); else they send none.",
     "digest_email": "Where by mail: `smtp://user:password@host:587?from=…&to=…&to=…`; `&starttls=no` does not encrypt.",
     "digest_webhook": "Where by HTTP: an address that takes JSON.",

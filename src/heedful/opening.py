@@ -369,6 +369,7 @@ def query_limits(given: settings.Settings) -> QueryLimits:
         disk=given.query_disk,
         processes=given.query_processes,
         per_caller=given.query_processes_per_caller,
+        wait=given.query_wait,
     )
 
 

@@ -60,6 +60,7 @@ class Settings(Retention):
     query_processes: int = Field(default=0, ge=0, le=1_024)
     trusted_proxies: list[str] = Field(default_factory=list)
     query_processes_per_caller: int = Field(default=0, ge=0, le=1_024)
+    query_wait: float = Field(default=5.0, ge=0, le=600)
     digest_every: Over | None = None
     digest_email: str | None = Field(default=None, repr=False)
     digest_webhook: str | None = Field(default=None, repr=False)

@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Sequence
-from itertools import pairwise
+from itertools import islice, pairwise
 
 from sqlglot.errors import SqlglotError
 from sqlglot.tokenizer_core import Token, TokenType
@@ -20,6 +21,8 @@ MAX_OPEN_JOINS = 10
 _BLANK = " \t\r\n"
 """What every database takes for a space."""
 
+# No part of it looks at a character twice, whatever the text.
+_ROUGH = re.compile(r"""'[^']*'|"[^"]*"|`[^`]*`|\w+|[^\w\s]""")
 _OPENING = {TokenType.L_PAREN, TokenType.L_BRACKET, TokenType.L_BRACE}
 _CLOSING = {TokenType.R_PAREN, TokenType.R_BRACKET, TokenType.R_BRACE}
 _JOINS = {TokenType.JOIN, TokenType.STRAIGHT_JOIN}
@@ -50,6 +53,7 @@ def read(sql: str, dialect: str) -> tuple[str, list[Token]]:
     Databases disagree on where a comment ends: what one skips, another may run. So comments are left out of what runs.
     """
     check_text(sql)
+    _check_roughly(sql)
     words = _tokens(sql, dialect)
     while words and words[-1].token_type is TokenType.SEMICOLON:
         words.pop()
@@ -113,6 +117,12 @@ def check_text(sql: str) -> None:
         sql.encode()
     except UnicodeEncodeError:
         raise unreadable("it is not valid Unicode") from None
+
+
+def _check_roughly(sql: str) -> None:
+    """Refuses before it is read, which is slow, what has far too many words; those in comments count, too."""
+    if next(islice(_ROUGH.finditer(sql), 2 * MAX_TOKENS, None), None) is not None:
+        raise _too_long(f"more than {2 * MAX_TOKENS:,} words and signs", MAX_TOKENS)
 
 
 def _too_long(found: str, most: int) -> Invalid:

@@ -20,8 +20,6 @@ from heedful.executions.sandbox.limits import MEGABYTE
 
 _PR_SET_PDEATHSIG = 1
 _PR_SET_NO_NEW_PRIVS = 38
-_LATER = 5
-"""How much nicer than the server a query process is."""
 _CPU_GRACE = 3
 _CORES = 2
 """Cores that one query may keep busy."""
@@ -43,8 +41,6 @@ def confine(parent: int) -> None:
             os._exit(0)
         with contextlib.suppress(OSError):
             Path("/proc/self/oom_score_adj").write_text("1000")
-    if hasattr(os, "nice"):
-        os.nice(_LATER)
     _limit("RLIMIT_CORE", 0)
 
 
