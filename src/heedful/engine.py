@@ -30,6 +30,7 @@ from heedful.jobs.service import Jobs
 from heedful.memory import browse as _browse
 from heedful.memory import checks
 from heedful.memory import doctor as _doctor
+from heedful.memory import documents as _documents
 from heedful.memory import forget as _forget
 from heedful.memory import history as _history
 from heedful.memory import policies as _policies
@@ -74,6 +75,7 @@ from heedful.model import (
     Supersession,
     UsefulnessStats,
 )
+from heedful.review import following as _following
 from heedful.review import undoing as _undoing
 from heedful.review.service import Review
 from heedful.sessions import answering as _answering
@@ -408,6 +410,13 @@ class Heedful:
         self._space.store.close()
         self._workspace.close()
 
+    def _store_documents(
+        self, dataset: str, documents: Sequence[tuple[str | None, bool, Sequence[tuple[str, Metadata]]]]
+    ) -> None:
+        """Stores (source, whether it replaces what the source said, texts with metadata), many in a transaction."""
+        checks.name("dataset", dataset)
+        _remember.store(self._workspace, dataset, [_documents.pieces(*each) for each in documents])
+
     def _improve_reporting(
         self, dataset: str, session_ids: Sequence[str] | None, report: Report | None = None
     ) -> Improvement:
@@ -427,4 +436,4 @@ class Heedful:
         return _sending.send(self._space, self.insight, channels, since, until, again=again)
 
     def _follow_review(self) -> None:
-        self.review.list(limit=1)
+        _following.follow(self._executions)

@@ -181,7 +181,11 @@ class Host:
 
     def all_projects(self) -> list[str]:
         """The same, and those that have nothing but sessions in another database."""
-        return list(dict.fromkeys([*self.projects(), *session_projects(self.sessions)]))
+        return list(dict.fromkeys([*self.projects(), *self.projects_elsewhere()]))
+
+    def projects_elsewhere(self) -> list[str]:
+        """The names of the projects whose sessions are in another database, if they are kept apart."""
+        return session_projects(self.sessions)
 
     def now(self) -> int:
         return to_stored(self.clock())
@@ -269,9 +273,16 @@ def maintain(url_or_path: str | Path | None = None) -> list[str]:
     try:
         now = to_stored(system_clock())
         forget_jobs(queue_of(database, lambda: now), now, given.job_days)
-        return upkeep(database, now, given)
+        done = upkeep(database, now, given)
     finally:
         database.close()
+    if given.sessions is not None:
+        host = Host(url_or_path)
+        try:
+            kinds.follow_reviews(host)
+        finally:
+            host.close()
+    return done
 
 
 def store_sizes(url_or_path: str | Path | None = None) -> list[TableSize]:

@@ -315,6 +315,27 @@ def test_a_client_that_is_passed_in_is_shared_and_left_open(mongodb_url: str) ->
         assert client.get_default_database()["sessions"].count_documents({}) == 1
 
 
+def test_projects_share_connections_which_go_with_the_last(mongodb_url: str, database: Any) -> None:
+    def connections() -> int:
+        return int(database.command("serverStatus")["connections"]["current"])
+
+    before = connections()
+    stores = [MongoSessionStore(mongodb_url, f"project {number}") for number in range(40)]
+    for store in stores:
+        assert store.read(lambda tx: tx.conversations.session("s")) is None
+    # A client has one for calls, and two that watch the server.
+    assert connections() - before <= 4
+    for store in stores[:-1]:
+        store.close()
+        store.close()
+    assert stores[-1].read(lambda tx: tx.conversations.session("s")) is None
+    with pytest.raises(Unavailable, match="closed"):
+        stores[0].read(lambda tx: tx.conversations.session("s"))
+    stores[-1].close()
+    with closing(MongoSessionStore(mongodb_url, "another")) as store:
+        assert store.read(lambda tx: tx.conversations.session("s")) is None
+
+
 def test_the_database_is_the_one_in_the_url_unless_one_is_named(
     opening: Open, mongodb_server: str, mongodb_url: str
 ) -> None:

@@ -16,8 +16,10 @@ from pymongo import MongoClient
 import heedful
 from heedful import Heedful
 from heedful.ids import new_id
-from heedful.model import Feedback
+from heedful.jobs.kinds import follow_reviews
+from heedful.model import Feedback, ReviewCase
 from heedful.moving import export_file, import_file
+from heedful.opening import Host
 from heedful.review import taking
 from heedful.storage.mongo import MongoSessionStore
 from heedful.storage.mongo.collections import LANES
@@ -48,6 +50,15 @@ def store(open_store: Callable[..., Heedful], url: str) -> Heedful:
 def dislike(store: Heedful, session_id: str, author: str | None = None) -> None:
     store.sessions.create(session_id)
     store.sessions.add_session_feedback(session_id, {"rating": "down", "comment": "No."}, author=author)
+
+
+def compare(store: Heedful) -> None:
+    """Does what a worker does to the queue now and then."""
+    store._follow_review()
+
+
+def cases(store: Heedful) -> list[ReviewCase]:
+    return [store.review.get(item.item_id) for item in store.review.list().items]
 
 
 def open_items(store: Heedful) -> int:
@@ -86,6 +97,21 @@ def test_a_look_reads_only_what_is_new(store: Heedful, database: Any) -> None:
     assert 0 < sum(examined(database, look).values()) < 15
     assert open_items(store) == 40
     assert examined(database, look) == {"feedbacks": 0, "events": 0}
+
+
+def test_only_a_worker_compares_all(store: Heedful, url: str, database: Any, clock: ManualClock) -> None:
+    for number in range(40):
+        dislike(store, f"s{number}")
+    assert open_items(store) == 40
+    for _ in range(2):
+        clock.advance(days=2)
+        assert examined(database, lambda: store.review.list(status="dismissed")) == {"feedbacks": 0, "events": 0}
+    host = Host(store._workspace.database.name, sessions=url, clock=clock, embedding=WordEmbedder())
+    try:
+        assert examined(database, lambda: follow_reviews(host))["feedbacks"] >= 40
+        assert examined(database, lambda: follow_reviews(host))["feedbacks"] == 0
+    finally:
+        host.close()
 
 
 def test_what_is_taken_back_changed_or_deleted_drops_out(store: Heedful) -> None:
@@ -144,6 +170,7 @@ def test_what_older_versions_wrote_is_found_too(store: Heedful, database: Any, c
     dislike(store, "before")
     as_older_versions_wrote(database)
     database.drop_collection("lanes")
+    compare(store)
     assert open_items(store) == 1
     dislike(store, "after")
     assert open_items(store) == 2
@@ -152,6 +179,7 @@ def test_what_older_versions_wrote_is_found_too(store: Heedful, database: Any, c
     store.sessions.delete("before")
     as_older_versions_wrote(database)
     clock.advance(days=1)
+    compare(store)
     assert {item.target_type for item in store.review.list().items} == {"session"}
     assert open_items(store) == 2
 
@@ -166,6 +194,11 @@ def test_a_database_that_was_put_back_is_compared_as_a_whole(store: Heedful, dat
         database[name].delete_many({})
         if documents:
             database[name].insert_many(documents)
+    # What is new since then is seen at once; what is gone, when a worker has compared all.
+    dislike(store, "since")
+    assert "since" in {each.target_id for case in cases(store) for each in case.opinions}
+    store.sessions.delete("since")
+    compare(store)
     (item,) = store.review.list().items
     assert item.opinions == 1
 
@@ -232,10 +265,7 @@ def test_the_queue_has_what_stands_whatever_happened(
             elif step == "retract" and (said := disliked(store, name)):
                 store.retract(said[0].feedback_id)
         stand = {f"s{number}": len(disliked(store, f"s{number}")) for number in range(3)}
-        shown = {
-            case.opinions[0].target_id: case.item.opinions
-            for case in (store.review.get(item.item_id) for item in store.review.list().items)
-        }
+        shown = {case.opinions[0].target_id: case.item.opinions for case in cases(store)}
         assert shown == {name: count for name, count in stand.items() if count}
 
 

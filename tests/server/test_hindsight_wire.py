@@ -12,6 +12,7 @@ import wires
 from hindsight_client import Hindsight
 from hindsight_client_api.exceptions import ApiException
 from server import KEY
+from sqlalchemy import Connection, event
 from wires import served
 
 from heedful import Heedful
@@ -107,6 +108,31 @@ def test_a_batch_is_retained_at_once_whether_or_not_the_caller_waits(run: Callab
         }
 
     run(program)
+
+
+def test_a_batch_is_written_in_one_transaction(http: httpx.Client, store: Heedful) -> None:
+    begun: list[bool] = []
+
+    def count(connection: Connection) -> None:
+        begun.append(bool(connection.get_execution_options().get("write")))
+
+    items = [
+        {"content": f"Room {number} is free.", **({"document_id": f"doc {number}"} if number % 2 else {})}
+        for number in range(60)
+    ]
+    backend = store._workspace.database._backend
+    event.listen(backend.engine, "begin", count)
+    try:
+        assert http.post(f"{BANK}/memories", json={"items": items}).status_code == 200
+        assert (begun.count(True), len(begun) < 10) == (1, True)
+        facts = store.facts(dataset="my-agent").items
+        begun.clear()
+        signals = [{"fact_id": fact.fact_id, "signal_type": "used", "query": QUERY} for fact in facts]
+        assert signalled(http, *signals, {**signals[0], "fact_id": "nowhere"})["signals_processed"] == 60
+        assert (begun.count(True), len(begun) < 10) == (1, True)
+    finally:
+        event.remove(backend.engine, "begin", count)
+    assert len(facts) == 60
 
 
 def test_retaining_the_same_again_stores_nothing_twice(run: Callable[[Program], Any], store: Heedful) -> None:

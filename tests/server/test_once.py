@@ -11,10 +11,13 @@ import httpx
 import orjson
 import pytest
 from server import Running, running
+from sqlalchemy import select
 
+from heedful.access import leases
 from heedful.access.once import LEASE, once
 from heedful.errors import Conflict, Invalid
 from heedful.storage import Database
+from heedful.storage.schema import requests
 from heedful.testing import ManualClock
 
 
@@ -127,7 +130,33 @@ def test_a_secret_is_shown_once_and_kept_nowhere(path: Path) -> None:
 
 
 class TestOnce:
-    def test_a_call_that_takes_too_long_loses_its_place_and_leaves_the_key_alone(self, path: Path) -> None:
+    def test_a_call_keeps_its_place_however_long_it_takes(self, any_store: str, monkeypatch: Any) -> None:
+        clock = ManualClock()
+        database = Database(any_store)
+        monkeypatch.setattr(leases, "EVERY", 0.01)
+        monkeypatch.setattr("heedful.access.once.HEARTBEAT", leases.Heartbeat())
+
+        def now() -> int:
+            return int(clock().timestamp() * 1_000_000)
+
+        def until() -> int:
+            with database.read("p") as connection:
+                return int(connection.execute(select(requests.c.result)).scalar_one()["until"])
+
+        def slow() -> str:
+            for _ in range(20):
+                clock.advance(seconds=LEASE / 1_000_000 / 2)
+                while until() < now() + LEASE:
+                    pass
+                with pytest.raises(Conflict, match="under way"):
+                    once(database, "p", now, "k", b"f", lambda: "never")
+            return "first"
+
+        assert once(database, "p", now, "k", b"f", slow) == "first"
+        assert once(database, "p", now, "k", b"f", lambda: "again") == "first"
+        database.close()
+
+    def test_a_process_that_stood_still_loses_its_place_and_leaves_the_key_alone(self, path: Path) -> None:
         clock = ManualClock()
         database = Database(path)
 

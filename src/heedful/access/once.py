@@ -7,13 +7,15 @@ from typing import Any
 
 from sqlalchemy import Connection
 
+from heedful.access.leases import HEARTBEAT
 from heedful.errors import Conflict
 from heedful.ids import new_id
 from heedful.memory import checks
+from heedful.model import Metadata
 from heedful.storage import Database, requests, scopes
 
-LEASE = 120_000_000
-"""How long a call may take before another may take its place, in stored time."""
+LEASE = 60_000_000
+"""How long after its last sign of life another call may take the place of one, in stored time."""
 
 
 def once(
@@ -28,16 +30,16 @@ def once(
 ) -> Any:
     """What `work` returned when it was first done under this key; JSON.
 
-    The same key with other arguments is a `Conflict`, and so is a call that is still under way. A call that failed
-    may be sent again; so may one whose process died, and whether that one was done nobody knows. What is `secret` is
-    returned once and not kept: sending that again is a `Conflict` too.
+    The same key with other arguments is a `Conflict`, and so is a call that is still under way, however long it takes.
+    A call that failed may be sent again; so may one whose process died, a minute later, and whether that one was done
+    nobody knows. What is `secret` is returned once and not kept: sending that again is a `Conflict` too.
     """
     mine = new_id()
     checks.idempotency_key(key)
     with database.write(project) as connection:
         at = now()
         number = scopes.ensure_project(connection, project, at)
-        first = requests.earlier(connection, number, key, fingerprint)
+        first = requests.earlier(connection, number, key, fingerprint, lock=True)
         if first is not None and "shown" in first:
             raise Conflict(
                 f"the call with idempotency_key {key!r} is done, and its secret was shown once",
@@ -48,11 +50,10 @@ def once(
             )
         if first is not None and "result" in first:
             return first["result"]
-        lease = {"until": at + LEASE, "holder": mine}
         if first is None:
-            requests.keep(connection, number, key, fingerprint, lease, at)
+            requests.keep(connection, number, key, fingerprint, _lease(mine, at), at)
         elif at >= first["until"]:
-            requests.replace(connection, number, key, lease, at)
+            requests.replace(connection, number, key, _lease(mine, at), at)
         else:
             raise Conflict(
                 f"the call with idempotency_key {key!r} is still under way",
@@ -61,8 +62,17 @@ def once(
                 value=key,
                 remedy="Send it again in a moment",
             )
+
+    def renew() -> None:
+        # Not alone: who writes for long must not keep the lease of another from being renewed.
+        with database.write(project, durable=False, alone=False) as connection:
+            if _holds(connection, number, key, fingerprint, mine):
+                at = now()
+                requests.replace(connection, number, key, _lease(mine, at), at)
+
     try:
-        result = work()
+        with HEARTBEAT.renewing(renew):
+            result = work()
     except BaseException:
         with database.write(project) as connection:
             if _holds(connection, number, key, fingerprint, mine):
@@ -74,7 +84,11 @@ def once(
     return result
 
 
+def _lease(holder: str, at: int) -> Metadata:
+    return {"until": at + LEASE, "holder": holder}
+
+
 def _holds(connection: Connection, project: int, key: str, fingerprint: bytes, holder: str) -> bool:
-    """Whether nobody has taken the place of this call, which took longer than its lease."""
-    kept = requests.earlier(connection, project, key, fingerprint)
+    """Whether nobody has taken the place of this call, which showed no sign of life for longer than its lease."""
+    kept = requests.earlier(connection, project, key, fingerprint, lock=True)
     return kept is not None and kept.get("holder") == holder

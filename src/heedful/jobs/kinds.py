@@ -7,6 +7,7 @@ from collections.abc import Callable, Mapping, Sequence
 from contextlib import AbstractContextManager
 from typing import Protocol
 
+from heedful.clock import DAY
 from heedful.embedding import Embedder
 from heedful.errors import HeedfulError, Invalid, Unavailable
 from heedful.index.building import build_due
@@ -55,6 +56,9 @@ class Host(Protocol):
     def all_projects(self) -> list[str]:
         """The names of all projects, those that have nothing but sessions in another database too."""
 
+    def projects_elsewhere(self) -> list[str]:
+        """The names of the projects whose sessions are in another database, if they are kept apart."""
+
     def digesting(self, project: str) -> AbstractContextManager[SendDigest]:
         """What sends the digests of a project, which is open for as long as it is needed."""
 
@@ -83,12 +87,20 @@ def _upkeep(host: Host, task: Task, report: Report) -> None:
     if host.database.searches:
         host.queue.add(None, "index", {})
     report(2, 3)
+    follow_reviews(host)
+    report(3, 3)
+
+
+def follow_reviews(host: Host) -> None:
+    """Brings the review queues up to the present that nobody should wait for: those with many opinions, and those whose
+    sessions are in another database, which are compared once a day."""
+    elsewhere = host.projects_elsewhere()
     with host.database.read() as connection:
         waiting = tail.due(connection)
-    for project in waiting:
+        fresh = tail.walked_since(connection, host.now() - DAY) if elsewhere else set()
+    for project in dict.fromkeys([*waiting, *(name for name in elsewhere if name not in fresh)]):
         with host.reviewing(project) as follow:
             follow()
-    report(3, 3)
 
 
 def _index(host: Host, task: Task, report: Report) -> None:

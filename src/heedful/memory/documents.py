@@ -64,6 +64,18 @@ def read(texts: Given, metadata: Metadata | Sequence[Metadata] | None, source: s
     return reading
 
 
+def pieces(source: str | None, replaces: bool, texts: Sequence[tuple[str, Metadata]]) -> Pieces:
+    """Texts with their metadata, checked and split; with `replaces`, in the place of what their source said."""
+    if source is not None:
+        checks.text("source", source)
+    made = [
+        (piece, checks.metadata("metadata", about))
+        for text, about in texts
+        for piece in split(checks.text("texts", text))
+    ]
+    return Pieces(made, source, replaces=replaces and source is not None)
+
+
 def listed(texts: Given) -> list[str | Path | Document]:
     """What was given, as a list."""
     return [texts] if isinstance(texts, str | Path | Document) else list(texts)

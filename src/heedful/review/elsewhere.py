@@ -7,7 +7,7 @@ all opinions that stand are compared with those that are known.
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from collections.abc import Set as AbstractSet
 from functools import partial
 
@@ -24,23 +24,33 @@ WALK_AFTER = DAY
 """When all opinions are compared again."""
 
 
-def follow_sessions(space: ExecutionSpace) -> bool:
+def follow_sessions(space: ExecutionSpace, go_on: Callable[[], bool]) -> bool:
     """Takes in what was said and taken back since the last time; False if that is nothing."""
     newest = space.sessions.store.read(_newest)
     with space.workspace.read() as connection:
         project = space.project(connection)
         seen = tail.lanes(connection, project)
-        walked = tail.mark(connection, project, tail.WALKED)
+    if any(newest.get(lane, 0) < place for lane, place in seen.items()):
+        # The database was put back to what it was before: all of it is new again, and is compared when a worker can.
+        with space.workspace.write() as connection:
+            tail.set_lanes(connection, project, {})
+            tail.set_mark(connection, project, tail.WALKED, 0)
+        seen = {}
     moved = False
-    is_put_back = any(newest.get(lane, 0) < place for lane, place in seen.items())
-    if is_put_back or not walked <= space.now() < walked + WALK_AFTER:
-        moved = _walk(space)
-        with space.workspace.read() as connection:
-            seen = tail.lanes(connection, space.project(connection))
     for lane, place in newest.items():
         while place > seen.get(lane, 0) and _follow_lane(space, lane):
             moved = True
+            if not go_on():
+                return True
     return moved
+
+
+def compare_when_due(space: ExecutionSpace) -> None:
+    """Compares all opinions with those that are known, if that was not done for a day. It reads all of them."""
+    with space.workspace.read() as connection:
+        walked = tail.mark(connection, space.project(connection), tail.WALKED)
+    if not walked <= space.now() < walked + WALK_AFTER:
+        _walk(space)
 
 
 def _follow_lane(space: ExecutionSpace, lane: int) -> bool:

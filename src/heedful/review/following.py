@@ -2,9 +2,12 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
+from time import monotonic
+
 from heedful.executions.space import NOBODY, ExecutionSpace
 from heedful.review import taking
-from heedful.review.elsewhere import follow_sessions
+from heedful.review.elsewhere import compare_when_due, follow_sessions
 from heedful.review.grouping import placed
 from heedful.review.keeping import refold
 from heedful.storage.ledger import RETRACTION
@@ -16,15 +19,33 @@ FAR = 10_000
 """Events that nothing is to be made of, and that are gone through each time before the mark moves over them."""
 
 
+CATCH_UP_SECONDS = 3.0
+"""How long somebody who looks at the queue waits for what is new; a worker does the rest."""
+
+
 def follow(space: ExecutionSpace) -> None:
-    """Brings the queue up to the present; a store that can't be written is left as it is."""
+    """Brings the queue up to the present, however long that takes; a store that can't be written is left as it is."""
+    _follow(space, lambda: True)
+    if not space.workspace.database.read_only and not isinstance(space.sessions.store, SqlSessionStore):
+        compare_when_due(space)
+
+
+def catch_up(space: ExecutionSpace) -> None:
+    """The same for somebody who waits: what was said since the last time, as far as it is done soon."""
+    until = monotonic() + CATCH_UP_SECONDS
+    _follow(space, lambda: monotonic() < until)
+
+
+def _follow(space: ExecutionSpace, go_on: Callable[[], bool]) -> None:
     if space.workspace.database.read_only:
         return
     moved = False
     while _follow_ledger(space):
         moved = True
+        if not go_on():
+            break
     if not isinstance(space.sessions.store, SqlSessionStore):
-        moved = follow_sessions(space) or moved
+        moved = follow_sessions(space, go_on) or moved
     _prune(space, moved)
 
 

@@ -27,7 +27,7 @@ from heedful.model import (
 from heedful.review import cases, mends, retracting, teaching, undoing
 from heedful.review.asking import asked_again
 from heedful.review.fold import CLOSES, Standing
-from heedful.review.following import follow
+from heedful.review.following import catch_up
 from heedful.review.history import event
 from heedful.review.keeping import refold, standing
 from heedful.review.mends import Done, Given
@@ -41,7 +41,7 @@ LIMIT = 50
 
 
 class Review:
-    """The review queue of one project. What people disliked becomes an item when somebody looks."""
+    """The review queue of one project. What people disliked becomes an item when somebody looks, or by a worker."""
 
     def __init__(self, space: ExecutionSpace) -> None:
         self._space = space
@@ -65,7 +65,7 @@ class Review:
             values.name("dataset", dataset)
         wanted = Wanted(status, assignee, dataset, target_type)
         after, count = _place(cursor), values.limit(limit)
-        follow(self._space)
+        catch_up(self._space)
         with self._space.workspace.read() as connection:
             # One more, to know whether there is a next page.
             rows = items.listed(connection, self._space.project(connection), wanted, after, count + 1)
@@ -241,7 +241,7 @@ class Review:
 
     def _seen(self, item_id: str, latest: int = LATEST) -> Seen:
         values.identifier("item_id", item_id)
-        follow(self._space)
+        catch_up(self._space)
         with self._space.workspace.read() as connection:
             row = items.get(connection, self._space.project(connection), item_id)
         if row is None:

@@ -94,7 +94,8 @@ class Served:
         self.database, self.queue = host.database, host.queue
         self.now, self.embedder_named = host.now, host.embedder_named
         self.retention, self.search_in_memory = host.retention, host.search_in_memory
-        self.all_projects, self._channels = host.all_projects, host.digest_channels
+        self.all_projects, self.projects_elsewhere = host.all_projects, host.projects_elsewhere
+        self._channels = host.digest_channels
         self._projects = projects
 
     @contextmanager

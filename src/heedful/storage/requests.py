@@ -34,9 +34,10 @@ def given_key(event_key: str) -> str:
     return event_key.partition("/")[2]
 
 
-def earlier(connection: Connection, project: int, key: str, sought: bytes) -> Metadata | None:
-    """The result of the first call with this key, if there was one."""
-    row = connection.execute(select(requests.c.fingerprint, requests.c.result).where(*_named(project, key))).first()
+def earlier(connection: Connection, project: int, key: str, sought: bytes, *, lock: bool = False) -> Metadata | None:
+    """The result of the first call with this key, if there was one; with `lock`, nobody else changes it meanwhile."""
+    statement = select(requests.c.fingerprint, requests.c.result).where(*_named(project, key))
+    row = connection.execute(statement.with_for_update() if lock else statement).first()
     if row is None:
         return None
     if row.fingerprint != sought:

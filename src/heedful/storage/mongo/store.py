@@ -32,8 +32,9 @@ from pymongo.read_concern import ReadConcern
 
 from heedful.errors import Unavailable
 from heedful.storage.mongo import upkeep
-from heedful.storage.mongo.address import address, malformed, options
+from heedful.storage.mongo.address import address
 from heedful.storage.mongo.changes import MongoChanges
+from heedful.storage.mongo.clients import CLIENTS, connect
 from heedful.storage.mongo.collections import CODEC, Document, View, create_indexes
 from heedful.storage.mongo.conversations import MongoConversations
 from heedful.storage.mongo.errors import in_our_words, is_duplicate, is_passing, translated
@@ -48,15 +49,6 @@ PATIENCE = 25.0
 """Seconds for which a change is tried again."""
 MOST_DUPLICATES = 3
 """How often a change is tried again because somebody else stored the same key first."""
-
-
-def connect(url: str, **given: Any) -> MongoClient[Document]:
-    """A pool of connections to a server, with our defaults for what nobody spoke of; the first call connects."""
-    try:
-        return MongoClient(url, connect=False, **options(url, given))
-    except (PyMongoError, ValueError, TypeError) as error:
-        # The message may quote the URL, and with it the password.
-        raise malformed(f"{type(error).__name__} when reading it or the options") from None
 
 
 @dataclass(slots=True)
@@ -120,7 +112,7 @@ class MongoSessionStore:
         self._project = project
         self._owned = client is None
         self._closed = False
-        self._client = connect(self._url, **self._options) if client is None else client
+        self._client = self._connected() if client is None else client
         self._reset()
         _OPEN.add(self)
 
@@ -157,9 +149,16 @@ class MongoSessionStore:
         return self.write(lambda t: upkeep.mend(t.view))
 
     def close(self) -> None:
+        if self._owned and not self._closed:
+            if self._options:
+                self._client.close()
+            else:
+                CLIENTS.give_back(self._url)
         self._closed = True
-        if self._owned:
-            self._client.close()
+
+    def _connected(self) -> MongoClient[Document]:
+        # With options of its own, a client is nobody else's.
+        return connect(self._url, **self._options) if self._options else CLIENTS.borrow(self._url)
 
     def _reset(self) -> None:
         self._server = _SERVERS.setdefault(self._client, Server())
@@ -169,7 +168,7 @@ class MongoSessionStore:
         if self._owned and not self._closed:
             # Kept, because closing it would speak on the parent's connections.
             self._left = self._client
-            self._client = connect(self._url, **self._options)
+            self._client = self._connected()
         self._reset()
 
     @property
@@ -274,6 +273,7 @@ _OPEN: weakref.WeakSet[MongoSessionStore] = weakref.WeakSet()
 
 def _leave_connections() -> None:
     """A forked child must not use its parent's connections, nor wait for its parent's threads."""
+    CLIENTS.leave_parent()
     for store in list(_OPEN):
         store._after_fork()
 

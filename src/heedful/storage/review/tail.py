@@ -83,6 +83,16 @@ def newest_change(connection: Connection) -> int:
     return int(connection.execute(select(func.max(changes.c.seq))).scalar() or 0)
 
 
+def walked_since(connection: Connection, moment: int) -> set[str]:
+    """The projects whose opinions in another database were compared with their queues since a moment."""
+    rows = connection.execute(
+        select(projects.c.name)
+        .join(marks, marks.c.project_id == projects.c.id)
+        .where(marks.c.key == "", marks.c.name == WALKED, marks.c.seq > moment)
+    )
+    return set(rows.scalars())
+
+
 def due(connection: Connection) -> list[str]:
     """The projects that have many negative opinions, and many events that their queues have not seen."""
     end = newest(connection)
