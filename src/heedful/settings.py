@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import re
 import tomllib
 from collections.abc import Mapping
 from ipaddress import ip_network
@@ -21,6 +22,10 @@ API_KEY = "HEEDFUL_API_KEY"
 
 _KEYS = {"embedding": "embedding_api_key", "language_model": "language_model_api_key"}
 """Settings that may hold an address, and what is sent there."""
+
+_HOST = re.compile(r"([A-Za-z0-9._-]+|\[[0-9A-Fa-f:.]+\])(:[0-9]{1,5})?|[0-9A-Fa-f:.]*:[0-9A-Fa-f:.]*:[0-9A-Fa-f:.]*")
+_FOLDER = re.compile(r"[/~].*|[A-Za-z]:[\\/].*")
+_NAME = re.compile(r"(?!HEEDFUL_)[A-Z_][A-Z0-9_]*", re.IGNORECASE)
 
 
 class Retention(Model):
@@ -61,6 +66,9 @@ class Settings(Retention):
     trusted_proxies: list[str] = Field(default_factory=list)
     query_processes_per_caller: int = Field(default=0, ge=0, le=1_024)
     query_wait: float = Field(default=5.0, ge=0, le=600)
+    connector_hosts: tuple[str, ...] = ()
+    connector_folders: tuple[str, ...] = ()
+    connector_secrets: tuple[str, ...] = ()
     digest_every: Over | None = None
     digest_email: str | None = Field(default=None, repr=False)
     digest_webhook: str | None = Field(default=None, repr=False)
@@ -79,6 +87,28 @@ class Settings(Retention):
                     f"has {each!r}, which is no address", value=each, remedy="Use 10.0.0.7 or 10.0.0.0/24"
                 ) from None
         return named
+
+    @field_validator("connector_hosts", "connector_folders", "connector_secrets", mode="before")
+    @classmethod
+    def _split(cls, given: Any) -> Any:
+        """The environment has texts only: there, commas stand between the parts of a list."""
+        return [each.strip() for each in given.split(",") if each.strip()] if isinstance(given, str) else given
+
+    @field_validator("connector_hosts")
+    @classmethod
+    def _hosts(cls, hosts: tuple[str, ...]) -> tuple[str, ...]:
+        return tuple(_fitting(each, _HOST, "is no host", "Use host, or host:port") for each in hosts)
+
+    @field_validator("connector_folders")
+    @classmethod
+    def _folders(cls, folders: tuple[str, ...]) -> tuple[str, ...]:
+        return tuple(_fitting(each, _FOLDER, "is no whole path", "Begin it with / or ~") for each in folders)
+
+    @field_validator("connector_secrets")
+    @classmethod
+    def _names(cls, names: tuple[str, ...]) -> tuple[str, ...]:
+        # Ours are refused when they are used, too; here it is said before somebody relies on it.
+        return tuple(_fitting(each, _NAME, "is no variable for connectors", "Name another") for each in names)
 
 
 def load(environment: Mapping[str, str] = os.environ, folder: Path | None = None) -> Settings:
@@ -121,3 +151,9 @@ def _check_pair(in_file: Mapping[str, Any], name: str, key: str, environment: Ma
         field=name,
         remedy=f"If you trust the address, name it yourself: {variable}={address}",
     )
+
+
+def _fitting(given: str, pattern: re.Pattern[str], wrong: str, remedy: str) -> str:
+    if pattern.fullmatch(given) is None:
+        raise Invalid(f"has {given!r}, which {wrong}", value=given, remedy=remedy)
+    return given
