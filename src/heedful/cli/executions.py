@@ -28,12 +28,13 @@ connector = click.option(
 @click.argument("name")
 @click.argument("url")
 @click.option("--role", metavar="NAME", help="PostgreSQL: the role to run as.")
+@click.option("--privileged", is_flag=True, help="PostgreSQL: accept a login that may do more than read.")
 @as_json
 @click.pass_obj
-def connect(options: Options, name: str, url: str, role: str | None, as_json: bool) -> None:
+def connect(options: Options, name: str, url: str, role: str | None, privileged: bool, as_json: bool) -> None:
     """Add a database to ask questions of, by its SQLAlchemy URL. Write secrets as ${VAR}."""
     with options.open() as heedful:
-        made = heedful.connectors.create(name, url, role=role)
+        made = heedful.connectors.create(name, url, role=role, privileged=privileged)
     if as_json:
         print_json(made)
     else:
