@@ -94,7 +94,7 @@ def statements(dialect: str, file: str) -> st.SearchStrategy[str]:
         return calls | attributes | casts | others
 
     values = st.recursive(leaves, wider, max_leaves=5)
-    tables = _one("t", "u", '"t"', "'{file}'") | _together(functions, "(", values, ") AS x")
+    tables = _one("t", "u", '"t"', "'{file}'", "file.csv") | _together(functions, "(", values, ") AS x")
     joined = tables | _together(tables, ",", tables) | _together(tables, "CROSS JOIN LATERAL", tables)
     joined |= _together("( SELECT", values, "AS a ) AS x") | _together("t JOIN u ON", values)
     where = st.just([]) | _together("WHERE", values) | _together("GROUP BY", values) | _together("ORDER BY", values)
