@@ -229,9 +229,9 @@ PARAMETERS = {
     "connectors.confirm.connector_id": "The connector, by id or name.",
     "connectors.schema.connector_id": "The connector, by id or name.",
     "connectors.delete.connector_id": "The connector, by id or name.",
+    "privileged": "PostgreSQL: accept a login that may do more than read. Over HTTP, this needs the key of the whole "
+    "server.",
     "connectors.create.name": "What to call it.",
-    "connectors.create.privileged": "PostgreSQL: accept a login that may do more than read. Over HTTP, this needs the "
-    "key of the whole server.",
     "connectors.create.role": "PostgreSQL: the role to run as.",
     "connectors.create.url": "A SQLAlchemy URL. Write secrets as `${VAR}`.",
     "executions.list.connector_id": "Only those of this connector, by id or name.",

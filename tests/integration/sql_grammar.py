@@ -97,7 +97,8 @@ def statements(dialect: str, file: str) -> st.SearchStrategy[str]:
     tables = _one("t", "u", '"t"', "'{file}'", "file.csv") | _together(functions, "(", values, ") AS x")
     joined = tables | _together(tables, ",", tables) | _together(tables, "CROSS JOIN LATERAL", tables)
     joined |= _together("( SELECT", values, "AS a ) AS x") | _together("t JOIN u ON", values)
-    where = st.just([]) | _together("WHERE", values) | _together("GROUP BY", values) | _together("ORDER BY", values)
+    nothing: st.SearchStrategy[Words] = st.just([])
+    where = nothing | _together("WHERE", values) | _together("GROUP BY", values) | _together("ORDER BY", values)
     selects = _together("SELECT", values, "FROM", joined, where) | _together("SELECT", values)
     inner = selects | st.sampled_from(RETURNING).map(lambda text: text.split(" "))
     queries = (

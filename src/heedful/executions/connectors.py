@@ -26,9 +26,9 @@ class Connectors:
         """Adds a database by its SQLAlchemy URL and reads its schema; nothing is kept if that fails.
 
         Secrets in the URL are references such as `${DB_PASSWORD}`, or are encrypted with HEEDFUL_SECRET_KEY. `role` is
-        the role that PostgreSQL runs queries as; a login that may do more than read is refused, unless it is accepted as
-        `privileged`. On a server, where it may lead, which variables it may refer to and whether it may be privileged is
-        for the operator to say.
+        the role that PostgreSQL runs queries as. Its login is refused if it may do more than read; `privileged` accepts
+        it. On a server, where it may lead, which variables it may refer to and what is privileged is for the operator
+        to say.
         """
         values.name("name", name)
         if not isinstance(url, str) or not url.strip():
