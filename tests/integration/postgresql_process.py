@@ -25,7 +25,7 @@ host all all 127.0.0.1/32 trust
 host replication all 127.0.0.1/32 trust
 """
 _ROLES = f"""
-CREATE ROLE reader;
+CREATE ROLE reader LOGIN;
 GRANT pg_read_all_data TO reader;
 CREATE ROLE keeper LOGIN;
 CREATE ROLE guest LOGIN;

@@ -195,7 +195,7 @@ def test_a_postgresql_store_is_no_connector(empty_database: str, postgresql_url:
         assert answer.status_code == 403
     with heedful.open(tmp_path / "elsewhere.db", embedding=WordEmbedder(), worker=False) as store:
         assert refused(store.connectors.create, "other", empty_database).code == OWN
-        store.connectors.create("later", postgresql_url)
+        store.connectors.create("later", postgresql_url, privileged=True)
         assert store.executions.execute_query("SELECT 1").result.rows == [[1]]
         with psycopg.connect(postgresql_url, autocommit=True) as connection:
             connection.execute("CREATE EXTENSION vector")
@@ -323,7 +323,7 @@ def test_postgresql_gets_nothing_from_around_the_process(store: Heedful, postgre
         with pytest.raises(HeedfulError) as caught:
             store.connectors.create("none", named)
         assert caught.value.code == "database_login"
-        store.connectors.create("open", postgresql_url)
+        store.connectors.create("open", postgresql_url, privileged=True)
         sql = "SELECT current_user, current_setting('heedful.everything', true), current_setting('application_name')"
         assert store.executions.execute_query(sql).result.rows == [["postgres", None, "heedful"]]
 
@@ -372,7 +372,7 @@ def test_a_project_admin_creates_connectors_where_the_operator_allows_it(
         _over_foreign_routes(server, outside, inside, port)
         remote.connectors.create("shop", f"sqlite:///{inside}")
         remote.connectors.create("duck", f"duckdb:///{inside.with_suffix('.duckdb')}")
-        remote.connectors.create("sales", postgresql_url)
+        remote.connectors.create("sales", postgresql_url.replace("postgres@", "reader@"))
         for name in ("shop", "duck", "sales"):
             assert remote.executions.execute_query("SELECT 1", connector_id=name).result.rows == [[1]]
         # What is swapped later is found when it is used.

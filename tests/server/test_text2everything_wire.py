@@ -420,7 +420,7 @@ def test_a_postgresql_connector_is_made_by_the_client_itself(
         "db_type": "postgres",
         "host": address.hostname,
         "port": address.port,
-        "username": "postgres",
+        "username": "reader",
         "database": address.path.strip("/"),
     }
     with pytest.raises(sdk.ValidationError, match="HEEDFUL_SECRET_KEY"):
@@ -432,9 +432,14 @@ def test_a_postgresql_connector_is_made_by_the_client_itself(
     assert client.executions.execute_query(PROJECT, made.id, "SELECT 1 AS one").result["data"] == [{"one": 1}]
     monkeypatch.setenv("HEEDFUL_SECRET_KEY", new_key())
     sealed = client.connectors.create(PROJECT, "sealed", password="open-sesame", **given)
-    assert (sealed.password, sealed.username) == (None, "postgres")
+    assert (sealed.password, sealed.username) == (None, "reader")
     assert "open-sesame" not in repr(client.get(f"/projects/{PROJECT}/connectors"))
     assert [each.name for each in client.connectors.list_by_type(PROJECT, "postgres")] == ["crm", "sealed"]
+    strong = {**given, "username": "postgres"}
+    with pytest.raises(sdk.Text2EverythingError, match="may do more than read"):
+        client.connectors.create(PROJECT, "strong", password_secret_id="CRM_PASSWORD", **strong)
+    accepted = {"config": {"privileged": True}, "password_secret_id": "CRM_PASSWORD"}
+    assert client.connectors.create(PROJECT, "strong", **accepted, **strong).username == "postgres"
     with pytest.raises(sdk.ValidationError, match="no connector for"):
         client.connectors.create(PROJECT, "my", **{**given, "db_type": "snowflake"}, password="open-sesame")
 

@@ -271,7 +271,19 @@ def test_an_invisible_character_does_not_make_another_name(blank: str) -> None:
 
 
 @pytest.mark.parametrize(
-    "name", ["'/etc/passwd'", "'data.csv'", '"data.parquet"', "'https://host/x.json'", "'s3://b/*.csv.gz'", "'x*'"]
+    "name",
+    [
+        "'/etc/passwd'",
+        "'data.csv'",
+        '"data.parquet"',
+        "'https://host/x.json'",
+        "'s3://b/*.csv.gz'",
+        "'x*'",
+        "'x.csv?'",
+        "data.csv",
+        '"data" . "json"',
+        "a.b.csv",
+    ],
 )
 def test_a_file_is_not_a_table(name: str) -> None:
     for sql in (f"SELECT * FROM {name}", f"FROM {name}", f"SELECT 1 WHERE 1 IN (SELECT a FROM {name})"):

@@ -23,17 +23,20 @@ connector = click.option(
     "--connector", "--connector-id", "connector_id", metavar="NAME", help="Which, if the project has several."
 )
 
+privileged = click.option("--privileged", is_flag=True, help="PostgreSQL: accept a login that may do more than read.")
+
 
 @click.command()
 @click.argument("name")
 @click.argument("url")
 @click.option("--role", metavar="NAME", help="PostgreSQL: the role to run as.")
+@privileged
 @as_json
 @click.pass_obj
-def connect(options: Options, name: str, url: str, role: str | None, as_json: bool) -> None:
+def connect(options: Options, name: str, url: str, role: str | None, privileged: bool, as_json: bool) -> None:
     """Add a database to ask questions of, by its SQLAlchemy URL. Write secrets as ${VAR}."""
     with options.open() as heedful:
-        made = heedful.connectors.create(name, url, role=role)
+        made = heedful.connectors.create(name, url, role=role, privileged=privileged)
     if as_json:
         print_json(made)
     else:
@@ -82,12 +85,13 @@ def refresh(options: Options, name: str, as_json: bool) -> None:
 
 @connectors.command()
 @click.argument("name")
+@privileged
 @as_json
 @needs_project
-def confirm(options: Options, name: str, as_json: bool) -> None:
+def confirm(options: Options, name: str, privileged: bool, as_json: bool) -> None:
     """Switch on a connector that was imported; look at its URL first."""
     with options.open() as heedful:
-        made = heedful.connectors.confirm(name)
+        made = heedful.connectors.confirm(name, privileged=privileged)
     if as_json:
         print_json(made)
     else:

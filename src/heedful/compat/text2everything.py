@@ -261,8 +261,8 @@ class _ChatSessions(_Part):
 
 
 class _Connectors(_Part):
-    def create(self, project_id: str, name: str, url: str) -> Connector:
-        return self._of(project_id).connectors.create(name, url)
+    def create(self, project_id: str, name: str, url: str, privileged: bool = False) -> Connector:
+        return self._of(project_id).connectors.create(name, url, privileged=privileged)
 
     def list(self, project_id: str) -> ManyConnectors:
         return self._of(project_id).connectors.list()

@@ -22,18 +22,19 @@ class Connectors:
     def __init__(self, space: ExecutionSpace) -> None:
         self._space = space
 
-    def create(self, name: str, url: str, *, role: str | None = None) -> Connector:
+    def create(self, name: str, url: str, *, role: str | None = None, privileged: bool = False) -> Connector:
         """Adds a database by its SQLAlchemy URL and reads its schema; nothing is kept if that fails.
 
         Secrets in the URL are references such as `${DB_PASSWORD}`, or are encrypted with HEEDFUL_SECRET_KEY. `role` is
-        the role that PostgreSQL runs queries as. On a server, where it may lead and which variables it may refer to is
-        for the operator to say.
+        the role that PostgreSQL runs queries as. Its login is refused if it may do more than read; `privileged` accepts
+        it. On a server, where it may lead, which variables it may refer to and what is privileged is for the operator
+        to say.
         """
         values.name("name", name)
         if not isinstance(url, str) or not url.strip():
             raise Invalid(f"url must be a SQLAlchemy URL, got {url!r}", field="url", value=url)
         given = reach.located(url)
-        options = self._options(given, None if role is None else values.name("role", role))
+        options = self._options(given, None if role is None else values.name("role", role), privileged)
         reach.check(given, options, self._space.permissions)
         stored = secrets.stored(given, secrets.keys_from())
         schema = self._read_schema(stored, options)
@@ -72,13 +73,13 @@ class Connectors:
             self._keep(connection, row.id, schema)
             return _shown(self._row(connection, row.id))
 
-    def confirm(self, connector_id: str) -> Connector:
+    def confirm(self, connector_id: str, *, privileged: bool = False) -> Connector:
         """Switches on a connector that was imported, after a look at its URL; the same rules hold as for `create`."""
         with self._space.workspace.read() as connection:
             row = self._row(connection, connector_id)
         if row.enabled:
             return _shown(row)
-        options = self._options(secrets.plain(row.url, secrets.keys_from()), row.options.get("role"))
+        options = self._options(secrets.plain(row.url, secrets.keys_from()), row.options.get("role"), privileged)
         schema = self._read_schema(row.url, options)
         with self._space.workspace.write() as connection:
             connectors.change(connection, row.id, enabled=1, options=options)
@@ -100,9 +101,12 @@ class Connectors:
     def _row(self, connection: Connection, connector_id: str) -> AnyRow:
         return self._space.connector(connection, values.identifier("connector_id", connector_id))
 
-    def _options(self, url: str, role: str | None) -> Metadata:
+    def _options(self, url: str, role: str | None, privileged: bool) -> Metadata:
         options: Metadata = {} if role is None else {"role": role}
         options["dialect"] = secrets.parsed(url).get_backend_name()
+        if values.flag("privileged", privileged):
+            self._space.permissions.check_operator("privileged")
+            options[reach.PRIVILEGED] = True
         return options if self._space.permissions.everywhere else options | {reach.LISTED: True}
 
     def _read_schema(self, stored: str, options: Metadata) -> Schema:
@@ -131,6 +135,7 @@ def _shown(row: AnyRow) -> Connector:
         url=secrets.shown(row.url, secrets.keys_from()),
         dialect=reach.dialect_of(row),
         enabled=bool(row.enabled),
+        privileged=reach.is_privileged(row.options),
         tables=None if row.schema is None else len(row.schema["tables"]),
         fingerprint=row.fingerprint,
         schema_at=None if row.schema_at is None else from_stored(row.schema_at),

@@ -30,13 +30,17 @@ _LARGE_OBJECTS = (
     r"|unlink|manage)|lowrite|loread"
 )
 
+_REACHING = (
+    r"dblink(?:_\w+)?|http|http_(?:get|post|put|patch|delete|head|set_curlopt|reset_curlopt|list_curlopt|collect_response)"
+    r"|table_import_from_s3|query_export_to_s3|oracle_(?:execute|diag)|run_command_on_\w+|master_run_on_worker"
+)
+"""Functions of PostgreSQL's extensions that reach other systems."""
+
 _POSTGRESQL_NAMES = (
-    rf"pg_(?!(?:{_LOOKING})$)\w+|{_LARGE_OBJECTS}|nextval|setval|set_config|txid_current|dblink(?:_\w+)?"
+    rf"pg_(?!(?:{_LOOKING})$)\w+|{_LARGE_OBJECTS}|nextval|setval|set_config|txid_current|{_REACHING}"
     r"|postgres_fdw_\w+|(?:query|cursor|table|schema|database)_to_xml\w*|ts_stat|ts_rewrite|crosstab\w*|connectby"
     r"|xpath_table|brin_(?:de)?summarize\w*|gin_clean_pending_list|heap_force_\w+|autoprewarm_\w+|binary_upgrade_\w+"
-    r"|http|http_(?:get|post|put|patch|delete|head|set_curlopt|reset_curlopt|list_curlopt|collect_response)"
-    r"|table_import_from_s3|query_export_to_s3|create_foreign_table_for_log_file|oracle_(?:execute|diag)"
-    r"|run_command_on_\w+|master_run_on_worker|plpgsql_\w+|fmgr_\w+_validator|verify_heapam|get_raw_page"
+    r"|create_foreign_table_for_log_file|plpgsql_\w+|fmgr_\w+_validator|verify_heapam|get_raw_page"
 )
 """Also refused as attributes: PostgreSQL takes `x.f` for `f(x)`."""
 
@@ -91,6 +95,12 @@ def is_denied_schema(name: str, dialect: str) -> bool:
     return dialect not in _NO_ATTRIBUTES and _SCHEMA.fullmatch(name) is not None
 
 
+def reaches_out(schema: str, function: str) -> bool:
+    """Whether a function of PostgreSQL reaches other systems, as far as its name tells."""
+    return is_denied_schema(schema, "postgres") or _OUT.fullmatch(function) is not None
+
+
+_OUT = re.compile(_REACHING, re.IGNORECASE)
 _ATTRIBUTE = re.compile(_POSTGRESQL_NAMES, re.IGNORECASE)
 _SCHEMA = re.compile(_POSTGRESQL_SCHEMAS, re.IGNORECASE)
 

@@ -28,7 +28,7 @@ _READS = (exp.Select, exp.SetOperation, exp.Subquery, exp.Values)
 _WRITES = (exp.DML, exp.DDL, exp.Drop, exp.Alter, exp.TruncateTable)
 _STATEMENTS = (exp.Command, exp.Pragma, exp.Attach, exp.Detach, exp.Set, exp.Describe, exp.Summarize, exp.Show)
 _FILE = re.compile(
-    r"\.(csv|tsv|txt|parquet|json|jsonl|ndjson|xlsx|arrow|avro|db|duckdb|sqlite)(\.gz|\.zst)?$", re.IGNORECASE
+    r"\.(csv|tsv|txt|parquet|json|jsonl|ndjson|geojson|xlsx|arrows?|avro|db|duckdb|sqlite)(\.gz|\.zst)?$", re.IGNORECASE
 )
 
 
@@ -128,12 +128,13 @@ def _check_node(node: exp.Expr, dialect: str) -> None:
         raise _writes(node.key)
     if isinstance(node, _STATEMENTS) or (_is_inner(node) and not isinstance(node, (*_READS, exp.Table))):
         raise command(node.key)
-    if dialect in ("duckdb", "") and isinstance(node, exp.Table) and _is_file(node.name):
+    # DuckDB takes x.csv for a file without quotes, too.
+    if dialect in ("duckdb", "") and isinstance(node, exp.Table) and _is_file(named := _full_name(node)):
         raise Forbidden(
-            f"{node.name!r} names a file and not a table",
+            f"{named!r} names a file and not a table",
             code="sql_file",
             field="sql",
-            value=node.name,
+            value=named,
             remedy="Read tables of the connector's database only",
         )
 
@@ -143,7 +144,7 @@ def _is_inner(node: exp.Expr) -> bool:
 
 
 def _is_file(name: str) -> bool:
-    return any(mark in name for mark in "/\\*") or _FILE.search(name) is not None
+    return any(mark in name for mark in "/\\*?[") or _FILE.search(name) is not None
 
 
 def _writes(what: str) -> Forbidden:
@@ -169,7 +170,11 @@ def _tables(nodes: list[exp.Expr]) -> Iterator[str]:
         if isinstance(node, exp.Table) and isinstance(node.this, exp.Identifier) and node.arg_key != "indexed":
             if _is_named_by_with(node):
                 continue
-            yield ".".join(part.name for part in node.parts)
+            yield _full_name(node)
+
+
+def _full_name(table: exp.Table) -> str:
+    return ".".join(part.name for part in table.parts)
 
 
 def _is_named_by_with(table: exp.Table) -> bool:

@@ -45,6 +45,16 @@ class Permissions:
                 "with the key of the whole server",
             )
 
+    def check_operator(self, field: str) -> None:
+        """Fails if this caller may not accept a login that may do more than read."""
+        if not self.everywhere:
+            raise Forbidden(
+                "only the key of the whole server may accept a login that may do more than read",
+                code="role_privileged",
+                field=field,
+                remedy="Connect as a role that may only read, or have the operator create the connector",
+            )
+
     def _check_file(self, file: str) -> None:
         try:
             place = Path(file).expanduser().resolve()

@@ -22,6 +22,9 @@ FILES = ("sqlite", "duckdb")
 TELL_CHANGES = frozenset({"sqlite", "duckdb"})
 """Databases that can always tell when their data changed, but for a moment after a change."""
 
+PRIVILEGED = "privileged"
+"""The option of a connector whose login may do more than read, which the operator has accepted."""
+
 LISTED = "listed"
 """The option of a connector that was created within the operator's lists, and stays within them."""
 
@@ -46,7 +49,9 @@ def target_at(kept: str, options: Metadata, permissions: Permissions, store: URL
     check(url, options, permissions)
     _check_other_file(secrets.parsed(url), store)
     # A process that runs queries may have been started in another folder.
-    return Target(located(secrets.resolved(url, permissions.secrets)), options.get("role"))
+    return Target(
+        located(secrets.resolved(url, permissions.secrets)), options.get("role"), privileged=is_privileged(options)
+    )
 
 
 def check(url: str, options: Metadata, permissions: Permissions) -> None:
@@ -68,6 +73,11 @@ def located(url: str) -> str:
     except RuntimeError:
         raise errors.no_file(address.get_backend_name()) from None
     return address.set(database=str(path)).render_as_string(hide_password=False)
+
+
+def is_privileged(options: Metadata) -> bool:
+    """Whether the operator has accepted a login that may do more than read."""
+    return options.get(PRIVILEGED) is True
 
 
 def dialect_of(connector: AnyRow) -> str:

@@ -29,6 +29,8 @@ class Connector(Model):
     dialect: str
     enabled: bool
     """False for one that was imported, until `connectors.confirm`."""
+    privileged: bool
+    """Whether the operator has accepted a login that may do more than read."""
     tables: int | None
     """How many tables its schema has; None before it was read."""
     fingerprint: str | None

@@ -14,6 +14,9 @@ FILES = ("sqlite", "duckdb")
 SECRETS = "environment/secrets/"
 """What the client takes for the place of a secret, before the name of the variable that holds it."""
 
+_OURS = ("role", "privileged")
+"""Options that are Heedful's, and not the driver's."""
+
 _VARIABLE = re.compile(r"[A-Za-z_][A-Za-z0-9_]*")
 _HOST = re.compile(r"[A-Za-z0-9._-]+|\[?[0-9A-Fa-f:.]+\]?")
 
@@ -33,11 +36,17 @@ def url_of(given: dict[str, Any]) -> str:
         raise Invalid(f"database is {database!r}, and may have no ?", field="database", value=database)
     if kind in FILES:
         return f"{kind}:///{database}"
+    options = {name: each for name, each in config_of(given).items() if name not in _OURS}
+    query = "&".join(f"{quote(name)}={quote(str(each), safe='')}" for name, each in options.items())
+    return f"{kind}://{_user(given)}@{_place(given)}/{quote(database, safe='')}" + (f"?{query}" if query else "")
+
+
+def config_of(given: dict[str, Any]) -> dict[str, Any]:
+    """The options of a connector."""
     options = given.get("config") or {}
     if not isinstance(options, dict) or not all(isinstance(each, str | int) for each in options.values()):
         raise Invalid("config must be an object of texts and numbers", field="config")
-    query = "&".join(f"{quote(name)}={quote(str(each), safe='')}" for name, each in options.items() if name != "role")
-    return f"{kind}://{_user(given)}@{_place(given)}/{quote(database, safe='')}" + (f"?{query}" if query else "")
+    return options
 
 
 def parts_of(url: str) -> dict[str, Any]:

@@ -29,8 +29,10 @@ def got(heedful: Heedful, asked: Asked) -> Any:
 def created(heedful: Heedful, asked: Asked) -> Any:
     given = reading.body(asked)
     url = addresses.url_of(given)
-    role = (given.get("config") or {}).get("role")
-    made = heedful.connectors.create(reading.text(asked, "name"), url, role=role)
+    config = addresses.config_of(given)
+    made = heedful.connectors.create(
+        reading.text(asked, "name"), url, role=config.get("role"), privileged=config.get("privileged", False)
+    )
     reading.describe(heedful, made.connector_id, reading.optional(asked, "description"))
     return _shown(heedful, made)
 

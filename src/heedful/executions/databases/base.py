@@ -64,6 +64,9 @@ class Database(Protocol):
     def read_schema(self) -> Schema:
         """The tables and views, as the database describes them."""
 
+    def check_rights(self) -> None:
+        """Fails if its user may do more than read, as far as the database can tell."""
+
     def data_version(self) -> str | None:
         """The same text twice means that no data changed in between; None if the database can't tell."""
 

@@ -27,6 +27,7 @@ _CONFIG: dict[str, Any] = {
     "autoinstall_known_extensions": "false",
     "autoload_known_extensions": "false",
     "allow_community_extensions": "false",
+    "python_enable_replacements": "false",
     "lock_configuration": "true",
     "threads": 2,
 }
@@ -81,6 +82,9 @@ class DuckDB:
             for (schema, name, is_view), found in groupby(columns, key=lambda row: (row[0], row[1], row[2]))
         ]
         return Schema(tuple(sorted(tables, key=lambda table: table.full_name)))
+
+    def check_rights(self) -> None:
+        """The file is opened for reading only, whoever owns it."""
 
     def data_version(self) -> str | None:
         """From the file and its log."""

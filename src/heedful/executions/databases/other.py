@@ -50,6 +50,9 @@ class Other:
             except DBAPIError as error:
                 raise errors.failed(error.orig) from error
 
+    def check_rights(self) -> None:
+        """What the user may do is not known here."""
+
     def data_version(self) -> str | None:
         """Nothing is known about when this database changes."""
         return None

@@ -19,7 +19,7 @@ from sqlalchemy.exc import DBAPIError
 from sqlalchemy.pool import NullPool
 
 from heedful.errors import HeedfulError
-from heedful.executions.databases import errors
+from heedful.executions.databases import errors, postgresql_rights
 from heedful.executions.databases.base import Limits, Parameters, Watchdog, bound, closing, collect, timed_out
 from heedful.executions.databases.libpq import parameters
 from heedful.executions.databases.schema import STORE_TABLES, Schema, reflected
@@ -91,6 +91,11 @@ class PostgreSQL:
             raise _in_our_words(error.orig or error) from error
         finally:
             engine.dispose()
+
+    def check_rights(self) -> None:
+        """Fails if the login, or a role that it can become, may do more than read."""
+        with closing(self._connect()) as connection, _translated():
+            postgresql_rights.check(connection, self.address)
 
     def data_version(self) -> str | None:
         """The snapshot that a query would see now, and since when the server runs."""

@@ -74,6 +74,9 @@ class SQLite:
         finally:
             engine.dispose()
 
+    def check_rights(self) -> None:
+        """The file is opened for reading only, whoever owns it."""
+
     def data_version(self) -> str | None:
         """From the files: SQLite's own `data_version` only compares two moments of one connection."""
         path = errors.existing_file(self._path, "SQLite")

@@ -80,7 +80,10 @@ def _run(request: Request, tell: Tell) -> dict[str, Any]:
 
 
 def _schema(request: Request, tell: Tell) -> dict[str, Any]:
-    return asdict(_database(request).read_schema())
+    database = _database(request)
+    if not request["privileged"]:
+        database.check_rights()
+    return asdict(database.read_schema())
 
 
 def _values(request: Request, tell: Tell) -> list[Any]:

@@ -28,6 +28,8 @@ class Target:
 
     url: str
     role: str | None = None
+    privileged: bool = False
+    """Whether its user may do more than read."""
 
     def __repr__(self) -> str:
         return "Target(…)"
@@ -79,8 +81,9 @@ class Queries:
         self._run(target, sql, parameters, None, 1, keep=False)
 
     def read_schema(self, target: Target) -> Schema:
-        """The tables and views of a database."""
-        return schema_received(self._ask({"do": "schema", **_place(target)}, _SCHEMA))
+        """The tables and views of a database, if its user may do no more than it was accepted for."""
+        request = {"do": "schema", **_place(target), "privileged": target.privileged}
+        return schema_received(self._ask(request, _SCHEMA))
 
     def text_values(self, target: Target) -> dict[tuple[str, str], tuple[str, ...]]:
         """The texts that stand in the columns of a database, as far as they are few."""
