@@ -33,7 +33,7 @@ def check_security(
     database: Database, settings: Settings, environment: Mapping[str, str], folder: Path, now: int
 ) -> list[Check]:
     """One line for each thing that was looked at; nothing is changed."""
-    checks = [_files(database, folder), _admin_key(environment), _settings_file(settings, folder)]
+    checks = [_files(database, folder), _admin_key(environment), _settings_file(folder)]
     looks: list[Callable[[Connection], Check]] = [
         lambda connection: _keys(connection, now),
         _unconfirmed,
@@ -57,12 +57,11 @@ def _files(database: Database, folder: Path) -> Check:
     )
 
 
-def _settings_file(settings: Settings, folder: Path) -> Check:
+def _settings_file(folder: Path) -> Check:
     path = folder / FILE
     writable = path.exists() and bool(path.stat().st_mode & (stat.S_IWGRP | stat.S_IWOTH))
-    return _check(
-        "settings", writable, "changed by their owner alone", f"others may change {path}; run: chmod go= {path}"
-    )
+    finding = f"others may change {path}; run: chmod go= {shlex.quote(str(path))}"
+    return _check("settings", writable, "changed by their owner alone", finding)
 
 
 def _admin_key(environment: Mapping[str, str]) -> Check:

@@ -48,10 +48,9 @@ def _closed(client: httpx.Client, name: str, path: str) -> Check:
 
 def _origins(client: httpx.Client) -> Check:
     allowed = client.get("/healthz", headers={"Origin": STRANGE}).headers.get("access-control-allow-origin")
-    finding = "pages of any site may call; name yours with --cors-origin"
-    return Check(
-        name="origins", ok=allowed is None, detail="pages of other sites may not call" if allowed is None else finding
-    )
+    if allowed is None:
+        return Check(name="origins", ok=True, detail="pages of other sites may not call")
+    return Check(name="origins", ok=False, detail="pages of any site may call; name yours with --cors-origin")
 
 
 def _key(client: httpx.Client, api_key: str | None) -> Check:
