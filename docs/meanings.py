@@ -551,7 +551,7 @@ CODES = {
     "not_heedful": "What answers at the address is not a Heedful server, or one of another version.",
     "rate_limited": "The key calls more often than it may.",
     "project_key": "The key opens one project, and this concerns the whole server.",
-    "key_not_for_file": "`heedful.toml` names an address, and the key for it is in the environment: it is not sent there.",
+    "key_not_for_file": "`heedful.toml` names an address, and the key for it is in the environment: it is not sent.",
     "too_slow": "The body of the request took too long to arrive.",
     "scope_missing": "The key or token is good, but not for this.",
     "secret_unlisted": "The URL refers to a variable that is not in `connector_secrets`.",

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from datetime import datetime
@@ -11,6 +12,7 @@ from typing import TYPE_CHECKING
 
 from heedful import settings
 from heedful.access.audit import entries
+from heedful.access.hardening import check_security
 from heedful.alerts.courier import Courier
 from heedful.alerts.digests import digest_channels
 from heedful.chat import LanguageModel
@@ -36,7 +38,7 @@ from heedful.memory import checks
 from heedful.memory import reembed as _reembed
 from heedful.memory.remember import Progress
 from heedful.memory.workspace import Workspace
-from heedful.model import DEFAULT_PROJECT, AuditEntry, AuditKind, Page, TableSize
+from heedful.model import DEFAULT_PROJECT, AuditEntry, AuditKind, Check, Page, TableSize
 from heedful.sessions.feedback import metrics
 from heedful.sessions.hooks import Hook, every
 from heedful.sessions.space import SessionSpace
@@ -313,6 +315,16 @@ def store_sizes(url_or_path: str | Path | None = None) -> list[TableSize]:
     try:
         with database.read() as connection:
             return table_sizes(connection)
+    finally:
+        database.close()
+
+
+def store_security(url_or_path: str | Path | None = None) -> list[Check]:
+    """What stands between a store that is there and production."""
+    given = settings.load()
+    database = Database(given.store if url_or_path is None else url_or_path, create=False)
+    try:
+        return check_security(database, given, os.environ, Path.cwd(), to_stored(system_clock()))
     finally:
         database.close()
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 from typing import cast
 
 import click
@@ -12,8 +13,10 @@ from heedful import settings
 from heedful.cli.common import Options, as_json, console, print_json, progress
 from heedful.cli.output import echo
 from heedful.cli.there import needs_project, needs_store
-from heedful.model import POLICY_NAMES, PolicyName
-from heedful.opening import maintain, store_jobs
+from heedful.client.connecting import KEY
+from heedful.client.hardening import check_server
+from heedful.model import POLICY_NAMES, Check, PolicyName
+from heedful.opening import maintain, store_jobs, store_security
 
 
 @click.command()
@@ -57,12 +60,18 @@ def policy(options: Options, name: str, dataset: str | None) -> None:
 
 @click.command()
 @click.option("--repair/--no-repair", default=True, show_default=True, help="Make anew what is derived and wrong.")
+@click.option(
+    "--security", is_flag=True, help="Check what production needs instead: files, keys, connectors, a server."
+)
 @as_json
 @needs_store
-def doctor(options: Options, repair: bool, as_json: bool) -> None:
+def doctor(options: Options, repair: bool, security: bool, as_json: bool) -> None:
     """Check the store, the model, the scores and the indexes, and repair what is derived."""
-    with options.open() as opened:
-        checks = opened.doctor(repair=repair)
+    if security:
+        checks = _security(options)
+    else:
+        with options.open() as opened:
+            checks = opened.doctor(repair=repair)
     if as_json:
         print_json(checks)
     else:
@@ -72,3 +81,9 @@ def doctor(options: Options, repair: bool, as_json: bool) -> None:
             screen.print(f"{word:9} {escape(check.name)}: {escape(check.detail)}")
     if not all(check.ok for check in checks):
         raise SystemExit(1)
+
+
+def _security(options: Options) -> list[Check]:
+    if options.server is not None:
+        return check_server(options.server, os.environ.get(KEY))
+    return store_security(options.store)

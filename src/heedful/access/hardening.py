@@ -1,0 +1,167 @@
+"""`heedful doctor --security`: what stands between a store and production, each finding with its remedy."""
+
+from __future__ import annotations
+
+import shlex
+import stat
+from collections.abc import Callable, Mapping
+from pathlib import Path
+
+from sqlalchemy import Connection, select, text
+
+from heedful.clock import DAY
+from heedful.files import readable_by_others
+from heedful.model import Check
+from heedful.settings import FILE, Settings
+from heedful.storage import Database
+from heedful.storage.schema import connectors, keys, projects
+
+ADMIN_KEY = "HEEDFUL_ADMIN_KEY"
+SECRET_KEY = "HEEDFUL_SECRET_KEY"
+
+LONG_ENOUGH = 32
+"""Characters of an admin key that nobody can guess."""
+
+UNUSED_DAYS = 90
+"""Days after which a key that nobody used should be revoked."""
+
+SHOWN = 5
+"""Names that a finding lists; the others are counted."""
+
+
+def check_security(
+    database: Database, settings: Settings, environment: Mapping[str, str], folder: Path, now: int
+) -> list[Check]:
+    """One line for each thing that was looked at; nothing is changed."""
+    checks = [_files(database, folder), _admin_key(environment), _settings_file(folder)]
+    looks: list[Callable[[Connection], Check]] = [
+        lambda connection: _keys(connection, now),
+        _unconfirmed,
+        _privileged,
+        lambda connection: _sealed(connection, environment),
+        _store_role,
+    ]
+    with database.read() as connection:
+        return checks + [look(connection) for look in looks] + [_teaching(settings)]
+
+
+def _files(database: Database, folder: Path) -> Check:
+    kept = [] if database.folder is None else [Path(database.name), database.folder]
+    beside = [Path(f"{database.name}{suffix}") for suffix in ("-wal", "-shm")] if kept else []
+    found = [str(each) for each in (*kept, *beside, folder / FILE) if readable_by_others(each)]
+    return _check(
+        "files",
+        found,
+        "readable by their owner alone",
+        f"others may read {_listed(found)}; run: chmod go= {' '.join(shlex.quote(each) for each in found)}",
+    )
+
+
+def _settings_file(folder: Path) -> Check:
+    path = folder / FILE
+    writable = path.exists() and bool(path.stat().st_mode & (stat.S_IWGRP | stat.S_IWOTH))
+    finding = f"others may change {path}; run: chmod go= {shlex.quote(str(path))}"
+    return _check("settings", writable, "changed by their owner alone", finding)
+
+
+def _admin_key(environment: Mapping[str, str]) -> Check:
+    key = environment.get(ADMIN_KEY)
+    weak = key is not None and (len(key) < LONG_ENOUGH or len(set(key)) < LONG_ENOUGH // 3)
+    return _check(
+        "admin key",
+        weak,
+        "made by Heedful" if key is None else "long enough",
+        f"{ADMIN_KEY} can be guessed; use {LONG_ENOUGH} random characters, such as: openssl rand -hex 32",
+    )
+
+
+def _keys(connection: Connection, now: int) -> Check:
+    before = now - UNUSED_DAYS * DAY
+    rows = connection.execute(
+        select(keys.c.name, projects.c.name.label("project"))
+        .select_from(keys.outerjoin(projects, projects.c.id == keys.c.project_id))
+        .where(
+            keys.c.revoked_at.is_(None),
+            keys.c.created_at < before,
+            keys.c.last_used_at.is_(None) | (keys.c.last_used_at < before),
+        )
+        .order_by(keys.c.seq)
+    )
+    unused = [row.name if row.project is None else f"{row.name} of {row.project}" for row in rows]
+    return _check(
+        "keys",
+        unused,
+        f"all were used in the last {UNUSED_DAYS} days",
+        f"nobody used {_listed(unused)} for {UNUSED_DAYS} days; run: heedful keys revoke KEY_ID",
+    )
+
+
+def _unconfirmed(connection: Connection) -> Check:
+    waiting = _connectors(connection, lambda row: not row.enabled)
+    return _check(
+        "connectors",
+        waiting,
+        "none waits to be confirmed",
+        f"{_listed(waiting)} came from an imported file; look at the URL, then run: heedful connectors confirm NAME, "
+        "or delete it",
+    )
+
+
+def _privileged(connection: Connection) -> Check:
+    strong = _connectors(connection, lambda row: bool(row.options.get("privileged")))
+    return _check(
+        "database roles",
+        strong,
+        "connectors use roles that only read",
+        f"{_listed(strong)} may do more than read; create it again with a role that can only read",
+    )
+
+
+def _sealed(connection: Connection, environment: Mapping[str, str]) -> Check:
+    sealed = _connectors(connection, lambda row: row.url.startswith("encrypted:"))
+    return _check(
+        "passwords of connectors",
+        bool(sealed) and SECRET_KEY not in environment,
+        "references, or encrypted with a key that is there",
+        f"{_listed(sealed)} can't be opened here; set {SECRET_KEY} where the server runs",
+    )
+
+
+def _store_role(connection: Connection) -> Check:
+    strong = False
+    if connection.dialect.name == "postgresql":
+        found = connection.execute(text("SELECT rolsuper OR rolbypassrls FROM pg_roles WHERE rolname = current_user"))
+        strong = bool(found.scalar())
+    return _check(
+        "store's user",
+        strong,
+        "held by row-level security" if connection.dialect.name == "postgresql" else "the owner of the file",
+        "the user of the store is a superuser or bypasses row-level security; run: "
+        "ALTER ROLE … NOSUPERUSER NOBYPASSRLS",
+    )
+
+
+def _teaching(settings: Settings) -> Check:
+    alone = settings.authors_to_teach < 2
+    return _check(
+        "teaching",
+        alone,
+        f"{settings.authors_to_teach} known authors must agree",
+        "one known author can teach a fact alone; set authors_to_teach to 2 or more",
+    )
+
+
+def _connectors(connection: Connection, wanted: Callable[..., bool]) -> list[str]:
+    rows = connection.execute(
+        select(connectors, projects.c.name.label("project")).join(projects, projects.c.id == connectors.c.project_id)
+    )
+    return [f"{row.name} of {row.project}" for row in rows if wanted(row)]
+
+
+def _listed(names: list[str]) -> str:
+    others = f" and {len(names) - SHOWN} more" if len(names) > SHOWN else ""
+    return ", ".join(names[:SHOWN]) + others
+
+
+def _check(name: str, found: object, fine: str, finding: str) -> Check:
+    return Check(name=name, ok=not found, detail=finding if found else fine)
