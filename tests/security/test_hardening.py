@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from pathlib import Path
+from typing import Any
 
 import pytest
 from server import running
@@ -17,7 +18,7 @@ from heedful.storage import Database
 from heedful.testing import ManualClock, WordEmbedder
 
 
-def findings(path: Path | str, clock: ManualClock, environment: dict[str, str] | None = None, **given: int) -> set[str]:
+def findings(path: Path | str, clock: ManualClock, environment: dict[str, str] | None = None, **given: Any) -> set[str]:
     database = Database(path)
     try:
         found = check_security(database, Settings(**given), environment or {}, Path.cwd(), to_stored(clock()))
@@ -58,6 +59,12 @@ def test_an_admin_key_that_can_be_guessed_is_found(path: Path, clock: ManualCloc
 def test_one_author_who_teaches_alone_is_found(path: Path, clock: ManualClock) -> None:
     heedful.open(path, embedding=WordEmbedder(), clock=clock).close()
     assert findings(path, clock, authors_to_teach=1) == {"teaching"}
+
+
+def test_proxies_that_could_be_anybody_are_found(path: Path, clock: ManualClock) -> None:
+    heedful.open(path, embedding=WordEmbedder(), clock=clock).close()
+    assert findings(path, clock, trusted_proxies=["10.0.0.7", "10.0.0.0/24"]) == set()
+    assert findings(path, clock, trusted_proxies=["0.0.0.0/0"]) == {"proxies"}
 
 
 def test_a_store_whose_user_sees_past_row_level_security_is_found(postgresql_url: str, clock: ManualClock) -> None:

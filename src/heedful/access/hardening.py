@@ -5,6 +5,7 @@ from __future__ import annotations
 import shlex
 import stat
 from collections.abc import Callable, Mapping
+from ipaddress import ip_network
 from pathlib import Path
 
 from sqlalchemy import Connection, select, text
@@ -25,6 +26,9 @@ LONG_ENOUGH = 32
 UNUSED_DAYS = 90
 """Days after which a key that nobody used should be revoked."""
 
+NARROW = 8
+"""Bits that a network of proxies has to fix, at least."""
+
 SHOWN = 5
 """Names that a finding lists; the others are counted."""
 
@@ -42,7 +46,7 @@ def check_security(
         _store_role,
     ]
     with database.read() as connection:
-        return checks + [look(connection) for look in looks] + [_teaching(settings)]
+        return checks + [look(connection) for look in looks] + [_proxies(settings), _teaching(settings)]
 
 
 def _files(database: Database, folder: Path) -> Check:
@@ -138,6 +142,16 @@ def _store_role(connection: Connection) -> Check:
         "held by row-level security" if connection.dialect.name == "postgresql" else "the owner of the file",
         "the user of the store is a superuser or bypasses row-level security; run: "
         "ALTER ROLE … NOSUPERUSER NOBYPASSRLS",
+    )
+
+
+def _proxies(settings: Settings) -> Check:
+    wide = [each for each in settings.trusted_proxies if ip_network(each, strict=False).prefixlen < NARROW]
+    return _check(
+        "proxies",
+        wide,
+        "forwarded addresses are believed from named proxies alone" if settings.trusted_proxies else "none is trusted",
+        f"{_listed(wide)} in trusted_proxies lets strangers choose their address; name your proxy alone",
     )
 
 

@@ -13,7 +13,6 @@ from heedful import settings
 from heedful.cli.common import Options, as_json, console, print_json, progress
 from heedful.cli.output import echo
 from heedful.cli.there import needs_project, needs_store
-from heedful.client.connecting import KEY
 from heedful.client.hardening import check_server
 from heedful.model import POLICY_NAMES, Check, PolicyName
 from heedful.opening import maintain, store_jobs, store_security
@@ -85,5 +84,5 @@ def doctor(options: Options, repair: bool, security: bool, as_json: bool) -> Non
 
 def _security(options: Options) -> list[Check]:
     if options.server is not None:
-        return check_server(options.server, os.environ.get(KEY))
+        return check_server(options.server, os.environ.get(settings.API_KEY))
     return store_security(options.store)
