@@ -120,15 +120,15 @@ def test_a_plain_password_is_refused_and_not_repeated(store: Heedful) -> None:
 
 
 def test_a_variable_in_a_url_is_looked_up_when_it_is_used(
-    store: Heedful, cities: Cities, monkeypatch: pytest.MonkeyPatch
+    store: Heedful, postgresql_url: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setenv("CITIES", cities.file.stem)
-    url = f"sqlite:///{cities.file.parent}/${{CITIES}}.db"
-    assert store.connectors.create("geo", url).url == url
-    assert store.executions.execute_query("SELECT count(*) FROM city").result.rows == [[5]]
-    monkeypatch.delenv("CITIES")
-    with pytest.raises(HeedfulError, match="CITIES"):
-        store.executions.execute_query("SELECT count(*) FROM city")
+    monkeypatch.setenv("CRM_PASSWORD", "open-sesame")
+    url = postgresql_url.replace("postgres@", "locked:${CRM_PASSWORD}@")
+    assert store.connectors.create("crm", url).url == url
+    assert store.executions.execute_query("SELECT 1").result.rows == [[1]]
+    monkeypatch.delenv("CRM_PASSWORD")
+    with pytest.raises(HeedfulError, match="CRM_PASSWORD"):
+        store.executions.execute_query("SELECT 1")
 
 
 def test_the_only_connector_needs_no_name_and_several_do(geo: Heedful, cities: Cities) -> None:

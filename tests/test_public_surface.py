@@ -149,7 +149,7 @@ def test_the_methods_of_insight_are_these() -> None:
 @pytest.mark.parametrize(
     ("owner", "names"),
     [
-        (Connectors, {"create", "delete", "get", "list", "refresh", "schema"}),
+        (Connectors, {"confirm", "create", "delete", "get", "list", "refresh", "schema"}),
         (Executions, {"delete", "execute_from_chat", "execute_query", "get", "list"}),
         (
             FeedbackService,

@@ -107,6 +107,7 @@ class AsyncConnectors(_Awaiting):
     get = _awaited(Connectors.get)
     list = _awaited(Connectors.list)
     refresh = _awaited(Connectors.refresh)
+    confirm = _awaited(Connectors.confirm)
     schema = _awaited(Connectors.schema)
     delete = _awaited(Connectors.delete)
 

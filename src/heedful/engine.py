@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Mapping, Sequence
+from copy import copy
+from dataclasses import replace
 from datetime import datetime
 from types import TracebackType
 from typing import Any, Self
@@ -19,6 +21,7 @@ from heedful.executions.chat_sessions import ChatSessions
 from heedful.executions.connectors import Connectors
 from heedful.executions.feedback import FeedbackService
 from heedful.executions.golden import GoldenExamples
+from heedful.executions.permissions import Permissions
 from heedful.executions.proofs import Proofs
 from heedful.executions.sandbox.queries import Queries
 from heedful.executions.service import Executions
@@ -102,9 +105,14 @@ class Heedful:
         self._space = space
         self._language_model = language_model
         self._finish = finish
-        self._executions = executions = ExecutionSpace(workspace, space, language_model, queries, Proofs(queries))
         self.sessions = Sessions(space)
         self.insight = Insight(workspace, space.store)
+        self.keys = Keys(workspace)
+        self.jobs = jobs
+        self._attach(ExecutionSpace(workspace, space, language_model, queries, Proofs(queries)))
+
+    def _attach(self, executions: ExecutionSpace) -> None:
+        self._executions = executions
         self.connectors = Connectors(executions)
         self.executions = Executions(executions)
         self.feedback = FeedbackService(executions)
@@ -112,8 +120,12 @@ class Heedful:
         self.chat_sessions = ChatSessions(executions)
         self.golden_examples = GoldenExamples(executions)
         self.review = Review(executions)
-        self.keys = Keys(workspace)
-        self.jobs = jobs
+
+    def _limited(self, permissions: Permissions) -> Heedful:
+        """The same project, for a caller whose connectors may reach this much; close only one of the two."""
+        other = copy(self)
+        other._attach(replace(self._executions, permissions=permissions))
+        return other
 
     def __enter__(self) -> Self:
         return self

@@ -19,6 +19,8 @@ from heedful.clock import Clock, system_clock, to_stored
 from heedful.embedding import Embedder, configured
 from heedful.engine import Heedful
 from heedful.errors import Invalid
+from heedful.executions import resealing
+from heedful.executions.permissions import Permissions
 from heedful.executions.sandbox.limits import QueryLimits
 from heedful.executions.sandbox.pool import Pool
 from heedful.executions.sandbox.queries import Queries
@@ -87,6 +89,8 @@ class Host:
 
     added: Callable[[str], object]
     """Called with the id of each job that a project adds."""
+    served = Permissions(everywhere=False, secrets=frozenset())
+    """What connectors may reach for those who call over HTTP: what the settings list."""
 
     def __init__(
         self,
@@ -110,6 +114,12 @@ class Host:
         self.retention: settings.Retention = given
         self.digest_every = given.digest_every
         self.digest_channels = digest_channels(given.digest_email, given.digest_webhook, given.digest_webhook_secret)
+        self.served = Permissions(
+            everywhere=False,
+            hosts=given.connector_hosts,
+            folders=given.connector_folders,
+            secrets=frozenset(given.connector_secrets),
+        )
         self._hooks = (feedback_hook, metadata_hook)
         self._only: Heedful | None = None
         self.database = Database(given.store if url_or_path is None else url_or_path)
@@ -229,6 +239,18 @@ def reembed(
     database = Database(given.store if url_or_path is None else url_or_path)
     try:
         return _reembed.reembed(database, embedder, progress)
+    finally:
+        database.close()
+
+
+def reseal_connectors(url_or_path: str | Path | None = None) -> int:
+    """Encrypts the URLs of all connectors of a store again, with the first key of HEEDFUL_SECRET_KEY; returns how many.
+
+    Afterwards, the other keys are not needed any more.
+    """
+    database = Database(settings.load().store if url_or_path is None else url_or_path, create=False)
+    try:
+        return resealing.reseal(database)
     finally:
         database.close()
 

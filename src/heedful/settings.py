@@ -3,18 +3,23 @@
 from __future__ import annotations
 
 import os
+import re
 import tomllib
 from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
-from pydantic import Field
+from pydantic import Field, field_validator
 
 from heedful.errors import Invalid
 from heedful.model import DEFAULT_PROJECT, Model, Over
 
 FILE = "heedful.toml"
 PREFIX = "HEEDFUL_"
+
+_HOST = re.compile(r"([A-Za-z0-9._-]+|\[[0-9A-Fa-f:.]+\])(:[0-9]{1,5})?|[0-9A-Fa-f:.]*:[0-9A-Fa-f:.]*:[0-9A-Fa-f:.]*")
+_FOLDER = re.compile(r"[/~].*|[A-Za-z]:[\\/].*")
+_NAME = re.compile(r"(?!HEEDFUL_)[A-Z_][A-Z0-9_]*", re.IGNORECASE)
 
 
 class Retention(Model):
@@ -51,10 +56,35 @@ class Settings(Retention):
     query_disk: int = Field(default=1_024, ge=1)
     query_processes: int = Field(default=0, ge=0, le=1_024)
     query_processes_per_caller: int = Field(default=0, ge=0, le=1_024)
+    connector_hosts: list[str] = Field(default_factory=list)
+    connector_folders: list[str] = Field(default_factory=list)
+    connector_secrets: list[str] = Field(default_factory=list)
     digest_every: Over | None = None
     digest_email: str | None = Field(default=None, repr=False)
     digest_webhook: str | None = Field(default=None, repr=False)
     digest_webhook_secret: str | None = Field(default=None, repr=False)
+
+    @field_validator("connector_hosts", "connector_folders", "connector_secrets", mode="before")
+    @classmethod
+    def _split(cls, given: Any) -> Any:
+        """The environment has texts only: there, commas stand between the parts of a list."""
+        return [each.strip() for each in given.split(",") if each.strip()] if isinstance(given, str) else given
+
+    @field_validator("connector_hosts")
+    @classmethod
+    def _hosts(cls, hosts: list[str]) -> list[str]:
+        return [_fitting(each, _HOST, "is no host", "Use host, or host:port") for each in hosts]
+
+    @field_validator("connector_folders")
+    @classmethod
+    def _folders(cls, folders: list[str]) -> list[str]:
+        return [_fitting(each, _FOLDER, "is no whole path", "Begin it with / or ~") for each in folders]
+
+    @field_validator("connector_secrets")
+    @classmethod
+    def _names(cls, names: list[str]) -> list[str]:
+        # Ours are refused when they are used, too; here it is said before somebody relies on it.
+        return [_fitting(each, _NAME, "is no variable for connectors", "Name one that is not ours") for each in names]
 
 
 def load(environment: Mapping[str, str] = os.environ, folder: Path | None = None) -> Settings:
@@ -71,3 +101,9 @@ def load(environment: Mapping[str, str] = os.environ, folder: Path | None = None
         if given is not None:
             values[name] = given
     return Settings(**values)
+
+
+def _fitting(given: str, pattern: re.Pattern[str], wrong: str, remedy: str) -> str:
+    if pattern.fullmatch(given) is None:
+        raise Invalid(f"has {given!r}, which {wrong}", value=given, remedy=remedy)
+    return given

@@ -53,7 +53,8 @@ def model() -> ScriptedModel:
 
 
 @pytest.fixture
-def server(path: Path, model: ScriptedModel) -> Iterator[Running]:
+def server(path: Path, model: ScriptedModel, monkeypatch: pytest.MonkeyPatch) -> Iterator[Running]:
+    monkeypatch.setenv("HEEDFUL_CONNECTOR_SECRETS", "CRM_PASSWORD")
     with running(path, language_model=model) as started:
         yield started
 

@@ -7,8 +7,8 @@ import sys
 
 import pytest
 
-from heedful.errors import HeedfulError, Invalid, Unavailable
-from heedful.executions.secrets import keys_from, new_key, opened, rotated, shown, stored
+from heedful.errors import Forbidden, HeedfulError, Invalid, Unavailable
+from heedful.executions.secrets import keys_from, new_key, opened, resealed, resolved, shown, stored
 
 PLAIN = "postgresql://me:hunter2@host:5432/sales"
 
@@ -18,10 +18,8 @@ PLAIN = "postgresql://me:hunter2@host:5432/sales"
     [
         "postgresql://me:${PASSWORD}@host/sales",
         "postgresql://me@host/sales",
-        "${DATABASE_URL}",
         "sqlite:////data/a@b.db",
-        "postgresql://${USER}:${PASSWORD}@${HOST}:${PORT}/sales?sslmode=require",
-        "mysql://host/x?ssl_key=${KEY}",
+        "postgresql://${USER}:${PASSWORD}@host:5432/sales?sslmode=require",
     ],
 )
 def test_a_url_without_secrets_is_kept_as_it_is(url: str) -> None:
@@ -61,7 +59,6 @@ def test_shown_says_where_and_not_how() -> None:
         shown("postgresql://host/x?password=hunter2&sslmode=require")
         == "postgresql://host/x?password=***&sslmode=require"
     )
-    assert shown("${DATABASE_URL}") == "${DATABASE_URL}"
     assert shown(stored(PLAIN, [new_key()])) == "(encrypted)"
 
 
@@ -75,13 +72,42 @@ def test_nothing_is_shown_of_what_can_not_be_read(url: str) -> None:
 
 
 def test_references_are_resolved_where_they_stand() -> None:
-    environment = {"USER": "me", "PASSWORD": "p@ss/w?rd#", "HOST": "db.local", "PORT": "6000", "DIR": "/data/my files"}
-    url = "postgresql://${USER}:${PASSWORD}@${HOST}:${PORT}/sales?sslpassword=${PASSWORD}"
-    assert opened(url, (), environment) == (
-        "postgresql://me:p%40ss%2Fw%3Frd%23@db.local:6000/sales?sslpassword=p%40ss%2Fw%3Frd%23"
-    )
-    assert opened("sqlite:///${DIR}/x.db", (), environment) == "sqlite:////data/my files/x.db"
-    assert opened("${URL}", (), {"URL": PLAIN}) == PLAIN
+    environment = {"USER": "me", "PASSWORD": "p@ss/w?rd#", "NESTED": "${PASSWORD}@elsewhere"}
+    url = "postgresql://${USER}:${PASSWORD}@db.local:6000/sales?sslmode=require"
+    assert opened(url, (), environment) == "postgresql://me:p%40ss%2Fw%3Frd%23@db.local:6000/sales?sslmode=require"
+    # A value is a value: nothing in it is looked up, or taken for another part of the URL.
+    assert opened("postgresql://me:${NESTED}@h/x", (), environment).endswith("%7BPASSWORD%7D%40elsewhere@h/x")
+
+
+@pytest.mark.parametrize(
+    "url",
+    [
+        "${URL}",
+        "sqlite:////x/${PASSWORD}",
+        "postgresql://me@${PASSWORD}/x",
+        "postgresql://me@h:${PASSWORD}/x",
+        "postgresql://me@h/${PASSWORD}",
+        "postgresql://me@h/x?application_name=${PASSWORD}",
+        "${PASSWORD}://h/x",
+        "postgresql:///${PASSWORD}@h/x",
+    ],
+)
+def test_references_stand_for_users_and_passwords_alone(url: str) -> None:
+    with pytest.raises(Invalid) as raised:
+        opened(url, (), {"URL": PLAIN, "PASSWORD": "hunter2"})
+    assert raised.value.code == "secret_reference"
+    assert "hunter2" not in f"{raised.value!r} {raised.value.value}"
+    assert shown(url) == "(no readable URL)"
+
+
+def test_variables_that_nobody_listed_are_not_read() -> None:
+    url, environment = "postgresql://${USER}:${PASSWORD}@h/x", {"USER": "me", "PASSWORD": "hunter2"}
+    assert resolved(url, {"USER", "PASSWORD"}, environment) == "postgresql://me:hunter2@h/x"
+    for known in (environment, {"USER": "me"}):
+        with pytest.raises(Forbidden) as raised:
+            resolved(url, {"USER"}, known)
+        assert (raised.value.code, raised.value.value) == ("secret_unlisted", "PASSWORD")
+        assert "hunter2" not in repr(raised.value)
 
 
 def test_the_environment_is_read_when_it_is_needed(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -101,7 +127,7 @@ def test_a_missing_variable_is_named_and_nothing_else() -> None:
 @pytest.mark.parametrize("name", ["HEEDFUL_SECRET_KEY", "heedful_api_key"])
 def test_our_own_secrets_do_not_travel_to_a_database(name: str) -> None:
     with pytest.raises(Invalid) as raised:
-        opened(f"postgresql://x@${{{name}}}.example.com/x", (), {name: "hunter2"})
+        opened(f"postgresql://x:${{{name}}}@example.com/x", (), {name: "hunter2"})
     assert raised.value.code == "secret_reference"
     assert "hunter2" not in repr(raised.value)
 
@@ -113,16 +139,16 @@ def test_a_broken_reference_is_refused(url: str) -> None:
     assert raised.value.code == "url_unreadable"
 
 
-def test_keys_rotate_the_first_encrypts_and_all_decrypt() -> None:
+def test_keys_change_the_first_encrypts_and_all_decrypt() -> None:
     old, new = new_key(), new_key()
     kept = stored(PLAIN, [old])
     assert opened(kept, [new, old]) == PLAIN
-    moved = rotated(kept, [new, old])
+    moved = resealed(kept, [new, old])
     assert opened(moved, [new]) == PLAIN
     with pytest.raises(Unavailable) as raised:
         opened(moved, [old])
     assert raised.value.code == "secret_key_wrong"
-    assert rotated("sqlite:///x.db", [new]) == "sqlite:///x.db"
+    assert resealed("sqlite:///x.db", [new]) == "sqlite:///x.db"
 
 
 def test_keys_come_from_one_variable() -> None:

@@ -57,9 +57,29 @@ def test_a_timeout_that_is_none_is_refused_by_name_and_value(tmp_path: Path, nam
 
 @pytest.mark.parametrize("name", ["embedding_api_key", "language_model_api_key"])
 def test_a_key_is_not_shown(tmp_path: Path, name: str) -> None:
-    found = load({f"HEEDFUL_{name.upper()}": "secret"}, tmp_path)
-    assert getattr(found, name) == "secret"
-    assert "secret" not in repr(found)
+    found = load({f"HEEDFUL_{name.upper()}": "hunter2"}, tmp_path)
+    assert getattr(found, name) == "hunter2"
+    assert "hunter2" not in repr(found)
+
+
+def test_lists_are_lists_in_the_file_and_have_commas_in_the_environment(tmp_path: Path) -> None:
+    (tmp_path / "heedful.toml").write_text('connector_hosts = ["db.example.com", "[::1]:5433"]\n')
+    found = load(
+        {"HEEDFUL_CONNECTOR_FOLDERS": "/data, ~/shared,", "HEEDFUL_CONNECTOR_SECRETS": "CRM_PASSWORD"}, tmp_path
+    )
+    assert found.connector_hosts == ["db.example.com", "[::1]:5433"]
+    assert found.connector_folders == ["/data", "~/shared"]
+    assert found.connector_secrets == ["CRM_PASSWORD"]
+    for name, wrong in (
+        ("hosts", "https://host/x"),
+        ("hosts", "host:port"),
+        ("hosts", "*"),
+        ("folders", "data"),
+        ("secrets", "heedful_admin_key"),
+        ("secrets", "${CRM}"),
+    ):
+        with pytest.raises(Invalid, match=f"connector_{name}"):
+            load({f"HEEDFUL_CONNECTOR_{name.upper()}": wrong}, tmp_path)
 
 
 def test_there_is_no_language_model_unless_one_is_named(tmp_path: Path) -> None:

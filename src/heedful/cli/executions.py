@@ -58,10 +58,11 @@ def list_connectors(options: Options, as_json: bool) -> None:
     if not found:
         echo("No connectors. Add one: heedful connect NAME URL")
         return
-    rows = table("name", "url", "tables", "schema read", "connector_id", numbers=("tables",))
+    rows = table("name", "url", "tables", "schema read", "state", "connector_id", numbers=("tables",))
     for each in found:
         read = "" if each.schema_at is None else f"{each.schema_at:%Y-%m-%d %H:%M}"
-        rows.add_row(escape(each.name), escape(each.url), str(each.tables or 0), read, each.connector_id)
+        state = "on" if each.enabled else "to be confirmed"
+        rows.add_row(escape(each.name), escape(each.url), str(each.tables or 0), read, state, each.connector_id)
     console().print(rows)
 
 
@@ -77,6 +78,20 @@ def refresh(options: Options, name: str, as_json: bool) -> None:
         print_json(made)
     else:
         echo(f"{made.name}: {made.tables} tables")
+
+
+@connectors.command()
+@click.argument("name")
+@as_json
+@needs_project
+def confirm(options: Options, name: str, as_json: bool) -> None:
+    """Switch on a connector that was imported; look at its URL first."""
+    with options.open() as heedful:
+        made = heedful.connectors.confirm(name)
+    if as_json:
+        print_json(made)
+    else:
+        echo(f"{made.name} is on: {made.tables} tables in {made.url}")
 
 
 @connectors.command()

@@ -14,6 +14,7 @@ from heedful.cli.output import echo
 from heedful.cli.there import needs_project, needs_store
 from heedful.errors import Invalid
 from heedful.model import SCOPES, Scope
+from heedful.opening import reseal_connectors as reseal
 
 
 class _Seconds(click.ParamType):
@@ -137,6 +138,17 @@ def rotate_signing(options: Options, grace: int, as_json: bool) -> None:
         echo(f"tokens and logins of before are good until {made.former_good_until:%Y-%m-%d %H:%M:%S}")
     else:
         echo("tokens and logins of before are not good any more; servers that run refuse them within a second")
+
+
+@keys.command("reseal-connectors")
+@click.pass_obj
+def reseal_connectors(options: Options) -> None:
+    """Encrypt all connectors' URLs with the first key of HEEDFUL_SECRET_KEY.
+
+    Of the whole store, after a new key was put before the old one; then the old one can go.
+    """
+    count = reseal(options.local("keys reseal-connectors"))
+    echo(f"{count} connectors are encrypted with the first key; the others can be removed")
 
 
 def _target(given: str) -> dict[str, str]:

@@ -96,6 +96,7 @@ class RemoteConnectors(_Remote):
     get = _remote(Connectors.get)
     list = _remote(Connectors.list)
     refresh = _remote(Connectors.refresh)
+    confirm = _remote(Connectors.confirm)
     schema = _remote(Connectors.schema)
     delete = _remote(Connectors.delete)
 

@@ -66,8 +66,8 @@ def judge(
     if limits.examples:
         candidates.follow_examples(space, connector)
     # Before anything is held: it may be slow to answer.
-    current = space.queries.data_version(reach.target_of(connector)) if reuse == "result" else None
-    with space.proofs.reading(connector, space.workspace.read, space.project) as known:
+    current = space.queries.data_version(space.target(connector)) if reuse == "result" else None
+    with space.proofs.reading(connector, space.target, space.workspace.read, space.project) as known:
         found = candidates.find(
             space,
             known.connection,

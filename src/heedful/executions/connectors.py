@@ -26,15 +26,17 @@ class Connectors:
         """Adds a database by its SQLAlchemy URL and reads its schema; nothing is kept if that fails.
 
         Secrets in the URL are references such as `${DB_PASSWORD}`, or are encrypted with HEEDFUL_SECRET_KEY. `role` is
-        the role that PostgreSQL runs queries as.
+        the role that PostgreSQL runs queries as. On a server, where it may lead and which variables it may refer to is
+        for the operator to say.
         """
         values.name("name", name)
-        options: Metadata = {} if role is None else {"role": values.name("role", role)}
         if not isinstance(url, str) or not url.strip():
             raise Invalid(f"url must be a SQLAlchemy URL, got {url!r}", field="url", value=url)
-        stored = secrets.stored(reach.located(url), secrets.keys_from())
-        options["dialect"] = secrets.parsed(secrets.opened(stored, secrets.keys_from())).get_backend_name()
-        schema = reach.read_schema(self._space.queries, stored, options)
+        given = reach.located(url)
+        options = self._options(given, None if role is None else values.name("role", role))
+        reach.check(given, options, self._space.permissions)
+        stored = secrets.stored(given, secrets.keys_from())
+        schema = self._read_schema(stored, options)
         connector_id = new_id()
         with self._space.workspace.write() as connection:
             project = self._space.own_project(connection)
@@ -64,9 +66,22 @@ class Connectors:
         """Reads the schema anew; what was proven for another schema is no longer used."""
         with self._space.workspace.read() as connection:
             row = self._row(connection, connector_id)
-        schema = reach.read_schema(self._space.queries, row.url, row.options)
+        schema = self._space.queries.read_schema(self._space.target(row))
         self._space.proofs.forget(row.id)
         with self._space.workspace.write() as connection:
+            self._keep(connection, row.id, schema)
+            return _shown(self._row(connection, row.id))
+
+    def confirm(self, connector_id: str) -> Connector:
+        """Switches on a connector that was imported, after a look at its URL; the same rules hold as for `create`."""
+        with self._space.workspace.read() as connection:
+            row = self._row(connection, connector_id)
+        if row.enabled:
+            return _shown(row)
+        options = self._options(secrets.plain(row.url, secrets.keys_from()), row.options.get("role"))
+        schema = self._read_schema(row.url, options)
+        with self._space.workspace.write() as connection:
+            connectors.change(connection, row.id, enabled=1, options=options)
             self._keep(connection, row.id, schema)
             return _shown(self._row(connection, row.id))
 
@@ -84,6 +99,16 @@ class Connectors:
 
     def _row(self, connection: Connection, connector_id: str) -> AnyRow:
         return self._space.connector(connection, values.identifier("connector_id", connector_id))
+
+    def _options(self, url: str, role: str | None) -> Metadata:
+        options: Metadata = {} if role is None else {"role": role}
+        options["dialect"] = secrets.parsed(url).get_backend_name()
+        return options if self._space.permissions.everywhere else options | {reach.LISTED: True}
+
+    def _read_schema(self, stored: str, options: Metadata) -> Schema:
+        space = self._space
+        target = reach.target_at(stored, options, space.permissions, space.workspace.database.url)
+        return space.queries.read_schema(target)
 
     def _keep(self, connection: Connection, connector_id: str, schema: Schema) -> None:
         connectors.change(
@@ -105,6 +130,7 @@ def _shown(row: AnyRow) -> Connector:
         name=row.name,
         url=secrets.shown(row.url, secrets.keys_from()),
         dialect=reach.dialect_of(row),
+        enabled=bool(row.enabled),
         tables=None if row.schema is None else len(row.schema["tables"]),
         fingerprint=row.fingerprint,
         schema_at=None if row.schema_at is None else from_stored(row.schema_at),

@@ -12,7 +12,7 @@ from sqlalchemy import Connection
 
 from heedful.clock import from_stored
 from heedful.executions import reach
-from heedful.executions.sandbox.queries import Queries
+from heedful.executions.sandbox.queries import Queries, Target
 from heedful.executions.shared_lock import SharedLock
 from heedful.learning.reuse import Evidence, Known, Proven
 from heedful.storage.executions import golden, proofs
@@ -22,6 +22,7 @@ from heedful.storage.rows import AnyRow
 FRESH_SECONDS = 600.0
 """How long the values of columns are taken as read; a name that is newer than that is not known, and refused."""
 
+ToTarget = Callable[[AnyRow], Target]
 Read = Callable[[], AbstractContextManager[Connection]]
 Project = Callable[[Connection], int]
 ColumnValues = Mapping[tuple[str, str], tuple[str, ...]]
@@ -79,9 +80,9 @@ class Proofs:
         self._loading: dict[str, threading.Lock] = {}
 
     @contextmanager
-    def reading(self, connector: AnyRow, read: Read, project: Project) -> Iterator[Reading]:
+    def reading(self, connector: AnyRow, target: ToTarget, read: Read, project: Project) -> Iterator[Reading]:
         """All that is proven on a connector, with the transaction that sees it. It does not change meanwhile."""
-        kept = self._current(connector, read, project)
+        kept = self._current(connector, target, read, project)
         while True:
             # In this order: who holds the lock sees at least what those before have seen.
             with kept.lock.shared(), read() as connection:
@@ -96,7 +97,7 @@ class Proofs:
         with self._lock:
             self._kept.pop(connector_id, None)
 
-    def _current(self, connector: AnyRow, read: Read, project: Project) -> _Kept:
+    def _current(self, connector: AnyRow, target: ToTarget, read: Read, project: Project) -> _Kept:
         """What is known of a connector, with values that are fresh.
 
         The database of the connector is read by one thread; the others go on with what they have, if they have
@@ -116,15 +117,17 @@ class Proofs:
                 newer = self._kept.get(connector.id)
             if newer is not None and newer.connector.fingerprint == connector.fingerprint and _is_fresh(newer):
                 return newer
-            made = self._read(connector, newer, read, project)
+            made = self._read(connector, newer, target, read, project)
             with self._lock:
                 self._kept[connector.id] = made
             return made
         finally:
             loading.release()
 
-    def _read(self, connector: AnyRow, before: _Kept | None, read: Read, project: Project) -> _Kept:
-        values = self._queries.text_values(reach.target_of(connector))
+    def _read(
+        self, connector: AnyRow, before: _Kept | None, target: ToTarget, read: Read, project: Project
+    ) -> _Kept:
+        values = self._queries.text_values(target(connector))
         if before is not None and before.values == values and before.connector.fingerprint == connector.fingerprint:
             before.read_at = monotonic()
             return before

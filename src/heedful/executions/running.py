@@ -9,7 +9,6 @@ from typing import Any
 import orjson
 
 from heedful.clock import from_stored
-from heedful.executions.reach import target_of
 from heedful.executions.space import ExecutionSpace
 from heedful.ids import new_id
 from heedful.model import Execution, Metadata, Origin, QueryResult
@@ -47,7 +46,7 @@ def execute(
     derived_from: str | None = None,
 ) -> Execution:
     """Runs one statement that only reads and stores what it gave."""
-    ran = space.queries.run(target_of(connector), statement.sql, statement.parameters, statement.display)
+    ran = space.queries.run(space.target(connector), statement.sql, statement.parameters, statement.display)
     result = ran.result
     vector = asked.vector
     if vector is None and asked.question is not None:
@@ -81,7 +80,7 @@ def execute(
 
 def dry_run(space: ExecutionSpace, connector: AnyRow, statement: Statement) -> None:
     """Finds out whether a statement may run and would: one row of it is asked for, and nothing is kept."""
-    space.queries.dry_run(target_of(connector), statement.sql, statement.parameters)
+    space.queries.dry_run(space.target(connector), statement.sql, statement.parameters)
 
 
 def shown(row: AnyRow) -> Execution:

@@ -7,14 +7,13 @@ from __future__ import annotations
 
 import os
 import re
-from collections.abc import Mapping, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from typing import TYPE_CHECKING
-from urllib.parse import quote
 
 from sqlalchemy.engine import URL, make_url
 from sqlalchemy.exc import ArgumentError
 
-from heedful.errors import HeedfulError, Invalid, Unavailable
+from heedful.errors import Forbidden, HeedfulError, Invalid, Unavailable
 
 if TYPE_CHECKING:
     from cryptography.fernet import MultiFernet
@@ -29,7 +28,7 @@ _SECRET_OPTION = re.compile(r"pass|pwd|secret|token|credential|odbc_connect|(^|_
 
 def stored(url: str, keys: Sequence[str] = ()) -> str:
     """What to keep of a URL: itself if its secrets are references, else encrypted with the first key."""
-    if url.startswith(_ENCRYPTED):
+    if is_sealed(url):
         raise _malformed("it is encrypted already")
     if not has_plain_secret(url):
         return url
@@ -45,22 +44,40 @@ def stored(url: str, keys: Sequence[str] = ()) -> str:
 
 def opened(kept: str, keys: Sequence[str] = (), environment: Mapping[str, str] | None = None) -> str:
     """The URL to connect with. It holds secrets: it must not be shown, logged or kept."""
-    return _resolved(_plain(kept, keys), os.environ if environment is None else environment)
+    return resolved(plain(kept, keys), None, environment)
 
 
-def rotated(kept: str, keys: Sequence[str]) -> str:
+def resolved(url: str, allowed: Collection[str] | None = None, environment: Mapping[str, str] | None = None) -> str:
+    """A URL with the values of its references; those must be of `allowed` variables, if such are named."""
+    address, values = parsed(url), os.environ if environment is None else environment
+
+    def filled(part: str | None) -> str | None:
+        if part is None:
+            return None
+        if "${" in _REFERENCE.sub("", part):
+            raise _malformed("a reference is not of the form ${NAME}")
+        return _REFERENCE.sub(lambda found: _value(found[1], allowed, values), part)
+
+    changed = address.set(username=filled(address.username), password=filled(address.password))
+    return changed.render_as_string(hide_password=False)
+
+
+def resealed(kept: str, keys: Sequence[str]) -> str:
     """The same, encrypted with the first of the keys; what isn't encrypted stays as it is."""
-    return stored(_plain(kept, keys), keys) if kept.startswith(_ENCRYPTED) else kept
+    return stored(plain(kept, keys), keys) if is_sealed(kept) else kept
+
+
+def is_sealed(kept: str) -> bool:
+    """Whether a URL is encrypted."""
+    return kept.startswith(_ENCRYPTED)
 
 
 def shown(kept: str, keys: Sequence[str] = ()) -> str:
     """The URL without its secrets; references stay, since they only name variables."""
-    if kept.startswith(_ENCRYPTED):
+    if is_sealed(kept):
         if not keys:
             return "(encrypted)"
-        kept = _plain(kept, keys)
-    if _REFERENCE.fullmatch(kept):
-        return kept
+        kept = plain(kept, keys)
     try:
         url = parsed(kept)
     except HeedfulError:
@@ -96,12 +113,15 @@ def new_key() -> str:
 
 def parsed(url: str) -> URL:
     """A URL in its parts, references and all; an error shows nothing of it, since any part may be the password."""
-    # A reference may stand for a port, which has to be a number.
-    port = re.search(r":(\$\{\w+\})(?=[/?]|$)", url)
-    if _REFERENCE.fullmatch(url):
-        return URL.create(url)
+    if "${" in _without_user(url):
+        raise Invalid(
+            "a reference stands elsewhere than in the user or the password of the connector's URL",
+            code="secret_reference",
+            field="url",
+            remedy="Write host, database and options out, e.g. postgresql://me:${PASSWORD}@host/database",
+        )
     try:
-        address = make_url(url.replace(port[0], "", 1) if port and "@" not in url[port.start() :] else url)
+        address = make_url(url)
     except (ArgumentError, ValueError):
         raise _malformed("it is not of the form dialect://user:password@host/database") from None
     if "@" in (address.host or "") or (address.host and "@" in (address.database or "")):
@@ -109,48 +129,9 @@ def parsed(url: str) -> URL:
     return address
 
 
-def _resolved(url: str, environment: Mapping[str, str]) -> str:
-    if "${" in _REFERENCE.sub("", url):
-        raise _malformed("a reference is not of the form ${NAME}")
-    whole = _REFERENCE.fullmatch(url)
-    if whole:
-        return _value(whole[1], environment)
-    start = url.find("://") + 3
-    rest = re.search(r"[/?]", url[start:])
-    user_end = url.rfind("@", start, start + rest.start() if rest else len(url))
-    query = url.find("?", start)
-
-    def value(found: re.Match[str]) -> str:
-        text = _value(found[1], environment)
-        encoded = found.start() < user_end or (query >= 0 and found.start() > query)
-        return quote(text, safe="") if encoded else text
-
-    return _REFERENCE.sub(value, url)
-
-
-def _value(name: str, environment: Mapping[str, str]) -> str:
-    # A URL goes to another machine: our own secrets must not travel in it.
-    if name.upper().startswith("HEEDFUL_"):
-        raise Invalid(
-            f"a connector may not use the variable {name}",
-            code="secret_reference",
-            field="url",
-            value=name,
-            remedy="Use a variable whose name does not start with HEEDFUL_",
-        )
-    if name not in environment:
-        raise Unavailable(
-            f"the variable {name}, which the connector's URL refers to, is not set",
-            code="secret_missing",
-            field="url",
-            value=name,
-            remedy=f"Set {name} where Heedful runs",
-        )
-    return environment[name]
-
-
-def _plain(kept: str, keys: Sequence[str]) -> str:
-    if not kept.startswith(_ENCRYPTED):
+def plain(kept: str, keys: Sequence[str]) -> str:
+    """The URL that was given, with its references."""
+    if not is_sealed(kept):
         return kept
     if not keys:
         raise Unavailable(
@@ -167,8 +148,47 @@ def _plain(kept: str, keys: Sequence[str]) -> str:
         raise Unavailable(
             "the connector's URL can't be decrypted with these keys",
             code="secret_key_wrong",
-            remedy=f"Add the key it was encrypted with to {KEY_VARIABLE}, or store the URL anew",
+            remedy=f"Add the key it was encrypted with to {KEY_VARIABLE}, or create the connector again",
         ) from None
+
+
+def _without_user(url: str) -> str:
+    """All of a URL but its user and password."""
+    scheme, there, rest = url.partition("://")
+    if not there:
+        return url
+    end = re.search(r"[/?]", rest)
+    user_end = rest.rfind("@", 0, end.start() if end else len(rest))
+    return scheme + rest[user_end + 1 :]
+
+
+def _value(name: str, allowed: Collection[str] | None, environment: Mapping[str, str]) -> str:
+    # A URL goes to another machine: our own secrets must not travel in it.
+    if name.upper().startswith("HEEDFUL_"):
+        raise Invalid(
+            f"a connector may not use the variable {name}",
+            code="secret_reference",
+            field="url",
+            value=name,
+            remedy="Use a variable whose name does not start with HEEDFUL_",
+        )
+    if allowed is not None and name not in allowed:
+        raise Forbidden(
+            f"connectors of this server may not use the variable {name}",
+            code="secret_unlisted",
+            field="url",
+            value=name,
+            remedy="Have the operator add it to connector_secrets (HEEDFUL_CONNECTOR_SECRETS)",
+        )
+    if name not in environment:
+        raise Unavailable(
+            f"the variable {name}, which the connector's URL refers to, is not set",
+            code="secret_missing",
+            field="url",
+            value=name,
+            remedy=f"Set {name} where Heedful runs",
+        )
+    return environment[name]
 
 
 def _cipher(keys: Sequence[str]) -> MultiFernet:

@@ -8,8 +8,10 @@ from sqlalchemy import Connection
 
 from heedful.chat.base import LanguageModel
 from heedful.errors import Invalid, NotFound
+from heedful.executions import reach
+from heedful.executions.permissions import OPERATOR, Permissions
 from heedful.executions.proofs import Proofs
-from heedful.executions.sandbox.queries import Queries
+from heedful.executions.sandbox.queries import Queries, Target
 from heedful.memory import checks
 from heedful.memory.workspace import Workspace
 from heedful.sessions.space import SessionSpace
@@ -24,13 +26,15 @@ NOBODY = -1
 
 @dataclass(frozen=True, slots=True)
 class ExecutionSpace:
-    """One project: its store, its chat sessions, the language model, if there is one, and what runs its queries."""
+    """One project: its store, its chat sessions, the language model, if there is one, what runs its queries, and what its
+    connectors may reach."""
 
     workspace: Workspace
     sessions: SessionSpace
     language_model: LanguageModel | None
     queries: Queries
     proofs: Proofs
+    permissions: Permissions = OPERATOR
 
     def now(self) -> int:
         return self.workspace.now()
@@ -65,6 +69,10 @@ class ExecutionSpace:
                 remedy=_remedy(connectors.listed(connection, project)),
             )
         return found
+
+    def target(self, connector: AnyRow) -> Target:
+        """The database behind a connector, if this caller may use it."""
+        return reach.target_of(connector, self.permissions, self.workspace.database.url)
 
     def embedded(self, connection: Connection, vector: bytes | None) -> int | None:
         """The number of the model that made a vector."""

@@ -27,6 +27,8 @@ class Connector(Model):
     name: str
     url: str
     dialect: str
+    enabled: bool
+    """False for one that was imported, until `connectors.confirm`."""
     tables: int | None
     """How many tables its schema has; None before it was read."""
     fingerprint: str | None

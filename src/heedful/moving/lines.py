@@ -79,7 +79,7 @@ KINDS = {
         Kind("message", schema.messages),
         Kind("entry", schema.entries, links=names.entry_links, renamed=names.renamed_entry),
         Kind("feedback", schema.feedbacks),
-        Kind("connector", schema.connectors, frozenset({"revision"})),
+        Kind("connector", schema.connectors, frozenset({"enabled", "revision"})),
         Kind("execution", schema.executions),
         Kind("example", schema.golden_examples),
         Kind("review_item", review_items),

@@ -40,6 +40,7 @@ class Writing:
             "fact": self._facts,
             "event": self._events,
             "session": self._sessions,
+            "connector": self._connectors,
         }
 
     def write(self, kind: Kind, run: Sequence[Numbered]) -> None:
@@ -203,6 +204,15 @@ class Writing:
         ]
         if tags:
             self._connection.execute(insert(schema.session_tags), tags)
+
+    def _connectors(self, run: Sequence[Numbered], rows: list[Row]) -> None:
+        """Switched off, since whoever wrote the file chose where they lead; other rights that it names are dropped."""
+        for each, row in zip(run, rows, strict=True):
+            kept = {name: row["options"].get(name) for name in ("role", "dialect")}
+            if not isinstance(kept["dialect"], str) or not isinstance(kept["role"], str | None):
+                raise damaged(each.number, "has options of another shape")
+            row |= {"enabled": 0, "options": {name: value for name, value in kept.items() if value is not None}}
+        self._put(schema.connectors, rows)
 
 
 def _packed(value: Any) -> str | None:

@@ -169,6 +169,7 @@ _ALL = (
     _get("connectors.list", "/connectors"),
     _get("connectors.get", _CONNECTOR),
     _post("connectors.refresh", f"{_CONNECTOR}/refresh", "admin", repeatable=True, slow=True, queries=True),
+    _post("connectors.confirm", f"{_CONNECTOR}/confirm", "admin", repeatable=True, slow=True, queries=True),
     _get("connectors.schema", f"{_CONNECTOR}/schema"),
     _delete("connectors.delete", _CONNECTOR, "admin"),
     _post("executions.execute_query", "/executions", "write", slow=True, queries=True),

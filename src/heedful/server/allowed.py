@@ -15,7 +15,7 @@ def allowed(engine: Heedful, caller: Caller) -> Heedful:
 
     Reading is left to the scope of the route: a route for feedback may look up what the feedback is about.
     """
-    return cast(Heedful, _Allowed(engine, caller))
+    return cast(Heedful, _Allowed(caller.connecting(engine), caller))
 
 
 class _Allowed:

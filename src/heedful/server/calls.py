@@ -76,7 +76,7 @@ def endpoint(operation: Operation, state: State) -> Endpoint:
             if looked_up:
                 state.projects.check_known(project)
             with calling.by(caller.calling(request)), state.projects.using(project) as engine:
-                return _called(state, engine, project, caller, made, given, callbacks, key)
+                return _called(state, caller.connecting(engine), project, caller, made, given, callbacks, key)
 
         if wanted(request, made):
             return stream(state, request, made, call)

@@ -72,7 +72,7 @@ class Projects:
         """One project, which may be closed when others are used; `using` keeps it open."""
         with self._lock:
             if name not in self._open:
-                self._open[name] = self.host.project(name)
+                self._open[name] = self.host.project(name)._limited(self.host.served)
             self._open.move_to_end(name)
             return self._open[name]
 

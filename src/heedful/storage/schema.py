@@ -393,6 +393,7 @@ connectors = Table(
     Column("name", String(200), nullable=False),
     Column("url", Text, nullable=False),
     Column("options", JSON, nullable=False),
+    Column("enabled", SmallInteger, nullable=False, server_default="1"),
     Column("schema", JSON),
     Column("fingerprint", String(64)),
     Column("schema_at", BigInteger),
@@ -401,8 +402,8 @@ connectors = Table(
     UniqueConstraint("project_id", "name"),
     sqlite_autoincrement=True,
 )
-"""Databases that executions run against. `url` has references to secrets, or is encrypted. `revision` grows with each
-change of what is proven or wrong on it."""
+"""Databases that executions run against. `url` has references to secrets, or is encrypted; `enabled` is 0 for one that
+was imported, until somebody confirms it. `revision` grows with each change of what is proven or wrong on it."""
 
 executions = Table(
     "executions",

@@ -5,8 +5,8 @@ from __future__ import annotations
 from heedful.errors import Invalid
 from heedful.executions.databases.base import Database, Limits, Parameters, Session
 from heedful.executions.databases.duckdb import DuckDB
+from heedful.executions.databases.kinds import checked
 from heedful.executions.databases.mysql import MySQL
-from heedful.executions.databases.other import Other
 from heedful.executions.databases.postgresql import PostgreSQL
 from heedful.executions.databases.schema import ForeignKey, Schema, SchemaColumn, Table, fingerprint
 from heedful.executions.databases.sqlite import SQLite
@@ -38,18 +38,16 @@ def open_database(url: str, *, role: str | None = None, memory: int = 512, disk:
     which runs in this process may use, as far as it can be told.
     """
     address = parsed(url)
-    kind = address.get_backend_name()
-    if kind == "postgresql":
+    kind = checked(address)
+    if kind.name == "postgresql":
         return PostgreSQL(address, role)
     if role is not None:
-        raise Invalid(f"{kind} has no roles to run as", field="role", value=role, remedy="Leave role out")
-    if address.drivername in ("sqlite", "sqlite+pysqlite", "sqlite+aiosqlite"):
+        raise Invalid(f"{kind.name} has no roles to run as", field="role", value=role, remedy="Leave role out")
+    if kind.name == "sqlite":
         return SQLite(address)
-    if kind == "duckdb":
+    if kind.name == "duckdb":
         return DuckDB(address, memory, disk)
-    if kind in ("mysql", "mariadb"):
-        return MySQL(address)
-    return Other(address)
+    return MySQL(address)
 
 
 def run(

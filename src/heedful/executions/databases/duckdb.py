@@ -101,6 +101,9 @@ class DuckDB:
             if "lock" in str(error):
                 raise errors.in_use(self.address) from None
             raise errors.not_a_database(self._path, "DuckDB") from None
+        except duckdb.PermissionException:
+            # The file of another database, which an extension could read.
+            raise errors.not_a_database(self._path, "DuckDB") from None
         except duckdb.Error as error:
             raise errors.unreachable(self.address, type(error).__name__) from None
 

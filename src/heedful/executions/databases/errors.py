@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import stat
 from pathlib import Path
 
 from heedful.errors import Forbidden, HeedfulError, Invalid, NotFound, Unavailable
@@ -11,16 +12,21 @@ _SHOWN = 500
 
 def existing_file(path: Path, what: str) -> Path:
     """The path, if a file is there; a database is never made by opening it."""
-    if path.is_dir():
-        raise not_a_database(path, what)
-    if not path.exists():
+    try:
+        # To open a pipe would wait for somebody to write to it.
+        regular = stat.S_ISREG(path.stat().st_mode)
+    except PermissionError:
+        raise unreachable(str(path), "it may not be read") from None
+    except (OSError, ValueError):
         raise NotFound(
             f"there is no file {path}",
             code="database_missing",
             field="url",
             value=str(path),
             remedy="Check the path in the connector's URL; a database is not made by opening it",
-        )
+        ) from None
+    if not regular:
+        raise not_a_database(path, what)
     return path
 
 
@@ -156,11 +162,11 @@ def one_line(reason: object) -> str:
     return text if len(text) <= _SHOWN else text[: _SHOWN - 1] + "…"
 
 
-def our_own(path: Path) -> Forbidden:
+def our_own(address: object) -> Forbidden:
     """For a Heedful store: what runs on it would see every project, and the secrets that guard them."""
     return Forbidden(
-        f"{path} is a Heedful store, whose projects are walled off from each other",
+        f"{address} is a Heedful store, whose projects are kept apart from each other",
         code="store_as_connector",
         field="url",
-        remedy="Name a database of your own",
+        remedy="Name a database that holds no store of Heedful",
     )

@@ -1,4 +1,4 @@
-"""Any other database that SQLAlchemy has a dialect for: a transaction that is rolled back, and a line that is cut.
+"""MySQL and MariaDB, through SQLAlchemy alone: a transaction that is rolled back, and a line that is cut.
 
 There are two walls here and not three: what keeps a statement that passed the guard from writing is the rollback,
 and the rights of the user in the URL. Give it one that may only read.
@@ -14,11 +14,10 @@ from typing import Any
 
 from sqlalchemy import Connection, create_engine, text
 from sqlalchemy.engine import URL, Engine
-from sqlalchemy.exc import ArgumentError, DBAPIError, NoSuchModuleError, SQLAlchemyError
+from sqlalchemy.exc import DBAPIError, SQLAlchemyError
 from sqlalchemy.pool import NullPool
 
 from heedful.dialects import parser_dialect
-from heedful.errors import Invalid
 from heedful.executions.databases import errors
 from heedful.executions.databases.base import Limits, Parameters, Watchdog, bound, collect, timed_out
 from heedful.executions.databases.schema import Schema, reflected
@@ -98,26 +97,9 @@ class OtherSession:
 
 def _engine(url: URL) -> Engine:
     try:
-        engine = create_engine(url, poolclass=NullPool, hide_parameters=True)
+        return create_engine(url, poolclass=NullPool, hide_parameters=True)
     except ModuleNotFoundError as error:
         raise errors.missing_driver(error.name or url.drivername, None) from None
-    except (NoSuchModuleError, ArgumentError):
-        raise Invalid(
-            f"no dialect of SQLAlchemy is installed for {url.drivername}",
-            code="url_unreadable",
-            field="url",
-            value=url.drivername,
-            remedy="Check the start of the connector's URL, or install the package that brings the dialect",
-        ) from None
-    if engine.dialect.is_async:
-        raise Invalid(
-            f"{url.drivername} is a driver for asyncio",
-            code="url_unreadable",
-            field="url",
-            value=url.drivername,
-            remedy="Name a driver that blocks, e.g. mysql+pymysql",
-        )
-    return engine
 
 
 def _cut(connection: Connection) -> None:

@@ -20,17 +20,9 @@ from sqlalchemy.pool import NullPool
 
 from heedful.errors import HeedfulError
 from heedful.executions.databases import errors
-from heedful.executions.databases.base import (
-    CONNECT_SECONDS,
-    Limits,
-    Parameters,
-    Watchdog,
-    bound,
-    closing,
-    collect,
-    timed_out,
-)
-from heedful.executions.databases.schema import Schema, reflected
+from heedful.executions.databases.base import Limits, Parameters, Watchdog, bound, closing, collect, timed_out
+from heedful.executions.databases.libpq import parameters
+from heedful.executions.databases.schema import STORE_TABLES, Schema, reflected
 from heedful.executions.guard import Guarded
 from heedful.results import Column, Result
 
@@ -51,6 +43,13 @@ _VERSION = """
 SELECT CASE WHEN NOT EXISTS (SELECT FROM pg_catalog.pg_foreign_table)
 THEN pg_catalog.pg_current_snapshot()::text || ' ' || extract(epoch FROM pg_catalog.pg_postmaster_start_time())::text
 END
+"""
+
+_STORES = """
+SELECT count(*) FROM (
+  SELECT FROM pg_catalog.pg_class WHERE relkind IN ('r', 'p') AND relname = ANY(%s)
+  GROUP BY relnamespace HAVING count(*) = %s
+) AS stores
 """
 
 
@@ -105,20 +104,29 @@ class PostgreSQL:
 
         from heedful.executions.databases.postgresql_types import register
 
-        _, arguments = self._url.get_dialect()().create_connect_args(self._url)
-        given = arguments.pop("options", "")
         try:
-            connection = psycopg.connect(
-                **{"connect_timeout": CONNECT_SECONDS, "application_name": "heedful", **arguments},
-                options=f"{given} {_OPTIONS}".strip(),
-            )
+            connection = psycopg.connect(**parameters(self._url, psycopg.pq.version(), _OPTIONS))
         except psycopg.ProgrammingError:
             raise errors.unreachable(self.address, "the URL has an option that is not known") from None
         except psycopg.Error as error:
             raise _connecting(str(error), self.address) from None
+        try:
+            self._check_no_store(connection)
+        except BaseException:
+            connection.close()
+            raise
         connection.read_only = True
         register(connection)
         return connection
+
+    def _check_no_store(self, connection: psycopg.Connection[Any]) -> None:
+        """Each time, because a store may be made in a database that was connected before."""
+        connection.autocommit = True
+        with _translated():
+            found = connection.execute(_STORES, (list(STORE_TABLES), len(STORE_TABLES))).fetchone()
+        if found is None or found[0]:
+            raise errors.our_own(self.address)
+        connection.autocommit = False
 
 
 class PostgreSQLSession:

@@ -13,6 +13,9 @@ from sqlalchemy import Connection, inspect
 from sqlalchemy.exc import SAWarning
 from sqlalchemy.sql.sqltypes import NullType, String
 
+STORE_TABLES = frozenset({"alembic_version", "projects", "datasets", "facts", "events"})
+"""Tables by which a Heedful store is known."""
+
 _SYSTEM = ("information_schema", "performance_schema", "mysql", "sys")
 
 

@@ -18,15 +18,12 @@ from sqlalchemy.pool import NullPool
 from heedful.errors import HeedfulError
 from heedful.executions.databases import errors, files
 from heedful.executions.databases.base import Limits, Parameters, bound, closing, collect, timed_out
-from heedful.executions.databases.schema import Schema, reflected
+from heedful.executions.databases.schema import STORE_TABLES, Schema, reflected
 from heedful.executions.denied import is_denied
 from heedful.executions.guard import Guarded
 from heedful.results import Column, Result
 
 BUSY_SECONDS = 10
-
-OURS = frozenset({"alembic_version", "projects", "datasets", "facts", "events"})
-"""Tables by which a Heedful store is known."""
 
 _STEPS = 10_000
 _LONGEST_VALUE = 4_000_000
@@ -54,9 +51,10 @@ class SQLite:
 
     def __init__(self, url: URL) -> None:
         given = url.database or ""
-        if not given or ":memory:" in given or "mode=memory" in given:
+        # A URI could choose another mode, or another way to read files.
+        if not given or given.startswith((":memory:", "file:")):
             raise errors.no_file("SQLite")
-        self._path = Path(given.removeprefix("file:").partition("?")[0]).absolute()
+        self._path = Path(given).absolute()
         self.address = f"sqlite:///{self._path}"
 
     @contextmanager
@@ -100,7 +98,7 @@ class SQLite:
         except sqlite3.DatabaseError as error:
             connection.close()
             raise self._unusable(error) from None
-        if found >= OURS:
+        if found >= STORE_TABLES:
             connection.close()
             raise errors.our_own(self._path)
         connection.text_factory = _text

@@ -33,6 +33,11 @@ def listed(connection: Connection, project: int) -> list[AnyRow]:
     return list(connection.execute(statement))
 
 
+def every(connection: Connection) -> list[AnyRow]:
+    """The connectors of all projects."""
+    return list(connection.execute(select(connectors).order_by(connectors.c.seq)))
+
+
 def change(connection: Connection, connector_id: str, **values: Any) -> None:
     connection.execute(update(connectors).where(connectors.c.id == connector_id).values(**values))
 

@@ -21,8 +21,9 @@ _BY_COLUMN = (
 walls themselves."""
 
 _WITHOUT = frozenset({"alembic_version", "models", "signing", "words"})
-"""Tables that belong to no project; and the terms of the words of facts, which are sums: an index can't be searched by
-them behind a wall, and what is found is looked up in `facts`, which has one."""
+"""Tables that belong to no project (`signing` is secured by a later revision); and the terms of the words of facts,
+which are sums: an index can't be searched by them behind a wall, and what is found is looked up in `facts`, which has
+one."""
 
 
 def build_walls(connection: Connection) -> None:
@@ -52,6 +53,15 @@ def build_wall(connection: Connection, table: str, columns: list[str]) -> None:
         own = "name = current_setting('heedful.project', true)"
     else:
         own = next(condition for column, condition in _BY_COLUMN if column in columns)
+    _secure(connection, table, f"{_EVERYTHING} OR {own}")
+
+
+def build_shared_wall(connection: Connection, table: str) -> None:
+    """Row-level security for a table that belongs to no project: only who may see everything sees it."""
+    _secure(connection, table, _EVERYTHING)
+
+
+def _secure(connection: Connection, table: str, visible: str) -> None:
     connection.exec_driver_sql(f"ALTER TABLE {table} ENABLE ROW LEVEL SECURITY")
     connection.exec_driver_sql(f"ALTER TABLE {table} FORCE ROW LEVEL SECURITY")
-    connection.exec_driver_sql(f"CREATE POLICY wall ON {table} USING ({_EVERYTHING} OR {own})")
+    connection.exec_driver_sql(f"CREATE POLICY wall ON {table} USING ({visible})")

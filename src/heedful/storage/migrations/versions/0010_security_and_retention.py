@@ -3,7 +3,7 @@
 import sqlalchemy as sa
 from alembic import op
 
-from heedful.storage.migrations.walls import build_wall
+from heedful.storage.migrations.walls import build_shared_wall, build_wall
 
 revision = '0010'
 down_revision = '0009'
@@ -28,10 +28,18 @@ def downgrade() -> None:
     _drop_executions()
     op.drop_index('ix_events_successor', table_name='events')
     _access_before()
+    if op.get_bind().dialect.name == 'postgresql':
+        op.execute('DROP POLICY wall ON signing')
+        op.execute('ALTER TABLE signing NO FORCE ROW LEVEL SECURITY')
+        op.execute('ALTER TABLE signing DISABLE ROW LEVEL SECURITY')
+    op.drop_column('connectors', 'enabled')
 
 
 def _connectors() -> None:
-    """Connectors that wait for somebody to confirm them."""
+    """Connectors that wait for somebody to confirm them, and a secret that no project's transaction sees."""
+    op.add_column('connectors', sa.Column('enabled', sa.SmallInteger(), nullable=False, server_default='1'))
+    if op.get_bind().dialect.name == 'postgresql':
+        build_shared_wall(op.get_bind(), 'signing')
 
 
 def _trust() -> None:
