@@ -538,7 +538,7 @@ def settings_page() -> str:
     """Every setting, where it can be given, and the limits that can't be set."""
     rows = []
     for name, field in settings.Settings.model_fields.items():
-        default = "none" if field.default is None else f"`{field.default}`"
+        default = "none" if field.default in (None, ()) else f"`{field.default}`"
         rows.append([f"`{name}`", f"`{settings.PREFIX}{name.upper()}`", default, SETTINGS[name]])
     limits = [[meaning, f"{getattr(checks, name):,}"] for name, meaning in LIMITS.items()]
     limits += [[meaning, f"{getattr(session_checks, name):,}"] for name, meaning in SESSION_LIMITS.items()]

@@ -56,9 +56,9 @@ class Settings(Retention):
     query_disk: int = Field(default=1_024, ge=1)
     query_processes: int = Field(default=0, ge=0, le=1_024)
     query_processes_per_caller: int = Field(default=0, ge=0, le=1_024)
-    connector_hosts: list[str] = Field(default_factory=list)
-    connector_folders: list[str] = Field(default_factory=list)
-    connector_secrets: list[str] = Field(default_factory=list)
+    connector_hosts: tuple[str, ...] = ()
+    connector_folders: tuple[str, ...] = ()
+    connector_secrets: tuple[str, ...] = ()
     digest_every: Over | None = None
     digest_email: str | None = Field(default=None, repr=False)
     digest_webhook: str | None = Field(default=None, repr=False)
@@ -72,19 +72,19 @@ class Settings(Retention):
 
     @field_validator("connector_hosts")
     @classmethod
-    def _hosts(cls, hosts: list[str]) -> list[str]:
-        return [_fitting(each, _HOST, "is no host", "Use host, or host:port") for each in hosts]
+    def _hosts(cls, hosts: tuple[str, ...]) -> tuple[str, ...]:
+        return tuple(_fitting(each, _HOST, "is no host", "Use host, or host:port") for each in hosts)
 
     @field_validator("connector_folders")
     @classmethod
-    def _folders(cls, folders: list[str]) -> list[str]:
-        return [_fitting(each, _FOLDER, "is no whole path", "Begin it with / or ~") for each in folders]
+    def _folders(cls, folders: tuple[str, ...]) -> tuple[str, ...]:
+        return tuple(_fitting(each, _FOLDER, "is no whole path", "Begin it with / or ~") for each in folders)
 
     @field_validator("connector_secrets")
     @classmethod
-    def _names(cls, names: list[str]) -> list[str]:
+    def _names(cls, names: tuple[str, ...]) -> tuple[str, ...]:
         # Ours are refused when they are used, too; here it is said before somebody relies on it.
-        return [_fitting(each, _NAME, "is no variable for connectors", "Name one that is not ours") for each in names]
+        return tuple(_fitting(each, _NAME, "is no variable for connectors", "Name one that isn't ours") for each in names)
 
 
 def load(environment: Mapping[str, str] = os.environ, folder: Path | None = None) -> Settings:

@@ -40,9 +40,9 @@ def shop(file: Path) -> Path:
     return file
 
 
-def refused(call: Callable[[], Any]) -> HeedfulError:
+def refused(call: Callable[..., Any], *arguments: Any, **named: Any) -> HeedfulError:
     with pytest.raises(HeedfulError) as caught:
-        call()
+        call(*arguments, **named)
     assert isinstance(caught.value, Forbidden | Invalid), caught.value
     assert SECRET not in f"{caught.value} {caught.value.value} {caught.value.remedy}"
     return caught.value
@@ -123,7 +123,8 @@ def test_a_sqlite_store_is_no_connector_by_any_spelling(server: Running, path: P
     (tmp_path / "hardlink.sqlite").hardlink_to(path)
     with sqlite3.connect(path) as source, sqlite3.connect(tmp_path / "copy.sqlite") as target:
         source.backup(target)
-    source.close(), target.close()
+    source.close()
+    target.close()
     files = files_in(tmp_path)
     remote = server.connect()
     with heedful.open(path, embedding=WordEmbedder(), worker=False) as store, foreign(server) as http:
@@ -153,9 +154,9 @@ def test_a_connector_is_not_swapped_for_the_store(server: Running, path: Path, t
         remote.connectors.create("shop", f"sqlite:///{file}")
         file.unlink()
         file.symlink_to(path)
-        error = refused(lambda: remote.executions.execute_query("SELECT hex(secret) FROM signing"))
+        error = refused(remote.executions.execute_query, "SELECT hex(secret) FROM signing")
         assert error.code == OWN
-        assert refused(lambda: remote.connectors.refresh("shop")).code == OWN
+        assert refused(remote.connectors.refresh, "shop").code == OWN
 
 
 @pytest.mark.parametrize("scheme", ["sqlite", "duckdb"])
@@ -165,12 +166,10 @@ def test_nothing_is_created_and_pipes_are_not_waited_for(store: Heedful, scheme:
         with pytest.raises(heedful.NotFound) as missing:
             store.connectors.create("new", f"{scheme}:///{tmp_path}/{file}")
         assert missing.value.code == "database_missing"
-    assert refused(lambda: store.connectors.create("new", f"{scheme}:///~nobody-here/x.db")).code == "not_a_database"
+    assert refused(store.connectors.create, "new", f"{scheme}:///~nobody-here/x.db").code == "not_a_database"
     os.mkfifo(tmp_path / "pipe")
     for special in (tmp_path / "pipe", "/dev/zero"):
-        assert refused(lambda file=special: store.connectors.create("new", f"{scheme}:///{file}")).code == (
-            "not_a_database"
-        )
+        assert refused(store.connectors.create, "new", f"{scheme}:///{special}").code == ("not_a_database")
     (tmp_path / "pipe").unlink()
     assert sorted(tmp_path.iterdir()) == before
 
@@ -180,7 +179,7 @@ def test_a_postgresql_store_is_no_connector(empty_database: str, postgresql_url:
     admin = empty_database.replace("keeper@", "postgres@")
     with running(empty_database) as server, server.connect() as remote, foreign(server) as http:
         for url in (empty_database, admin, admin.replace("127.0.0.1", "localhost")):
-            assert refused(lambda url=url: remote.connectors.create("own", url)).code == OWN
+            assert refused(remote.connectors.create, "own", url).code == OWN
         place = urlsplit(admin)
         answer = http.post(
             "/connectors",
@@ -195,14 +194,14 @@ def test_a_postgresql_store_is_no_connector(empty_database: str, postgresql_url:
         )
         assert answer.status_code == 403
     with heedful.open(tmp_path / "elsewhere.db", embedding=WordEmbedder(), worker=False) as store:
-        assert refused(lambda: store.connectors.create("other", empty_database)).code == OWN
+        assert refused(store.connectors.create, "other", empty_database).code == OWN
         store.connectors.create("later", postgresql_url)
         assert store.executions.execute_query("SELECT 1").result.rows == [[1]]
         with psycopg.connect(postgresql_url, autocommit=True) as connection:
             connection.execute("CREATE EXTENSION vector")
         heedful.open(postgresql_url, embedding=WordEmbedder(), worker=False).close()
-        assert refused(lambda: store.executions.execute_query("SELECT secret FROM heedful.signing")).code == OWN
-        assert refused(lambda: store.connectors.refresh("later")).code == OWN
+        assert refused(store.executions.execute_query, "SELECT secret FROM heedful.signing").code == OWN
+        assert refused(store.connectors.refresh, "later").code == OWN
 
 
 def test_the_signing_secret_is_not_seen_by_a_transaction_of_a_project(empty_database: str) -> None:
@@ -271,13 +270,11 @@ def test_options_of_a_url_are_a_list_of_those_that_do_no_harm(store: Heedful, tm
         for kind, options in DANGEROUS.items():
             place = f"/{file}" if kind in ("sqlite", "duckdb") else f"me@127.0.0.1:{port}/x"
             for option in options:
-                error = refused(lambda url=f"{kind}://{place}?{option}": store.connectors.create("x", url))
+                error = refused(store.connectors.create, "x", f"{kind}://{place}?{option}")
                 assert error.code in ("connector_option", "url_unreadable"), option
                 assert error.remedy
         for place in ("me@127.0.0.1,127.0.0.1", "me@%2Ftmp", "me@127.0.0.1:70000", "me%00@127.0.0.1"):
-            assert refused(lambda place=place: store.connectors.create("x", f"postgresql://{place}/x")).code == (
-                "url_unreadable"
-            )
+            assert refused(store.connectors.create, "x", f"postgresql://{place}/x").code == ("url_unreadable")
         assert heard == []
 
 
@@ -320,7 +317,7 @@ def test_postgresql_gets_nothing_from_around_the_process(store: Heedful, postgre
             assert "open-sesame" not in str(caught.value)
         # What ends all that is told would end it before the empty password.
         for part in ("%00", "locked%00"):
-            assert refused(lambda part=part: store.connectors.create("cut", locked.replace("locked@", f"{part}@")))
+            assert refused(store.connectors.create, "cut", locked.replace("locked@", f"{part}@"))
         # A database's name is a name, and not another way to tell all that.
         named = locked.rpartition("/")[0] + "/" + quote("dbname=postgres password=open-sesame", safe="")
         with pytest.raises(HeedfulError) as caught:
@@ -363,13 +360,13 @@ def test_a_project_admin_creates_connectors_where_the_operator_allows_it(
         for file in (outside, tmp_path / "data" / "way-out.sqlite", f"{inside.parent}/../data-too/shop.sqlite", path):
             for scheme in ("sqlite", "duckdb"):
                 url = f"{scheme}:///{file}"
-                assert refused(lambda url=url: remote.connectors.create("x", url)).code == "connector_folder"
+                assert refused(remote.connectors.create, "x", url).code == "connector_folder"
         # Whether something is there is not told either.
-        assert refused(lambda: remote.connectors.create("x", "sqlite:////nowhere/x.db")).code == "connector_folder"
+        assert refused(remote.connectors.create, "x", "sqlite:////nowhere/x.db").code == "connector_folder"
         certificates = f"{postgresql_url}?sslrootcert={quote(str(outside))}"
-        assert refused(lambda: remote.connectors.create("x", certificates)).code == "connector_folder"
+        assert refused(remote.connectors.create, "x", certificates).code == "connector_folder"
         for host in (f"127.0.0.1:{port}", f"localhost:{port}", "127.0.0.1", "", "db.example.com:6000"):
-            error = refused(lambda host=host: remote.connectors.create("x", f"postgresql://me@{host}/x"))
+            error = refused(remote.connectors.create, "x", f"postgresql://me@{host}/x")
             assert (error.code, type(error)) == ("connector_host", Forbidden)
             assert "HEEDFUL_CONNECTOR_HOSTS" in (error.remedy or "")
         _over_foreign_routes(server, outside, inside, port)
@@ -382,7 +379,7 @@ def test_a_project_admin_creates_connectors_where_the_operator_allows_it(
         inside.unlink()
         inside.symlink_to(outside)
         run = remote.executions.execute_query
-        assert refused(lambda: run("SELECT 1", connector_id="shop")).code == "connector_folder"
+        assert refused(run, "SELECT 1", connector_id="shop").code == "connector_folder"
         assert heard == []
         # The key of the whole server may do more, and what it made can be used by others.
         with server.connect() as whole:
@@ -419,14 +416,14 @@ def test_the_servers_environment_is_not_read_out(
             f"postgresql://me@127.0.0.1:{port}/x?application_name=${{AWS_SECRET_ACCESS_KEY}}",
             f"postgresql://me:${{HEEDFUL_SECRET_KEY}}@127.0.0.1:{port}/x",
         ):
-            assert refused(lambda url=url: whole.connectors.create("x", url)).code == "secret_reference"
+            assert refused(whole.connectors.create, "x", url).code == "secret_reference"
         # Listed by nobody, set or not: the answer is the same.
         for name in ("AWS_SECRET_ACCESS_KEY", "NEVER_SET"):
             for url in (
                 f"postgresql://me:${{{name}}}@127.0.0.1:{port}/x",
                 f"postgresql://${{{name}}}@127.0.0.1:{port}/x",
             ):
-                error = refused(lambda url=url: whole.connectors.create("x", url))
+                error = refused(whole.connectors.create, "x", url)
                 assert (error.code, error.value) == ("secret_unlisted", name)
         with foreign(server) as http:
             place = {"db_type": "postgres", "host": "127.0.0.1", "port": port, "username": "me", "database": "x"}
@@ -448,7 +445,7 @@ def test_the_servers_environment_is_not_read_out(
     with heedful.open(path, embedding=WordEmbedder(), worker=False) as store:
         assert store.executions.execute_query("SELECT 1").result.rows == [[1]]
     with running(path) as server, server.connect() as whole:
-        assert refused(lambda: whole.executions.execute_query("SELECT 1")).code == "secret_unlisted"
+        assert refused(whole.executions.execute_query, "SELECT 1").code == "secret_unlisted"
 
 
 def exported(path: Path, change: Callable[[dict[str, Any]], None]) -> BytesIO:
@@ -491,10 +488,10 @@ def test_an_imported_connector_waits_for_somebody_to_confirm_it(
                 error = refused(call)
                 assert error.code == "connector_unconfirmed"
                 assert "heedful connectors confirm shop" in (error.remedy or "")
-            assert refused(lambda: admin.connectors.confirm("shop")).code == "connector_host"
-            assert refused(lambda: whole.connectors.confirm("shop")).code == "secret_unlisted"
+            assert refused(admin.connectors.confirm, "shop").code == "connector_host"
+            assert refused(whole.connectors.confirm, "shop").code == "secret_unlisted"
             writer = server.connect(key=key_of(server, scope="write"))
-            assert refused(lambda: writer.connectors.confirm("shop")).code == "scope_missing"
+            assert refused(writer.connectors.confirm, "shop").code == "scope_missing"
             writer.close()
             assert whole.connectors.get("shop").enabled is False
         assert heard == []

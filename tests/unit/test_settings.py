@@ -67,9 +67,9 @@ def test_lists_are_lists_in_the_file_and_have_commas_in_the_environment(tmp_path
     found = load(
         {"HEEDFUL_CONNECTOR_FOLDERS": "/data, ~/shared,", "HEEDFUL_CONNECTOR_SECRETS": "CRM_PASSWORD"}, tmp_path
     )
-    assert found.connector_hosts == ["db.example.com", "[::1]:5433"]
-    assert found.connector_folders == ["/data", "~/shared"]
-    assert found.connector_secrets == ["CRM_PASSWORD"]
+    assert found.connector_hosts == ("db.example.com", "[::1]:5433")
+    assert found.connector_folders == ("/data", "~/shared")
+    assert found.connector_secrets == ("CRM_PASSWORD",)
     for name, wrong in (
         ("hosts", "https://host/x"),
         ("hosts", "host:port"),

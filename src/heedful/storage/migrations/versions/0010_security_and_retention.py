@@ -86,10 +86,7 @@ def _access() -> None:
             for column in columns:
                 op.execute(f'ALTER TABLE {table} ALTER "{column}" TYPE text COLLATE "C"')
         build_wall(op.get_bind(), 'audit', ['project_id'])
-        # They belong to no project: only who may see everything sees them.
-        op.execute('ALTER TABLE logins ENABLE ROW LEVEL SECURITY')
-        op.execute('ALTER TABLE logins FORCE ROW LEVEL SECURITY')
-        op.execute("CREATE POLICY wall ON logins USING (current_setting('heedful.everything', true) = 'on')")
+        build_shared_wall(op.get_bind(), 'logins')
 
 
 def _access_before() -> None:
