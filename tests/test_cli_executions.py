@@ -87,6 +87,8 @@ def test_connect_and_connectors(bare: Run, cities: Cities) -> None:
     cities.write("CREATE TABLE lake (id integer)")
     assert shown(bare("connectors", "refresh", "geo")) == "geo: 3 tables\n"
     assert read(bare("connectors", "refresh", "geo", "--json"))["tables"] == 3
+    assert shown(bare("connectors", "confirm", "geo")).startswith("geo is on: 3 tables in sqlite:///")
+    assert read(bare("connectors", "confirm", "geo", "--json"))["enabled"] is True
     assert bare("connectors", "delete", "geo", input="n\n").exit_code == 1
     assert shown(bare("connectors", "delete", "geo", "--yes")) == "deleted\n"
     assert isinstance(refused(bare("connectors", "delete", "geo", "--yes")), NotFound)
