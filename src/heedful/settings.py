@@ -84,7 +84,7 @@ class Settings(Retention):
     @classmethod
     def _names(cls, names: tuple[str, ...]) -> tuple[str, ...]:
         # Ours are refused when they are used, too; here it is said before somebody relies on it.
-        return tuple(_fitting(each, _NAME, "is no variable for connectors", "Name one that isn't ours") for each in names)
+        return tuple(_fitting(each, _NAME, "is no variable for connectors", "Name another") for each in names)
 
 
 def load(environment: Mapping[str, str] = os.environ, folder: Path | None = None) -> Settings:

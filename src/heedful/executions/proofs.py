@@ -124,9 +124,7 @@ class Proofs:
         finally:
             loading.release()
 
-    def _read(
-        self, connector: AnyRow, before: _Kept | None, target: ToTarget, read: Read, project: Project
-    ) -> _Kept:
+    def _read(self, connector: AnyRow, before: _Kept | None, target: ToTarget, read: Read, project: Project) -> _Kept:
         values = self._queries.text_values(target(connector))
         if before is not None and before.values == values and before.connector.fingerprint == connector.fingerprint:
             before.read_at = monotonic()

@@ -26,8 +26,8 @@ NOBODY = -1
 
 @dataclass(frozen=True, slots=True)
 class ExecutionSpace:
-    """One project: its store, its chat sessions, the language model, if there is one, what runs its queries, and what its
-    connectors may reach."""
+    """One project: its store, its chat sessions, the language model, if there is one, what runs its queries, and what
+    its connectors may reach."""
 
     workspace: Workspace
     sessions: SessionSpace
