@@ -12,8 +12,9 @@ from typing import Any
 import pytest
 
 import heedful.compat.cognee as cognee
-from heedful import Heedful, Invalid
+from heedful import Heedful, Invalid, opening
 from heedful.compat.cognee import SearchType
+from heedful.embedding import configured
 from heedful.testing import ScriptedModel, WordEmbedder
 
 FACTS = ["Parcels may be returned within 30 days.", "Opened software can not be returned.", "Refunds take two weeks."]
@@ -44,7 +45,7 @@ def run(path: Path, options: dict[str, Any]) -> Iterator[Run]:
         return asyncio.run(whole())
 
     yield running
-    assert cognee._OPEN == {}
+    assert cognee._OPEN == []
 
 
 def test_the_documented_flow(run: Run) -> None:
@@ -255,3 +256,29 @@ def test_the_settings_name_the_store_where_nobody_else_does(tmp_path: Path, monk
 
     asyncio.run(program())
     assert (tmp_path / "named.db").exists()
+
+
+def test_many_users_share_one_store_and_one_model(run: Run, monkeypatch: pytest.MonkeyPatch) -> None:
+    """A user costs what is in memory of their facts, and that only while they are among the last that came."""
+    loaded: list[object] = []
+    choose = configured
+
+    def counted(*given: Any) -> Any:
+        loaded.append(given)
+        return choose(*given)
+
+    monkeypatch.setattr(opening, "configured", counted)
+    monkeypatch.setattr(cognee, "MOST", 4)
+
+    async def program() -> None:
+        await cognee.close()
+        users = [f"user {number}" for number in range(12)]
+        await asyncio.gather(*(cognee.remember(f"{user} likes tea.", user=user) for user in users))
+        for user in (*users, users[0]):
+            (answer,) = await cognee.recall("Who likes tea?", SearchType.CHUNKS, user=user)
+            assert answer.text == f"{user} likes tea."
+        (opened,) = cognee._OPEN
+        assert len(opened.projects._open) <= 4
+
+    run(program)
+    assert len(loaded) == 2, "once for the fixture's facts, and once for all users"

@@ -22,6 +22,7 @@ from heedful.executions.connectors import Connectors
 from heedful.executions.feedback import FeedbackService
 from heedful.executions.golden import GoldenExamples
 from heedful.executions.service import Executions
+from heedful.hosting import Projects
 from heedful.insight.service import Insight
 from heedful.jobs.service import Jobs
 from heedful.review.service import Review
@@ -302,3 +303,19 @@ async def aopen(
         await asyncio.to_thread(heedful.close)
 
     return AsyncHeedful(run, close, f"<Async{repr(heedful)[1:]}")
+
+
+def hosted(projects: Projects, project: str, pool: ThreadPoolExecutor) -> AsyncHeedful:
+    """One of many projects, for asyncio: it is open while a call runs. Whoever calls closes `projects` and `pool`."""
+
+    def call(namespace: str, name: str, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
+        with projects.using(project) as heedful:
+            return getattr(getattr(heedful, namespace) if namespace else heedful, name)(*args, **kwargs)
+
+    async def run(namespace: str, name: str, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
+        return await asyncio.get_running_loop().run_in_executor(pool, call, namespace, name, args, kwargs)
+
+    async def close() -> None:
+        """Others may use the store."""
+
+    return AsyncHeedful(run, close, f"<AsyncHeedful {projects.host.database.name} project={project!r}>")

@@ -27,7 +27,7 @@ from heedful.executions.sandbox.limits import QueryLimits
 from heedful.executions.sandbox.pool import Pool
 from heedful.executions.sandbox.queries import Queries
 from heedful.jobs import kinds
-from heedful.jobs.base import Report, Task
+from heedful.jobs.base import Report, Task, Work
 from heedful.jobs.choose import queue_of
 from heedful.jobs.kinds import FollowReview, Improve, SendDigest
 from heedful.jobs.service import Jobs, StoreJobs
@@ -131,9 +131,16 @@ class Host:
         self.pool = Pool(query_limits(given))
         self.added = lambda job_id: None
 
-    def project(self, name: str) -> Heedful:
-        """One project; closing it leaves the store open."""
-        return self._opened(checks.name("project", name), shared=True)
+    def project(self, name: str, work: Work | None = None) -> Heedful:
+        """One project; closing it leaves the store open. With `work`, that does the jobs it adds, in a thread beside
+        it."""
+        checks.name("project", name)
+        if work is None:
+            return self._opened(name, shared=True, added=lambda job_id: self.added(job_id))
+        companion = Companion(self.queue, work, name)
+        opened = self._opened(name, shared=True, added=companion.added, finish_jobs=companion.close)
+        companion.look()
+        return opened
 
     def only(self, name: str, *, worker: bool = True) -> Heedful:
         """One project, with which the store is closed; jobs are done by a `worker` beside it."""
@@ -141,8 +148,7 @@ class Host:
             if not worker:
                 return self._opened(name, shared=False)
             companion = Companion(self.queue, self.do, name)
-            self.added = companion.added
-            self._only = self._opened(name, shared=False, finish_jobs=companion.close)
+            self._only = self._opened(name, shared=False, added=companion.added, finish_jobs=companion.close)
             companion.look()
             return self._only
         except BaseException:
@@ -207,7 +213,14 @@ class Host:
         self.pool.close()
         self.database.close()
 
-    def _opened(self, name: str, *, shared: bool, finish_jobs: Callable[[], object] = lambda: None) -> Heedful:
+    def _opened(
+        self,
+        name: str,
+        *,
+        shared: bool,
+        added: Callable[[str], object] = lambda job_id: None,
+        finish_jobs: Callable[[], object] = lambda: None,
+    ) -> Heedful:
         workspace = Workspace(
             self.database,
             self.embedder,
@@ -222,7 +235,7 @@ class Host:
             workspace.model(connection)
         store = _session_store(workspace, self.sessions)
         space = session_space(store, name, workspace.now, workspace, *self._hooks)
-        jobs = Jobs(self.queue, space, lambda job_id: self.added(job_id))
+        jobs = Jobs(self.queue, space, added)
         queries = Queries(self.pool, name)
 
         def finish() -> None:

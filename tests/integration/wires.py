@@ -11,6 +11,7 @@ import httpx
 from server import KEY, serving
 
 from heedful import Heedful
+from heedful.jobs.base import Work
 from heedful.opening import Host
 from heedful.server.config import Config
 
@@ -28,7 +29,7 @@ class _Opened(Host):
         self._store = copy.copy(store)
         vars(self._store)["close"] = lambda: None
 
-    def project(self, name: str) -> Heedful:
+    def project(self, name: str, work: Work | None = None) -> Heedful:
         return self._store
 
     def close(self) -> None:

@@ -9,14 +9,13 @@ import pytest
 from server import running
 
 from heedful.errors import Invalid, NotFound
+from heedful.hosting import Projects
 from heedful.opening import Host
-from heedful.server import projects
 from heedful.testing import WordEmbedder
 
 
-def test_none_is_closed_while_it_is_used(path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(projects, "MOST", 2)
-    found = projects.Projects(Host(path, embedding=WordEmbedder()))
+def test_none_is_closed_while_it_is_used(path: Path) -> None:
+    found = Projects(Host(path, embedding=WordEmbedder()), most=2)
 
     def use(number: int) -> str:
         name = f"p{number % 7}"
@@ -35,7 +34,7 @@ def test_none_is_closed_while_it_is_used(path: Path, monkeypatch: pytest.MonkeyP
 
 
 def test_a_name_that_cant_be_leaves_nothing_behind(path: Path) -> None:
-    found = projects.Projects(Host(path, embedding=WordEmbedder()))
+    found = Projects(Host(path, embedding=WordEmbedder()))
     for name in ("", " ", "x" * 201, "a\0b"):
         with pytest.raises(Invalid), found.using(name):
             pass

@@ -7,14 +7,20 @@ between users.
 
 from __future__ import annotations
 
+import asyncio
+import threading
 from collections.abc import Sequence
+from concurrent.futures import ThreadPoolExecutor
 from enum import StrEnum
 from pathlib import Path
-from typing import Any
+from typing import Any, NamedTuple
 
-from heedful.aio import AsyncHeedful, aopen
+from heedful.aio import THREADS, AsyncHeedful, hosted
 from heedful.errors import Invalid
+from heedful.hosting import Projects
+from heedful.memory import checks
 from heedful.model import DEFAULT_DATASET, Entry, Improvement, Mode, Model, Recall, RememberResult
+from heedful.opening import Host
 
 __all__ = [
     "RecallResult",
@@ -88,8 +94,22 @@ class RecallResult(Model):
     score: float | None = None
 
 
+MOST = 32
+"""Users whose projects stay open while they do nothing."""
+
+
+class _Opened(NamedTuple):
+    """The store, opened once for all users."""
+
+    projects: Projects
+    pool: ThreadPoolExecutor
+    project: str
+    """That of nobody in particular."""
+
+
 _OPTIONS: dict[str, Any] = {}
-_OPEN: dict[str | None, AsyncHeedful] = {}
+_LOCK = threading.Lock()
+_OPEN: list[_Opened] = []
 
 
 async def configure(url_or_path: str | Path | None = None, **options: Any) -> None:
@@ -101,9 +121,12 @@ async def configure(url_or_path: str | Path | None = None, **options: Any) -> No
 
 async def close() -> None:
     """Closes the store, after what still runs in the background."""
-    while _OPEN:
-        _, store = _OPEN.popitem()
-        await store.close()
+    with _LOCK:
+        opened = list(_OPEN)
+        _OPEN.clear()
+    for each in opened:
+        await asyncio.to_thread(each.pool.shutdown)
+        await asyncio.to_thread(each.projects.close)
 
 
 async def remember(
@@ -195,15 +218,21 @@ class session:  # noqa: N801 - cognee's name
 
 
 async def _store(user: Any) -> AsyncHeedful:
-    project = None if user is None else str(getattr(user, "id", user))
-    if project not in _OPEN:
-        options = dict(_OPTIONS) if project is None else {**_OPTIONS, "project": project}
-        url_or_path = options.pop("url_or_path", None)
-        opened = await aopen(url_or_path, **options)
-        # Another task may have opened it meanwhile.
-        if _OPEN.setdefault(project, opened) is not opened:
-            await opened.close()
-    return _OPEN[project]
+    opened = _OPEN[0] if _OPEN else await asyncio.to_thread(_opened)
+    project = opened.project if user is None else checks.name("user", str(getattr(user, "id", user)))
+    return hosted(opened.projects, project, opened.pool)
+
+
+def _opened() -> _Opened:
+    with _LOCK:
+        if not _OPEN:
+            options = dict(_OPTIONS)
+            project, worker = options.pop("project", None), checks.flag("worker", options.pop("worker", True))
+            host = Host(options.pop("url_or_path", None), **options)
+            name = host.default_project if project is None else checks.name("project", project)
+            pool = ThreadPoolExecutor(THREADS, thread_name_prefix="heedful")
+            _OPEN.append(_Opened(Projects(host, most=MOST, companions=worker, embedded=True), pool, name))
+        return _OPEN[0]
 
 
 def search_type_of(given: Any) -> SearchType:

@@ -11,9 +11,9 @@ from heedful.access.refusals import Refusals
 from heedful.dashboard.logins import Logins
 from heedful.dashboard.registry import Action, Done
 from heedful.dashboard.rendering import environment
+from heedful.hosting import Projects
 from heedful.opening import Host
 from heedful.server.limits import Limiter
-from heedful.server.projects import Projects
 
 Value = TypeVar("Value")
 

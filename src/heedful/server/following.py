@@ -6,7 +6,7 @@ import logging
 import threading
 
 from heedful.errors import HeedfulError
-from heedful.server.projects import Projects
+from heedful.hosting import Projects
 
 logger = logging.getLogger("heedful")
 

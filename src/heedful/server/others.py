@@ -16,11 +16,11 @@ from starlette.responses import Response
 from heedful import calling
 from heedful.engine import Heedful
 from heedful.errors import HeedfulError, Invalid
+from heedful.hosting import Projects
 from heedful.server.allowed import allowed
 from heedful.server.callers import Caller
 from heedful.server.calls import Endpoint
 from heedful.server.envelope import document, headers_of
-from heedful.server.projects import Projects
 from heedful.server.reading import body_of, json_of, path_of, query_of
 from heedful.server.state import State
 from heedful.web.problems import status_of

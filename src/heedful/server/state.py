@@ -12,6 +12,7 @@ from typing import TypeVar
 from starlette.requests import Request
 
 from heedful.access.refusals import Refusals
+from heedful.hosting import Projects, Served
 from heedful.jobs.kinds import do
 from heedful.jobs.worker import Worker
 from heedful.model import Scope
@@ -22,7 +23,6 @@ from heedful.server.connections import UNKNOWN
 from heedful.server.following import Follower
 from heedful.server.lane import Lane
 from heedful.server.limits import Limiter
-from heedful.server.projects import Projects, Served
 from heedful.server.targets import RATE
 from heedful.server.turns import Turns
 

@@ -1,4 +1,4 @@
-"""The projects that a worker has open."""
+"""Many projects of one store that is opened once: those in use stay open, those that nobody uses are closed."""
 
 from __future__ import annotations
 
@@ -10,6 +10,8 @@ from functools import partial
 
 from heedful.engine import Heedful
 from heedful.errors import no_project
+from heedful.jobs import kinds
+from heedful.jobs.base import Work
 from heedful.jobs.kinds import FollowReview, Improve, SendDigest
 from heedful.opening import Host
 from heedful.storage import scopes
@@ -21,8 +23,14 @@ MOST = 256
 class Projects:
     """Projects of one store, opened when they are first used; those in use are never closed."""
 
-    def __init__(self, host: Host) -> None:
+    def __init__(self, host: Host, *, most: int = MOST, companions: bool = False, embedded: bool = False) -> None:
+        """At most `most` stay open while nobody uses them. With `companions`, the jobs that a project adds are done in
+        a thread beside it; without, by whoever works for the store. Callers are held to what the operator allows over
+        HTTP, unless they are the operator: in an `embedded` store."""
         self.host = host
+        self._embedded = embedded
+        self._most = most
+        self._work: Work | None = partial(kinds.do, Served(self)) if companions else None
         self._lock = threading.Lock()
         self._open: OrderedDict[str, Heedful] = OrderedDict()
         self._users: dict[str, int] = {}
@@ -61,18 +69,23 @@ class Projects:
             return scopes.project_id(connection, project) is not None
 
     def close(self) -> None:
-        with self._lock:
-            still = list(self._open.values())
-            self._open.clear()
-        for project in still:
-            project.close()
+        while True:
+            with self._lock:
+                still = list(self._open.values())
+                self._open.clear()
+            for project in still:
+                project.close()
+            # A job that was finished first may have opened its project again.
+            if not still:
+                break
         self.host.close()
 
     def opened(self, name: str) -> Heedful:
         """One project, which may be closed when others are used; `using` keeps it open."""
         with self._lock:
             if name not in self._open:
-                self._open[name] = self.host.project(name)._limited(self.host.served)
+                project = self.host.project(name, self._work)
+                self._open[name] = project if self._embedded else project._limited(self.host.served)
             self._open.move_to_end(name)
             return self._open[name]
 
@@ -83,7 +96,7 @@ class Projects:
 
     def _idle(self) -> list[Heedful]:
         names = [name for name in self._open if name not in self._users]
-        return [self._open.pop(name) for name in names[: max(0, len(self._open) - MOST)]]
+        return [self._open.pop(name) for name in names[: max(0, len(self._open) - self._most)]]
 
 
 class Served:
