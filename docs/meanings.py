@@ -230,8 +230,7 @@ PARAMETERS = {
     "connectors.confirm.connector_id": "The connector, by id or name.",
     "connectors.schema.connector_id": "The connector, by id or name.",
     "connectors.delete.connector_id": "The connector, by id or name.",
-    "privileged": "PostgreSQL: accept a login that may do more than read. Over HTTP, this needs the key of the whole "
-    "server.",
+    "privileged": "Accept a login that may do more than read. Over HTTP, this needs the key of the whole server.",
     "connectors.create.name": "What to call it.",
     "connectors.create.role": "PostgreSQL: the role to run as.",
     "connectors.create.url": "A SQLAlchemy URL. Write secrets as `${VAR}`.",
@@ -608,7 +607,7 @@ CODES = {
     "secret_key_missing": "The connector's URL is encrypted, and `HEEDFUL_SECRET_KEY` is not set.",
     "secret_key_wrong": "The connector's URL was encrypted with another key.",
     "secret_missing": "The environment has no variable of the name that a URL refers to.",
-    "role_privileged": "The login of a PostgreSQL connector may do more than read; the operator can accept it.",
+    "role_privileged": "The login of a connector may do more than read; the operator can accept it.",
     "secret_plain": "The URL has a plain password, and there is no key to encrypt it with.",
     "secret_reference": "The URL refers to a variable elsewhere than in its user or password, or to one of `HEEDFUL_`.",
     "sql_command": "The statement is not a query.",

@@ -69,3 +69,37 @@ def test_a_query_that_never_ends_is_stopped(as_root: Database) -> None:
     with pytest.raises(Unavailable) as caught:
         run(as_root, endless, limits=Limits(seconds=0.5))
     assert caught.value.code == "query_timeout"
+
+
+@pytest.mark.parametrize(
+    ("grants", "may"),
+    [
+        (["INSERT, SELECT ON {database}.*"], "INSERT on"),
+        (["UPDATE (name) ON {database}.city"], "UPDATE on"),
+        (["ALL ON {database}.*"], "ALL PRIVILEGES on"),
+        (["FILE ON *.*"], "FILE on *.*"),
+        (["SELECT ON {database}.* TO {user} WITH GRANT OPTION"], "grant that to others on"),
+        (["EXECUTE, SHOW VIEW ON {database}.*"], None),
+    ],
+)
+def test_a_user_who_may_do_more_than_read_is_found(
+    as_root: Database, mysql_url: str, grants: list[str], may: str | None
+) -> None:
+    address = make_url(mysql_url)
+    user = f"'{address.username}'@'127.0.0.1'"
+    with (
+        pymysql.connect(user="root", host=address.host or "", port=address.port or 0) as own,
+        own.cursor() as cursor,
+    ):
+        for each in grants:
+            text = each.format(database=address.database, user=user)
+            cursor.execute(f"GRANT {text}" + ("" if " TO " in text else f" TO {user}"))
+    database = open_database(mysql_url)
+    if may is None:
+        database.check_rights()
+        return
+    with pytest.raises(Forbidden) as caught:
+        database.check_rights()
+    assert caught.value.code == "role_privileged"
+    assert may in str(caught.value)
+    assert "GRANT SELECT ON" in str(caught.value.remedy)

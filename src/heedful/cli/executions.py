@@ -23,7 +23,7 @@ connector = click.option(
     "--connector", "--connector-id", "connector_id", metavar="NAME", help="Which, if the project has several."
 )
 
-privileged = click.option("--privileged", is_flag=True, help="PostgreSQL: accept a login that may do more than read.")
+privileged = click.option("--privileged", is_flag=True, help="Accept a login that may do more than read.")
 
 
 @click.command()

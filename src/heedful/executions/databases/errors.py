@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import stat
+from collections.abc import Sequence
 from pathlib import Path
 
 from heedful.errors import Forbidden, HeedfulError, Invalid, NotFound, Unavailable
@@ -160,6 +161,17 @@ def one_line(reason: object) -> str:
     """The first line of what a database said."""
     text = " ".join(str(reason).strip().split("\n")[0].split())
     return text if len(text) <= _SHOWN else text[: _SHOWN - 1] + "…"
+
+
+def privileged(user: str, address: str, may: Sequence[str], advice: Sequence[str]) -> Forbidden:
+    """The error for a login that `may` do more than read; `advice` is SQL that makes one that may only read."""
+    return Forbidden(
+        f"the login {user} of {address} may do more than read: it may {', '.join(may)}",
+        code="role_privileged",
+        field="url",
+        value=user,
+        remedy=f"Connect as a role that may only read: {'; '.join(advice)}. Or the operator allows it: privileged=True",
+    )
 
 
 def our_own(address: object) -> Forbidden:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterator
 from contextlib import contextmanager
 from typing import Any
@@ -24,6 +25,10 @@ SET SESSION sql_mode = REPLACE(REPLACE(REPLACE(@@sql_mode, 'NO_BACKSLASH_ESCAPES
 _READ_ONLY = "SET SESSION TRANSACTION READ ONLY"
 _MARIADB_LIMIT = "SET SESSION max_statement_time = :seconds"
 _MYSQL_LIMIT = "SET SESSION max_execution_time = :milliseconds"
+
+_GRANT = re.compile(r"GRANT (?P<rights>.+?) ON (?P<place>.+?) TO .*?(?P<option>WITH GRANT OPTION)?", re.DOTALL)
+# What only reads; functions run in the same read-only transaction as their query.
+_READING = frozenset({"USAGE", "SELECT", "SHOW VIEW", "SHOW DATABASES", "EXECUTE"})
 
 _UNKNOWN_TABLE, _UNKNOWN_COLUMN = {1051, 1146}, {1054}
 _WRITES, _RIGHTS = {1290, 1792, 1836}, {1044, 1142, 1143, 1227, 1370}
@@ -57,6 +62,22 @@ class MySQL(Other):
                 raise _in_our_words(error.orig) from error
             yield MySQLSession(connection)
 
+    def check_rights(self) -> None:
+        """Fails if the user may do more than read."""
+        with self._connected() as connection:
+            try:
+                granted = [str(row[0]) for row in connection.execute(text("SHOW GRANTS"))]
+                user = str(connection.execute(text("SELECT CURRENT_USER()")).scalar())
+            except DBAPIError as error:
+                raise _in_our_words(error.orig) from error
+        found = [right for grant in granted for right in _more_than_reading(grant)]
+        if found:
+            advice = [
+                "CREATE USER 'heedful_reader'@'%' IDENTIFIED BY 'change me'",
+                f"GRANT SELECT ON `{self._engine.url.database or '*'}`.* TO 'heedful_reader'@'%'",
+            ]
+            raise errors.privileged(user, self.address, found, advice)
+
 
 class MySQLSession(OtherSession):
     """One connection to a MySQL or MariaDB server."""
@@ -82,6 +103,18 @@ def _limit(connection: Connection, seconds: float) -> None:
     statement = _MARIADB_LIMIT if mariadb else _MYSQL_LIMIT
     connection.execute(text(statement), {"seconds": later} if mariadb else {"milliseconds": int(later * 1000)})
     connection.rollback()
+
+
+def _more_than_reading(grant: str) -> Iterator[str]:
+    """What a line of SHOW GRANTS allows beyond reading."""
+    found = _GRANT.fullmatch(grant)
+    if found is None:
+        return
+    for right in re.sub(r"\(.*?\)", "", found["rights"]).split(","):
+        if right.strip() not in _READING:
+            yield f"{right.strip()} on {found['place']}"
+    if found["option"]:
+        yield f"grant that to others on {found['place']}"
 
 
 def _code(error: BaseException | None) -> Any:

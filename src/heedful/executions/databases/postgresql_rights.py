@@ -8,7 +8,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 from typing import Any
 
-from heedful.errors import Forbidden
+from heedful.executions.databases import errors
 from heedful.executions.denied import is_denied, reaches_out
 
 _SHOWN = 3
@@ -104,13 +104,8 @@ def check(connection: Any, address: str) -> None:
     found = list(_findings(connection))
     if found:
         (database,) = connection.execute("SELECT pg_catalog.quote_ident(pg_catalog.current_database())").fetchone()
-        raise Forbidden(
-            f"the login {user} of {address} may do more than read: it may {', '.join(may for may, _ in found)}",
-            code="role_privileged",
-            field="url",
-            value=user,
-            remedy=_remedy(database, [sql for _, sql in found if sql]),
-        )
+        revoked = dict.fromkeys(sql for _, sql in found if sql)
+        raise errors.privileged(user, address, [may for may, _ in found], [*reader(database), *revoked])
 
 
 def reader(database: str) -> list[str]:
@@ -123,11 +118,6 @@ def reader(database: str) -> list[str]:
         "GRANT USAGE ON SCHEMA public TO heedful_reader",
         "GRANT SELECT ON ALL TABLES IN SCHEMA public TO heedful_reader",
     ]
-
-
-def _remedy(database: str, revoked: Sequence[str]) -> str:
-    statements = "; ".join([*reader(database), *dict.fromkeys(revoked)])
-    return f"Connect as a role that may only read: {statements}. Or the operator allows it: privileged=True"
 
 
 def _findings(connection: Any) -> Iterator[Finding]:
