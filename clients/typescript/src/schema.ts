@@ -175,16 +175,23 @@ export interface Connector {
   name: string;
   url: string;
   dialect: string;
+  enabled: boolean;
+  privileged: boolean;
   tables: number | null;
   fingerprint: string | null;
   schema_at: string | null;
   created_at: string;
 }
 
+export interface ConnectorsConfirmRequest {
+  privileged?: boolean;
+}
+
 export interface ConnectorsCreateRequest {
   name: string;
   url: string;
   role?: string | null;
+  privileged?: boolean;
 }
 
 /** The usefulness of one fact in one context. */
@@ -336,6 +343,7 @@ export interface ExecutionFeedback {
   feedback: string | null;
   is_positive: boolean;
   author: string | null;
+  author_standing: "verified" | "known" | "anonymous";
   created_at: string;
   updated_at: string;
 }
@@ -427,6 +435,7 @@ export interface Feedback {
   score: number | null;
   comment: string | null;
   author: string | null;
+  author_standing: "verified" | "known" | "anonymous";
   created_at: string;
   extra: Record<string, unknown>;
 }
@@ -478,6 +487,7 @@ export interface FeedbackMetrics {
 export interface FeedbackToken {
   token: string;
   author: string;
+  author_standing: "verified" | "known" | "anonymous";
   targets: Target[];
   expires_at: string;
 }
@@ -578,6 +588,8 @@ export interface Improvement {
   learnt: LearntFact[];
   forgotten: string[];
   entities_added: number;
+  anonymous_ratings: number;
+  not_learnt: NotLearnt[];
 }
 
 /** Why one item of a batch was refused. */
@@ -630,6 +642,7 @@ export interface KeysCreateRequest {
 export interface KeysCreateTokenRequest {
   targets: Target[];
   author?: string | null;
+  subject?: string | null;
   expires_in?: number;
 }
 
@@ -688,6 +701,16 @@ export interface NewMessage {
   role: string;
   content: string;
   at?: string | null;
+}
+
+/** Feedback that would have taught a fact, and did not. */
+export interface NotLearnt {
+  feedback_id: string;
+  session_id: string;
+  qa_id: string;
+  learnt_from: "answer" | "feedback";
+  reason: "anonymous_author" | "too_few_authors" | "corrects_nothing";
+  detail: string;
 }
 
 /** Something that changed, and is not luck. */
@@ -841,7 +864,7 @@ export interface ReviewCase {
   evidence: ReviewEvidence[];
   opinions: ReviewOpinion[];
   history: ReviewEvent[];
-  mends: ("supersede" | "retract" | "block" | "promote" | "add_example")[];
+  mends: ("supersede" | "retract" | "teach" | "block" | "promote" | "add_example")[];
 }
 
 /** The same question, asked again. */
@@ -863,7 +886,7 @@ export interface ReviewDismissRequest {
 /** Something that was done about an item. */
 export interface ReviewEvent {
   event_id: string;
-  action: "assign" | "resolve" | "dismiss" | "reopen" | "supersede" | "retract" | "block" | "promote" | "add_example";
+  action: "assign" | "resolve" | "dismiss" | "reopen" | "supersede" | "retract" | "teach" | "block" | "promote" | "add_example";
   author: string | null;
   at: string;
   note: string | null;
@@ -901,7 +924,7 @@ export interface ReviewItem {
 }
 
 export interface ReviewMendRequest {
-  action: "supersede" | "retract" | "block" | "promote" | "add_example";
+  action: "supersede" | "retract" | "teach" | "block" | "promote" | "add_example";
   fact_id?: string | null;
   text?: string | null;
   event_id?: string | null;
@@ -923,6 +946,7 @@ export interface ReviewOpinion {
   score: number | null;
   comment: string | null;
   author: string | null;
+  author_standing: "verified" | "known" | "anonymous";
   at: string;
 }
 
@@ -1636,7 +1660,9 @@ export interface ConnectorsMethods {
    * Adds a database by its SQLAlchemy URL and reads its schema; nothing is kept if that fails.
    *
    * Secrets in the URL are references such as `${DB_PASSWORD}`, or are encrypted with HEEDFUL_SECRET_KEY. `role` is
-   * the role that PostgreSQL runs queries as.
+   * the role that PostgreSQL runs queries as. Its login is refused if it may do more than read; `privileged` accepts
+   * it. On a server, where it may lead, which variables it may refer to and what is privileged is for the operator
+   * to say.
    *
    * Needs the scope `admin`.
    */
@@ -1665,6 +1691,12 @@ export interface ConnectorsMethods {
    * Needs the scope `admin`.
    */
   refresh(connector_id: string, options?: ChangeOptions): Promise<Connector>;
+  /**
+   * Switches on a connector that was imported, after a look at its URL; the same rules hold as for `create`.
+   *
+   * Needs the scope `admin`.
+   */
+  confirm(connector_id: string, fields?: ConnectorsConfirmRequest, options?: ChangeOptions): Promise<Connector>;
   /**
    * Tables and columns, as they were read last.
    *
@@ -1948,7 +1980,8 @@ export interface ReviewMethods {
   /**
    * Does something about an item; `undo` takes it back.
    *
-   * `supersede` puts `text` in the place of the fact `fact_id`. `retract` takes the opinion `event_id` back. `block`
+   * `supersede` puts `text` in the place of the fact `fact_id`. `retract` takes the opinion `event_id` back. `teach`
+   * makes a fact of the correction in it, or of `text`, since a visitor's word alone teaches nothing. `block`
    * says that the execution `execution_id` is wrong, with `note` as the reason. `promote` makes a golden example of
    * it, of its own `question` or another; if nobody says that it is right, the reviewer does. `add_example` adds the
    * golden example `sql_query`, for the item's question and connector or for others. The item stays open until it is
@@ -2006,7 +2039,9 @@ export interface KeysMethods {
   /**
    * Signs a token with which a browser may rate the things named, for `expires_in` seconds, and nothing else.
    *
-   * What it says is said by `author`; a visitor of a name that was made up, if none is given.
+   * What it says is said by `author`, somebody whom you know. Without one it is an anonymous visitor's opinion: it
+   * is counted and reviewed, but teaches no fact, moves no rank and blocks no SQL. `subject` tells such visitors
+   * apart, by the id of their visit for example, of which a hash is kept; those without one have one vote together.
    *
    * Needs the scope `feedback`.
    */
@@ -2162,7 +2197,7 @@ export interface Heedful {
   /**
    * Undoes a signal, a feedback, a supersession or what a reviewer did: everything becomes as if it had never been.
    *
-   * Needs the scope `feedback`.
+   * Needs the scope `feedback`, and `write` if making the `event_id` takes that.
    */
   retract(event_id: string, fields?: RetractRequest, options?: ChangeOptions): Promise<Retraction>;
   /**
@@ -2313,6 +2348,7 @@ export const OPERATIONS: Readonly<Record<string, Operation>> = {
   "connectors.get": {"method":"GET","path":"{project}/connectors/{connector_id}","places":["connector_id"]},
   "connectors.delete": {"method":"DELETE","path":"{project}/connectors/{connector_id}","places":["connector_id"],"once":true},
   "connectors.refresh": {"method":"POST","path":"{project}/connectors/{connector_id}/refresh","places":["connector_id"],"slow":true},
+  "connectors.confirm": {"method":"POST","path":"{project}/connectors/{connector_id}/confirm","places":["connector_id"],"fields":"body","slow":true},
   "connectors.schema": {"method":"GET","path":"{project}/connectors/{connector_id}/schema","places":["connector_id"]},
   "executions.executeQuery": {"method":"POST","path":"{project}/executions","places":[],"fields":"body","once":true,"slow":true},
   "executions.list": {"method":"GET","path":"{project}/executions","places":[],"fields":"query","iterate":"iterate"},
