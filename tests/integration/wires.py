@@ -24,6 +24,7 @@ class _Opened(Host):
         self.default_project = workspace.project
         self.clock = workspace._clock
         self.sessions = "elsewhere"
+        self.pool = store._executions.queries._pool
         self._store = copy.copy(store)
         vars(self._store)["close"] = lambda: None
 
