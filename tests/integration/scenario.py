@@ -532,6 +532,8 @@ def connectors(life: Life) -> None:
     refused("connectors.schema", "moon")
     call("connectors.refresh", "shop")
     refused("connectors.refresh", "moon")
+    call("connectors.confirm", "geo")
+    refused("connectors.confirm", "moon")
 
 
 def executions(life: Life) -> None:
