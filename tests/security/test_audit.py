@@ -2,7 +2,10 @@
 
 from __future__ import annotations
 
+import sqlite3
 from collections.abc import Iterator
+from contextlib import closing
+from pathlib import Path
 from typing import Any
 
 import httpx
@@ -11,7 +14,7 @@ from click.testing import CliRunner
 from dashboards import Dashboard, token
 from server import Running, running
 
-from heedful import Forbidden
+from heedful import Forbidden, Heedful
 from heedful.access.refusals import BURST, MORE, Refusals
 from heedful.cli.main import cli
 from heedful.model import AuditEntry
@@ -134,3 +137,13 @@ def test_a_flood_of_refusals_fills_no_disk(any_store: str) -> None:
     assert rows[0] <= BURST + 5
     assert rows[1] == 20 * BURST
     assert more > 10 * BURST
+
+
+def test_what_is_done_with_connectors_leaves_a_line_each(store: Heedful, tmp_path: Path) -> None:
+    file = tmp_path / "sales.db"
+    with closing(sqlite3.connect(file)) as made:
+        made.execute("CREATE TABLE t (a INTEGER)")
+    connector = store.connectors.create("sales", f"sqlite:///{file}")
+    store.connectors.delete("sales")
+    lines = [(each.operation, each.target) for each in store.audit(kind="action").items]
+    assert lines == [("connectors.delete", connector.connector_id), ("connectors.create", connector.connector_id)]

@@ -12,6 +12,7 @@ from heedful.executions.space import ExecutionSpace
 from heedful.ids import new_id
 from heedful.memory import checks as values
 from heedful.model import Connector, Metadata
+from heedful.storage import audit
 from heedful.storage.executions import connectors
 from heedful.storage.rows import AnyRow
 
@@ -51,6 +52,7 @@ class Connectors:
             now = self._space.now()
             connectors.add(connection, project, connector_id, name, stored, options, now)
             self._keep(connection, connector_id, schema)
+            audit.note_action(connection, "connectors.create", now, project, connector_id)
             return _shown(self._space.connector(connection, connector_id))
 
     def get(self, connector_id: str) -> Connector:
@@ -83,6 +85,7 @@ class Connectors:
         schema = self._read_schema(row.url, options)
         with self._space.workspace.write() as connection:
             connectors.change(connection, row.id, enabled=1, options=options)
+            audit.note_action(connection, "connectors.confirm", self._space.now(), row.project_id, row.id)
             self._keep(connection, row.id, schema)
             return _shown(self._row(connection, row.id))
 
@@ -95,7 +98,9 @@ class Connectors:
     def delete(self, connector_id: str) -> bool:
         """Removes a connector with its executions and golden examples."""
         with self._space.workspace.write() as connection:
-            connectors.remove(connection, self._row(connection, connector_id).id)
+            row = self._row(connection, connector_id)
+            connectors.remove(connection, row.id)
+            audit.note_action(connection, "connectors.delete", self._space.now(), row.project_id, row.id)
         return True
 
     def _row(self, connection: Connection, connector_id: str) -> AnyRow:
