@@ -14,8 +14,15 @@ import pytest
 from cities import make_cities
 
 from heedful import Heedful
+from heedful.errors import Forbidden
 from heedful.executions.cache import Limits, judge
 from heedful.model import CacheLookup
+from heedful.opening import Host
+from heedful.server import callers
+from heedful.settings import Retention
+from heedful.storage import tallies
+from heedful.storage.upkeep import upkeep
+from heedful.testing import WordEmbedder
 
 THREADS = 16
 
@@ -101,3 +108,128 @@ def test_the_evidence_of_the_cache(open_store: Callable[..., Heedful], tmp_path:
     again = open_store()
     for country in COUNTRIES[::9]:
         assert look(store, CITIES.format(country)) == look(again, CITIES.format(country))
+
+
+def test_the_evidence_waits_for_no_other_connector_and_in_no_transaction(
+    open_store: Callable[..., Heedful], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    store = open_store()
+    for name in ("quick", "slow"):
+        store.connectors.create(name, make_cities(tmp_path, f"{name}.db").url)
+        store.executions.execute_query("SELECT count(*) FROM street", question="How many streets?", connector_id=name)
+    asking, answer = threading.Event(), threading.Event()
+    queries, engine = store._executions.queries, store._workspace.database._backend.engine
+    text_values = type(queries).text_values
+    held: list[int] = []
+
+    def slowly(self: Any, target: Any) -> Any:
+        if "slow.db" in target.url:
+            held.append(engine.pool.checkedout())  # type: ignore[attr-defined]
+            asking.set()
+            assert answer.wait(30)
+        return text_values(self, target)
+
+    monkeypatch.setattr(type(queries), "text_values", slowly)
+    with ThreadPoolExecutor(1) as pool:
+        waiting = pool.submit(store.chat.execution_cache_lookup, "How many streets?", connector_id="slow")
+        try:
+            assert asking.wait(30)
+            assert store.chat.execution_cache_lookup("How many streets?", connector_id="quick").cache_hit
+            assert not waiting.done()
+        finally:
+            answer.set()
+        assert waiting.result().cache_hit
+    assert held == [0]
+
+
+def test_the_indexes_of_facts_and_of_queries_with_signals(open_store: Callable[..., Heedful]) -> None:
+    store = open_store()
+    store.remember([f"common ground number{number}" for number in range(30)])
+
+    def work(number: int, draw: random.Random) -> None:
+        for turn in range(3):
+            query = f"own{number}x{turn}"
+            kept, gone = store.remember([f"{query} is kept", f"{query} is forgotten"]).fact_ids
+            store.signal([{"fact_id": kept, "signal_type": "helpful", "query": query}])
+            store.forget(gone)
+            for options in ({}, {"boost_by_usefulness": True}, {"mode": "graph"}):
+                found = store.recall(query, top_k=5, **options).hits
+                assert found[0].fact_id == kept, "what was stored is not found"
+                assert gone not in {hit.fact_id for hit in found}, "what was forgotten is found"
+            assert store.fact_stats(kept).signal_count == 1
+            assert len(store.recall(f"common number{draw.randrange(30)}", top_k=3)) == 3
+
+    hammer(work)
+    assert all(check.ok for check in store.doctor(repair=False))
+    again = open_store()
+    for number in range(THREADS):
+        query = f"own{number}x1 common"
+        told = [
+            [(hit.fact_id, hit.score, hit.usefulness) for hit in each.recall(query, boost_by_usefulness=True)]
+            for each in (store, again)
+        ]
+        assert told[0] == told[1]
+
+
+def ups(store: Heedful) -> int:
+    return sum(variant.up for variant in store.insight.satisfaction("target_type").variants)
+
+
+def test_the_counts_of_opinions(open_store: Callable[..., Heedful], monkeypatch: pytest.MonkeyPatch) -> None:
+    store = open_store()
+    monkeypatch.setattr(tallies, "TAIL", 10)
+    lock = threading.Lock()
+    begun, done = {"given": 0, "taken": 0}, {"given": 0, "taken": 0}
+
+    def count(what: dict[str, int], name: str) -> None:
+        with lock:
+            what[name] += 1
+
+    def work(number: int, draw: random.Random) -> None:
+        for turn in range(5):
+            if number % 4 == 3:
+                with lock:
+                    least, most = done["given"], -done["taken"]
+                told = ups(store)
+                with lock:
+                    assert least - begun["taken"] <= told <= begun["given"] + most
+                if number == 3:
+                    upkeep(store._workspace.database, store._workspace.now(), Retention())
+                continue
+            session = store.sessions.create(f"s{number}-{turn}").session_id
+            count(begun, "given")
+            said = store.sessions.add_session_feedback(session, {"rating": "up"})
+            count(done, "given")
+            if draw.random() < 0.4:
+                count(begun, "taken")
+                store.retract(said.feedback_id)
+                count(done, "taken")
+
+    hammer(work)
+    stand = done["given"] - done["taken"]
+    assert [ups(each) for each in (store, open_store())] == [stand, stand]
+    assert all(check.ok for check in store.doctor(repair=False))
+
+
+def test_the_keys_that_a_server_remembers(path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(callers, "MOST", 4)
+    monkeypatch.setattr(callers, "NOTED", 0.0)
+    host = Host(path, embedding=WordEmbedder())
+    with host.project("p") as store:
+        known = callers.Callers(host, "admin-key-of-the-test-0123456789")
+        shared = [store.keys.create(f"shared {number}", scopes=["read"]) for number in range(8)]
+
+        def work(number: int, draw: random.Random) -> None:
+            own = store.keys.create(f"own {number}", scopes=["feedback"])
+            for _ in range(15):
+                key = draw.choice([*shared, own])
+                caller = known.remembered(key.api_key) or known.find(key.api_key)
+                assert (caller.key_id, caller.project) == (key.key_id, "p"), "it is somebody else"
+                assert caller.scopes == set(key.scopes)
+            store.keys.revoke(own.key_id)
+            with pytest.raises(Forbidden):
+                known.find(own.api_key)
+
+        hammer(work)
+        assert len(known._seen) <= 4
+    host.close()
