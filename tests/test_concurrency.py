@@ -199,6 +199,7 @@ def test_the_counts_of_opinions(open_store: Callable[..., Heedful], monkeypatch:
             session = store.sessions.create(f"s{number}-{turn}").session_id
             count(begun, "given")
             said = store.sessions.add_session_feedback(session, {"rating": "up"})
+            assert said is not None
             count(done, "given")
             if draw.random() < 0.4:
                 count(begun, "taken")

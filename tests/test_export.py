@@ -16,7 +16,7 @@ import scenario
 from lived import MOVED, QUESTION, Place, dumped
 
 import heedful
-from heedful import Conflict, Heedful, Invalid, NotFound, Unavailable
+from heedful import Conflict, Heedful, Invalid, NotFound, Unavailable, files
 from heedful.embedding import Vectors
 from heedful.errors import HeedfulError
 from heedful.model.base import Mode
@@ -362,10 +362,7 @@ def test_bad_names_are_refused(lived: Path, tmp_path: Path) -> None:
 
 def test_a_full_disk_is_told_and_leaves_no_file(lived: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     # A device that has no room, in the place of the file that is written first.
-    real = Path.open
-    monkeypatch.setattr(
-        Path, "open", lambda self, *given: real(Path("/dev/full") if ".out" in self.name else self, *given)
-    )
+    monkeypatch.setattr(files, "create", lambda path: Path("/dev/full").open("wb"))  # noqa: SIM115
     with pytest.raises(HeedfulError) as refused:
         export_file(lived, tmp_path / "out.jsonl", project="other")
     assert refused.value.code == "disk_full"

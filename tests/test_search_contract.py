@@ -12,6 +12,7 @@ from uuid import uuid4
 import numpy as np
 import psycopg
 import pytest
+from searching import NO_GRAPHS, can_build_graphs
 
 import heedful
 from heedful import Heedful
@@ -20,6 +21,8 @@ from heedful.index.building import build_due
 from heedful.model import DEFAULT_DATASET, MODES, Mode
 from heedful.storage import Database, scopes
 from heedful.testing import ManualClock, WordEmbedder
+
+pytestmark = pytest.mark.skipif(not can_build_graphs(), reason=NO_GRAPHS)
 
 FACTS = 3000
 VOCABULARY = [

@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import platform
 from collections.abc import Sequence
+from pathlib import Path
 
 import pytest
 from sqlalchemy import Connection
@@ -26,3 +28,14 @@ def search_inside_from_the_first_fact(monkeypatch: pytest.MonkeyPatch) -> None:
 
     monkeypatch.setattr(facts, "add", add)
     monkeypatch.setenv("HEEDFUL_SEARCH_IN_MEMORY", "0")
+
+
+def can_build_graphs() -> bool:
+    """Whether the PostgreSQL of the tests can build an HNSW index here: on ARM, its pgvector uses SVE instructions, and
+    the whole server dies of them on a processor that has none."""
+    if platform.machine() != "aarch64":
+        return True
+    return " sve" in Path("/proc/cpuinfo").read_text()
+
+
+NO_GRAPHS = "NOT TESTED: the pgvector of the packaged PostgreSQL needs SVE instructions, which this processor lacks"

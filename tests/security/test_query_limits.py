@@ -20,6 +20,7 @@ import pytest
 from server import running
 
 from heedful import Heedful, HeedfulError, Invalid, Unavailable
+from heedful.executions.sandbox.stock import STOCK
 from heedful.learning.reuse import is_deterministic
 
 KINDS = ("sqlite", "duckdb", "postgresql")
@@ -70,7 +71,7 @@ def small(open_store: Callable[..., Heedful], url: str, monkeypatch: pytest.Monk
     monkeypatch.setenv("HEEDFUL_QUERY_MEMORY", "200")
     monkeypatch.setenv("HEEDFUL_QUERY_DISK", "20")
     store = open_store()
-    store.connectors.create("db", url)
+    store.connectors.create("db", url, privileged=True)
     return store
 
 
@@ -135,7 +136,7 @@ def test_many_rows_are_cut_within_the_process_that_reads_them(small: Heedful, ur
     rows = {
         "sqlite": "WITH RECURSIVE n(i) AS (SELECT 1 UNION ALL SELECT i + 1 FROM n WHERE i < 5000)"
         " SELECT hex(zeroblob(10000)) FROM n",
-        "duckdb": "SELECT repeat('x', 20000) FROM range(1500)",
+        "duckdb": "SELECT repeat('x', 20000) FROM range(700)",
         "postgresql": "SELECT repeat('x', 20000) FROM generate_series(1, 5000)",
     }
     with Peak() as peak:
@@ -187,7 +188,7 @@ def test_reuse_reads_no_long_statement_in_the_server() -> None:
 @pytest.mark.parametrize("url", ["sqlite"], indirect=True)
 def test_a_process_that_is_killed_costs_its_own_query_alone(open_store: Callable[..., Heedful], url: str) -> None:
     store = open_store()
-    store.connectors.create("db", url)
+    store.connectors.create("db", url, privileged=True)
     with ThreadPoolExecutor(1) as pool:
         slow = pool.submit(store.executions.execute_query, ENDLESS)
         busy = _busiest(os.getpid())
@@ -366,3 +367,16 @@ def test_slow_queries_of_one_key_delay_nobody_else(path: Path, tmp_path: Path, m
     assert answer.json()["result"]["rows"] == [[7]]
     assert told == {("query_busy", 429), ("query_timeout", 422)}
     assert retries == {"1", None}
+
+
+@pytest.mark.parametrize("url", ["sqlite"], indirect=True)
+def test_a_large_program_keeps_its_query_processes(open_store: Callable[..., Heedful], url: str) -> None:
+    STOCK.end()
+    ballast = b"x" * (300 << 20)
+    store = open_store()
+    store.connectors.create("db", url)
+    before = children(os.getpid())
+    for _ in range(5):
+        store.executions.execute_query("SELECT 1")
+    assert children(os.getpid()) == before != []
+    assert len(ballast) == 300 << 20

@@ -159,12 +159,12 @@ def _lacks(each: Numbered, header: Header, embedder: Embedder) -> bool:
 
 
 def _check_free(connection: Connection, name: str) -> None:
-    """Fails if a project has something in it; keys and jobs that were made for it don't count."""
+    """Fails if a project has something in it; its keys, jobs and audit trail don't count."""
     project = scopes.project_id(connection, name)
     if project is None:
         return
     for table in TABLES:
-        if table in (schema.projects, schema.keys) or "project_id" not in table.columns:
+        if table in (schema.projects, schema.keys, schema.audit) or "project_id" not in table.columns:
             continue
         if connection.execute(select(*table.primary_key).where(ours(table, project)).limit(1)).first() is not None:
             raise Conflict(

@@ -30,7 +30,7 @@ def rate_entry(
     values.identifier("qa_id", qa_id)
     values.author(author)
     checks.score(score)
-    if space.feedback_hook is None:
+    if space.feedback_hook is None or not isinstance(text, str | None):
         checks.comment("feedback_text", text)
         _says_something(text, score)
     elif not space.store.read(lambda tx: tx.conversations.has_entry(name, qa_id)):
