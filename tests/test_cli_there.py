@@ -27,7 +27,6 @@ BEGIN = {
     "keys create",
     "keys token",
     "mcp",
-    "policy",
     "remember",
     "serve",
     "sessions add-entry",

@@ -41,7 +41,9 @@ def place(request: pytest.FixtureRequest, tmp_path: Path) -> Place:
 
 
 def written(messages: Sequence[ChatMessage]) -> str:
-    return f"```sql\n{ {STREETS: STREETS_SQL, ITALY: ITALY_SQL}[messages[-1].content] }\n```"
+    return (
+        f"```sql\n{ {STREETS: STREETS_SQL, ITALY: ITALY_SQL}[messages[-1].content.rpartition('Question: ')[2]] }\n```"
+    )
 
 
 @pytest.fixture(scope="module")

@@ -67,7 +67,7 @@ WRITTEN = {
 
 
 def written(messages: Sequence[ChatMessage]) -> str:
-    return f"```sql\n{WRITTEN[messages[-1].content]}\n```"
+    return f"```sql\n{WRITTEN[messages[-1].content.rpartition('Question: ')[2]]}\n```"
 
 
 SHOP = """
@@ -116,6 +116,7 @@ def test_executions_by_the_real_client(
     found = blocks("001", "python")
     address = urlsplit(shop)
     monkeypatch.setenv("SHOP_PASSWORD", "unused")
+    monkeypatch.setenv("HEEDFUL_CONNECTOR_SECRETS", "SHOP_PASSWORD")
     given = {"workspace_name": "workspaces/dev", "max_retries": 0, "timeout": 60}
     with (
         running(tmp_path / "store.db", language_model=ScriptedModel(written)) as server,

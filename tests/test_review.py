@@ -76,7 +76,7 @@ def test_a_disliked_answer_is_an_item_with_its_evidence(either: Heedful, clock: 
     (opinion,) = case.opinions
     assert (opinion.author, opinion.score, opinion.comment, opinion.positive) == ("ida", 1, "It opens at nine.", False)
     assert (opinion.target_id, opinion.session_id) == (qa_id, "monday")
-    assert case.mends == ["supersede", "retract"]
+    assert case.mends == ["supersede", "retract", "teach"]
     assert case.history == []
 
 

@@ -13,6 +13,7 @@ from heedful.errors import no_project
 from heedful.jobs import kinds
 from heedful.jobs.base import Work
 from heedful.jobs.kinds import FollowReview, Improve, SendDigest
+from heedful.memory import checks
 from heedful.opening import Host
 from heedful.storage import scopes
 
@@ -38,7 +39,7 @@ class Projects:
 
     def check_known(self, name: str) -> None:
         """`NotFound` for a project that nothing was written to, but for the default one."""
-        if name in self._known:
+        if checks.name("project", name) in self._known:
             return
         known = self.host.all_projects()
         self._known.update(known)

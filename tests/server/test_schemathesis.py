@@ -25,7 +25,10 @@ MATCH = "a header can't be told not to be empty"
 RANGE = "a time must begin before it ends, and a metadata key must be one that sessions have"
 CONNECTOR = "which connector is meant depends on how many the project has; and SQL has a grammar of its own"
 
+PAST = "a time must not be in the future"
+
 REFUSES = {
+    "signal": PAST,
     "recall": MAPPING,
     "remember": MAPPING,
     "sessions.create": MAPPING,

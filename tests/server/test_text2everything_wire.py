@@ -44,7 +44,7 @@ WRITTEN = {
 
 
 def written(messages: Sequence[ChatMessage]) -> str:
-    return f"```sql\n{WRITTEN[messages[-1].content]}\n```"
+    return f"```sql\n{WRITTEN[messages[-1].content.rpartition('Question: ')[2]]}\n```"
 
 
 @pytest.fixture

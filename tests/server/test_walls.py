@@ -149,6 +149,9 @@ def test_bodies_cant_name_what_is_another_projects(two: Two, name: str, body: di
 def test_a_key_of_another_project_finds_no_project(two: Two, name: str) -> None:
     for project in ("theirs", "nobody's"):
         answer = two.send(OPERATIONS[name], project, two.keys["mine"], two.ids["theirs"], {})
+        if OPERATIONS[name].everywhere:
+            assert (answer.status_code, answer.json()["code"]) == (403, "project_key")
+            continue
         assert (answer.status_code, answer.json()["code"]) == (404, "not_found")
         assert answer.json()["detail"] == f"no project {project!r}" or project == "nobody's"
         assert answer.json()["remedy"].startswith("This key opens project 'mine': name that one")

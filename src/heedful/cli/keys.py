@@ -151,7 +151,7 @@ def rotate_signing(options: Options, grace: int, as_json: bool) -> None:
 
 
 @keys.command("reseal-connectors")
-@click.pass_obj
+@needs_store
 def reseal_connectors(options: Options) -> None:
     """Encrypt all connectors' URLs with the first key of HEEDFUL_SECRET_KEY.
 
