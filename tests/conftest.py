@@ -15,6 +15,7 @@ from lived import lived, lived_folder, place
 from mongodb import mongodb_server, mongodb_url, standalone_mongodb_server, standalone_mongodb_url
 from mysql import mysql_server, mysql_url
 from postgresql import bare_database, empty_database, postgresql_server, postgresql_template, postgresql_url
+from private_files import write_private
 from searching import search_inside_from_the_first_fact
 
 import heedful
@@ -119,8 +120,7 @@ def open_store(
 
         def opening(where: str | Path | None = None, **options: Any) -> Heedful:
             if where is None and on_server is None and not path.exists():
-                path.write_bytes(empty_store)
-                path.chmod(0o600)
+                write_private(path, empty_store)
             chosen: dict[str, Any] = {"clock": clock, "embedding": WordEmbedder(), **options}
             return opened.enter_context(heedful.open((on_server or path) if where is None else where, **chosen))
 
@@ -133,7 +133,7 @@ def new_store(tmp_path: Path, empty_store: bytes) -> Callable[..., Heedful]:
 
     def opening(clock: ManualClock) -> Heedful:
         path = tmp_path / f"{new_id()}.db"
-        path.write_bytes(empty_store)
+        write_private(path, empty_store)
         return heedful.open(path, clock=clock, embedding=WordEmbedder(), worker=False)
 
     return opening
@@ -150,7 +150,7 @@ def any_store(request: pytest.FixtureRequest, path: Path, empty_store: bytes) ->
     if request.param == "postgresql":
         url: str = request.getfixturevalue("empty_database")
         return url
-    path.write_bytes(empty_store)
+    write_private(path, empty_store)
     return str(path)
 
 

@@ -20,6 +20,7 @@ from hypothesis.stateful import (
     rule,
     run_state_machine_as_test,
 )
+from private_files import write_private
 
 import heedful
 from heedful import Heedful, Signal, SignalResult
@@ -65,7 +66,7 @@ class Ledger(RuleBasedStateMachine):
     def __init__(self) -> None:
         super().__init__()
         self.folder = TemporaryDirectory()
-        (Path(self.folder.name) / "store.db").write_bytes(type(self).empty)
+        write_private(Path(self.folder.name) / "store.db", type(self).empty)
         self.clock = ManualClock(START + timedelta(days=60))
         self.stores = [self.open(), self.open()]
         self.given: list[Given] = []

@@ -17,6 +17,7 @@ from typing import Any
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
+from private_files import write_private
 from pymongo import MongoClient
 
 import heedful
@@ -362,7 +363,7 @@ def test_whatever_happened_the_ratings_that_stand_decide(
     states, signals = [], []
     for improve in (True, False):
         path = tmp_path_factory.mktemp("shop") / "store.db"
-        path.write_bytes(empty_store)
+        write_private(path, empty_store)
         ids: list[str] = []
 
         def note(original: Any, action: str, session_id: str, ids: list[str] = ids, **kwargs: Any) -> None:

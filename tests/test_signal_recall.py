@@ -5,6 +5,7 @@ from collections.abc import Callable
 import pytest
 
 from heedful import Conflict, Heedful, Invalid, NotFound, Recall
+from heedful.ids import new_id
 from heedful.testing import ManualClock
 
 TEXTS = ["apples are red", "apples are green", "apples are sweet", "apples are sour"]
@@ -120,8 +121,13 @@ def test_a_fact_may_be_named_by_its_hit(store: Heedful, recall: Recall) -> None:
 
 
 def test_the_signals_of_an_empty_recall_are_none(store: Heedful) -> None:
-    result = store.signal_recall(store.recall("anything").recall_id)
+    empty = store.recall("anything").recall_id
+    result = store.signal_recall(empty, answer="Nobody knows.")
     assert (result.processed, result.errors) == (0, [])
+    assert [each.code for each in store.signal_recall(empty, used=[new_id()]).errors] == ["not_found"]
+    assert store.sessions.add_entry("s", "anything", "Nobody knows.", recall_id=empty).recall_id == empty
+    with pytest.raises(NotFound):
+        store.signal_recall(new_id())
 
 
 def test_a_retracted_signal_may_be_given_again(store: Heedful, recall: Recall) -> None:

@@ -14,3 +14,14 @@ def new_id() -> str:
     number = number & ~(0xF << 76) | (0x7 << 76)
     number = number & ~(0x3 << 62) | (0x2 << 62)
     return str(UUID(int=number))
+
+
+def without_receipt(recall_id: str) -> str:
+    """The id of a recall that looked into a dataset that isn't there: the same, as a UUID of version 8. Nothing is
+    stored for it, and it can still be told from an id that was mistyped."""
+    return f"{recall_id[:14]}8{recall_id[15:]}"
+
+
+def has_no_receipt(recall_id: str) -> bool:
+    """Whether this is the id of such a recall."""
+    return len(recall_id) == 36 and recall_id[14] == "8"

@@ -184,6 +184,20 @@ def test_an_opinion_is_taken_back_and_given_again(served: Served) -> None:
     expect(said).to_contain_text("That was last year")
 
 
+@does("review_mend teach", "review_undo")
+def test_what_somebody_said_is_taught_and_forgotten(served: Served) -> None:
+    item, ada = disliked(served), served.visitor()
+    page = ada.open(f"review/{item}")
+    page.get_by_text("Teach this").click()
+    page.get_by_label("What is true").fill("Refunds take 30 days since May.")
+    page.get_by_role("button", name="Make it a fact").click()
+    ada.told("It is a fact now")
+    assert any("30 days since May" in hit.text for hit in served.dashboard.store.recall(ASKED))
+    ada.undo()
+    ada.told("Undone")
+    assert [hit.text for hit in served.dashboard.store.recall(ASKED)] == ["Refunds take 14 days."]
+
+
 @does("review_mend block", "review_mend add_example", "review_undo")
 def test_sql_is_blocked_and_a_better_one_is_added_each_with_its_undo(served: Served) -> None:
     item, ada = wrong(served), served.visitor()

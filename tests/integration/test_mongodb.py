@@ -206,6 +206,7 @@ def test_the_ledger_keeps_every_field_and_no_words(store: MongoSessionStore, dat
         "target_type": "session",
         "target_id": "s",
         "author": "ann",
+        "author_standing": "anonymous",
         "source": "add_feedback",
         "value": "up",
     }
@@ -224,6 +225,7 @@ def test_the_ledger_keeps_every_field_and_no_words(store: MongoSessionStore, dat
         **common,
         **about,
         "_id": retraction,
+        "author_standing": "known",
         "kind": "retraction",
         "at": AT + 1,
         "recorded_at": AT + 1,

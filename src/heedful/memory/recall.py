@@ -7,7 +7,7 @@ from dataclasses import dataclass, field
 import numpy as np
 from sqlalchemy import Connection
 
-from heedful.ids import new_id
+from heedful.ids import new_id, without_receipt
 from heedful.index.searcher import Found
 from heedful.learning.decay import NEUTRAL
 from heedful.learning.placement import explored
@@ -128,7 +128,9 @@ def recall(workspace: Workspace, request: Request, *, keep: bool = False, quiet:
             outcome = _search(workspace, direct, request, state, dataset, model, vector, recall_id)
     workspace.keep_vectors()
     sampled = _sampled(recall_id, workspace.receipt_share) and not workspace.database.read_only
-    # Looking into a dataset that is not there makes none, so there is nothing to keep a receipt in.
+    if dataset is None:
+        # Looking into a dataset that is not there makes none, so there is nothing to keep a receipt in.
+        recall_id = without_receipt(recall_id)
     kept = dataset is not None and (keep or (sampled and not quiet))
     if kept and dataset is not None:
         _keep(workspace, request, recall_id, dataset, model, outcome)

@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from sqlalchemy import Connection
 
 from heedful.errors import Invalid, NotFound
-from heedful.ids import new_id
+from heedful.ids import has_no_receipt, new_id
 from heedful.memory import checks
 from heedful.memory.detect import detect
 from heedful.memory.retract import retract_event
@@ -51,6 +51,10 @@ def signal_recall(
     both = set(ids["helpful"]) & set(ids["not_helpful"])
     if both:
         raise Invalid(f"fact {min(both)} is named as helpful and as not_helpful", field="not_helpful", value=min(both))
+    if has_no_receipt(recall_id):
+        named_facts = [fact for each in ids.values() for fact in each]
+        errors = [_not_shown(index, fact, recall_id) for index, fact in enumerate(named_facts)]
+        return SignalResult(processed=0, updated_facts=[], event_ids=[], signals=[], errors=errors)
     fingerprint = requests.fingerprint(
         "signal_recall", [recall_id, {kind: sorted(each) for kind, each in ids.items()}, answer, confidence, author]
     )
@@ -131,8 +135,7 @@ def _meant(
     items, errors = [], []
     for index, each in enumerate(said):
         if each.fact_id not in ranks:
-            message = f"fact {each.fact_id!r} was not shown by recall {receipt.id}"
-            errors.append(ItemError(index=index, code="not_found", message=message, fact_id=each.fact_id))
+            errors.append(_not_shown(index, each.fact_id, receipt.id))
             continue
         before = standing.get((each.fact_id, each.kind))
         given = Signal(
@@ -147,6 +150,11 @@ def _meant(
         items.append(Given(index, given, SOURCE, receipt.id, ranks[each.fact_id], key))
     known = {each.fact_id for each in said if each.kind != "ignored"}
     return items, errors, [standing[fact, "ignored"] for fact in known if (fact, "ignored") in standing]
+
+
+def _not_shown(index: int, fact_id: str, recall_id: str) -> ItemError:
+    message = f"fact {fact_id!r} was not shown by recall {recall_id}"
+    return ItemError(index=index, code="not_found", message=message, fact_id=fact_id)
 
 
 def _of_the_rest(unnamed: list[str], told: list[Detection] | None, confidence: float) -> list[_Said]:

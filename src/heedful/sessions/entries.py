@@ -6,7 +6,7 @@ from collections.abc import Mapping, Sequence
 
 from heedful.clock import from_stored
 from heedful.errors import Invalid, NotFound
-from heedful.ids import new_id
+from heedful.ids import has_no_receipt, new_id
 from heedful.memory import checks as values
 from heedful.memory.detect import MAX_ANSWER, detect
 from heedful.memory.signal_recall import receipt_of
@@ -45,12 +45,13 @@ def add(
         )
     if recall_id is not None and space.workspace is not None:
         values.identifier("recall_id", recall_id)
-        with space.workspace.read() as connection:
-            receipt = receipt_of(space.workspace, connection, recall_id)
-        dataset = receipt.dataset
+        shown: list[receipts.Line] = []
+        if not has_no_receipt(recall_id):
+            with space.workspace.read() as connection:
+                receipt = receipt_of(space.workspace, connection, recall_id)
+            dataset, shown = receipt.dataset, receipt.shown
         if used is not None:
-            weights = _weights(used, [line[0] for line in receipt.shown], recall_id)
-            uses = _uses(weights, receipts.links_of(receipt.shown))
+            uses = _uses(_weights(used, [line[0] for line in shown], recall_id), receipts.links_of(shown))
     row = EntryRow(new_id(), name, question, answer, context, space.now(), dataset, recall_id, uses, None, None)
     return keep(space, row)
 
