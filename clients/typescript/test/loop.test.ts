@@ -156,6 +156,7 @@ test("the server's own state can be asked for", async () => {
 
 test("calls without parameters and with many at once get each their own answer", async () => {
   const client = fresh();
+  await client.remember({ texts: FACTS });
   await client.setPolicy({ policy: "adaptive" });
   const found = await Promise.all(
     Array.from({ length: 20 }, (_, index) => client.sessions.create({ session_id: `s-${index}` })),
