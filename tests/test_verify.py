@@ -8,10 +8,11 @@ from pathlib import Path
 
 import pytest
 from lived import Place
-from sqlalchemy import create_engine, text
+from sqlalchemy import JSON, create_engine, text
 
 from heedful import NotFound
 from heedful.moving import Verified, copy, verify
+from heedful.storage import schema
 
 Harm = Callable[[str], None]
 
@@ -113,6 +114,62 @@ def test_broken_json_is_named(store: str, harm: Harm, table: str, column: str) -
     assert found.compared == sound.compared
     unread = {difference.project} if table == "facts" else set()
     assert found.projects == [each for each in sound.projects if each.project not in unread]
+
+
+WRONG = ["5", '"x"', "null", "[]", "[5]", '[["x"]]', '{"a": 1}', '"\\ud800"']
+ALONE = [("facts", "metadata"), ("events", "body"), ("receipts", "shown")]
+LISTS = {"receipts.shown", "entries.used", "keys.scopes"}
+JSON_COLUMNS = [
+    (table.name, column.name, bool(column.nullable))
+    for table in schema.metadata.sorted_tables
+    for column in table.columns
+    if isinstance(column.type, JSON)
+]
+A_JOB = """
+    INSERT INTO jobs (id, kind, arguments, digest, status, attempts, created_at, due_at, cancelling)
+    VALUES ('a-job', 'improve', '{}', 'sixteen bytes ok', 'done', 0, 0, 0, 0)
+"""
+
+
+def harmful(table: str, column: str, nullable: bool, value: str) -> bool:
+    sound = {"[]"} if f"{table}.{column}" in LISTS else {'{"a": 1}'}
+    return value not in (sound | {"null"} if nullable else sound)
+
+
+def spoil(harm: Harm, table: str, column: str, value: str) -> None:
+    key, value = "id" if table != "requests" else "idempotency_key", value.replace(":", "\\:")
+    harm(f"UPDATE {table} SET \"{column}\" = '{value}' WHERE {key} = (SELECT min({key}) FROM {table})")
+
+
+def test_json_of_the_wrong_shape_is_named(store: str, harm: Harm) -> None:
+    harm(A_JOB)
+    sound = verify(store)
+    for value in WRONG:
+        for table, column, _ in JSON_COLUMNS:
+            spoil(harm, table, column, value)
+        found = verify(store)
+        damaged = {
+            (table, column)
+            for table, column, _ in JSON_COLUMNS
+            for each in found.differences
+            if each.what.startswith(f"rows of {table} with ") and column in each.what
+        }
+        assert damaged == {
+            (table, column) for table, column, nullable in JSON_COLUMNS if harmful(table, column, nullable, value)
+        }, value
+        for each in found.differences:
+            assert (each.count, len(each.examples)) == (1, 1)
+            assert (each.project is None) == each.what.startswith("rows of jobs "), "it belongs to no project"
+        assert found.compared == sound.compared, "the scores are compared all the same"
+
+
+@pytest.mark.parametrize("store", ["sqlite"], indirect=True)
+@pytest.mark.parametrize(("table", "column"), ALONE)
+def test_damage_to_one_column_alone_is_named(store: str, harm: Harm, table: str, column: str) -> None:
+    spoil(harm, table, column, "5")
+    (difference,) = verify(store).differences
+    expected = "a list" if f"{table}.{column}" in LISTS else "an object"
+    assert difference.what == f"rows of {table} with wrong JSON: {column} is a number instead of {expected}"
 
 
 @pytest.mark.parametrize(

@@ -109,8 +109,8 @@ def verify(options: Options, as_json: bool) -> None:
         _print_sums(found.projects)
         screen = console()
         for each in found.differences:
-            where = each.project if each.dataset is None else f"{each.project}/{each.dataset}"
-            screen.print(f"BAD {escape(where)}: {each.count} {each.what}: {escape(', '.join(each.examples))}")
+            where = "/".join(name for name in (each.project, each.dataset) if name is not None) or "the store"
+            screen.print(f"BAD {escape(where)}: {each.count} {escape(each.what)}: {escape(', '.join(each.examples))}")
         echo(f"{found.compared} scores compared, {len(found.differences)} differences")
     if not found.ok:
         raise SystemExit(1)

@@ -4,9 +4,11 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator
 
+import orjson
 from sqlalchemy import ColumnElement, Connection, Select, String, case, cast, exists, func, select
 
-from heedful.moving.damage import readable
+from heedful.moving import shapes
+from heedful.moving.damage import stored
 from heedful.moving.lines import ours
 from heedful.moving.rows import TOGETHER
 from heedful.storage.ledger import FEEDBACK, SIGNAL, SUPERSESSION, is_retracted
@@ -87,19 +89,21 @@ def receipts_across_datasets(connection: Connection, project: int) -> Iterator[s
     asked = exists().where(queries.c.id == receipts.c.query_id, queries.c.dataset_id == receipts.c.dataset_id)
     yield from _found(connection, select(receipts.c.id).where(ours(receipts, project), ~asked))
     rows = connection.execution_options(yield_per=TOGETHER).execute(
-        select(receipts.c.id, receipts.c.dataset_id, receipts.c.shown).where(
-            ours(receipts, project), readable(connection, receipts.c.shown)
+        select(receipts.c.id, receipts.c.dataset_id, stored(connection, receipts.c.shown)).where(
+            ours(receipts, project)
         )
     )
     for run in rows.partitions(TOGETHER):
-        shown = {line[0] for row in run for line in row.shown}
+        # Damaged rows are reported by themselves.
+        sound = [row for row in run if shapes.broken("receipts", "shown", row.shown, nullable=False) is None]
+        shown = {row.id: {line[0] for line in orjson.loads(row.shown)} for row in sound}
         places = {
             row.id: row.dataset_id
-            for some in batches(sorted(shown))
+            for some in batches(sorted(set().union(*shown.values())))
             for row in connection.execute(select(facts.c.id, facts.c.dataset_id).where(facts.c.id.in_(some)))
         }
-        for row in run:
-            if any(places.get(line[0], row.dataset_id) != row.dataset_id for line in row.shown):
+        for row in sound:
+            if any(places.get(fact, row.dataset_id) != row.dataset_id for fact in shown[row.id]):
                 yield row.id
 
 

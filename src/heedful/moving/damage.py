@@ -3,33 +3,52 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
+from typing import Any
 
-from sqlalchemy import JSON, ColumnElement, Connection, func, select, true
+from sqlalchemy import JSON, Column, ColumnElement, Connection, LargeBinary, Table, Text, cast, select
 
 from heedful.learning.signals import WEIGHTS
-from heedful.moving.lines import KINDS, ours
+from heedful.moving import shapes
+from heedful.moving.lines import ours
+from heedful.moving.rows import TOGETHER
 from heedful.storage.ledger import LINK_SIGNAL, SIGNAL
-from heedful.storage.schema import events
+from heedful.storage.schema import events, metadata
 
 
-def readable(connection: Connection, column: ColumnElement[object]) -> ColumnElement[bool]:
-    """Whether a column holds JSON; PostgreSQL lets nothing else in."""
-    if connection.dialect.name == "postgresql":
-        return true()
-    return column.is_(None) | (func.json_valid(column) == 1)
+def stored(connection: Connection, column: Column[Any]) -> ColumnElement[Any]:
+    """JSON as it stands in a column, whatever that is; SQLite lets anything in."""
+    return cast(column, Text if connection.dialect.name == "postgresql" else LargeBinary).label(column.name)
 
 
-def unreadable(connection: Connection, project: int) -> Iterator[tuple[str, str, list[str]]]:
-    """Tables and columns with broken JSON, and the ids of the rows that have it."""
-    for kind in KINDS.values():
-        table = kind.table
-        key = table.columns.get("id", next(iter(table.primary_key)))
-        for column in table.columns:
-            if isinstance(column.type, JSON):
-                broken = select(key).where(ours(table, project), ~readable(connection, column)).order_by(key)
-                found = [str(row[0]) for row in connection.execute(broken)]
-                if found:
-                    yield table.name, column.name, found
+def damaged(connection: Connection, project: int | None) -> Iterator[tuple[str, str, list[str]]]:
+    """Tables, what is wrong with the JSON in them, and the ids of the rows where it is: those of a project, or with
+    None those that belong to no project."""
+    for table, columns in _with_json().items():
+        theirs = _of_nobody(table) if project is None else ours(table, project)
+        if theirs is None:
+            continue
+        key = [table.c.id] if "id" in table.columns else list(table.primary_key)
+        found: dict[str, list[str]] = {}
+        statement = select(*key, *(stored(connection, column) for column in columns)).where(theirs).order_by(*key)
+        for row in connection.execution_options(yield_per=TOGETHER).execute(statement):
+            for column, value in zip(columns, row[len(key) :], strict=True):
+                wrong = shapes.broken(table.name, column.name, value, nullable=bool(column.nullable))
+                if wrong is not None:
+                    found.setdefault(wrong, []).append("/".join(str(part) for part in row[: len(key)]))
+        for wrong, ids in sorted(found.items()):
+            yield table.name, wrong, ids
+
+
+def _with_json() -> dict[Table, list[Column[Any]]]:
+    found = {
+        table: [column for column in table.columns if isinstance(column.type, JSON)] for table in metadata.sorted_tables
+    }
+    return {table: columns for table, columns in found.items() if columns}
+
+
+def _of_nobody(table: Table) -> ColumnElement[bool] | None:
+    column = table.columns.get("project_id")
+    return column.is_(None) if column is not None and column.nullable else None
 
 
 def unknown_signals(connection: Connection, project: int) -> list[str]:

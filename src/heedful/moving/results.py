@@ -64,8 +64,8 @@ class BackedUp(Model):
 class Difference(Model):
     """Something that is not what the ledger says."""
 
-    project: str
-    """The project it is in."""
+    project: str | None
+    """The project it is in; None for what belongs to the whole store."""
     dataset: str | None
     """The dataset it is in, if it is in one."""
     what: str

@@ -36,6 +36,8 @@ def verify(
                 verifying.project(number, name)
                 if progress is not None:
                     progress(done, len(wanted))
+            if project is None:
+                verifying.rows_of_the_store()
         return Verified(
             store=database.name,
             projects=verifying.sums,
@@ -75,12 +77,17 @@ class _Verifying:
         for what, check in agreement.CHECKS.items():
             self._note(name, None, what, check(self._connection, number))
 
+    def rows_of_the_store(self) -> None:
+        """Looks at what belongs to no project: keys for all of them, and jobs."""
+        for table, wrong, ids in damage.damaged(self._connection, None):
+            self._note(None, None, f"rows of {table} with {wrong}", ids)
+
     def _lines_are_readable(self, number: int, project: str) -> bool:
         """Whether facts and ledger can be folded into checksums."""
         broken = set()
-        for table, column, ids in damage.unreadable(self._connection, number):
+        for table, wrong, ids in damage.damaged(self._connection, number):
             broken.add(table)
-            self._note(project, None, f"rows of {table} with broken JSON in {column}", ids)
+            self._note(project, None, f"rows of {table} with {wrong}", ids)
         return broken.isdisjoint({schema.facts.name, schema.events.name})
 
     def _scores(self, project: str, dataset: int, title: str) -> None:
@@ -100,7 +107,7 @@ class _Verifying:
         named = (link_scores.target(ids.get(fact, str(fact)), entity) for fact, entity in first)
         self._note(project, title, "scores of links unlike the fold of the ledger", named)
 
-    def _note(self, project: str, dataset: str | None, what: str, found: Iterable[str]) -> None:
+    def _note(self, project: str | None, dataset: str | None, what: str, found: Iterable[str]) -> None:
         named = iter(found)
         examples = list(islice(named, SHOWN))
         if examples:
