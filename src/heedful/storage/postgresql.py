@@ -21,7 +21,7 @@ from sqlalchemy.exc import TimeoutError
 from sqlalchemy.sql.dml import Insert
 
 from heedful.errors import HeedfulError, Unavailable
-from heedful.storage import locks, pgvector
+from heedful.storage import locks, pgvector, silence
 from heedful.storage.backend import CHANGED
 from heedful.storage.prepared import Direct
 
@@ -55,6 +55,8 @@ _WATCH = {"keepalives_idle": 30, "keepalives_interval": 10, "keepalives_count": 
 _OPTIONS = f"-c search_path={SCHEMA},public,extensions -c lock_timeout={BUSY_SECONDS * 1000} -c timezone=UTC"
 
 _ARGUMENTS: dict[str, Any] = {"options": _OPTIONS, "application_name": "heedful", "connect_timeout": 10, **_WATCH}
+
+_LEFT_TO_URL = {"connect_timeout", "application_name", *_WATCH}
 
 _TELL = "SELECT set_config('synchronous_commit', 'off', true), pg_notify('heedful', %s)"
 
@@ -298,13 +300,15 @@ def _engine(url: URL) -> Engine:
         url,
         json_serializer=lambda value: orjson.dumps(value).decode(),
         json_deserializer=orjson.loads,
-        connect_args=_ARGUMENTS,
+        # What the URL says goes before our own.
+        connect_args={name: value for name, value in _ARGUMENTS.items() if name not in _LEFT_TO_URL & url.query.keys()},
         pool_size=8,
         max_overflow=24,
         pool_timeout=BUSY_SECONDS,
     )
     event.listen(engine, "handle_error", _translate)
     event.listen(engine, "connect", pgvector.adapt)
+    silence.watch(engine)
     return engine
 
 

@@ -6,6 +6,8 @@ import stat
 from collections.abc import Sequence
 from pathlib import Path
 
+from sqlalchemy.engine import URL
+
 from heedful.errors import Forbidden, HeedfulError, Invalid, NotFound, Unavailable
 
 _SHOWN = 500
@@ -60,6 +62,12 @@ def missing_database(address: str) -> NotFound:
         field="url",
         remedy="Check the database's name in the connector's URL",
     )
+
+
+def address(url: URL) -> str:
+    """Where a server is, without secrets."""
+    port = f":{url.port}" if url.port else ""
+    return f"{url.get_backend_name()}://{url.host or 'localhost'}{port}/{url.database or ''}"
 
 
 def unreachable(address: str, reason: str) -> Unavailable:

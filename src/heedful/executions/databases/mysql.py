@@ -7,7 +7,7 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from typing import Any
 
-from sqlalchemy import Connection, text
+from sqlalchemy import Connection, event, text
 from sqlalchemy.engine import URL
 from sqlalchemy.exc import DBAPIError
 
@@ -48,7 +48,10 @@ class MySQL(Other):
                 raise errors.missing_driver("pymysql", "mysql") from None
             if "connect_timeout" not in url.query:
                 url = url.update_query_dict({"connect_timeout": str(CONNECT_SECONDS)})
+            # The driver's limit ends with the TCP connection; a server that accepts it and never greets needs another.
+            url = url.update_query_dict({"read_timeout": str(url.query["connect_timeout"])})
         super().__init__(url)
+        event.listen(self._engine, "connect", _wait_for_queries)
 
     @contextmanager
     def session(self) -> Iterator[OtherSession]:
@@ -94,6 +97,11 @@ class MySQLSession(OtherSession):
             if _code(cause.orig) in _STOPPED:
                 raise timed_out(limits) from None
             raise _in_our_words(cause.orig) from cause
+
+
+def _wait_for_queries(connection: Any, record: Any) -> None:
+    """Once a server has greeted, its answers may take as long as the limits of queries say."""
+    connection._read_timeout = None
 
 
 def _limit(connection: Connection, seconds: float) -> None:

@@ -31,7 +31,7 @@ class Other:
     def __init__(self, url: URL) -> None:
         self._engine = _engine(url)
         self.dialect = parser_dialect(url.get_backend_name())
-        self.address = f"{url.get_backend_name()}://{url.host or ''}/{url.database or ''}"
+        self.address = errors.address(url)
 
     def __repr__(self) -> str:
         return f"Other({self.address!r})"
@@ -62,7 +62,8 @@ class Other:
         try:
             connection = self._engine.connect()
         except SQLAlchemyError as error:
-            raise errors.unreachable(self.address, type(error).__name__) from None
+            reason = "timeout" if "timed out" in str(error) else type(error).__name__
+            raise errors.unreachable(self.address, reason) from None
         with connection:
             yield connection
 

@@ -65,9 +65,7 @@ class PostgreSQL:
             raise errors.missing_driver("psycopg", "postgresql") from None
         self._url = url.set(drivername="postgresql+psycopg")
         self._role = role
-        self.address = (
-            f"postgresql://{url.host or 'localhost'}{f':{url.port}' if url.port else ''}/{url.database or ''}"
-        )
+        self.address = errors.address(url)
 
     def __repr__(self) -> str:
         return f"PostgreSQL({self.address!r})"

@@ -8,10 +8,12 @@ import threading
 from collections.abc import Mapping
 from typing import Any
 
+from sqlalchemy import make_url
+
 from heedful import calling
 from heedful.errors import HeedfulError, Unavailable
 from heedful.executions.databases.base import Limits, timed_out
-from heedful.executions.databases.errors import out_of_memory
+from heedful.executions.databases.errors import address, out_of_memory, unreachable
 from heedful.executions.sandbox.gate import Gate
 from heedful.executions.sandbox.limits import QueryLimits
 from heedful.executions.sandbox.messages import error_received
@@ -41,6 +43,8 @@ class Pool:
             except BaseException as error:
                 STOCK.replace()
                 if isinstance(error, Died):
+                    if error.expired and error.stage == "start" and "url" in request:
+                        raise _silent(request["url"], stages["start"]) from None
                     raise _why(error, seconds) from None
                 raise
             if answer["last"]:
@@ -67,6 +71,11 @@ class Pool:
             if not self._is_open:
                 STOCK.open(self.limits.most)
             self._is_open = True
+
+
+def _silent(url: str, seconds: float) -> HeedfulError:
+    """The error for a database that was connected to, or should have been, and didn't answer before the query began."""
+    return unreachable(address(make_url(url)), f"no answer within {seconds:g} seconds")
 
 
 def _why(died: Died, seconds: float) -> HeedfulError:

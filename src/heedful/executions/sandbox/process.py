@@ -34,8 +34,10 @@ _SET = {
 class Died(Exception):
     """The process has ended without an answer."""
 
-    def __init__(self, status: int | None, *, expired: bool) -> None:
+    def __init__(self, status: int | None, *, expired: bool, stage: str | None = None) -> None:
         super().__init__(status, expired)
+        self.stage = stage
+        """The part of the request that it was at."""
         self.status = status
         self.expired = expired
         """Whether it was killed because its time was up."""
@@ -72,6 +74,7 @@ class Process:
         self._lock = threading.Lock()
         self._watch: threading.Timer | None = None
         self._expired = False
+        self._stage: str | None = None
 
     @property
     def pid(self) -> int:
@@ -91,10 +94,10 @@ class Process:
                 self._watched(START_SECONDS)
                 self._receive()
                 self._is_ready = True
-            self._watched(stages["start"])
+            self._enter("start", stages)
             send(self._requests.fileno(), request)
             while (stage := (answer := self._receive()).get("stage")) is not None:
-                self._watched(stages[stage])
+                self._enter(stage, stages)
             return answer
         except BrokenPipeError:
             raise self._died() from None
@@ -134,7 +137,11 @@ class Process:
 
     def _died(self) -> Died:
         self.end()
-        return Died(self._popen.returncode, expired=self._expired)
+        return Died(self._popen.returncode, expired=self._expired, stage=self._stage)
+
+    def _enter(self, stage: str, stages: Mapping[str, float]) -> None:
+        self._stage = stage
+        self._watched(stages[stage])
 
     def _watched(self, seconds: float | None) -> None:
         """Has the process killed in so many seconds, and not when it was going to be."""
