@@ -7,7 +7,7 @@ export PIP_DISABLE_PIP_VERSION_CHECK := 1
 # The tests start hundreds of processes; each would compile everything anew.
 unexport PYTHONDONTWRITEBYTECODE
 
-.PHONY: help demo test test-postgresql test-faults test-typescript lint format docs pictures bench bench-recall bench-learning bench-detect bench-sessions bench-cache bench-server bench-scale bench-insight bench-sandbox lock audit clean
+.PHONY: help demo test test-postgresql test-faults test-soak test-soak-short test-typescript lint format docs pictures bench bench-recall bench-learning bench-detect bench-sessions bench-cache bench-server bench-scale bench-insight bench-sandbox bench-aging lock audit clean
 
 help: ## show what there is
 	@grep -E '^[a-z-]+:.*##' $(MAKEFILE_LIST) | sed 's/:.*## /\t/' | expand -t 16
@@ -36,6 +36,12 @@ test: $(VENV)/dev ## run all tests
 
 test-faults: $(VENV)/dev ## kill, cut, fill, slow down and confuse stores and servers under load, and judge what is left
 	$(BIN)/pytest -n 2 tests/faults
+
+test-soak: $(VENV)/dev ## a simulated year of traffic on SQLite and on PostgreSQL, in an hour; MINUTES=20 for less
+	HEEDFUL_SOAK_MINUTES=$(or $(MINUTES),60) $(BIN)/pytest tests/soak
+
+test-soak-short: $(VENV)/dev ## the same year in about two minutes, without comparing how quick the servers are
+	$(BIN)/pytest -n 2 tests/soak
 
 test-postgresql: $(VENV)/dev ## run the tests of the engine once more, on a PostgreSQL store
 	HEEDFUL_TEST_STORE=postgresql $(BIN)/pytest -n $(WORKERS) --dist worksteal tests --ignore tests/server --ignore tests/browser
@@ -86,6 +92,9 @@ bench-scale: $(VENV)/dev $(VENV)/bench ## SQLite beside PostgreSQL, processes th
 
 bench-insight: $(VENV)/dev ## reports over a million opinions beside SQL by hand, exports, and the memory of the dashboard
 	$(BIN)/python -m bench.insight
+
+bench-aging: $(VENV)/dev ## a simulated year, its first tenth beside its last, on both stores, and what a long life does to each part
+	$(BIN)/python -m bench.aging
 
 # What all extras agree on comes first, so that each lock file has the same versions.
 COMPILE = $(BIN)/uv pip compile --quiet --universal --python-version 3.11 --no-annotate --no-header pyproject.toml

@@ -1,7 +1,5 @@
-"""What a long life does to memory: many users, rows that were replaced, judged facts, bulks of signals, wrong clocks.
-
-Run it with `python -m bench.aging_memory`; each measure is a function of its own, for a larger benchmark to call.
-"""
+"""What a long life does to memory and disk: many users, rows that were replaced, judged facts, bulks of signals, wrong
+clocks, and what is kept for a while."""
 
 from __future__ import annotations
 
@@ -9,21 +7,28 @@ import asyncio
 import resource
 import statistics
 import sys
+import threading
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from datetime import UTC, datetime
 from pathlib import Path
-from tempfile import TemporaryDirectory
 
-import heedful
+from sqlalchemy import func, select
+
 from heedful import Heedful
+from heedful.clock import to_stored
 from heedful.compat import cognee
+from heedful.embedding.base import Vectors
 from heedful.errors import Invalid
 from heedful.model import Document
-from heedful.testing import WordEmbedder
+from heedful.settings import Retention
+from heedful.storage.schema import changes, queries, receipts, requests
+from heedful.storage.upkeep import upkeep
+from heedful.testing import ManualClock, WordEmbedder
 
-FACTS = 4_000
-QUERIES = 2_000
+FACTS = 20_000
+QUERIES = 10_000
+CALLS = 500
 
 
 def megabytes() -> float:
@@ -80,15 +85,16 @@ def judged(store: Heedful, facts: int = FACTS) -> dict[str, float]:
     }
 
 
-def bulk(store: Heedful, queries: int = QUERIES) -> dict[str, float]:
-    """Milliseconds of the first recall after signals for so many new queries."""
+def bulk(store: Heedful, embedder: CountingEmbedder, queries: int = QUERIES) -> dict[str, float]:
+    """The first recall after signals for so many new queries: its milliseconds beside a usual one, and how many texts
+    it has embedded before it answers."""
     (fact,) = store.remember("A fact that is often useful.").fact_ids
-    store.recall("anything")
-    given = [{"fact_id": fact, "signal_type": "used", "query": f"w{n} about q{n}"} for n in range(queries)]
-    store.signal(given)
+    usual = milliseconds(lambda: store.recall("anything"))
+    store.signal([{"fact_id": fact, "signal_type": "used", "query": f"w{n} about q{n}"} for n in range(queries)])
+    embedder.here = 0
     start = time.perf_counter()
     store.recall("anything")
-    return {"first recall": 1000 * (time.perf_counter() - start)}
+    return {"usual": usual, "first": 1000 * (time.perf_counter() - start), "embedded": embedder.here}
 
 
 def ahead(store: Heedful, signals: int = 1000) -> dict[str, float]:
@@ -104,14 +110,33 @@ def ahead(store: Heedful, signals: int = 1000) -> dict[str, float]:
     return {"refused": refused, "next signal": milliseconds(lambda: store.signal([about]))}
 
 
-def main() -> None:
-    with TemporaryDirectory() as name:
-        folder = Path(name)
-        for measure in (replaced, judged, bulk, ahead):
-            with heedful.open(folder / f"{measure.__name__}.db", embedding=WordEmbedder(), worker=False) as store:
-                print(f"{measure.__name__}: { {key: round(value, 1) for key, value in measure(store).items()} }")
-        print(f"users: { {key: round(value, 1) for key, value in users(folder).items()} }")
+def kept(store: Heedful, clock: ManualClock, calls: int = CALLS) -> dict[str, tuple[int, int]]:
+    """Rows of results for retries, questions, receipts and changes after a burst of calls, and after upkeep a year
+    later."""
+    tables = {"kept results": requests, "questions": queries, "receipts": receipts, "changes": changes}
+
+    def counted() -> dict[str, int]:
+        with store._workspace.read() as connection:
+            rows = {name: select(func.count()).select_from(table) for name, table in tables.items()}
+            return {name: int(connection.execute(each).scalar_one()) for name, each in rows.items()}
+
+    facts = store.remember([f"number {place} is a fact" for place in range(calls)]).fact_ids
+    for place, fact in enumerate(facts):
+        store.recall(f"case {place}")
+        store.signal([{"fact_id": fact, "signal_type": "used", "query": "which"}], idempotency_key=f"call {place}")
+        store.forget(fact_ids=[fact])
+    full = counted()
+    clock.advance(days=366)
+    upkeep(store._workspace.database, to_stored(clock()), Retention(change_lines=calls // 2))
+    return {name: (full[name], left) for name, left in counted().items()}
 
 
-if __name__ == "__main__":
-    main()
+class CountingEmbedder(WordEmbedder):
+    """Counts what the main thread has embedded, which is what a caller waits for."""
+
+    here = 0
+
+    def embed(self, texts: Sequence[str]) -> Vectors:
+        if threading.current_thread() is threading.main_thread():
+            self.here += len(texts)
+        return super().embed(texts)

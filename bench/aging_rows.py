@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import sqlite3
-import tempfile
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -83,8 +82,3 @@ def _orders(file: Path) -> None:
     with sqlite3.connect(file) as connection:
         connection.execute("CREATE TABLE orders (id integer PRIMARY KEY, country text)")
         connection.execute("INSERT INTO orders VALUES (1, 'France'), (2, 'Norway'), (3, 'France')")
-
-
-if __name__ == "__main__":
-    with tempfile.TemporaryDirectory() as chosen:
-        print(measured(Path(chosen)))

@@ -12,6 +12,7 @@ from sqlalchemy import func, select
 from heedful import Heedful
 from heedful.errors import NotFound
 from heedful.executions.candidates import find
+from heedful.index import questions
 from heedful.model import CacheMatch
 from heedful.settings import Retention
 from heedful.storage.schema import executions
@@ -173,3 +174,20 @@ def test_old_hits_that_nobody_rated_have_an_end(geo: Heedful, proven: str, clock
     assert geo.insight.coverage().executions.shown == 3
     assert {each.execution_id for each in geo.executions.list().items} == {proven, rated, right}
     assert all(check.ok for check in geo.doctor(repair=False))
+
+
+def test_executions_that_were_removed_take_neither_a_place_nor_memory(
+    geo: Heedful, proven: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(questions, "FEW", 16)
+    most = 0
+    for _ in range(MANY):
+        removed = geo.executions.execute_query(IN_ITALY_SQL, question=PARAPHRASED).execution_id
+        assert geo.chat.execution_cache_lookup(PARAPHRASED, limit=3).candidates_checked == 2
+        geo.executions.delete(removed)
+        (index,) = geo._workspace._questions.values()
+        most = max(most, index.held)
+    found = geo.chat.execution_cache_lookup(PARAPHRASED, limit=3)
+    assert found.cache_hit
+    assert found.matches[0].execution["derived_from"] == proven
+    assert most <= 2 + 2 * 16

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import threading
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Collection, Sequence
 
 import numpy as np
 from numpy.typing import NDArray
@@ -17,6 +17,9 @@ from heedful.storage.vectors import ModelRow, Vectors, pack, unpack
 
 Embed = Callable[[Sequence[str]], Vectors]
 
+FEW = 256
+"""Questions that are taken in before it is worth a look which of the others are still there."""
+
 
 class QuestionIndex:
     """Executions that have a question, with the vectors of their questions."""
@@ -27,6 +30,7 @@ class QuestionIndex:
         self._lock = threading.Lock()
         self._last = 0
         self._revision = -1
+        self._unchecked = 0
         self._seqs: Growable[np.int64] = Growable(np.empty(0, np.int64))
         self._vectors: Growable[np.float32] = Growable(np.empty((0, model.dimensions), np.float32))
 
@@ -42,15 +46,28 @@ class QuestionIndex:
                 known = set(self._seqs.rows.tolist())
                 rows += runs.rated_hits(connection, self.connector, known | {row.seq for row in rows})
             made = self._append(rows, embed) if rows else []
+            # A view that is older than what was followed lacks executions that are there.
+            if newest >= self._last and now >= self._revision:
+                self._drop_removed(connection)
             self._last = max(self._last, newest)
             self._revision = now
             return made
 
-    def nearest(self, vector: Vectors, least: float, limit: int) -> list[tuple[int, float]]:
-        """(execution number, cosine) of the most similar questions, best first."""
+    @property
+    def held(self) -> int:
+        """How many questions are in memory, some of executions that were removed included."""
+        return len(self._seqs.rows)
+
+    def nearest(
+        self, vector: Vectors, least: float, limit: int, without: Collection[int] = ()
+    ) -> list[tuple[int, float]]:
+        """(execution number, cosine) of the most similar questions, best first; `without` are numbers to leave out."""
         with self._lock:
             seqs, cosines = self._seqs.rows, self._vectors.rows @ vector
-        found: NDArray[np.int64] = np.flatnonzero(cosines >= least)
+        fitting = cosines >= least
+        if without:
+            fitting &= ~np.isin(seqs, np.fromiter(without, np.int64, len(without)))
+        found: NDArray[np.int64] = np.flatnonzero(fitting)
         order = found[np.lexsort((-seqs[found], -cosines[found]))][:limit]
         return [(int(seqs[place]), float(cosines[place])) for place in order]
 
@@ -68,4 +85,13 @@ class QuestionIndex:
         }
         self._vectors.append(unpack([fresh.get(row.seq, row.vector) for row in rows], self._model.dimensions))
         self._seqs.append(np.array([row.seq for row in rows], np.int64))
+        self._unchecked += len(rows)
         return list(fresh.items())
+
+    def _drop_removed(self, connection: Connection) -> None:
+        """Forgets executions that are no candidates any more, each time that half as many again have been added."""
+        if self._unchecked < max(FEW, len(self._seqs.rows) // 3):
+            return
+        kept = np.isin(self._seqs.rows, np.array(runs.candidates(connection, self.connector), np.int64))
+        self._seqs, self._vectors = Growable(self._seqs.rows[kept]), Growable(self._vectors.rows[kept])
+        self._unchecked = 0

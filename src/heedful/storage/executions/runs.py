@@ -178,8 +178,18 @@ def asked_after(connection: Connection, connector: str, seq: int) -> list[AnyRow
 
 def rated_hits(connection: Connection, connector: str, known: Collection[int]) -> list[AnyRow]:
     """The same of hits that have become candidates, but for those that are known."""
-    found = _asked(connection, connector, RATED_HIT, executions.c.seq > 0)
-    return [row for row in found if row.seq not in known]
+    new = [seq for seq in _numbers(connection, connector, RATED_HIT) if seq not in known]
+    return [row for run in batches(new) for row in _asked(connection, connector, RATED_HIT, executions.c.seq.in_(run))]
+
+
+def candidates(connection: Connection, connector: str) -> list[int]:
+    """The numbers of all executions of a connector that may answer another question."""
+    return [seq for hit in CANDIDATES for seq in _numbers(connection, connector, hit)]
+
+
+def _numbers(connection: Connection, connector: str, hit: int) -> Sequence[int]:
+    mine = executions.c.connector_id == connector, executions.c.hit == hit
+    return connection.execute(select(executions.c.seq).where(*mine)).scalars().all()
 
 
 def set_vectors(connection: Connection, model: int, made: Sequence[tuple[int, bytes]]) -> None:

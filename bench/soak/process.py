@@ -1,0 +1,62 @@
+"""One process of the simulated year: `python -m bench.soak.process ROLE STORE CLOCK PORT`.
+
+A server, a dashboard or a worker on the clock that all of them share. The worker does what is due each time it is sent
+a line, and answers with one.
+"""
+
+from __future__ import annotations
+
+import socket
+import sys
+from collections.abc import Mapping
+from pathlib import Path
+from typing import Any
+
+import uvicorn
+
+from bench.soak.clock import SharedClock
+from heedful.dashboard.app import create as create_dashboard
+from heedful.jobs.worker import Worker
+from heedful.opening import Host
+from heedful.server.app import create as create_server
+from heedful.server.app import set_up
+from heedful.server.config import Config
+from heedful.server.connections import Served
+from heedful.sessions.hooks import AlertHook
+from heedful.testing import WordEmbedder
+
+KEY = "an-admin-key-for-the-simulated-year"
+
+
+class Desk:
+    """A channel that takes every alert."""
+
+    name = "desk"
+
+    def send(self, alert_id: str, payload: Mapping[str, Any]) -> None:
+        """There is nobody to tell."""
+
+
+def main(arguments: list[str]) -> None:
+    role, store, clock, port = arguments
+    config = Config(store=store, admin_key=KEY, rate_limit=0, quiet=True, worker=False)
+    set_up(config)
+    host = Host(store, clock=SharedClock(Path(clock)), embedding=WordEmbedder(), feedback_hook=AlertHook(Desk()))
+    if role == "worker":
+        _work(host)
+        return
+    app = create_server(config, host) if role == "server" else create_dashboard(host, admin_key=KEY)
+    listening = socket.create_server(("127.0.0.1", int(port)), backlog=512)
+    uvicorn.Server(Served(app, config.limits, log_level="warning")).run(sockets=[listening])
+
+
+def _work(host: Host) -> None:
+    for _ in sys.stdin:
+        # A worker looks once a minute of the system's clock whether upkeep is due; a new one looks at once.
+        Worker(host.queue, host.do, host.now).drain()
+        print("done", flush=True)
+    host.close()
+
+
+if __name__ == "__main__":
+    main(sys.argv[1:])

@@ -1,0 +1,86 @@
+"""A simulated year on real servers: what is left is as right as on the first day, and no larger than it has to be.
+
+With HEEDFUL_SOAK_MINUTES in the environment (`make test-soak`), the year takes that long, half of it on each kind of
+store, and how quick the servers are is compared, too.
+"""
+
+from __future__ import annotations
+
+import os
+from collections import defaultdict
+from collections.abc import Callable, Iterable
+from datetime import datetime
+from pathlib import Path
+from typing import Any
+
+import pytest
+from sqlalchemy import select
+
+import heedful
+from bench.soak.traffic import MEASURED
+from bench.soak.year import MOST_BYTES, MOST_MEMORY, SLOWER, Year, live
+from heedful.clock import from_stored
+from heedful.learning.votes import counted
+from heedful.model import SignalType
+from heedful.storage.database import Database
+from heedful.storage.schema import events, facts
+from heedful.testing import ManualClock, WordEmbedder
+
+MINUTES = os.environ.get("HEEDFUL_SOAK_MINUTES")
+SHORT = 40.0
+"""Seconds of traffic on each store when nobody says how long."""
+WARMING = 1.25
+"""How much a process may still grow in a year that is over before all of its code was run once."""
+
+Event = tuple[SignalType, float, datetime]
+Score = Callable[[Iterable[Event], datetime], float]
+
+
+def test_a_year_of_traffic_leaves_a_store_right_small_and_quick(
+    any_store: str, tmp_path: Path, documented_score: Score
+) -> None:
+    seconds = SHORT if MINUTES is None else 30 * float(MINUTES)
+    servers = 2 if any_store.startswith("postgresql") else 1
+    year = live(any_store, tmp_path, servers, seconds, print)
+    assert year.wrongs == []
+    assert wrong_scores(any_store, documented_score) == {}
+    assert grown(year, WARMING if MINUTES is None else MOST_MEMORY) == {}
+    assert year.bytes_per_new_opinion <= MOST_BYTES
+    if MINUTES is not None:
+        slower = {name: year.p95(name, 9) / year.p95(name, 0) for name in MEASURED}
+        assert {name: ratio for name, ratio in slower.items() if ratio > SLOWER} == {}
+
+
+def grown(year: Year, most: float) -> dict[str, float]:
+    """The processes that have more memory in the last tenth than this many times what they had after the first."""
+    found = {name: year.megabytes(name, 9) / year.megabytes(name, 1) for name in year.processes}
+    return {name: ratio for name, ratio in found.items() if ratio > most}
+
+
+def wrong_scores(store: str, score: Score) -> dict[str, tuple[float, float]]:
+    """The facts whose score is not what the document's rule, written a second time, makes of the ledger."""
+    database = Database(store, create=False)
+    with database.read() as connection:
+        alive = set(connection.execute(select(facts.c.id)).scalars())
+        ledger = connection.execute(select(events).order_by(events.c.at, events.c.seq)).all()
+    database.close()
+    retracted = {row.target_id for row in ledger if row.kind == "retraction"}
+    about: dict[str, list[Any]] = defaultdict(list)
+    for row in ledger:
+        if row.kind == "signal" and row.target_id in alive and row.id not in retracted:
+            about[row.target_id].append(row)
+    clock = ManualClock(from_stored(ledger[-1].at))
+    assert about
+    wrong = {}
+    with heedful.open(store, clock=clock, embedding=WordEmbedder(), worker=False) as opened:
+        for fact, given in about.items():
+            votes = counted(
+                given,
+                lambda row: None if row.author is None else (row.author, row.query_id),
+                lambda row: (row.value, row.confidence),
+            )
+            folded = score([(row.value, row.confidence, from_stored(row.at)) for row in votes], clock.now)
+            told = opened.fact_stats(fact).score
+            if told != pytest.approx(folded, abs=1e-9):
+                wrong[fact] = (told, folded)
+    return wrong
