@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import sqlite3
 from dataclasses import dataclass
 from pathlib import Path
@@ -69,6 +70,8 @@ def _rate(memory: heedful.Heedful) -> None:
         with workspace.write(durable=False) as connection:
             rows = [{**row, "id": (name := new_id()), "event_id": name} for _ in range(10_000)]
             connection.execute(insert(feedbacks), rows)
+    # Else the lookups that follow would wait for the disk to take all of it.
+    os.sync()
 
 
 def _size(store: Path) -> int:

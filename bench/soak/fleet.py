@@ -112,7 +112,8 @@ class Fleet:
         return subprocess.Popen(
             [sys.executable, "-m", "bench.soak.process", role, self._store, str(self._folder / "clock"), str(port)],
             cwd=Path(__file__).parents[2],
-            env={**os.environ, **settings, f"{PREFIX}CONNECTOR_FOLDERS": str(self._folder)},
+            # By default the C library keeps free memory apart for each thread, which then looks like a leak for long.
+            env={**os.environ, **settings, f"{PREFIX}CONNECTOR_FOLDERS": str(self._folder), "MALLOC_ARENA_MAX": "1"},
             stdin=pipe,
             stdout=pipe if role == "worker" else self._log,
             stderr=self._log,

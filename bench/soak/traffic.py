@@ -211,7 +211,11 @@ class Traffic:
             return
         with self._lock:
             self._opinions.append(said.id)
-            self._executions.append(done.execution_id)
+        self._replace_oldest(client, done.execution_id)
+
+    def _replace_oldest(self, client: RemoteHeedful, execution: str) -> None:
+        with self._lock:
+            self._executions.append(execution)
             old = self._executions.popleft() if len(self._executions) > self._level.executions else None
         if old is not None:
             client.executions.delete(old)
@@ -219,7 +223,12 @@ class Traffic:
     def _look_up(self, client: RemoteHeedful, chosen: random.Random) -> None:
         """A question that is proven, or the same with another value."""
         least = 0 if chosen.random() < 0.7 else chosen.randrange(1000)
-        client.chat.execution_cache_lookup(f"How many orders above {least} are in {chosen.choice(COUNTRIES)}?")
+        question = f"How many orders above {least} are in {chosen.choice(COUNTRIES)}?"
+        found = client.chat.execution_cache_lookup(question)
+        if found.cache_hit and chosen.random() < 0.1:
+            hit = str(found.matches[0].execution["execution_id"])
+            client.feedback.create(is_positive=True, execution_id=hit, author=chosen.choice(AUTHORS))
+            self._replace_oldest(client, hit)
 
     def _withdraw(self, client: RemoteHeedful, chosen: random.Random) -> None:
         """Somebody takes back what they said of a query."""
