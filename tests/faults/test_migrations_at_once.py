@@ -38,6 +38,8 @@ def backend(world: World) -> Backend:
 
 def make_old(world: World) -> None:
     """A store as an earlier version made it, with a fact and signals about it."""
+    if world.kind == "sqlite":
+        Path(world.url).touch(0o600)
     made = backend(world)
     with closing(made):
         made.prepare()

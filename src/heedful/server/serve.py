@@ -20,6 +20,7 @@ from heedful.server.app import CONFIG, create, opened, set_up
 from heedful.server.config import Config
 from heedful.server.connections import Served
 from heedful.server.measures import SHARED
+from heedful.server.workers import Workers
 from heedful.storage import keys
 
 GRACE = 30
@@ -67,11 +68,13 @@ def serve(config: Config, ready: Callable[[str, NewKey | None], None]) -> None:
         os.environ[SHARED] = folder
         os.environ[CONFIG] = orjson.dumps(config.model_dump()).decode()
         settings = Served(
-            "heedful.server.app:from_environment", config.limits, factory=True, workers=config.workers, **options
+            "heedful.server.app:from_environment",
+            config.limits,
+            factory=True,
+            workers=config.workers,
+            **options,
         )
-        from uvicorn.supervisors import Multiprocess
-
-        Multiprocess(settings, sockets=[listening]).run()
+        Workers(settings, sockets=[listening]).run()
 
 
 def _check_shared(config: Config) -> None:
