@@ -172,6 +172,20 @@ def counted() -> Iterator[list[str]]:
         remove(Engine, "before_cursor_execute", note)
 
 
+def test_signals_read_no_scores_but_those_that_they_change(
+    store: Heedful, fact: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    store.signal([used(fact, f"asked {place}") for place in range(300)])
+    tally, read = scores._tally, []
+    monkeypatch.setattr(scores, "_tally", lambda row: read.append(row) or tally(row))
+    store.signal([used(fact, f"asked {place}") for place in range(20)])
+    assert len(read) == 21
+    monkeypatch.undo()
+    # 320 steps up by a tenth reach the bound; each of the twenty queries had two.
+    assert store.fact_stats(fact).score == 1.0
+    assert {each.query: each.score for each in store.fact_stats(fact).contexts}["asked 3"] == pytest.approx(0.7)
+
+
 def test_a_signal_keeps_its_context_note_and_author(store: Heedful, fact: str) -> None:
     event = store.signal([used(fact, author="ann", context="in the onboarding chat")]).event_ids[0]
     explained = store.recall("q", explain=True)[0].explanation

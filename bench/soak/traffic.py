@@ -151,11 +151,13 @@ class Traffic:
             self._events.extend(given.event_ids[:1])
 
     def _signal(self, client: RemoteHeedful, chosen: random.Random) -> None:
-        """A program that reports what was used, forty at a time."""
-        ids = self._some(self._facts, chosen, 20)
+        """A program that reports what was used, forty at a time; each fact is of use for a few questions."""
         kinds = ("used", "ignored", "helpful", "not_helpful")
         client.signal(
-            [{"fact_id": fact, "signal_type": chosen.choice(kinds), "query": _asked(chosen)} for fact in ids * 2],
+            [
+                {"fact_id": fact, "signal_type": chosen.choice(kinds), "query": _fitting(fact, chosen)}
+                for fact in self._some(self._facts, chosen, 40)
+            ],
             idempotency_key=f"report {next(self._numbers)}",
         )
 
@@ -287,6 +289,11 @@ class Traffic:
 def _asked(chosen: random.Random) -> str:
     """A question of the list, those at its beginning much more often."""
     return QUESTIONS[min(int(chosen.expovariate(6 / len(QUESTIONS))), len(QUESTIONS) - 1)]
+
+
+def _fitting(fact: str, chosen: random.Random) -> str:
+    """One of the five questions that a fact is of use for."""
+    return QUESTIONS[random.Random(f"{fact} {chosen.randrange(5)}").randrange(len(QUESTIONS))]
 
 
 def _sentence(chosen: random.Random) -> str:

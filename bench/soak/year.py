@@ -21,8 +21,9 @@ from bench.soak.traffic import Tally, Traffic
 DAYS = 365
 WARM_UP = 0.1
 """Of a year, before it begins: what is alive and what is kept for a while reach their level."""
-SHORTEST = 1.0
-"""Seconds that a step takes at least; of a year that is over sooner, several days are one step."""
+STEPS = (30, 360)
+"""In how many steps the clock goes through the year, at least and at most: as many as there are times `LONG` seconds."""
+LONG = 3.0
 CALLERS = 3
 
 MOST_MEMORY = 1.05
@@ -85,17 +86,20 @@ def live(
     store: str, folder: Path, servers: int, seconds: float, say: Callable[[str], object] = lambda text: None
 ) -> Year:
     """Has a store live through a year in so many seconds, and looks at what is left."""
-    days = max(1.0, DAYS * (1 + WARM_UP) * SHORTEST / seconds)
-    count = int(DAYS / days / 10) * 10
-    pause = seconds / (count * (1 + WARM_UP))
+    count = min(STEPS[1], max(STEPS[0], int(seconds / LONG / 10) * 10))
+    warm = int(count * WARM_UP)
+    pause = seconds / (count + warm)
     year = Year()
     with ExitStack() as stack:
         fleet = stack.enter_context(running(store, folder, servers))
         clients = [stack.enter_context(closing(each)) for each in fleet.clients()]
         traffic = Traffic(clients, folder)
         traffic.begin()
-        for number in range(-int(count * WARM_UP), count):
-            done = _day(fleet, traffic, days, pause, number)
+        begun = time.monotonic()
+        for number in range(-warm, count):
+            # What a step took too long is taken from the next ones, but not all of it.
+            until = max(time.monotonic() + pause / 3, begun + (number + warm + 1) * pause)
+            done = _step(fleet, traffic, DAYS / count, until, number)
             year.calls += done.calls
             year.gone += done.gone
             if done.failures:
@@ -111,15 +115,14 @@ def live(
     return year
 
 
-def _day(fleet: Fleet, traffic: Traffic, days: float, seconds: float, number: int) -> Tally:
-    """Nobody calls while the clock jumps, so that no call takes a day."""
+def _step(fleet: Fleet, traffic: Traffic, days: float, until: float, number: int) -> Tally:
+    """Some days: the clock jumps, and then people call. Nobody does while it jumps, so that no call takes a day."""
     fleet.clock.jump(days=days)
     with closing(fleet.dashboard()) as page, ThreadPoolExecutor(CALLERS) as callers:
         traffic.page = page
         fleet.ask_worker()
-        until = time.monotonic() + seconds
         for caller in range(CALLERS):
-            callers.submit(traffic.work, until, f"day {number} of {caller}")
+            callers.submit(traffic.work, until, f"step {number} of {caller}")
     fleet.hear_worker()
     return traffic.taken()
 

@@ -10,7 +10,6 @@ from sqlalchemy import Connection
 
 from heedful.clock import DAY
 from heedful.executions.space import ExecutionSpace
-from heedful.index.questions import QuestionIndex
 from heedful.learning.trust import Trust
 from heedful.storage.executions import golden, opinions, runs
 from heedful.storage.rows import AnyRow
@@ -79,7 +78,7 @@ def find(
     project = space.project(connection)
     index = space.workspace.questions(connector.id, model)
     space.workspace.keep_questions(model, index.follow(connection, space.workspace.embed))
-    near, rows = _near(connection, index, vector, least, limit)
+    near, rows = index.nearest(connection, vector, least, limit)
     others = index.similarities(vector, [seq for seq in runs.seqs(connection, alike) if seq not in rows])
     near, rows = near + others, rows | runs.by_seq(connection, [seq for seq, _ in others])
     oldest = 0 if max_age_days is None else space.now() - int(max_age_days * DAY)
@@ -93,19 +92,6 @@ def find(
         found += _examples(connection, connector, vector, least, alike)
     # Among equals, what was proven comes before what was only run again.
     return sorted(found, key=lambda each: (-each.similarity, not each.golden, -each.reliability, -each.used_at))
-
-
-def _near(
-    connection: Connection, index: QuestionIndex, vector: Vectors, least: float, limit: int
-) -> tuple[list[tuple[int, float]], dict[int, AnyRow]]:
-    """The most similar executions that are still there, with their rows; one that was removed takes no place."""
-    gone: set[int] = set()
-    while True:
-        near = index.nearest(vector, least, limit, gone)
-        rows = runs.by_seq(connection, [seq for seq, _ in near])
-        if len(rows) == len(near):
-            return near, rows
-        gone.update(seq for seq, _ in near if seq not in rows)
 
 
 def follow_examples(space: ExecutionSpace, connector: AnyRow) -> None:

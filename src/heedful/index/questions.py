@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import threading
-from collections.abc import Callable, Collection, Sequence
+from collections.abc import Callable, Sequence
 
 import numpy as np
 from numpy.typing import NDArray
@@ -59,17 +59,23 @@ class QuestionIndex:
         return len(self._seqs.rows)
 
     def nearest(
-        self, vector: Vectors, least: float, limit: int, without: Collection[int] = ()
-    ) -> list[tuple[int, float]]:
-        """(execution number, cosine) of the most similar questions, best first; `without` are numbers to leave out."""
+        self, connection: Connection, vector: Vectors, least: float, limit: int
+    ) -> tuple[list[tuple[int, float]], dict[int, AnyRow]]:
+        """(execution number, cosine) of the most similar questions, best first, and the rows of their executions. One
+        that was removed takes no other's place."""
         with self._lock:
             seqs, cosines = self._seqs.rows, self._vectors.rows @ vector
-        fitting = cosines >= least
-        if without:
-            fitting &= ~np.isin(seqs, np.fromiter(without, np.int64, len(without)))
-        found: NDArray[np.int64] = np.flatnonzero(fitting)
-        order = found[np.lexsort((-seqs[found], -cosines[found]))][:limit]
-        return [(int(seqs[place]), float(cosines[place])) for place in order]
+        found: NDArray[np.int64] = np.flatnonzero(cosines >= least)
+        order = found[np.lexsort((-seqs[found], -cosines[found]))].tolist()
+        near: list[tuple[int, float]] = []
+        rows: dict[int, AnyRow] = {}
+        while order and len(near) < limit:
+            some = [(int(seqs[place]), float(cosines[place])) for place in order[: limit - len(near)]]
+            order = order[len(some) :]
+            there = runs.by_seq(connection, [seq for seq, _ in some])
+            near += [each for each in some if each[0] in there]
+            rows |= there
+        return near, rows
 
     def similarities(self, vector: Vectors, wanted: Sequence[int]) -> list[tuple[int, float]]:
         """The same of these executions, as far as they are known."""

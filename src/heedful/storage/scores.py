@@ -6,8 +6,9 @@ from collections import defaultdict
 from collections.abc import Iterable, Sequence
 
 import numpy as np
+import orjson
 from numpy.typing import NDArray
-from sqlalchemy import Connection, bindparam, delete, func, select
+from sqlalchemy import Connection, bindparam, delete, func, select, text
 
 from heedful.learning.policies import Documented, Tally
 from heedful.learning.signals import Observation
@@ -18,9 +19,6 @@ from heedful.storage.schema import scores
 
 ALL_QUERIES = 0
 """The query number under which a fact's score over all queries is kept."""
-
-FEW = 16
-"""Queries up to which scores are looked up one by one."""
 
 Key = tuple[int, int]
 """(fact number, query number)."""
@@ -170,17 +168,23 @@ def signalled_queries(connection: Connection, dataset: int) -> int:
     )
 
 
+# Neither database uses the key of the table for a list of pairs, but both do for a join.
+_OF_KEYS = {
+    "sqlite": text(
+        "SELECT scores.* FROM json_each(:keys) AS wanted CROSS JOIN scores "
+        "ON fact_seq = json_extract(wanted.value, '$[0]') AND query_id = json_extract(wanted.value, '$[1]')"
+    ),
+    "postgresql": text(
+        "SELECT scores.* FROM json_array_elements(CAST(:keys AS json)) AS wanted(value) JOIN scores "
+        "ON fact_seq = CAST(wanted.value ->> 0 AS bigint) AND query_id = CAST(wanted.value ->> 1 AS bigint)"
+    ),
+}
+
+
 def _of_keys(connection: Connection, keys: Iterable[Key]) -> dict[Key, Tally]:
-    """The tallies under exactly these keys, where there are any."""
-    wanted = set(keys)
-    facts = sorted({fact for fact, _ in wanted})
-    queries = sorted({query for _, query in wanted})
-    if len(queries) <= FEW:
-        found = read(connection, facts, queries)
-    else:
-        # Looking up every fact with every query would take longer than reading all that these facts have.
-        found = {key: tally for run in batches(facts, 2000) for key, tally in all_of(connection, run).items()}
-    return {key: tally for key, tally in found.items() if key in wanted}
+    """The tallies under exactly these keys, where there are any: a fact may have been judged for many other queries."""
+    rows = connection.execute(_OF_KEYS[connection.dialect.name], {"keys": orjson.dumps(list(keys)).decode()})
+    return {(row.fact_seq, row.query_id): _tally(row) for row in rows}
 
 
 def _write(database: Database, connection: Connection, dataset_of: dict[int, int], tallies: dict[Key, Tally]) -> None:
