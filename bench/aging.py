@@ -57,6 +57,8 @@ def _store(kind: str, folder: Path) -> Iterator[str]:
 
 
 def _tell_year(report: Report, kind: str, year: Year) -> None:
+    if len(year.sizes) < 10:
+        raise RuntimeError(f"the year on {kind} came to an early end: {year.wrongs}")
     title = f"A year on {kind}: {year.calls.total():,} calls, {year.sizes[-1].opinions:,} opinions in the ledger"
     section = report.section(title, "", "first tenth", "last tenth", "ratio", "limit")
 

@@ -1,5 +1,6 @@
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from datetime import UTC, datetime, timedelta, timezone
@@ -12,8 +13,10 @@ from sqlalchemy.event import listen, remove
 
 from heedful import Conflict, Heedful, Invalid, Signal
 from heedful.clock import to_stored
+from heedful.learning.policies import Tally
 from heedful.model import SignalType
 from heedful.storage import facts, ledger, queries, scopes, scores
+from heedful.storage.rows import AnyRow
 from heedful.testing import ManualClock
 
 
@@ -176,10 +179,15 @@ def test_signals_read_no_scores_but_those_that_they_change(
     store: Heedful, fact: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     store.signal([used(fact, f"asked {place}") for place in range(300)])
-    tally, read = scores._tally, []
-    monkeypatch.setattr(scores, "_tally", lambda row: read.append(row) or tally(row))
+    tally, read = scores._tally, Counter[str]()
+
+    def noted(row: AnyRow) -> Tally:
+        read["scores"] += 1
+        return tally(row)
+
+    monkeypatch.setattr(scores, "_tally", noted)
     store.signal([used(fact, f"asked {place}") for place in range(20)])
-    assert len(read) == 21
+    assert read["scores"] == 21
     monkeypatch.undo()
     # 320 steps up by a tenth reach the bound; each of the twenty queries had two.
     assert store.fact_stats(fact).score == 1.0

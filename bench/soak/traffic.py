@@ -36,6 +36,8 @@ Thing = TypeVar("Thing")
 SOURCES = 20
 TEXTS = 60
 """Texts of one source."""
+TOGETHER = 1000
+"""Opinions of one call on the first day."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -80,8 +82,8 @@ class Traffic:
         self.page: httpx.Client | None = None
         """Who looks at the dashboard."""
 
-    def begin(self) -> None:
-        """What is there on the first day."""
+    def begin(self, opinions: int) -> None:
+        """What is there on the first day, so many opinions among it."""
         with sqlite3.connect(self._orders) as connection:
             connection.execute("CREATE TABLE orders (id integer PRIMARY KEY, country text, amount integer)")
             rows = [(COUNTRIES[place % len(COUNTRIES)], place) for place in range(400)]
@@ -92,8 +94,10 @@ class Traffic:
             self._import(self._clients[0], chosen, place)
         while len(self._facts) < self._level.facts:
             self._remember(self._clients[0], chosen)
-        for place in range(len(COUNTRIES)):
-            self._execute(self._clients[0], chosen, COUNTRIES[place])
+        for country in COUNTRIES:
+            self._execute(self._clients[0], chosen, country)
+        for _ in range(0, opinions, TOGETHER):
+            self._report(self._clients[0], chosen, TOGETHER)
 
     def work(self, until: float, seed: str) -> None:
         """Calls one after the other, until a moment of the monotonic clock."""
@@ -151,12 +155,16 @@ class Traffic:
             self._events.extend(given.event_ids[:1])
 
     def _signal(self, client: RemoteHeedful, chosen: random.Random) -> None:
-        """A program that reports what was used, forty at a time; each fact is of use for a few questions."""
+        """A program that reports what was used, forty at a time."""
+        self._report(client, chosen, 40)
+
+    def _report(self, client: RemoteHeedful, chosen: random.Random, signals: int) -> None:
+        """Each fact is of use for a few questions."""
         kinds = ("used", "ignored", "helpful", "not_helpful")
         client.signal(
             [
                 {"fact_id": fact, "signal_type": chosen.choice(kinds), "query": _fitting(fact, chosen)}
-                for fact in self._some(self._facts, chosen, 40)
+                for fact in self._some(self._facts, chosen, signals)
             ],
             idempotency_key=f"report {next(self._numbers)}",
         )

@@ -21,8 +21,11 @@ from bench.soak.traffic import Tally, Traffic
 DAYS = 365
 WARM_UP = 0.1
 """Of a year, before it begins: what is alive and what is kept for a while reach their level."""
+HISTORY = 40
+"""Opinions in the ledger before it begins, for each second that it takes: a first day on which all caches are cold and
+small would show how they fill, and not how they grow."""
 STEPS = (30, 360)
-"""In how many steps the clock goes through the year, at least and at most: as many as there are times `LONG` seconds."""
+"""In how many steps the clock goes through the year, at least and at most; between, each takes `LONG` seconds."""
 LONG = 3.0
 CALLERS = 3
 
@@ -94,7 +97,7 @@ def live(
         fleet = stack.enter_context(running(store, folder, servers))
         clients = [stack.enter_context(closing(each)) for each in fleet.clients()]
         traffic = Traffic(clients, folder)
-        traffic.begin()
+        traffic.begin(int(HISTORY * seconds))
         begun = time.monotonic()
         for number in range(-warm, count):
             # What a step took too long is taken from the next ones, but not all of it.
