@@ -81,7 +81,7 @@ def test_a_whole_dataset_goes_only_when_asked_twice(run: Run) -> None:
     [
         (["recall", " "], "error: query must not be empty"),
         (["recall", "x", "--dataset", "nope"], "has no dataset 'nope'"),
-        (["forget"], "Pass fact_ids, source or dataset"),
+        (["forget"], "Pass fact_ids, source, dataset or author"),
         (["signal"], "--recall RECALL_ID --used 1"),
         (["retract", "nope"], "no event 'nope'"),
     ],

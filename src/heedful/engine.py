@@ -82,6 +82,7 @@ from heedful.review import following as _following
 from heedful.review import undoing as _undoing
 from heedful.review.service import Review
 from heedful.sessions import answering as _answering
+from heedful.sessions import erasing as _erasing
 from heedful.sessions import feedback as _feedback
 from heedful.sessions import improve as _improve
 from heedful.sessions import upkeep as _upkeep
@@ -309,9 +310,23 @@ class Heedful:
         *,
         source: str | None = None,
         dataset: str | None = None,
+        author: str | None = None,
     ) -> ForgetResult:
-        """Removes facts, or all facts of a source, or a whole dataset, with everything derived from them."""
-        return _forget.forget(self._workspace, fact_ids, source, dataset)
+        """Removes facts, or all facts of a source, or a whole dataset, with everything derived from them.
+
+        Or erases the `author` of exactly this name from the project: a pseudonym takes the place of the name, their
+        words go, and every score stays what it is. Doing it again changes nothing.
+        """
+        if author is None:
+            return _forget.forget(self._workspace, fact_ids, source, dataset)
+        if fact_ids is not None or source is not None or dataset is not None:
+            raise Invalid(
+                "author is given along with facts, a source or a dataset",
+                field="author",
+                value=author,
+                remedy="An author is erased from the whole project: pass author alone",
+            )
+        return _erasing.erase(self._space, self._workspace, author)
 
     def receipt(self, recall_id: str) -> Receipt:
         """What one recall showed: facts, ranks and scores."""

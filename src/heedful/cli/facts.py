@@ -24,7 +24,7 @@ from heedful.cli.common import (
 from heedful.cli.output import echo
 from heedful.cli.there import needs_project
 from heedful.errors import Invalid
-from heedful.model import MODES, POLICY_NAMES, Mode, PolicyName, Recall
+from heedful.model import MODES, POLICY_NAMES, Erasure, Mode, PolicyName, Recall
 
 SHOWN = 10
 """Files and facts that are listed one by one."""
@@ -258,19 +258,45 @@ def datasets(options: Options) -> None:
 @click.argument("fact_ids", nargs=-1)
 @click.option("--source", metavar="NAME", help="Forget all facts of a source.")
 @click.option("--dataset", metavar="NAME", help="The source's dataset; alone, forget the whole dataset.")
-@click.option("--yes", is_flag=True, help="Don't ask before a whole dataset goes.")
+@click.option("--author", metavar="NAME", help="Erase whoever has exactly this name from the project.")
+@click.option("--yes", is_flag=True, help="Don't ask before a whole dataset goes, or an author.")
 @as_json
 @needs_project
 def forget(
-    options: Options, fact_ids: tuple[str, ...], source: str | None, dataset: str | None, yes: bool, as_json: bool
+    options: Options,
+    fact_ids: tuple[str, ...],
+    source: str | None,
+    dataset: str | None,
+    author: str | None,
+    yes: bool,
+    as_json: bool,
 ) -> None:
-    """Remove FACT_IDS, a source, or a dataset, with everything derived from them."""
-    whole = dataset is not None and source is None and not fact_ids
+    """Remove FACT_IDS, a source, or a dataset, with everything derived from them.
+
+    Or erase an author: a pseudonym takes the place of the name, their words go, and every score stays what it is.
+    """
+    whole = dataset is not None and source is None and not fact_ids and author is None
     if whole and not yes:
         click.confirm(f"Forget all of dataset {dataset}?", abort=True, err=True)
+    if author is not None and not yes:
+        click.confirm(f"Erase {author} from this project? It can't be undone.", abort=True, err=True)
     with options.open() as heedful:
-        result = heedful.forget(list(fact_ids) or None, source=source, dataset=dataset)
+        result = heedful.forget(list(fact_ids) or None, source=source, dataset=dataset, author=author)
     if as_json:
         print_json(result)
+    elif result.erased is not None:
+        _show_erased(result.facts, result.erased)
     else:
         echo(f"{result.facts} facts forgotten in {result.dataset}")
+
+
+def _show_erased(facts: int, erased: Erasure) -> None:
+    if erased.author is None:
+        echo("Nothing has this name in this project, so nothing was erased. Names must match exactly.")
+        return
+    echo(f"Erased; what is left stands under {erased.author}")
+    counts = erased.model_dump(exclude={"author", "event_id"})
+    for what, count in {"facts": facts, **counts}.items():
+        if count:
+            echo(f"  {count} {what}")
+    echo(f"  event {erased.event_id}")

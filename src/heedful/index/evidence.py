@@ -36,6 +36,9 @@ class EvidenceIndex:
                 return
             for query in ledger.queries_after(connection, self.dataset, self._event):
                 self._said.pop(query, None)
+            if ledger.is_erased_after(connection, self.dataset, self._event):
+                # An author has another name: known by both, they would count as two.
+                self._said.clear()
             positive, negative = masses_after(connection, self.dataset, self._event)
             self._masses = (self._masses[0] + positive, self._masses[1] + negative)
             self._event = newest

@@ -78,7 +78,8 @@ def voices(opinions: Iterable[Opinion]) -> list[Voice]:
         said[opinion.fact, opinion.author or NOBODY].append(opinion)
     most = max(1.0, LONE_VOICE / len({author for _, author in said})) if said else 1.0
     found = []
-    for (fact, author), theirs in sorted(said.items()):
+    # Of a fact, those who spoke first come first: sums must not depend on names, which can be erased.
+    for (fact, author), theirs in sorted(said.items(), key=lambda each: each[0][0]):
         last = len(theirs) - 1
         weights = [mass(each) * KEPT_OF_EARLIER ** (last - place) for place, each in enumerate(theirs)]
         total = sum(weights)

@@ -105,6 +105,9 @@ def _(result: Retraction) -> str:
 
 @in_words.register
 def _(result: ForgetResult) -> str:
+    if result.erased is not None:
+        done = "nothing has this name" if result.erased.author is None else f"erased; now {result.erased.author}"
+        return f"{done}, {_counted(result.facts, 'fact')} forgotten"
     return f"{_counted(result.facts, 'fact')} forgotten in {result.dataset}"
 
 

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 
 from sqlalchemy import Connection
 
@@ -44,7 +44,7 @@ def forget(
     raise Invalid(
         "nothing is named that should be forgotten",
         field="fact_ids",
-        remedy="Pass fact_ids, source or dataset",
+        remedy="Pass fact_ids, source, dataset or author",
     )
 
 
@@ -59,13 +59,19 @@ def _facts(workspace: Workspace, ids: list[str]) -> ForgetResult:
                     value=fact_id,
                 )
         names = scopes.dataset_names(connection, workspace.project)
-        by_dataset: dict[int, list[int]] = {}
-        for seq, number in places.values():
-            by_dataset.setdefault(number, []).append(seq)
-        for number, seqs in by_dataset.items():
-            named = [fact_id for fact_id, (_, at) in places.items() if at == number]
-            facts.remove(connection, number, _with_lessons(connection, number, seqs, named))
-    return ForgetResult(facts=len(places), dataset=", ".join(names[number] for number in by_dataset))
+        concerned = remove(connection, places)
+    return ForgetResult(facts=len(places), dataset=", ".join(names[number] for number in concerned))
+
+
+def remove(connection: Connection, places: Mapping[str, tuple[int, int]]) -> list[int]:
+    """Removes facts, given as (number, dataset) by id, with what was learnt from them; returns the datasets."""
+    by_dataset: dict[int, list[int]] = {}
+    for seq, number in places.values():
+        by_dataset.setdefault(number, []).append(seq)
+    for number, seqs in by_dataset.items():
+        named = [fact_id for fact_id, (_, at) in places.items() if at == number]
+        facts.remove(connection, number, _with_lessons(connection, number, seqs, named))
+    return list(by_dataset)
 
 
 def _source(workspace: Workspace, source: str, dataset: str) -> ForgetResult:

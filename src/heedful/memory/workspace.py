@@ -247,17 +247,33 @@ class Workspace:
             for file in self.database.folder.glob(f"{dataset}-*.index"):
                 file.unlink(missing_ok=True)
 
+    def save_index(self, dataset: int) -> None:
+        """Brings the index of a dataset up to the present state of the store, in memory and on disk."""
+        with self.read() as connection:
+            model = self.model(connection)
+            if model is None:
+                return
+            self.index(connection, dataset, model).follow(connection)
+        with self._lock:
+            indexes = [index for (number, _), index in self._indexes.items() if number == dataset]
+        for index in indexes:
+            self._save(index)
+
     def save_indexes(self, *, last: bool = False) -> None:
         """Saves what has changed enough since it was last saved."""
         with self._lock:
             indexes = list(self._indexes.values())
         for index in indexes:
             if index.worth_saving(last=last):
-                try:
-                    index.save()
-                except OSError as error:
-                    # It is derived: without it, the next process takes longer to open the store.
-                    logger.warning("the index of dataset %s can't be saved: %s", index.dataset, error)
+                self._save(index)
+
+    @staticmethod
+    def _save(index: DatasetIndex) -> None:
+        try:
+            index.save()
+        except OSError as error:
+            # It is derived: without it, the next process takes longer to open the store.
+            logger.warning("the index of dataset %s can't be saved: %s", index.dataset, error)
 
     def close(self) -> None:
         self._backlog.close()

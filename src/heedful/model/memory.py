@@ -146,11 +146,43 @@ class Dataset(Model):
     created_at: datetime
 
 
+class Erasure(Model):
+    """What was erased of a person, by which it can be proven: their name is not in it."""
+
+    author: str | None
+    """The pseudonym that stands where their name stood; None if nothing had the name."""
+    event_id: str | None
+    """The event of the ledger that says the same; None if nothing was erased."""
+    events: int
+    """Events of the ledger that have another author now."""
+    feedback: int
+    """Opinions without their words."""
+    notes: int
+    """Texts that came with signals."""
+    review: int
+    """Notes and assignments of the review queue."""
+    sessions: int
+    """Sessions that named them, without what was said there."""
+    executions: int
+    """Executions without the question that was asked there."""
+    questions: int
+    """Questions asked there that nothing else refers to."""
+    alerts: int
+    """Alerts that quoted them."""
+    results: int
+    """Results that were kept for retries."""
+    keys: int
+    """Keys that had their name."""
+
+
 class ForgetResult(Model):
     """What `forget` removed."""
 
     facts: int
     dataset: str
+    """The datasets they were in, separated by commas."""
+    erased: Erasure | None = None
+    """What else was erased of an author, where one was named."""
 
 
 class EventRef(Model):

@@ -60,6 +60,8 @@ class Operation:
     """Whether it may take minutes."""
     keeps: str | None = None
     """The parameter with which it keeps something, for which the scope `write` is needed too."""
+    restricted: str | None = None
+    """The parameter for which the scope `admin` is needed too."""
     queries: bool = False
     """Whether it may ask a connector's database, or reads SQL that somebody sent."""
     everywhere: bool = False
@@ -124,7 +126,7 @@ _ALL = (
     Operation("retract", "POST", "/events/{event_id}/retract", "feedback", repeatable=True, undoes="event_id"),
     _post("supersede", "/facts/{fact_id}/supersede", "write"),
     Operation("set_policy", "PUT", "/policy", "write", repeatable=True),
-    _post("forget", "/forget", "write"),
+    Operation("forget", "POST", "/forget", "write", restricted="author"),
     _get("fact", "/facts/{fact_id}"),
     _get("facts", "/facts"),
     _get("fact_stats", "/facts/{fact_id}/stats"),

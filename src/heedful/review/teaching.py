@@ -20,11 +20,9 @@ from heedful.review.subjects import subjects
 from heedful.sessions import lessons
 from heedful.storage import facts, scopes
 from heedful.storage.facts import NewFact
+from heedful.storage.review.actions import TAUGHT
 from heedful.storage.sessions.base import EntryRow
 from heedful.storage.vectors import ensure_model
-
-TAUGHT = "taught"
-"""What the event of a teaching names: the fact that it made."""
 
 
 def prepared(space: ExecutionSpace, seen: Seen, given: Given) -> Do:

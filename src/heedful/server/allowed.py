@@ -38,6 +38,8 @@ class _Allowed:
                 self._caller.check(operation.scope)
             if operation.keeps is not None and named.get(operation.keeps) is not None:
                 self._caller.check("write")
+            if operation.restricted is not None and named.get(operation.restricted) is not None:
+                self._caller.check("admin")
             return found(*args, **named)
 
         return call

@@ -67,6 +67,8 @@ def endpoint(operation: Operation, state: State) -> Endpoint:
         given = arguments(made, request, raw)
         if given.get(operation.keeps or "") is not None:
             caller.check("write")
+        if given.get(operation.restricted or "") is not None:
+            caller.check("admin")
         key = None if made.keyed or operation.method == "GET" else header_of(request, "Idempotency-Key")
 
         # A key of one project made that project. Whoever opens all may mistype a name.

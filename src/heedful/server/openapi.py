@@ -150,6 +150,8 @@ def _besides(operation: Operation) -> str:
         return ", of the whole server"
     if operation.undoes:
         return f", and `write` if making the `{operation.undoes}` takes that"
+    if operation.restricted:
+        return f", and `admin` with `{operation.restricted}`"
     return f", and `write` with `{operation.keeps}`" if operation.keeps else ""
 
 

@@ -95,33 +95,29 @@ def _undo(workspace: Workspace | None, connection: Connection, gone: Gone) -> Un
     ids = {row.id for row in gone.rows}
     forgotten: list[str] = []
     for entry, standing in gone.entries:
-        forgotten += _unjustified(workspace, connection, entry, standing, ids)
+        forgotten += _forget(connection, unjustified(workspace, connection, entry, standing, ids))
     looked_at = {entry.id for entry, _ in gone.entries}
     elsewhere = lessons.taught_by(connection, workspace.project, sorted(ids))
-    forgotten += _forget(workspace, connection, [each for each in elsewhere if each.qa_id not in looked_at])
+    forgotten += _forget(connection, [each for each in elsewhere if each.qa_id not in looked_at])
     if gone.session_id is not None:
-        forgotten += _forget(workspace, connection, lessons.learnt(connection, workspace.project, [gone.session_id]))
+        forgotten += _forget(connection, lessons.learnt(connection, workspace.project, [gone.session_id]))
     return Undone(updated, forgotten)
 
 
-def _unjustified(
+def unjustified(
     workspace: Workspace, connection: Connection, entry: EntryRow, standing: Sequence[FeedbackRow], gone: Set[str]
-) -> list[str]:
-    """Forgets what was learnt from an entry and is no longer borne out by what people say of it."""
+) -> list[lessons.Learnt]:
+    """What was learnt from an entry and is no longer borne out by what people say of it."""
     known = lessons.learnt(connection, workspace.project, [entry.session_id])
     authors = workspace.trust.authors_to_teach
-    return _forget(
-        workspace,
-        connection,
-        [
-            each
-            for each in known
-            if each.qa_id == entry.id and not lessons.is_justified(each, entry, standing, gone, authors)
-        ],
-    )
+    return [
+        each
+        for each in known
+        if each.qa_id == entry.id and not lessons.is_justified(each, entry, standing, gone, authors)
+    ]
 
 
-def _forget(workspace: Workspace, connection: Connection, learnt: Sequence[lessons.Learnt]) -> list[str]:
+def _forget(connection: Connection, learnt: Sequence[lessons.Learnt]) -> list[str]:
     for each in learnt:
         facts.remove(connection, each.dataset, [each.seq])
     return [each.fact_id for each in learnt]

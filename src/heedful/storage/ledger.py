@@ -1,4 +1,5 @@
-"""The append-only record of all feedback. There is no update and no delete here."""
+"""The append-only record of all feedback. There is no update and no delete here; erasing a person (`storage.erasure`) is
+the one exception, and appends an event of its own."""
 
 from __future__ import annotations
 
@@ -23,6 +24,8 @@ SUPERSESSION = "supersession"
 FEEDBACK = "feedback"
 LINK_SIGNAL = "link_signal"
 REVIEW = "review"
+ERASURE = "erasure"
+"""Says that a person was erased: what stands under their pseudonym, and how much there was."""
 
 IMPROVE = "improve"
 """The source of signals that are made of ratings."""
@@ -272,6 +275,12 @@ def queries_after(connection: Connection, dataset: int, seq: int) -> list[int]:
         .distinct()
     )
     return [row.query_id for row in rows]
+
+
+def is_erased_after(connection: Connection, dataset: int, seq: int) -> bool:
+    """Whether an author of a dataset was erased behind a known event, and so has another name."""
+    statement = select(events.c.seq).where(events.c.dataset_id == dataset, events.c.seq > seq, events.c.kind == ERASURE)
+    return connection.execute(statement.limit(1)).first() is not None
 
 
 def query_texts(connection: Connection, ids: Sequence[int]) -> dict[int, str]:

@@ -178,7 +178,8 @@ events = Table(
     ),
     sqlite_autoincrement=True,
 )
-"""The ledger. Rows are inserted, never changed and never deleted. On PostgreSQL it is divided by `recorded_at`."""
+"""The ledger. Rows are inserted, never changed and never deleted; erasing a person (`storage.erasure`) is the one
+exception, and changes their name alone. On PostgreSQL it is divided by `recorded_at`."""
 
 event_keys = Table(
     "event_keys",

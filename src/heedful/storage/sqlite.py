@@ -35,6 +35,8 @@ _PRAGMAS = (
     "PRAGMA cache_size = -16384",
     "PRAGMA mmap_size = 268435456",
     "PRAGMA synchronous = FULL",
+    # What is deleted is overwritten, so that neither the file nor a copy of it has it.
+    "PRAGMA secure_delete = ON",
 )
 
 

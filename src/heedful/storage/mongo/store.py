@@ -37,6 +37,7 @@ from heedful.storage.mongo.changes import MongoChanges
 from heedful.storage.mongo.clients import CLIENTS, connect
 from heedful.storage.mongo.collections import CODEC, Document, View, create_indexes
 from heedful.storage.mongo.conversations import MongoConversations
+from heedful.storage.mongo.erasing import MongoErasure
 from heedful.storage.mongo.errors import in_our_words, is_duplicate, is_passing, translated
 from heedful.storage.mongo.exports import MongoExports
 from heedful.storage.mongo.feedbacks import MongoFeedbacks
@@ -84,6 +85,10 @@ class MongoTransaction:
     @property
     def exports(self) -> MongoExports:
         return MongoExports(self.view)
+
+    @property
+    def erasure(self) -> MongoErasure:
+        return MongoErasure(self.view)
 
     @property
     def changes(self) -> MongoChanges:

@@ -15,6 +15,9 @@ from heedful.storage.rows import AnyRow, batches, of_project
 from heedful.storage.schema import events
 from heedful.storage.schema_insight import review_notes
 
+TAUGHT = "taught"
+"""What the event of a teaching names: the fact that it made."""
+
 _KEPT = '{"kept":'
 """How a note begins that has words of users."""
 
@@ -101,12 +104,17 @@ def with_words(connection: Connection, project: int) -> dict[str, Note]:
 
 def forget_words(connection: Connection, said: dict[str, Note]) -> None:
     """Removes the words of users from notes."""
+    rewrite(connection, {event_id: Note(each.note) for event_id, each in said.items()})
+
+
+def rewrite(connection: Connection, said: dict[str, Note]) -> None:
+    """Puts other notes in the place of those that are there; one that has nothing left goes."""
     for event_id, each in said.items():
-        if each.note is None:
-            connection.execute(delete(review_notes).where(review_notes.c.event_id == event_id))
+        own = review_notes.c.event_id == event_id
+        if each == Note():
+            connection.execute(delete(review_notes).where(own))
         else:
-            left = _packed(Note(each.note))
-            connection.execute(update(review_notes).where(review_notes.c.event_id == event_id).values(text=left))
+            connection.execute(update(review_notes).where(own).values(text=_packed(each)))
 
 
 def _packed(said: Note) -> str:

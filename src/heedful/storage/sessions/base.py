@@ -7,11 +7,12 @@ Numbers grow within a list; those of different sessions can't be compared.
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import Any, NamedTuple, Protocol, TypeVar
 
 from heedful.errors import Conflict
 from heedful.model import AuthorStanding, FeedbackTarget, Metadata, Rating
+from heedful.storage.erasure.words import Erased
 from heedful.storage.exports import Rows, Wanted
 from heedful.storage.requests import given_key
 from heedful.storage.tallies import Asked, Counted
@@ -276,6 +277,38 @@ class Exports(Protocol):
         ...
 
 
+@dataclass(frozen=True, slots=True)
+class Theirs:
+    """What a person left in sessions, who has another name by now."""
+
+    opinions: list[str] = field(default_factory=list)
+    """The ids of their feedback, also of what does not stand."""
+    rated: list[tuple[str, str]] = field(default_factory=list)
+    """(session, entry) of the answers that it is about."""
+    sessions: list[str] = field(default_factory=list)
+    """Sessions whose metadata name them."""
+    entries: list[str] = field(default_factory=list)
+    messages: list[str] = field(default_factory=list)
+    recalls: list[str] = field(default_factory=list)
+    """The recalls behind the entries of these sessions."""
+    alerts: int = 0
+    events: int = 0
+    """Their events in a ledger that is not the store's."""
+
+
+class Erasure(Protocol):
+    """Removes a person's name and words."""
+
+    def is_known(self, name: str) -> bool:
+        """Whether anything has this name."""
+        ...
+
+    def erase(self, erased: Erased, at: int) -> Theirs:
+        """Puts the pseudonym in place of the name, and clears the words. Doing it again finishes what was begun, and
+        returns the same."""
+        ...
+
+
 class Change(NamedTuple):
     """A negative opinion that was given or taken back."""
 
@@ -315,6 +348,9 @@ class Transaction(Protocol):
 
     @property
     def exports(self) -> Exports: ...
+
+    @property
+    def erasure(self) -> Erasure: ...
 
 
 class RemoteTransaction(Transaction, Protocol):

@@ -13,6 +13,7 @@ from heedful.storage.database import Database
 from heedful.storage.exports import Rows, Wanted
 from heedful.storage.prepared import Direct
 from heedful.storage.sessions.conversations import SqlConversations
+from heedful.storage.sessions.erasing import SqlErasure
 from heedful.storage.sessions.feedbacks import SqlFeedbacks
 from heedful.storage.sessions.outbox import SqlOutbox
 
@@ -44,6 +45,10 @@ class SqlTransaction:
     @cached_property
     def outbox(self) -> SqlOutbox:
         return SqlOutbox(self._direct, self._project)
+
+    @property
+    def erasure(self) -> SqlErasure:
+        return SqlErasure(self._direct, self._project)
 
     @property
     def exports(self) -> SqlExports:

@@ -1,0 +1,177 @@
+"""Erasing a person: their name and their words go, and every score stays what its events say.
+
+In the ledger a random pseudonym takes the place of the name, the same one everywhere in the project, so that an author
+still has one vote. What was erased is an event of the ledger itself, and an entry of the audit trail.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence, Set
+
+from sqlalchemy import Connection
+
+from heedful.errors import Invalid
+from heedful.memory import checks, forget
+from heedful.memory.workspace import Workspace
+from heedful.model import Erasure, ForgetResult
+from heedful.sessions import lessons
+from heedful.sessions.space import SessionSpace
+from heedful.sessions.undo import unjustified
+from heedful.storage import audit, facts, ledger, scopes
+from heedful.storage.erasure import ledger as erasing
+from heedful.storage.erasure import traces
+from heedful.storage.erasure.words import Erased, pseudonym_for
+from heedful.storage.ledger import ERASURE, Event
+from heedful.storage.sessions import SqlSessionStore, Transaction
+from heedful.storage.sessions.base import EntryRow, FeedbackRow, Theirs
+from heedful.storage.sessions.sql import SqlTransaction
+
+Judged = list[tuple[EntryRow, list[FeedbackRow]]]
+"""Entries, and what is still said of each."""
+
+
+def erase(space: SessionSpace, workspace: Workspace, author: str) -> ForgetResult:
+    """Erases whoever has exactly this name. Doing it again finds nothing.
+
+    With facts and sessions in one database that is one transaction. Otherwise sessions come first; should the process
+    die between the two, doing it again finishes it, under the same pseudonym.
+    """
+    if not checks.any_text("author", author).strip():
+        raise Invalid("author is blank", field="author", value=author, remedy="Pass the name as it was given")
+    erased, elsewhere, judged = _erase_elsewhere(space, workspace, Erased(author, pseudonym_for(author)))
+    with workspace.read() as connection:
+        if scopes.project_id(connection, workspace.project) is None:
+            return ForgetResult(facts=0, dataset="", erased=_erasure())
+    with workspace.direct(write=True) as direct:
+        connection = direct.connection
+        project = scopes.project_id(connection, workspace.project)
+        assert project is not None
+        tx = SqlTransaction(direct, project)
+        here = tx.erasure.erase(erased, space.now())
+        judged += _judged(tx, here)
+        result, concerned = _erase_here(workspace, connection, project, erased, [here, elsewhere], judged)
+    for dataset in concerned:
+        workspace.save_index(dataset)
+    return result
+
+
+def _erase_elsewhere(space: SessionSpace, workspace: Workspace, new: Erased) -> tuple[Erased, Theirs, Judged]:
+    """Erases them from sessions that are in a database of their own."""
+    store = space.store
+    if isinstance(store, SqlSessionStore):
+        return new, Theirs(), []
+    is_known = store.read(lambda tx: tx.erasure.is_known(new.name))
+    with workspace.write() as connection:
+        project = scopes.project_id(connection, workspace.project)
+        begun = None if project is None else traces.begun(connection, project, new.name)
+        if begun is None and not is_known:
+            return new, Theirs(), []
+        erased = new if begun is None else Erased(new.name, begun)
+        if begun is None:
+            project = scopes.ensure_project(connection, workspace.project, space.now())
+            traces.begin(connection, project, erased, space.now())
+    theirs: Theirs = store.write(lambda tx: tx.erasure.erase(erased, space.now()))
+    return erased, theirs, store.read(lambda tx: _judged(tx, theirs))
+
+
+def _judged(tx: Transaction, theirs: Theirs) -> Judged:
+    found = [tx.conversations.entry(session_id, qa_id) for session_id, qa_id in sorted(set(theirs.rated))]
+    return [(entry, tx.feedbacks.standing("entry", [entry.id])) for entry in found if entry is not None]
+
+
+def _erase_here(
+    workspace: Workspace,
+    connection: Connection,
+    project: int,
+    erased: Erased,
+    theirs: Sequence[Theirs],
+    judged: Judged,
+) -> tuple[ForgetResult, list[int]]:
+    """The rest of it, in the store; returns the datasets that lost facts, too."""
+    renamed = erasing.rename(connection, project, erased)
+    opinions = {each for part in theirs for each in part.opinions}
+    sessions = [each for part in theirs for each in part.sessions]
+    notes = erasing.clear_notes(connection, project, erased)
+    review = erasing.clear_review(connection, project, erased, opinions)
+    words = traces.facts_of(connection, project, workspace.project, erased, opinions)
+    words |= _learnt(workspace, connection, judged, opinions, sessions)
+    places = facts.locate(connection, workspace.project, sorted(words))
+    names = scopes.dataset_names(connection, workspace.project)
+    concerned = forget.remove(connection, places)
+    messages = [each for part in theirs for each in part.messages]
+    entries = [each for part in theirs for each in part.entries]
+    executions = traces.clear_executions(connection, project, messages)
+    questions = traces.clear_questions(connection, [each for part in theirs for each in part.recalls])
+    ids = {*opinions, *places, *sessions, *messages, *entries}
+    report = _erasure(
+        events=sum(renamed.values()) + sum(part.events for part in theirs),
+        feedback=len(opinions),
+        notes=notes,
+        review=review,
+        sessions=len(sessions),
+        executions=executions,
+        questions=questions,
+        alerts=sum(part.alerts for part in theirs),
+        results=traces.clear_results(connection, project, erased, ids),
+        keys=traces.rename_keys(connection, project, erased),
+    )
+    traces.finish(connection, project, erased.name)
+    counts = {**report.model_dump(exclude={"author", "event_id"}), "facts": len(places)}
+    if any(counts.values()):
+        report = _recorded(workspace, connection, project, erased, report, counts, renamed)
+    datasets = ", ".join(names[each] for each in concerned)
+    return ForgetResult(facts=len(places), dataset=datasets, erased=report), concerned
+
+
+def _learnt(
+    workspace: Workspace, connection: Connection, judged: Judged, opinions: Set[str], sessions: Sequence[str]
+) -> set[str]:
+    """What was learnt from the person's comments, alone or together with others, and in their sessions."""
+    found = [
+        each
+        for entry, standing in judged
+        for each in unjustified(workspace, connection, entry, standing, opinions)
+        if each.kind == "feedback"
+    ]
+    found += [
+        each for each in lessons.taught_by(connection, workspace.project, sorted(opinions)) if each.kind == "feedback"
+    ]
+    found += lessons.learnt(connection, workspace.project, sessions)
+    return {each.fact_id for each in found}
+
+
+def _recorded(
+    workspace: Workspace,
+    connection: Connection,
+    project: int,
+    erased: Erased,
+    report: Erasure,
+    counts: dict[str, int],
+    renamed: Iterable[int | None],
+) -> Erasure:
+    """Says in the ledger what was erased; once more in each dataset, where those who keep authors in memory see it."""
+    now = workspace.now()
+
+    def event(dataset: int | None) -> Event:
+        return Event(
+            project_id=project,
+            kind=ERASURE,
+            target_type="author",
+            target_id=erased.pseudonym,
+            source="forget",
+            at=now,
+            recorded_at=now,
+            dataset_id=dataset,
+            body={**counts} if dataset is None else None,
+        )
+
+    whole = event(None)
+    ledger.append(connection, [whole, *(event(dataset) for dataset in renamed if dataset is not None)])
+    audit.note_action(connection, "forget", now, project, erased.pseudonym)
+    return report.model_copy(update={"author": erased.pseudonym, "event_id": whole.id})
+
+
+def _erasure(**counts: int) -> Erasure:
+    """A report of what was erased; nothing was, where nothing is given."""
+    zeros = {name: 0 for name in Erasure.model_fields if name not in ("author", "event_id")}
+    return Erasure(author=None, event_id=None, **{**zeros, **counts})

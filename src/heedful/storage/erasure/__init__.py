@@ -1,0 +1,1 @@
+"""Removes a person's name and words from the tables of a store. The one place that changes rows of the ledger."""
