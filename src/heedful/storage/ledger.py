@@ -1,5 +1,5 @@
-"""The append-only record of all feedback. There is no update and no delete here; erasing a person (`storage.erasure`) is
-the one exception, and appends an event of its own."""
+"""The append-only record of all feedback. There is no update and no delete here, with one exception: erasing a person
+(`storage.erasure`), which appends an event of its own."""
 
 from __future__ import annotations
 
