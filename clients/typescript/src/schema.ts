@@ -303,6 +303,22 @@ export interface Entry {
   usage: Usage | null;
 }
 
+/** What was erased of a person, by which it can be proven: their name is not in it. */
+export interface Erasure {
+  author: string | null;
+  event_id: string | null;
+  events: number;
+  feedback: number;
+  notes: number;
+  review: number;
+  sessions: number;
+  executions: number;
+  questions: number;
+  alerts: number;
+  results: number;
+  keys: number;
+}
+
 /** A mean and its 95% interval. */
 export interface Estimate {
   value: number;
@@ -508,12 +524,14 @@ export interface ForgetRequest {
   fact_ids?: string | string[] | null;
   source?: string | null;
   dataset?: string | null;
+  author?: string | null;
 }
 
 /** What `forget` removed. */
 export interface ForgetResult {
   facts: number;
   dataset: string;
+  erased: Erasure | null;
 }
 
 /** One signal that was taken, under the event that can be retracted. */
@@ -2217,7 +2235,10 @@ export interface Heedful {
   /**
    * Removes facts, or all facts of a source, or a whole dataset, with everything derived from them.
    *
-   * Needs the scope `write`.
+   * Or erases the `author` of exactly this name from the project: a pseudonym takes the place of the name, their
+   * words go, and every score stays what it is. Doing it again changes nothing.
+   *
+   * Needs the scope `write`, and `admin` with `author`.
    */
   forget(fields?: ForgetRequest, options?: ChangeOptions): Promise<ForgetResult>;
   /**
