@@ -22,7 +22,7 @@ from heedful.cli.main import cli
 from heedful.learning.policies import Adaptive
 from heedful.learning.policies.base import Candidate, Ranked
 from heedful.learning.signals import Opinion
-from heedful.model import Erasure, ForgetResult, SignalType
+from heedful.model import Erasure, ForgetResult, PolicyName, SignalType
 from heedful.moving import backup, export_file, verify
 from heedful.sessions.hooks import AlertHook
 from heedful.storage.erasure import traces
@@ -359,10 +359,13 @@ def test_no_score_and_no_vote_changes(new_store: Callable[[ManualClock], Heedful
             )
 
         def seen() -> list[Any]:
+            policies: tuple[PolicyName, ...] = ("documented", "adaptive")
             ranks = [
-                [(hit.fact_id, hit.score, hit.usefulness) for hit in store.recall(QUESTION, **options).hits]
-                for policy in ("documented", "adaptive")
-                for options in [{"policy": policy, "boost_by_usefulness": True, "usefulness_weight": 0.9}]
+                [
+                    (hit.fact_id, hit.score, hit.usefulness)
+                    for hit in store.recall(QUESTION, policy=each, boost_by_usefulness=True, usefulness_weight=0.9)
+                ]
+                for each in policies
             ]
             return [*ranks, [store.fact_stats(each) for each in facts], store.replay().model_dump()]
 
