@@ -23,7 +23,7 @@ from heedful.learning.policies import Adaptive
 from heedful.learning.policies.base import Candidate, Ranked
 from heedful.learning.signals import Opinion
 from heedful.model import Erasure, ForgetResult, PolicyName, SignalType
-from heedful.moving import backup, export_file, verify
+from heedful.moving import backup, export_file, import_file, verify
 from heedful.sessions.hooks import AlertHook
 from heedful.storage.erasure import traces
 from heedful.testing import ManualClock, WordEmbedder
@@ -216,6 +216,8 @@ def _left_in_files(where: dict[str, Any], folder: Path, report: Erasure) -> None
     written = file.read_bytes()
     assert b'"kind":"erasure"' in written
     assert str(report.author).encode() in written
+    import_file(folder / "imported.db", file, embedding=WordEmbedder())
+    assert verify(folder / "imported.db").differences == []
     files = [file]
     if not where["url_or_path"].startswith("postgresql"):
         backup(where["url_or_path"], folder / "copy.db")
@@ -416,3 +418,20 @@ def test_the_command_asks_first(path: Path) -> None:
     assert "1 feedback" in done.output
     assert NAME not in done.output
     assert "Nothing has this name" in run.invoke(cli, [*options, "--yes"]).output
+
+
+def test_what_she_asked_of_data_is_not_found_by_her_question(store: Heedful, tmp_path: Path) -> None:
+    store.connectors.create("geo", make_cities(tmp_path).url)
+    proven = store.executions.execute_query(IN_ITALY_SQL, question=IN_ITALY).execution_id
+    store.feedback.create_positive(execution_id=proven, author="bob")
+    chat = store.chat_sessions.create().id
+    store.sessions.update_metadata(chat, {"user": NAME})
+    ran = store.executions.execute_from_chat(store.chat.chat_to_sql(chat, IN_ITALY).chat_message_id)
+    other = store.executions.execute_query(f"{IN_ITALY_SQL} LIMIT 3", question="How many are there?").execution_id
+    assert erased(store.forget(author=NAME)).executions == 1
+    assert store.executions.get(ran.execution_id).question is None
+    assert store.executions.get(ran.execution_id).result == ran.result
+    assert store.executions.get(other).question == "How many are there?"
+    assert store.chat_sessions.get_questions(chat) == []
+    # Bob's question is still proven.
+    assert store.chat.execution_cache_lookup(IN_ITALY).cache_hit
