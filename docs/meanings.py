@@ -62,6 +62,7 @@ PARAMETERS = {
     "query_type": "How to search.",
     "question": "What was asked.",
     "role": "Who said it, in a word: `user`, `assistant`, …",
+    "expires_at": "From then on, they are not recalled, listed or counted: a time ahead with a zone.",
     "self_improvement": "Run `improve` afterwards, in the background.",
     "session_id": "The session.",
     "create.session_id": "Its name; one is made if left out.",

@@ -150,6 +150,7 @@ class Heedful:
         dataset: str = DEFAULT_DATASET,
         metadata: Metadata | Sequence[Metadata] | None = None,
         source: str | None = None,
+        expires_at: datetime | None = None,
         self_improvement: bool = False,
         progress: Progress | None = None,
     ) -> RememberResult:
@@ -158,10 +159,11 @@ class Heedful:
 
         Long texts are split. A text with the same source and metadata as one that is there is not stored twice. A
         file replaces what it said when it was remembered before. Files that can't be read are in `errors`.
-        With `self_improvement`, `improve` runs in the background afterwards.
+        From `expires_at` on, a time with a zone, they are not recalled. A fact that is there already takes this end, or
+        has none any more. With `self_improvement`, `improve` runs in the background afterwards.
         """
         checks.flag("self_improvement", self_improvement)
-        result = _remember.remember(self._workspace, texts, dataset, metadata, source, progress)
+        result = _remember.remember(self._workspace, texts, dataset, metadata, source, expires_at, progress)
         if self_improvement:
             self.jobs.improve(dataset)
         return result

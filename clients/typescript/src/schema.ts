@@ -410,12 +410,14 @@ export interface Fact {
   source: string | null;
   metadata: Record<string, unknown>;
   created_at: string;
+  expires_at: string | null;
 }
 
 /** How the score of one fact came to be, by the documented policy, and what it superseded. */
 export interface FactHistory {
   fact_id: string;
   created_at: string;
+  expires_at: string | null;
   points: ScorePoint[];
   score: number;
   superseded_by: Correction | null;
@@ -801,6 +803,7 @@ export interface RememberRequest {
   dataset?: string;
   metadata?: Record<string, unknown> | (Record<string, unknown>)[] | null;
   source?: string | null;
+  expires_at?: string | null;
   self_improvement?: boolean;
 }
 
@@ -2155,7 +2158,8 @@ export interface Heedful {
    *
    * Long texts are split. A text with the same source and metadata as one that is there is not stored twice. A
    * file replaces what it said when it was remembered before. Files that can't be read are in `errors`.
-   * With `self_improvement`, `improve` runs in the background afterwards.
+   * From `expires_at` on, a time with a zone, they are not recalled. A fact that is there already takes this end, or
+   * has none any more. With `self_improvement`, `improve` runs in the background afterwards.
    *
    * Needs the scope `write`.
    */

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import sys
 from collections.abc import Sequence
+from datetime import datetime
 from pathlib import Path
 
 import click
@@ -43,6 +44,7 @@ SHOWN = 10
 @dataset
 @click.option("--metadata", multiple=True, metavar="KEY=VALUE", help="Metadata for all of them; may be repeated.")
 @click.option("--source", metavar="NAME", help="Where the texts come from.")
+@click.option("--expires-at", metavar="TIME", help="Recall them only before then: 2030-01-31T12:00:00Z.")
 @click.option("--self-improvement", is_flag=True, help="Run improve afterwards.")
 @as_json
 @click.pass_obj
@@ -53,6 +55,7 @@ def remember(
     dataset: str,
     metadata: tuple[str, ...],
     source: str | None,
+    expires_at: str | None,
     self_improvement: bool,
     as_json: bool,
 ) -> None:
@@ -66,6 +69,7 @@ def remember(
             dataset=dataset,
             metadata=pairs("metadata", metadata),
             source=source,
+            expires_at=_time("expires_at", expires_at),
             self_improvement=self_improvement,
             progress=show,
         )
@@ -86,6 +90,18 @@ def remember(
             echo(f"hint: {text} is also a file; --file {text} remembers what it says", err=True)
     if any(error.code != "unsupported" for error in result.errors):
         sys.exit(1)
+
+
+def _time(field: str, typed: str | None) -> datetime | None:
+    try:
+        return None if typed is None else datetime.fromisoformat(typed)
+    except ValueError:
+        raise Invalid(
+            f"{field} is {typed!r}, which is not a time",
+            field=field,
+            value=typed,
+            remedy="Write it as 2030-01-31T12:00:00Z",
+        ) from None
 
 
 def _lines(texts: tuple[str, ...]) -> Sequence[str]:

@@ -114,9 +114,10 @@ def relevant(workspace: Workspace, question: str) -> list[str]:
     for dataset in (CONTEXTS, SCHEMA_METADATA):
         with workspace.read() as connection:
             number = scopes.dataset_id(connection, workspace.project, dataset)
-            if number is None or not facts.count(connection, number):
+            now = workspace.now()
+            if number is None or not facts.count(connection, number, now):
                 continue
-            current = facts.recallable(connection, number)
+            current = facts.recallable(connection, number, now)
             always = [seq for seq in facts.tagged(connection, number, ALWAYS, [True]) if seq in current]
             rows = _rows(connection, sorted(always))
         request = recall.checked(

@@ -97,6 +97,7 @@ _ALL = (
         ("metadata", "json", "What is known of it."),
         ("source", "text", "Where it comes from."),
         ("superseded", "boolean", "Whether another one stands in its place."),
+        ("expires_at", "time", "When it ends; nothing if it doesn't."),
         ("usefulness", "number", "How useful it is now, from 0 to 1; nothing while nobody has said so."),
         ("used", "integer", "Signals that it was used."),
         ("ignored", "integer", "Signals that it was ignored."),

@@ -29,8 +29,8 @@ def usefulness(workspace: Workspace, dataset: str) -> UsefulnessReport:
         bins, rated, mean, signals = insight.usefulness(connection, number, now)
         best = insight.ranked(connection, number, now, LISTED, best=True)
         worst = insight.ranked(connection, number, now, LISTED, best=False)
-        divided = insight.mixed(connection, number, HURTS, HELPS, LISTED * 2)
-        total = facts.count(connection, number)
+        divided = insight.mixed(connection, number, now, HURTS, HELPS, LISTED * 2)
+        total = facts.count(connection, number, now)
     return UsefulnessReport(
         dataset=dataset,
         total_facts=total,

@@ -14,7 +14,7 @@ from heedful.storage.rows import AnyRow
 
 
 def fact(workspace: Workspace, fact_id: str) -> Fact:
-    """One fact, superseded or not."""
+    """One fact, superseded or not; one that has expired, until it is removed."""
     checks.identifier("fact_id", fact_id)
     with workspace.read() as connection:
         place = facts.locate(connection, workspace.project, [fact_id]).get(fact_id)
@@ -36,7 +36,8 @@ def listed(
     with workspace.read() as connection:
         number = workspace.dataset(connection, dataset)
         # One more, to know whether there is a next page.
-        rows = [] if number is None else listing.listed(connection, number, source, after, count + 1, newest_first)
+        now = workspace.now()
+        rows = [] if number is None else listing.listed(connection, number, source, after, count + 1, newest_first, now)
     more = str(rows[count - 1].number) if len(rows) > count else None
     return Page(items=[_fact(row, dataset) for row in rows[:count]], next_cursor=more)
 
@@ -45,7 +46,9 @@ def datasets(workspace: Workspace) -> list[str]:
     """The names of datasets that have facts or were made on purpose, oldest first."""
     with workspace.read() as connection:
         rows = scopes.dataset_rows(connection, workspace.project)
-        return [row.name for row in rows if row.metadata is not None or facts.count(connection, row.id)]
+        return [
+            row.name for row in rows if row.metadata is not None or facts.count(connection, row.id, workspace.now())
+        ]
 
 
 def get_dataset(workspace: Workspace, dataset: str) -> Dataset:
@@ -53,7 +56,7 @@ def get_dataset(workspace: Workspace, dataset: str) -> Dataset:
     checks.name("dataset", dataset)
     with workspace.read() as connection:
         row = scopes.dataset_row(connection, workspace.project, dataset)
-        found = None if row is None else _dataset(connection, row)
+        found = None if row is None else _dataset(connection, row, workspace.now())
     if row is None or found is None or (row.metadata is None and not found.facts):
         raise NotFound(f"project {workspace.project!r} has no dataset {dataset!r}", field="dataset", value=dataset)
     return found
@@ -69,14 +72,14 @@ def create_dataset(workspace: Workspace, dataset: str, metadata: Metadata | None
         assert row is not None
         merged = checks.metadata("metadata", (row.metadata or {}) | given)
         scopes.set_metadata(connection, number, merged)
-        return _dataset(connection, row).model_copy(update={"metadata": merged})
+        return _dataset(connection, row, workspace.now()).model_copy(update={"metadata": merged})
 
 
-def _dataset(connection: Connection, row: AnyRow) -> Dataset:
+def _dataset(connection: Connection, row: AnyRow, now: int) -> Dataset:
     return Dataset(
         name=row.name,
         metadata=row.metadata or {},
-        facts=facts.count(connection, row.id),
+        facts=facts.count(connection, row.id, now),
         created_at=from_stored(row.created_at),
     )
 
@@ -89,4 +92,5 @@ def _fact(row: AnyRow, dataset: str) -> Fact:
         source=row.source,
         metadata=row.metadata,
         created_at=from_stored(row.created_at),
+        expires_at=None if row.expires_at is None else from_stored(row.expires_at),
     )

@@ -114,6 +114,23 @@ def not_ahead(field: str, moment: datetime | None, now: int) -> None:
         )
 
 
+def end(field: str, moment: Any, now: int) -> int | None:
+    """A time with a zone that lies ahead, as it is stored; None if there is none."""
+    if moment is None:
+        return None
+    remedy = "Give a time ahead with a zone, such as datetime(2030, 1, 31, 12, tzinfo=UTC) or 2030-01-31T12:00:00Z"
+    if not isinstance(moment, datetime):
+        raise Invalid(f"{field} must be a datetime, got {moment!r}", field=field, value=moment, remedy=remedy)
+    if moment.utcoffset() is None:
+        said = f"{field} is {moment.isoformat()}, which has no time zone"
+        raise Invalid(said, field=field, value=moment.isoformat(), remedy=remedy)
+    stored = to_stored(moment)
+    if stored <= now:
+        said = f"{field} is {moment.isoformat()}, which is past"
+        raise Invalid(said, field=field, value=moment.isoformat(), remedy=remedy)
+    return stored
+
+
 def mode(value: Any) -> None:
     if value not in MODES:
         raise Invalid(f"mode is {value!r}", field="mode", value=value, remedy=f"Use one of {', '.join(MODES)}")

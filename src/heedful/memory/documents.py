@@ -25,6 +25,7 @@ class Pieces:
     pieces: list[tuple[Piece, Metadata]]
     source: str | None
     replaces: bool = False
+    expires_at: int | None = None
 
 
 @dataclass(frozen=True, slots=True)

@@ -12,9 +12,6 @@ from heedful.memory.workspace import Workspace
 from heedful.model import DEFAULT_DATASET, ForgetResult
 from heedful.storage import facts, receipts, scopes
 
-MADE_FROM = "made_from"
-"""The key under which the metadata of a learnt fact name those that its answer was made from."""
-
 
 def forget(
     workspace: Workspace, fact_ids: str | Sequence[str] | None, source: str | None, dataset: str | None
@@ -87,7 +84,7 @@ def _source(workspace: Workspace, source: str, dataset: str) -> ForgetResult:
 
 def _with_lessons(connection: Connection, dataset: int, seqs: Sequence[int], ids: Sequence[str]) -> list[int]:
     """These facts, and those that were learnt from an answer that used one of them."""
-    return sorted({*seqs, *facts.tagged(connection, dataset, MADE_FROM, ids)})
+    return sorted({*seqs, *facts.tagged(connection, dataset, facts.MADE_FROM, ids)})
 
 
 def _dataset(workspace: Workspace, dataset: str) -> ForgetResult:

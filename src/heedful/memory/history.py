@@ -44,6 +44,7 @@ def fact_history(workspace: Workspace, fact_id: str) -> FactHistory:
     return FactHistory(
         fact_id=fact_id,
         created_at=from_stored(row.created_at),
+        expires_at=None if row.expires_at is None else from_stored(row.expires_at),
         points=points,
         score=tally.at(workspace.now()),
         superseded_by=next((each for each in corrections if each.fact_id == fact_id), None),

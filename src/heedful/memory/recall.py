@@ -17,7 +17,7 @@ from heedful.memory.usefulness import NOBODY, AdaptiveJudge, Context, Documented
 from heedful.memory.walk import Walk, Walked
 from heedful.memory.workspace import Workspace
 from heedful.model import Hit, Metadata, Mode, PolicyName, Recall
-from heedful.storage import facts, link_scores, queries, receipts
+from heedful.storage import ends, facts, link_scores, queries, receipts
 from heedful.storage.filters import Allowed, selections
 from heedful.storage.prepared import Direct
 from heedful.storage.receipts import NewReceipt
@@ -119,13 +119,14 @@ def recall(workspace: Workspace, request: Request, *, keep: bool = False, quiet:
         workspace.link(request.dataset)
     with workspace.direct(write=False) as direct:
         connection = direct.connection
-        state = look(direct, workspace.project, request.dataset)
+        now = workspace.now()
+        state = look(direct, workspace.project, request.dataset, now)
         model = workspace.fitting(state.model)
         dataset = workspace.existing(connection, request.dataset, state.dataset)
         if model is None or dataset is None:
             outcome = _Outcome([], request.policy or DEFAULT_POLICY, vector)
         else:
-            outcome = _search(workspace, direct, request, state, dataset, model, vector, recall_id)
+            outcome = _search(workspace, direct, request, state, dataset, model, vector, recall_id, now)
     workspace.keep_vectors()
     sampled = _sampled(recall_id, workspace.receipt_share) and not workspace.database.read_only
     if dataset is None:
@@ -159,6 +160,7 @@ def _search(
     model: ModelRow,
     vector: Vectors | None,
     recall_id: str,
+    now: int,
 ) -> _Outcome:
     connection = direct.connection
     context = Context()
@@ -169,7 +171,6 @@ def _search(
         known = workspace.contexts(connection, dataset, model, state.event)
         context, judged = Context(known.matches(request.query, vector)), known.judged
     policy = checks.policy(request.policy or state.policy or DEFAULT_POLICY)
-    now = workspace.now()
     judge: Judge
     if policy == "adaptive":
         judge = AdaptiveJudge(connection, workspace.evidence(dataset), state.event, context, now)
@@ -177,7 +178,8 @@ def _search(
         judge = DocumentedJudge(connection, workspace.overall(dataset), state.event, context, now, judged)
     index = workspace.index(connection, dataset, model)
     index.follow(connection, state.change)
-    allowed = _allowed(request, dataset, judge)
+    expired = ends.expired(connection, dataset, now) if state.expired else []
+    allowed = _allowed(request, dataset, judge, expired)
     also = judge.proven() if request.boosted else []
     if request.mode == "graph":
         graph = workspace.graph(dataset)
@@ -193,16 +195,16 @@ def _search(
     return _Outcome(hits, policy, vector, _carried(connection, walked, ranked), propensity)
 
 
-def _allowed(request: Request, dataset: int, judge: Judge) -> Allowed:
-    """What passes the filter and is useful enough: told to the search, so that none is lost behind the others."""
+def _allowed(request: Request, dataset: int, judge: Judge, expired: list[int]) -> Allowed:
+    """What has not expired, passes the filter and is useful enough; none of it is lost behind the others."""
     where = [] if request.where is None else selections(dataset, request.where)
     if not request.min_usefulness:
-        return Allowed(where)
+        return Allowed(where, without=expired)
     least = request.min_usefulness - CLOSE
     judged, passing = judge.reaching(least)
     if least > NEUTRAL:
-        return Allowed(where, only=judged[passing].tolist())
-    return Allowed(where, without=judged[~passing].tolist())
+        return Allowed(where, only=judged[passing].tolist(), without=expired)
+    return Allowed(where, without=[*judged[~passing].tolist(), *expired])
 
 
 def _ranked(request: Request, found: Found, judge: Judge, recall_id: str) -> tuple[list[Ranked], float]:

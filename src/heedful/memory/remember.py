@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
+from datetime import datetime
 
 from sqlalchemy import Connection
 
@@ -12,8 +13,9 @@ from heedful.memory import checks
 from heedful.memory.documents import Given, Pieces, read
 from heedful.memory.workspace import Workspace
 from heedful.model import FactRef, Metadata, RememberResult
-from heedful.storage import facts, scopes
+from heedful.storage import ends, facts, scopes
 from heedful.storage.facts import NewFact, digest
+from heedful.storage.retiring import retire
 from heedful.storage.vectors import ensure_model, pack
 
 Progress = Callable[[int, int], None]
@@ -21,6 +23,10 @@ Progress = Callable[[int, int], None]
 
 TOGETHER = 256
 """Pieces that are embedded and written at once; a document is never divided between two transactions."""
+
+
+RETIRED = 256
+"""Expired facts that whoever remembers others removes on the way: they must not pile up where nobody does upkeep."""
 
 
 @dataclass(slots=True)
@@ -37,17 +43,19 @@ def remember(
     dataset: str,
     metadata: Metadata | Sequence[Metadata] | None,
     source: str | None,
+    expires_at: datetime | None,
     progress: Progress | None,
 ) -> RememberResult:
     """Stores all documents that could be read; each is stored whole or not at all."""
     checks.name("dataset", dataset)
+    end = checks.end("expires_at", expires_at, workspace.now())
     reading = read(texts, metadata, source)
     with workspace.read() as connection:
         workspace.model(connection)
     total = sum(len(document.pieces) for document in reading.pieces)
     outcome = _Outcome([])
     done = 0
-    for documents in _groups(reading.pieces):
+    for documents in _groups([replace(each, expires_at=end) for each in reading.pieces]):
         _store(workspace, dataset, documents, outcome)
         done += sum(len(document.pieces) for document in documents)
         if progress is not None:
@@ -104,6 +112,8 @@ def _store(workspace: Workspace, dataset: str, documents: list[Pieces], outcome:
         model = ensure_model(connection, workspace.embedder.name, workspace.embedder.dimensions)
         workspace.model(connection)
         number = scopes.ensure_dataset(connection, workspace.project, dataset, at)
+        # What has expired is gone: the same text is a new fact.
+        retire(connection, number, at, RETIRED, keys)
         present = facts.known(connection, number, keys)
         # Forgotten since the first look: rare enough to embed them here.
         lost = [key for key in fresh if key not in present and key not in vectors]
@@ -111,7 +121,11 @@ def _store(workspace: Workspace, dataset: str, documents: list[Pieces], outcome:
         places: dict[str, int] = {}
         new: list[NewFact] = []
         for document in documents:
+            told = len(outcome.facts)
             new += _prepared(connection, number, document, vectors, present, places, outcome)
+            # Whoever says last what is known says how long it holds.
+            known = [each.fact_id for each in outcome.facts[told:] if not each.new]
+            ends.change(connection, known, document.expires_at)
         facts.add(connection, number, model, new, at)
         outcome.added += len(new)
 
@@ -142,7 +156,10 @@ def _prepared(
             fact_id = present[key] = new_id()
             fresh.add(fact_id)
             new.append(
-                NewFact(fact_id, piece.text, about, document.source, place, piece.start, piece.stop, vectors[key])
+                NewFact(
+                    *(fact_id, piece.text, about, document.source, place, piece.start, piece.stop, vectors[key]),
+                    expires_at=document.expires_at,
+                )
             )
             outcome.facts.append(FactRef(fact_id=fact_id, text=piece.text, new=True))
         else:

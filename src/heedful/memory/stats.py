@@ -14,7 +14,7 @@ from heedful.memory import checks
 from heedful.memory.usefulness import together
 from heedful.memory.workspace import Workspace
 from heedful.model import SIGNAL_TYPES, ContextScore, FactStats, RankedFact, SignalType, UsefulnessStats
-from heedful.storage import facts, ledger, opinions, scopes, scores
+from heedful.storage import ends, facts, ledger, opinions, scopes, scores
 from heedful.storage.scores import ALL_QUERIES
 
 BINS = 10
@@ -51,6 +51,8 @@ def usefulness_stats(workspace: Workspace, dataset: str) -> UsefulnessStats:
         number = workspace.dataset(connection, dataset)
         tallies = {} if number is None else scores.overall(connection, number)
         now = workspace.now()
+        for seq in [] if number is None else ends.expired(connection, number, now):
+            tallies.pop(seq, None)
         now_scores = {seq: tally.at(now) for seq, tally in tallies.items()}
         best = sorted(now_scores, key=lambda seq: (-now_scores[seq], seq))[:LISTED]
         worst = sorted(now_scores, key=lambda seq: (now_scores[seq], seq))[:LISTED]
@@ -72,7 +74,7 @@ def usefulness_stats(workspace: Workspace, dataset: str) -> UsefulnessStats:
             breakdown.update(tally.breakdown)
         return UsefulnessStats(
             dataset=dataset,
-            total_facts=0 if number is None else facts.count(connection, number),
+            total_facts=0 if number is None else facts.count(connection, number, now),
             facts_with_signals=len(tallies),
             total_signals=sum(breakdown.values()),
             signal_breakdown=dict(breakdown),

@@ -14,6 +14,7 @@ from heedful.model import Supersession
 from heedful.storage import facts, ledger, scopes
 from heedful.storage.facts import NewFact, digest
 from heedful.storage.ledger import SUPERSESSION, Event
+from heedful.storage.retiring import retire
 from heedful.storage.vectors import ensure_model, pack
 
 PROVENANCE = "supersedes"
@@ -46,6 +47,7 @@ def prepared(
 
     def correct(connection: Connection) -> Supersession:
         seq, dataset = _locate(workspace, connection, "fact_id", fact_id)
+        _check_unexpired(workspace, connection, "fact_id", fact_id)
         if ledger.is_superseded(connection, fact_id):
             raise Conflict(
                 f"fact {fact_id} is superseded already",
@@ -62,6 +64,7 @@ def prepared(
             other = by
             if _locate(workspace, connection, "by", by)[1] != dataset:
                 raise Invalid(f"fact {by} is in another dataset than {fact_id}", field="by", value=by)
+            _check_unexpired(workspace, connection, "by", by)
         if ledger.is_superseded(connection, other):
             # It would stay hidden, and two facts could supersede each other.
             raise Conflict(
@@ -115,14 +118,26 @@ def _correction(
     model = ensure_model(connection, workspace.embedder.name, workspace.embedder.dimensions)
     workspace.model(connection)
     old = facts.by_seq(connection, [seq])[seq]
+    retire(connection, dataset, workspace.now(), 1, [digest(text, None, {**old.metadata, PROVENANCE: fact_id})])
     about = {**old.metadata, PROVENANCE: fact_id}
     # It has no source: a file that is remembered again must not sweep its corrections away.
     known = next(iter(facts.known(connection, dataset, [digest(text, None, about)]).values()), None)
     if known is not None:
         return known, False
-    made = NewFact(new_id(), text, about, None, 0, 0, len(text), vector)
+    made = NewFact(new_id(), text, about, None, 0, 0, len(text), vector, old.expires_at)
     facts.add(connection, dataset, model, [made], workspace.now())
     return made.id, True
+
+
+def _check_unexpired(workspace: Workspace, connection: Connection, field: str, fact_id: str) -> None:
+    if not facts.texts(connection, [fact_id], at=workspace.now()):
+        raise Conflict(
+            f"fact {fact_id} has expired",
+            code="fact_expired",
+            field=field,
+            value=fact_id,
+            remedy="Remember what holds now as a new fact",
+        )
 
 
 def _locate(workspace: Workspace, connection: Connection, field: str, fact_id: str) -> tuple[int, int]:

@@ -134,6 +134,8 @@ class Fact(Model):
     source: str | None
     metadata: Metadata
     created_at: datetime
+    expires_at: datetime | None = None
+    """From then on it is not recalled, listed or counted; None if it has no end."""
 
 
 class Dataset(Model):
@@ -341,6 +343,8 @@ class FactHistory(Model):
 
     fact_id: str
     created_at: datetime
+    expires_at: datetime | None = None
+    """From then on it is not recalled; None if it has no end."""
     points: list[ScorePoint]
     """After each signal that stands, oldest first; before the first, the score is 0.5."""
     score: float

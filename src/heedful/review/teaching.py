@@ -77,7 +77,7 @@ def forget(space: ExecutionSpace, connection: Connection, body: Metadata) -> lis
 def _metadata(space: ExecutionSpace, entry: EntryRow, comment: str) -> Metadata:
     used = [fact for fact, _, _ in entry.used or ()]
     with space.workspace.read() as connection:
-        texts = facts.texts(connection, used, current=True)
+        texts = facts.texts(connection, used, current=True, at=space.workspace.now())
     evidence = [(fact, texts[fact]) for fact in used if fact in texts]
     place = corrected(comment, [text for _, text in evidence], entry.question)
     about: Metadata = {LEARNT: "review", "session_id": entry.session_id, "qa_id": entry.id}

@@ -14,7 +14,7 @@ from heedful.sessions import lessons
 from heedful.sessions.derived import Read
 from heedful.sessions.lessons import Learnt, Lesson
 from heedful.sessions.proposals import decided, proposals, refused_visitors
-from heedful.storage import facts
+from heedful.storage import ends, facts
 
 MOST = 100
 """What was not learnt is told of so many opinions, the newest."""
@@ -32,7 +32,7 @@ def learn(workspace: Workspace, dataset: str, read: Read, session_ids: Sequence[
     """Brings the learnt facts of these sessions, or of all, to what is said about their entries."""
     used = sorted({fact for entry in read.entries for fact, _, _ in entry.used or ()})
     with workspace.read() as connection:
-        texts = facts.texts(connection, used, current=True)
+        texts = facts.texts(connection, used, current=True, at=workspace.now())
         number = workspace.dataset(connection, dataset)
         all_known = [each for each in lessons.learnt(connection, workspace.project, None) if each.dataset == number]
     proposed, refused = proposals(read.entries, read.about_entry, texts)
@@ -55,7 +55,10 @@ def learn(workspace: Workspace, dataset: str, read: Read, session_ids: Sequence[
     if gone and number is not None:
         with workspace.write() as connection:
             facts.remove(connection, number, [each.seq for each in gone])
-    stored = store(workspace, dataset, [_document(lesson) for lesson in new])
+    with workspace.read() as connection:
+        # What is made from a fact lasts no longer than the fact.
+        documents = [_document(lesson, ends.earliest(connection, lesson.made_from)) for lesson in new]
+    stored = store(workspace, dataset, documents)
     return Lessons(
         [_reported(lesson, fact.fact_id) for lesson, fact in zip(new, stored, strict=True)],
         [each.fact_id for each in gone],
@@ -68,8 +71,9 @@ def _is_taught_elsewhere(learnt: Learnt, read: Read) -> bool:
     return not learnt.taught_by <= read.feedback_ids
 
 
-def _document(lesson: Lesson) -> Pieces:
-    return Pieces([(Piece(lesson.text, 0, len(lesson.text)), lesson.metadata)], lesson.source)
+def _document(lesson: Lesson, expires_at: int | None) -> Pieces:
+    piece = Piece(lesson.text, 0, len(lesson.text))
+    return Pieces([(piece, lesson.metadata)], lesson.source, expires_at=expires_at)
 
 
 def _reported(lesson: Lesson, fact_id: str) -> LearntFact:

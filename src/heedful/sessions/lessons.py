@@ -15,7 +15,6 @@ from heedful.chat.citations import without_citations
 from heedful.chat.extractive import LEARNT
 from heedful.learning.statements import statement
 from heedful.learning.trust import suffices
-from heedful.memory.forget import MADE_FROM
 from heedful.model import AuthorStanding, Metadata
 from heedful.storage import facts
 from heedful.storage.rows import AnyRow
@@ -57,7 +56,7 @@ class Lesson:
         if self.corrects is not None:
             about["corrects"] = self.corrects
         if self.made_from:
-            about[MADE_FROM] = list(self.made_from)
+            about[facts.MADE_FROM] = list(self.made_from)
         if self.taught_by:
             about[TAUGHT_BY] = list(self.taught_by)
         return about

@@ -13,6 +13,7 @@ from sqlalchemy import Connection, Select, bindparam, delete, func, insert, sele
 from heedful.model import Metadata
 from heedful.storage import graph, words
 from heedful.storage.backend import CHANGED
+from heedful.storage.ends import unexpired
 from heedful.storage.prepared import Direct, Prepared
 from heedful.storage.rows import AnyRow, batches, unpacked
 from heedful.storage.schema import changes, datasets, fact_tags, facts, notes, projects, scores, vectors
@@ -21,6 +22,9 @@ REMOVED, ADDED, LINKED = 0, 1, graph.LINKED
 
 EXACT = 2.0**53
 """Whole numbers below this are the same as integers and as floats."""
+
+MADE_FROM = "made_from"
+"""The key under which the metadata of a learnt fact name those that its answer was made from."""
 
 LONGEST_TAG = 200
 """Characters of a text in metadata that filters compare; the rest is compared by its sum."""
@@ -38,6 +42,7 @@ class NewFact:
     start: int
     stop: int
     vector: bytes
+    expires_at: int | None = None
 
     @property
     def digest(self) -> bytes:
@@ -68,6 +73,7 @@ def add(connection: Connection, dataset: int, model: int, new: Sequence[NewFact]
                     "stop": fact.stop,
                     "linked": graph.BY_WORDS,
                     "created_at": at,
+                    "expires_at": fact.expires_at,
                 }
                 for fact in run
             ],
@@ -179,7 +185,14 @@ def next_ordinal(connection: Connection, dataset: int, source: str) -> int:
 
 
 _BY_SEQ = select(
-    facts.c.seq, facts.c.id, facts.c.text, facts.c.metadata, facts.c.source, facts.c.start, facts.c.stop
+    facts.c.seq,
+    facts.c.id,
+    facts.c.text,
+    facts.c.metadata,
+    facts.c.source,
+    facts.c.start,
+    facts.c.stop,
+    facts.c.expires_at,
 ).where(facts.c.seq.in_(bindparam("seqs", expanding=True)))
 
 
@@ -244,11 +257,16 @@ def locate(connection: Connection, project: str, ids: Sequence[str]) -> dict[str
     return found
 
 
-def texts(connection: Connection, ids: Sequence[str], *, current: bool = False) -> dict[str, str]:
-    """The texts of facts that are there, by id; with `current`, of those that are not superseded."""
+def texts(
+    connection: Connection, ids: Sequence[str], *, current: bool = False, at: int | None = None
+) -> dict[str, str]:
+    """The texts of facts that are there, by id; with `current`, of those that are not superseded, and with `at`, that
+    have not expired by then."""
     statement = select(facts.c.id, facts.c.text)
     if current:
         statement = statement.where(facts.c.superseded == 0)
+    if at is not None:
+        statement = statement.where(unexpired(at))
     return {
         row.id: row.text for run in batches(ids) for row in connection.execute(statement.where(facts.c.id.in_(run)))
     }
@@ -299,15 +317,19 @@ def _of_project(connection: Connection, project: str) -> Select[Any]:
     )
 
 
-def recallable(connection: Connection, dataset: int) -> set[int]:
-    """The numbers of all facts of a dataset that are not superseded."""
+def recallable(connection: Connection, dataset: int, at: int | None = None) -> set[int]:
+    """The numbers of all facts of a dataset that are not superseded, and with `at`, have not expired by then."""
     statement = select(facts.c.seq).where(facts.c.dataset_id == dataset, facts.c.superseded == 0)
+    if at is not None:
+        statement = statement.where(unexpired(at))
     return set(connection.execute(statement).scalars())
 
 
-def count(connection: Connection, dataset: int) -> int:
-    """How many facts a dataset has that are not superseded."""
+def count(connection: Connection, dataset: int, at: int | None = None) -> int:
+    """How many facts a dataset has that are not superseded, and with `at`, have not expired by then."""
     statement = select(func.count()).select_from(facts).where(facts.c.dataset_id == dataset, facts.c.superseded == 0)
+    if at is not None:
+        statement = statement.where(unexpired(at))
     return int(connection.execute(statement).scalar_one())
 
 

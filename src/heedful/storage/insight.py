@@ -9,6 +9,7 @@ from sqlalchemy import cast as sql_cast
 from sqlalchemy.types import Float, Integer
 
 from heedful.learning.decay import KEPT_PER_WEEK, NEUTRAL, WEEK
+from heedful.storage.ends import expired_in, unexpired
 from heedful.storage.rows import AnyRow
 from heedful.storage.schema import datasets, entries, facts, feedbacks, receipts, scores
 from heedful.storage.schema_insight import decisions, review_items
@@ -59,7 +60,7 @@ def usefulness(connection: Connection, dataset: int, now: int) -> tuple[dict[int
     # Rounded, so that a score of 0.6 that decayed for a second is still among those from 0.6 on.
     place = sql_cast(func.floor(func.round(sql_cast(score * 10_000, Float)) / (10_000 / BINS)), Integer)
     signals = scores.c.used + scores.c.ignored + scores.c.helpful + scores.c.not_helpful
-    each = select(place.label("place"), score.label("score"), signals.label("signals")).where(*_overall(dataset))
+    each = select(place.label("place"), score.label("score"), signals.label("signals")).where(*_overall(dataset, now))
     found = each.subquery()
     rows = connection.execute(
         select(found.c.place, func.count(), func.sum(found.c.score), func.sum(found.c.signals)).group_by(found.c.place)
@@ -80,14 +81,14 @@ def ranked(connection: Connection, dataset: int, now: int, limit: int, *, best: 
         connection.execute(
             select(facts.c.seq, facts.c.id, facts.c.text, score, signals)
             .join(facts, facts.c.seq == scores.c.fact_seq)
-            .where(*_overall(dataset))
+            .where(*_overall(dataset, now))
             .order_by(score.desc() if best else score, facts.c.seq)
             .limit(limit)
         )
     )
 
 
-def mixed(connection: Connection, dataset: int, low: float, high: float, limit: int) -> list[str]:
+def mixed(connection: Connection, dataset: int, now: int, low: float, high: float, limit: int) -> list[str]:
     """Facts that are useful for one query and not for another, the most divided first."""
     spread = func.max(scores.c.score) - func.min(scores.c.score)
     return list(
@@ -95,7 +96,7 @@ def mixed(connection: Connection, dataset: int, low: float, high: float, limit: 
             select(facts.c.id)
             .select_from(scores)
             .join(facts, facts.c.seq == scores.c.fact_seq)
-            .where(scores.c.dataset_id == dataset, scores.c.query_id != ALL_QUERIES)
+            .where(scores.c.dataset_id == dataset, scores.c.query_id != ALL_QUERIES, unexpired(now))
             .group_by(facts.c.id)
             .having(func.min(scores.c.score) <= low, func.max(scores.c.score) >= high)
             .order_by(spread.desc(), facts.c.id)
@@ -138,8 +139,9 @@ def _decisions(project: int, since: int | None, until: int | None) -> list[Colum
     ]
 
 
-def _overall(dataset: int) -> list[ColumnElement[bool]]:
-    return [scores.c.dataset_id == dataset, scores.c.query_id == ALL_QUERIES]
+def _overall(dataset: int, now: int) -> list[ColumnElement[bool]]:
+    gone = expired_in(dataset, now)
+    return [scores.c.dataset_id == dataset, scores.c.query_id == ALL_QUERIES, scores.c.fact_seq.not_in(gone)]
 
 
 def decayed(now: int) -> ColumnElement[Any]:

@@ -12,7 +12,9 @@ from heedful.settings import Retention
 from heedful.storage import partitions, receipts
 from heedful.storage.database import Database
 from heedful.storage.executions import hits
+from heedful.storage.retiring import retire
 from heedful.storage.schema import audit, changes, datasets, events, outbox, projects, queries, requests
+from heedful.storage.schema import facts as fact_rows
 from heedful.storage.schema import receipts as receipt_rows
 from heedful.storage.schema_insight import decisions
 
@@ -87,6 +89,7 @@ def apply(database: Database, now: int, retention: Retention) -> list[str]:
             removed += count
         if removed:
             done.append(f"removed {removed} {kept.what}")
+    done += _retire_facts(database, now)
     if retention.hit_days:
         done += _prune_hits(database, now - retention.hit_days * DAY)
     done += _prune_changes(database, retention.change_lines)
@@ -102,6 +105,21 @@ def _batches(database: Database, remove: Removal, before: int) -> Iterator[int]:
         yield removed
         if removed < BATCH_SIZE:
             return
+
+
+def _retire_facts(database: Database, now: int) -> list[str]:
+    """Removes facts that have expired, as if they were forgotten: the ledger stays."""
+    with database.read() as connection:
+        due = exists().where(fact_rows.c.dataset_id == datasets.c.id, fact_rows.c.expires_at <= now)
+        owners = connection.execute(select(projects.c.name, datasets.c.id).join(projects).where(due)).all()
+    removed = 0
+    for project, dataset in owners:
+        retired = BATCH_SIZE
+        while retired == BATCH_SIZE:
+            with database.write(project, durable=False) as connection:
+                retired = retire(connection, dataset, now, BATCH_SIZE)
+            removed += retired
+    return [f"removed {removed} facts that had expired"] if removed else []
 
 
 def _prune_hits(database: Database, before: int) -> list[str]:

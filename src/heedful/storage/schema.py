@@ -86,10 +86,19 @@ facts = Table(
     Column("superseded", SmallInteger, nullable=False, default=0),
     Column("linked", SmallInteger, nullable=False, default=0, server_default="0"),
     Column("created_at", BigInteger, nullable=False),
+    Column("expires_at", BigInteger),
     UniqueConstraint("dataset_id", "digest"),
     Index("ix_facts_dataset_id_source_ordinal", "dataset_id", "source", "ordinal"),
+    Index(
+        "ix_facts_dataset_id_expires_at",
+        "dataset_id",
+        "expires_at",
+        sqlite_where=text("expires_at IS NOT NULL"),
+        postgresql_where=text("expires_at IS NOT NULL"),
+    ),
     sqlite_autoincrement=True,
 )
+"""From `expires_at` on, a fact is not recalled, listed or counted; upkeep removes it later."""
 
 fact_tags = Table(
     "fact_tags",

@@ -5,6 +5,7 @@ from __future__ import annotations
 from sqlalchemy import Connection, func, insert, select, update
 
 from heedful.model import Metadata
+from heedful.storage.ends import unexpired
 from heedful.storage.rows import AnyRow
 from heedful.storage.schema import datasets, facts, projects
 
@@ -67,12 +68,12 @@ def policies(connection: Connection, project: str) -> tuple[str | None, dict[str
     return own, {row.name: row.policy for row in rows}
 
 
-def facts_by_project(connection: Connection) -> dict[str, int]:
-    """How many facts each project has that are not superseded, oldest project first."""
+def facts_by_project(connection: Connection, now: int) -> dict[str, int]:
+    """How many facts each project has that are neither superseded nor expired, oldest project first."""
     counted = (
         select(datasets.c.project_id, func.count().label("facts"))
         .join(facts, facts.c.dataset_id == datasets.c.id)
-        .where(facts.c.superseded == 0)
+        .where(facts.c.superseded == 0, unexpired(now))
         .group_by(datasets.c.project_id)
         .subquery()
     )

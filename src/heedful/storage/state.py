@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from sqlalchemy import and_, bindparam, func, literal, select
 
 from heedful.storage.prepared import Direct, Prepared
-from heedful.storage.schema import changes, datasets, events, models, projects
+from heedful.storage.schema import changes, datasets, events, facts, models, projects
 from heedful.storage.vectors import ModelRow
 
 
@@ -25,6 +25,8 @@ class State:
     """The newest line of the feed that indexes follow."""
     event: int
     """The newest event; 0 if nobody has said anything."""
+    expired: bool
+    """Whether it holds facts that have expired."""
 
 
 _THERE = datasets.join(projects, projects.c.id == datasets.c.project_id)
@@ -37,6 +39,11 @@ _STATE = Prepared(
         func.coalesce(datasets.c.policy, projects.c.policy).label("policy"),
         select(func.max(changes.c.seq)).where(changes.c.dataset_id == datasets.c.id).scalar_subquery().label("change"),
         select(func.max(events.c.seq)).where(events.c.dataset_id == datasets.c.id).scalar_subquery().label("event"),
+        select(literal(1))
+        .where(facts.c.dataset_id == datasets.c.id, facts.c.expires_at <= bindparam("now"))
+        .limit(1)
+        .scalar_subquery()
+        .label("expired"),
     ).select_from(
         select(literal(1).label("one"))
         .subquery("always")
@@ -46,9 +53,9 @@ _STATE = Prepared(
 )
 
 
-def look(direct: Direct, project: str, dataset: str) -> State:
+def look(direct: Direct, project: str, dataset: str, now: int) -> State:
     """The state of a dataset; nothing is created."""
-    (row,) = direct.run(_STATE, project=project, wanted=dataset)
-    model_id, name, dimensions, number, policy, change, event = row
+    (row,) = direct.run(_STATE, project=project, wanted=dataset, now=now)
+    model_id, name, dimensions, number, policy, change, event, expired = row
     model = None if model_id is None else ModelRow(model_id, name, dimensions)
-    return State(model, number, policy, change or 0, event or 0)
+    return State(model, number, policy, change or 0, event or 0, expired is not None)

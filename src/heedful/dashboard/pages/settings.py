@@ -7,6 +7,7 @@ from typing import Any, cast
 from starlette.responses import Response
 
 from heedful.access.keys import shown
+from heedful.clock import to_stored
 from heedful.dashboard import looking
 from heedful.dashboard.here import Here
 from heedful.dashboard.registry import Action, Done, Page, Undo
@@ -80,7 +81,7 @@ def set_policy(here: Here) -> Done:
 
 def _projects(here: Here) -> dict[str, int]:
     with here.site.host.database.read() as connection:
-        counts = scopes.facts_by_project(connection)
+        counts = scopes.facts_by_project(connection, to_stored(here.site.host.clock()))
     visible = here.site.project_names(here.visitor.caller.project)
     return {name: counts.get(name, 0) for name in visible}
 

@@ -128,6 +128,7 @@ def _facts(now: int) -> Mapping[str, ColumnElement[Any]]:
         "metadata": as_text(facts.c.metadata),
         "source": facts.c.source,
         "superseded": facts.c.superseded,
+        "expires_at": facts.c.expires_at,
         "usefulness": decayed(now),
         "used": scores.c.used,
         "ignored": scores.c.ignored,

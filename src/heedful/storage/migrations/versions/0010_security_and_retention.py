@@ -20,9 +20,12 @@ def upgrade() -> None:
     _executions()
     _retention()
     _corrections()
+    _expiry()
 
 
 def downgrade() -> None:
+    op.drop_index('ix_facts_dataset_id_expires_at', table_name='facts')
+    op.drop_column('facts', 'expires_at')
     op.drop_index('ix_requests_at', table_name='requests')
     op.drop_column('datasets', 'changes_from')
     _drop_executions()
@@ -188,3 +191,12 @@ def _corrections() -> None:
     """What a fact took the place of is looked up whenever a correction is made or undone."""
     corrects = sa.text("kind = 'supersession'")
     op.create_index('ix_events_successor', 'events', ['value'], sqlite_where=corrects, postgresql_where=corrects)
+
+
+def _expiry() -> None:
+    """Facts that have an end."""
+    op.add_column('facts', sa.Column('expires_at', sa.BigInteger(), nullable=True))
+    has_end = sa.text('expires_at IS NOT NULL')
+    op.create_index(
+        'ix_facts_dataset_id_expires_at', 'facts', ['dataset_id', 'expires_at'], sqlite_where=has_end, postgresql_where=has_end
+    )

@@ -1,0 +1,44 @@
+"""When facts expire: at that moment they are not found any more, whether they are still stored or not."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from sqlalchemy import ColumnElement, Connection, Select, func, select, update
+
+from heedful.storage.rows import batches
+from heedful.storage.schema import facts
+
+
+def unexpired(at: int) -> ColumnElement[bool]:
+    """Whether a fact has no end, or one that lies ahead."""
+    return facts.c.expires_at.is_(None) | (facts.c.expires_at > at)
+
+
+def expired_in(dataset: int, at: int) -> Select[int]:
+    """The numbers of the facts of a dataset that have expired and are still stored."""
+    return select(facts.c.seq).where(facts.c.dataset_id == dataset, facts.c.expires_at <= at)
+
+
+def expired(connection: Connection, dataset: int, at: int) -> list[int]:
+    """The same numbers, read."""
+    return list(connection.execute(expired_in(dataset, at)).scalars())
+
+
+def change(connection: Connection, ids: Sequence[str], expires_at: int | None) -> None:
+    """Gives facts another end, or none."""
+    for run in batches(ids):
+        connection.execute(
+            update(facts)
+            .where(facts.c.id.in_(run), facts.c.expires_at.is_distinct_from(expires_at))
+            .values(expires_at=expires_at)
+        )
+
+
+def earliest(connection: Connection, ids: Sequence[str]) -> int | None:
+    """When the first of these facts expires; None if none of them does."""
+    found = [
+        connection.execute(select(func.min(facts.c.expires_at)).where(facts.c.id.in_(run))).scalar()
+        for run in batches(ids)
+    ]
+    return min((end for end in found if end is not None), default=None)
