@@ -578,6 +578,7 @@ CODES = {
     "disk_full": "The disk has no room left. Nothing was changed.",
     "error": "No error carries it; every error has a code of its own.",
     "extra_missing": "The feature needs a package that is not installed; the message says which.",
+    "fact_expired": "The fact has reached its end, so it can't be corrected, or stand in the place of another.",
     "forbidden": "The caller may not do this: the signature of an alert is wrong, or too old.",
     "hook_failed_after_storing": "What was given is stored, and then its hook failed. Don't send it again.",
     "hook_unbound": "The hook was not passed to a store yet.",
