@@ -119,14 +119,13 @@ def recall(workspace: Workspace, request: Request, *, keep: bool = False, quiet:
         workspace.link(request.dataset)
     with workspace.direct(write=False) as direct:
         connection = direct.connection
-        now = workspace.now()
-        state = look(direct, workspace.project, request.dataset, now)
+        state = look(direct, workspace.project, request.dataset)
         model = workspace.fitting(state.model)
         dataset = workspace.existing(connection, request.dataset, state.dataset)
         if model is None or dataset is None:
             outcome = _Outcome([], request.policy or DEFAULT_POLICY, vector)
         else:
-            outcome = _search(workspace, direct, request, state, dataset, model, vector, recall_id, now)
+            outcome = _search(workspace, direct, request, state, dataset, model, vector, recall_id)
     workspace.keep_vectors()
     sampled = _sampled(recall_id, workspace.receipt_share) and not workspace.database.read_only
     if dataset is None:
@@ -160,7 +159,6 @@ def _search(
     model: ModelRow,
     vector: Vectors | None,
     recall_id: str,
-    now: int,
 ) -> _Outcome:
     connection = direct.connection
     context = Context()
@@ -171,6 +169,7 @@ def _search(
         known = workspace.contexts(connection, dataset, model, state.event)
         context, judged = Context(known.matches(request.query, vector)), known.judged
     policy = checks.policy(request.policy or state.policy or DEFAULT_POLICY)
+    now = workspace.now()
     judge: Judge
     if policy == "adaptive":
         judge = AdaptiveJudge(connection, workspace.evidence(dataset), state.event, context, now)
@@ -178,7 +177,8 @@ def _search(
         judge = DocumentedJudge(connection, workspace.overall(dataset), state.event, context, now, judged)
     index = workspace.index(connection, dataset, model)
     index.follow(connection, state.change)
-    expired = ends.expired(connection, dataset, now) if state.expired else []
+    has_expired = state.first_end is not None and state.first_end <= now
+    expired = ends.expired(connection, dataset, now) if has_expired else []
     allowed = _allowed(request, dataset, judge, expired)
     also = judge.proven() if request.boosted else []
     if request.mode == "graph":

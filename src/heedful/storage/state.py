@@ -25,8 +25,8 @@ class State:
     """The newest line of the feed that indexes follow."""
     event: int
     """The newest event; 0 if nobody has said anything."""
-    expired: bool
-    """Whether it holds facts that have expired."""
+    first_end: int | None
+    """When the first of its facts expires, or has expired."""
 
 
 _THERE = datasets.join(projects, projects.c.id == datasets.c.project_id)
@@ -39,11 +39,10 @@ _STATE = Prepared(
         func.coalesce(datasets.c.policy, projects.c.policy).label("policy"),
         select(func.max(changes.c.seq)).where(changes.c.dataset_id == datasets.c.id).scalar_subquery().label("change"),
         select(func.max(events.c.seq)).where(events.c.dataset_id == datasets.c.id).scalar_subquery().label("event"),
-        select(literal(1))
-        .where(facts.c.dataset_id == datasets.c.id, facts.c.expires_at <= bindparam("now"))
-        .limit(1)
+        select(func.min(facts.c.expires_at))
+        .where(facts.c.dataset_id == datasets.c.id, facts.c.expires_at.is_not(None))
         .scalar_subquery()
-        .label("expired"),
+        .label("first_end"),
     ).select_from(
         select(literal(1).label("one"))
         .subquery("always")
@@ -53,9 +52,9 @@ _STATE = Prepared(
 )
 
 
-def look(direct: Direct, project: str, dataset: str, now: int) -> State:
+def look(direct: Direct, project: str, dataset: str) -> State:
     """The state of a dataset; nothing is created."""
-    (row,) = direct.run(_STATE, project=project, wanted=dataset, now=now)
-    model_id, name, dimensions, number, policy, change, event, expired = row
+    (row,) = direct.run(_STATE, project=project, wanted=dataset)
+    model_id, name, dimensions, number, policy, change, event, first_end = row
     model = None if model_id is None else ModelRow(model_id, name, dimensions)
-    return State(model, number, policy, change or 0, event or 0, expired is not None)
+    return State(model, number, policy, change or 0, event or 0, first_end)
