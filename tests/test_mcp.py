@@ -13,6 +13,7 @@ import subprocess
 import sys
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager, closing
+from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any
 
@@ -57,6 +58,7 @@ SENT = {
     "float | None": either({"type": "number"}, NULL),
     "Mode": {"type": "string", "enum": ["hybrid", "semantic", "lexical", "graph"]},
     "PolicyName | None": either(POLICY, NULL),
+    "datetime | None": either({"type": "string", "format": "date-time"}, NULL),
     "Metadata | None": either(OBJECT, NULL),
     "Metadata | Sequence[Metadata] | None": either(OBJECT, array(OBJECT), NULL),
     "Sequence[str] | None": either(array(TEXT), NULL),
@@ -236,6 +238,21 @@ def test_a_model_can_read_the_text_alone(path: Path) -> None:
             assert "not taken: no fact 'nope'" in said(await client.call_tool("signal", {"signals": named}))
             assert said(await client.call_tool("improve", {})) == "nothing new in main_dataset"
             assert said(await client.call_tool("forget", {"dataset": "main_dataset"})).startswith("2 facts forgotten")
+
+    asyncio.run(talk())
+
+
+def test_a_time_is_read_from_its_text(path: Path) -> None:
+    async def talk() -> None:
+        async with connected(path) as client:
+            given = {"texts": "Ada is the CEO.", "expires_at": "2100-01-01T00:00:00+01:00"}
+            (fact,) = (await client.call_tool("remember", given)).structured_content["facts"]
+            with heedful.open(path, embedding=WordEmbedder()) as store:
+                assert store.fact(fact["fact_id"]).expires_at == datetime(2099, 12, 31, 23, tzinfo=UTC)
+            for bad in ("tomorrow", 4_102_444_800):
+                refused = await client.call_tool("remember", given | {"expires_at": bad})
+                assert refused.is_error
+                assert "expires_at must be a time such as 2030-01-31T12:00:00Z" in said(refused)
 
     asyncio.run(talk())
 

@@ -5,10 +5,12 @@ from __future__ import annotations
 import inspect
 import reprlib
 from collections.abc import Callable, Coroutine, Iterable, Mapping, Sequence
+from datetime import datetime
 from pathlib import Path
 from types import GenericAlias, NoneType, UnionType
 from typing import Any, Union, get_args, get_origin, get_type_hints
 
+import orjson
 from pydantic import BaseModel, ConfigDict, TypeAdapter, ValidationError, create_model
 from pydantic.json_schema import GenerateJsonSchema
 
@@ -55,13 +57,15 @@ class Parameters:
         self._tool = function.__name__
         self._required = [name for name, (_, default) in fields.items() if default is ...]
         # What is wrong inside a model, the engine says better.
+        self._times = {name for name, (kind, _) in fields.items() if kind == datetime | None}
         self._adapters = {name: TypeAdapter(kind) for name, (kind, _) in fields.items() if not _has_model(kind)}
         model = create_model(self._tool, __config__=ConfigDict(extra="forbid"), **fields)
         self.schema: Schema = model.model_json_schema(schema_generator=_Untitled)
         del self.schema["title"]
 
-    def check(self, arguments: Mapping[str, Any]) -> None:
-        """Refuses arguments that are unknown, missing, or of another type than the schema says."""
+    def read(self, arguments: Mapping[str, Any]) -> dict[str, Any]:
+        """The arguments as the function takes them; those that are unknown, missing, or of another type than the schema
+        says are refused."""
         properties = self.schema["properties"]
         for name, value in arguments.items():
             if name not in properties:
@@ -74,14 +78,19 @@ class Parameters:
         for name in self._required:
             if name not in arguments:
                 raise Invalid(f"{name} is required", field=name, remedy=f"Pass {name}")
+        made = dict(arguments)
         for name, value in arguments.items():
             try:
-                if name in self._adapters:
+                if name in self._times and isinstance(value, str):
+                    # JSON has no times, only texts.
+                    made[name] = self._adapters[name].validate_json(orjson.dumps(value), strict=True)
+                elif name in self._adapters:
                     self._adapters[name].validate_python(value, strict=True)
             except ValidationError as error:
                 raise Invalid(
                     f"{name} must be {_in_words(properties[name])}, got {reprlib.repr(value)}", field=name, value=value
                 ) from error
+        return made
 
 
 def output_schema(function: Callable[..., Coroutine[Any, Any, BaseModel]]) -> Schema:
@@ -113,4 +122,6 @@ def _in_words(schema: Schema) -> str:
         return "one of " + ", ".join(schema["enum"])
     if schema.get("type") == "array":
         return f"a list of {_WORDS[schema['items']['type']].split()[-1]}s"
+    if schema.get("format") == "date-time":
+        return "a time such as 2030-01-31T12:00:00Z"
     return _WORDS[schema["type"]]

@@ -54,8 +54,7 @@ class Tool:
 
     async def run(self, store: AsyncHeedful, arguments: Mapping[str, Any]) -> Model:
         """Checks the arguments and makes the call."""
-        self.parameters.check(arguments)
-        return await self.call(store, **arguments)
+        return await self.call(store, **self.parameters.read(arguments))
 
 
 async def feedback(
