@@ -139,9 +139,9 @@ def test_a_correction_ends_with_what_it_corrects(store: Heedful, clock: ManualCl
     (office,) = store.remember(OFFICE).fact_ids
     clock.advance(hours=1)
     assert found(store) == [OFFICE]
-    for call in (lambda: store.supersede(corrected, "x"), lambda: store.supersede(office, by=corrected)):
+    for fact, given in ((corrected, {"text": "x"}), (office, {"by": corrected})):
         with pytest.raises(Conflict) as caught:
-            call()
+            store.supersede(fact, **given)
         assert (caught.value.code, caught.value.value) == ("fact_expired", corrected)
         assert caught.value.remedy
     maintain(store, clock)
