@@ -2,12 +2,15 @@
 
 from __future__ import annotations
 
+import re
+from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
 import pytest
 from cities import IN_ITALY, IN_ITALY_SQL, Cities, make_cities
-from sqlalchemy import func, select
+from sqlalchemy import func, insert, select
+from sqlalchemy.event import listen
 
 from heedful import Heedful
 from heedful.errors import NotFound
@@ -15,9 +18,9 @@ from heedful.executions.candidates import find
 from heedful.index import questions
 from heedful.model import CacheMatch
 from heedful.settings import Retention
-from heedful.storage.schema import executions
+from heedful.storage.schema import executions, feedbacks
 from heedful.storage.upkeep import upkeep
-from heedful.testing import ManualClock
+from heedful.testing import ManualClock, ScriptedModel
 
 IN_FRANCE = "How many cities are in France?"
 PARAPHRASED = "how many cities are in Italy"
@@ -70,6 +73,62 @@ def test_hits_are_no_candidates_and_their_results_are_stored_once(geo: Heedful, 
     assert (count, after) == (1 + 2 * MANY, vectors)
     # The first result for France is new; all others are known.
     assert grown < 2 * size + 4 * count
+
+
+def test_what_is_proven_leads_in_the_prompt_however_often_it_was_used(
+    open_store: Callable[..., Heedful], cities: Cities
+) -> None:
+    model = ScriptedModel(["```sql\nSELECT 1\n```"])
+    store = open_store(language_model=model)
+    store.connectors.create("geo", cities.url)
+    for question, sql in ((IN_ITALY, IN_ITALY_SQL), ("How many streets?", "SELECT count(*) FROM street")):
+        done = store.executions.execute_query(sql, question=question).execution_id
+        store.feedback.create_positive(execution_id=done, author="ann")
+    for place in range(MANY):
+        hit(store, (PARAPHRASED, IN_FRANCE)[place % 2])
+    store.chat.chat_to_sql(store.chat_sessions.create().id, "How many cities are in Italy, and not in France?")
+    shown = "\n".join(message.content for message in model.asked[0]).partition("Examples:")[2]
+    examples = re.findall('^SQL: "(.*)"$', shown, re.MULTILINE)
+    assert examples == [IN_ITALY_SQL, "SELECT count(*) FROM street"], "once each, the nearest first"
+
+
+def test_a_lookup_reads_no_more_in_a_project_with_many_ratings_of_sessions(
+    new_store: Callable[..., Heedful], clock: ManualClock, cities: Cities
+) -> None:
+    steps = 0
+
+    def count() -> int:
+        nonlocal steps
+        steps += 1
+        return 0
+
+    def looked(store: Heedful) -> int:
+        """The instructions that SQLite runs for one lookup, in tens."""
+        nonlocal steps
+        steps = 0
+        best(store, PARAPHRASED)
+        return steps
+
+    with new_store(clock) as store:
+        store.connectors.create("geo", cities.url)
+        done = store.executions.execute_query(IN_ITALY_SQL, question=IN_ITALY).execution_id
+        store.feedback.create_positive(execution_id=done, author="ann")
+        store.sessions.create("s")
+        store.sessions.add_session_feedback("s", {"rating": "up"}, author="ann")
+        listen(
+            store._workspace.database._backend.engine,
+            "checkout",
+            lambda driver, record, proxy: driver.set_progress_handler(count, 10),
+        )
+        best(store, PARAPHRASED)
+        before = looked(store)
+        with store._workspace.write() as connection:
+            row = connection.execute(select(feedbacks).where(feedbacks.c.target_type == "session")).one()._asdict()
+            del row["seq"]
+            many = [row | {"id": f"rating-{place}", "author": f"author {place}"} for place in range(3000)]
+            connection.execute(insert(feedbacks), many)
+        assert before > 10
+        assert looked(store) < 1.2 * before + 20
 
 
 def test_a_hit_is_shown_whole_and_stays_what_it_was(geo: Heedful, proven: str, cities: Cities) -> None:
