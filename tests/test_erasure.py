@@ -246,7 +246,8 @@ def test_a_run_that_was_cut_off_is_finished_by_the_next_one(
         with pytest.raises(KeyboardInterrupt):
             store.forget(author=NAME)
     where = {"sessions": mongodb_url}
-    assert traces_of(store, where) == {"events.author"}
+    # In the ledger alone, and on PostgreSQL in the partitions of it.
+    assert {place.split(".")[0].split("_")[0] for place in traces_of(store, where)} == {"events"}
     report = erased(store.forget(author=NAME))
     assert traces_of(store, where) == set()
     # One name in both databases, and all that was erased is counted.
