@@ -100,9 +100,8 @@ def live(
         traffic.begin(int(HISTORY * seconds))
         begun = time.monotonic()
         for number in range(-warm, count):
-            # What a step took too long is taken from the next ones, but not all of it.
-            until = max(time.monotonic() + pause / 3, begun + (number + warm + 1) * pause)
-            done = _step(fleet, traffic, DAYS / count, until, number)
+            due = begun + (number + warm + 1) * pause
+            done = _step(fleet, traffic, DAYS / count, due, pause / 2, number)
             year.calls += done.calls
             year.gone += done.gone
             if done.failures:
@@ -118,12 +117,14 @@ def live(
     return year
 
 
-def _step(fleet: Fleet, traffic: Traffic, days: float, until: float, number: int) -> Tally:
-    """Some days: the clock jumps, and then people call. Nobody does while it jumps, so that no call takes a day."""
+def _step(fleet: Fleet, traffic: Traffic, days: float, due: float, least: float, number: int) -> Tally:
+    """Some days: the clock jumps, and then people call until the step is `due`, or for as long as they should at least.
+    Nobody calls while the clock jumps, so that no call takes a day."""
     fleet.clock.jump(days=days)
     with closing(fleet.dashboard()) as page, ThreadPoolExecutor(CALLERS) as callers:
         traffic.page = page
         fleet.ask_worker()
+        until = max(due, time.monotonic() + least)
         for caller in range(CALLERS):
             callers.submit(traffic.work, until, f"step {number} of {caller}")
     fleet.hear_worker()
