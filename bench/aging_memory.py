@@ -6,7 +6,6 @@ from __future__ import annotations
 import asyncio
 import resource
 import statistics
-import sys
 import threading
 import time
 from collections.abc import Callable, Sequence
@@ -32,9 +31,9 @@ CALLS = 500
 
 
 def megabytes() -> float:
-    """The most memory that this process has had."""
-    most = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss
-    return most / (1 << 20 if sys.platform == "darwin" else 1 << 10)
+    """The memory that this process has now; Linux alone tells."""
+    pages = int(Path("/proc/self/statm").read_text(encoding="utf-8").split()[1])
+    return pages * resource.getpagesize() / (1 << 20)
 
 
 def milliseconds(call: Callable[[], object], times: int = 20) -> float:

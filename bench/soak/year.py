@@ -30,7 +30,7 @@ LONG = 3.0
 CALLERS = 3
 
 MOST_MEMORY = 1.05
-"""What a process may have in the last tenth, as a multiple of what it had when the first was over."""
+"""What a server may have in the last tenth, as a multiple of what it had when the first was over."""
 SLOWER = 1.3
 """What the 95th percentile of a call may be in the last tenth, as a multiple of that in the first."""
 MOST_BYTES = 4_000

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import os
 from collections import defaultdict
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Sequence
 from datetime import datetime
 from pathlib import Path
 from typing import Any
@@ -30,7 +30,7 @@ MINUTES = os.environ.get("HEEDFUL_SOAK_MINUTES")
 SHORT = 30.0
 """Seconds of traffic on each store when nobody says how long."""
 WARMING = 1.25
-"""How much a process may still grow in a year that is over before all of its code was run once."""
+"""How much a process may grow that has not run all of its code yet, or does so seldom."""
 
 Event = tuple[SignalType, float, datetime]
 Score = Callable[[Iterable[Event], datetime], float]
@@ -53,16 +53,18 @@ def test_a_year_of_traffic_leaves_a_store_right_small_and_quick(
     year = live(new_store, tmp_path, servers, seconds, print)
     assert year.wrongs == []
     assert wrong_scores(new_store, documented_score) == {}
-    assert grown(year, WARMING if MINUTES is None else MOST_MEMORY) == {}
+    assert grown(year, year.processes, WARMING) == {}
+    if MINUTES is not None:
+        assert grown(year, [name for name in year.processes if name.startswith("server")], MOST_MEMORY) == {}
     assert year.bytes_per_new_opinion <= MOST_BYTES
     if MINUTES is not None:
         slower = {name: year.p95(name, 9) / year.p95(name, 0) for name in MEASURED}
         assert {name: ratio for name, ratio in slower.items() if ratio > SLOWER} == {}
 
 
-def grown(year: Year, most: float) -> dict[str, float]:
-    """The processes that have more memory in the last tenth than this many times what they had after the first."""
-    found = {name: year.megabytes(name, 9) / year.megabytes(name, 1) for name in year.processes}
+def grown(year: Year, processes: Sequence[str], most: float) -> dict[str, float]:
+    """Those of the processes whose memory in the last tenth is more than this many times what it was after the first."""
+    found = {name: year.megabytes(name, 9) / year.megabytes(name, 1) for name in processes}
     return {name: ratio for name, ratio in found.items() if ratio > most}
 
 
