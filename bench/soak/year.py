@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 import statistics
 import time
 from collections import Counter
@@ -63,8 +64,9 @@ class Year:
     def p95(self, name: str, tenth: int) -> float:
         """Milliseconds of a call in one tenth: the median over slices of it, so that a moment in which the machine was
         busy does not decide."""
-        slices = _parts([step.milliseconds.get(name, []) for step in self._tenth(tenth)], 6)
-        return statistics.median(float(np.percentile(some, 95)) for some in slices if some)
+        slices = [some for some in _parts([step.milliseconds.get(name, []) for step in self._tenth(tenth)], 6) if some]
+        # A year that is over too soon may have none.
+        return statistics.median(float(np.percentile(some, 95)) for some in slices) if slices else math.nan
 
     def megabytes(self, process: str, tenth: int) -> float:
         """The median of a process in one tenth."""
