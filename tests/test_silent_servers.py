@@ -47,11 +47,12 @@ def test_a_server_that_never_answers_is_given_up_and_named(
         "postgresql connector": lambda: store.connectors.create("a", f"postgresql://me:${{SECRET}}@{place}?{short}"),
         "mysql connector": lambda: store.connectors.create("b", f"mysql+pymysql://me:${{SECRET}}@{place}?{short}"),
         "postgresql store": lambda: heedful.open(f"postgresql://me:hunter2@{place}?{short}"),
-        "mongodb sessions": lambda: heedful.open(
-            tmp_path / "other.db", sessions=on_mongo, embedding=WordEmbedder()
-        ).sessions.create("tuesday"),
+        "mongodb sessions": lambda: elsewhere.sessions.create("tuesday"),
     }
-    with ThreadPoolExecutor(len(calls)) as threads:
+    with (
+        heedful.open(tmp_path / "other.db", sessions=on_mongo, embedding=WordEmbedder()) as elsewhere,
+        ThreadPoolExecutor(len(calls)) as threads,
+    ):
         found = dict(zip(calls, threads.map(refusal, calls.values()), strict=True))
     for name, (error, seconds) in found.items():
         assert error.code in ("database_unreachable", "store_unreachable"), name
