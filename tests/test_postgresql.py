@@ -4,12 +4,14 @@ from __future__ import annotations
 
 import threading
 from collections.abc import Callable, Iterator
+from concurrent.futures import ThreadPoolExecutor
 from contextlib import contextmanager
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
 
 import psycopg
 import pytest
+from sqlalchemy import insert
 from things import things
 
 import heedful
@@ -19,7 +21,7 @@ from heedful.settings import Retention
 from heedful.storage import locks, partitions
 from heedful.storage.locks import number
 from heedful.storage.migrations.walls import _WITHOUT
-from heedful.storage.schema import metadata
+from heedful.storage.schema import events, metadata
 from heedful.storage.upkeep import upkeep
 from heedful.testing import ManualClock, ScriptedModel, WordEmbedder
 
@@ -195,6 +197,32 @@ class TestParts:
         assert store.signal_recall(shown.recall_id, used=[fact]).processed == 1
         store.retract(event.event_ids[0])
         assert all(check.ok for check in store.doctor())
+
+    def test_what_is_being_written_while_its_part_is_made_moves_too(
+        self, opening: Callable[..., Heedful], empty_database: str, clock: ManualClock
+    ) -> None:
+        clock.now = datetime(2031, 5, 17, tzinfo=UTC)
+        store = opening()
+        fact = store.remember("x").fact_ids[0]
+        with ThreadPoolExecutor(1) as thread:
+            with store._workspace.database.write("default") as connection:
+                connection.exec_driver_sql("LOCK TABLE events_rest IN ROW EXCLUSIVE MODE")
+                making = thread.submit(upkeep, store._workspace.database, to_stored(clock()), Retention())
+                self.wait_for_a_lock(empty_database)
+                connection.execute(
+                    insert(events).values(
+                        id="e", project_id=1, dataset_id=1, kind="signal", target_type="fact", target_id=fact,
+                        source="signal", value="used", confidence=1.0, idempotency_key="e",
+                        at=to_stored(clock()), recorded_at=to_stored(clock()),
+                    )
+                )  # fmt: skip
+            assert "made events_2031_04" in making.result(timeout=60)
+        assert self.parts(empty_database, "events")["events_2031_04"] == 1
+
+    def wait_for_a_lock(self, url: str) -> None:
+        with asking(url) as connection:
+            while not connection.execute("SELECT 1 FROM pg_locks WHERE NOT granted").fetchall():
+                connection.rollback()
 
     def test_old_receipts_go_part_by_part(
         self, opening: Callable[..., Heedful], empty_database: str, clock: ManualClock

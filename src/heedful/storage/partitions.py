@@ -32,22 +32,23 @@ class _Part:
 
 
 def ensure(connection: Connection, now: int) -> list[str]:
-    """Makes the parts of the present and the near future that are not there; returns their names.
+    """Makes the parts of the present and the near future that are not there; returns their names."""
+    return list(iter(lambda: ensure_next(connection, now), None))
+
+
+def ensure_next(connection: Connection, now: int) -> str | None:
+    """Makes the first of these that is not there, and returns its name; nothing, if all are there.
 
     What was written before its part was there, or by a clock that was wrong, is in the rest, and moves.
     """
-    if connection.dialect.name != "postgresql":
-        return []
-    there = _parts(connection)
-    lacking = [(each, part) for each in _TABLES for part in _coming(each, now) if part.name not in there]
-    if not lacking:
-        return []
+    if connection.dialect.name != "postgresql" or _lacking(connection, now) is None:
+        return None
     lock(connection, "partitions")
-    there = _parts(connection)
-    made = [(each, part) for each, part in lacking if part.name not in there]
-    for each, part in made:
-        _make(connection, each, part)
-    return [part.name for _, part in made]
+    lacking = _lacking(connection, now)
+    if lacking is None:
+        return None
+    _make(connection, *lacking)
+    return lacking[1].name
 
 
 def drop_receipts(connection: Connection, before: int) -> list[str]:
@@ -67,12 +68,20 @@ def drop_receipts(connection: Connection, before: int) -> list[str]:
 
 def _make(connection: Connection, each: _Divided, part: _Part) -> None:
     span = f"{each.column} >= {part.start} AND {each.column} < {part.stop}"
+    # Before anything is moved: a row that somebody wrote into the rest after that would not fit any more.
+    connection.exec_driver_sql(f"LOCK TABLE {each.table}_rest IN ACCESS EXCLUSIVE MODE")
     connection.exec_driver_sql(f"CREATE TABLE {part.name} (LIKE {each.table} INCLUDING DEFAULTS)")
     moved = f"WITH moved AS (DELETE FROM {each.table}_rest WHERE {span} RETURNING *)"
     connection.exec_driver_sql(f"{moved} INSERT INTO {part.name} SELECT * FROM moved")
     connection.exec_driver_sql(
         f"ALTER TABLE {each.table} ATTACH PARTITION {part.name} FOR VALUES FROM ({part.start}) TO ({part.stop})"
     )
+
+
+def _lacking(connection: Connection, now: int) -> tuple[_Divided, _Part] | None:
+    there = _parts(connection)
+    lacking = ((each, part) for each in _TABLES for part in _coming(each, now) if part.name not in there)
+    return next(lacking, None)
 
 
 def _parts(connection: Connection) -> set[str]:

@@ -9,8 +9,7 @@ from heedful.storage.database import Database
 
 def upkeep(database: Database, now: int, kept: Retention) -> list[str]:
     """Does what is due, and returns what was done, in words. It may be done at any time, by several at once."""
-    with database.write() as connection:
-        done = [f"made {name}" for name in partitions.ensure(connection, now)]
+    done = [f"made {name}" for name in iter(lambda: _next_partition(database, now), None)]
     with database.read() as connection:
         counts = tallies.due(connection)
     for project, number, key in counts:
@@ -18,3 +17,9 @@ def upkeep(database: Database, now: int, kept: Retention) -> list[str]:
             tallies.fold(connection, number, key)
         done.append(f"counted the opinions of {project}{f' by {key}' if key else ''}")
     return done + retention.apply(database, now, kept)
+
+
+def _next_partition(database: Database, now: int) -> str | None:
+    # A transaction for each: nobody waits for more than one table at a time.
+    with database.write() as connection:
+        return partitions.ensure_next(connection, now)
