@@ -2,12 +2,25 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from functools import lru_cache
 from typing import Any
 
-from sqlalchemy import Column, ColumnElement, Connection, FromClause, Select, and_, case, exists, func, literal, select
+from sqlalchemy import (
+    BindParameter,
+    Column,
+    ColumnElement,
+    Connection,
+    FromClause,
+    Select,
+    and_,
+    case,
+    exists,
+    func,
+    literal,
+    select,
+)
 from sqlalchemy.types import Text
 
 from heedful.clock import DAY
@@ -42,7 +55,7 @@ class Part:
     conditions: tuple[ColumnElement[bool], ...]
     dimensions: Mapping[str, ColumnElement[Any]]
     measures: Mapping[str, ColumnElement[Any]]
-    scopes: Mapping[str, Callable[[Sequence[Any]], ColumnElement[bool]]]
+    scopes: Mapping[str, Callable[[BindParameter[Any]], ColumnElement[bool]]]
     """By what changes name rows."""
 
     @property
@@ -50,7 +63,7 @@ class Part:
         """Whether it counts opinions, not what they are about."""
         return "up" in self.measures
 
-    def rows(self, project: int, *, by_number: bool = True) -> Select[Any]:
+    def rows(self, project: int | BindParameter[int], *, by_number: bool = True) -> Select[Any]:
         """A line for each row; conditions can be added. `by_number`, they are found by their numbers."""
         # By an expression, so that no database prefers the index of the project to the numbers behind a mark.
         ours = self.owner + 0 == project if by_number else self.owner == project
@@ -219,7 +232,7 @@ def _rated_recalls() -> Part:
     )
 
 
-def _of_the_same_receipts(ids: Sequence[Any]) -> ColumnElement[bool]:
+def _of_the_same_receipts(ids: BindParameter[Any]) -> ColumnElement[bool]:
     named = events.alias("named")
     return events.c.receipt_id.in_(select(named.c.receipt_id).where(named.c.id.in_(ids)))
 

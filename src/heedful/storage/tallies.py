@@ -9,13 +9,16 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator, Sequence
 from contextlib import AbstractContextManager, contextmanager
 from dataclasses import dataclass
+from functools import lru_cache
 from typing import Any, NamedTuple
 
 from sqlalchemy import (
     ColumnElement,
     Connection,
+    Insert,
     Select,
     and_,
+    bindparam,
     delete,
     func,
     literal,
@@ -123,7 +126,8 @@ def fold(connection: Connection, project: int, key: str) -> None:
     ends = _ends(connection, key)
     for part in parts(key):
         reach = part.seq > known.get(part.name, 0), part.seq <= ends[part.name]
-        _add(connection, project, key, part.rows(project).where(*reach))
+        adding = _adding(connection.dialect.name, key, part.rows(project).where(*reach))
+        connection.execute(adding, {"owned": project, "sign": 1})
     connection.execute(delete(marks).where(marks.c.project_id == project, marks.c.key == key, marks.c.name.in_(ends)))
     connection.execute(
         marks.insert(), [{"project_id": project, "key": key, "name": name, "seq": end} for name, end in ends.items()]
@@ -178,13 +182,12 @@ def changing(
 
     def move(sign: int) -> None:
         for key, ends in known.items():
-            for part in parts(key):
+            for place, part in enumerate(parts(key)):
                 for scope, wanted in scopes.items():
-                    named = part.scopes.get(scope)
-                    if wanted and named is not None and part.name in ends:
-                        rows = part.rows(project, by_number=False)
-                        touched = rows.where(named(wanted), part.seq <= ends[part.name])
-                        _add(connection, project, key, touched, sign)
+                    if wanted and scope in part.scopes and part.name in ends:
+                        statement = _adding_named(connection.dialect.name, key, place, scope)
+                        named = {"named": list(wanted), "last": ends[part.name]}
+                        connection.execute(statement, {"owned": project, "sign": sign, **named})
 
     move(-1)
     yield
@@ -195,14 +198,25 @@ def changing(
         connection.execute(delete(tallies).where(tallies.c.project_id == project, empty))
 
 
-def _add(connection: Connection, project: int, key: str, rows: Select[Any], sign: int = 1) -> None:
+@lru_cache(maxsize=500)
+def _adding_named(dialect: str, key: str, place: int, scope: str) -> Insert:
+    """Adds the rows of a part that a change names, up to its mark."""
+    # Kept, because to put it together takes longer than to run it.
+    part = parts(key)[place]
+    rows = part.rows(bindparam("owned", type_=BigInteger), by_number=False)
+    named = part.scopes[scope](bindparam("named", expanding=True))
+    return _adding(dialect, key, rows.where(named, part.seq <= bindparam("last", type_=BigInteger)))
+
+
+def _adding(dialect: str, key: str, rows: Select[Any]) -> Insert:
+    """Adds rows to the counts of the project `owned`, `sign` times."""
     found = rows.subquery()
-    dialect = postgresql if connection.dialect.name == "postgresql" else sqlite
-    adding = dialect.insert(tallies)
+    adding: Any = (postgresql if dialect == "postgresql" else sqlite).insert(tallies)
+    sign = bindparam("sign", type_=BigInteger)
     adding = adding.from_select(
         ["project_id", "key", *DIMENSIONS, *MEASURES],
         select(
-            literal(project, BigInteger),
+            bindparam("owned", type_=BigInteger),
             literal(key, Text),
             *(found.c[name] for name in DIMENSIONS),
             *(sql_cast(func.sum(found.c[name]), BigInteger) * sign for name in MEASURES),
@@ -210,12 +224,11 @@ def _add(connection: Connection, project: int, key: str, rows: Select[Any], sign
         .where(literal(1) == 1)
         .group_by(*(found.c[name] for name in DIMENSIONS)),
     )
-    connection.execute(
-        adding.on_conflict_do_update(
-            index_elements=["project_id", "key", *DIMENSIONS],
-            set_={name: tallies.c[name] + adding.excluded[name] for name in MEASURES},
-        )
+    whole: Insert = adding.on_conflict_do_update(
+        index_elements=["project_id", "key", *DIMENSIONS],
+        set_={name: tallies.c[name] + adding.excluded[name] for name in MEASURES},
     )
+    return whole
 
 
 def _kept(project: int, key: str, first: int | None, last: int | None) -> Select[Any]:
