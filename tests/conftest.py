@@ -19,8 +19,8 @@ from private_files import write_private
 from searching import search_inside_from_the_first_fact
 
 import heedful
-from heedful import Heedful
-from heedful.embedding import Embedder, choose
+from heedful import Heedful, opening
+from heedful.embedding import Embedder, choose, configured
 from heedful.executions.sandbox.stock import STOCK
 from heedful.ids import new_id
 from heedful.model import SignalType
@@ -197,3 +197,16 @@ def documented_score() -> Callable[[Iterable[Event], datetime], float]:
         return float(0.5 + (value - 0.5) * 0.95 ** (days / 7))
 
     return score
+
+
+@pytest.fixture
+def loaded(monkeypatch: pytest.MonkeyPatch) -> list[object]:
+    """The models that are loaded from now on."""
+    found: list[object] = []
+
+    def counted(*given: Any) -> Any:
+        found.append(given)
+        return configured(*given)
+
+    monkeypatch.setattr(opening, "configured", counted)
+    return found

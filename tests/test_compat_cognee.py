@@ -12,9 +12,8 @@ from typing import Any
 import pytest
 
 import heedful.compat.cognee as cognee
-from heedful import Heedful, Invalid, opening
+from heedful import Heedful, Invalid
 from heedful.compat.cognee import SearchType
-from heedful.embedding import configured
 from heedful.testing import ScriptedModel, WordEmbedder
 
 FACTS = ["Parcels may be returned within 30 days.", "Opened software can not be returned.", "Refunds take two weeks."]
@@ -258,16 +257,10 @@ def test_the_settings_name_the_store_where_nobody_else_does(tmp_path: Path, monk
     assert (tmp_path / "named.db").exists()
 
 
-def test_many_users_share_one_store_and_one_model(run: Run, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_many_users_share_one_store_and_one_model(
+    run: Run, loaded: list[object], monkeypatch: pytest.MonkeyPatch
+) -> None:
     """A user costs what is in memory of their facts, and that only while they are among the last that came."""
-    loaded: list[object] = []
-    choose = configured
-
-    def counted(*given: Any) -> Any:
-        loaded.append(given)
-        return choose(*given)
-
-    monkeypatch.setattr(opening, "configured", counted)
     monkeypatch.setattr(cognee, "MOST", 4)
 
     async def program() -> None:

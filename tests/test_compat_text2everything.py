@@ -10,10 +10,8 @@ from typing import Any
 import pytest
 from cities import IN_ITALY, IN_ITALY_SQL, Cities, make_cities
 
-from heedful import opening
 from heedful.compat import text2everything
 from heedful.compat.text2everything import Text2EverythingClient
-from heedful.embedding import configured
 from heedful.errors import Invalid, NotFound
 from heedful.testing import ManualClock, ScriptedModel, WordEmbedder
 
@@ -209,7 +207,7 @@ def test_an_address_of_the_other_system_is_not_contacted(
 def test_lists_are_whole_however_many_pages_they_take(
     client: Text2EverythingClient, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr("heedful.compat.text2everything_parts.TOGETHER", 2)
+    monkeypatch.setattr("heedful.compat.text2everything_parts.PAGE_LIMIT", 2)
     done = client.executions.execute_query(PROJECT, "conn-456", IN_ITALY_SQL, question=IN_ITALY)
     for number in range(10):
         client.feedback.create(PROJECT, execution_id=done.execution_id, is_positive=number % 2 == 0)
@@ -218,15 +216,9 @@ def test_lists_are_whole_however_many_pages_they_take(
     assert len(client.feedback.list_positive(PROJECT)) == len(client.feedback.list_negative(PROJECT)) == 5
 
 
-def test_many_projects_share_one_store_and_one_model(path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    loaded: list[object] = []
-    choose = configured
-
-    def counted(*given: Any) -> Any:
-        loaded.append(given)
-        return choose(*given)
-
-    monkeypatch.setattr(opening, "configured", counted)
+def test_many_projects_share_one_store_and_one_model(
+    path: Path, loaded: list[object], monkeypatch: pytest.MonkeyPatch
+) -> None:
     monkeypatch.setattr(text2everything, "MOST", 3)
     with Text2EverythingClient(base_url=path, embedding=WordEmbedder()) as client:
         kept = client.project("kept")

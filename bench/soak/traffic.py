@@ -36,7 +36,7 @@ Thing = TypeVar("Thing")
 SOURCES = 20
 TEXTS = 60
 """Texts of one source."""
-TOGETHER = 1000
+BATCH_SIZE = 1000
 """Opinions of one call on the first day."""
 
 
@@ -96,8 +96,8 @@ class Traffic:
             self._remember(self._clients[0], chosen)
         for country in COUNTRIES:
             self._execute(self._clients[0], chosen, country)
-        for _ in range(0, opinions, TOGETHER):
-            self._report(self._clients[0], chosen, TOGETHER)
+        for _ in range(0, opinions, BATCH_SIZE):
+            self._report(self._clients[0], chosen, BATCH_SIZE)
 
     def work(self, until: float, seed: str) -> None:
         """Calls one after the other, until a moment of the monotonic clock."""

@@ -18,7 +18,7 @@ def new_id() -> str:
 
 def without_receipt(recall_id: str) -> str:
     """The id of a recall that looked into a dataset that isn't there: the same, as a UUID of version 8. Nothing is
-    stored for it, and it can still be told from an id that was mistyped."""
+    stored for it, and it can still be distinguished from an id that was mistyped."""
     return f"{recall_id[:14]}8{recall_id[15:]}"
 
 

@@ -22,7 +22,7 @@ from heedful.model import (
     GoldenExample,
 )
 
-TOGETHER = 1_000
+PAGE_LIMIT = 1_000
 
 Result = TypeVar("Result")
 
@@ -44,17 +44,17 @@ def _paged(
     """As many as `limit` says, from as many calls as it takes; all, if it says nothing."""
     found: list[ExecutionFeedback] = []
     while True:
-        page = listed(skip + len(found), TOGETHER if limit is None else min(TOGETHER, limit - len(found)))
+        page = listed(skip + len(found), PAGE_LIMIT if limit is None else min(PAGE_LIMIT, limit - len(found)))
         found += page.items
         if not page.items or skip + len(found) >= page.total or len(found) == limit:
             return found
 
 
 def _every_session(project: Heedful) -> list[ChatSession]:
-    found = project.chat_sessions.list(limit=TOGETHER)
+    found = project.chat_sessions.list(limit=PAGE_LIMIT)
     sessions = found.items
     while found.next_cursor is not None:
-        found = project.chat_sessions.list(limit=TOGETHER, cursor=found.next_cursor)
+        found = project.chat_sessions.list(limit=PAGE_LIMIT, cursor=found.next_cursor)
         sessions += found.items
     return sessions
 

@@ -121,10 +121,10 @@ def _store(workspace: Workspace, dataset: str, documents: list[Pieces], outcome:
         places: dict[str, int] = {}
         new: list[NewFact] = []
         for document in documents:
-            told = len(outcome.facts)
+            before = len(outcome.facts)
             new += _prepared(connection, number, document, vectors, present, places, outcome)
             # Whoever says last what is known says how long it holds.
-            known = [each.fact_id for each in outcome.facts[told:] if not each.new]
+            known = [each.fact_id for each in outcome.facts[before:] if not each.new]
             ends.change(connection, known, document.expires_at)
         facts.add(connection, number, model, new, at)
         outcome.added += len(new)
