@@ -10,7 +10,7 @@ from typing import Any
 import pytest
 from cities import IN_ITALY, IN_ITALY_SQL, Cities, make_cities
 from sqlalchemy import func, insert, select
-from sqlalchemy.event import listen
+from sqlite_steps import sqlite_steps
 
 from heedful import Heedful
 from heedful.errors import NotFound
@@ -95,40 +95,25 @@ def test_what_is_proven_leads_in_the_prompt_however_often_it_was_used(
 def test_a_lookup_reads_no_more_in_a_project_with_many_ratings_of_sessions(
     new_store: Callable[..., Heedful], clock: ManualClock, cities: Cities
 ) -> None:
-    steps = 0
-
-    def count() -> int:
-        nonlocal steps
-        steps += 1
-        return 0
-
-    def looked(store: Heedful) -> int:
-        """The instructions that SQLite runs for one lookup, in tens."""
-        nonlocal steps
-        steps = 0
-        best(store, PARAPHRASED)
-        return steps
-
     with new_store(clock) as store:
         store.connectors.create("geo", cities.url)
         done = store.executions.execute_query(IN_ITALY_SQL, question=IN_ITALY).execution_id
         store.feedback.create_positive(execution_id=done, author="ann")
         store.sessions.create("s")
         store.sessions.add_session_feedback("s", {"rating": "up"}, author="ann")
-        listen(
-            store._workspace.database._backend.engine,
-            "checkout",
-            lambda driver, record, proxy: driver.set_progress_handler(count, 10),
-        )
         best(store, PARAPHRASED)
-        before = looked(store)
+        with sqlite_steps(store) as steps:
+            best(store, PARAPHRASED)
+        before = steps()
         with store._workspace.write() as connection:
             row = connection.execute(select(feedbacks).where(feedbacks.c.target_type == "session")).one()._asdict()
             del row["seq"]
             many = [row | {"id": f"rating-{place}", "author": f"author {place}"} for place in range(3000)]
             connection.execute(insert(feedbacks), many)
         assert before > 10
-        assert looked(store) < 1.2 * before + 20
+        with sqlite_steps(store) as steps:
+            best(store, PARAPHRASED)
+        assert steps() < 1.2 * before + 20
 
 
 def test_a_hit_is_shown_whole_and_stays_what_it_was(geo: Heedful, proven: str, cities: Cities) -> None:

@@ -10,6 +10,7 @@ from typing import Any
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
+from sqlite_steps import sqlite_steps
 
 from heedful import Heedful, Signal
 from heedful.settings import Retention
@@ -256,3 +257,47 @@ def test_the_doctor_mends_counts(store: Heedful) -> None:
     (found,) = [check for check in store.doctor() if check.name == "counts"]
     assert (found.ok, found.repaired) == (True, True)
     assert sum(each.up for each in store.insight.satisfaction("target_type").variants) == 1
+
+
+def test_to_change_what_was_said_reads_no_more_in_a_long_ledger(
+    new_store: Callable[..., Heedful], clock: ManualClock, tmp_path: Path
+) -> None:
+    sqlite3.connect(tmp_path / "empty.sqlite").close()
+    with new_store(clock) as store:
+        many, one = store.remember(["a fact that many signals are about", "one fact"]).fact_ids
+        store.connectors.create("empty", f"sqlite:///{tmp_path / 'empty.sqlite'}")
+
+        def steps_of(name: str) -> dict[str, int]:
+            """What SQLite does to undo each kind of opinion, once it is counted."""
+            found = store.recall("one fact", top_k=1)
+            signals = store.signal_recall(found.recall_id, used=[one]).event_ids
+            store.sessions.create(name)
+            entry = store.sessions.add_entry(name, "one fact", "It is so.", recall_id=found.recall_id, used=[one])
+            store.sessions.add_feedback(name, entry.qa_id, None, 5, author="ann")
+            run = store.executions.execute_query("SELECT 1").execution_id
+            store.feedback.create_positive(execution_id=run, author="ann")
+            with store._workspace.write() as connection:
+                project = scopes.project_id(connection, "default")
+                assert project is not None
+                tallies.fold(connection, project, "")
+            undone: dict[str, Callable[[], object]] = {
+                "a signal": lambda: store.retract(signals[0]),
+                "an execution": lambda: store.executions.delete(run),
+                "a session": lambda: store.sessions.delete(name),
+            }
+            taken = {}
+            for what, undo in undone.items():
+                with sqlite_steps(store) as steps:
+                    undo()
+                taken[what] = steps()
+            return taken
+
+        steps_of("warm")
+        before = steps_of("short")
+        for place in range(20):
+            store.signal(
+                [Signal(fact_id=many, signal_type="used", query=f"question {place}")] * 200,
+                idempotency_key=f"report {place}",
+            )
+        after = steps_of("long")
+    assert {what for what, steps in before.items() if after[what] > 1.3 * steps + 50} == set(), (before, after)

@@ -96,6 +96,10 @@ class Traffic:
             self._remember(self._clients[0], chosen)
         for country in COUNTRIES:
             self._execute(self._clients[0], chosen, country)
+        while len(self._executions) < self._level.executions:
+            self._execute(self._clients[0], chosen)
+        while len(self._sessions) < self._level.sessions:
+            self._talk(self._clients[0], chosen)
         for _ in range(0, opinions, BATCH_SIZE):
             self._report(self._clients[0], chosen, BATCH_SIZE)
 

@@ -69,12 +69,17 @@ class QuestionIndex:
         order = found[np.lexsort((-seqs[found], -cosines[found]))].tolist()
         near: list[tuple[int, float]] = []
         rows: dict[int, AnyRow] = {}
+        removed, size = 0, limit
         while order and len(near) < limit:
-            some = [(int(seqs[place]), float(cosines[place])) for place in order[: limit - len(near)]]
-            order = order[len(some) :]
+            some = [(int(seqs[place]), float(cosines[place])) for place in order[:size]]
+            # Twice as many each time, because where some were removed there are often more.
+            order, size = order[size:], size * 2
             there = runs.by_seq(connection, [seq for seq, _ in some])
-            near += [each for each in some if each[0] in there]
-            rows |= there
+            removed += len(some) - len(there)
+            near = [*near, *(each for each in some if each[0] in there)][:limit]
+            rows |= {seq: there[seq] for seq, _ in near if seq in there}
+        with self._lock:
+            self._unchecked += removed
         return near, rows
 
     def similarities(self, vector: Vectors, wanted: Sequence[int]) -> list[tuple[int, float]]:
@@ -95,7 +100,7 @@ class QuestionIndex:
         return list(fresh.items())
 
     def _drop_removed(self, connection: Connection) -> None:
-        """Forgets executions that are no candidates any more, each time that half as many again have been added."""
+        """Forgets executions that are no candidates any more, once half as many again were added or found missing."""
         if self._unchecked < max(FEW, len(self._seqs.rows) // 3):
             return
         kept = np.isin(self._seqs.rows, np.array(runs.candidates(connection, self.connector), np.int64))

@@ -64,8 +64,8 @@ class Part:
         return "up" in self.measures
 
     def rows(self, project: int | BindParameter[int], *, by_number: bool = True) -> Select[Any]:
-        """A line for each row; conditions can be added. `by_number`, they are found by their numbers."""
-        # By an expression, so that no database prefers the index of the project to the numbers behind a mark.
+        """A line for each row; conditions can be added. `by_number`, they are found by their numbers or names."""
+        # By an expression, so that no database prefers the index of the project to that of the added conditions.
         ours = self.owner + 0 == project if by_number else self.owner == project
         nothing, none = literal("", Text), literal(0)
         columns = [self.dimensions.get(name, nothing).label(name) for name in DIMENSIONS if name != "day"]

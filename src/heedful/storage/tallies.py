@@ -203,9 +203,10 @@ def _adding_named(dialect: str, key: str, place: int, scope: str) -> Insert:
     """Adds the rows of a part that a change names, up to its mark."""
     # Kept, because to put it together takes longer than to run it.
     part = parts(key)[place]
-    rows = part.rows(bindparam("owned", type_=BigInteger), by_number=False)
+    rows = part.rows(bindparam("owned", type_=BigInteger))
     named = part.scopes[scope](bindparam("named", expanding=True))
-    return _adding(dialect, key, rows.where(named, part.seq <= bindparam("last", type_=BigInteger)))
+    # By expressions, so that SQLite finds the few that are named, and does not go through a whole project.
+    return _adding(dialect, key, rows.where(named, part.seq + 0 <= bindparam("last", type_=BigInteger)))
 
 
 def _adding(dialect: str, key: str, rows: Select[Any]) -> Insert:

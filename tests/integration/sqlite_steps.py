@@ -1,0 +1,34 @@
+"""Counts what SQLite does: the same on every machine, however busy it is."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from typing import Any
+
+from sqlalchemy import event
+
+from heedful import Heedful
+
+
+@contextmanager
+def sqlite_steps(store: Heedful) -> Iterator[Callable[[], int]]:
+    """Counts the instructions that SQLite runs inside the block, in tens."""
+    steps = 0
+    inside = True
+
+    def step() -> int:
+        nonlocal steps
+        steps += inside
+        return 0
+
+    def listen_to(driver: Any, record: object, proxy: object) -> None:
+        driver.set_progress_handler(step, 10)
+
+    engine = store._workspace.database._backend.engine
+    event.listen(engine, "checkout", listen_to)
+    try:
+        yield lambda: steps
+    finally:
+        inside = False
+        event.remove(engine, "checkout", listen_to)
