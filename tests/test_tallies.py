@@ -295,9 +295,7 @@ def test_to_change_what_was_said_reads_no_more_in_a_long_ledger(
         steps_of("warm")
         before = steps_of("short")
         for place in range(20):
-            store.signal(
-                [Signal(fact_id=many, signal_type="used", query=f"question {place}")] * 200,
-                idempotency_key=f"report {place}",
-            )
+            used = Signal(fact_id=many, signal_type="used", query=f"question {place}")
+            store.signal([used] * 200, idempotency_key=f"report {place}")
         after = steps_of("long")
     assert {what for what, steps in before.items() if after[what] > 1.3 * steps + 50} == set(), (before, after)
