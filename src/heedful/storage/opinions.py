@@ -89,6 +89,21 @@ def of_authors(
     return found if len(asked) == 1 else sorted(found, key=lambda each: (each.observation.at, each.seq))
 
 
+_SIGNAL = (
+    events.c.id,
+    events.c.seq,
+    events.c.target_id,
+    events.c.query_id,
+    events.c.value,
+    events.c.confidence,
+    events.c.author,
+    events.c.author_standing,
+    events.c.recorded_at,
+    events.c.receipt_id,
+    events.c.rank,
+)
+"""Without what no fold reads: recalls read many of these rows."""
+
 SIGNALS = (events.c.kind == SIGNAL, events.c.author_standing != "anonymous")
 """What makes an event a signal that may count."""
 
@@ -113,7 +128,7 @@ def _said(row: AnyRow) -> tuple[SignalType, float]:
 def _standing(*conditions: ColumnElement[bool]) -> Select[*tuple[object, ...]]:
     """Signals that stand, of facts that are there, in the order they were given."""
     return (
-        select(events, facts.c.seq.label("fact"), given_at().label("given"))
+        select(*_SIGNAL, facts.c.seq.label("fact"), given_at().label("given"))
         .join(facts, facts.c.id == events.c.target_id)
         .where(*SIGNALS, ~is_retracted(), *conditions)
         .order_by(given_at(), events.c.seq)
