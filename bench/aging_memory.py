@@ -17,12 +17,12 @@ from sqlalchemy import func, select
 from heedful import Heedful
 from heedful.clock import to_stored
 from heedful.compat import cognee
-from heedful.embedding.base import Vectors
 from heedful.errors import Invalid
 from heedful.model import Document
+from heedful.providers.embedding.contract import Vectors
 from heedful.settings import Retention
+from heedful.storage.retention import upkeep
 from heedful.storage.schema import changes, queries, receipts, requests
-from heedful.storage.upkeep import upkeep
 from heedful.testing import ManualClock, WordEmbedder
 
 FACTS = 20_000

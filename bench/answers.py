@@ -7,7 +7,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from random import Random
 
-from heedful.learning.words import sentences
+from heedful.text.words import sentences
 
 MOST_FACTS = 3
 LEAST_WORDS = 5

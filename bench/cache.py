@@ -22,8 +22,8 @@ from bench.cache_data import DIALECT, Database, Question, questions
 from bench.cache_lookup import lookups
 from bench.measure import Bar, Report, about, console, say
 from bench.vectors import Vectors, embedded
-from heedful.learning.differences import normal
-from heedful.learning.reuse import Evidence, Known, Proven, Verdict, alike, choose, decide
+from heedful.ranking.contexts import normal
+from heedful.sql.reuse import Evidence, Known, Proven, Verdict, alike, choose, decide
 
 THRESHOLD, LIMIT = 0.65, 50
 COSINES = (0.65, 0.80, 0.95, 0.99)

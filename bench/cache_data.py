@@ -13,9 +13,9 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from heedful.learning.reuse import Known
-from heedful.learning.reuse.queries import parsed
-from heedful.learning.reuse.values import Column
+from heedful.sql.reuse import Known
+from heedful.sql.reuse.query_parts import parsed
+from heedful.sql.reuse.values import Column
 
 DIALECT = "sqlite"
 SECONDS = 10.0

@@ -9,9 +9,9 @@ from pathlib import Path
 import heedful
 from bench.cache_data import DIALECT, Question
 from bench.measure import Timing, in_turns, say, timed, timing
-from heedful.embedding import choose
-from heedful.executions.templates import template
 from heedful.ids import new_id
+from heedful.providers.embedding import embedder_from
+from heedful.sql.statements import template
 from heedful.storage.executions import opinions, runs
 from heedful.storage.executions.opinions import Said
 from heedful.storage.executions.runs import NewRun
@@ -25,7 +25,7 @@ PROVEN = 4
 
 def lookups(asked: Sequence[Question], vectors: Vectors, database: Path) -> tuple[Timing, Timing]:
     """The time of a lookup, and of embedding its question, with 10,000 executions stored."""
-    embedder = choose("bundled")
+    embedder = embedder_from("bundled")
     with (
         tempfile.TemporaryDirectory() as folder,
         heedful.open(Path(folder) / "store.db", embedding=embedder) as memory,

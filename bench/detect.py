@@ -26,9 +26,9 @@ from bench import data, locomo
 from bench.answers import Rewording, extracted
 from bench.measure import Bar, Report, about, console, say
 from bench.vectors import Served, Vectors, embedded
-from heedful.embedding.onnx import bundled
-from heedful.learning.attribution import USED_FROM, attribute
-from heedful.learning.words import sentences
+from heedful.providers.embedding.onnx import bundled
+from heedful.ranking.attribution import USED_FROM, attribute
+from heedful.text.words import sentences
 
 TOP = 10
 FITTED = 3

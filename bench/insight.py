@@ -21,8 +21,8 @@ from bench.insight_sql import BY_HAND
 from bench.measure import Bar, Report, about, load, number, say, timed, timing
 from bench.postgresql import serving
 from heedful.clock import to_stored
-from heedful.dashboard import queue
 from heedful.engine import Heedful
+from heedful.interfaces.dashboard import queue
 from heedful.storage import Database
 from heedful.testing import WordEmbedder
 

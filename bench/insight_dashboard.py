@@ -19,7 +19,7 @@ import heedful
 from heedful.testing import WordEmbedder
 
 START = (
-    "import sys; from heedful.dashboard.app import create; from heedful.opening import Host; "
+    "import sys; from heedful.interfaces.dashboard.app import create; from heedful.bootstrap import Host; "
     "from heedful.testing import WordEmbedder; import uvicorn; "
     "app = create(Host(sys.argv[1], embedding=WordEmbedder())); "
     "uvicorn.run(app, port=int(sys.argv[2]), log_level='warning')"

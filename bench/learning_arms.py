@@ -13,13 +13,12 @@ from dataclasses import dataclass, replace
 import numpy as np
 
 from bench.learning_worlds import NOW, Corpus, Floats, World
-from heedful.learning.contexts import SAME_NEED
-from heedful.learning.decay import NEUTRAL
-from heedful.learning.evidence import POSITIVE, Agreement, Voice, agreement, mass, voices
-from heedful.learning.policies import Adaptive, Candidate, Documented, Ranked, Tally, Usefulness
-from heedful.learning.policies.adaptive import Constants, Counts, Heard, dataset_rate
-from heedful.learning.signals import Observation, Opinion
 from heedful.memory.usefulness import NEARLY_THE_SAME, PROVEN
+from heedful.ranking.contexts import SAME_NEED
+from heedful.ranking.evidence import POSITIVE, Agreement, Voice, agreement, mass, voices
+from heedful.ranking.policies import Adaptive, Candidate, Documented, Ranked, Tally, Usefulness
+from heedful.ranking.policies.adaptive import Constants, Counts, Heard, dataset_rate
+from heedful.ranking.signals import NEUTRAL, Observation, Opinion
 
 WEIGHT = 0.3
 SMALL_POOL = 5

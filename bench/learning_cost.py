@@ -15,10 +15,10 @@ import heedful
 from bench.measure import Spent, Timing, say, timed, timing
 from heedful.clock import DAY
 from heedful.ids import new_id
-from heedful.index.contexts import Match
-from heedful.index.evidence import EvidenceIndex
-from heedful.learning.policies import Candidate
 from heedful.memory.usefulness import AdaptiveJudge, Context
+from heedful.ranking.policies import Candidate
+from heedful.search.contexts import Match
+from heedful.search.scores import EvidenceIndex
 from heedful.storage import Database, ledger
 from heedful.testing import WordEmbedder
 

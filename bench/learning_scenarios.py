@@ -17,12 +17,12 @@ from bench.learning_arms import WEIGHT
 from bench.learning_worlds import Corpus, Half
 from bench.vectors import Served, Vectors
 from heedful.clock import DAY
-from heedful.embedding.onnx import bundled
 from heedful.engine import Heedful
-from heedful.learning.policies import POLICIES, Candidate
-from heedful.learning.signals import Opinion
 from heedful.memory.checks import MAX_TOP_K
 from heedful.model import PolicyName, Signal, SignalType
+from heedful.providers.embedding.onnx import bundled
+from heedful.ranking.policies import POLICIES, Candidate
+from heedful.ranking.signals import Opinion
 from heedful.simulate import SimulatedUser
 from heedful.testing import ManualClock
 

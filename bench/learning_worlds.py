@@ -18,11 +18,11 @@ from numpy.typing import NDArray
 from bench.measure import say
 from bench.vectors import Vectors, embedded
 from heedful.clock import DAY
-from heedful.embedding.onnx import bundled
-from heedful.index import fusion, postings
-from heedful.learning.contexts import SAME_NEED, similarity
-from heedful.learning.signals import Opinion
 from heedful.model import SignalType
+from heedful.providers.embedding.onnx import bundled
+from heedful.ranking.contexts import SAME_NEED, similarity
+from heedful.ranking.signals import Opinion
+from heedful.search import fusion, lexical
 from heedful.simulate import SimulatedUser
 
 FILE = "covidq.csv"
@@ -194,14 +194,14 @@ def _halves(phrasings: Sequence[int]) -> dict[Half, Numbers]:
 
 def _relevance(facts: list[str], queries: list[str], fact_vectors: Vectors, query_vectors: Vectors) -> Floats:
     """Relevance of facts that stand alone, from the parts that `recall` uses."""
-    segment = postings.build(facts, 0)
+    segment = lexical.build(facts, 0)
     alive = np.ones(len(facts), bool)
-    norms = postings.length_norms(segment.lengths, alive)
+    norms = lexical.length_norms(segment.lengths, alive)
     nobody = np.zeros(len(facts), np.float32)
     found = np.empty((len(queries), len(facts)))
     for place, query in enumerate(queries):
         cosines = np.clip(fact_vectors @ query_vectors[place], 0, 1)
-        words = postings.coverage([segment], query, alive, norms)
+        words = lexical.coverage([segment], query, alive, norms)
         found[place] = fusion.fuse(cosines, words, nobody, nobody).relevance
     return np.round(found, 6)
 

@@ -10,9 +10,9 @@ import numpy as np
 from bench.measure import Spent, in_turns, timed
 from bench.peers import TOP, Peer
 from bench.vectors import NOTHING, Served, Vectors, exact_top, share_found
-from heedful.embedding import Embedder
 from heedful.engine import Heedful
 from heedful.model import Mode
+from heedful.providers.embedding import Embedder
 
 WARM = 20
 

@@ -19,9 +19,9 @@ import heedful
 from bench import baselines, data, locomo, plots
 from bench.measure import Bar, Report, Spent, about, console, number, say, timed, timing
 from bench.vectors import Served, embedded
-from heedful.embedding.onnx import bundled
 from heedful.engine import Heedful
 from heedful.model import MODES, Mode
+from heedful.providers.embedding.onnx import bundled
 
 TOP = 10
 LIMIT = 0.65

@@ -13,12 +13,12 @@ import duckdb
 import psycopg
 
 from bench.postgresql import Server, serving
-from heedful.executions.databases import Limits, open_database
-from heedful.executions.guard import guarded
-from heedful.executions.sandbox.pool import Pool
-from heedful.executions.sandbox.queries import Queries, Target
-from heedful.executions.templates import template
-from heedful.results import encode
+from heedful.model.results import encode
+from heedful.sql.databases import Limits, open_database
+from heedful.sql.guard import guarded
+from heedful.sql.sandbox.pool import Pool
+from heedful.sql.sandbox.queries import Queries, Target
+from heedful.sql.statements import template
 
 TURNS = 200
 SQL = "SELECT name FROM city WHERE people > :least ORDER BY name"

@@ -20,7 +20,7 @@ from bench.postgresql import Server, serving
 from bench.sizes import multiplied
 from bench.store import opened
 from bench.vectors import Served, Vectors, embedded
-from heedful.embedding.onnx import bundled
+from heedful.providers.embedding.onnx import bundled
 
 PARTS = ("stores", "workers", "growth", "projects")
 

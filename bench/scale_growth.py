@@ -14,8 +14,8 @@ from bench.reads import WARM, Recalled, recalling
 from bench.scale_stores import given
 from bench.store import opened, write
 from bench.vectors import Served, Vectors
-from heedful.embedding import Embedder
-from heedful.index.building import build_due
+from heedful.providers.embedding import Embedder
+from heedful.search.postgresql import build_due
 from heedful.storage import Database
 
 SUBLINEAR = 0.5

@@ -8,7 +8,7 @@ from dataclasses import asdict
 from pathlib import Path
 
 from bench.measure import Bar, Report, Spent, Timing, in_turns, number, say, timed, timing
-from heedful.opening import Host
+from heedful.bootstrap import Host
 from heedful.testing import WordEmbedder
 
 FACTS = 20

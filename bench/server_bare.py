@@ -8,7 +8,7 @@ import uvicorn
 from fastapi import FastAPI
 from pydantic import BaseModel
 
-from heedful.embedding import choose
+from heedful.providers.embedding import embedder_from
 
 
 class Asked(BaseModel):
@@ -19,7 +19,7 @@ class Asked(BaseModel):
 
 def create() -> FastAPI:
     """The application."""
-    model = choose("bundled")
+    model = embedder_from("bundled")
     app = FastAPI()
 
     @app.post("/embed")

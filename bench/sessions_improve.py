@@ -14,10 +14,10 @@ import heedful
 from bench import data, locomo
 from bench.measure import Spent, say, timed
 from bench.vectors import Served, Vectors, embedded
-from heedful.embedding import Calibration, Embedder
-from heedful.embedding.onnx import bundled
 from heedful.engine import Heedful
 from heedful.model import Improvement
+from heedful.providers.embedding import Calibration, Embedder
+from heedful.providers.embedding.onnx import bundled
 
 ANSWERS = 10
 """Answers in one session."""

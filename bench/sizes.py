@@ -13,8 +13,8 @@ from bench.measure import Timing, say, timing
 from bench.reads import WARM, Recalled, recalling
 from bench.store import opened, write
 from bench.vectors import Served, Vectors
-from heedful.embedding import Embedder
 from heedful.engine import Heedful
+from heedful.providers.embedding import Embedder
 
 
 @dataclass(frozen=True, slots=True)

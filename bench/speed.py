@@ -19,8 +19,8 @@ from bench.measure import Bar, Report, Timing, about, console, load, number, say
 from bench.peers import peers
 from bench.store import fill, opened
 from bench.vectors import Served, Vectors, embedded
-from heedful.embedding.onnx import bundled
 from heedful.engine import Heedful
+from heedful.providers.embedding.onnx import bundled
 
 
 @dataclass(frozen=True, slots=True)

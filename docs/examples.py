@@ -1,4 +1,4 @@
-"""Writes a request and a response for each operation to src/heedful/server/examples.json: `python -m docs.examples`.
+"""Writes a request and a response for each operation to src/heedful/interfaces/http/examples.json: `python -m docs.examples`.
 
 They come from the life of a project that the tests tell, with the same ids and times whenever it is told.
 """
@@ -16,13 +16,13 @@ import orjson
 from pydantic_core import to_jsonable_python
 
 import heedful
-from heedful.client.adapting import adapted
-from heedful.operations import OPERATIONS, Operation, shape
-from heedful.operations.shape import arguments
+from heedful.interfaces.client.surface import adapted
+from heedful.interfaces.operations import OPERATIONS, Operation, shape
+from heedful.interfaces.operations.shape import arguments
 from heedful.testing import ManualClock, WordEmbedder
 
 ROOT = Path(__file__).parents[1]
-FILE = ROOT / "src/heedful/server/examples.json"
+FILE = ROOT / "src/heedful/interfaces/http/examples.json"
 
 SET: dict[str, Any] = {
     "execution_time_ms": 3,

@@ -21,30 +21,30 @@ import heedful
 from docs.markdown import NOTICE, bullets, listed, table
 from docs.meanings import CODES, EXECUTION_LIMITS, FIELDS, LIMITS, PARAMETERS, SERVER_SETTINGS, SESSION_LIMITS, SETTINGS
 from docs.rest import rest_page
-from heedful import alerts, clock, errors, model, moving, settings, simulate, testing
+from heedful import clock, errors, model, notifications, settings, simulate, testing, transfer
 from heedful.access.keys import Keys
-from heedful.alerts import signature
-from heedful.chat import base as chat
-from heedful.cli.main import cli
 from heedful.compat import cognee, mongodb_session_manager, text2everything
-from heedful.embedding import base
-from heedful.executions import checks as execution_checks
-from heedful.executions.chat import Chat
-from heedful.executions.chat_sessions import ChatSessions
-from heedful.executions.connectors import Connectors
-from heedful.executions.feedback import FeedbackService
-from heedful.executions.golden import GoldenExamples
-from heedful.executions.secrets import KEY_VARIABLE
-from heedful.executions.service import Executions
 from heedful.insight.service import Insight
 from heedful.insight.tables import TABLES
+from heedful.interfaces.cli.main import cli
 from heedful.jobs.service import Jobs
 from heedful.memory import checks, remember
 from heedful.model import access, executions, insight, jobs, memory, replay, reports, review, sessions
+from heedful.notifications import webhook
+from heedful.providers.embedding import contract
+from heedful.providers.llm import contract as chat
 from heedful.review.service import Review
 from heedful.sessions import checks as session_checks
 from heedful.sessions import hooks
 from heedful.sessions.service import Sessions
+from heedful.sql import checks as execution_checks
+from heedful.sql.chat import Chat
+from heedful.sql.chat_sessions import ChatSessions
+from heedful.sql.connectors import Connectors
+from heedful.sql.executions import Executions
+from heedful.sql.feedback import FeedbackService
+from heedful.sql.golden import GoldenExamples
+from heedful.sql.secrets import KEY_VARIABLE
 
 REFERENCE = Path(__file__).parent / "reference"
 EXPORTS = Path(__file__).parent / "howto/reports.md"
@@ -214,11 +214,11 @@ def hooks_page() -> str:
             "## heedful.sessions.hooks",
             _doc(hooks),
             *(_member(each, "heedful.sessions.hooks") for each in ready),
-            "## heedful.alerts",
-            _doc(alerts),
-            *(_member(getattr(alerts, name), "heedful.alerts") for name in alerts.__all__),
+            "## heedful.notifications",
+            _doc(notifications),
+            *(_member(getattr(notifications, name), "heedful.notifications") for name in notifications.__all__),
             "A webhook has these headers: "
-            + listed(f"`{each}`" for each in (signature.ALERT_ID, signature.TIMESTAMP, signature.SIGNATURE))
+            + listed(f"`{each}`" for each in (webhook.ALERT_ID, webhook.TIMESTAMP, webhook.SIGNATURE))
             + ".",
         ]
     )
@@ -226,8 +226,8 @@ def hooks_page() -> str:
 
 def moving_page() -> str:
     """Copies, exports, backups and verification."""
-    members = (_member(getattr(moving, name), "heedful.moving") for name in moving.__all__)
-    return "\n\n".join(["# Moving and verifying", NOTICE, "## heedful.moving", _doc(moving), *members])
+    members = (_member(getattr(transfer, name), "heedful.transfer") for name in transfer.__all__)
+    return "\n\n".join(["# Moving and verifying", NOTICE, "## heedful.transfer", _doc(transfer), *members])
 
 
 def compat_page() -> str:
@@ -405,7 +405,7 @@ def _field_meaning(each: type[BaseModel], name: str) -> str:
     return found
 
 
-DESCRIBED = (memory, replay, sessions, insight, reports, review, executions, access, jobs, cognee, moving.results)
+DESCRIBED = (memory, replay, sessions, insight, reports, review, executions, access, jobs, cognee, transfer.results)
 """Modules with models whose fields say what they mean."""
 
 
@@ -435,13 +435,13 @@ def _types() -> str:
         ["`Hook`", "`hook(original_func, action, session_id, **kwargs)`: see [hooks](hooks-and-alerts.md)"],
         ["`OnToken`", f"`{_alias(chat.OnToken)}`: {_attribute_docs(chat)['OnToken']}"],
         ["`LanguageModel`", f"{_doc(chat.LanguageModel)} It has `name` and `complete`."],
-        ["`Embedder`", f"{_doc(base.Embedder)} It has {listed(_embedder_members())}."],
+        ["`Embedder`", f"{_doc(contract.Embedder)} It has {listed(_embedder_members())}."],
     ]
     return table(["name", "meaning"], rows)
 
 
 def _embedder_members() -> Iterator[str]:
-    return (f"`{name}`" for name in vars(base.Embedder) if not name.startswith("_"))
+    return (f"`{name}`" for name in vars(contract.Embedder) if not name.startswith("_"))
 
 
 def _alias(alias: Any) -> str:

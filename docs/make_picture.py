@@ -11,7 +11,7 @@ from matplotlib import pyplot as plt
 from matplotlib.axes import Axes
 
 import heedful
-from heedful.cli.demo import ASKED_NEXT, FACTS, HELPFUL, judged
+from heedful.interfaces.cli.demo import ASKED_NEXT, FACTS, HELPFUL, judged
 from heedful.model import Hit
 
 FILE = Path(__file__).parent / "images" / "ranking.svg"

@@ -20,11 +20,11 @@ from typing import Literal
 import uvicorn
 from playwright.sync_api import Browser, ViewportSize, expect, sync_playwright
 
-from heedful.dashboard import looking
-from heedful.dashboard.app import create
+from heedful.bootstrap import Host
 from heedful.engine import Heedful
-from heedful.opening import Host
-from heedful.server.serve import admin_key
+from heedful.interfaces.dashboard import views
+from heedful.interfaces.dashboard.app import create
+from heedful.interfaces.http.serve import admin_key
 from heedful.simulate import traffic
 
 FOLDER = Path(__file__).parent / "images"
@@ -153,7 +153,7 @@ def _said(store: Heedful, session_id: str) -> int:
     """How much people wrote of a session's answers; nothing, if those repeat what people wrote before."""
     entries = store.sessions.entries(session_id).items
     used = [fact.fact_id for entry in entries for fact in entry.used or []]
-    texts = looking.texts(store, used)
+    texts = views.texts(store, used)
     plain = bool(used) and _plain(texts.get(fact_id) for fact_id in used)
     return sum(len(entry.feedback_text or "") for entry in entries) if plain else 0
 

@@ -7,11 +7,11 @@ from collections.abc import Iterator
 import orjson
 
 from docs.markdown import NOTICE, listed, table
-from heedful.operations import OPERATIONS, OWNERS, Operation, shape
-from heedful.operations.shape import HEADERS
-from heedful.server.calls import PREFIX, TAGGED
-from heedful.server.openapi import ABOUT, description
-from heedful.web.problems import BY_CODE, BY_KIND, TITLES
+from heedful.interfaces.http.calls import PREFIX, TAGGED
+from heedful.interfaces.http.openapi import ABOUT, description
+from heedful.interfaces.operations import OPERATIONS, OWNERS, Operation, shape
+from heedful.interfaces.operations.shape import HEADERS
+from heedful.interfaces.problems import BY_CODE, BY_KIND, TITLES
 
 
 def rest_page() -> str:

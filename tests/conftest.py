@@ -19,11 +19,11 @@ from private_files import write_private
 from searching import search_inside_from_the_first_fact
 
 import heedful
-from heedful import Heedful, opening
-from heedful.embedding import Embedder, choose, configured
-from heedful.executions.sandbox.stock import STOCK
+from heedful import Heedful, bootstrap
 from heedful.ids import new_id
 from heedful.model import SignalType
+from heedful.providers.embedding import Embedder, configured_embedder, embedder_from
+from heedful.sql.sandbox.pool import STOCK
 from heedful.testing import ManualClock, WordEmbedder
 
 __all__ = [
@@ -173,7 +173,7 @@ def either(open_either: Callable[..., Heedful]) -> Heedful:
 @pytest.fixture(scope="session")
 def bundled() -> Embedder:
     """The model that `open` uses by default."""
-    return choose("bundled")
+    return embedder_from("bundled")
 
 
 Event = tuple[SignalType, float, datetime]
@@ -206,7 +206,7 @@ def loaded(monkeypatch: pytest.MonkeyPatch) -> list[object]:
 
     def counted(*given: Any) -> Any:
         found.append(given)
-        return configured(*given)
+        return configured_embedder(*given)
 
-    monkeypatch.setattr(opening, "configured", counted)
+    monkeypatch.setattr(bootstrap, "configured", counted)
     return found

@@ -16,15 +16,15 @@ from hypothesis import strategies as st
 
 from heedful import Heedful, Invalid, Recall, Signal
 from heedful.clock import to_stored
-from heedful.embedding import Embedder
-from heedful.index.contexts import Match
-from heedful.index.evidence import EvidenceIndex
-from heedful.learning.policies import POLICIES, Candidate
-from heedful.learning.policies.adaptive import dataset_rate
-from heedful.learning.signals import Opinion
 from heedful.model import POLICY_NAMES, SIGNAL_TYPES, PolicyName
+from heedful.providers.embedding import Embedder
+from heedful.ranking.policies import POLICIES, Candidate
+from heedful.ranking.policies.adaptive import dataset_rate
+from heedful.ranking.signals import Opinion
+from heedful.search.contexts import Match
+from heedful.search.scores import EvidenceIndex
 from heedful.storage import facts as stored_facts
-from heedful.storage import ledger, opinions
+from heedful.storage import ledger
 from heedful.testing import ManualClock
 
 QUERY = "which ripe apples should I buy"
@@ -376,7 +376,7 @@ def seen_from(store: Heedful, dataset: str, asked: str) -> tuple[dict[str, int],
         similar = {match.query_id: match.similarity for match in matches}
         given_opinions = [
             replace(opinion, similarity=similar.get(query, 0.0))
-            for query, theirs in opinions.of_queries(connection, queries).items()
+            for query, theirs in ledger.of_queries(connection, queries).items()
             for opinion in theirs
         ]
     return {fact: seq for fact, (seq, _) in located.items()}, sorted(given_opinions, key=lambda each: each.at)

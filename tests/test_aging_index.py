@@ -13,8 +13,8 @@ import pytest
 
 import heedful
 from heedful import Heedful
-from heedful.index import DatasetIndex, held
 from heedful.model import Document
+from heedful.search import DatasetIndex, dataset
 from heedful.testing import ManualClock, WordEmbedder
 
 
@@ -43,7 +43,7 @@ def seen(store: Heedful, query: str, **options: Any) -> list[tuple[str, float, f
 
 
 def test_rows_that_were_replaced_do_not_stay_in_memory(any_store: str, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(held, "FEW_DEAD", 32)
+    monkeypatch.setattr(dataset, "FEW_DEAD", 32)
     options: dict[str, Any] = {"embedding": WordEmbedder(), "clock": ManualClock(), "worker": False}
     with heedful.open(any_store, **options) as store:
         most = 0
@@ -72,15 +72,15 @@ def test_recalls_beside_a_compaction_find_what_is_there(
     open_store: Callable[..., Heedful], monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """Some facts always stay, others come and go: whoever asks finds the former, whatever is copied meanwhile."""
-    monkeypatch.setattr(held, "FEW_DEAD", 8)
+    monkeypatch.setattr(dataset, "FEW_DEAD", 8)
     compactions = []
-    build = held.Compaction.build
+    build = dataset.Compaction.build
 
-    def counted(self: held.Compaction) -> held.Held:
+    def counted(self: dataset.Compaction) -> dataset.Held:
         compactions.append(1)
         return build(self)
 
-    monkeypatch.setattr(held.Compaction, "build", counted)
+    monkeypatch.setattr(dataset.Compaction, "build", counted)
     store = open_store(worker=False)
     store.remember([f"anchor{place} stays where it is" for place in range(20)])
     done = threading.Event()

@@ -19,9 +19,9 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from heedful import Invalid, Unavailable
-from heedful.alerts import Channel, Slack, Webhook
-from heedful.alerts.courier import LEASE, LONGEST, SECOND, Courier, next_attempt
 from heedful.clock import to_stored
+from heedful.notifications import Channel, Slack, Webhook
+from heedful.notifications.dispatcher import LEASE, LONGEST, SECOND, Courier, next_attempt
 from heedful.storage.database import Database
 from heedful.storage.sessions import SqlSessionStore
 from heedful.storage.sessions.base import AlertRow
@@ -444,7 +444,7 @@ def test_an_error_is_kept_short_and_on_one_line(post: Post) -> None:
 
 CHILD = """
 import os, signal, sys
-from heedful.alerts.courier import Courier
+from heedful.notifications.dispatcher import Courier
 from heedful.clock import to_stored
 from heedful.storage.database import Database
 from heedful.storage.sessions import SqlSessionStore

@@ -25,16 +25,16 @@ from heedful.aio import (
     AsyncReview,
     AsyncSessions,
 )
-from heedful.executions.chat import Chat
-from heedful.executions.chat_sessions import ChatSessions
-from heedful.executions.connectors import Connectors
-from heedful.executions.feedback import FeedbackService
-from heedful.executions.golden import GoldenExamples
-from heedful.executions.service import Executions
 from heedful.insight.service import Insight
 from heedful.jobs.service import Jobs
 from heedful.review.service import Review
 from heedful.sessions.service import Sessions
+from heedful.sql.chat import Chat
+from heedful.sql.chat_sessions import ChatSessions
+from heedful.sql.connectors import Connectors
+from heedful.sql.executions import Executions
+from heedful.sql.feedback import FeedbackService
+from heedful.sql.golden import GoldenExamples
 from heedful.testing import ManualClock, WordEmbedder
 
 PAIRS: dict[type, type] = {

@@ -17,16 +17,16 @@ from searching import NO_GRAPHS, can_build_graphs
 
 import heedful
 from heedful import Conflict, Heedful, Invalid, NotFound
-from heedful.index import DatabaseIndex, DatasetIndex
+from heedful.bootstrap import Host, store_jobs
 from heedful.jobs import worker
-from heedful.jobs.base import Pace, Report, Task
-from heedful.jobs.choose import queue_of
+from heedful.jobs.contract import Pace, Report, Task
+from heedful.jobs.service import queue_of
 from heedful.jobs.worker import Companion, Worker
-from heedful.opening import Host, store_jobs
+from heedful.search import DatabaseIndex, DatasetIndex
 from heedful.sessions import improve
 from heedful.sessions.hooks import AlertHook
 from heedful.storage import tallies
-from heedful.storage.review import tail
+from heedful.storage.review import watermarks
 from heedful.testing import ManualClock, WordEmbedder
 
 SOON = 60.0
@@ -221,9 +221,9 @@ def test_a_worker_that_is_killed_in_the_middle_is_replaced_and_the_result_is_the
     added = store.jobs.improve()
     program = """
 import sys, time
-from heedful.jobs.base import Pace
-from heedful.jobs.choose import queue_of
-from heedful.opening import Host
+from heedful.jobs.contract import Pace
+from heedful.jobs.service import queue_of
+from heedful.bootstrap import Host
 from heedful.sessions import improve
 from heedful.sessions.hooks import AlertHook
 from heedful.testing import WordEmbedder
@@ -269,9 +269,9 @@ def test_a_job_whose_workers_die_again_and_again_is_given_up(any_store: str, ope
     added = store.jobs.improve()
     program = """
 import os, sys
-from heedful.jobs.base import Pace
-from heedful.jobs.choose import queue_of
-from heedful.opening import Host
+from heedful.jobs.contract import Pace
+from heedful.jobs.service import queue_of
+from heedful.bootstrap import Host
 from heedful.testing import WordEmbedder
 host = Host(sys.argv[1], embedding=WordEmbedder())
 queue = queue_of(host.database, host.now, Pace(attempts=2, lease=0.1, poll=0.1))
@@ -310,7 +310,7 @@ def test_a_worker_of_the_whole_store_does_all_projects_and_upkeep(
 def test_upkeep_takes_many_opinions_into_the_review_queue(
     any_store: str, opening: Callable[..., Heedful], monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    for module, name in ((tallies, "TAIL"), (tail, "MANY")):
+    for module, name in ((tallies, "TAIL"), (watermarks, "MANY")):
         monkeypatch.setattr(module, name, 2)
     for project, opinions in (("busy", 5), ("quiet", 1)):
         store = opening(project=project, worker=False)

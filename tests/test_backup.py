@@ -17,8 +17,9 @@ from postgresql_process import binaries
 
 import heedful
 from heedful import Conflict, Invalid, NotFound, Unavailable
-from heedful.moving import backing_up, backup, copy, verify
 from heedful.testing import ManualClock, WordEmbedder
+from heedful.transfer import backup, copy, verify
+from heedful.transfer import backup as backing_up
 
 WRITER = """
 import sys

@@ -10,9 +10,9 @@ from concurrent.futures import ThreadPoolExecutor
 import pytest
 
 from heedful import Heedful
-from heedful.embedding.base import Vectors
-from heedful.index.contexts import AT_ONCE, TOGETHER
 from heedful.model import Recall
+from heedful.providers.embedding.contract import Vectors
+from heedful.search.contexts import AT_ONCE, TOGETHER
 from heedful.testing import WordEmbedder
 
 MANY = 300

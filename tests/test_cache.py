@@ -11,10 +11,10 @@ from cities import IN_ITALY, IN_ITALY_SQL, Cities, make_cities
 
 import heedful
 from heedful import Heedful
-from heedful.embedding import Embedder
 from heedful.errors import Invalid, NotFound
-from heedful.executions import running
 from heedful.model import CacheLookup, CacheMatch
+from heedful.providers.embedding import Embedder
+from heedful.sql import runs
 from heedful.testing import ManualClock
 
 IN_FRANCE = "How many cities are in France?"
@@ -299,13 +299,13 @@ def test_what_no_longer_runs_is_refused_and_tried_once(
         geo.executions.execute_query(IN_ITALY_SQL, question=IN_ITALY)
     cities.write("ALTER TABLE city RENAME COLUMN country TO land")
     tried: list[str] = []
-    execute = running.execute
+    execute = runs.execute
 
     def counted(*arguments: Any) -> Any:
         tried.append(arguments[2].sql)
         return execute(*arguments)
 
-    monkeypatch.setattr(running, "execute", counted)
+    monkeypatch.setattr(runs, "execute", counted)
     found = look(geo, IN_ITALY)
     assert not found.cache_hit
     assert [(match.decision, match.gate) for match in found.matches] == [("refuse", "run")] * 3

@@ -14,12 +14,12 @@ from sqlite_steps import sqlite_steps
 
 from heedful import Heedful
 from heedful.errors import NotFound
-from heedful.executions.candidates import find
-from heedful.index import questions
 from heedful.model import CacheMatch
+from heedful.search import questions
 from heedful.settings import Retention
+from heedful.sql.reuse.candidates import find
+from heedful.storage.retention import upkeep
 from heedful.storage.schema import executions, feedbacks
-from heedful.storage.upkeep import upkeep
 from heedful.testing import ManualClock, ScriptedModel
 
 IN_FRANCE = "How many cities are in France?"

@@ -11,8 +11,8 @@ from cities import IN_ITALY, IN_ITALY_SQL, Cities, make_cities
 
 import heedful
 from heedful import Heedful
-from heedful.chat.base import ChatMessage
 from heedful.errors import Forbidden, HeedfulError, Invalid, NotFound, Unavailable
+from heedful.providers.llm.contract import ChatMessage
 from heedful.testing import ManualClock, ScriptedModel, WordEmbedder
 
 IN_FRANCE = "How many cities are in France?"

@@ -12,7 +12,7 @@ from typing import Any
 import pytest
 from click.testing import CliRunner, Result
 
-from heedful.cli.main import cli
+from heedful.interfaces.cli.main import cli
 
 Run = Callable[..., Result]
 
@@ -90,7 +90,13 @@ def test_an_error_is_a_line_with_what_to_do(
     tmp_path: Path, empty_store: bytes, arguments: list[str], said: str
 ) -> None:
     (tmp_path / "s.db").write_bytes(empty_store)
-    command = [sys.executable, "-c", "from heedful.cli import main; main()", "--store", str(tmp_path / "s.db")]
+    command = [
+        sys.executable,
+        "-c",
+        "from heedful.interfaces.cli import main; main()",
+        "--store",
+        str(tmp_path / "s.db"),
+    ]
     done = subprocess.run([*command, *arguments], capture_output=True, text=True, check=False)
     assert done.returncode == 2
     assert said in done.stderr

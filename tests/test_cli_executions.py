@@ -17,10 +17,10 @@ from cities import IN_ITALY, IN_ITALY_SQL, Cities, make_cities
 from click.testing import CliRunner, Result
 
 from heedful import HeedfulError
-from heedful.cli.execution_feedback import feedback
-from heedful.cli.executions import cache, connectors, golden
-from heedful.cli.main import cli
 from heedful.errors import Conflict, Forbidden, Invalid, NotFound, Unavailable
+from heedful.interfaces.cli.execution_feedback import feedback
+from heedful.interfaces.cli.executions import cache, connectors, golden
+from heedful.interfaces.cli.main import cli
 
 Run = Callable[..., Result]
 IN_FRANCE = "How many cities are in France?"
@@ -188,7 +188,13 @@ def test_golden(run: Run, tmp_path: Path) -> None:
 
 
 def test_an_error_is_told_in_a_line_with_what_to_do(tmp_path: Path, cities: Cities) -> None:
-    command = [sys.executable, "-c", "from heedful.cli import main; main()", "--store", str(tmp_path / "s.db")]
+    command = [
+        sys.executable,
+        "-c",
+        "from heedful.interfaces.cli import main; main()",
+        "--store",
+        str(tmp_path / "s.db"),
+    ]
     subprocess.run([*command, "connect", "geo", cities.url], check=True, capture_output=True)
     done = subprocess.run([*command, "run", "DELETE FROM city"], capture_output=True, text=True, check=False)
     assert (done.returncode, done.stdout) == (2, "")

@@ -15,7 +15,7 @@ import pytest
 from click.testing import CliRunner, Result
 
 from heedful import Conflict, NotFound
-from heedful.cli.main import cli
+from heedful.interfaces.cli.main import cli
 
 Run = Callable[..., Result]
 

@@ -12,8 +12,8 @@ from click.testing import CliRunner, Result
 from server import Running, running
 
 from heedful import Heedful, HeedfulError, etag
-from heedful.cli.main import cli
 from heedful.errors import Conflict, Forbidden, Invalid, NotFound, Unavailable
+from heedful.interfaces.cli.main import cli
 
 Run = Callable[..., Result]
 

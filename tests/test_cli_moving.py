@@ -15,11 +15,11 @@ import pytest
 from click.testing import CliRunner, Result
 from lived import dumped
 
-from heedful.cli.main import cli
-from heedful.embedding import choose
 from heedful.errors import Conflict, Invalid
-from heedful.moving import verify
+from heedful.interfaces.cli.main import cli
+from heedful.providers.embedding import embedder_from
 from heedful.testing import WordEmbedder
+from heedful.transfer import verify
 
 Run = Callable[..., Result]
 
@@ -27,7 +27,7 @@ Run = Callable[..., Result]
 @pytest.fixture
 def run(lived: Path, monkeypatch: pytest.MonkeyPatch) -> Run:
     """Calls the command line on the store in which all has happened."""
-    monkeypatch.setattr(sys.modules[choose.__module__], "bundled", WordEmbedder)
+    monkeypatch.setattr(sys.modules[embedder_from.__module__], "bundled", WordEmbedder)
 
     def call(*arguments: str, store: str | Path = lived) -> Result:
         return CliRunner().invoke(cli, ["--store", str(store), *arguments])

@@ -12,7 +12,7 @@ from click.testing import CliRunner, Result
 
 import heedful
 from heedful import Conflict
-from heedful.cli.main import cli
+from heedful.interfaces.cli.main import cli
 
 Run = Callable[..., Result]
 

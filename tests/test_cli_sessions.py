@@ -14,8 +14,8 @@ from click.testing import CliRunner, Result
 
 import heedful
 from heedful import HeedfulError
-from heedful.cli.main import cli
-from heedful.cli.sessions import sessions
+from heedful.interfaces.cli.main import cli
+from heedful.interfaces.cli.sessions import sessions
 
 Run = Callable[..., Result]
 
@@ -295,7 +295,7 @@ def test_sessions_in_a_mongodb(run: Run, mongodb_url: str) -> None:
 )
 def test_an_error_is_a_line_with_what_to_do(path: Path, empty_store: bytes, arguments: list[str], said: str) -> None:
     path.write_bytes(empty_store)
-    command = [sys.executable, "-c", "from heedful.cli import main; main()", "--store", str(path)]
+    command = [sys.executable, "-c", "from heedful.interfaces.cli import main; main()", "--store", str(path)]
     done = subprocess.run([*command, *arguments], capture_output=True, text=True, check=False)
     assert done.returncode == 2
     assert said in done.stderr
@@ -304,7 +304,7 @@ def test_an_error_is_a_line_with_what_to_do(path: Path, empty_store: bytes, argu
 
 def test_an_error_is_json_where_json_is_asked_for(path: Path, empty_store: bytes) -> None:
     path.write_bytes(empty_store)
-    command = [sys.executable, "-c", "from heedful.cli import main; main()", "--store", str(path)]
+    command = [sys.executable, "-c", "from heedful.interfaces.cli import main; main()", "--store", str(path)]
     done = subprocess.run([*command, "sessions", "get", "nope", "--json"], capture_output=True, text=True, check=False)
     problem = json.loads(done.stderr)["error"]
     assert (problem["code"], problem["field"]) == ("not_found", "session_id")

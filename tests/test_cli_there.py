@@ -14,8 +14,8 @@ import pytest
 from click.testing import CliRunner, Result
 
 from heedful import NotFound
-from heedful.cli.main import cli
-from heedful.opening import Host, session_projects
+from heedful.bootstrap import Host, session_projects
+from heedful.interfaces.cli.main import cli
 from heedful.testing import WordEmbedder
 
 BEGIN = {

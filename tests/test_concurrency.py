@@ -14,14 +14,14 @@ import pytest
 from cities import make_cities
 
 from heedful import Heedful
+from heedful.bootstrap import Host
 from heedful.errors import Forbidden
-from heedful.executions.cache import Limits, judge
+from heedful.interfaces.http import callers
 from heedful.model import CacheLookup
-from heedful.opening import Host
-from heedful.server import callers
 from heedful.settings import Retention
+from heedful.sql.reuse.cache import Limits, judge
 from heedful.storage import tallies
-from heedful.storage.upkeep import upkeep
+from heedful.storage.retention import upkeep
 from heedful.testing import WordEmbedder
 
 THREADS = 16

@@ -7,7 +7,7 @@ from collections.abc import Callable
 import pytest
 
 from heedful import Heedful, Hit, Signal
-from heedful.embedding import Embedder
+from heedful.providers.embedding import Embedder
 from heedful.testing import ManualClock
 
 CEO, PARAPHRASE, CFO = "Who is the CEO?", "Who is the chief executive?", "Who is the CFO?"

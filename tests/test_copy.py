@@ -19,8 +19,8 @@ from lived import MOVED, QUESTION, Place, dumped
 
 import heedful
 from heedful import Conflict, Heedful, Invalid, NotFound, Signal, Unavailable
-from heedful.moving import backup, copy, rows, verify
 from heedful.testing import ManualClock, WordEmbedder
+from heedful.transfer import backup, copy, table_rows, verify
 
 KINDS = ("sqlite", "postgresql")
 
@@ -41,7 +41,7 @@ def stop_at(part: float) -> Callable[[int, int], None]:
 
 @pytest.fixture
 def small_batches(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(rows, "TOGETHER", 7)
+    monkeypatch.setattr(table_rows, "TOGETHER", 7)
 
 
 def opened(url: str | Path, **options: Any) -> Heedful:
@@ -133,7 +133,7 @@ def test_a_process_that_is_killed_leaves_a_copy_that_goes_on(lived: Path, place:
     target = place(kind)
     program = (
         "import os, signal, sys\n"
-        "from heedful.moving import copy, rows, verify\n"
+        "from heedful.transfer import copy, rows, verify\n"
         "rows.TOGETHER = 5\n"
         "die = lambda done, total: done > 150 and os.kill(os.getpid(), signal.SIGKILL)\n"
         "copy(sys.argv[1], sys.argv[2], progress=die)\n"

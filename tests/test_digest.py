@@ -19,15 +19,15 @@ from aiosmtpd.smtp import SMTP
 from click.testing import CliRunner
 
 from heedful import Heedful, Invalid, Unavailable
-from heedful.alerts import Slack, verify
-from heedful.alerts.digests import digest_channels
-from heedful.alerts.slack import message
-from heedful.cli.main import cli
+from heedful.bootstrap import Host
 from heedful.clock import DAY, to_stored
-from heedful.jobs.base import Task
-from heedful.jobs.upkeep import last_whole
+from heedful.interfaces.cli.main import cli
+from heedful.jobs.contract import Task
+from heedful.jobs.kinds import last_whole
 from heedful.jobs.worker import Worker
-from heedful.opening import Host
+from heedful.notifications import Slack, verify
+from heedful.notifications.digests import digest_channels
+from heedful.notifications.slack import message
 from heedful.testing import ManualClock, WordEmbedder
 
 SECRET = "a very secret secret"

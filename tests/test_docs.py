@@ -28,8 +28,8 @@ from command import started
 from server import running
 
 import heedful
-from heedful.cli.main import cli
-from heedful.embedding.onnx import OnnxEmbedder, bundled
+from heedful.interfaces.cli.main import cli
+from heedful.providers.embedding.onnx import OnnxEmbedder, bundled
 from heedful.testing import WordEmbedder
 
 ROOT = Path(__file__).parents[1]
@@ -269,7 +269,7 @@ PREPARED: dict[str, Callable[[Path, pytest.MonkeyPatch], None]] = {"docs/howto/c
 def test_examples_do_what_the_page_shows(
     page: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, request: pytest.FixtureRequest
 ) -> None:
-    monkeypatch.setattr(import_module("heedful.embedding.choose"), "bundled", loaded)
+    monkeypatch.setattr(import_module("heedful.providers.embedding.choose"), "bundled", loaded)
     if _name(page) in PREPARED:
         PREPARED[_name(page)](tmp_path, monkeypatch)
     run = "\n".join(block.body for block in blocks(page) if block.kind in RUN)

@@ -15,25 +15,28 @@ import grimp
 import pytest
 
 import heedful
-from heedful import alerts
+from heedful import notifications
 from heedful.access.keys import Keys
-from heedful.cli.main import cli
 from heedful.compat import cognee, mongodb_session_manager, text2everything
-from heedful.executions.chat import Chat
-from heedful.executions.chat_sessions import ChatSessions
-from heedful.executions.connectors import Connectors
-from heedful.executions.feedback import FeedbackService
-from heedful.executions.golden import GoldenExamples
-from heedful.executions.service import Executions
 from heedful.insight.service import Insight
+from heedful.interfaces.cli.main import cli
 from heedful.jobs.service import Jobs
 from heedful.review.service import Review
 from heedful.sessions.service import Sessions
+from heedful.sql.chat import Chat
+from heedful.sql.chat_sessions import ChatSessions
+from heedful.sql.connectors import Connectors
+from heedful.sql.executions import Executions
+from heedful.sql.feedback import FeedbackService
+from heedful.sql.golden import GoldenExamples
 
 ROOT = Path(__file__).parents[1]
 PAGES = sorted([*ROOT.glob("*.md"), *ROOT.glob("docs/**/*.md")])
 GUIDES = [ROOT / "docs/start.md", *sorted(ROOT.glob("docs/howto/*.md"))]
-COMMON = frozenset({"model", "results", "dialects", "errors", "settings", "clock", "ids", "version", "calling"})
+PUBLIC = {"heedful", "__main__"}
+"""The public names, which are made of what is drawn."""
+
+COMMON = frozenset({"model", "errors", "settings", "clock", "ids", "version", "request_context"})
 """Modules that all may use: the picture of the layers leaves them out."""
 
 METHODS = [name for name in vars(heedful.Heedful) if not name.startswith("_")]
@@ -129,9 +132,9 @@ def test_every_call_of_the_client_of_text2everything_is_in_its_guide() -> None:
                 assert name.startswith("_") or re.search(rf"\b{name}\b", guide), f"{place}.{name}"
 
 
-@pytest.mark.parametrize("name", alerts.__all__)
+@pytest.mark.parametrize("name", notifications.__all__)
 def test_every_name_of_alerts_is_in_the_reference(name: str) -> None:
-    assert f"### heedful.alerts.{name}\n" in text(ROOT / "docs/reference/hooks-and-alerts.md")
+    assert f"### heedful.notifications.{name}\n" in text(ROOT / "docs/reference/hooks-and-alerts.md")
 
 
 @pytest.mark.parametrize("module", COMPAT, ids=lambda module: module.__name__)
@@ -211,7 +214,7 @@ def test_the_picture_of_the_layers_is_what_is_imported() -> None:
     assert picture is not None
     node = r"(\w+)(?:\[[^\]]*\])?"
     drawn = set(re.findall(rf"^ *{node} --> {node}$", picture[1], re.MULTILINE))
-    assert drawn == {edge for edge in imports() if COMMON.isdisjoint(edge)}
+    assert drawn == _reduced({edge for edge in imports() if COMMON.isdisjoint(edge) and PUBLIC.isdisjoint(edge)})
 
 
 def test_what_the_picture_leaves_out_uses_nothing_in_it() -> None:
@@ -229,6 +232,23 @@ def imports() -> frozenset[tuple[str, str]]:
             if edge[0] != edge[1]:
                 found.add(edge)
     return frozenset(found)
+
+
+def _reduced(edges: set[tuple[str, str]]) -> set[tuple[str, str]]:
+    """Without those that follow from others: what a part imports by way of another one is not drawn."""
+    below: dict[str, set[str]] = {}
+
+    def reached(part: str) -> set[str]:
+        if part not in below:
+            direct = {end for start, end in edges if start == part}
+            below[part] = direct.union(*(reached(each) for each in direct))
+        return below[part]
+
+    return {
+        (start, end)
+        for start, end in edges
+        if not any(end in reached(other) for begin, other in edges if begin == start and other != end)
+    }
 
 
 def _part(module: str) -> str:

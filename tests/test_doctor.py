@@ -7,8 +7,8 @@ from pathlib import Path
 import pytest
 
 from heedful import Heedful, Signal, Unavailable
-from heedful.embedding import Vectors
 from heedful.model import Check
+from heedful.providers.embedding import Vectors
 from heedful.testing import WordEmbedder
 
 
@@ -76,7 +76,7 @@ def test_an_index_that_lacks_facts_is_made_anew(store: Heedful, facts: list[str]
 def test_a_saved_index_with_other_content_is_made_anew(
     open_store: Callable[..., Heedful], path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr("heedful.index.dataset.SAVE_AFTER", 100)
+    monkeypatch.setattr("heedful.search.dataset.SAVE_AFTER", 100)
     store = open_store()
     store.remember([f"fact{number}" for number in range(300)])
     store.close()

@@ -25,8 +25,8 @@ from server import running
 import heedful.compat.cognee as cognee
 import heedful.compat.mongodb_session_manager as session_manager
 import heedful.compat.text2everything as text2everything
-from heedful.chat.base import ChatMessage
 from heedful.errors import Invalid
+from heedful.providers.llm.contract import ChatMessage
 from heedful.testing import ScriptedModel, WordEmbedder
 
 with warnings.catch_warnings():

@@ -8,7 +8,7 @@ from typing import Any
 import pytest
 
 from heedful import Heedful, Invalid, NotFound, Unavailable
-from heedful.chat import ChatMessage, Completion
+from heedful.providers.llm import ChatMessage, Completion
 from heedful.testing import ManualClock, ScriptedModel
 
 FACTS = [

@@ -18,15 +18,15 @@ from sqlalchemy import inspect, text
 
 import heedful
 from heedful import Conflict, Forbidden, Heedful, Invalid, NotFound, Signal
-from heedful.cli.main import cli
-from heedful.learning.policies import Adaptive
-from heedful.learning.policies.base import Candidate, Ranked
-from heedful.learning.signals import Opinion
+from heedful.interfaces.cli.main import cli
 from heedful.model import Erasure, ForgetResult, PolicyName, SignalType
-from heedful.moving import backup, export_file, import_file, verify
+from heedful.ranking.policies import Adaptive
+from heedful.ranking.policies.base import Candidate, Ranked
+from heedful.ranking.signals import Opinion
 from heedful.sessions.hooks import AlertHook
-from heedful.storage.erasure import traces
+from heedful.storage import erasure
 from heedful.testing import ManualClock, WordEmbedder
+from heedful.transfer import backup, export_file, import_file, verify
 
 NAME = "Annabel Quist"
 WORD = "xylograph"
@@ -242,7 +242,7 @@ def test_a_run_that_was_cut_off_is_finished_by_the_next_one(
         raise KeyboardInterrupt
 
     with monkeypatch.context() as dying:
-        dying.setattr(traces, "clear_results", die)
+        dying.setattr(erasure, "clear_results", die)
         with pytest.raises(KeyboardInterrupt):
             store.forget(author=NAME)
     where = {"sessions": mongodb_url}

@@ -12,7 +12,7 @@ import orjson
 import pytest
 
 import heedful
-from heedful.operations import OPERATIONS, Operation, shape
+from heedful.interfaces.operations import OPERATIONS, Operation, shape
 
 ROOT = Path(__file__).parents[1]
 FILE = Path(heedful.__file__).parent / "server/examples.json"

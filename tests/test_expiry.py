@@ -16,13 +16,13 @@ from server import running
 from sqlalchemy import func, select
 
 import heedful
-from heedful import Conflict, Heedful, Invalid, NotFound, moving
-from heedful.cli.main import cli
+from heedful import Conflict, Heedful, Invalid, NotFound, transfer
 from heedful.clock import to_stored
+from heedful.interfaces.cli.main import cli
 from heedful.model import Mode
 from heedful.settings import Retention
+from heedful.storage.retention import upkeep
 from heedful.storage.schema import events, facts, vectors
-from heedful.storage.upkeep import upkeep
 from heedful.testing import ManualClock, ScriptedModel, WordEmbedder
 
 CODE, OFFICE = "The door code of the office is 1234.", "The office of the company is in Rome."
@@ -90,7 +90,7 @@ def test_upkeep_removes_it_and_the_ledger_stays(store: Heedful, any_store: str, 
         store.fact(code)
     assert store.signal([{"fact_id": code, "signal_type": "used", "query": QUERY}]).errors[0].code == "not_found"
     assert all(check.ok for check in store.doctor())
-    assert moving.verify(any_store).ok
+    assert transfer.verify(any_store).ok
 
 
 def test_expired_facts_do_not_crowd_out_the_others(store: Heedful, clock: ManualClock) -> None:
@@ -195,9 +195,9 @@ def test_copies_exports_and_tables_keep_the_end(
     (row,) = store.insight.rows("facts").items
     assert datetime.fromisoformat(row["expires_at"]) == end
     copied, imported = place("sqlite"), place("sqlite")
-    moving.copy(any_store, copied)
-    made = moving.export_file(any_store, tmp_path / "facts.jsonl", project="default")
-    read = moving.import_file(imported, tmp_path / "facts.jsonl", embedding=WordEmbedder())
+    transfer.copy(any_store, copied)
+    made = transfer.export_file(any_store, tmp_path / "facts.jsonl", project="default")
+    read = transfer.import_file(imported, tmp_path / "facts.jsonl", embedding=WordEmbedder())
     assert read.facts_checksum == made.facts_checksum
     for other in (copied, imported):
         with heedful.open(other, clock=clock, embedding=WordEmbedder()) as opened:

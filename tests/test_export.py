@@ -17,11 +17,11 @@ from lived import MOVED, QUESTION, Place, dumped
 
 import heedful
 from heedful import Conflict, Heedful, Invalid, NotFound, Unavailable, files
-from heedful.embedding import Vectors
 from heedful.errors import HeedfulError
 from heedful.model.base import Mode
-from heedful.moving import export, export_file, import_file, verify
+from heedful.providers.embedding import Vectors
 from heedful.testing import ManualClock, WordEmbedder
+from heedful.transfer import export, export_file, import_file, verify
 
 KINDS = ("sqlite", "postgresql")
 Line = dict[str, Any]
@@ -307,7 +307,7 @@ def test_an_import_that_is_killed_leaves_nothing(other: Path, place: Place) -> N
     target = place("sqlite")
     program = (
         "import os, signal, sys\n"
-        "from heedful.moving import import_file\n"
+        "from heedful.transfer import import_file\n"
         "from heedful.testing import WordEmbedder\n"
         "die = lambda done, total: done >= total and os.kill(os.getpid(), signal.SIGKILL)\n"
         "import_file(sys.argv[1], sys.argv[2], embedding=WordEmbedder(), progress=die)\n"

@@ -19,9 +19,9 @@ from server import running
 
 import heedful
 from heedful import Conflict, Heedful, Invalid, NotFound, Signal, Unavailable
-from heedful.cli.main import cli
-from heedful.insight import rows as reading
+from heedful.insight import exports as reading
 from heedful.insight.tables import TABLES
+from heedful.interfaces.cli.main import cli
 from heedful.model import TABLE_NAMES, ColumnType, TableName
 from heedful.storage import exports
 from heedful.storage.exports import recalls

@@ -14,10 +14,10 @@ from hypothesis import strategies as st
 
 from heedful import Conflict, Heedful, Hit, NotFound, Signal
 from heedful.clock import to_stored
-from heedful.index.graph import GraphIndex
-from heedful.learning.policies import Tally
 from heedful.memory.links import LinkSignal, signal_links
 from heedful.model import MODES, SIGNAL_TYPES, Mode, Shown, SignalType
+from heedful.ranking.policies import Tally
+from heedful.search.graph import GraphIndex
 from heedful.storage import facts as stored_facts
 from heedful.storage import graph, link_scores
 from heedful.testing import ManualClock

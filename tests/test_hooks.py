@@ -492,7 +492,7 @@ def test_an_alert_that_can_not_be_written_leaves_no_feedback(
     open_either: Callable[..., Heedful], monkeypatch: pytest.MonkeyPatch
 ) -> None:
     from heedful.storage.mongo.outbox import MongoOutbox
-    from heedful.storage.sessions.outbox import SqlOutbox
+    from heedful.storage.sessions.sql import SqlOutbox
 
     def full(*_: Any) -> None:
         raise OSError("no space left on device")

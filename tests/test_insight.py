@@ -10,9 +10,9 @@ from pathlib import Path
 import pytest
 
 from heedful import Heedful, Invalid, NotFound, Signal
-from heedful.embedding import Embedder
-from heedful.learning.proportions import wilson
 from heedful.model import OpinionTarget, SignalType
+from heedful.providers.embedding import Embedder
+from heedful.statistics.rates import wilson
 from heedful.testing import ManualClock
 
 

@@ -10,8 +10,8 @@ from typing import Any
 import pytest
 
 from heedful.errors import Invalid, Unavailable
-from heedful.jobs.base import Pace, Queue, Report, Task
-from heedful.jobs.choose import queue_of
+from heedful.jobs.contract import Pace, Queue, Report, Task
+from heedful.jobs.service import queue_of
 from heedful.storage import Database
 
 SOON = 60.0

@@ -24,13 +24,13 @@ from mcp.types import CallToolResult, TextContent, Tool
 import heedful
 from heedful import Heedful
 from heedful.aio import THREADS
-from heedful.executions.feedback import FeedbackService
-from heedful.mcp_server.serving import server_of
-from heedful.mcp_server.tools import TOOLS, feedback
+from heedful.interfaces.mcp.serving import server_of
+from heedful.interfaces.mcp.tools import TOOLS, feedback
 from heedful.sessions.service import Sessions
+from heedful.sql.feedback import FeedbackService
 from heedful.testing import WordEmbedder
 
-COMMAND = [sys.executable, "-c", "from heedful.cli import main; main()", "--embedding", "fast", "mcp"]
+COMMAND = [sys.executable, "-c", "from heedful.interfaces.cli import main; main()", "--embedding", "fast", "mcp"]
 PAGE = Path(__file__).parents[1] / "docs/howto/mcp.md"
 
 TEXT = {"type": "string"}
@@ -421,7 +421,7 @@ def test_the_server_stops_without_a_word(path: Path, leave: str) -> None:
 HELD_UP = """
 import asyncio, os, sys
 import heedful
-from heedful.mcp_server.serving import serve
+from heedful.interfaces.mcp.serving import serve
 from heedful.testing import WordEmbedder
 
 class HeldUp(WordEmbedder):
@@ -500,7 +500,7 @@ def test_a_store_that_can_not_be_opened_is_said_on_standard_error(tmp_path: Path
 
 
 def test_a_missing_extra_says_what_to_install() -> None:
-    script = "import sys; sys.modules['mcp'] = None; from heedful.cli import main; main()"
+    script = "import sys; sys.modules['mcp'] = None; from heedful.interfaces.cli import main; main()"
     command = [sys.executable, "-c", script, "mcp"]
     done = subprocess.run(command, capture_output=True, text=True, check=False, stdin=subprocess.DEVNULL)
     assert (done.returncode, done.stdout) == (2, "")

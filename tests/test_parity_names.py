@@ -11,13 +11,13 @@ import click
 import pytest
 
 from heedful.aio import AsyncHeedful
-from heedful.cli.main import cli
-from heedful.client.surface import RemoteHeedful
-from heedful.executions.feedback import UNCHANGED
-from heedful.operations import OPERATIONS, OWNERS, Operation, shape
-from heedful.operations.shape import CALLBACKS, HEADERS
-from heedful.operations.table import LOCAL
-from heedful.operations.types import NARROWED
+from heedful.interfaces.cli.main import cli
+from heedful.interfaces.client.surface import RemoteHeedful
+from heedful.interfaces.operations import OPERATIONS, OWNERS, Operation, shape
+from heedful.interfaces.operations.shape import CALLBACKS, HEADERS
+from heedful.interfaces.operations.table import LOCAL
+from heedful.interfaces.operations.types import NARROWED
+from heedful.sql.feedback import UNCHANGED
 
 ALL = list(OPERATIONS.values())
 EMPTY = inspect.Parameter.empty

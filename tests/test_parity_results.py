@@ -19,7 +19,7 @@ from scenario import Failure, Step, World, hook, live, make_world, model
 from server import running
 
 import heedful
-from heedful.operations import OPERATIONS
+from heedful.interfaces.operations import OPERATIONS
 from heedful.testing import ManualClock, WordEmbedder
 
 CHANGING = {"execution_time_ms": 0, "next_cursor": "a cursor", "api_key": "a key", "token": "a token"}

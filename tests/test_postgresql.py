@@ -18,11 +18,12 @@ import heedful
 from heedful import Conflict, Heedful, Invalid, Unavailable
 from heedful.clock import to_stored
 from heedful.settings import Retention
-from heedful.storage import locks, partitions
+from heedful.storage import locks
 from heedful.storage.locks import number
 from heedful.storage.migrations.walls import _WITHOUT
+from heedful.storage.postgresql import partitions
+from heedful.storage.retention import upkeep
 from heedful.storage.schema import events, metadata
-from heedful.storage.upkeep import upkeep
 from heedful.testing import ManualClock, ScriptedModel, WordEmbedder
 
 UNSECURED = _WITHOUT - {"signing"}  # A later revision secures it.

@@ -9,19 +9,19 @@ import heedful
 import heedful.compat.cognee as compat_cognee
 import heedful.compat.mongodb_session_manager as compat_manager
 import heedful.compat.text2everything as compat_text2everything
-from heedful import Heedful, Hit, SignalResult, alerts
+from heedful import Heedful, Hit, SignalResult, notifications
 from heedful.access.keys import Keys
-from heedful.executions.chat import Chat
-from heedful.executions.chat_sessions import ChatSessions
-from heedful.executions.connectors import Connectors
-from heedful.executions.feedback import FeedbackService
-from heedful.executions.golden import GoldenExamples
-from heedful.executions.service import Executions
 from heedful.insight.service import Insight
 from heedful.jobs.service import Jobs
 from heedful.model import BulkDeletion, CacheLookup, CacheMatch, ChatAnswer, ExecutionFeedback, FactStats
 from heedful.review.service import Review
 from heedful.sessions.service import Sessions
+from heedful.sql.chat import Chat
+from heedful.sql.chat_sessions import ChatSessions
+from heedful.sql.connectors import Connectors
+from heedful.sql.executions import Executions
+from heedful.sql.feedback import FeedbackService
+from heedful.sql.golden import GoldenExamples
 
 
 def test_the_public_names_are_these_and_sorted() -> None:
@@ -200,7 +200,7 @@ def test_a_store_has_these_attributes_and_no_others(store: Heedful) -> None:
 @pytest.mark.parametrize(
     ("module", "names"),
     [
-        (alerts, ["Channel", "Email", "Slack", "Sns", "Webhook", "verify"]),
+        (notifications, ["Channel", "Email", "Slack", "Sns", "Webhook", "verify"]),
         (
             compat_cognee,
             [

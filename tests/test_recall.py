@@ -11,8 +11,8 @@ from hypothesis import strategies as st
 
 import heedful
 from heedful import Heedful, NotFound, Signal
-from heedful.embedding import Embedder, Vectors
 from heedful.model import MODES, Mode
+from heedful.providers.embedding import Embedder, Vectors
 from heedful.testing import ManualClock, WordEmbedder
 
 TEXTS = ["red apples grow on trees", "green pears grow on trees", "blue boats float on water", "the red boat leaks"]

@@ -9,7 +9,7 @@ import pytest
 from heedful import Heedful, Invalid, NotFound
 from heedful.clock import to_stored
 from heedful.settings import Retention
-from heedful.storage.upkeep import upkeep
+from heedful.storage.retention import upkeep
 from heedful.testing import ManualClock
 
 

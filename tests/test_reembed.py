@@ -9,7 +9,7 @@ import pytest
 
 import heedful
 from heedful import Conflict, Heedful, Signal, Unavailable
-from heedful.embedding import Vectors
+from heedful.providers.embedding import Vectors
 from heedful.testing import WordEmbedder
 
 

@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 
 from heedful import Heedful, Invalid, Unavailable
-from heedful.embedding import Vectors
+from heedful.providers.embedding import Vectors
 from heedful.testing import WordEmbedder
 
 
@@ -332,7 +332,7 @@ class TestIndexOnDisk:
 
     @pytest.fixture(autouse=True)
     def small_indexes_are_saved_too(self, monkeypatch: pytest.MonkeyPatch) -> None:
-        monkeypatch.setattr("heedful.index.dataset.SAVE_AFTER", 100)
+        monkeypatch.setattr("heedful.search.dataset.SAVE_AFTER", 100)
 
     def test_a_saved_index_finds_what_a_new_one_finds(self, open_store: Callable[..., Heedful], path: Path) -> None:
         first = open_store()

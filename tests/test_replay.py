@@ -11,9 +11,9 @@ import orjson
 import pytest
 from click.testing import CliRunner, Result
 
-import heedful.opening
+import heedful.bootstrap
 from heedful import Heedful, Invalid, NotFound
-from heedful.cli.main import cli
+from heedful.interfaces.cli.main import cli
 from heedful.model import PolicyName, ReplayReport
 from heedful.simulate import Need, SimulatedUser
 from heedful.testing import ManualClock, WordEmbedder
@@ -297,7 +297,7 @@ class TestCommandLine:
         self, store: Heedful, clock: ManualClock, path: Path, monkeypatch: pytest.MonkeyPatch
     ) -> Callable[..., Result]:
         ask(store, clock, needs(store), (SimulatedUser(1, noise=0.2, examination=0),), times=25)
-        monkeypatch.setattr(heedful.opening, "configured", lambda *given, **options: WordEmbedder())
+        monkeypatch.setattr(heedful.bootstrap, "configured", lambda *given, **options: WordEmbedder())
 
         def run(*arguments: str) -> Result:
             return CliRunner().invoke(cli, ["--store", str(path), "replay", *arguments])

@@ -15,8 +15,8 @@ from click.testing import CliRunner
 from server import running
 
 from heedful import Conflict, Heedful, Invalid, NotFound
-from heedful.cli.main import cli
-from heedful.reports import write_report
+from heedful.interfaces.cli.main import cli
+from heedful.interfaces.reports import write_report
 from heedful.testing import ManualClock
 
 HOSTILE = "<script>alert('x')</script><img src=http://evil.example/x.png onerror=alert(1)> & \"so on\""

@@ -9,8 +9,8 @@ from sqlalchemy import Table, func, select
 from heedful import Heedful
 from heedful.clock import to_stored
 from heedful.settings import Retention
+from heedful.storage.retention import upkeep
 from heedful.storage.schema import changes, queries, receipts, requests
-from heedful.storage.upkeep import upkeep
 from heedful.testing import ManualClock
 
 

@@ -15,8 +15,8 @@ from hypothesis import strategies as st
 from heedful import Heedful, Signal, etag
 from heedful.errors import Conflict, Invalid, NotFound
 from heedful.model import ReviewItem
-from heedful.review import taking
-from heedful.review.fold import CLOSES, Act, folded
+from heedful.review import withdrawal
+from heedful.review.items import CLOSES, Act, folded
 from heedful.testing import ManualClock
 
 OPENING = "When does the Lisbon office open?"
@@ -214,7 +214,7 @@ def test_items_with_the_most_opinions_come_first_in_pages(store: Heedful, clock:
 
 
 def test_many_old_opinions_are_taken_in_batches(store: Heedful, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(taking, "TOGETHER", 3)
+    monkeypatch.setattr(withdrawal, "TOGETHER", 3)
     for number in range(10):
         dislike(store, ask(store, f"What is in room number {number}?"), f"author {number}")
         dislike(store, ask(store), f"author {number}")

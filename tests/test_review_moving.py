@@ -15,8 +15,8 @@ from queues import NEVER_MIND, WRONG, Done, fill, listed, told, without_ids
 
 import heedful
 from heedful import Conflict, Heedful, Invalid
-from heedful.moving import backup, copy, export, import_file, verify
 from heedful.testing import ManualClock, WordEmbedder
+from heedful.transfer import backup, copy, export, import_file, verify
 
 Line = dict[str, Any]
 Open = Callable[..., Heedful]

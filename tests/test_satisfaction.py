@@ -10,7 +10,7 @@ from typing import Any
 import pytest
 
 from heedful import Heedful, Invalid, Satisfaction
-from heedful.learning.proportions import probability_best, probability_better, wilson
+from heedful.statistics.rates import probability_best, probability_better, wilson
 from heedful.testing import ManualClock
 
 _NUMBERS = count()

@@ -16,9 +16,9 @@ from searching import NO_GRAPHS, can_build_graphs
 
 import heedful
 from heedful import Heedful
-from heedful.index import DatabaseIndex, DatasetIndex
-from heedful.index.building import build_due
 from heedful.model import DEFAULT_DATASET, MODES, Mode
+from heedful.search import DatabaseIndex, DatasetIndex
+from heedful.search.postgresql import build_due
 from heedful.storage import Database, scopes
 from heedful.testing import ManualClock, WordEmbedder
 

@@ -13,8 +13,8 @@ from sqlalchemy.event import listen, remove
 
 from heedful import Conflict, Heedful, Invalid, Signal
 from heedful.clock import to_stored
-from heedful.learning.policies import Tally
 from heedful.model import SignalType
+from heedful.ranking.policies import Tally
 from heedful.storage import facts, ledger, queries, scopes, scores
 from heedful.storage.rows import AnyRow
 from heedful.testing import ManualClock

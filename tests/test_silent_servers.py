@@ -17,8 +17,9 @@ from sqlalchemy import make_url
 
 import heedful
 from heedful import Heedful, Unavailable
-from heedful.executions.sandbox import queries
-from heedful.storage import locks, silence
+from heedful.sql.sandbox import queries
+from heedful.storage import locks
+from heedful.storage.postgresql import silence
 from heedful.testing import WordEmbedder
 
 

@@ -15,8 +15,8 @@ from sqlite_steps import sqlite_steps
 from heedful import Heedful, Signal
 from heedful.settings import Retention
 from heedful.storage import scopes, tallies
+from heedful.storage.retention import upkeep
 from heedful.storage.tallies import Asked
-from heedful.storage.upkeep import upkeep
 from heedful.testing import ManualClock
 
 KEYS = ("", "variant")

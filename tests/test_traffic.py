@@ -18,9 +18,8 @@ from click.testing import CliRunner
 
 import heedful
 from heedful import Conflict, Entry, Heedful, Invalid, Session
-from heedful.cli.living import fill_or_use
-from heedful.cli.main import cli
-from heedful.learning.corrections import corrected
+from heedful.interfaces.cli.main import cli
+from heedful.interfaces.cli.sessions import fill_or_use
 from heedful.model import Execution
 from heedful.simulate.people import ADVERSARY, customers
 from heedful.simulate.remarks import HOSTILE, WORDINGS, Subject, remark
@@ -29,6 +28,7 @@ from heedful.simulate.timeline import Timeline, arrivals
 from heedful.simulate.traffic import Filled, fill, warehouse_file
 from heedful.simulate.visits import HelpDesk
 from heedful.testing import WordEmbedder
+from heedful.text.corrections import corrected
 
 UNTIL = datetime(2026, 3, 13, 15, 30, tzinfo=UTC)
 SINCE = UNTIL - timedelta(days=14)

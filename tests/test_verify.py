@@ -11,8 +11,8 @@ from lived import Place
 from sqlalchemy import JSON, create_engine, text
 
 from heedful import NotFound
-from heedful.moving import Verified, copy, verify
 from heedful.storage import schema
+from heedful.transfer import Verified, copy, verify
 
 Harm = Callable[[str], None]
 

@@ -16,8 +16,8 @@ import httpx
 
 from bench.soak.clock import SharedClock
 from bench.soak.process import KEY
-from heedful.client.connecting import connect
-from heedful.client.surface import RemoteHeedful
+from heedful.interfaces.client.surface import RemoteHeedful
+from heedful.interfaces.client.transport import connect
 from heedful.settings import PREFIX, Retention
 
 LATE = 120

@@ -13,9 +13,8 @@ from sqlalchemy.sql.selectable import FromClause
 import heedful
 from bench.soak.fleet import KEPT, Fleet
 from bench.soak.traffic import QUESTIONS
-from heedful.client.surface import RemoteHeedful
 from heedful.clock import DAY, to_stored
-from heedful.moving import verify
+from heedful.interfaces.client.surface import RemoteHeedful
 from heedful.storage import jobs as stored_jobs
 from heedful.storage.database import Database
 from heedful.storage.executions.runs import HIT
@@ -34,6 +33,7 @@ from heedful.storage.schema import (
 )
 from heedful.storage.schema_insight import decisions
 from heedful.testing import WordEmbedder
+from heedful.transfer import verify
 
 COMPARED = 40
 """Questions that all are asked."""

@@ -15,13 +15,13 @@ from typing import Any
 import uvicorn
 
 from bench.soak.clock import SharedClock
-from heedful.dashboard.app import create as create_dashboard
+from heedful.bootstrap import Host
+from heedful.interfaces.dashboard.app import create as create_dashboard
+from heedful.interfaces.http.app import create as create_server
+from heedful.interfaces.http.app import set_up
+from heedful.interfaces.http.config import Config
+from heedful.interfaces.http.connections import Served
 from heedful.jobs.worker import Worker
-from heedful.opening import Host
-from heedful.server.app import create as create_server
-from heedful.server.app import set_up
-from heedful.server.config import Config
-from heedful.server.connections import Served
 from heedful.sessions.hooks import AlertHook
 from heedful.testing import WordEmbedder
 

@@ -19,8 +19,8 @@ from typing import TypeVar
 
 import httpx
 
-from heedful.client.surface import RemoteHeedful
 from heedful.errors import NotFound
+from heedful.interfaces.client.surface import RemoteHeedful
 from heedful.model import Document, Recall
 
 NAMES = ("Ada", "Boris", "Chen", "Dora", "Emil", "Fatima", "Goran", "Hana", "Ines", "Jonas", "Kira", "Luis")

@@ -1,10 +1,11 @@
 """Heedful: the feedback loop for AI agents."""
 
 from heedful.aio import AsyncHeedful, aopen
-from heedful.client.connecting import aconnect, connect
-from heedful.client.surface import RemoteHeedful
+from heedful.bootstrap import open, reembed
 from heedful.engine import Heedful
 from heedful.errors import Conflict, Forbidden, HeedfulError, Invalid, NotFound, Unavailable
+from heedful.interfaces.client.surface import RemoteHeedful
+from heedful.interfaces.client.transport import aconnect, connect
 from heedful.model import (
     Document,
     Entry,
@@ -24,7 +25,6 @@ from heedful.model import (
     UsefulnessStats,
     etag,
 )
-from heedful.opening import open, reembed
 from heedful.version import __version__
 
 __all__ = [

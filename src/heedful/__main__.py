@@ -1,5 +1,5 @@
 """`python -m heedful`: the command line."""
 
-from heedful.cli import main
+from heedful.interfaces.cli import main
 
 main()

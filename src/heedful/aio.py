@@ -10,24 +10,24 @@ from pathlib import Path
 from types import TracebackType
 from typing import Any, Concatenate, ParamSpec, Self, TypeVar
 
-from heedful import opening
+from heedful import bootstrap
 from heedful.access.keys import Keys
-from heedful.chat.base import LanguageModel
+from heedful.bootstrap import Projects
 from heedful.clock import Clock
-from heedful.embedding import Embedder
 from heedful.engine import Heedful
-from heedful.executions.chat import Chat
-from heedful.executions.chat_sessions import ChatSessions
-from heedful.executions.connectors import Connectors
-from heedful.executions.feedback import FeedbackService
-from heedful.executions.golden import GoldenExamples
-from heedful.executions.service import Executions
-from heedful.hosting import Projects
 from heedful.insight.service import Insight
 from heedful.jobs.service import Jobs
+from heedful.providers.embedding import Embedder
+from heedful.providers.llm.contract import LanguageModel
 from heedful.review.service import Review
 from heedful.sessions.hooks import Hook
 from heedful.sessions.service import Sessions
+from heedful.sql.chat import Chat
+from heedful.sql.chat_sessions import ChatSessions
+from heedful.sql.connectors import Connectors
+from heedful.sql.executions import Executions
+from heedful.sql.feedback import FeedbackService
+from heedful.sql.golden import GoldenExamples
 
 THREADS = 8
 
@@ -277,7 +277,7 @@ async def aopen(
     """Opens a store for asyncio; see `open`."""
     pool = ThreadPoolExecutor(THREADS, thread_name_prefix="heedful")
     call = partial(
-        opening.open,
+        bootstrap.open,
         url_or_path,
         project=project,
         clock=clock,

@@ -11,24 +11,11 @@ from typing import Any, Self
 
 from heedful.access import audit as _audit
 from heedful.access.keys import Keys
-from heedful.alerts import Channel
-from heedful.chat.base import LanguageModel
 from heedful.clock import from_stored
 from heedful.errors import Invalid
-from heedful.executions import feedback as _execution_feedback
-from heedful.executions.chat import Chat
-from heedful.executions.chat_sessions import ChatSessions
-from heedful.executions.connectors import Connectors
-from heedful.executions.feedback import FeedbackService
-from heedful.executions.golden import GoldenExamples
-from heedful.executions.permissions import Permissions
-from heedful.executions.proofs import Proofs
-from heedful.executions.sandbox.queries import Queries
-from heedful.executions.service import Executions
-from heedful.executions.space import ExecutionSpace
 from heedful.insight import sending as _sending
 from heedful.insight.service import Insight
-from heedful.jobs.base import Report
+from heedful.jobs.contract import Report
 from heedful.jobs.service import Jobs
 from heedful.memory import browse as _browse
 from heedful.memory import checks
@@ -36,18 +23,18 @@ from heedful.memory import doctor as _doctor
 from heedful.memory import documents as _documents
 from heedful.memory import forget as _forget
 from heedful.memory import history as _history
-from heedful.memory import policies as _policies
+from heedful.memory import history as _retract
 from heedful.memory import recall as _recall
 from heedful.memory import remember as _remember
 from heedful.memory import replay as _replay
-from heedful.memory import retract as _retract
-from heedful.memory import signal_recall as _signal_recall
+from heedful.memory import signals as _signal_recall
 from heedful.memory import signals as _signals
 from heedful.memory import stats as _stats
 from heedful.memory import supersede as _supersede
+from heedful.memory import usefulness as _policies
 from heedful.memory.documents import Given
 from heedful.memory.remember import Progress
-from heedful.memory.signal_recall import Facts
+from heedful.memory.signals import Facts
 from heedful.memory.workspace import Workspace
 from heedful.model import (
     DEFAULT_DATASET,
@@ -78,17 +65,30 @@ from heedful.model import (
     Supersession,
     UsefulnessStats,
 )
-from heedful.review import following as _following
-from heedful.review import undoing as _undoing
+from heedful.notifications import Channel
+from heedful.providers.llm.contract import LanguageModel
+from heedful.review import follow as _following
+from heedful.review import undo as _undoing
 from heedful.review.service import Review
-from heedful.sessions import answering as _answering
+from heedful.sessions import entries as _answering
 from heedful.sessions import erasing as _erasing
 from heedful.sessions import feedback as _feedback
+from heedful.sessions import health as _upkeep
 from heedful.sessions import improve as _improve
-from heedful.sessions import upkeep as _upkeep
-from heedful.sessions.answering import OnToken
+from heedful.sessions.entries import OnToken
 from heedful.sessions.service import Sessions
 from heedful.sessions.space import SessionSpace
+from heedful.sql import feedback as _execution_feedback
+from heedful.sql.chat import Chat
+from heedful.sql.chat_sessions import ChatSessions
+from heedful.sql.connector_access import Permissions
+from heedful.sql.connectors import Connectors
+from heedful.sql.executions import Executions
+from heedful.sql.feedback import FeedbackService
+from heedful.sql.golden import GoldenExamples
+from heedful.sql.reuse.proofs import Proofs
+from heedful.sql.sandbox.queries import Queries
+from heedful.sql.space import ExecutionSpace
 from heedful.storage.sessions.base import AlertRow
 
 

@@ -9,9 +9,9 @@ from datetime import UTC, datetime, timedelta
 
 import numpy as np
 
-from heedful.chat.base import ChatMessage, Completion, OnToken, Usage
-from heedful.embedding.base import Calibration, Vectors, normalised
-from heedful.learning.contexts import PLAIN
+from heedful.providers.embedding.contract import Calibration, Vectors, normalised
+from heedful.providers.llm.contract import ChatMessage, Completion, OnToken, Usage
+from heedful.ranking.contexts import PLAIN
 
 __all__ = ["ManualClock", "ScriptedModel", "WordEmbedder"]
 

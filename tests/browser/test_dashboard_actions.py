@@ -6,7 +6,7 @@ from dashboard_page import TESTED, Served, Visit, does
 from dashboards import connect_shop
 from playwright.sync_api import Locator, expect
 
-from heedful.dashboard.pages import ACTIONS
+from heedful.interfaces.dashboard.pages import ACTIONS
 from heedful.model import MENDS
 from heedful.storage.sessions.base import AlertRow
 

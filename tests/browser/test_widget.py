@@ -14,7 +14,7 @@ from server import Running
 from sqlalchemy import text
 from widget_page import Show, Shown, Site
 
-from heedful.client.surface import RemoteHeedful
+from heedful.interfaces.client.surface import RemoteHeedful
 
 
 @dataclass

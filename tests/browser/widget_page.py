@@ -18,7 +18,7 @@ import pytest
 from playwright.sync_api import Browser, Page, expect, sync_playwright
 from server import Running, running
 
-from heedful.client.surface import RemoteHeedful
+from heedful.interfaces.client.surface import RemoteHeedful
 
 # Machines that test are busy.
 expect.set_options(timeout=30_000)

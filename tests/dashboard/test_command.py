@@ -10,8 +10,8 @@ import pytest
 from click.testing import CliRunner
 from command import started
 
-from heedful.cli.main import cli
 from heedful.errors import Unavailable
+from heedful.interfaces.cli.main import cli
 
 
 def test_the_first_start_prints_a_key_with_which_one_logs_in_and_the_next_prints_none(
@@ -34,7 +34,7 @@ def test_a_missing_extra_is_told_with_what_to_do(
     path: Path, empty_store: bytes, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     path.write_bytes(empty_store)
-    monkeypatch.setitem(sys.modules, "heedful.dashboard.serve", None)
+    monkeypatch.setitem(sys.modules, "heedful.interfaces.dashboard.app", None)
     result = CliRunner().invoke(cli, ["--store", str(path), "dashboard"])
     assert isinstance(result.exception, Unavailable)
     assert 'pip install "heedful[dashboard]"' in str(result.exception)

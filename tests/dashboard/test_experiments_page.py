@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 from dashboards import HOSTILE, Dashboard, forms, send, undone
 
-from heedful.dashboard import looking
+from heedful.interfaces.dashboard import views
 from heedful.testing import ManualClock
 
 
@@ -82,13 +82,13 @@ def test_the_policy_is_set_and_set_back(dashboard: Dashboard) -> None:
     client = dashboard.visitor()
     project, dataset = forms(client.get("/p/default/experiments").text, "set_policy")
     done = send(client, project, policy="adaptive")
-    assert looking.policies(dashboard.store).project == "adaptive"
+    assert views.policies(dashboard.store).project == "adaptive"
     undone(client, done)
-    assert looking.policies(dashboard.store).project == "documented"
+    assert views.policies(dashboard.store).project == "documented"
     done = send(client, dataset, policy="adaptive")
-    assert looking.policies(dashboard.store).datasets == {"help": "adaptive"}
+    assert views.policies(dashboard.store).datasets == {"help": "adaptive"}
     undone(client, done)
-    assert looking.policies(dashboard.store).datasets == {"help": None}
+    assert views.policies(dashboard.store).datasets == {"help": None}
 
 
 def test_readers_see_the_policy_and_can_not_set_it(dashboard: Dashboard) -> None:

@@ -11,7 +11,7 @@ from pathlib import Path
 import pytest
 from dashboards import HOSTILE, Dashboard, hidden, token, undo
 
-from heedful.dashboard.ranges import chosen
+from heedful.interfaces.dashboard.ranges import chosen
 from heedful.model import Signal
 from heedful.storage.sessions.base import AlertRow
 from heedful.testing import ManualClock

@@ -20,10 +20,10 @@ from worlds import World, texts_of
 from heedful import Heedful
 from heedful.clock import from_stored
 from heedful.model import Page, SignalType
-from heedful.moving import verify
 from heedful.storage.database import Database
 from heedful.storage.schema import datasets, events, facts, metadata, projects
 from heedful.testing import ManualClock
+from heedful.transfer import verify
 
 Item = TypeVar("Item")
 Event = tuple[SignalType, float, datetime]

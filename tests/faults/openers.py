@@ -15,7 +15,7 @@ from functools import partial
 from typing import Any
 
 import heedful
-from heedful.storage import partitions
+from heedful.storage.postgresql import partitions
 from heedful.testing import WordEmbedder
 
 

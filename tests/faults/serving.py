@@ -15,7 +15,7 @@ import httpx
 from mongodb import free_port
 from worlds import World
 
-MAIN = "from heedful.cli import main; main()"
+MAIN = "from heedful.interfaces.cli import main; main()"
 KEY = "an-admin-key-for-the-tests"
 WORKERS = 2
 LATE = 90

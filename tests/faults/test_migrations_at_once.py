@@ -17,7 +17,7 @@ from heedful.storage.backend import Backend
 from heedful.storage.database import Database, _version
 from heedful.storage.migrations import HEAD
 from heedful.storage.migrations.run import config
-from heedful.storage.postgresql import PostgreSql
+from heedful.storage.postgresql.backend import PostgreSql
 from heedful.storage.schema import event_keys
 from heedful.storage.sqlite import Sqlite
 from heedful.storage.vectors import pack

@@ -16,8 +16,9 @@ from server import running
 from worlds import World, through
 
 from heedful import Unavailable
-from heedful.storage import postgresql, sqlite
+from heedful.storage import sqlite
 from heedful.storage.locks import number
+from heedful.storage.postgresql import backend
 
 
 def port(world: World) -> int:
@@ -88,7 +89,7 @@ def test_writers_wait_for_a_lock_while_others_read(world: World, judge: Judge, t
 
 def test_a_lock_that_is_never_let_go_is_an_error_that_says_so(world: World, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(sqlite, "_PRAGMAS", (*sqlite._PRAGMAS, "PRAGMA busy_timeout = 200"))
-    monkeypatch.setattr(postgresql, "_OPTIONS", postgresql._OPTIONS + " -c lock_timeout=200")
+    monkeypatch.setattr(backend, "_OPTIONS", backend._OPTIONS + " -c lock_timeout=200")
     fact = world.prepare("red", []).judged
     said = {"fact_id": fact, "signal_type": "used", "query": "q", "idempotency_key": "once"}
     with world.open("red") as store:

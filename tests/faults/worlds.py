@@ -15,7 +15,7 @@ from proxies import Proxy
 
 import heedful
 from heedful import Heedful
-from heedful.embedding import choose
+from heedful.providers.embedding import embedder_from
 from heedful.testing import WordEmbedder
 
 
@@ -33,7 +33,7 @@ class World:
         return "sqlite" if self.server is None else "postgresql"
 
     def open(self, project: str, **options: Any) -> Heedful:
-        embedder = WordEmbedder() if self.embedding is None else choose(self.embedding)
+        embedder = WordEmbedder() if self.embedding is None else embedder_from(self.embedding)
         return heedful.open(self.url, project=project, **{"embedding": embedder, **options})
 
     def prepare(self, project: str, sessions: Sequence[str]) -> Facts:

@@ -16,8 +16,8 @@ from typing import Any
 from deeds import Deed, Facts
 
 import heedful
-from heedful.embedding import choose
 from heedful.errors import Unavailable
+from heedful.providers.embedding import embedder_from
 from heedful.testing import WordEmbedder
 
 PAUSE = 0.02
@@ -72,6 +72,6 @@ def _opened(told: dict[str, Any]) -> Any:
     where, project = told["where"], told["project"]
     if where.startswith("http"):
         return heedful.connect(where, api_key=told["key"], project=project)
-    embedder = WordEmbedder() if told["embedding"] is None else choose(told["embedding"])
+    embedder = WordEmbedder() if told["embedding"] is None else embedder_from(told["embedding"])
     clock = JumpingClock(f"{told['writer']}/{told['first']}") if told["jumping"] else None
     return heedful.open(where, project=project, embedding=embedder, clock=clock)

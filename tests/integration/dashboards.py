@@ -11,10 +11,10 @@ from typing import Any
 from starlette.testclient import TestClient
 
 from heedful import Heedful
-from heedful.dashboard.app import create
+from heedful.bootstrap import Host
+from heedful.interfaces.dashboard.app import create
+from heedful.interfaces.http.serve import admin_key
 from heedful.model import Scope
-from heedful.opening import Host
-from heedful.server.serve import admin_key
 from heedful.testing import ManualClock, WordEmbedder
 
 HOSTILE = '<script>alert("x")</script>'

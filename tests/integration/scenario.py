@@ -12,11 +12,12 @@ from typing import Any
 import duckdb
 from cities import IN_ITALY, IN_ITALY_SQL, LONG_AGO, make_cities
 
-from heedful.chat import answer, sql
-from heedful.chat.base import ChatMessage
 from heedful.errors import HeedfulError, Unavailable
+from heedful.memory import answer
 from heedful.model import Document, Signal, etag
+from heedful.providers.llm.contract import ChatMessage
 from heedful.sessions.hooks import AlertHook
+from heedful.sql import generation
 from heedful.testing import ManualClock, ScriptedModel
 
 NOBODY = "0198c0de-dead-7000-8000-000000000000"
@@ -100,7 +101,7 @@ def _answered(messages: Sequence[ChatMessage]) -> str:
     rules = messages[0].content
     if rules == answer.RULES:
         return "The office opens at eight [1]. It closes at six [1][2]."
-    if rules.startswith(sql.RULES.partition("{")[0]):
+    if rules.startswith(generation.RULES.partition("{")[0]):
         if "weather" in messages[-1].content:
             return "The schema says nothing of the weather."
         return "```sql\nSELECT name FROM street ORDER BY name\n```"

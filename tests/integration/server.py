@@ -12,13 +12,13 @@ from typing import Any
 
 import uvicorn
 
-from heedful.client.connecting import connect
-from heedful.client.surface import RemoteHeedful
-from heedful.opening import Host
-from heedful.server.app import create
-from heedful.server.config import Config
-from heedful.server.connections import Served
-from heedful.server.state import State
+from heedful.bootstrap import Host
+from heedful.interfaces.client.surface import RemoteHeedful
+from heedful.interfaces.client.transport import connect
+from heedful.interfaces.http.app import create
+from heedful.interfaces.http.config import Config
+from heedful.interfaces.http.connections import Served
+from heedful.interfaces.http.state import State
 from heedful.testing import ManualClock, WordEmbedder
 
 KEY = "an-admin-key-for-the-tests"

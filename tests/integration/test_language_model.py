@@ -12,10 +12,10 @@ from types import ModuleType
 import pytest
 
 from heedful import Heedful, Unavailable
-from heedful.chat import ChatMessage
-from heedful.chat.answer import write
-from heedful.chat.endpoint import EndpointModel
-from heedful.chat.entities import name_entities
+from heedful.memory.answer import write
+from heedful.memory.named_entities import name_entities
+from heedful.providers.llm import ChatMessage
+from heedful.providers.llm.endpoint import EndpointModel
 
 PATIENCE = 300.0
 ASKED = [ChatMessage("user", "Say hello.")]

@@ -9,8 +9,8 @@ import pytest
 from sqlalchemy import make_url
 
 from heedful.errors import Forbidden, HeedfulError, Unavailable
-from heedful.executions.databases import Database, Limits, open_database, run
-from heedful.executions.guard import Guarded
+from heedful.sql.databases import Database, Limits, open_database, run
+from heedful.sql.guard import Guarded
 
 
 @pytest.fixture

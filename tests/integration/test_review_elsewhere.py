@@ -15,16 +15,16 @@ from pymongo import MongoClient
 
 import heedful
 from heedful import Heedful
+from heedful.bootstrap import Host
 from heedful.ids import new_id
 from heedful.jobs.kinds import follow_reviews
 from heedful.model import Feedback, ReviewCase
-from heedful.moving import export_file, import_file
-from heedful.opening import Host
-from heedful.review import taking
+from heedful.review import withdrawal
 from heedful.storage.mongo import MongoSessionStore
 from heedful.storage.mongo.collections import LANES
 from heedful.storage.sessions.base import FeedbackRow
 from heedful.testing import ManualClock, WordEmbedder
+from heedful.transfer import export_file, import_file
 
 Document = dict[str, Any]
 SERVERS = ["mongodb_url", "standalone_mongodb_url"]
@@ -250,7 +250,7 @@ def test_the_queue_has_what_stands_whatever_happened(
             ":memory:", project=new_id(), sessions=url, clock=ManualClock(), embedding=WordEmbedder()
         ) as store,
     ):
-        patched.setattr(taking, "TOGETHER", 2)
+        patched.setattr(withdrawal, "TOGETHER", 2)
         for step, number in [*steps, ("look", 0)]:
             name = f"s{number}"
             if step == "dislike":

@@ -21,17 +21,9 @@ import psycopg
 import pytest
 
 from heedful.errors import Forbidden, HeedfulError, Invalid, NotFound, Unavailable
-from heedful.executions.databases import (
-    Database,
-    ForeignKey,
-    Limits,
-    fingerprint,
-    open_database,
-    run,
-    text_values,
-)
-from heedful.executions.guard import Guarded, guarded
-from heedful.results import decode, encode
+from heedful.model.results import decode, encode
+from heedful.sql.databases import Database, ForeignKey, Limits, fingerprint, open_database, run, text_values
+from heedful.sql.guard import Guarded, guarded
 
 TABLES = """
 CREATE TABLE city (id integer PRIMARY KEY, name varchar(50) NOT NULL, people integer);
@@ -696,7 +688,7 @@ def test_a_missing_driver_says_what_to_install(module: str, url: str, tmp_path: 
     (tmp_path / "x.db").touch()
     script = (
         f"import sys; sys.modules[{module!r}] = None\n"
-        "from heedful.executions.databases import open_database, run\n"
+        "from heedful.sql.databases import open_database, run\n"
         f"try: run(open_database({url.format(file=tmp_path / 'x.db')!r}), 'SELECT 1')\n"
         "except Exception as error: print(error.code, error.remedy)\n"
     )
@@ -710,7 +702,7 @@ def other_place(sqlite_place: Place) -> Database:
     """A database that nothing special is known about: SQLite behind SQLAlchemy alone."""
     from sqlalchemy.engine import make_url
 
-    from heedful.executions.databases.other import Other
+    from heedful.sql.databases.other import Other
 
     return Other(make_url(sqlite_place.url))
 

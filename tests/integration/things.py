@@ -6,7 +6,7 @@ import sqlite3
 from contextlib import closing
 from pathlib import Path
 
-from heedful.client.surface import RemoteHeedful
+from heedful.interfaces.client.surface import RemoteHeedful
 
 
 def things(h: RemoteHeedful, folder: Path, session_id: str = "a session") -> dict[str, str]:

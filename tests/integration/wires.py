@@ -11,9 +11,9 @@ import httpx
 from server import KEY, serving
 
 from heedful import Heedful
-from heedful.jobs.base import Work
-from heedful.opening import Host
-from heedful.server.config import Config
+from heedful.bootstrap import Host
+from heedful.interfaces.http.config import Config
+from heedful.jobs.contract import Work
 
 
 class _Opened(Host):

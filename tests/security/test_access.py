@@ -13,10 +13,11 @@ import pytest
 from click.testing import CliRunner
 
 import heedful
-from heedful import Heedful, Invalid, cli, moving, settings
-from heedful.cli.main import cli as command
+from heedful import Heedful, Invalid, settings, transfer
 from heedful.insight.writing import harmless
-from heedful.reports import write_report
+from heedful.interfaces import cli
+from heedful.interfaces.cli.main import cli as command
+from heedful.interfaces.reports import write_report
 from heedful.testing import WordEmbedder
 
 
@@ -38,8 +39,8 @@ def test_others_read_neither_the_store_nor_what_is_made_of_it(tmp_path: Path) ->
         store.remember("Ada is the CEO.")
         store.insight.export("facts", tmp_path / "facts.csv")
         write_report(store, tmp_path / "report.html")
-        moving.backup(tmp_path / "store.db", tmp_path / "backup.db")
-        moving.export_file(tmp_path / "store.db", tmp_path / "project.jsonl", project="default")
+        transfer.backup(tmp_path / "store.db", tmp_path / "backup.db")
+        transfer.export_file(tmp_path / "store.db", tmp_path / "project.jsonl", project="default")
         made = {file.name: mode(file) for file in tmp_path.iterdir() if file.is_file()}
     assert set(made) >= {"store.db", "store.db-wal", "store.db-shm", "facts.csv", "backup.db", "project.jsonl"}
     assert set(made.values()) == {0o600}

@@ -16,7 +16,7 @@ from server import Running, running
 
 from heedful import Forbidden, Heedful
 from heedful.access.refusals import BURST, MORE, Refusals
-from heedful.cli.main import cli
+from heedful.interfaces.cli.main import cli
 from heedful.model import AuditEntry
 from heedful.storage import Database
 from heedful.storage.audit import Refusal

@@ -24,10 +24,10 @@ from server import Running, running
 
 import heedful
 from heedful import Forbidden, Heedful, HeedfulError, Invalid
-from heedful.executions.databases.libpq import parameters
-from heedful.executions.secrets import new_key
-from heedful.moving import copy, export_file, import_file
+from heedful.sql.databases.libpq import parameters
+from heedful.sql.secrets import new_key
 from heedful.testing import WordEmbedder
+from heedful.transfer import copy, export_file, import_file
 
 Create = Callable[[str], Any]
 SECRET = "hunter2"

@@ -20,11 +20,11 @@ from server import Running, running
 
 import heedful
 from heedful import Heedful, Signal
-from heedful.client.surface import RemoteHeedful
 from heedful.errors import Forbidden, Invalid
+from heedful.interfaces.client.surface import RemoteHeedful
 from heedful.model import SIGNAL_TYPES, Recall, SignalType
-from heedful.moving import copy, export, import_file, verify
 from heedful.testing import ManualClock, ScriptedModel, WordEmbedder
+from heedful.transfer import copy, export, import_file, verify
 
 QUESTION = "Which account are invoices paid to?"
 FACTS = ["Invoices are paid to account DE11 at the city bank.", "Invoices are sent on the first of the month."]

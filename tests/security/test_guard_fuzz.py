@@ -14,8 +14,7 @@ from sql_grammar import DENIED, statements
 from witnesses import DuckDBWitness, PostgreSQLWitness
 
 from heedful.errors import Forbidden, Invalid
-from heedful.executions.denied import is_denied
-from heedful.executions.guard import guarded
+from heedful.sql.guard import guarded, is_denied
 
 EXAMPLES = 400
 CANARY = "canary-4711"

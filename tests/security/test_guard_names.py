@@ -10,8 +10,7 @@ import pytest
 from witnesses import DuckDBWitness, PostgreSQLWitness, SQLiteWitness
 
 from heedful.errors import Forbidden, HeedfulError
-from heedful.executions.denied import is_denied, is_denied_table
-from heedful.executions.guard import guarded
+from heedful.sql.guard import guarded, is_denied, is_denied_table
 
 # {f} the function, {F} in capitals, {U} with escapes, {args} its arguments, {s} rows with these as columns, {x} the
 # first argument and {t} its type, {p} a table of one column of that type.

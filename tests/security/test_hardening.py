@@ -10,9 +10,9 @@ from server import running
 
 import heedful
 from heedful.access.hardening import check_security
-from heedful.client.hardening import check_server
 from heedful.clock import to_stored
 from heedful.errors import Unavailable
+from heedful.interfaces.client.hardening import check_server
 from heedful.settings import Settings
 from heedful.storage import Database
 from heedful.testing import ManualClock, WordEmbedder

@@ -15,7 +15,7 @@ import uvicorn
 from dashboards import Dashboard
 from server import KEY, Running, running, threaded
 
-from heedful.server.connections import MAX_HEADERS, Limited, Limits, Served
+from heedful.interfaces.http.connections import MAX_HEADERS, Limited, Limits, Served
 from heedful.testing import ManualClock
 
 PATIENCE = 0.4

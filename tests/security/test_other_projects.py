@@ -12,7 +12,7 @@ import pytest
 from server import Running, running
 from things import things
 
-from heedful.server.app import OTHERS
+from heedful.interfaces.http.app import OTHERS
 
 SECRET = "Zanzibar-77"
 """What only the other project knows."""

@@ -20,8 +20,8 @@ import pytest
 from server import running
 
 from heedful import Heedful, HeedfulError, Invalid, Unavailable
-from heedful.executions.sandbox.stock import STOCK
-from heedful.learning.reuse import is_deterministic
+from heedful.sql.reuse import is_deterministic
+from heedful.sql.sandbox.pool import STOCK
 
 KINDS = ("sqlite", "duckdb", "postgresql")
 

@@ -12,10 +12,10 @@ import httpx
 import pytest
 from server import Running, running
 
+from heedful.interfaces.http.app import OTHERS
+from heedful.interfaces.operations import OPERATIONS, OWNERS
+from heedful.interfaces.problems import Wire
 from heedful.model import SCOPES, Scope
-from heedful.operations import OPERATIONS, OWNERS
-from heedful.server.app import OTHERS
-from heedful.web.wire import Wire
 
 WIRES = [wire for module in OTHERS for wire in module.ROUTES]
 

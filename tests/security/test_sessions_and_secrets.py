@@ -14,7 +14,7 @@ from dashboards import Dashboard, token
 from server import Running, running
 
 import heedful
-from heedful import Conflict, Forbidden, Heedful, moving
+from heedful import Conflict, Forbidden, Heedful, transfer
 from heedful.storage import keys
 from heedful.testing import ManualClock, WordEmbedder
 
@@ -93,9 +93,9 @@ def test_a_backup_has_no_secret_to_sign_with(path: Path, tmp_path: Path) -> None
         made = store.keys.create_token({"session_id": "s"})
         with store._workspace.database.read() as connection:
             [secret] = keys.signing_secrets(connection, 0)
-        moving.backup(path, tmp_path / "backup.db")
-        moving.backup(path, tmp_path / "whole.db", with_signing=True)
-        moving.export_file(path, tmp_path / "project.jsonl", project="default")
+        transfer.backup(path, tmp_path / "backup.db")
+        transfer.backup(path, tmp_path / "whole.db", with_signing=True)
+        transfer.export_file(path, tmp_path / "project.jsonl", project="default")
     assert secret in (tmp_path / "whole.db").read_bytes()
     assert secret not in (tmp_path / "backup.db").read_bytes()
     assert secret.hex().encode() not in (tmp_path / "project.jsonl").read_bytes()
@@ -143,7 +143,7 @@ def test_a_forged_cookie_is_no_login_even_with_the_secret(dashboard: Dashboard) 
 
 
 def test_rotating_the_secret_ends_logins(dashboard: Dashboard, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("heedful.dashboard.logins.FRESH", 0.0)
+    monkeypatch.setattr("heedful.interfaces.dashboard.logins.FRESH", 0.0)
     visitor = dashboard.visitor()
     dashboard.store.keys.rotate_signing(grace=60)
     assert visitor.get("/p/default/overview").status_code == 200

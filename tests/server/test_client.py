@@ -18,8 +18,8 @@ import pytest
 from server import Running, running
 
 import heedful
-from heedful.client import transport
 from heedful.errors import Conflict, Forbidden, HeedfulError, Invalid, NotFound, Unavailable
+from heedful.interfaces.client import transport
 from heedful.testing import ScriptedModel
 
 

@@ -17,10 +17,10 @@ import pytest
 from server import Running, running
 
 import heedful
-from heedful.operations import OPERATIONS
-from heedful.server.app import OTHERS
-from heedful.server.calls import PREFIX
-from heedful.web.wire import Wire
+from heedful.interfaces.http.app import OTHERS
+from heedful.interfaces.http.calls import PREFIX
+from heedful.interfaces.operations import OPERATIONS
+from heedful.interfaces.problems import Wire
 
 NAMES = (
     *("text", "texts", "query", "question", "name", "content", "items", "messages", "role", "session_id", "dataset_id"),

@@ -12,9 +12,9 @@ from server import running
 
 from heedful import Heedful
 from heedful.access import secrets, tokens
+from heedful.bootstrap import Host
 from heedful.errors import Forbidden, Invalid, NotFound
-from heedful.opening import Host
-from heedful.server.callers import Caller, Callers, presented
+from heedful.interfaces.http.callers import Caller, Callers, presented
 from heedful.testing import ManualClock, WordEmbedder
 
 

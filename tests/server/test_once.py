@@ -13,8 +13,8 @@ import pytest
 from server import Running, running
 from sqlalchemy import select
 
-from heedful.access import leases
-from heedful.access.once import LEASE, once
+from heedful.access import idempotency
+from heedful.access.idempotency import LEASE, once
 from heedful.errors import Conflict, Invalid
 from heedful.storage import Database
 from heedful.storage.schema import requests
@@ -133,8 +133,8 @@ class TestOnce:
     def test_a_call_keeps_its_place_however_long_it_takes(self, any_store: str, monkeypatch: Any) -> None:
         clock = ManualClock()
         database = Database(any_store)
-        monkeypatch.setattr(leases, "EVERY", 0.01)
-        monkeypatch.setattr("heedful.access.once.HEARTBEAT", leases.Heartbeat())
+        monkeypatch.setattr(idempotency, "EVERY", 0.01)
+        monkeypatch.setattr("heedful.access.idempotency.HEARTBEAT", idempotency.Heartbeat())
 
         def now() -> int:
             return int(clock().timestamp() * 1_000_000)

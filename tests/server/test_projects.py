@@ -8,9 +8,8 @@ from pathlib import Path
 import pytest
 from server import running
 
+from heedful.bootstrap import Host, Projects
 from heedful.errors import Invalid, NotFound
-from heedful.hosting import Projects
-from heedful.opening import Host
 from heedful.testing import WordEmbedder
 
 

@@ -12,8 +12,8 @@ import pytest
 from server import Running, running
 from things import things
 
-from heedful.operations import OPERATIONS
-from heedful.server.calls import PREFIX
+from heedful.interfaces.http.calls import PREFIX
+from heedful.interfaces.operations import OPERATIONS
 from heedful.testing import ScriptedModel
 
 EXAMPLES = 4

@@ -20,12 +20,12 @@ import pytest
 from click.testing import CliRunner
 
 import heedful
-from heedful.cli.main import cli
-from heedful.client.surface import RemoteHeedful
 from heedful.errors import Forbidden, HeedfulError
-from heedful.server.config import Config
+from heedful.interfaces.cli.main import cli
+from heedful.interfaces.client.surface import RemoteHeedful
+from heedful.interfaces.http.config import Config
 
-MAIN = "from heedful.cli import main; main()"
+MAIN = "from heedful.interfaces.cli import main; main()"
 KEY = "a-key-from-the-environment"
 
 

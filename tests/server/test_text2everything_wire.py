@@ -15,15 +15,15 @@ import psycopg
 import pytest
 from server import Running, running
 
-from heedful.chat.base import ChatMessage
-from heedful.compat.text2everything_http import ROUTES
-from heedful.compat.text2everything_http.addresses import parts_of, url_of
-from heedful.compat.text2everything_http.paging import window
 from heedful.errors import Invalid
-from heedful.executions.remarks import Remarks
-from heedful.executions.secrets import new_key
+from heedful.interfaces.http.text2everything import ROUTES
+from heedful.interfaces.http.text2everything.addresses import parts_of, url_of
+from heedful.interfaces.http.text2everything.paging import window
+from heedful.interfaces.problems import Asked
+from heedful.providers.llm.contract import ChatMessage
+from heedful.sql.feedback import Remarks
+from heedful.sql.secrets import new_key
 from heedful.testing import ManualClock, ScriptedModel
-from heedful.web.wire import Asked
 
 with warnings.catch_warnings():
     # Its models are written for an older pydantic.

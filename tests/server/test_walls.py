@@ -15,8 +15,8 @@ from server import Running, running
 from things import things
 
 from heedful.ids import new_id
+from heedful.interfaces.operations import OPERATIONS, Operation
 from heedful.model import SCOPES
-from heedful.operations import OPERATIONS, Operation
 
 BODIES: dict[str, Any] = {
     "signal_recall": {"helpful": []},

@@ -8,8 +8,8 @@ from pathlib import Path
 
 SERVER = """
 import socket
-from heedful.server.connections import Limits, Served
-from heedful.server.workers import Workers
+from heedful.interfaces.http.connections import Limits, Served
+from heedful.interfaces.http.serve import Workers
 
 if __name__ == "__main__":
     listening = socket.create_server(("127.0.0.1", 0))

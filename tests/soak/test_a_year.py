@@ -20,8 +20,8 @@ import heedful
 from bench.soak.traffic import MEASURED
 from bench.soak.year import MOST_BYTES, MOST_MEMORY, SLOWER, Year, live
 from heedful.clock import from_stored
-from heedful.learning.votes import counted
 from heedful.model import SignalType
+from heedful.ranking.signals import counted
 from heedful.storage.database import Database
 from heedful.storage.schema import events, facts
 from heedful.testing import ManualClock, WordEmbedder

@@ -4,11 +4,11 @@ from __future__ import annotations
 
 import pytest
 
-from heedful.chat.answer import EARLIER, EVIDENCE, LONGEST_EARLIER, RULES, Use, prompt, write
-from heedful.chat.base import ChatMessage, Usage
-from heedful.chat.citations import cited, without_citations
+from heedful.memory.answer import EARLIER, EVIDENCE, LONGEST_EARLIER, RULES, Use, prompt, write
 from heedful.model import Hit
+from heedful.providers.llm.contract import ChatMessage, Usage
 from heedful.testing import ScriptedModel
+from heedful.text.sentences import cited, without_citations
 
 
 def hits(*texts: str) -> list[Hit]:

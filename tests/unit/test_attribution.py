@@ -6,10 +6,10 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from heedful.learning.attribution import Attribution, attribute, rarity_among
-from heedful.learning.contexts import PLAIN
-from heedful.learning.words import sentences, words
+from heedful.ranking.attribution import Attribution, attribute, rarity_among
+from heedful.ranking.contexts import PLAIN
 from heedful.testing import WordEmbedder
+from heedful.text.words import sentences, words
 
 FACTS = [
     "The office in Lisbon opens at nine and closes at six.",

@@ -27,9 +27,9 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from heedful import Forbidden, Invalid, Unavailable
-from heedful.alerts import Channel, Email, Slack, Sns, Webhook, verify
-from heedful.alerts.slack import escaped, message
-from heedful.alerts.wording import headline
+from heedful.notifications import Channel, Email, Slack, Sns, Webhook, verify
+from heedful.notifications.slack import escaped, message
+from heedful.notifications.wording import headline
 
 SECRET = "a very secret secret"
 TOPIC = "arn:aws:sns:eu-west-1:123456789012:alerts"
@@ -685,7 +685,7 @@ def test_without_boto3_the_remedy_is_told_and_the_other_channels_work() -> None:
     script = f"""
 import sys
 sys.modules["boto3"] = None
-from heedful.alerts import Slack, Sns
+from heedful.notifications import Slack, Sns
 Slack("https://example.org")
 Sns({TOPIC!r}, client=object())
 try:
@@ -698,6 +698,6 @@ except Exception as error:
 
 
 def test_alerts_can_be_imported_without_loading_boto3() -> None:
-    script = "import sys, heedful.alerts; print('boto3' in sys.modules)"
+    script = "import sys, heedful.notifications; print('boto3' in sys.modules)"
     done = subprocess.run([sys.executable, "-c", script], capture_output=True, text=True, check=True)
     assert done.stdout == "False\n"

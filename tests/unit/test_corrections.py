@@ -6,8 +6,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from heedful.learning.corrections import corrected
-from heedful.learning.statements import statement
+from heedful.text.corrections import corrected
+from heedful.text.statements import statement
 
 FACTS = [
     "Returns are accepted within 30 days.",

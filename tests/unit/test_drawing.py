@@ -8,7 +8,7 @@ from datetime import UTC, date, datetime, timedelta
 
 import pytest
 
-from heedful.drawing import (
+from heedful.interfaces.charts import (
     Bar,
     Interval,
     Marker,
@@ -20,7 +20,7 @@ from heedful.drawing import (
     line_chart,
     spark,
 )
-from heedful.drawing.scales import date_ticks, ticks
+from heedful.interfaces.charts.lines import date_ticks, ticks
 
 HOSTILE = "<script>alert(\"1\")</script> & 'x'"
 START = date(2026, 11, 1)

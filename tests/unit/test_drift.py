@@ -12,7 +12,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from heedful import Invalid
-from heedful.learning.drift import FACTOR, LEAST, LUCK, Change, arithmetic, change, in_words
+from heedful.statistics.change import FACTOR, LEAST, LUCK, Change, arithmetic, change, in_words
 
 series = st.lists(st.tuples(st.integers(0, 40), st.integers(1, 60)), min_size=0, max_size=40)
 

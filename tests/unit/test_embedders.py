@@ -15,8 +15,8 @@ from tokenizers.models import WordLevel
 from tokenizers.pre_tokenizers import Whitespace
 
 from heedful import Invalid, Unavailable
-from heedful.embedding import Embedder, choose
-from heedful.embedding.onnx import OnnxEmbedder, bundled, from_folder
+from heedful.providers.embedding import Embedder, embedder_from
+from heedful.providers.embedding.onnx import OnnxEmbedder, bundled, from_folder
 from heedful.testing import WordEmbedder
 
 TEXTS = ["Who is the CEO?", "The cat sat on the mat.", "a", "Grüße aus Köln, 東京", "word " * 600]
@@ -56,11 +56,11 @@ def copy_of_bundled(folder: Path) -> Path:
 
 
 MAKERS: dict[str, Callable[[Path], Embedder]] = {
-    "bundled": lambda folder: choose("bundled"),
-    "fast": lambda folder: choose("fast"),
-    "folder": lambda folder: choose(str(copy_of_bundled(folder / "minilm"))),
-    "tiny": lambda folder: choose(str(tiny_model(folder / "tiny"))),
-    "tiny pooled": lambda folder: choose(str(tiny_model(folder / "tiny-pooled", pooled=True))),
+    "bundled": lambda folder: embedder_from("bundled"),
+    "fast": lambda folder: embedder_from("fast"),
+    "folder": lambda folder: embedder_from(str(copy_of_bundled(folder / "minilm"))),
+    "tiny": lambda folder: embedder_from(str(tiny_model(folder / "tiny"))),
+    "tiny pooled": lambda folder: embedder_from(str(tiny_model(folder / "tiny-pooled", pooled=True))),
     "words": lambda folder: WordEmbedder(),
 }
 
@@ -109,7 +109,7 @@ def test_an_embedder_has_a_name_and_a_calibration(embedder: Embedder) -> None:
 def test_the_name_is_the_same_each_time(tmp_path: Path) -> None:
     folder = tiny_model(tmp_path / "mine")
     assert from_folder(folder).name == from_folder(folder).name
-    assert choose("bundled").name == choose("bundled").name
+    assert embedder_from("bundled").name == embedder_from("bundled").name
 
 
 def test_another_model_has_another_name(tmp_path: Path) -> None:
@@ -146,7 +146,7 @@ def test_a_folder_that_lacks_a_file_says_which(tmp_path: Path, missing: str) -> 
     folder = tiny_model(tmp_path / "tiny")
     (folder / missing).unlink()
     with pytest.raises(Unavailable, match="tokenizer.json" if missing == "tokenizer.json" else ".onnx") as caught:
-        choose(str(folder))
+        embedder_from(str(folder))
     assert caught.value.code == "model_missing"
     assert caught.value.remedy
 
@@ -156,12 +156,12 @@ def test_a_folder_with_a_broken_file_is_unusable(tmp_path: Path, broken: str) ->
     folder = tiny_model(tmp_path / "tiny")
     (folder / broken).write_bytes(b"not a model")
     with pytest.raises(Unavailable, match="tiny"):
-        choose(str(folder)).embed(["alpha"])
+        embedder_from(str(folder)).embed(["alpha"])
 
 
 def test_a_model_that_does_not_say_how_wide_it_is_is_unusable(tmp_path: Path) -> None:
     with pytest.raises(Unavailable, match="how wide") as caught:
-        choose(str(tiny_model(tmp_path / "tiny", vague=True)))
+        embedder_from(str(tiny_model(tmp_path / "tiny", vague=True)))
     assert caught.value.code == "model_unusable"
 
 
@@ -173,7 +173,7 @@ def test_files_are_loaded_at_the_first_use(tmp_path: Path) -> None:
 @pytest.mark.parametrize("spec", ["nonsense", "/no/such/folder", "http://localhost:1/v1"])
 def test_an_embedding_that_nobody_knows_is_refused(spec: str) -> None:
     with pytest.raises(Invalid) as caught:
-        choose(spec)
+        embedder_from(spec)
     assert caught.value.field == "embedding"
     assert caught.value.value == spec
     assert caught.value.remedy
@@ -182,7 +182,7 @@ def test_an_embedding_that_nobody_knows_is_refused(spec: str) -> None:
 def test_the_fast_tier_says_how_to_install_it(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr("importlib.util.find_spec", lambda name: None)
     with pytest.raises(Unavailable) as caught:
-        choose("fast")
+        embedder_from("fast")
     assert caught.value.remedy == 'Run: pip install "heedful[fast]"'
 
 

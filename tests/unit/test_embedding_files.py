@@ -10,7 +10,7 @@ from pathlib import Path
 import pytest
 
 from heedful import Unavailable
-from heedful.embedding.files import verified
+from heedful.providers.embedding.onnx import verified
 
 CONTENT = b"weights"
 SUM = hashlib.sha256(CONTENT).hexdigest()

@@ -12,8 +12,8 @@ import numpy as np
 import pytest
 
 from heedful import Unavailable
-from heedful.embedding import choose
-from heedful.embedding.endpoint import EndpointEmbedder
+from heedful.providers.embedding import embedder_from
+from heedful.providers.embedding.endpoint import EndpointEmbedder
 
 Answer = Callable[[dict[str, Any]], tuple[int, bytes]]
 
@@ -222,6 +222,6 @@ def test_the_name_says_model_and_place(make: Callable[..., EndpointEmbedder], se
 
 
 def test_a_url_with_a_model_chooses_an_endpoint() -> None:
-    chosen = choose("http://127.0.0.1:9/v1/#nomic", api_key="k", timeout=1.5)
+    chosen = embedder_from("http://127.0.0.1:9/v1/#nomic", api_key="k", timeout=1.5)
     assert isinstance(chosen, EndpointEmbedder)
     assert chosen.name == "nomic@http://127.0.0.1:9/v1"

@@ -4,7 +4,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from heedful.learning.entities import LONGEST_KEY, entities, entity, mentions
+from heedful.text.entities import LONGEST_KEY, entities, entity, mentions
 
 
 def names(text: str) -> list[str]:

@@ -7,7 +7,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from heedful.clock import DAY
-from heedful.learning.evidence import (
+from heedful.model import SIGNAL_TYPES, SignalType
+from heedful.ranking.evidence import (
     KEPT_OF_EARLIER,
     LONE_VOICE,
     NOBODY,
@@ -18,8 +19,7 @@ from heedful.learning.evidence import (
     mass,
     voices,
 )
-from heedful.learning.signals import Opinion
-from heedful.model import SIGNAL_TYPES, SignalType
+from heedful.ranking.signals import Opinion
 
 
 def said(

@@ -8,13 +8,10 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from heedful.chat.answer import Use, Written
-from heedful.chat.asked import asked_for, asks_for_a_list
-from heedful.chat.citations import cited
-from heedful.chat.extractive import FEW, LEARNT, MANY, NOTHING, extract
-from heedful.chat.sentences import LONGEST, sentences
-from heedful.embedding import Embedder
+from heedful.memory.answer import FEW, LEARNT, MANY, NOTHING, Use, Written, extract
 from heedful.model import Hit
+from heedful.providers.embedding import Embedder
+from heedful.text.sentences import LONGEST, asked_for, asks_for_a_list, cited, sentences
 
 SILENT = Written(NOTHING, [], None, None)
 

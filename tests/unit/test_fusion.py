@@ -5,7 +5,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from heedful.index.fusion import VECTOR, best, fuse, lent
+from heedful.search.fusion import VECTOR, best, fuse, lent
 
 fractions = st.floats(0, 1, width=32)
 

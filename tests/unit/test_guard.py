@@ -11,8 +11,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from heedful.errors import Forbidden, HeedfulError, Invalid
-from heedful.executions.denied import is_denied
-from heedful.executions.guard import Guarded, guarded
+from heedful.sql.guard import Guarded, guarded, is_denied
 
 ANY = ("sqlite", "postgresql", "duckdb")
 
@@ -348,7 +347,7 @@ BOMBS = {
 def test_a_bomb_is_refused_at_once(bomb: str) -> None:
     """In a process of its own: the parser by itself overflows the stack on some of these, which ends the process."""
     script = (
-        "import sys; from heedful.executions.guard import guarded; from heedful.errors import HeedfulError\n"
+        "import sys; from heedful.sql.guard import guarded; from heedful.errors import HeedfulError\n"
         "sql = sys.stdin.read()\n"
         "for dialect in ('sqlite', 'postgresql', 'duckdb'):\n"
         "    try: guarded(sql, dialect)\n"

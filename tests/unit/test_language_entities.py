@@ -6,7 +6,7 @@ import json
 
 import pytest
 
-from heedful.chat.entities import LONGEST, name_entities
+from heedful.memory.named_entities import LONGEST, name_entities
 from heedful.testing import ScriptedModel
 
 TEXTS = ["Ada Lovelace met Charles Babbage.", "It rained in London\nall day.", "Nothing."]

@@ -12,9 +12,9 @@ from typing import Any
 import pytest
 
 from heedful import Invalid, Unavailable
-from heedful.chat import ChatMessage, Completion, Usage, choose
-from heedful.chat import endpoint as module
-from heedful.chat.endpoint import EndpointModel
+from heedful.providers.llm import ChatMessage, Completion, Usage, language_model_from
+from heedful.providers.llm import endpoint as module
+from heedful.providers.llm.endpoint import EndpointModel
 
 ASKED = [ChatMessage("system", "Be brief."), ChatMessage("user", "Who?")]
 
@@ -452,20 +452,20 @@ def test_a_key_that_no_header_can_hold_is_refused() -> None:
 @pytest.mark.parametrize("url", ["http://me:secret@127.0.0.1:9/v1", "http://127.0.0.1:9/v1?key=secret"])
 def test_a_secret_in_the_url_is_refused_and_not_shown(url: str) -> None:
     with pytest.raises(Invalid) as caught:
-        choose(f"{url}#words")
+        language_model_from(f"{url}#words")
     assert caught.value.field == "language_model"
     assert "secret" not in str(caught.value)
 
 
 def test_a_url_with_a_model_chooses_an_endpoint() -> None:
-    chosen = choose("http://127.0.0.1:9/v1/#llama", "k", 1.5)
+    chosen = language_model_from("http://127.0.0.1:9/v1/#llama", "k", 1.5)
     assert isinstance(chosen, EndpointModel)
     assert chosen.name == "llama@http://127.0.0.1:9/v1"
 
 
 @pytest.mark.parametrize("given", [None, "", "  "])
 def test_nothing_chooses_no_model(given: str | None) -> None:
-    assert choose(given) is None
+    assert language_model_from(given) is None
 
 
 @pytest.mark.parametrize(
@@ -473,6 +473,6 @@ def test_nothing_chooses_no_model(given: str | None) -> None:
 )
 def test_what_names_no_endpoint_is_refused(given: str, said: str) -> None:
     with pytest.raises(Invalid, match=said) as caught:
-        choose(given)
+        language_model_from(given)
     assert caught.value.field == "language_model"
     assert "URL#model" in str(caught.value.remedy)

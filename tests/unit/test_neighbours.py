@@ -4,7 +4,7 @@ import numpy as np
 from hypothesis import given
 from hypothesis import strategies as st
 
-from heedful.index.neighbours import NOBODY, STEPS, Neighbours, place
+from heedful.search.fusion import NOBODY, STEPS, Neighbours, place
 
 spots = st.lists(
     st.tuples(st.sampled_from(["a.txt", "b.txt", None]), st.integers(0, 8)),

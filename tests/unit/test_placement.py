@@ -8,7 +8,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from heedful.learning.placement import explored, merged
+from heedful.ranking.evidence import explored, merged
 
 Place = tuple[float, float, int, bool]
 """relevance, boost, latest, known"""

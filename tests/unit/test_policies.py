@@ -7,10 +7,10 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from heedful.clock import DAY
-from heedful.learning.policies import Adaptive, Candidate, Documented, Ranked
-from heedful.learning.policies.documented import Tally
-from heedful.learning.signals import Observation, Opinion
 from heedful.model import SIGNAL_TYPES
+from heedful.ranking.policies import Adaptive, Candidate, Documented, Ranked
+from heedful.ranking.policies.documented import Tally
+from heedful.ranking.signals import Observation, Opinion
 
 NOW = 500 * DAY
 FACTS = range(1, 7)

@@ -9,9 +9,9 @@ from hypothesis import assume, given, settings
 from hypothesis import strategies as st
 
 from heedful.clock import DAY
-from heedful.learning.policies import POLICIES, Candidate, Policy, Ranked
-from heedful.learning.signals import Opinion
 from heedful.model import POLICY_NAMES, SIGNAL_TYPES
+from heedful.ranking.policies import POLICIES, Candidate, Policy, Ranked
+from heedful.ranking.signals import Opinion
 
 EXEMPT = {"documented"}
 """Its numbers are given by its document, and its global fallback moves queries that nobody rated."""

@@ -11,9 +11,9 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from heedful.index import postings
-from heedful.index.bm25 import K1, B
-from heedful.learning.terms import terms
+from heedful.search import lexical
+from heedful.search.lexical import K1, B
+from heedful.text.words import terms
 
 words = st.sampled_from(["apple", "apples", "banana", "cherry", "running", "runs", "the", "of", "dog", "Dogs", "2024"])
 texts = st.lists(words, max_size=8).map(" ".join)
@@ -37,17 +37,17 @@ def naive(documents: list[str], query: str) -> list[float]:
 
 
 def coverage(
-    segments: list[postings.Segment], query: str, alive: np.ndarray[tuple[int], np.dtype[np.bool_]]
+    segments: list[lexical.Segment], query: str, alive: np.ndarray[tuple[int], np.dtype[np.bool_]]
 ) -> list[float]:
     lengths = np.concatenate([segment.lengths for segment in segments])
-    found = postings.coverage(segments, query, alive, postings.length_norms(lengths, alive))
+    found = lexical.coverage(segments, query, alive, lexical.length_norms(lengths, alive))
     return [float(score) for score in found]
 
 
 @given(st.lists(texts, min_size=1, max_size=12), queries)
 def test_coverage_is_bm25_over_its_bound(documents: list[str], query: str) -> None:
     alive = np.ones(len(documents), bool)
-    found = coverage([postings.build(documents, 0)], query, alive)
+    found = coverage([lexical.build(documents, 0)], query, alive)
     assert found == pytest.approx(naive(documents, query), abs=1e-5)
 
 
@@ -56,36 +56,36 @@ def test_segments_merges_and_removals_do_not_change_a_score(
     documents: list[str], query: str, data: st.DataObject
 ) -> None:
     cuts = sorted(data.draw(st.sets(st.integers(1, len(documents)))) | {0, len(documents)})
-    segments = [postings.build(documents[start:stop], start) for start, stop in pairwise(cuts) if stop > start]
+    segments = [lexical.build(documents[start:stop], start) for start, stop in pairwise(cuts) if stop > start]
     alive = np.array(data.draw(st.lists(st.booleans(), min_size=len(documents), max_size=len(documents))))
     living = [text for text, lives in zip(documents, alive, strict=True) if lives]
     wanted = iter(naive(living, query))
     expected = pytest.approx([next(wanted) if lives else 0.0 for lives in alive], abs=1e-5)
 
     assert coverage(segments, query, alive) == expected
-    merged = postings.merge(segments)
+    merged = lexical.merge(segments)
     assert coverage([merged], query, alive) == expected
     if living:
         moved = np.where(alive, np.cumsum(alive) - 1, -1).astype(np.int32)
-        kept = postings.only(merged, moved)
+        kept = lexical.only(merged, moved)
         assert coverage([kept], query, np.ones(len(living), bool)) == pytest.approx(naive(living, query), abs=1e-5)
 
 
 @given(st.lists(texts, min_size=1, max_size=12), queries)
 def test_coverage_is_bounded(documents: list[str], query: str) -> None:
-    found = coverage([postings.build(documents, 0)], query, np.ones(len(documents), bool))
+    found = coverage([lexical.build(documents, 0)], query, np.ones(len(documents), bool))
     assert all(0.0 <= score <= 1.0 for score in found)
 
 
 def test_a_word_that_no_text_has_lowers_what_words_can_say() -> None:
     documents = ["apple banana", "cherry"]
     alive = np.ones(2, bool)
-    segment = postings.build(documents, 0)
+    segment = lexical.build(documents, 0)
     assert coverage([segment], "apple zebra", alive)[0] < coverage([segment], "apple", alive)[0]
 
 
 def test_a_query_of_the_commonest_words_finds_nothing() -> None:
-    assert coverage([postings.build(["the dog of the house"], 0)], "of the", np.ones(1, bool)) == [0.0]
+    assert coverage([lexical.build(["the dog of the house"], 0)], "of the", np.ones(1, bool)) == [0.0]
 
 
 @pytest.mark.parametrize(

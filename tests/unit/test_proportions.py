@@ -12,7 +12,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from heedful import Invalid
-from heedful.learning.proportions import probability_best, probability_better, wilson
+from heedful.statistics.rates import probability_best, probability_better, wilson
 
 Counts = tuple[int, int]
 Polynomial = list[Fraction]

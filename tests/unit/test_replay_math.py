@@ -8,12 +8,11 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from heedful.learning import replay
-from heedful.learning.policies import POLICIES, Candidate
-from heedful.learning.replay import Trial
-from heedful.learning.signals import Opinion
-from heedful.learning.timeline import FOLDS, Asked, replayed
 from heedful.model import SIGNAL_TYPES, PolicyName
+from heedful.ranking import replay
+from heedful.ranking.policies import POLICIES, Candidate
+from heedful.ranking.replay import FOLDS, Asked, Trial, replayed
+from heedful.ranking.signals import Opinion
 
 HOUR = 3_600_000_000
 

@@ -8,7 +8,7 @@ import pytest
 from hypothesis import assume, given
 from hypothesis import strategies as st
 
-from heedful.learning.reuse import Evidence, Known, Proven, Verdict, choose, decide
+from heedful.sql.reuse import Evidence, Known, Proven, Verdict, choose, decide
 
 MAY, JUNE = datetime(2024, 5, 10), datetime(2024, 6, 10)
 VALUES = Known(

@@ -2,7 +2,7 @@
 
 from datetime import datetime
 
-from heedful.learning.reuse import Evidence, Known, Proven, Verdict, alike, choose
+from heedful.sql.reuse import Evidence, Known, Proven, Verdict, alike, choose
 
 NOW = datetime(2024, 5, 10)
 STATES = ["texas", "ohio", "maine", "iowa", "utah", "new york"]

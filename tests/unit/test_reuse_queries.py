@@ -4,9 +4,9 @@ from datetime import date, datetime
 
 import pytest
 
-from heedful.learning.reuse import Known, is_deterministic, study
-from heedful.learning.reuse.dates import relative_dates
-from heedful.learning.reuse.queries import follows_clock, parsed
+from heedful.sql.reuse import Known, is_deterministic, study
+from heedful.sql.reuse.binding import relative_dates
+from heedful.sql.reuse.query_parts import follows_clock, parsed
 
 VALUES = Known({("city", "state"): ["texas", "ohio"], ("city", "name"): ["austin", "ohio"], ("t", "x"): ["texas"]})
 

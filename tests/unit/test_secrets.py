@@ -8,7 +8,7 @@ import sys
 import pytest
 
 from heedful.errors import Forbidden, HeedfulError, Invalid, Unavailable
-from heedful.executions.secrets import keys_from, new_key, opened, resealed, resolved, shown, stored
+from heedful.sql.secrets import keys_from, new_key, opened, resealed, resolved, shown, stored
 
 PLAIN = "postgresql://me:hunter2@host:5432/sales"
 
@@ -173,7 +173,7 @@ def test_keys_that_do_not_fit_say_so(call: object, code: str) -> None:
 def test_encrypting_without_its_package_says_what_to_install() -> None:
     script = (
         "import sys; sys.modules['cryptography'] = None\n"
-        "from heedful.executions.secrets import stored\n"
+        "from heedful.sql.secrets import stored\n"
         "try: stored('postgresql://a:b@c/d', ['key'])\n"
         "except Exception as error: print(error.code, error.remedy)\n"
     )

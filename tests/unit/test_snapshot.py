@@ -7,7 +7,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from heedful.index import snapshot
+from heedful.search import snapshot
 
 ARRAYS: snapshot.Arrays = {
     "numbers": np.arange(100, dtype=np.int64),

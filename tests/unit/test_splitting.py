@@ -4,7 +4,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from heedful.memory.splitting import LONGEST, split
+from heedful.memory.documents import LONGEST, split
 
 texts = st.one_of(
     st.text(max_size=400),

@@ -8,9 +8,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from heedful import Invalid
-from heedful.learning.proportions import probability_best
-from heedful.learning.rates import Rates
-from heedful.learning.stopping import ALIKE, FAR, LEAST, LOSS, SURE, stopping
+from heedful.statistics.rates import Rates, probability_best
+from heedful.statistics.stopping import ALIKE, FAR, LEAST, LOSS, SURE, stopping
 
 Counts = tuple[int, int]
 

@@ -11,11 +11,9 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from heedful import Invalid
-from heedful.embedding import Embedder
-from heedful.learning.grouping import Group, divided, groups
-from heedful.learning.naming import SHORT, Namer, english, shortened, terms
-from heedful.learning.themes import Theme, Vectors, themes
+from heedful.providers.embedding import Embedder
 from heedful.testing import WordEmbedder
+from heedful.text.themes import SHORT, Group, Namer, Theme, Vectors, divided, english, groups, shortened, terms, themes
 
 REFUNDS = [
     "My refund never arrived",

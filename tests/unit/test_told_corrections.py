@@ -13,7 +13,7 @@ from typing import NamedTuple
 
 import pytest
 
-from heedful.learning.corrections import corrected
+from heedful.text.corrections import corrected
 
 COMMENTS = Path(__file__).parent / "comments"
 

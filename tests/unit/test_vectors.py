@@ -8,9 +8,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 from numpy.typing import NDArray
 
-from heedful.index import codes
-from heedful.index.growable import Growable
-from heedful.index.vectors import VectorIndex
+from heedful.search import codes
+from heedful.search.vectors import Growable, VectorIndex
 from heedful.storage.vectors import pack, unpack
 
 Vectors = NDArray[np.float32]

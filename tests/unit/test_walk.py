@@ -5,7 +5,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from heedful.learning.walk import FROM_QUERY, NAMED, Links, Paths, blended, factor, walk
+from heedful.ranking.graph_expansion import FROM_QUERY, NAMED, Links, Paths, blended, factor, walk
 
 Pair = tuple[int, int]
 

@@ -7,7 +7,7 @@ import { readFileSync, writeFileSync } from "node:fs";
 import { schemaFile } from "./schema-file.mjs";
 
 const FILE = new URL("../src/schema.ts", import.meta.url);
-const PRINT = "import sys; from heedful.server.openapi import description; sys.stdout.buffer.write(description())";
+const PRINT = "import sys; from heedful.interfaces.http.openapi import description; sys.stdout.buffer.write(description())";
 
 const python = process.env.PYTHON ?? "python3";
 const description = execFileSync(python, ["-c", PRINT], { maxBuffer: 1 << 26, encoding: "utf8" });

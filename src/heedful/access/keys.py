@@ -12,10 +12,10 @@ from heedful.access import secrets, tokens
 from heedful.clock import from_stored
 from heedful.errors import Invalid, NotFound
 from heedful.ids import new_id
-from heedful.learning.trust import ANYONE, VISITOR, standing_of
 from heedful.memory import checks
 from heedful.memory.workspace import Workspace
 from heedful.model import SCOPES, FeedbackToken, Key, NewKey, Scope, SigningRotation, Target
+from heedful.ranking.signals import ANYONE, VISITOR, standing_of
 from heedful.storage import audit, keys, scopes
 from heedful.storage.rows import AnyRow
 

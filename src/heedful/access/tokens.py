@@ -8,7 +8,7 @@ from typing import Any
 
 import orjson
 
-from heedful.access import sealing
+from heedful.access import secrets as sealing
 from heedful.errors import Forbidden
 
 PREFIX = "hft_"
@@ -38,7 +38,7 @@ def signed(claims: Claims, secret: bytes) -> str:
 
 def read(token: str, secrets: Sequence[bytes], now: int) -> Claims:
     """What a token says, if it was signed here and has not expired."""
-    plain = sealing.opened(token.removeprefix(PREFIX), secrets, _PURPOSE)
+    plain = sealing.unsealed(token.removeprefix(PREFIX), secrets, _PURPOSE)
     if plain is None:
         raise _invalid()
     project, author, targets, expires_at = orjson.loads(plain)

@@ -16,11 +16,10 @@ from pathlib import Path
 from typing import Any, NamedTuple
 
 from heedful.aio import THREADS, AsyncHeedful, hosted
+from heedful.bootstrap import Host, Projects
 from heedful.errors import Invalid
-from heedful.hosting import Projects
 from heedful.memory import checks
 from heedful.model import DEFAULT_DATASET, Entry, Improvement, Mode, Model, Recall, RememberResult
-from heedful.opening import Host
 
 __all__ = [
     "RecallResult",

@@ -10,11 +10,11 @@ import threading
 from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
+from heedful.bootstrap import session_space
 from heedful.clock import system_clock, to_stored
 from heedful.errors import Unavailable
 from heedful.memory import checks as values
 from heedful.model import DEFAULT_PROJECT, Metadata
-from heedful.opening import session_space
 from heedful.sessions import checks
 from heedful.sessions.hooks import Hook, create_combined_hook
 from heedful.sessions.service import Sessions

@@ -12,6 +12,7 @@ from contextlib import AbstractContextManager, ExitStack
 from pathlib import Path
 from typing import Any
 
+from heedful.bootstrap import Host, Projects
 from heedful.compat.text2everything_parts import (
     Chat,
     ChatSessions,
@@ -21,9 +22,7 @@ from heedful.compat.text2everything_parts import (
     GoldenExamples,
 )
 from heedful.engine import Heedful
-from heedful.hosting import Projects
 from heedful.memory import checks
-from heedful.opening import Host
 
 __all__ = ["Text2EverythingClient"]
 

@@ -7,7 +7,6 @@ from contextlib import AbstractContextManager
 from typing import TypeVar
 
 from heedful.engine import Heedful
-from heedful.executions.feedback import UNCHANGED
 from heedful.model import (
     BulkDeletion,
     CacheLookup,
@@ -21,6 +20,7 @@ from heedful.model import (
     FeedbackList,
     GoldenExample,
 )
+from heedful.sql.feedback import UNCHANGED
 
 PAGE_LIMIT = 1_000
 

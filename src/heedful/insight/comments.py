@@ -12,12 +12,12 @@ from functools import partial
 import numpy as np
 
 from heedful.clock import from_stored
-from heedful.learning.themes import themes as grouped
 from heedful.memory.workspace import Workspace
 from heedful.model import Theme, Themes
 from heedful.storage import insight, scopes
 from heedful.storage.sessions import SessionStore, SqlSessionStore, Transaction
 from heedful.storage.vectors import Vectors
+from heedful.text.themes import themes as grouped
 
 MOST_READ = 500
 """Comments that are read at most, the newest."""

@@ -3,15 +3,18 @@
 from __future__ import annotations
 
 from collections.abc import Iterable
-from typing import Any
+from datetime import datetime
+from typing import Any, Literal
 
 import orjson
 
+from heedful.clock import DAY, from_stored, to_stored
 from heedful.errors import Invalid
 from heedful.memory.workspace import Workspace
-from heedful.model import FACETS, Facet, OpinionTarget
+from heedful.model import FACETS, Coverage, Covered, Facet, OpinionTarget
 from heedful.sessions import checks
-from heedful.storage import scopes, tallies
+from heedful.statistics.rates import wilson
+from heedful.storage import insight, scopes, tallies
 from heedful.storage.sessions import SessionStore, SqlSessionStore, Transaction
 from heedful.storage.tallies import Asked, Counted
 
@@ -140,3 +143,56 @@ def _added_up(lines: Iterable[Counted]) -> list[Counted]:
         sums = line[2:] if earlier is None else [one + other for one, other in zip(earlier[2:], line[2:], strict=True)]
         found[key] = Counted(*key, *sums)
     return list(found.values())
+
+
+def coverage(
+    counting: Counting, workspace: Workspace, since: int | None, until: int | None, dataset: str | None
+) -> Coverage:
+    """Of answers, executions and recalls; what is counted is counted by whole days."""
+    start = None if since is None else since // DAY * DAY
+    stop = None if until is None else -(-until // DAY) * DAY
+    lines = counting.counts(Asked(by="target_type", since=start, until=stop, dataset=dataset))
+    counted = {line.value: (line.shown, line.rated) for line in lines}
+    with workspace.read() as connection:
+        project = scopes.project_id(connection, workspace.project)
+        number = None if dataset is None else scopes.dataset_id(connection, workspace.project, dataset)
+        if project is None or (dataset is not None and number is None):
+            recalls = 0
+        else:
+            recalls = insight.recalls(connection, project, number, start, stop)
+    return Coverage(
+        answers=_covered("answers", *counted.get("entry", (0, 0))),
+        executions=_covered("executions", *counted.get("execution", (0, 0))),
+        recalls=_covered("recalls", recalls, min(recalls, counted.get("recall", (0, 0))[1])),
+    )
+
+
+def _covered(kind: Literal["answers", "executions", "recalls"], shown: int, rated: int) -> Covered:
+    low, high = wilson(min(rated, shown), shown) if shown else (None, None)
+    return Covered(kind=kind, shown=shown, rated=rated, share=rated / shown if shown else None, low=low, high=high)
+
+
+def checked_range(since: Any, until: Any) -> tuple[int | None, int | None]:
+    """Both ends as stored times; the first must lie before the second."""
+    start, stop = _moment("since", since), _moment("until", until)
+    if start is not None and stop is not None and start >= stop:
+        raise Invalid(
+            f"since ({from_stored(start):%Y-%m-%d %H:%M}) must be before until ({from_stored(stop):%Y-%m-%d %H:%M})",
+            field="since",
+            value=since,
+            remedy="Swap the two, or leave one out",
+        )
+    return start, stop
+
+
+def _moment(field: str, given: Any) -> int | None:
+    if given is None:
+        return None
+    if not isinstance(given, datetime):
+        raise Invalid(
+            f"{field} must be a datetime, got {given!r}",
+            field=field,
+            value=given,
+            remedy="Pass a datetime; one without a zone is read as UTC",
+        )
+    return to_stored(given)

@@ -9,9 +9,9 @@ from typing import Any
 from heedful.clock import DAY
 from heedful.insight.comments import MOST_READ, Comments
 from heedful.insight.counting import DERIVED, OUTCOMES, Counting, untagged
-from heedful.insight.trend import day
-from heedful.learning.drift import Change, arithmetic, change, in_words, stands_out
+from heedful.insight.satisfaction import day
 from heedful.model import Facet, Note
+from heedful.statistics.change import Change, arithmetic, change, in_words, stands_out
 from heedful.storage.tallies import Asked, Counted
 
 SPAN = 28

@@ -2,14 +2,39 @@
 
 from __future__ import annotations
 
+from collections import defaultdict
 from collections.abc import Sequence
+from datetime import date, timedelta
 from itertools import combinations
 from typing import Any
 
+from heedful.clock import DAY
+from heedful.errors import no_dataset
 from heedful.insight.counting import DERIVED, MOST, Counting, too_many, untagged
-from heedful.learning.proportions import probability_best, probability_better, wilson
-from heedful.learning.stopping import stopping
-from heedful.model import Comparison, Facet, OpinionTarget, Satisfaction, Stopping, Variant
+from heedful.memory import checks
+from heedful.memory.stats import LISTED, fact_stats
+from heedful.memory.workspace import Workspace
+from heedful.model import (
+    Comparison,
+    ContextScore,
+    Facet,
+    MixedFact,
+    OpinionTarget,
+    Over,
+    RankedFact,
+    Satisfaction,
+    Stopping,
+    Trend,
+    TrendLine,
+    TrendPoint,
+    UsefulnessReport,
+    Variant,
+)
+from heedful.statistics.rates import probability_best, probability_better, wilson
+from heedful.statistics.stopping import stopping
+from heedful.storage import facts, insight, scopes
+from heedful.storage.insight import BINS
+from heedful.storage.rows import AnyRow
 from heedful.storage.tallies import Asked, Counted
 
 CHOSEN: tuple[Facet, ...] = ("dataset", "model")
@@ -95,4 +120,158 @@ def _stopping(rated: Sequence[Variant], counts: Sequence[tuple[int, int]]) -> St
         expected_loss=found.expected_loss,
         needed=found.needed,
         reason=found.reason,
+    )
+
+
+EPOCH = date(1970, 1, 1)
+STEPS: dict[Over, int] = {"day": 1, "week": 7}
+LEAD = 364
+"""Days without opinions that are shown before the first one, in whole weeks."""
+
+
+def trend(
+    counting: Counting,
+    over: Over,
+    by: str | None,
+    since: int | None,
+    until: int | None,
+    now: int,
+    dataset: str | None,
+    target_types: tuple[OpinionTarget, ...],
+) -> Trend:
+    """A line for each value, with a point for each bucket, also where nothing was said."""
+    facet, key = (None, None) if by is None else counting.grouping(by)
+    if key is not None:
+        counting.values(key)
+    asked = Asked(facet, key, over, since, until, dataset, target_types, DERIVED)
+    lines: dict[str | None, dict[int, Counted]] = defaultdict(dict)
+    for each in counting.counts(asked):
+        if each.up or each.down or each.neutral:
+            assert each.start is not None
+            lines[each.value][each.start] = each
+    if by is not None and len(lines) > MOST:
+        raise too_many(by, len(lines))
+    starts = _starts(lines, over, since, (until - 1 if until is not None else now) // DAY)
+    ordered = sorted(lines.items(), key=lambda line: (-sum(map(_opinions, line[1].values())), str(line[0])))
+    if by is None and not ordered:
+        ordered = [(None, {})]
+    return Trend(
+        over=over,
+        by=by if facet or by is None else key,
+        lines=[
+            TrendLine(value=_value(value, key), points=[_point(start, line.get(start, NOTHING)) for start in starts])
+            for value, line in ordered
+        ],
+        total=_total(lines),
+    )
+
+
+def day(number: int) -> date:
+    """The date of a day by its number."""
+    return EPOCH + timedelta(days=number)
+
+
+def _starts(lines: dict[str | None, dict[int, Counted]], over: Over, since: int | None, last: int) -> list[int]:
+    """The first days of all buckets, from what was asked, or from the first with an opinion, to the last."""
+    said = [start for line in lines.values() for start in line]
+    if not said:
+        return []
+    first = min(said)
+    if since is not None:
+        asked = since // DAY
+        asked = asked if over == "day" else (asked + 3) // 7 * 7 - 3
+        # Nobody wants to see the years before the first opinion.
+        first = min(first, max(asked, first - LEAD))
+    return list(range(first, max(last, *said) + 1, STEPS[over]))
+
+
+def _total(lines: dict[str | None, dict[int, Counted]]) -> Variant:
+    every = [each for line in lines.values() for each in line.values()]
+    sums = [sum(values) for values in zip(*(each[2:] for each in every), strict=True)] or NOTHING[2:]
+    return variant(None, Counted(None, None, *sums))
+
+
+def _opinions(line: Counted) -> int:
+    return line.up + line.down + line.neutral
+
+
+def _value(value: str | None, key: str | None) -> Any:
+    return untagged(value) if key is not None and value is not None else value or None
+
+
+def _point(start: int, line: Counted) -> TrendPoint:
+    said = variant(None, line)
+    return TrendPoint(
+        start=day(start),
+        up=said.up,
+        down=said.down,
+        neutral=said.neutral,
+        satisfaction=said.satisfaction,
+        low=said.low,
+        high=said.high,
+        mean_score=said.mean_score,
+    )
+
+
+HELPS, HURTS = 0.6, 0.4
+"""From where a fact helps in a context, and up to where it hurts."""
+
+
+def usefulness(workspace: Workspace, dataset: str) -> UsefulnessReport:
+    """All of it, added up by the database."""
+    checks.name("dataset", dataset)
+    now = workspace.now()
+    with workspace.read() as connection:
+        number = workspace.dataset(connection, dataset)
+        names = list(scopes.dataset_names(connection, workspace.project).values())
+        if number is None and names:
+            raise no_dataset(workspace.project, dataset, names)
+        if number is None:
+            return _empty(dataset)
+        bins, rated, mean, signals = insight.usefulness(connection, number, now)
+        best = insight.ranked(connection, number, now, LISTED, best=True)
+        worst = insight.ranked(connection, number, now, LISTED, best=False)
+        divided = insight.mixed(connection, number, now, HURTS, HELPS, LISTED * 2)
+        total = facts.count(connection, number, now)
+    return UsefulnessReport(
+        dataset=dataset,
+        total_facts=total,
+        facts_with_signals=rated,
+        total_signals=signals,
+        average_score=mean if rated else None,
+        distribution=_distribution(bins),
+        most_useful=[_ranked(row) for row in best],
+        least_useful=[_ranked(row) for row in worst],
+        mixed=[found for each in divided if (found := _mixed(workspace, each)) is not None][:LISTED],
+    )
+
+
+def _mixed(workspace: Workspace, fact_id: str) -> MixedFact | None:
+    """A fact that was divided by its queries, if it is by its contexts, too."""
+    stats = fact_stats(workspace, fact_id)
+    ordered: list[ContextScore] = sorted(stats.contexts, key=lambda context: context.score)
+    if len(ordered) < 2 or ordered[0].score > HURTS or ordered[-1].score < HELPS:
+        return None
+    return MixedFact(fact_id=fact_id, text=stats.text, score=stats.score, helps=ordered[-1], hurts=ordered[0])
+
+
+def _ranked(row: AnyRow) -> RankedFact:
+    return RankedFact(fact_id=row.id, text=row.text, score=row.score, signal_count=row.signals)
+
+
+def _distribution(bins: dict[int, int]) -> dict[str, int]:
+    return {f"{place / BINS:.1f}-{(place + 1) / BINS:.1f}": bins.get(place, 0) for place in range(BINS)}
+
+
+def _empty(dataset: str) -> UsefulnessReport:
+    return UsefulnessReport(
+        dataset=dataset,
+        total_facts=0,
+        facts_with_signals=0,
+        total_signals=0,
+        average_score=None,
+        distribution=_distribution({}),
+        most_useful=[],
+        least_useful=[],
+        mixed=[],
     )

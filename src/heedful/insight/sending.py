@@ -5,12 +5,12 @@ from __future__ import annotations
 from collections.abc import Iterable, Sequence
 from uuid import UUID, uuid5
 
-from heedful.alerts import Channel
-from heedful.alerts.courier import Courier
 from heedful.clock import from_stored
 from heedful.ids import new_id
 from heedful.insight import digest as _digest
 from heedful.insight.service import Insight
+from heedful.notifications import Channel
+from heedful.notifications.dispatcher import Courier
 from heedful.sessions.space import SessionSpace
 from heedful.storage.sessions import Transaction
 from heedful.storage.sessions.base import AlertRow

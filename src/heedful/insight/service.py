@@ -8,17 +8,16 @@ from typing import Any
 from heedful.clock import DAY
 from heedful.errors import Invalid
 from heedful.insight import cache as _cache
-from heedful.insight import coverage as _coverage
+from heedful.insight import counting, writing
+from heedful.insight import counting as _coverage
 from heedful.insight import digest as _digest
 from heedful.insight import notes as _notes
-from heedful.insight import ranges, writing
 from heedful.insight import satisfaction as _satisfaction
-from heedful.insight import trend as _trend
-from heedful.insight import usefulness as _usefulness
+from heedful.insight import satisfaction as _trend
+from heedful.insight import satisfaction as _usefulness
 from heedful.insight.comments import Comments
 from heedful.insight.counting import OUTCOMES, PREFIX, Counting
-from heedful.insight.exporting import export
-from heedful.insight.rows import Reading
+from heedful.insight.exports import Reading, export
 from heedful.insight.tables import TABLES, table_named
 from heedful.insight.writing import Target
 from heedful.memory import checks
@@ -76,7 +75,7 @@ class Insight:
         and whether that is known well enough to stop. With `target_type`, only opinions about such things; of a `fact`,
         `helpful` is up and `not_helpful` is down.
         """
-        start, stop = ranges.checked(since, until)
+        start, stop = counting.checked_range(since, until)
         self._dataset(dataset)
         targets = () if by == "target_type" and target_type is None else _targets(target_type)
         return _satisfaction.satisfaction(self._counting, by, start, stop, dataset, targets)
@@ -93,7 +92,7 @@ class Insight:
     ) -> Trend:
         """Satisfaction over time, by day or week, with intervals and counts; `by` and `target_type` as in
         `satisfaction`."""
-        start, stop = ranges.checked(since, until)
+        start, stop = counting.checked_range(since, until)
         self._dataset(dataset)
         if over not in OVERS:
             raise Invalid(f"over is {over!r}", field="over", value=over, remedy=f"Use {' or '.join(OVERS)}")
@@ -104,7 +103,7 @@ class Insight:
         self, *, since: datetime | None = None, until: datetime | None = None, dataset: str | None = None
     ) -> Coverage:
         """How much of what was shown in this time was rated until now: answers, executions and recalls."""
-        start, stop = ranges.checked(since, until)
+        start, stop = counting.checked_range(since, until)
         self._dataset(dataset)
         return _coverage.coverage(self._counting, self._workspace, start, stop, dataset)
 
@@ -117,7 +116,7 @@ class Insight:
         self, *, since: datetime | None = None, until: datetime | None = None, limit: int = NEWEST
     ) -> CacheReport:
         """What the cache of executions decided, by reason, and the newest decisions."""
-        start, stop = ranges.checked(since, until)
+        start, stop = counting.checked_range(since, until)
         return _cache.cache(self._workspace, start, stop, checks.limit(limit))
 
     def themes(
@@ -125,7 +124,7 @@ class Insight:
     ) -> Themes:
         """What negative comments are about: those that mean the same, under their own words. No language model is
         needed. The newest 500 are read."""
-        start, stop = ranges.checked(since, until)
+        start, stop = counting.checked_range(since, until)
         self._dataset(dataset)
         return self._comments.themes(start, stop, dataset)
 
@@ -143,7 +142,7 @@ class Insight:
         keys of the sessions' metadata: those that have up to 20 values (the five with the fewest, because whatever is
         looked at makes a change harder to tell from luck), and the one that `by` names.
         """
-        start, stop = ranges.checked(since, until)
+        start, stop = counting.checked_range(since, until)
         self._dataset(dataset)
         last = self._workspace.now() + 1 if stop is None else stop
         first = last - _notes.SPAN * DAY if start is None else start
@@ -151,7 +150,7 @@ class Insight:
 
     def digest(self, *, since: datetime | None = None, until: datetime | None = None) -> Digest:
         """What people said in the last seven days, or in this time, beside the time before it, in short."""
-        start, stop = ranges.checked(since, until)
+        start, stop = counting.checked_range(since, until)
         last = self._workspace.now() + 1 if stop is None else stop
         first = last - _digest.LENGTH if start is None else start
         if first >= last:
@@ -204,7 +203,7 @@ class Insight:
         return made.result()
 
     def _wanted(self, since: Any, until: Any, dataset: Any) -> Wanted:
-        start, stop = ranges.checked(since, until)
+        start, stop = counting.checked_range(since, until)
         self._dataset(dataset)
         return Wanted(self._workspace.now(), start, stop, dataset)
 

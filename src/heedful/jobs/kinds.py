@@ -8,17 +8,17 @@ from contextlib import AbstractContextManager
 from typing import Protocol
 
 from heedful.clock import DAY
-from heedful.embedding import Embedder
 from heedful.errors import HeedfulError, Invalid, Unavailable
-from heedful.index.building import build_due
-from heedful.jobs.base import Queue, Report, Task, logger
-from heedful.jobs.upkeep import forget_jobs
-from heedful.memory.reembed import reembed
+from heedful.jobs.contract import Queue, Report, Task, logger
+from heedful.memory.maintenance import reembed
+from heedful.model import Over
+from heedful.providers.embedding import Embedder
+from heedful.search.postgresql import build_due
 from heedful.settings import Retention
 from heedful.storage import Database
-from heedful.storage.review import tail
+from heedful.storage.retention import upkeep
+from heedful.storage.review import watermarks
 from heedful.storage.sessions.base import AlertRow
-from heedful.storage.upkeep import upkeep
 
 Improve = Callable[[str, Sequence[str] | None, Report], object]
 """`improve` of a project, for a dataset and some sessions or all, with reports."""
@@ -96,8 +96,8 @@ def follow_reviews(host: Host) -> None:
     sessions are in another database, which are compared once a day."""
     elsewhere = host.projects_elsewhere()
     with host.database.read() as connection:
-        waiting = tail.due(connection)
-        fresh = tail.walked_since(connection, host.now() - DAY) if elsewhere else set()
+        waiting = watermarks.due(connection)
+        fresh = watermarks.walked_since(connection, host.now() - DAY) if elsewhere else set()
     for project in dict.fromkeys([*waiting, *(name for name in elsewhere if name not in fresh)]):
         with host.reviewing(project) as follow:
             follow()
@@ -148,3 +148,47 @@ def do(host: Host, task: Task, report: Report) -> None:
             f"no kind of job is called {task.kind!r}", field="kind", value=task.kind, remedy="Upgrade heedful"
         )
     KINDS[task.kind](host, task, report)
+
+
+EVERY = DAY // 24
+"""Between two rounds of upkeep, in stored time."""
+
+
+def forget_jobs(queue: Queue, now: int, days: int) -> None:
+    """Removes jobs that ended so many days ago; none with 0."""
+    while days and queue.forget(now - days * DAY):
+        pass
+
+
+def add_when_due(queue: Queue, now: int) -> None:
+    """Has the upkeep done, if that was long ago."""
+    last = queue.last_added("upkeep")
+    if last is None or now - last >= EVERY:
+        queue.add(None, "upkeep", {})
+
+
+def add_digest_when_due(queue: Queue, now: int, every: Over | None) -> None:
+    """Has digests of the last whole day or week sent, once; again an hour after that failed."""
+    if every is None:
+        return
+    since, until = last_whole(every, now)
+    newest = queue.listed(None, None, "digest", None, 1)
+    due = not newest or newest[0].created_at < until
+    if due or (newest[0].status == "failed" and now - newest[0].created_at >= EVERY):
+        queue.add(None, "digest", {"since": since, "until": until})
+
+
+def last_whole(every: Over, now: int) -> tuple[int, int]:
+    """The last day or week that is over, in UTC; weeks begin on Mondays.
+
+    >>> last_whole("day", 5 * DAY + 7)
+    (345600000000, 432000000000)
+    >>> [moment // DAY for moment in last_whole("week", 14 * DAY)]
+    [4, 11]
+    """
+    today = now // DAY
+    if every == "day":
+        return (today - 1) * DAY, today * DAY
+    # 1970 began on a Thursday.
+    monday = (today + 3) // 7 * 7 - 3
+    return (monday - 7) * DAY, monday * DAY

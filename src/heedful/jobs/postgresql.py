@@ -14,9 +14,8 @@ from procrastinate.jobs import Job
 from procrastinate.manager import JobManager
 from sqlalchemy import text
 
-from heedful.jobs.base import ALONE, Pace, Work, digest, found
+from heedful.jobs.contract import ALONE, Pace, Records, Work, digest, found
 from heedful.jobs.procrastination import TASK, Procrastination
-from heedful.jobs.records import Records
 from heedful.storage import Database, jobs, scopes
 from heedful.storage.locks import lock
 from heedful.storage.rows import AnyRow

@@ -15,9 +15,9 @@ from procrastinate.jobs import Job, Status
 from procrastinate.manager import JobManager
 from sqlalchemy import text
 
-from heedful.jobs.base import DIED, Cancelled, Pace, Report, Stopped, Work, carry_out, found, task_of
+from heedful.jobs.contract import DIED, Cancelled, Pace, Report, Stopped, Work, carry_out, found, task_of
 from heedful.storage import Database, jobs
-from heedful.storage.postgresql import connecting
+from heedful.storage.postgresql.backend import connecting
 
 TASK = "heedful.job"
 LOOK = 0.1

@@ -5,14 +5,16 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from typing import Any
 
-from heedful.errors import Conflict, Invalid, NotFound
-from heedful.jobs.base import Queue, shown
+from heedful.errors import Conflict, Invalid, NotFound, Unavailable
+from heedful.jobs.contract import Pace, Queue, shown
+from heedful.jobs.sqlite import SqliteQueue
 from heedful.memory import checks
 from heedful.model import DEFAULT_DATASET, JOB_KINDS, JOB_STATUSES, Alert, Job, JobKind, JobStatus, Page
 from heedful.sessions import outbox
 from heedful.sessions.conversations import page
 from heedful.sessions.improve import named
 from heedful.sessions.space import SessionSpace
+from heedful.storage import Database
 from heedful.storage.rows import AnyRow
 
 PAGE = 100
@@ -170,3 +172,19 @@ def delivery(alert: Alert, project: str) -> Job:
 def _one_of(field: str, value: Any, known: Sequence[str]) -> None:
     if value is not None and value not in known:
         raise Invalid(f"{field} is {value!r}", field=field, value=value, remedy=f"Use one of {', '.join(known)}")
+
+
+def queue_of(database: Database, now: Callable[[], int], pace: Pace | None = None) -> Queue:
+    """The queue of a store."""
+    pace = pace or Pace()
+    if database.url.get_backend_name() != "postgresql":
+        return SqliteQueue(database, now, pace)
+    try:
+        from heedful.jobs.postgresql import PostgreSqlQueue
+    except ImportError as error:
+        raise Unavailable(
+            f"a store on PostgreSQL needs an extra ({error.name} is missing)",
+            code="extra_missing",
+            remedy='Run: pip install "heedful[postgresql]"',
+        ) from error
+    return PostgreSqlQueue(database, now, pace)

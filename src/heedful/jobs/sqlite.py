@@ -11,12 +11,14 @@ from typing import Any
 from sqlalchemy import Connection
 
 from heedful.ids import new_id
-from heedful.jobs.base import (
+from heedful.jobs.contract import (
     ALONE,
     DIED,
+    SECOND,
     Cancelled,
     Outcome,
     Pace,
+    Records,
     Report,
     Stopped,
     Work,
@@ -26,7 +28,6 @@ from heedful.jobs.base import (
     logger,
     task_of,
 )
-from heedful.jobs.records import SECOND, Records
 from heedful.storage import Database, jobs, scopes
 from heedful.storage.rows import AnyRow
 

@@ -8,8 +8,8 @@ import time
 import weakref
 from collections.abc import Callable
 
-from heedful.jobs.base import Queue, Report, Task, Work, logger
-from heedful.jobs.upkeep import add_digest_when_due, add_when_due
+from heedful.jobs.contract import Queue, Report, Task, Work, logger
+from heedful.jobs.kinds import add_digest_when_due, add_when_due
 from heedful.model import Over
 
 AGAIN = 5.0

@@ -7,7 +7,7 @@ import threading
 from collections.abc import Callable
 
 from heedful.errors import HeedfulError
-from heedful.index.contexts import ContextIndex, Embed, Load, Made
+from heedful.search.contexts import ContextIndex, Embed, Load, Made
 
 logger = logging.getLogger("heedful")
 

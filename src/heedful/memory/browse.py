@@ -9,7 +9,7 @@ from heedful.errors import NotFound
 from heedful.memory import checks
 from heedful.memory.workspace import Workspace
 from heedful.model import Dataset, Fact, Metadata, Page
-from heedful.storage import facts, listing, scopes
+from heedful.storage import facts, scopes
 from heedful.storage.rows import AnyRow
 
 
@@ -21,7 +21,7 @@ def fact(workspace: Workspace, fact_id: str) -> Fact:
         if place is None:
             raise checks.no_fact(workspace.project, fact_id)
         names = scopes.dataset_names(connection, workspace.project)
-        return _fact(listing.one(connection, place[0]), names[place[1]])
+        return _fact(facts.one(connection, place[0]), names[place[1]])
 
 
 def listed(
@@ -37,7 +37,7 @@ def listed(
         number = workspace.dataset(connection, dataset)
         # One more, to know whether there is a next page.
         now = workspace.now()
-        rows = [] if number is None else listing.listed(connection, number, source, after, count + 1, newest_first, now)
+        rows = [] if number is None else facts.listed(connection, number, source, after, count + 1, newest_first, now)
     more = str(rows[count - 1].number) if len(rows) > count else None
     return Page(items=[_fact(row, dataset) for row in rows[:count]], next_cursor=more)
 

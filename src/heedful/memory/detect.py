@@ -8,12 +8,12 @@ from dataclasses import dataclass
 import numpy as np
 
 from heedful.errors import Invalid
-from heedful.learning.attribution import attribute
-from heedful.learning.words import sentences
 from heedful.memory.workspace import Workspace
 from heedful.model import Detection
+from heedful.ranking.attribution import attribute
 from heedful.storage import facts
 from heedful.storage.vectors import Vectors, unpack
+from heedful.text.words import sentences
 
 MAX_ANSWER = 100_000
 

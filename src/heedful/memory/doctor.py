@@ -7,7 +7,7 @@ from pathlib import Path
 
 from heedful.errors import HeedfulError
 from heedful.files import readable_by_others
-from heedful.memory import folds
+from heedful.memory import maintenance
 from heedful.memory.workspace import Workspace
 from heedful.model import Check
 from heedful.storage import facts, graph, scopes, scores, tallies
@@ -66,7 +66,7 @@ def _model(workspace: Workspace) -> Check:
 
 def _scores(workspace: Workspace, dataset: int, name: str, repair: bool) -> Check:
     with workspace.write() as connection:
-        wrong = folds.wrong_facts(connection, dataset)
+        wrong = maintenance.wrong_facts(connection, dataset)
         if wrong and repair:
             scores.refold(workspace.database, connection, dict.fromkeys(wrong, dataset), wrong)
             workspace.drop_scores(dataset)
@@ -109,9 +109,9 @@ def _links(workspace: Workspace, dataset: int, name: str, repair: bool) -> Check
         if repair:
             graph.relink(connection, dataset, wrong)
             graph.remove_unmentioned(connection, dataset)
-        _, scored = folds.compared_links(connection, dataset)
+        _, scored = maintenance.compared_links(connection, dataset)
         if scored and repair:
-            folds.refold_links(connection, scored)
+            maintenance.refold_links(connection, scored)
     title = f"links of {name}"
     found = [
         f"{count} {what}"

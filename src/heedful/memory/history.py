@@ -2,14 +2,20 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+
+from sqlalchemy import Connection
+
 from heedful.clock import from_stored
-from heedful.learning.policies import Documented, Tally
+from heedful.errors import Conflict, NotFound
 from heedful.memory import checks
-from heedful.memory.supersede import PROVENANCE
+from heedful.memory.supersede import PROVENANCE, show_or_hide
 from heedful.memory.workspace import Workspace
-from heedful.model import Correction, FactHistory, ScorePoint
-from heedful.storage import facts, ledger, listing, opinions
-from heedful.storage.rows import AnyRow
+from heedful.model import MENDS, Correction, FactHistory, Retraction, Scope, ScorePoint
+from heedful.ranking.policies import Documented, Tally
+from heedful.storage import facts, ledger, link_scores, scores, tallies
+from heedful.storage.ledger import IMPROVE, LINK_SIGNAL, REVIEW, SIGNAL, SUPERSESSION, Event
+from heedful.storage.rows import AnyRow, batches
 
 
 def fact_history(workspace: Workspace, fact_id: str) -> FactHistory:
@@ -20,9 +26,9 @@ def fact_history(workspace: Workspace, fact_id: str) -> FactHistory:
         if place is None:
             raise checks.no_fact(workspace.project, fact_id)
         seq, _ = place
-        signals = opinions.surviving(connection, [seq])
+        signals = ledger.surviving(connection, [seq])
         texts = ledger.query_texts(connection, sorted({signal.query_id for signal in signals}))
-        row = listing.one(connection, seq)
+        row = facts.one(connection, seq)
         # What it corrected is told by its own metadata; the ledger has no index to look for it.
         corrected = row.metadata.get(PROVENANCE)
         named = [fact_id] if not isinstance(corrected, str) else [fact_id, corrected]
@@ -60,3 +66,80 @@ def _correction(row: AnyRow) -> Correction:
         at=from_stored(row.at),
         author=row.author,
     )
+
+
+def retract(workspace: Workspace, event_id: str, author: str | None) -> Retraction:
+    """Undoes a signal or a supersession; doing it again changes nothing."""
+    with workspace.write() as connection:
+        event = ledger.get(connection, workspace.project, event_id)
+        if event is None:
+            raise NotFound(
+                f"no event {event_id!r} in project {workspace.project!r}",
+                field="event_id",
+                value=event_id,
+                remedy="Use an event_id that signal() or supersede() returned, or a feedback_id",
+            )
+        if event.kind not in (SIGNAL, SUPERSESSION, LINK_SIGNAL):
+            raise Conflict(
+                f"event {event_id} is a {event.kind}, which can't be retracted",
+                field="event_id",
+                value=event_id,
+                remedy="Give the opinion again",
+            )
+        return retract_event(workspace, connection, event, author)
+
+
+def scope_of(connection: Connection, project: str, event_id: str) -> Scope:
+    """The scope that making an event takes, and so undoing it: `write` for a correction of a fact, for what a reviewer
+    changed and for what `improve` made; else `feedback`."""
+    event = ledger.get(connection, project, event_id)
+    if event is None:
+        return "feedback"
+    changes = event.kind == SUPERSESSION or (event.kind == REVIEW and event.value in MENDS)
+    return "write" if changes or event.source == IMPROVE else "feedback"
+
+
+def retract_event(workspace: Workspace, connection: Connection, event: AnyRow, author: str | None) -> Retraction:
+    """Undoes an event in a transaction that is open already."""
+    earlier = ledger.retraction_of(connection, event.project_id, event.id)
+    if earlier is not None:
+        return Retraction(event_id=earlier, retracted=event.id, updated_facts=[])
+    undone = _retraction(event, author, workspace.now())
+    with tallies.changing(connection, event.project_id, events=[event.id]):
+        ledger.append(connection, [undone])
+    updated = _undo(workspace, connection, event)
+    return Retraction(event_id=undone.id, retracted=event.id, updated_facts=updated)
+
+
+def retract_events(
+    workspace: Workspace, connection: Connection, standing: Sequence[AnyRow], author: str | None
+) -> list[str]:
+    """Undoes many signals that stand, in a transaction that is open already; returns the facts that changed."""
+    now = workspace.now()
+    for run in batches(standing):
+        with tallies.changing(connection, run[0].project_id, events=[event.id for event in run]):
+            ledger.append(connection, [_retraction(event, author, now) for event in run])
+    places = facts.locate(
+        connection, workspace.project, sorted({event.target_id for event in standing if event.kind == SIGNAL})
+    )
+    dataset_of = dict(places.values())
+    scores.refold(workspace.database, connection, dataset_of, sorted(dataset_of))
+    link_scores.refold_named(connection, sorted({event.target_id for event in standing if event.kind == LINK_SIGNAL}))
+    return list(places)
+
+
+def _retraction(event: AnyRow, author: str | None, now: int) -> Event:
+    return ledger.retraction(
+        event.project_id, event.id, author, now, dataset_id=event.dataset_id, query_id=event.query_id
+    )
+
+
+def _undo(workspace: Workspace, connection: Connection, event: AnyRow) -> list[str]:
+    if event.kind == LINK_SIGNAL:
+        return link_scores.refold_named(connection, [event.target_id])
+    if event.kind == SUPERSESSION:
+        return show_or_hide(workspace, connection, [event.target_id, event.value])
+    places = facts.locate(connection, workspace.project, [event.target_id])
+    dataset_of = dict(places.values())
+    scores.refold(workspace.database, connection, dataset_of, sorted(dataset_of))
+    return list(places)

@@ -7,11 +7,15 @@ from dataclasses import dataclass
 
 from sqlalchemy import Connection
 
-from heedful.learning.signals import Observation
+from heedful.memory.named_entities import name_entities
+from heedful.memory.remember import Progress
 from heedful.memory.workspace import Workspace
 from heedful.model import SignalType
-from heedful.storage import facts, ledger, link_scores, scopes
+from heedful.providers.llm.contract import LanguageModel
+from heedful.ranking.signals import Observation
+from heedful.storage import facts, graph, ledger, link_scores, scopes
 from heedful.storage.ledger import LINK_SIGNAL, Event
+from heedful.storage.rows import batches
 
 
 @dataclass(frozen=True, slots=True)
@@ -82,3 +86,29 @@ def signal_links(
     ledger.append(connection, events)
     link_scores.observe(connection, {seq: fact_id for fact_id, (seq, _) in places.items()}, observed)
     return result
+
+
+MOST = 200
+"""Facts that are read in one call; the next call goes on."""
+
+TOGETHER = 10
+"""Facts that the model is shown at once."""
+
+
+def enrich(workspace: Workspace, model: LanguageModel, dataset: str, report: Progress | None = None) -> int:
+    """Has the model read facts that it has not read yet, the newest first; returns how many links that added."""
+    with workspace.read() as connection:
+        number = workspace.dataset(connection, dataset)
+        unread = [] if number is None else graph.unenriched(connection, number, MOST)
+    added = 0
+    for number_of_run, run in enumerate(batches(unread, TOGETHER)):
+        if report is not None:
+            report(number_of_run * TOGETHER, len(unread))
+        named = name_entities(model, [row.text for row in run])
+        with workspace.write() as connection:
+            assert number is not None
+            present = set(facts.by_seq(connection, [row.seq for row in run]))
+            for row, names in zip(run, named, strict=True):
+                if row.seq in present:
+                    added += graph.enrich(connection, number, row.seq, names)
+    return added

@@ -8,20 +8,20 @@ import numpy as np
 from sqlalchemy import Connection
 
 from heedful.ids import new_id, without_receipt
-from heedful.index.searcher import Found
-from heedful.learning.decay import NEUTRAL
-from heedful.learning.placement import explored
-from heedful.learning.policies import Candidate, Ranked
-from heedful.memory import checks, explain
+from heedful.memory import checks, stats
+from heedful.memory.graph_recall import Walk, Walked
 from heedful.memory.usefulness import NOBODY, AdaptiveJudge, Context, DocumentedJudge, Judge
-from heedful.memory.walk import Walk, Walked
 from heedful.memory.workspace import Workspace
 from heedful.model import Hit, Metadata, Mode, PolicyName, Recall
-from heedful.storage import ends, facts, link_scores, queries, receipts
+from heedful.ranking.evidence import explored
+from heedful.ranking.policies import Candidate, Ranked
+from heedful.ranking.signals import NEUTRAL
+from heedful.search.searcher import Found
+from heedful.storage import expiry, facts, link_scores, queries, receipts
 from heedful.storage.filters import Allowed, selections
-from heedful.storage.prepared import Direct
 from heedful.storage.receipts import NewReceipt
-from heedful.storage.state import State, look
+from heedful.storage.rows import Direct
+from heedful.storage.scopes import State, look
 from heedful.storage.vectors import ModelRow, Vectors, pack
 
 DIGITS = 6
@@ -178,7 +178,7 @@ def _search(
     index = workspace.index(connection, dataset, model)
     index.follow(connection, state.change)
     has_expired = state.first_end is not None and state.first_end <= now
-    expired = ends.expired(connection, dataset, now) if has_expired else []
+    expired = expiry.expired(connection, dataset, now) if has_expired else []
     allowed = _allowed(request, dataset, judge, expired)
     also = judge.proven() if request.boosted else []
     if request.mode == "graph":
@@ -240,7 +240,7 @@ def _hits(
         row = rows[each.fact]
         explanation = None
         if request.explain:
-            explanation = explain.explanation(direct.connection, walked, each, context, policy, request.weight)
+            explanation = stats.explanation(direct.connection, walked, each, context, policy, request.weight)
         hits.append(
             Hit(
                 fact_id=row.id,

@@ -13,9 +13,9 @@ from heedful.memory import checks
 from heedful.memory.documents import Given, Pieces, read
 from heedful.memory.workspace import Workspace
 from heedful.model import FactRef, Metadata, RememberResult
-from heedful.storage import ends, facts, scopes
+from heedful.storage import expiry, facts, scopes
 from heedful.storage.facts import NewFact, digest
-from heedful.storage.retiring import retire
+from heedful.storage.retention import retire
 from heedful.storage.vectors import ensure_model, pack
 
 Progress = Callable[[int, int], None]
@@ -125,7 +125,7 @@ def _store(workspace: Workspace, dataset: str, documents: list[Pieces], outcome:
             new += _prepared(connection, number, document, vectors, present, places, outcome)
             # Whoever says last what is known says how long it holds.
             known = [each.fact_id for each in outcome.facts[before:] if not each.new]
-            ends.change(connection, known, document.expires_at)
+            expiry.change(connection, known, document.expires_at)
         facts.add(connection, number, model, new, at)
         outcome.added += len(new)
 

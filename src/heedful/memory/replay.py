@@ -13,16 +13,15 @@ import numpy as np
 
 from heedful.clock import to_stored
 from heedful.errors import Invalid
-from heedful.index.contexts import ContextIndex
-from heedful.learning import replay as learning
-from heedful.learning.policies import Candidate
-from heedful.learning.replay import Floats, Trial
-from heedful.learning.signals import Opinion
-from heedful.learning.timeline import FOLDS, Asked, Order, replayed
 from heedful.memory import checks
 from heedful.memory.workspace import Workspace
 from heedful.model import POLICY_NAMES, Estimate, PolicyName, ReplayAdvice, ReplayArm, ReplayReport, WorseQuery
-from heedful.storage import facts, ledger, opinions, receipts
+from heedful.ranking import replay as learning
+from heedful.ranking.policies import Candidate
+from heedful.ranking.replay import FOLDS, Asked, Floats, Order, Trial, replayed
+from heedful.ranking.signals import Opinion
+from heedful.search.contexts import ContextIndex
+from heedful.storage import facts, ledger, receipts
 from heedful.storage.rows import AnyRow
 
 WEIGHTS = tuple(tenth / 10 for tenth in range(1, 10))
@@ -132,7 +131,7 @@ def _history(workspace: Workspace, dataset: str, since: int | None) -> _History:
         if number is None or model is None:
             return _History()
         by_receipt: dict[str, list[AnyRow]] = defaultdict(list)
-        for rating in opinions.ratings(connection, number):
+        for rating in ledger.ratings(connection, number):
             by_receipt[rating.receipt_id].append(rating)
         rows = receipts.load(connection, number, list(by_receipt), since)
         known = {fact_id: seq for seq, fact_id in facts.of_dataset(connection, number)}
@@ -140,7 +139,7 @@ def _history(workspace: Workspace, dataset: str, since: int | None) -> _History:
         return _History(
             rated=len(rows),
             recalls=[each for each in found if each is not None],
-            opinions=opinions.recorded(connection, number),
+            opinions=ledger.recorded(connection, number),
             contexts=workspace.contexts(
                 connection,
                 number,

@@ -14,7 +14,7 @@ from heedful.model import Supersession
 from heedful.storage import facts, ledger, scopes
 from heedful.storage.facts import NewFact, digest
 from heedful.storage.ledger import SUPERSESSION, Event
-from heedful.storage.retiring import retire
+from heedful.storage.retention import retire
 from heedful.storage.vectors import ensure_model, pack
 
 PROVENANCE = "supersedes"

@@ -11,12 +11,14 @@ import numpy as np
 from numpy.typing import NDArray
 from sqlalchemy import Connection
 
-from heedful.index.contexts import Match
-from heedful.index.evidence import EvidenceIndex
-from heedful.index.overall import OverallIndex
-from heedful.learning.policies import Adaptive, Candidate, Documented, Ranked, Tally, Usefulness
-from heedful.learning.signals import Observation
-from heedful.storage import opinions, scores
+from heedful.memory import checks
+from heedful.memory.workspace import Workspace
+from heedful.model import PolicyName
+from heedful.ranking.policies import Adaptive, Candidate, Documented, Ranked, Tally, Usefulness
+from heedful.ranking.signals import Observation
+from heedful.search.contexts import Match
+from heedful.search.scores import EvidenceIndex, OverallIndex
+from heedful.storage import audit, ledger, scopes, scores
 from heedful.storage.scores import ALL_QUERIES
 
 NOBODY: NDArray[np.int64] = np.empty(0, np.int64)
@@ -170,6 +172,22 @@ def together(connection: Connection, fact_seqs: Sequence[int], query_ids: Sequen
     if not fact_seqs:
         return {}
     signals: dict[int, list[Observation]] = defaultdict(list)
-    for signal in opinions.surviving(connection, fact_seqs, query_ids):
+    for signal in ledger.surviving(connection, fact_seqs, query_ids):
         signals[signal.fact_seq].append(signal.observation)
     return {fact: DOCUMENTED.fold(observations) for fact, observations in signals.items()}
+
+
+def set_policy(workspace: Workspace, policy: PolicyName | None, dataset: str | None) -> None:
+    """Sets the policy of a dataset, or of the project; None takes it back."""
+    if policy is not None:
+        checks.policy(policy)
+    with workspace.write() as connection:
+        at = workspace.now()
+        project = scopes.ensure_project(connection, workspace.project, at)
+        number = None
+        if dataset is not None:
+            number = workspace.dataset(connection, checks.name("dataset", dataset))
+            if number is None:
+                number = scopes.ensure_dataset(connection, workspace.project, dataset, at)
+        scopes.set_policy(connection, project, number, policy)
+        audit.note_action(connection, "set_policy", at, project, dataset)

@@ -11,23 +11,21 @@ from functools import partial
 from sqlalchemy import Connection
 
 from heedful.clock import Clock, to_stored
-from heedful.embedding import Embedder
 from heedful.errors import Conflict, no_dataset
-from heedful.index import DatabaseIndex, DatasetIndex, Searcher
-from heedful.index.building import IN_MEMORY
-from heedful.index.contexts import ContextIndex, Made
-from heedful.index.evidence import EvidenceIndex
-from heedful.index.graph import GraphIndex
-from heedful.index.overall import OverallIndex
-from heedful.index.questions import QuestionIndex
-from heedful.learning.trust import Trust
 from heedful.memory.backlog import Backlog
 from heedful.model import DEFAULT_DATASET
+from heedful.providers.embedding import Embedder
+from heedful.ranking.signals import Trust
+from heedful.search import DatabaseIndex, DatasetIndex, Searcher
+from heedful.search.contexts import ContextIndex, Made
+from heedful.search.graph import GraphIndex
+from heedful.search.postgresql import IN_MEMORY
+from heedful.search.questions import QuestionIndex
+from heedful.search.scores import EvidenceIndex, OverallIndex
 from heedful.storage import Database, graph, queries, scopes, words
 from heedful.storage import vectors as stored_vectors
 from heedful.storage.executions import runs
-from heedful.storage.prepared import Direct
-from heedful.storage.rows import batches
+from heedful.storage.rows import Direct, batches
 from heedful.storage.vectors import ModelRow, Vectors
 
 logger = logging.getLogger("heedful")

@@ -2,12 +2,20 @@
 
 from __future__ import annotations
 
-from heedful.executions.space import ExecutionSpace
-from heedful.model import Mend, ReviewCase, ReviewEvidence
-from heedful.review.history import history
-from heedful.review.shown import Seen
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+from heedful.clock import from_stored
+from heedful.model import Mend, ReviewCase, ReviewEvent, ReviewEvidence, ReviewItem
+from heedful.review import items
+from heedful.review.items import CLOSES, Opinion, Subject, subjects
+from heedful.sql.space import ExecutionSpace
 from heedful.storage import facts, receipts
 from heedful.storage.executions import runs
+from heedful.storage.executions.opinions import TARGETS
+from heedful.storage.review import actions, members
+from heedful.storage.review.actions import Note
+from heedful.storage.rows import AnyRow
 
 MOST = 100
 """Opinions of each kind that are shown."""
@@ -90,3 +98,132 @@ def _mends(seen: Seen, shown: list[ReviewEvidence], execution_id: str | None) ->
     if seen.row.target_type in ("execution", "message"):
         found.append("add_example")
     return found
+
+
+LATEST = 10
+"""Opinions among which the newest comment is looked for."""
+
+MOST_COMPARED = 1_000
+"""Of how many of its newest opinions the targets are looked at, to find what says the contrary."""
+
+SHORT = 200
+"""Characters of a comment that are shown."""
+
+
+@dataclass(frozen=True, slots=True)
+class Seen:
+    """An item with what it is made of."""
+
+    row: AnyRow
+    item: ReviewItem
+    newest: list[Opinion]
+    """Those that stand, the newest first; of an item whose opinions were all taken back, those."""
+    against: list[Opinion]
+    subject: Subject | None
+
+
+def seen(space: ExecutionSpace, rows: Sequence[AnyRow], latest: int = LATEST) -> list[Seen]:
+    """Items with their newest opinions, and with those that say the contrary."""
+    if not rows:
+        return []
+    seqs = [row.seq for row in rows]
+    with space.workspace.read() as connection:
+        newest = members.newest(connection, seqs, latest)
+        targets = members.targets(connection, seqs, MOST_COMPARED)
+    said = items.read(space, [each for members in newest.values() for each in members])
+    of_item = {seq: [each for row in newest[seq] if (each := said.get(row.event_id) or _bare(row))] for seq in seqs}
+    about = subjects(space, [found[0] for found in of_item.values() if found])
+    contrary: dict[tuple[str, str], list[Opinion]] = {}
+    for each in items.positive(space, [(row.target_type, row.target_id) for row in targets]):
+        contrary.setdefault(each.target, []).append(each)
+    against: dict[int, list[Opinion]] = {seq: [] for seq in seqs}
+    for row in targets:
+        against[row.item_seq] += contrary.get((row.target_type, row.target_id), [])
+    return [_seen(row, of_item[row.seq], against[row.seq], about) for row in rows]
+
+
+def _bare(row: AnyRow) -> Opinion | None:
+    """An opinion about an execution or a message that was taken back, words and all: what it was about is known."""
+    if row.target_type not in TARGETS:
+        return None
+    return Opinion(row.event_id, row.target_type, row.target_id, False, row.at, None, "verified", standing=False)
+
+
+def _seen(row: AnyRow, newest: list[Opinion], against: list[Opinion], about: dict[str, Subject]) -> Seen:
+    subject = about.get(newest[0].event_id) if newest else None
+    comment = next((each.comment for each in newest if each.comment), None)
+    item = ReviewItem(
+        item_id=row.id,
+        kind="contradictory" if against else "negative",
+        target_type=row.target_type,
+        question=None if subject is None else subject.question,
+        dataset=row.dataset,
+        status=row.status,
+        assignee=row.assignee,
+        opinions=row.opinions,
+        against=len(against),
+        comment=None if comment is None else comment if len(comment) <= SHORT else comment[: SHORT - 1] + "…",
+        opened_at=from_stored(row.opened_at),
+        last_at=from_stored(row.last_at),
+        changed_at=from_stored(row.changed_at),
+    )
+    return Seen(row, item, newest, against, subject)
+
+
+def history(space: ExecutionSpace, item: AnyRow) -> list[ReviewEvent]:
+    """The oldest first."""
+    with space.workspace.read() as connection:
+        rows = actions.of_items(connection, item.project_id, [item.id])[item.id]
+        notes = actions.read(connection, item.project_id, [row.id for row in rows])
+        opened = {
+            place: member
+            for place, after, before in _resolved(rows)
+            if (member := members.first_between(connection, item.seq, after, before)) is not None
+        }
+    said = items.read(space, opened.values())
+    found = [event(row, notes.get(row.id, Note())) for row in rows]
+    # From the last one on, so that the places of the others stay.
+    for place, member in sorted(opened.items(), reverse=True):
+        opinion = said.get(member.event_id)
+        line = _opened(member, None if opinion is None else opinion.author)
+        later = (number for number in range(place + 1, len(found)) if found[number].at >= line.at)
+        found.insert(next(later, len(found)), line)
+    return found
+
+
+def event(row: AnyRow, note: Note) -> ReviewEvent:
+    """Something that was done, as reviewers see it; `row` says whether it was retracted."""
+    return ReviewEvent(
+        event_id=row.id,
+        action=row.value,
+        author=row.author,
+        at=from_stored(row.at),
+        note=note.note,
+        details=row.body,
+        undone=bool(row.retracted),
+    )
+
+
+def _resolved(rows: Sequence[AnyRow]) -> list[tuple[int, int, int | None]]:
+    """When an item was resolved: the place of the event, its time, and when the next word on that was said."""
+    words = [
+        (place, row)
+        for place, row in enumerate(rows)
+        if not row.retracted and (row.value in CLOSES or row.value == "reopen")
+    ]
+    until = [*(row.at for _, row in words[1:]), None]
+    return [
+        (place, row.at, before) for (place, row), before in zip(words, until, strict=False) if row.value == "resolve"
+    ]
+
+
+def _opened(member: AnyRow, author: str | None) -> ReviewEvent:
+    return ReviewEvent(
+        event_id=member.event_id,
+        action="reopen",
+        author=author,
+        at=from_stored(member.at),
+        note=None,
+        details={"opinion": member.event_id},
+        undone=False,
+    )

@@ -12,11 +12,10 @@ from collections.abc import Set as AbstractSet
 from functools import partial
 
 from heedful.clock import DAY
-from heedful.executions.space import NOBODY, ExecutionSpace
-from heedful.review import taking
-from heedful.review.grouping import placed
-from heedful.review.keeping import refold
-from heedful.storage.review import members, tail
+from heedful.review import withdrawal
+from heedful.review.items import placed, refold
+from heedful.sql.space import NOBODY, ExecutionSpace
+from heedful.storage.review import members, watermarks
 from heedful.storage.review.members import OF_SESSIONS, NewMember
 from heedful.storage.sessions.base import Change, RemoteTransaction
 
@@ -29,12 +28,12 @@ def follow_sessions(space: ExecutionSpace, go_on: Callable[[], bool]) -> bool:
     newest = space.sessions.store.read(_newest)
     with space.workspace.read() as connection:
         project = space.project(connection)
-        seen = tail.lanes(connection, project)
+        seen = watermarks.lanes(connection, project)
     if any(newest.get(lane, 0) < place for lane, place in seen.items()):
         # The database was put back to what it was before: all of it is new again, and is compared when a worker can.
         with space.workspace.write() as connection:
-            tail.set_lanes(connection, project, {})
-            tail.set_mark(connection, project, tail.WALKED, 0)
+            watermarks.set_lanes(connection, project, {})
+            watermarks.set_mark(connection, project, watermarks.WALKED, 0)
         seen = {}
     moved = False
     for lane, place in newest.items():
@@ -48,34 +47,34 @@ def follow_sessions(space: ExecutionSpace, go_on: Callable[[], bool]) -> bool:
 def compare_when_due(space: ExecutionSpace) -> None:
     """Compares all opinions with those that are known, if that was not done for a day. It reads all of them."""
     with space.workspace.read() as connection:
-        walked = tail.mark(connection, space.project(connection), tail.WALKED)
+        walked = watermarks.mark(connection, space.project(connection), watermarks.WALKED)
     if not walked <= space.now() < walked + WALK_AFTER:
         _walk(space)
 
 
 def _follow_lane(space: ExecutionSpace, lane: int) -> bool:
     """Takes in the next changes of a lane; False if there are none."""
-    name = f"{tail.LANE}{lane}"
+    name = f"{watermarks.LANE}{lane}"
     with space.workspace.read() as connection:
         project = space.project(connection)
-        start = tail.mark(connection, project, name)
+        start = watermarks.mark(connection, project, name)
     changes = space.sessions.store.read(partial(_behind, lane=lane, place=start))
     if not changes:
         return False
     taken_back = {each.feedback_id for each in changes if not each.given}
     with space.workspace.read() as connection:
         fallen = list(members.named(connection, project, taken_back).values())
-    gone = taking.gone(space, fallen)
-    places = placed(space, taking.negative(space, _said([each.feedback_id for each in changes], taken_back)))
+    gone = withdrawal.gone(space, fallen)
+    places = placed(space, withdrawal.negative(space, _said([each.feedback_id for each in changes], taken_back)))
     with space.workspace.write() as connection:
         project = space.own_project(connection)
-        if tail.mark(connection, project, name) != start or not taking.are_there(connection, places):
+        if watermarks.mark(connection, project, name) != start or not withdrawal.are_there(connection, places):
             # Somebody else was here: look again.
             return True
-        touched = taking.put(space, connection, project, places)
-        touched |= taking.take_back(connection, fallen, gone)
+        touched = withdrawal.put(space, connection, project, places)
+        touched |= withdrawal.take_back(connection, fallen, gone)
         refold(connection, project, touched)
-        tail.set_mark(connection, project, name, changes[-1].place)
+        watermarks.set_mark(connection, project, name, changes[-1].place)
     return True
 
 
@@ -95,15 +94,15 @@ def _walk(space: ExecutionSpace) -> bool:
         missing = [each for each in members.of_sessions(connection, project, standing=True) if each not in stand]
         rows = members.named(connection, project, missing)
     # Some may have been given since they would have been read.
-    left = taking.words(space, list(rows))
+    left = withdrawal.words(space, list(rows))
     fallen = [row for event_id, row in rows.items() if not left.get(event_id)]
     if project != NOBODY or moved:
         with space.workspace.write() as connection:
             project = space.own_project(connection)
             gone = {row.event_id for row in fallen if row.event_id not in left}
-            refold(connection, project, taking.take_back(connection, fallen, gone))
-            tail.set_lanes(connection, project, reached)
-            tail.set_mark(connection, project, tail.WALKED, space.now())
+            refold(connection, project, withdrawal.take_back(connection, fallen, gone))
+            watermarks.set_lanes(connection, project, reached)
+            watermarks.set_mark(connection, project, watermarks.WALKED, space.now())
     return moved or bool(fallen)
 
 
@@ -112,11 +111,11 @@ def _join(space: ExecutionSpace, ids: Sequence[str]) -> bool:
     if not ids:
         return False
     while True:
-        places = placed(space, taking.negative(space, _said(ids)))
+        places = placed(space, withdrawal.negative(space, _said(ids)))
         with space.workspace.write() as connection:
             project = space.own_project(connection)
-            if taking.are_there(connection, places):
-                refold(connection, project, taking.put(space, connection, project, places))
+            if withdrawal.are_there(connection, places):
+                refold(connection, project, withdrawal.put(space, connection, project, places))
                 return True
 
 
@@ -134,8 +133,8 @@ def _reached(tx: RemoteTransaction) -> dict[int, int]:
 
 
 def _behind(tx: RemoteTransaction, lane: int, place: int) -> list[Change]:
-    return tx.changes.behind(lane, place, taking.TOGETHER)
+    return tx.changes.behind(lane, place, withdrawal.TOGETHER)
 
 
 def _negatives(tx: RemoteTransaction, after: str | None) -> list[str]:
-    return tx.feedbacks.negatives(after, taking.TOGETHER)
+    return tx.feedbacks.negatives(after, withdrawal.TOGETHER)

@@ -8,8 +8,6 @@ from sqlalchemy import Connection
 
 from heedful.clock import from_stored
 from heedful.errors import Conflict, Invalid, NotFound
-from heedful.executions import checks as executions
-from heedful.executions.space import ExecutionSpace
 from heedful.memory import checks as values
 from heedful.model import (
     OPINION_TARGETS,
@@ -24,14 +22,14 @@ from heedful.model import (
     ReviewItem,
     ReviewStatus,
 )
-from heedful.review import cases, mends, retracting, teaching, undoing
-from heedful.review.asking import asked_again
-from heedful.review.fold import CLOSES, Standing
-from heedful.review.following import catch_up
-from heedful.review.history import event
-from heedful.review.keeping import refold, standing
-from heedful.review.mends import Done, Given
-from heedful.review.shown import LATEST, Seen, seen
+from heedful.review import cases, fixes, retraction, teaching
+from heedful.review import undo as undoing
+from heedful.review.cases import LATEST, Seen, event, seen
+from heedful.review.fixes import Done, Given
+from heedful.review.follow import asked_again, catch_up
+from heedful.review.items import CLOSES, Standing, refold, standing
+from heedful.sql import checks as executions
+from heedful.sql.space import ExecutionSpace
 from heedful.storage.review import actions, items, members
 from heedful.storage.review.actions import Note
 from heedful.storage.review.items import Place, Wanted
@@ -144,7 +142,7 @@ class Review:
         resolved.
         """
         given = Given(fact_id, text, event_id, execution_id, question, sql_query, connector_id)
-        mend = mends.checked(action, given)
+        mend = fixes.checked(action, given)
         executions.feedback_text("note", note)
         before = self._checked(item_id, author, if_match)
 
@@ -153,12 +151,12 @@ class Review:
             return self._record(connection, row, mend, author, done.body, Note(note, done.kept))
 
         if mend == "retract":
-            made = retracting.retract(self._space, before, str(event_id), author, record)
+            made = retraction.retract(self._space, before, str(event_id), author, record)
         else:
             if mend == "teach":
                 do = teaching.prepared(self._space, before, given)
             else:
-                do = mends.prepared(self._space, before, mend, given, author, note)
+                do = fixes.prepared(self._space, before, mend, given, author, note)
             with self._space.workspace.write() as connection:
                 made = record(connection, do(connection))
         return self._event(made)

@@ -4,31 +4,31 @@ from __future__ import annotations
 
 from sqlalchemy import Connection
 
-from heedful.chat.extractive import LEARNT
 from heedful.errors import Conflict, Invalid
-from heedful.executions.space import ExecutionSpace
 from heedful.ids import new_id
-from heedful.learning.corrections import corrected
-from heedful.learning.statements import statement
 from heedful.memory import checks
+from heedful.memory.answer import LEARNT
 from heedful.model import Metadata
-from heedful.review import opinions
-from heedful.review.mends import Do, Done, Given
-from heedful.review.retracting import found
-from heedful.review.shown import Seen
-from heedful.review.subjects import subjects
+from heedful.review import items
+from heedful.review.cases import Seen
+from heedful.review.fixes import Do, Done, Given
+from heedful.review.items import subjects
+from heedful.review.retraction import found
 from heedful.sessions import lessons
+from heedful.sql.space import ExecutionSpace
 from heedful.storage import facts, scopes
 from heedful.storage.facts import NewFact
 from heedful.storage.review.actions import TAUGHT
 from heedful.storage.sessions.base import EntryRow
 from heedful.storage.vectors import ensure_model
+from heedful.text.corrections import corrected
+from heedful.text.statements import statement
 
 
 def prepared(space: ExecutionSpace, seen: Seen, given: Given) -> Do:
     """What makes a fact of an opinion in an open transaction; the model has read it by then."""
     event_id = str(given.event_id)
-    said = opinions.read(space, [found(space, seen, event_id)]).get(event_id)
+    said = items.read(space, [found(space, seen, event_id)]).get(event_id)
     subject = None if said is None else subjects(space, [said]).get(event_id)
     entry = None if subject is None else subject.entry
     if said is None or entry is None or entry.dataset is None:

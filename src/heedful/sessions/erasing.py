@@ -17,10 +17,9 @@ from heedful.model import Erasure, ForgetResult
 from heedful.sessions import lessons
 from heedful.sessions.space import SessionSpace
 from heedful.sessions.undo import unjustified
-from heedful.storage import audit, facts, ledger, scopes
-from heedful.storage.erasure import ledger as erasing
-from heedful.storage.erasure import traces
-from heedful.storage.erasure.words import Erased, pseudonym_for
+from heedful.storage import audit, erasure, facts, ledger, scopes
+from heedful.storage import erasure as erasing
+from heedful.storage.erasure import Erased, pseudonym_for
 from heedful.storage.ledger import ERASURE, Event
 from heedful.storage.sessions import SqlSessionStore, Transaction
 from heedful.storage.sessions.base import EntryRow, FeedbackRow, Theirs
@@ -63,13 +62,13 @@ def _erase_elsewhere(space: SessionSpace, workspace: Workspace, new: Erased) -> 
     is_known = store.read(lambda tx: tx.erasure.is_known(new.name))
     with workspace.write() as connection:
         project = scopes.project_id(connection, workspace.project)
-        begun = None if project is None else traces.begun(connection, project, new.name)
+        begun = None if project is None else erasure.begun(connection, project, new.name)
         if begun is None and not is_known:
             return new, Theirs(), []
         erased = new if begun is None else Erased(new.name, begun)
         if begun is None:
             project = scopes.ensure_project(connection, workspace.project, space.now())
-            traces.begin(connection, project, erased, space.now())
+            erasure.begin(connection, project, erased, space.now())
     theirs: Theirs = store.write(lambda tx: tx.erasure.erase(erased, space.now()))
     return erased, theirs, store.read(lambda tx: _judged(tx, theirs))
 
@@ -88,20 +87,20 @@ def _erase_here(
     judged: Judged,
 ) -> tuple[ForgetResult, list[int]]:
     """The rest of it, in the store; returns the datasets that lost facts, too."""
-    renamed = erasing.rename(connection, project, erased)
+    renamed = erasing.rename_author(connection, project, erased)
     opinions = {each for part in theirs for each in part.opinions}
     sessions = [each for part in theirs for each in part.sessions]
     notes = erasing.clear_notes(connection, project, erased)
     review = erasing.clear_review(connection, project, erased, opinions)
-    words = traces.facts_of(connection, project, workspace.project, erased, opinions)
+    words = erasure.facts_of(connection, project, workspace.project, erased, opinions)
     words |= _learnt(workspace, connection, judged, opinions, sessions)
     places = facts.locate(connection, workspace.project, sorted(words))
     names = scopes.dataset_names(connection, workspace.project)
     concerned = forget.remove(connection, places)
     messages = [each for part in theirs for each in part.messages]
     entries = [each for part in theirs for each in part.entries]
-    executions = traces.clear_executions(connection, project, messages)
-    questions = traces.clear_questions(connection, [each for part in theirs for each in part.recalls])
+    executions = erasure.clear_executions(connection, project, messages)
+    questions = erasure.clear_questions(connection, [each for part in theirs for each in part.recalls])
     ids = {*opinions, *places, *sessions, *messages, *entries}
     report = _erasure(
         events=sum(renamed.values()) + sum(part.events for part in theirs),
@@ -112,10 +111,10 @@ def _erase_here(
         executions=executions,
         questions=questions,
         alerts=sum(part.alerts for part in theirs),
-        results=traces.clear_results(connection, project, erased, ids),
-        keys=traces.rename_keys(connection, project, erased),
+        results=erasure.clear_results(connection, project, erased, ids),
+        keys=erasure.rename_keys(connection, project, erased),
     )
-    traces.finish(connection, project, erased.name)
+    erasure.finish(connection, project, erased.name)
     counts = {**report.model_dump(exclude={"author", "event_id"}), "facts": len(places)}
     if any(counts.values()):
         report = _recorded(workspace, connection, project, erased, report, counts, renamed)

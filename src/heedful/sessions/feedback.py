@@ -9,9 +9,9 @@ from typing import Any
 from heedful.clock import from_stored
 from heedful.errors import Conflict, Invalid
 from heedful.ids import new_id
-from heedful.learning.trust import standing_of
 from heedful.memory import checks as values
 from heedful.model import Feedback, FeedbackMetrics, Metadata, Page, Rating, Retraction
+from heedful.ranking.signals import standing_of
 from heedful.sessions import checks
 from heedful.sessions.conversations import page
 from heedful.sessions.hooks import Guarded, attached

@@ -13,10 +13,10 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextvars import ContextVar
 from typing import Any
 
-from heedful.alerts.channels import Channel
 from heedful.clock import system_clock
 from heedful.errors import HeedfulError, Invalid, Unavailable
 from heedful.model import FeedbackMetrics
+from heedful.notifications.channels import Channel
 
 logger = logging.getLogger("heedful.audit")
 

@@ -5,16 +5,14 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import NamedTuple
 
-from heedful.memory.documents import Pieces
+from heedful.memory.documents import Piece, Pieces
 from heedful.memory.remember import store
-from heedful.memory.splitting import Piece
 from heedful.memory.workspace import Workspace
 from heedful.model import LearntFact, NotLearnt
 from heedful.sessions import lessons
 from heedful.sessions.derived import Read
-from heedful.sessions.lessons import Learnt, Lesson
-from heedful.sessions.proposals import decided, proposals, refused_visitors
-from heedful.storage import ends, facts
+from heedful.sessions.lessons import Learnt, Lesson, decided, proposals, refused_visitors
+from heedful.storage import expiry, facts
 
 MOST = 100
 """What was not learnt is told of so many opinions, the newest."""
@@ -57,7 +55,7 @@ def learn(workspace: Workspace, dataset: str, read: Read, session_ids: Sequence[
             facts.remove(connection, number, [each.seq for each in gone])
     with workspace.read() as connection:
         # What is made from a fact lasts no longer than the fact.
-        documents = [_document(lesson, ends.earliest(connection, lesson.made_from)) for lesson in new]
+        documents = [_document(lesson, expiry.earliest(connection, lesson.made_from)) for lesson in new]
     stored = store(workspace, dataset, documents)
     return Lessons(
         [_reported(lesson, fact.fact_id) for lesson, fact in zip(new, stored, strict=True)],

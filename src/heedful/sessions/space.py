@@ -5,9 +5,9 @@ from __future__ import annotations
 from collections.abc import Callable
 from dataclasses import dataclass
 
-from heedful.alerts.courier import Courier
 from heedful.errors import NotFound
 from heedful.memory.workspace import Workspace
+from heedful.notifications.dispatcher import Courier
 from heedful.sessions.hooks import Hook
 from heedful.storage.sessions import SessionStore
 

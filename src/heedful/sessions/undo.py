@@ -8,7 +8,7 @@ from typing import NamedTuple, TypeVar
 
 from sqlalchemy import Connection
 
-from heedful.memory.retract import retract_events
+from heedful.memory.history import retract_events
 from heedful.memory.workspace import Workspace
 from heedful.sessions import lessons
 from heedful.sessions.space import SessionSpace

@@ -7,7 +7,7 @@ import re
 from collections.abc import Mapping, Sequence
 from random import Random
 
-from heedful.chat.base import ChatMessage, Completion, OnToken, Usage
+from heedful.providers.llm.contract import ChatMessage, Completion, OnToken, Usage
 
 CONCISE = "clerk-mini"
 TALKATIVE = "clerk-large"

@@ -15,13 +15,13 @@ import numpy as np
 from sqlalchemy import make_url
 
 from heedful import settings
+from heedful.bootstrap import open as open_store
 from heedful.clock import system_clock
-from heedful.embedding import Embedder, configured
-from heedful.embedding.base import Calibration, Vectors
 from heedful.engine import Heedful
 from heedful.errors import Conflict, Invalid
 from heedful.model import Metadata
-from heedful.opening import open as open_store
+from heedful.providers.embedding import Embedder, configured_embedder
+from heedful.providers.embedding.contract import Calibration, Vectors
 from heedful.simulate import warehouse
 from heedful.simulate.clerk import Clerk
 from heedful.simulate.counting import CONNECTOR, Counters
@@ -103,7 +103,7 @@ def fill(
     start = end - timedelta(days=days)
     timeline = Timeline(start, end)
     clerk = Clerk(Random(f"{seed}/clerk"), {asked: each.sql for each in warehouse.REPORTS for asked in each.questions})
-    embedder = Recollecting(configured(settings.load(), embedding), _texts())
+    embedder = Recollecting(configured_embedder(settings.load(), embedding), _texts())
     with open_store(
         path_or_url, project=project, clock=timeline, embedding=embedder, language_model=clerk, worker=False
     ) as memory:

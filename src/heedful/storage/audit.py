@@ -7,7 +7,7 @@ from dataclasses import asdict, dataclass
 
 from sqlalchemy import Connection, insert, select
 
-from heedful import calling
+from heedful import request_context
 from heedful.storage.rows import AnyRow
 from heedful.storage.schema import audit, projects
 
@@ -25,7 +25,7 @@ class Refusal:
 
 def note_action(connection: Connection, operation: str, at: int, project: int | None, target: str | None) -> None:
     """Notes what an admin did, in the transaction in which it is done."""
-    by = calling.current()
+    by = request_context.current()
     connection.execute(
         insert(audit).values(
             project_id=project,

@@ -11,7 +11,7 @@ from typing import Protocol
 from sqlalchemy import Column, Connection, Engine, Table
 from sqlalchemy.sql.dml import Insert
 
-from heedful.storage.prepared import Direct
+from heedful.storage.rows import Direct
 
 CHANGED = "changed"
 """The note in `Connection.info` by which a transaction says that it changes facts."""

@@ -24,7 +24,7 @@ from sqlalchemy import (
 from sqlalchemy.types import Text
 
 from heedful.clock import DAY
-from heedful.learning.trust import VISITOR
+from heedful.ranking.signals import VISITOR
 from heedful.storage.ledger import RETRACTION, SIGNAL, is_retracted
 from heedful.storage.schema import datasets, entries, events, executions, feedbacks, session_tags, sessions
 

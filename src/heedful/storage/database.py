@@ -15,12 +15,11 @@ from sqlalchemy.exc import ArgumentError, NoSuchModuleError
 
 from heedful.clock import system_clock, to_stored
 from heedful.errors import Conflict, Invalid, NotFound, Unavailable
-from heedful.storage import partitions
 from heedful.storage.backend import Backend
-from heedful.storage.bulk import insert_many
 from heedful.storage.migrations import HEAD, REVISIONS
-from heedful.storage.postgresql import SCHEMA, PostgreSql
-from heedful.storage.prepared import Direct
+from heedful.storage.postgresql import partitions
+from heedful.storage.postgresql.backend import SCHEMA, PostgreSql
+from heedful.storage.rows import Direct, insert_many
 from heedful.storage.schema import events, facts
 from heedful.storage.sqlite import Sqlite
 

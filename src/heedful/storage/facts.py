@@ -13,9 +13,8 @@ from sqlalchemy import Connection, Select, bindparam, delete, func, insert, sele
 from heedful.model import Metadata
 from heedful.storage import graph, words
 from heedful.storage.backend import CHANGED
-from heedful.storage.ends import unexpired
-from heedful.storage.prepared import Direct, Prepared
-from heedful.storage.rows import AnyRow, batches, unpacked
+from heedful.storage.expiry import unexpired
+from heedful.storage.rows import AnyRow, Direct, Prepared, batches, unpacked
 from heedful.storage.schema import changes, datasets, fact_tags, facts, notes, projects, scores, vectors
 
 REMOVED, ADDED, LINKED = 0, 1, graph.LINKED
@@ -427,3 +426,41 @@ def matching(connection: Connection, statements: Sequence[Select[int]]) -> list[
 def _announce(connection: Connection, dataset: int, seqs: Sequence[int], kind: int) -> None:
     connection.info[CHANGED] = True
     connection.execute(insert(changes), [{"dataset_id": dataset, "fact_seq": seq, "kind": kind} for seq in seqs])
+
+
+_COLUMNS = select(
+    facts.c.seq.label("number"),
+    facts.c.id,
+    facts.c.dataset_id,
+    facts.c.text,
+    facts.c.source,
+    facts.c.metadata,
+    facts.c.created_at,
+    facts.c.expires_at,
+)
+
+
+def listed(
+    connection: Connection,
+    dataset: int,
+    source: str | None,
+    after: int | None,
+    count: int,
+    newest_first: bool,
+    now: int,
+) -> list[AnyRow]:
+    """Up to `count` facts of a dataset, or of one source, behind the number `after`; superseded and expired ones are
+    left out."""
+    order = facts.c.seq.desc() if newest_first else facts.c.seq
+    current = (facts.c.dataset_id == dataset, facts.c.superseded == 0, unexpired(now))
+    statement = _COLUMNS.where(*current).order_by(order).limit(count)
+    if source is not None:
+        statement = statement.where(facts.c.source == source)
+    if after is not None:
+        statement = statement.where(facts.c.seq < after if newest_first else facts.c.seq > after)
+    return list(connection.execute(statement))
+
+
+def one(connection: Connection, seq: int) -> AnyRow:
+    """One fact, superseded or not."""
+    return connection.execute(_COLUMNS.where(facts.c.seq == seq)).one()

@@ -8,12 +8,11 @@ import numpy as np
 from numpy.typing import NDArray
 from sqlalchemy import ColumnElement, Connection, bindparam, delete, exists, insert, select, update
 
-from heedful.learning.decay import NEUTRAL
-from heedful.learning.entities import Entity, entities, entity
-from heedful.storage.bulk import insert_many
-from heedful.storage.rows import AnyRow, batches
+from heedful.ranking.signals import NEUTRAL
+from heedful.storage.rows import AnyRow, batches, insert_many
 from heedful.storage.schema import changes, facts, links
 from heedful.storage.schema import entities as entity_table
+from heedful.text.entities import Entity, entities, entity
 
 LINKED = 2
 """The line of the feed which says that a fact has other links than before."""

@@ -8,8 +8,8 @@ from sqlalchemy import ColumnElement, Connection, case, func, select
 from sqlalchemy import cast as sql_cast
 from sqlalchemy.types import Float, Integer
 
-from heedful.learning.decay import KEPT_PER_WEEK, NEUTRAL, WEEK
-from heedful.storage.ends import expired_in, unexpired
+from heedful.ranking.signals import KEPT_PER_WEEK, NEUTRAL, WEEK
+from heedful.storage.expiry import expired_in, unexpired
 from heedful.storage.rows import AnyRow
 from heedful.storage.schema import datasets, entries, facts, feedbacks, receipts, scores
 from heedful.storage.schema_insight import decisions, review_items

@@ -8,10 +8,9 @@ from typing import cast
 
 from sqlalchemy import ColumnElement, Connection, bindparam, or_, select, update
 
-from heedful.learning.decay import NEUTRAL
-from heedful.learning.policies import Documented, Tally
-from heedful.learning.signals import Observation
 from heedful.model import SignalType
+from heedful.ranking.policies import Documented, Tally
+from heedful.ranking.signals import NEUTRAL, Observation
 from heedful.storage.ledger import LINK_SIGNAL, given_at, is_retracted
 from heedful.storage.rows import batches
 from heedful.storage.schema import events, facts, links

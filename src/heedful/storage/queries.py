@@ -8,8 +8,7 @@ from collections.abc import Sequence
 from sqlalchemy import Connection, and_, bindparam, select, text, update
 
 from heedful.storage.database import Database
-from heedful.storage.prepared import Direct, Prepared
-from heedful.storage.rows import batches
+from heedful.storage.rows import Direct, Prepared, batches
 from heedful.storage.schema import datasets, queries
 
 

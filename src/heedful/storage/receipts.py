@@ -10,8 +10,7 @@ import orjson
 from sqlalchemy import Connection, delete, insert, select
 
 from heedful.storage import graph, scopes, tallies
-from heedful.storage.prepared import Direct, Prepared
-from heedful.storage.rows import AnyRow, batches
+from heedful.storage.rows import AnyRow, Direct, Prepared, batches
 from heedful.storage.schema import datasets, projects, queries, receipts
 
 Line = tuple[str, float, float, float, str, float] | tuple[str, float, float, float, str, float, list[str]]

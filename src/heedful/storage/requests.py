@@ -11,7 +11,7 @@ from typing import Any
 import orjson
 from sqlalchemy import ColumnElement, Connection, delete, insert, select, update
 
-from heedful import calling
+from heedful import request_context
 from heedful.errors import Conflict
 from heedful.model import Metadata
 from heedful.storage.schema import requests
@@ -25,7 +25,7 @@ def fingerprint(call: str, arguments: Any) -> bytes:
 
 def event_key(kind: str, key: str | None) -> str | None:
     """The key under which the ledger has an event that somebody gave a key, apart from those of other callers."""
-    caller = calling.subject()
+    caller = request_context.subject()
     return None if key is None else f"{kind}@{caller}/{key}" if caller else f"{kind}/{key}"
 
 
@@ -57,7 +57,7 @@ def keep(connection: Connection, project: int, key: str, made: bytes, result: Me
     connection.execute(
         insert(requests).values(
             project_id=project,
-            caller=calling.subject(),
+            caller=request_context.subject(),
             idempotency_key=key,
             fingerprint=made,
             result=result,
@@ -79,6 +79,6 @@ def forget(connection: Connection, project: int, key: str) -> None:
 def _named(project: int, key: str) -> tuple[ColumnElement[bool], ...]:
     return (
         requests.c.project_id == project,
-        requests.c.caller == calling.subject(),
+        requests.c.caller == request_context.subject(),
         requests.c.idempotency_key == key,
     )

@@ -2,18 +2,32 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 
-from sqlalchemy import ColumnElement, Connection, Table, and_, delete, exists, func, select, tuple_, update
+from sqlalchemy import ColumnElement, Connection, Table, and_, delete, exists, func, select, text, tuple_, update
 
 from heedful.clock import DAY
+from heedful.model import TableSize
 from heedful.settings import Retention
-from heedful.storage import partitions, receipts
+from heedful.storage import receipts, tallies
 from heedful.storage.database import Database
-from heedful.storage.executions import hits
-from heedful.storage.retiring import retire
-from heedful.storage.schema import audit, changes, datasets, events, outbox, projects, queries, requests
+from heedful.storage.executions import runs
+from heedful.storage.facts import MADE_FROM, remove, tagged
+from heedful.storage.postgresql import partitions
+from heedful.storage.rows import batches
+from heedful.storage.schema import (
+    audit,
+    changes,
+    datasets,
+    events,
+    facts,
+    metadata,
+    outbox,
+    projects,
+    queries,
+    requests,
+)
 from heedful.storage.schema import facts as fact_rows
 from heedful.storage.schema import receipts as receipt_rows
 from heedful.storage.schema_insight import decisions
@@ -125,13 +139,13 @@ def _retire_facts(database: Database, now: int) -> list[str]:
 def _prune_hits(database: Database, before: int) -> list[str]:
     """Removes what the cache ran again and nobody rated."""
     with database.read() as connection:
-        owners = hits.owners(connection, before)
+        owners = runs.hit_owners(connection, before)
     removed = 0
     for name, project in owners:
         pruned = BATCH_SIZE
         while pruned == BATCH_SIZE:
             with database.write(name, durable=False) as connection:
-                pruned = hits.prune(connection, project, before, BATCH_SIZE)
+                pruned = runs.prune_hits(connection, project, before, BATCH_SIZE)
             removed += pruned
     return [f"removed {removed} hits of the cache"] if removed else []
 
@@ -192,3 +206,59 @@ def _prune_queries(database: Database) -> list[str]:
 
 
 _NO_EVENT = ~exists().where(events.c.query_id == queries.c.id)
+
+
+def upkeep(database: Database, now: int, kept: Retention) -> list[str]:
+    """Does what is due, and returns what was done, in words. It may be done at any time, by several at once."""
+    done = [f"made {name}" for name in iter(lambda: _next_partition(database, now), None)]
+    with database.read() as connection:
+        counts = tallies.due(connection)
+    for project, number, key in counts:
+        with database.write(project, durable=False) as connection:
+            tallies.fold(connection, number, key)
+        done.append(f"counted the opinions of {project}{f' by {key}' if key else ''}")
+    return done + apply(database, now, kept)
+
+
+def _next_partition(database: Database, now: int) -> str | None:
+    # A transaction for each: nobody waits for more than one table at a time.
+    with database.write() as connection:
+        return partitions.ensure_next(connection, now)
+
+
+# An index counts as part of its table. Page counts come from a virtual table that most builds of SQLite have.
+_SQLITE = text(
+    "SELECT coalesce(m.tbl_name, s.name) AS name, SUM(s.pgsize) AS bytes FROM dbstat s "
+    "LEFT JOIN sqlite_master m ON m.name = s.name WHERE s.aggregate = 1 GROUP BY 1"
+)
+_POSTGRESQL = text(
+    "SELECT coalesce(p.relname, c.relname) AS name, SUM(pg_total_relation_size(c.oid))::bigint AS bytes "
+    "FROM pg_class c LEFT JOIN pg_inherits i ON i.inhrelid = c.oid LEFT JOIN pg_class p ON p.oid = i.inhparent "
+    "WHERE c.relkind = 'r' AND c.relnamespace = current_schema()::regnamespace GROUP BY 1"
+)
+
+
+def table_sizes(connection: Connection) -> list[TableSize]:
+    """All tables, the largest first."""
+    found = connection.execute(_POSTGRESQL if connection.dialect.name == "postgresql" else _SQLITE)
+    sizes = {row.name: int(row.bytes) for row in found}
+    counted = {
+        name: connection.execute(select(func.count()).select_from(metadata.tables[name])).scalar_one()
+        for name in sizes
+        if name in metadata.tables
+    }
+    found_sizes = [TableSize(table=name, rows=counted.get(name), bytes=size) for name, size in sizes.items()]
+    return sorted(found_sizes, key=lambda each: -each.bytes)
+
+
+def retire(connection: Connection, dataset: int, at: int, limit: int, digests: Sequence[bytes] = ()) -> int:
+    """Removes facts that have expired, with what was learnt from them: those with these digests, and at most `limit`
+    others. Returns how many expired facts that were. The ledger stays, as when they are forgotten."""
+    due = select(facts.c.seq, facts.c.id).where(facts.c.dataset_id == dataset, facts.c.expires_at <= at)
+    found = {row.seq: row.id for row in connection.execute(due.order_by(facts.c.expires_at).limit(limit))}
+    if not found:
+        return 0
+    for run in batches(digests):
+        found |= {row.seq: row.id for row in connection.execute(due.where(facts.c.digest.in_(run)))}
+    remove(connection, dataset, sorted({*found, *tagged(connection, dataset, MADE_FROM, list(found.values()))}))
+    return len(found)

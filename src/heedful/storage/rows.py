@@ -3,10 +3,13 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
-from typing import Any, TypeAlias, TypeVar
+from operator import itemgetter
+from typing import Any, TypeAlias, TypeVar, cast
 
 import orjson
-from sqlalchemy import ColumnElement, Connection, Row
+from sqlalchemy import ColumnElement, Connection, Engine, PoolProxiedConnection, Row, Table
+from sqlalchemy.sql.dml import Insert
+from sqlalchemy.sql.expression import ClauseElement
 
 AnyRow: TypeAlias = Row[*tuple[Any, ...]]
 """A row whose columns are read by name."""
@@ -35,3 +38,70 @@ def of_project(connection: Connection, owner: ColumnElement[int], project: int) 
 def unpacked(value: Any) -> Any:
     """A JSON column, whether the driver gave it or the toolkit has read it already."""
     return orjson.loads(value) if isinstance(value, str) else value
+
+
+class Prepared:
+    """One statement with named values, compiled once for each kind of database."""
+
+    def __init__(self, statement: ClauseElement, columns: list[str] | None = None) -> None:
+        self._statement = statement
+        self._columns = columns
+        self._compiled: dict[str, tuple[str, list[str] | None, dict[str, Any]]] = {}
+
+    def compiled(self, engine: Engine) -> tuple[str, list[str] | None, dict[str, Any]]:
+        """The words of the statement, the order of its values (None for a driver that takes them by name), and those
+        values that are part of the statement."""
+        found = self._compiled.get(engine.dialect.name)
+        if found is None:
+            made = self._statement.compile(dialect=engine.dialect, column_keys=self._columns)
+            binds = getattr(made, "binds", {})
+            fixed = {name: bind.value for name, bind in binds.items() if not bind.required}
+            found = (str(made), getattr(made, "positiontup", None), fixed)
+            self._compiled[engine.dialect.name] = found
+        return found
+
+
+class Direct:
+    """An open transaction, straight on the driver; for all that is not prepared, there is `connection`."""
+
+    def __init__(self, engine: Engine, borrowed: PoolProxiedConnection) -> None:
+        self._engine = engine
+        self._borrowed = borrowed
+        self._driver: Any = borrowed.dbapi_connection
+        self._connection: Connection | None = None
+
+    def run(self, statement: Prepared, **values: Any) -> list[tuple[Any, ...]]:
+        """The rows that a prepared statement gives."""
+        sql, order, fixed = statement.compiled(self._engine)
+        named = fixed | values
+        given: Any = named if order is None else [named[name] for name in order]
+        cursor = self._driver.execute(sql, given)
+        return cast(list[tuple[Any, ...]], cursor.fetchall()) if cursor.description else []
+
+    @property
+    def connection(self) -> Connection:
+        """The same transaction for the toolkit, which neither begins nor ends it."""
+        if self._connection is None:
+            made = Connection(self._engine, connection=self._borrowed)
+            self._connection = made.execution_options(begun=True)
+        return self._connection
+
+
+_COMPILED: dict[tuple[str, str, tuple[str, ...], str], tuple[str, list[str] | None]] = {}
+
+
+def insert_many(
+    connection: Connection, table: Table, statement: Insert, rows: Sequence[dict[str, Any]], kind: str = "insert"
+) -> None:
+    """Runs an insert of `table` for all rows, which have the same columns; `kind` tells its statements apart."""
+    if not rows:
+        return
+    names = tuple(rows[0])
+    key = (connection.dialect.name, table.name, names, kind)
+    if key not in _COMPILED:
+        compiled = statement.compile(dialect=connection.dialect, column_keys=list(names))
+        _COMPILED[key] = (str(compiled), compiled.positiontup)
+    sql, order = _COMPILED[key]
+    # Drivers take values by place, or by name.
+    given: Any = list(rows) if order is None else list(map(itemgetter(*order), rows))
+    connection.exec_driver_sql(sql, given)

@@ -20,7 +20,7 @@ from sqlalchemy import (
     text,
 )
 
-from heedful.storage.halves import HalfVector
+from heedful.storage.half_vectors import HalfVector
 
 metadata = MetaData(
     naming_convention={

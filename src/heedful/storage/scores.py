@@ -8,14 +8,16 @@ from collections.abc import Iterable, Sequence
 import numpy as np
 import orjson
 from numpy.typing import NDArray
-from sqlalchemy import Connection, bindparam, delete, func, select, text
+from sqlalchemy import ColumnElement, Connection, and_, bindparam, case, delete, func, select, text
 
-from heedful.learning.policies import Documented, Tally
-from heedful.learning.signals import Observation
-from heedful.storage import opinions
+from heedful.ranking.evidence import POSITIVE, mass
+from heedful.ranking.policies import Documented, Tally
+from heedful.ranking.signals import Observation, Opinion
+from heedful.storage import ledger
 from heedful.storage.database import Database
+from heedful.storage.ledger import RETRACTION, SIGNALS, counted_rows, given_at
 from heedful.storage.rows import AnyRow, batches
-from heedful.storage.schema import scores
+from heedful.storage.schema import events, scores
 
 ALL_QUERIES = 0
 """The query number under which a fact's score over all queries is kept."""
@@ -47,7 +49,7 @@ def observe(
     database: Database,
     connection: Connection,
     dataset_of: dict[int, int],
-    signals: Iterable[opinions.Surviving],
+    signals: Iterable[ledger.Surviving],
 ) -> list[int]:
     """Takes new signals, which are in the ledger, into the scores; returns the facts that they are counted for.
 
@@ -76,20 +78,18 @@ def observe(
     return sorted({each.fact_seq for each in counting} | changed)
 
 
-def _new_votes(
-    connection: Connection, signals: Sequence[opinions.Surviving]
-) -> tuple[list[opinions.Surviving], set[int]]:
+def _new_votes(connection: Connection, signals: Sequence[ledger.Surviving]) -> tuple[list[ledger.Surviving], set[int]]:
     """Which of these signals are to be added, and the facts of which an author's vote has changed."""
     authors = sorted({each.author for each in signals if each.author is not None})
     if not authors:
         return list(signals), set()
     named = [each for each in signals if each.author is not None]
-    known = opinions.of_authors(
+    known = ledger.of_authors(
         connection, sorted({each.fact_seq for each in named}), sorted({each.query_id for each in named}), authors
     )
     new = {each.id for each in signals}
-    before = {each.id for each in opinions.votes(each for each in known if each.id not in new)}
-    after = {each.id for each in opinions.votes(known)}
+    before = {each.id for each in ledger.votes(each for each in known if each.id not in new)}
+    after = {each.id for each in ledger.votes(known)}
     changed = {each.fact_seq for each in known if each.id in before - after}
     counting = [each for each in signals if (each.author is None or each.id in after) and each.fact_seq not in changed]
     return counting, changed
@@ -101,10 +101,10 @@ def refold(database: Database, connection: Connection, dataset_of: dict[int, int
         return
     for run in batches(fact_seqs, 2000):
         connection.execute(delete(scores).where(scores.c.fact_seq.in_(run)))
-        _write(database, connection, dataset_of, folded(opinions.surviving(connection, run)))
+        _write(database, connection, dataset_of, folded(ledger.surviving(connection, run)))
 
 
-def folded(signals: Iterable[opinions.Surviving]) -> dict[Key, Tally]:
+def folded(signals: Iterable[ledger.Surviving]) -> dict[Key, Tally]:
     """Signals in folding order as the scores they make."""
     by_key: dict[Key, list[Observation]] = defaultdict(list)
     for signal in signals:
@@ -207,3 +207,96 @@ def _write(database: Database, connection: Connection, dataset_of: dict[int, int
 
 def _tally(row: AnyRow) -> Tally:
     return Tally(row.score, row.last_at, *(getattr(row, name) for name in _COUNTS))
+
+
+Masses = tuple[float, float]
+"""Positive and negative."""
+
+Voter = tuple[str, int, str]
+"""A fact, a query, and an author."""
+
+_LATER = events.alias("later")
+_NEVER = 2**63
+
+
+def masses_after(connection: Connection, dataset: int, seq: int) -> Masses:
+    """How much positive and negative mass the events behind a known one have added, less what they retracted and what
+    authors replaced by another signal of theirs."""
+    added = select(_mass("positive"), _mass("negative")).where(
+        events.c.dataset_id == dataset, *SIGNALS, events.c.seq > seq
+    )
+    taken = select(_mass("positive"), _mass("negative")).join(_LATER, _is_taken_after(dataset, seq)).where(*SIGNALS)
+    plus, minus = connection.execute(added).one(), connection.execute(taken).one()
+    replaced = _replaced_after(connection, dataset, seq)
+    positive, negative = (
+        float((plus[side] or 0) - (minus[side] or 0)) - replaced[side] for side in range(len(replaced))
+    )
+    return positive, negative
+
+
+def _is_taken_after(dataset: int, seq: int) -> ColumnElement[bool]:
+    return and_(
+        _LATER.c.target_id == events.c.id,
+        _LATER.c.dataset_id == dataset,
+        _LATER.c.kind == RETRACTION,
+        _LATER.c.seq > seq,
+    )
+
+
+def _replaced_after(connection: Connection, dataset: int, seq: int) -> Masses:
+    """How much more mass stands and does not count, since its author said something else, than at a known event."""
+    voters = _voters_after(connection, dataset, seq)
+    ended = (
+        select(func.min(_LATER.c.seq)).where(_LATER.c.target_id == events.c.id, _LATER.c.kind == RETRACTION)
+    ).scalar_subquery()
+    positive = negative = 0.0
+    for run in batches(sorted(voters)):
+        rows = connection.execute(
+            select(events, ended.label("ended"))
+            .where(*SIGNALS, events.c.target_id.in_({fact for fact, _, _ in run}))
+            .where(events.c.author.in_({author for _, _, author in run}))
+            .order_by(given_at(), events.c.seq)
+        )
+        wanted = set(run)
+        theirs = [row for row in rows if (row.target_id, row.query_id, row.author) in wanted]
+        before = _replaced([row for row in theirs if row.seq <= seq < (row.ended or _NEVER)])
+        after = _replaced([row for row in theirs if row.ended is None])
+        positive, negative = positive + after[0] - before[0], negative + after[1] - before[1]
+    return positive, negative
+
+
+def _voters_after(connection: Connection, dataset: int, seq: int) -> set[Voter]:
+    """Those who spoke, or took something back, behind a known event; from the beginning, those who spoke twice."""
+    spoke = select(events.c.target_id, events.c.query_id, events.c.author).where(*SIGNALS, events.c.author.is_not(None))
+    of_dataset = spoke.where(events.c.dataset_id == dataset)
+    if not seq:
+        twice = of_dataset.group_by(events.c.target_id, events.c.query_id, events.c.author).having(func.count() > 1)
+        return _read(connection.execute(twice))
+    taken = spoke.join(_LATER, _is_taken_after(dataset, seq))
+    return _read(connection.execute(of_dataset.where(events.c.seq > seq))) | _read(connection.execute(taken))
+
+
+def _read(rows: Iterable[AnyRow]) -> set[Voter]:
+    return {(row.target_id, row.query_id, row.author) for row in rows}
+
+
+def _replaced(rows: Sequence[AnyRow]) -> Masses:
+    votes = {row.id for row in counted_rows(rows)}
+    positive = negative = 0.0
+    for row in rows:
+        if row.id not in votes:
+            weight = mass(Opinion(0, row.query_id, row.value, row.confidence, row.at, rank=row.rank))
+            positive, negative = (
+                (positive + weight, negative) if row.value in POSITIVE else (positive, negative + weight)
+            )
+    return positive, negative
+
+
+def _mass(side: str) -> ColumnElement[float]:
+    """The sum of what `learning.evidence.mass` gives, over events."""
+    positive = events.c.value.in_(sorted(POSITIVE))
+    each = case(
+        ((events.c.value == "ignored") & events.c.rank.is_not(None), events.c.confidence / events.c.rank),
+        else_=events.c.confidence,
+    )
+    return func.sum(case((positive if side == "positive" else ~positive, each), else_=0.0))

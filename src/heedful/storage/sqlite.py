@@ -20,7 +20,7 @@ from sqlalchemy.sql.dml import Insert
 
 from heedful import files
 from heedful.errors import HeedfulError, Unavailable
-from heedful.storage.prepared import Direct
+from heedful.storage.rows import Direct
 
 BUSY_SECONDS = 60
 """How long a writer waits for the others before it gives up."""

@@ -11,8 +11,8 @@ from dataclasses import dataclass
 from sqlalchemy import BigInteger, Column, Connection, Float, MetaData, Table, delete, func, select, text, update
 from sqlalchemy.dialects.postgresql import ARRAY, insert
 
-from heedful.learning.terms import terms
 from heedful.storage.schema import facts
+from heedful.text.words import terms
 
 COMMON = 100
 """A term that so many facts have is common: how many is looked up. Of others, it is counted when it is needed."""

@@ -1,1 +1,337 @@
 """Removes a person's name and words from the tables of a store. The one place that changes rows of the ledger."""
+
+from __future__ import annotations
+
+import hashlib
+import re
+import secrets
+from collections.abc import Mapping, Sequence, Set
+from dataclasses import dataclass
+from typing import Any
+
+from sqlalchemy import ColumnElement, Connection, delete, exists, func, insert, select, tuple_, update
+
+from heedful.model import Metadata
+from heedful.ranking.signals import VISITOR
+from heedful.storage import facts
+from heedful.storage.contributions import PROGRAM
+from heedful.storage.executions import connectors
+from heedful.storage.executions.opinions import OUTLIVED
+from heedful.storage.ledger import REVIEW, SUPERSESSION
+from heedful.storage.review import actions
+from heedful.storage.review.actions import TAUGHT, Note
+from heedful.storage.rows import batches
+from heedful.storage.schema import (
+    audit,
+    datasets,
+    event_keys,
+    events,
+    executions,
+    keys,
+    notes,
+    queries,
+    receipts,
+    requests,
+)
+from heedful.storage.schema_insight import decisions, review_items, review_notes
+
+
+def rename_author(connection: Connection, project: int, erased: Erased) -> dict[int | None, int]:
+    """Gives the person's events their pseudonym, which is all that changes in them; returns how many there are, by
+    dataset."""
+    by = (events.c.project_id == project, events.c.author == erased.name)
+    counted = connection.execute(select(events.c.dataset_id, func.count()).where(*by).group_by(events.c.dataset_id))
+    found: dict[int | None, int] = {row[0]: row[1] for row in counted}
+    if found:
+        _release_keys(connection, project, erased)
+        connection.execute(update(events).where(*by).values(author=erased.pseudonym))
+    return found
+
+
+def clear_notes(connection: Connection, project: int, erased: Erased) -> int:
+    """Removes what the person wrote with signals; returns how many texts that were."""
+    by = select(events.c.id).where(events.c.project_id == project, events.c.author == erased.pseudonym)
+    return connection.execute(delete(notes).where(notes.c.event_id.in_(by))).rowcount
+
+
+def clear_review(connection: Connection, project: int, erased: Erased, opinions: Set[str]) -> int:
+    """Removes the person's name and words from the review queue; returns how many rows were changed."""
+    return sum(
+        (
+            _assignments(connection, project, erased),
+            connection.execute(
+                update(review_items)
+                .where(review_items.c.project_id == project, review_items.c.assignee == erased.name)
+                .values(assignee=erased.pseudonym)
+            ).rowcount,
+            _review_notes(connection, project, erased, opinions),
+        )
+    )
+
+
+def _release_keys(connection: Connection, project: int, erased: Erased) -> None:
+    """Idempotency keys that have the name in them; whoever sends one again is a new caller."""
+    keyed = connection.execute(
+        select(events.c.id, events.c.recorded_at, events.c.idempotency_key).where(
+            events.c.project_id == project,
+            events.c.author == erased.name,
+            events.c.idempotency_key != events.c.id,
+        )
+    )
+    for row in [row for row in keyed if erased.is_in_key(row.idempotency_key)]:
+        own = (events.c.id == row.id, events.c.recorded_at == row.recorded_at)
+        connection.execute(update(events).where(*own).values(idempotency_key=row.id))
+        connection.execute(
+            delete(event_keys).where(
+                event_keys.c.project_id == project, event_keys.c.idempotency_key == row.idempotency_key
+            )
+        )
+
+
+def _assignments(connection: Connection, project: int, erased: Erased) -> int:
+    rows = connection.execute(
+        select(events.c.id, events.c.recorded_at, events.c.body).where(
+            events.c.project_id == project, events.c.kind == REVIEW, events.c.value == "assign"
+        )
+    )
+    named = [row for row in rows if row.body.get("assignee") == erased.name]
+    for row in named:
+        own = (events.c.id == row.id, events.c.recorded_at == row.recorded_at)
+        connection.execute(update(events).where(*own).values(body={**row.body, "assignee": erased.pseudonym}))
+    return len(named)
+
+
+def _review_notes(connection: Connection, project: int, erased: Erased, opinions: Set[str]) -> int:
+    """What they wrote as a reviewer, and opinions of theirs that are kept to be given again."""
+    written = connection.execute(
+        select(review_notes.c.event_id)
+        .join(events, events.c.id == review_notes.c.event_id)
+        .where(events.c.project_id == project, events.c.author == erased.pseudonym)
+    )
+    own = set(written.scalars())
+    changed: dict[str, Note] = {}
+    for event_id, said in {
+        **actions.read(connection, project, sorted(own)),
+        **actions.with_words(connection, project),
+    }.items():
+        kept = said.kept
+        if kept is not None and (kept.get("author") in (erased.name, erased.pseudonym) or kept.get("id") in opinions):
+            kept = erased.in_opinion(kept)
+        left = Note(None if event_id in own else said.note, kept)
+        if left != said:
+            changed[event_id] = left
+    actions.rewrite(connection, changed)
+    return len(changed)
+
+
+def facts_of(connection: Connection, project: int, name: str, erased: Erased, opinions: Set[str]) -> set[str]:
+    """The facts in the person's words, or with their name: corrections that they wrote, what a reviewer taught from
+    their comments, and facts whose metadata name them. `name` is the project's."""
+    by = events.c.author == erased.pseudonym
+    corrections = connection.execute(
+        select(events.c.value, events.c.body).where(events.c.project_id == project, by, events.c.kind == SUPERSESSION)
+    )
+    found = {row.value for row in corrections if row.body["created"]}
+    teachings = connection.execute(
+        select(events.c.body, events.c.author).where(
+            events.c.project_id == project, events.c.kind == REVIEW, events.c.value == "teach"
+        )
+    )
+    for row in teachings:
+        if row.author == erased.pseudonym or row.body["opinion_id"] in opinions:
+            found.add(row.body[TAUGHT])
+    for key in PERSON_KEYS:
+        found |= {row.id for row in facts.with_tag(connection, name, key, [erased.name])}
+    return found
+
+
+def clear_results(connection: Connection, project: int, erased: Erased, ids: Set[str]) -> int:
+    """Removes the kept results of calls that have the person's name, or something of theirs, in them."""
+    theirs = ids | {erased.name}
+    rows = connection.execute(
+        select(requests.c.caller, requests.c.idempotency_key, requests.c.result).where(requests.c.project_id == project)
+    )
+    found = [
+        (row.caller, row.idempotency_key)
+        for row in rows
+        if erased.is_in(row.idempotency_key) or mentions(row.result, theirs)
+    ]
+    for run in batches(found, 1_000):
+        named = tuple_(requests.c.caller, requests.c.idempotency_key).in_(run)
+        connection.execute(delete(requests).where(requests.c.project_id == project, named))
+    return len(found)
+
+
+def rename_keys(connection: Connection, project: int, erased: Erased) -> int:
+    """Gives keys that have the person's name the pseudonym; they go on opening what they open."""
+    connection.execute(
+        update(audit)
+        .where(audit.c.project_id == project, audit.c.target == erased.name)
+        .values(target=erased.pseudonym)
+    )
+    named = (keys.c.project_id == project, keys.c.name == erased.name)
+    return connection.execute(update(keys).where(*named).values(name=erased.pseudonym)).rowcount
+
+
+def clear_executions(connection: Connection, project: int, messages: Sequence[str]) -> int:
+    """Removes the questions of executions that ran for messages of the person's sessions."""
+    cleared = 0
+    for run in batches(messages):
+        rows = connection.execute(
+            select(executions.c.id, executions.c.connector_id).where(
+                executions.c.project_id == project,
+                executions.c.message_id.in_(run),
+                executions.c.question.is_not(None),
+            )
+        ).all()
+        ids = [row.id for row in rows]
+        blank = {"question": None, "model_id": None, "vector": None}
+        connection.execute(update(executions).where(executions.c.id.in_(ids)).values(**blank))
+        connection.execute(
+            update(decisions)
+            .where(decisions.c.project_id == project, decisions.c.execution_id.in_(ids))
+            .values(question=PLACEHOLDER)
+        )
+        connectors.bump_revisions(connection, {row.connector_id for row in rows})
+        cleared += len(ids)
+    return cleared
+
+
+def clear_questions(connection: Connection, recalls: Sequence[str]) -> int:
+    """Removes questions of the person's sessions that nobody gave an opinion about and nobody else asked. The others
+    stay: it is by them that usefulness is known."""
+    asked: set[int] = set()
+    for run in batches(recalls):
+        without = ~exists().where(events.c.receipt_id == receipts.c.id)
+        theirs = (receipts.c.id.in_(run), without)
+        asked |= set(connection.execute(select(receipts.c.query_id).where(*theirs)).scalars())
+        connection.execute(delete(receipts).where(*theirs))
+    cleared = 0
+    for some in batches(sorted(asked)):
+        owners = select(queries.c.dataset_id).where(queries.c.id.in_(some))
+        # Recalls that are writing a receipt are waited for.
+        connection.execute(select(datasets.c.id).where(datasets.c.id.in_(owners)).with_for_update())
+        unused = (
+            queries.c.id.in_(some),
+            queries.c.id.not_in(select(receipts.c.query_id).where(receipts.c.query_id.in_(some))),
+            ~exists().where(events.c.query_id == queries.c.id),
+        )
+        cleared += connection.execute(delete(queries).where(*unused)).rowcount
+    return cleared
+
+
+def begun(connection: Connection, project: int, name: str) -> str | None:
+    """The pseudonym of an erasure that was begun and not finished."""
+    row = connection.execute(select(requests.c.result).where(*_begun(project, name))).first()
+    return None if row is None else str(row.result["pseudonym"])
+
+
+def begin(connection: Connection, project: int, erased: Erased, at: int) -> None:
+    """Notes the pseudonym, so that another run finishes what this one leaves."""
+    connection.execute(
+        insert(requests).values(
+            project_id=project,
+            caller="",
+            idempotency_key=_key(erased.name),
+            fingerprint=_digest(erased.name),
+            result={"pseudonym": erased.pseudonym},
+            at=at,
+        )
+    )
+
+
+def finish(connection: Connection, project: int, name: str) -> None:
+    """Forgets that an erasure was begun."""
+    connection.execute(delete(requests).where(*_begun(project, name)))
+
+
+def _begun(project: int, name: str) -> tuple[ColumnElement[bool], ...]:
+    return (requests.c.project_id == project, requests.c.caller == "", requests.c.idempotency_key == _key(name))
+
+
+def _key(name: str) -> str:
+    return f"forget-author/{_digest(name).hex()}"
+
+
+def _digest(name: str) -> bytes:
+    return hashlib.blake2b(name.encode(), digest_size=16).digest()
+
+
+PERSON_KEYS = ("author", "user", "user_id")
+"""Keys of metadata whose value names the person that a fact or a session belongs to."""
+
+PLACEHOLDER = "[erased]"
+"""What stands where there must be words: an entry has a question, which its ratings are about."""
+
+_OWN_KEYS = ("retract/", "improve/", "undo/")
+"""How idempotency keys begin that the engine makes of ids."""
+
+_OF_AN_ALERT = ("id", "target_type", "target_id", "rating", "score", "author_standing", "created_at")
+
+
+@dataclass(frozen=True, slots=True)
+class Erased:
+    """A person who is erased, and the name that is put in place of theirs."""
+
+    name: str
+    pseudonym: str
+
+    def in_metadata(self, metadata: Mapping[str, Any]) -> Metadata:
+        """The metadata of one of their sessions: no text in it has their name any more."""
+        return {key: self._replaced(value) for key, value in metadata.items()}
+
+    def is_in(self, text: str) -> bool:
+        """Whether a text has their name in it, as a word."""
+        return re.search(rf"(?<!\w){re.escape(self.name)}(?!\w)", text, re.IGNORECASE) is not None
+
+    def is_in_key(self, key: str) -> bool:
+        """Whether an idempotency key that a caller chose has their name in it."""
+        return not key.startswith(_OWN_KEYS) and self.is_in(key)
+
+    def in_opinion(self, kept: Mapping[str, Any]) -> Metadata:
+        """An opinion of theirs that is kept to be given again, without its words."""
+        return {
+            **kept,
+            "author": self.pseudonym,
+            "comment": None if kept.get("target_type") != "session" else "",
+            "extra": outlived(kept.get("extra")),
+        }
+
+    def in_alert(self, payload: Mapping[str, Any], opinions: Set[str]) -> Metadata | None:
+        """The payload of an alert without what these opinions, which are theirs, say; None if it has nothing of it."""
+        said = payload.get("feedback")
+        if isinstance(said, dict) and (said.get("author") == self.name or said.get("id") in opinions):
+            left = {key: said.get(key) for key in _OF_AN_ALERT}
+            return {**payload, "feedback": {**left, "author": self.pseudonym, "comment": ""}}
+        if payload.get("type") != "digest" or not mentions(payload, opinions):
+            return None
+        themes = [each for each in payload["themes"] if opinions.isdisjoint(each["feedback_ids"])]
+        notes = [each for each in payload["notes"] if each["about"] != "theme"]
+        # Its sentences were made of the comments: there is no telling which words are whose.
+        return {**payload, "themes": themes, "notes": notes, "headline": PLACEHOLDER, "text": PLACEHOLDER}
+
+    def _replaced(self, value: Any) -> Any:
+        if isinstance(value, dict):
+            return self.in_metadata(value)
+        if isinstance(value, list):
+            return [self._replaced(each) for each in value]
+        return self.pseudonym if isinstance(value, str) and self.is_in(value) else value
+
+
+def pseudonym_for(name: str) -> str:
+    """A random name that says as much of an author as the old one: whether it is a visitor's or a program's."""
+    kind = next((prefix for prefix in (VISITOR, PROGRAM) if name.startswith(prefix)), "")
+    return f"{kind}erased-{secrets.token_hex(8)}"
+
+
+def outlived(extra: Mapping[str, Any] | None) -> Metadata:
+    """Of what is kept beside an opinion, the SQL that it is about: an opinion that blocks SQL goes on blocking it."""
+    return {key: value for key, value in (extra or {}).items() if key == OUTLIVED}
+
+
+def mentions(value: Any, names: Set[str]) -> bool:
+    """Whether one of these texts stands alone somewhere in what JSON can say."""
+    if isinstance(value, str):
+        return value in names
+    inside = value.values() if isinstance(value, dict) else value if isinstance(value, list) else ()
+    return any(mentions(each, names) for each in inside)

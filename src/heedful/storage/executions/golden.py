@@ -7,7 +7,7 @@ from typing import Any
 
 from sqlalchemy import Connection, delete, insert, select, update
 
-from heedful.storage.executions import revisions
+from heedful.storage.executions import connectors
 from heedful.storage.rows import AnyRow
 from heedful.storage.schema import golden_examples
 
@@ -33,7 +33,7 @@ class NewExample:
 
 def add(connection: Connection, new: NewExample) -> None:
     connection.execute(insert(golden_examples), {name: getattr(new, name) for name in NewExample.__slots__})
-    revisions.changed(connection, [new.connector_id])
+    connectors.bump_revisions(connection, [new.connector_id])
 
 
 def get(connection: Connection, project: int, example_id: str) -> AnyRow | None:
@@ -72,7 +72,7 @@ def listed(connection: Connection, project: int, connector: str | None, skip: in
 
 def change(connection: Connection, example_id: str, **values: Any) -> None:
     connection.execute(update(golden_examples).where(golden_examples.c.id == example_id).values(**values))
-    revisions.changed(connection, _concerned(connection, example_id))
+    connectors.bump_revisions(connection, _concerned(connection, example_id))
 
 
 def set_vector(connection: Connection, example_id: str, model: int, vector: bytes) -> None:
@@ -83,7 +83,7 @@ def set_vector(connection: Connection, example_id: str, model: int, vector: byte
 
 
 def remove(connection: Connection, project: int, example_id: str) -> bool:
-    revisions.changed(connection, _concerned(connection, example_id))
+    connectors.bump_revisions(connection, _concerned(connection, example_id))
     gone = connection.execute(
         delete(golden_examples).where(golden_examples.c.project_id == project, golden_examples.c.id == example_id)
     )

@@ -9,10 +9,10 @@ from typing import Any
 from sqlalchemy import ColumnElement, Connection, delete, func, insert, select, update
 
 from heedful.ids import new_id
-from heedful.learning.trust import standing_of, suffices
 from heedful.model import AuthorStanding, Metadata
+from heedful.ranking.signals import standing_of, suffices
 from heedful.storage import ledger, tallies
-from heedful.storage.executions import hits, revisions
+from heedful.storage.executions import connectors, runs
 from heedful.storage.ledger import FEEDBACK, Event
 from heedful.storage.rows import AnyRow, batches, of_project
 from heedful.storage.schema import feedbacks
@@ -53,7 +53,7 @@ def add(connection: Connection, project: int, said: Said, key: str | None, at: i
     """Keeps an opinion and returns its id."""
     event = _event(project, said, key, at)
     ledger.append(connection, [event])
-    about = hits.counts_for(connection, *said.target)
+    about = runs.counts_for(connection, *said.target)
     connection.execute(
         insert(feedbacks).values(
             id=event.id, project_id=project, event_id=event.id, at=at, updated_at=at, about_id=about, **_row(said)
@@ -120,7 +120,7 @@ def restore(connection: Connection, project: int, kept: Metadata, at: int) -> st
         value=kept["rating"],
     )
     ledger.append(connection, [event])
-    about = hits.counts_for(connection, kept["target_type"], kept["target_id"])
+    about = runs.counts_for(connection, kept["target_type"], kept["target_id"])
     connection.execute(
         insert(feedbacks).values(project_id=project, event_id=event.id, about_id=about, standing=1, **kept)
     )
@@ -137,9 +137,11 @@ _KEPT = (
 def _changed(connection: Connection, target_type: str, target_id: str, extra: Metadata | None = None) -> None:
     """Tells those who keep what is proven in memory that an opinion is another one."""
     if target_type == "execution":
-        hits.follow_ratings(connection, target_id)
+        runs.follow_ratings(connection, target_id)
     outlived = {each["connector_id"] for each in (extra or {}).get(OUTLIVED, ())}
-    revisions.changed(connection, revisions.concerned(connection, target_type, target_id) | outlived)
+    connectors.bump_revisions(
+        connection, connectors.connectors_concerned(connection, target_type, target_id) | outlived
+    )
 
 
 def about_targets(connection: Connection, project: int, targets: Sequence[str]) -> list[AnyRow]:

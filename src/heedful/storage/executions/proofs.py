@@ -6,7 +6,7 @@ from collections.abc import Sequence
 
 from sqlalchemy import Connection, select, update
 
-from heedful.learning.trust import suffices
+from heedful.ranking.signals import suffices
 from heedful.storage.executions.opinions import OUTLIVED, TARGETS, rated, votes
 from heedful.storage.rows import AnyRow, batches, of_project
 from heedful.storage.schema import executions, feedbacks

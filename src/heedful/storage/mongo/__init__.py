@@ -11,7 +11,7 @@ except ImportError as error:
         remedy="pip install 'heedful[mongodb]'",
     ) from error
 
-from heedful.storage.mongo.clients import connect
+from heedful.storage.mongo.connection import connect
 from heedful.storage.mongo.store import MongoSessionStore, MongoTransaction
 
 __all__ = ["MongoSessionStore", "MongoTransaction", "connect"]

@@ -7,14 +7,18 @@ from typing import Any
 
 from bson.codec_options import CodecOptions, TypeDecoder, TypeRegistry
 from bson.int64 import Int64
-from pymongo import ASCENDING, IndexModel, ReturnDocument, WriteConcern
+from pymongo import ASCENDING, DESCENDING, IndexModel, ReturnDocument, WriteConcern
 from pymongo.client_session import ClientSession
 from pymongo.collection import Collection
 from pymongo.database import Database
 
 from heedful.clock import from_stored
-from heedful.model import DEFAULT_PROJECT
+from heedful.model import DEFAULT_PROJECT, Metadata
+from heedful.storage.facts import tag
+from heedful.storage.filters import conditions
+from heedful.storage.ledger import RETRACTION
 from heedful.storage.rows import batches
+from heedful.storage.sessions.base import Change
 
 Document = dict[str, Any]
 
@@ -202,3 +206,65 @@ def unhurried(database: Database[Document], name: str) -> Collection[Document]:
 
 def _shown(fields: Sequence[str] | None) -> Document | None:
     return None if fields is None else dict.fromkeys(fields, 1)
+
+
+_SHOWN = dict.fromkeys(("place", "kind", "target_id"), 1)
+
+
+class MongoChanges:
+    """See `base.Changes`."""
+
+    def __init__(self, view: View) -> None:
+        self._view = view
+
+    def newest(self) -> dict[int, int]:
+        return {each["lane"]: each["last"] for each in self._view.lanes.find({}, [("lane", ASCENDING)])}
+
+    def reached(self) -> dict[int, int]:
+        found = {}
+        for lane in self.newest():
+            for each in self._view.events.find({"lane": lane}, [("place", DESCENDING)], 1, {"place": 1}):
+                found[lane] = int(each["place"])
+        return found
+
+    def behind(self, lane: int, place: int, limit: int) -> list[Change]:
+        wanted = {"lane": lane, "place": {"$gt": place}}
+        return [
+            Change(each["place"], each["_id"], True)
+            if each["kind"] != RETRACTION
+            # An opinion falls with the event that says so, even if its own document is still to follow.
+            else Change(each["place"], each["target_id"], False)
+            for each in self._view.events.find(wanted, [("place", ASCENDING)], limit, _SHOWN)
+        ]
+
+
+_COMPARISONS = {"<": "$lt", "<=": "$lte", ">": "$gt", ">=": "$gte"}
+# A text is kept behind a quote, which keeps it apart from all else; "#" is the character behind it.
+_TEXTS = {"<": {"$gte": '"'}, "<=": {"$gte": '"'}, ">": {"$lt": "#"}, ">=": {"$lt": "#"}}
+
+
+def matching(where: Metadata) -> list[Document]:
+    """One condition on session documents for each in `where`; all must hold."""
+    return [_one(key, operator, value) for key, operator, value in conditions(where)]
+
+
+def _one(key: str, operator: str, value: Any) -> Document:
+    if operator == "exists":
+        return _having(key) if value else _lacking(key)
+    if operator == "in":
+        return _having(key, value={"$in": [tag(item) for item in value]})
+    if operator == "=":
+        return _having(key, value=tag(value))
+    if operator == "!=":
+        return _lacking(key, value=tag(value))
+    if isinstance(value, str):
+        return _having(key, value={**_TEXTS[operator], _COMPARISONS[operator]: tag(value)})
+    return _having(key, number={_COMPARISONS[operator]: float(value)})
+
+
+def _having(key: str, **required: Any) -> Document:
+    return {"tags": {"$elemMatch": {"key": key, **required}}}
+
+
+def _lacking(key: str, **required: Any) -> Document:
+    return {"tags": {"$not": {"$elemMatch": {"key": key, **required}}}}

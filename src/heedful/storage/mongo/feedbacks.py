@@ -10,8 +10,8 @@ from pymongo import ASCENDING, DESCENDING
 from heedful.clock import from_stored
 from heedful.errors import Conflict, NotFound
 from heedful.ids import new_id
-from heedful.learning.trust import standing_of
 from heedful.model import AuthorStanding, FeedbackTarget
+from heedful.ranking.signals import standing_of
 from heedful.storage.ledger import FEEDBACK, RETRACTION
 from heedful.storage.mongo import tallies
 from heedful.storage.mongo.collections import Document, View, updated

@@ -31,18 +31,22 @@ from pymongo.errors import ConnectionFailure, PyMongoError, ServerSelectionTimeo
 from pymongo.read_concern import ReadConcern
 
 from heedful.errors import Unavailable
-from heedful.storage.mongo import upkeep
-from heedful.storage.mongo.address import address
-from heedful.storage.mongo.changes import MongoChanges
-from heedful.storage.mongo.clients import CLIENTS, connect
-from heedful.storage.mongo.collections import CODEC, Document, View, create_indexes
+from heedful.storage.mongo import maintenance
+from heedful.storage.mongo.collections import CODEC, Document, MongoChanges, View, create_indexes
+from heedful.storage.mongo.connection import (
+    CLIENTS,
+    address,
+    connect,
+    in_our_words,
+    is_duplicate,
+    is_passing,
+    translated,
+)
 from heedful.storage.mongo.conversations import MongoConversations
-from heedful.storage.mongo.erasing import MongoErasure
-from heedful.storage.mongo.errors import in_our_words, is_duplicate, is_passing, translated
 from heedful.storage.mongo.exports import MongoExports
 from heedful.storage.mongo.feedbacks import MongoFeedbacks
-from heedful.storage.mongo.outbox import MongoOutbox
-from heedful.storage.mongo.turns import Turns
+from heedful.storage.mongo.maintenance import MongoErasure
+from heedful.storage.mongo.outbox import MongoOutbox, Turns
 
 Result = TypeVar("Result")
 
@@ -142,7 +146,7 @@ class MongoSessionStore:
 
     def check(self) -> str:
         def look(transaction: MongoTransaction) -> str:
-            return str(upkeep.faults(transaction.view)) or "ok"
+            return str(maintenance.faults(transaction.view)) or "ok"
 
         # In a turn of its own it can't take a write that is under way for a fault.
         return self._trying(
@@ -151,7 +155,7 @@ class MongoSessionStore:
 
     def repair(self) -> str:
         """Mends what `check` finds; returns what that was, or ""."""
-        return self.write(lambda t: upkeep.mend(t.view))
+        return self.write(lambda t: maintenance.mend(t.view))
 
     def close(self) -> None:
         if self._owned and not self._closed:
@@ -244,7 +248,7 @@ class MongoSessionStore:
         view = self._view(None)
         try:
             if not orderly:
-                upkeep.mend(view)
+                maintenance.mend(view)
                 view.wrote = False
             result = body(MongoTransaction(view))
         except Exception as error:
@@ -266,7 +270,7 @@ class MongoSessionStore:
             return
         try:
             if view.wrote:
-                upkeep.mend(view)
+                maintenance.mend(view)
         except PyMongoError:
             self._turns.abandon()
             return

@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import Any
 
 from heedful.clock import DAY
-from heedful.learning.trust import VISITOR
+from heedful.ranking.signals import VISITOR
 from heedful.storage.contributions import PROGRAM
 from heedful.storage.mongo.collections import Document, View
 from heedful.storage.tallies import Asked, Counted

@@ -12,7 +12,7 @@ from typing import Any, NamedTuple, Protocol, TypeVar
 
 from heedful.errors import Conflict
 from heedful.model import AuthorStanding, FeedbackTarget, Metadata, Rating
-from heedful.storage.erasure.words import Erased
+from heedful.storage.erasure import Erased
 from heedful.storage.exports import Rows, Wanted
 from heedful.storage.requests import given_key
 from heedful.storage.tallies import Asked, Counted

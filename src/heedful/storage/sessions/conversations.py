@@ -11,14 +11,11 @@ from sqlalchemy import Column, Connection, Select, Table, bindparam, delete, fun
 
 from heedful.model import Metadata
 from heedful.storage import facts, tallies
-from heedful.storage.bulk import insert_many
 from heedful.storage.filters import SESSIONS, selections
-from heedful.storage.prepared import Direct, Prepared
-from heedful.storage.rows import batches, unpacked
+from heedful.storage.rows import Direct, Prepared, batches, insert_many, unpacked
 from heedful.storage.schema import entries, feedbacks, messages, outbox, session_tags, sessions
 from heedful.storage.sessions.base import EntryRow, MessageRow, Removed, SessionRow, Uses
-from heedful.storage.sessions.feedbacks import SqlFeedbacks
-from heedful.storage.sessions.touch import touched
+from heedful.storage.sessions.feedbacks import SqlFeedbacks, touched
 
 _ENTRY_COLUMNS = [column.name for column in entries.c if column.name != "seq"]
 

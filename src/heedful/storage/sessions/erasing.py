@@ -5,8 +5,8 @@ from __future__ import annotations
 from sqlalchemy import Connection, Select, case, select, update
 
 from heedful.storage import facts
-from heedful.storage.erasure.words import PERSON_KEYS, PLACEHOLDER, Erased, outlived
-from heedful.storage.prepared import Direct
+from heedful.storage.erasure import PERSON_KEYS, PLACEHOLDER, Erased, outlived
+from heedful.storage.rows import Direct
 from heedful.storage.schema import entries, feedbacks, messages, outbox, session_tags, sessions
 from heedful.storage.sessions.base import Theirs
 from heedful.storage.sessions.conversations import SqlConversations

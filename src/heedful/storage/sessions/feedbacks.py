@@ -12,11 +12,9 @@ from sqlalchemy import Column, ColumnElement, Connection, Select, and_, bindpara
 from heedful.model import AuthorStanding, FeedbackTarget, Rating
 from heedful.storage import insight, ledger, tallies
 from heedful.storage.ledger import FEEDBACK, Event
-from heedful.storage.prepared import Direct, Prepared
-from heedful.storage.rows import AnyRow, batches, of_project, unpacked
+from heedful.storage.rows import AnyRow, Direct, Prepared, batches, of_project, unpacked
 from heedful.storage.schema import feedbacks, session_tags, sessions
 from heedful.storage.sessions.base import Counts, FeedbackRow, key_of_the_deleted
-from heedful.storage.sessions.touch import touched
 from heedful.storage.tallies import Asked, Counted
 
 _ROW = (
@@ -257,3 +255,17 @@ def _feedback(
         standing=bool(standing),
         number=number,
     )
+
+
+_TOUCH = Prepared(
+    update(sessions)
+    .where(sessions.c.project_id == bindparam("project"), sessions.c.id == bindparam("session"))
+    .values(updated_at=bindparam("now"))
+    .returning(sessions.c.seq)
+)
+
+
+def touched(direct: Direct, project: int, session_id: str, at: int) -> int | None:
+    """The number of a session in which something is written now; None if there is no such session."""
+    rows = direct.run(_TOUCH, project=project, session=session_id, now=at)
+    return rows[0][0] if rows else None

@@ -4,7 +4,7 @@ import sqlalchemy as sa
 from alembic import op
 from sqlalchemy.dialects.postgresql import ARRAY
 
-from heedful.storage.halves import HalfVector
+from heedful.storage.half_vectors import HalfVector
 
 revision = '0006'
 down_revision = '0005'

@@ -1,0 +1,162 @@
+"""Calls that may be sent again: the first result is the result of every retry."""
+
+from __future__ import annotations
+
+import contextvars
+import logging
+import os
+import threading
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from typing import Any
+
+from sqlalchemy import Connection
+
+from heedful.errors import Conflict, HeedfulError
+from heedful.ids import new_id
+from heedful.memory import checks
+from heedful.model import Metadata
+from heedful.storage import Database, requests, scopes
+
+LEASE = 60_000_000
+"""How long after its last sign of life another call may take the place of one, in stored time."""
+
+
+def once(
+    database: Database,
+    project: str,
+    now: Callable[[], int],
+    key: str,
+    fingerprint: bytes,
+    work: Callable[[], Any],
+    *,
+    secret: bool = False,
+) -> Any:
+    """What `work` returned when it was first done under this key; JSON.
+
+    The same key with other arguments is a `Conflict`, and so is a call that is still under way, however long it takes.
+    A call that failed may be sent again; so may one whose process died, a minute later, and whether that one was done
+    nobody knows. What is `secret` is returned once and not kept: sending that again is a `Conflict` too.
+    """
+    mine = new_id()
+    checks.idempotency_key(key)
+    with database.write(project) as connection:
+        at = now()
+        number = scopes.ensure_project(connection, project, at)
+        first = requests.earlier(connection, number, key, fingerprint, lock=True)
+        if first is not None and "shown" in first:
+            raise Conflict(
+                f"the call with idempotency_key {key!r} is done, and its secret was shown once",
+                code="shown_once",
+                field="idempotency_key",
+                value=key,
+                remedy="If you don't have it: revoke what was made, and make another with a new idempotency_key",
+            )
+        if first is not None and "result" in first:
+            return first["result"]
+        if first is None:
+            requests.keep(connection, number, key, fingerprint, _lease(mine, at), at)
+        elif at >= first["until"]:
+            requests.replace(connection, number, key, _lease(mine, at), at)
+        else:
+            raise Conflict(
+                f"the call with idempotency_key {key!r} is still under way",
+                code="in_progress",
+                field="idempotency_key",
+                value=key,
+                remedy="Send it again in a moment",
+            )
+
+    def renew() -> None:
+        # Not alone: who writes for long must not keep the lease of another from being renewed.
+        with database.write(project, durable=False, alone=False) as connection:
+            if _holds(connection, number, key, fingerprint, mine):
+                at = now()
+                requests.replace(connection, number, key, _lease(mine, at), at)
+
+    try:
+        with HEARTBEAT.renewing(renew):
+            result = work()
+    except BaseException:
+        with database.write(project) as connection:
+            if _holds(connection, number, key, fingerprint, mine):
+                requests.forget(connection, number, key)
+        raise
+    with database.write(project) as connection:
+        if _holds(connection, number, key, fingerprint, mine):
+            requests.replace(connection, number, key, {"shown": True} if secret else {"result": result}, now())
+    return result
+
+
+def _lease(holder: str, at: int) -> Metadata:
+    return {"until": at + LEASE, "holder": holder}
+
+
+def _holds(connection: Connection, project: int, key: str, fingerprint: bytes, holder: str) -> bool:
+    """Whether nobody has taken the place of this call, which showed no sign of life for longer than its lease."""
+    kept = requests.earlier(connection, project, key, fingerprint, lock=True)
+    return kept is not None and kept.get("holder") == holder
+
+
+EVERY = 15.0
+"""Seconds between two renewals."""
+
+logger = logging.getLogger("heedful")
+
+
+class Heartbeat:
+    """Renews what is under way in one thread, which is there only while there is something."""
+
+    def __init__(self) -> None:
+        self._lock = threading.Lock()
+        self._renewals: dict[object, Callable[[], object]] = {}
+        self._thread: threading.Thread | None = None
+
+    @contextmanager
+    def renewing(self, renew: Callable[[], object]) -> Iterator[None]:
+        """Calls `renew` now and then until the block ends, in the context of the caller."""
+        context, mark = contextvars.copy_context(), object()
+        with self._lock:
+            self._renewals[mark] = lambda: context.run(renew)
+            if self._thread is None:
+                self._thread = threading.Thread(target=self._run, name="heedful-leases", daemon=True)
+                self._thread.start()
+        try:
+            yield
+        finally:
+            with self._lock:
+                del self._renewals[mark]
+
+    def beat(self) -> None:
+        """Renews all that is under way once."""
+        with self._lock:
+            renewals = list(self._renewals.values())
+        for renew in renewals:
+            try:
+                renew()
+            except HeedfulError as error:
+                # The next one may succeed, long before the lease ends.
+                logger.warning("the lease of a call can't be renewed: %s", error)
+
+    def leave_parent(self) -> None:
+        """A forked child has neither the thread nor the calls of its parent."""
+        self._lock = threading.Lock()
+        self._renewals = {}
+        self._thread = None
+
+    def _run(self) -> None:
+        stop = threading.Event()
+        while True:
+            stop.wait(EVERY)
+            with self._lock:
+                if not self._renewals:
+                    self._thread = None
+                    return
+            self.beat()
+
+
+HEARTBEAT = Heartbeat()
+
+
+if hasattr(os, "register_at_fork"):
+    os.register_at_fork(after_in_child=HEARTBEAT.leave_parent)

@@ -1,0 +1,142 @@
+"""A table of a project in a file."""
+
+from __future__ import annotations
+
+from collections.abc import Generator, Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any
+
+from sqlalchemy import Connection
+
+from heedful.errors import Invalid
+from heedful.insight import writing
+from heedful.insight.tables import table_named
+from heedful.insight.writing import Target, Writer
+from heedful.memory import checks
+from heedful.memory.workspace import Workspace
+from heedful.model import ExportResult, ExportTable
+from heedful.storage import exports, scopes
+from heedful.storage.exports import Rows, Wanted, misplaced
+from heedful.storage.sessions import SessionStore, SqlSessionStore
+
+
+@dataclass(slots=True)
+class Export:
+    """A table on its way to a file, wherever its rows come from."""
+
+    table: ExportTable
+    path: Target
+    _writer: Writer
+    _rows: int = field(default=0)
+
+    def add(self, rows: Rows) -> None:
+        self._writer.write(rows)
+        self._rows += len(rows)
+
+    def result(self) -> ExportResult:
+        """What was written until now."""
+        named = str(self.path) if isinstance(self.path, str | Path) else None
+        return ExportResult(table=self.table.name, rows=self._rows, path=named)
+
+
+@contextmanager
+def export(
+    table: Any, path: Target, format: Any, dataset: str | None, overwrite: bool
+) -> Generator[Export, None, None]:
+    """A file to add rows to, which is whole and in its place at the end; nothing is there if the block fails."""
+    chosen = table_named(table, dataset)
+    kind = writing.format_of(path, format)
+    checks.flag("overwrite", overwrite)
+    with writing.opened(path, overwrite=overwrite) as output:
+        writer = writing.writer(kind, chosen, output)
+        yield Export(chosen, path, writer)
+        writer.close()
+
+
+TOGETHER = 10_000
+"""Rows that are read at once."""
+
+OF_SESSIONS = ("sessions", "messages", "entries")
+"""Tables that are all where sessions are."""
+IN_BOTH = ("feedback", "events")
+"""Tables of which a part is where sessions are."""
+
+HERE, APART = "a", "b"
+"""What a cursor begins with: the database of facts, and that of sessions, where it is another one."""
+
+
+@dataclass(frozen=True, slots=True)
+class Reading:
+    """The rows of one project."""
+
+    workspace: Workspace
+    store: SessionStore
+
+    def all(self, table: ExportTable, wanted: Wanted) -> Iterator[Rows]:
+        """All rows, in pages. What is in one SQL database is as it was at one moment."""
+        for place in self._places(table):
+            if place == HERE:
+                yield from self._here(table, wanted)
+            else:
+                yield from self._apart(table, wanted)
+
+    def page(self, table: ExportTable, wanted: Wanted, cursor: Any, limit: int) -> tuple[Rows, str | None]:
+        """Some rows, and the cursor behind them; None at the end."""
+        places = self._places(table)
+        place, after = _read(cursor) if cursor is not None else (places[0], None)
+        if place not in places:
+            raise misplaced(cursor)
+        if place == HERE:
+            with self.workspace.read() as connection:
+                rows, following = self._sql(connection, table, wanted, after, limit)
+        else:
+            rows, following = self._stored(table, wanted, after, limit)
+        if following is not None:
+            return rows, f"{place}.{following}"
+        rest = places[places.index(place) + 1 :]
+        return rows, f"{rest[0]}." if rest else None
+
+    def _places(self, table: ExportTable) -> list[str]:
+        if isinstance(self.store, SqlSessionStore):
+            return [HERE]
+        return [APART] if table.name in OF_SESSIONS else [HERE, APART] if table.name in IN_BOTH else [HERE]
+
+    def _here(self, table: ExportTable, wanted: Wanted) -> Iterator[Rows]:
+        with self.workspace.read() as connection:
+            project = scopes.project_id(connection, self.workspace.project)
+            if project is not None:
+                yield from exports.every(connection, project, table.name, wanted, TOGETHER)
+
+    def _apart(self, table: ExportTable, wanted: Wanted) -> Iterator[Rows]:
+        after: str | None = None
+        while True:
+            # Each in a view of its own: a long one is more than the server keeps.
+            rows, after = self._stored(table, wanted, after, TOGETHER)
+            yield rows
+            if after is None:
+                return
+
+    def _sql(
+        self, connection: Connection, table: ExportTable, wanted: Wanted, after: str | None, limit: int
+    ) -> tuple[Rows, str | None]:
+        project = scopes.project_id(connection, self.workspace.project)
+        if project is None:
+            return [], None
+        return exports.page(connection, project, table.name, wanted, after, limit)
+
+    def _stored(self, table: ExportTable, wanted: Wanted, after: str | None, limit: int) -> tuple[Rows, str | None]:
+        found: tuple[Rows, str | None] = self.store.read(lambda tx: tx.exports.page(table.name, wanted, after, limit))
+        return found
+
+
+def _read(cursor: Any) -> tuple[str, str | None]:
+    if not isinstance(cursor, str):
+        raise Invalid(
+            f"cursor is {cursor!r}", field="cursor", value=cursor, remedy="Use the next_cursor of the page before"
+        )
+    place, dot, after = cursor.partition(".")
+    if not dot or "\0" in after:
+        raise misplaced(cursor)
+    return place, after or None

@@ -1,0 +1,363 @@
+"""What all commands share: opening the store, tables, JSON, progress and errors."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager
+from dataclasses import dataclass, replace
+from difflib import get_close_matches
+from functools import wraps
+from pathlib import Path
+from typing import Any
+
+import click
+import orjson
+from pydantic import BaseModel
+from pydantic_core import to_jsonable_python
+from rich.console import Console
+from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeRemainingColumn
+from rich.table import Table
+from rich.text import Text
+
+import heedful
+from heedful import settings
+from heedful.aio import AsyncHeedful
+from heedful.bootstrap import remove_empty_store, session_projects, store_file, store_projects
+from heedful.engine import Heedful
+from heedful.errors import HeedfulError, Invalid, NotFound, Unavailable, no_project
+from heedful.interfaces.client.surface import RemoteHeedful
+from heedful.model import DEFAULT_DATASET, Hit, Metadata, Page
+
+
+@dataclass(frozen=True, slots=True)
+class Options:
+    """What stands before the subcommand."""
+
+    store: str | None
+    project: str | None
+    embedding: str | None
+    language_model: str | None
+    sessions: str | None
+
+    def open(self, *, worker: bool = True) -> Heedful | RemoteHeedful:
+        """The store, or the server that has it; without a `worker`, jobs are left to others."""
+        address = self.server
+        if address is not None:
+            self._check_nothing_local()
+            return heedful.connect(address, project=self.project)
+        return heedful.open(
+            self.store,
+            project=self.project,
+            embedding=self.embedding,
+            language_model=self.language_model,
+            sessions=self.sessions,
+            worker=worker,
+        )
+
+    async def aopen(self) -> AsyncHeedful:
+        """The store, or the server that has it, for asyncio."""
+        address = self.server
+        if address is not None:
+            self._check_nothing_local()
+            return await heedful.aconnect(address, project=self.project)
+        return await heedful.aopen(
+            self.store,
+            project=self.project,
+            embedding=self.embedding,
+            language_model=self.language_model,
+            sessions=self.sessions,
+        )
+
+    def local(self, command: str) -> str | None:
+        """The store, for a command that needs its file."""
+        address = self.server
+        if address is not None:
+            raise Invalid(
+                f"heedful {command} works on a store, and {address} is a server",
+                field="store",
+                value=address,
+                remedy="Run it where the store is, with --store FILE",
+            )
+        return self.store
+
+    @property
+    def whole_store(self) -> bool:
+        """Whether a store is named, and none of its projects."""
+        return self.project is None and self.server is None
+
+    @property
+    def named_project(self) -> str | None:
+        """The project that somebody named, here or in the settings; their default is nobody's choice."""
+        given = settings.load()
+        return self.project or (given.project if "project" in given.model_fields_set else None)
+
+    @property
+    def server(self) -> str | None:
+        """The address of the server that is named as the store, if one is."""
+        given = self.store or settings.load().store
+        if not given.lower().startswith(("http://", "https://")):
+            return None
+        if self.store is None:
+            settings.check_server_key()
+        return given
+
+    def _check_nothing_local(self) -> None:
+        for name in ("embedding", "language_model", "sessions"):
+            value = getattr(self, name)
+            if value is not None:
+                option = f"--{name.replace('_', '-')}"
+                raise Invalid(
+                    f"{option} is given with a server, which has its own",
+                    field=name,
+                    value=value,
+                    remedy=f"Leave it out, or start the server with it: heedful {option} … serve",
+                )
+
+
+Decorator = Callable[[Callable[..., Any]], Callable[..., Any]]
+
+as_json: Decorator = click.option("--json", "as_json", is_flag=True, help="Print JSON instead of a table.")
+dataset: Decorator = click.option(
+    "--dataset", metavar="NAME", default=DEFAULT_DATASET, show_default=True, help="The set of facts."
+)
+cursor: Decorator = click.option("--cursor", metavar="TEXT", help="The next_cursor of the page before.")
+if_match: Decorator = click.option(
+    "--if-match", metavar="ETAG", help="Only if it is still what you have seen: its heedful.etag, or the header ETag."
+)
+idempotency_key: Decorator = click.option(
+    "--idempotency-key", metavar="KEY", help="The same call with the same key counts once."
+)
+limit: Decorator = click.option("--limit", default=100, show_default=True, help="How many at most.")
+
+
+def more(page: Page[Any]) -> None:
+    """Says how to go on, if there is more."""
+    if page.next_cursor is not None:
+        echo(f"there is more: --cursor {page.next_cursor}")
+
+
+def console() -> Screen:
+    """Standard output; not wrapped when it is no terminal, so that lines can be searched."""
+    screen = Screen(highlight=False, soft_wrap=False)
+    return screen if screen.is_terminal else Screen(highlight=False, width=160)
+
+
+def print_json(value: BaseModel | Sequence[object]) -> None:
+    """A result as JSON, with the names it has in Python."""
+    plain = to_jsonable_python(value if isinstance(value, BaseModel) else list(value))
+    echo_json(orjson.dumps(plain, option=orjson.OPT_INDENT_2).decode())
+
+
+def table(*columns: str, numbers: Sequence[str] = ()) -> Table:
+    """A table without frames; columns of numbers are aligned to the right."""
+    made = Table(box=None, pad_edge=False, header_style="bold")
+    for column in columns:
+        # What is copied or compared is not broken over lines.
+        whole = column.endswith("_id") or column.startswith("checksum")
+        made.add_column(column, justify="right" if column in numbers else "left", overflow="fold", no_wrap=whole)
+    return made
+
+
+def print_hits(screen: Screen, hits: Sequence[Hit]) -> None:
+    """Ranked facts, with the numbers behind the rank."""
+    numbers = ("rank", "score", "relevance", "usefulness")
+    rows = table(*numbers, "from", "fact", "fact_id", numbers=numbers)
+    for hit in hits:
+        rows.add_row(
+            str(hit.rank),
+            f"{hit.score:.4f}",
+            f"{hit.relevance:.4f}",
+            f"{hit.usefulness:.4f}",
+            hit.usefulness_source,
+            shortened(hit.text),
+            hit.fact_id,
+        )
+    screen.print(rows)
+
+
+def shortened(text: str, limit: int = 70) -> str:
+    """A text in one line."""
+    line = " ".join(text.split())
+    return line if len(line) <= limit else line[: limit - 1] + "…"
+
+
+def pairs(field: str, given: Sequence[str]) -> Metadata | None:
+    """KEY=VALUE options as a mapping; a value that reads as JSON is that, any other is text."""
+    found: Metadata = {}
+    for item in given:
+        key, equals, value = item.partition("=")
+        if not key or not equals:
+            raise Invalid(f"{field} is {item!r}", field=field, value=item, remedy="Write it as KEY=VALUE")
+        try:
+            found[key] = orjson.loads(value)
+        except orjson.JSONDecodeError:
+            found[key] = value
+    return found or None
+
+
+@contextmanager
+def extra(name: str, what: str) -> Iterator[None]:
+    """Inside, what is imported comes with an extra; without it, an error says how to get it."""
+    try:
+        yield
+    except ImportError as error:
+        raise Unavailable(
+            f"{what} needs an extra ({error.name} is missing)",
+            code="extra_missing",
+            remedy=f'Run: pip install "heedful[{name}]"',
+        ) from error
+
+
+@contextmanager
+def progress(title: str) -> Iterator[Callable[[int, int], None]]:
+    """A bar on standard error, shown on a terminal only."""
+    screen = Screen(stderr=True)
+    bar = Progress(
+        TextColumn(title),
+        BarColumn(),
+        MofNCompleteColumn(),
+        TimeRemainingColumn(),
+        console=screen,
+        transient=True,
+        disable=not screen.is_terminal,
+    )
+    with bar:
+        task = bar.add_task(title, total=None)
+
+        def show(done: int, total: int) -> None:
+            bar.update(task, completed=done, total=total)
+
+        yield show
+
+
+def report(error: HeedfulError, *, as_json: bool) -> None:
+    """An error on standard error: what is wrong, then what to do."""
+    if as_json:
+        body = {"code": error.code, "message": error.message, "field": error.field, "remedy": error.remedy}
+        echo_json(orjson.dumps({"error": body}, option=orjson.OPT_INDENT_2).decode(), err=True)
+        return
+    echo(f"error: {error.message}", err=True)
+    if error.remedy:
+        echo(f"  {error.remedy}", err=True)
+
+
+_UNSAFE = re.compile(
+    # Controls except tab and line feed, C1 controls, separators that break lines, and what changes the direction.
+    "[\x00-\x08\x0b-\x1f\x7f-\x9f\u061c\u200e\u200f\u2028-\u202e\u2066-\u2069]"
+)
+
+
+def visible(text: str) -> str:
+    r"""A text with its control characters written out, so that a terminal shows them and does not obey them.
+
+    >>> visible("red: \x1b[31m")
+    'red: \\x1b[31m'
+    """
+    return _UNSAFE.sub(_written_out, text.replace("\r\n", "\n"))
+
+
+def visible_json(text: str) -> str:
+    """The same for JSON, which stays JSON and means the same."""
+    return _UNSAFE.sub(lambda found: f"\\u{ord(found[0]):04x}", text)
+
+
+def echo(text: str, *, err: bool = False, nl: bool = True) -> None:
+    """Prints a line; without `nl`, a text that ends its own lines."""
+    click.echo(visible(text), err=err, nl=nl)
+
+
+def echo_json(text: str, *, err: bool = False) -> None:
+    """Prints JSON."""
+    click.echo(visible_json(text), err=err)
+
+
+class Screen(Console):
+    """A console on which texts are shown by `visible`, also those in tables."""
+
+    def render_str(self, text: str, **options: Any) -> Text:
+        return super().render_str(visible(text), **options)
+
+
+def _written_out(found: re.Match[str]) -> str:
+    number = ord(found[0])
+    return f"\\x{number:02x}" if number < 0x100 else f"\\u{number:04x}"
+
+
+Command = Callable[..., Any]
+
+
+class NewStore:
+    """A store that this command makes, if there was none: a command that fails leaves no empty one."""
+
+    def __init__(self) -> None:
+        self._file: Path | None = None
+
+    def look(self, options: Options) -> None:
+        """Looks whether there is a store before the command begins."""
+        file = None if options.server else store_file(options.store or settings.load().store)
+        self._file = file if file is not None and not file.exists() else None
+
+    def discard_empty(self) -> None:
+        """Removes the store that was made, unless something was written to it or somebody else has opened it."""
+        if self._file is not None and self._file.exists():
+            remove_empty_store(self._file)
+
+
+def needs_project(command: Command) -> Command:
+    """In place of `click.pass_obj`, for a command about what a project has: the project and its store must be there.
+
+    A store that has no project yet is there for the project that nobody named.
+    """
+    return _checked(command, lambda options: options.project or settings.load().project)
+
+
+def needs_store(command: Command) -> Command:
+    """The same, for a command about a whole store: a project must be there only if somebody names one."""
+    return _checked(command, lambda options: options.named_project)
+
+
+def _checked(command: Command, wanted: Callable[[Options], str | None]) -> Command:
+    @click.pass_obj
+    @wraps(command)
+    def run(options: Options, *given: Any, **named: Any) -> Any:
+        # A command's own --store goes before the one that stands before the command.
+        chosen = replace(options, store=named.get("store") or options.store)
+        if chosen.server is None:
+            _check(chosen, wanted(chosen))
+        return command(options, *given, **named)
+
+    return run
+
+
+def _check(options: Options, project: str | None) -> None:
+    given = settings.load()
+    store, elsewhere = options.store or given.store, options.sessions or given.sessions
+    try:
+        known = store_projects(store)
+    except NotFound as error:
+        # Whoever has sessions in MongoDB may have no facts yet.
+        if project is None or project not in session_projects(elsewhere):
+            raise _missing(error) from None
+        echo(f"note: {error.message}; it is made now, for the sessions of project {project}", err=True)
+        return
+    if project is None or project in known or (not known and options.named_project is None):
+        return
+    known += session_projects(elsewhere)
+    if project not in known:
+        raise no_project(project, known, "heedful --project NAME …")
+
+
+def _missing(error: NotFound) -> NotFound:
+    """The error with what the store may be called instead."""
+    file = Path(str(error.value))
+    others = {each.stem: str(each) for each in sorted(file.parent.glob("*.db")) if each != file}
+    near = [others[name] for name in get_close_matches(file.stem, others)]
+    meant = f"Did you mean {' or '.join(near)}? " if near else ""
+    return NotFound(
+        error.message,
+        code=error.code,
+        field="store",
+        value=error.value,
+        remedy=f"{meant}Check --store, HEEDFUL_STORE and the folder you are in; heedful remember makes a new store",
+    )

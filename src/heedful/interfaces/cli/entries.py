@@ -1,0 +1,154 @@
+"""sessions: questions, answers, and their ratings."""
+
+from __future__ import annotations
+
+import sys
+
+import click
+from rich.markup import escape
+
+from heedful.errors import NotFound
+from heedful.interfaces.cli.common import (
+    Options,
+    as_json,
+    console,
+    cursor,
+    echo,
+    limit,
+    more,
+    needs_project,
+    print_json,
+    shortened,
+    table,
+)
+from heedful.model import Entry
+
+
+@click.command()
+@click.argument("session_id")
+@cursor
+@limit
+@click.option("--newest-first", is_flag=True, help="Begin at the end.")
+@as_json
+@needs_project
+def entries(
+    options: Options, session_id: str, cursor: str | None, limit: int, newest_first: bool, as_json: bool
+) -> None:
+    """Show the questions and answers of a session."""
+    with options.open() as heedful:
+        page = heedful.sessions.entries(session_id, cursor=cursor, limit=limit, newest_first=newest_first)
+    if as_json:
+        print_json(page)
+        return
+    rows = table("time", "score", "question", "answer", "qa_id", numbers=("score",))
+    for each in page.items:
+        score = "" if each.feedback_score is None else str(each.feedback_score)
+        question, answer = escape(shortened(each.question, 40)), escape(shortened(each.answer, 50))
+        rows.add_row(f"{each.time:%Y-%m-%d %H:%M}", score, question, answer, each.qa_id)
+    console().print(rows)
+    more(page)
+
+
+@click.command()
+@click.argument("session_id")
+@click.argument("qa_id")
+@as_json
+@needs_project
+def entry(options: Options, session_id: str, qa_id: str, as_json: bool) -> None:
+    """Show one question and answer with its evidence."""
+    with options.open() as heedful:
+        _show(heedful.sessions.entry(session_id, qa_id), as_json)
+
+
+@click.command()
+@click.argument("session_id")
+@click.argument("question")
+@click.argument("answer")
+@click.option("--context", metavar="TEXT", help="What the answer was made from.")
+@click.option("--recall", "--recall-id", "recall_id", metavar="ID", help="The recall whose facts it was made from.")
+@click.option("--used", multiple=True, metavar="FACT_ID", help="A fact that it used; may be repeated.")
+@as_json
+@click.pass_obj
+def add_entry(
+    options: Options,
+    session_id: str,
+    question: str,
+    answer: str,
+    context: str | None,
+    recall_id: str | None,
+    used: tuple[str, ...],
+    as_json: bool,
+) -> None:
+    """Keep an ANSWER that was made elsewhere; a single - reads it from standard input."""
+    text = sys.stdin.read() if answer == "-" else answer
+    with options.open() as heedful:
+        added = heedful.sessions.add_entry(
+            session_id, question, text, context=context, recall_id=recall_id, used=used or None
+        )
+    if as_json:
+        print_json(added)
+    else:
+        echo(f"qa_id {added.qa_id}")
+
+
+@click.command()
+@click.argument("session_id")
+@click.argument("qa_id")
+@click.option("--feedback-text", metavar="TEXT", help="What you think of the answer.")
+@click.option("--feedback-score", type=int, metavar="1-5", help="1 is worst, 5 is best.")
+@click.option("--author", metavar="NAME", help="Whose opinion it is; a later one replaces it.")
+@needs_project
+def add_feedback(
+    options: Options,
+    session_id: str,
+    qa_id: str,
+    feedback_text: str | None,
+    feedback_score: int | None,
+    author: str | None,
+) -> None:
+    """Rate an answer, say something of it, or both."""
+    with options.open() as heedful:
+        heedful.sessions.get(session_id)
+        found = heedful.sessions.add_feedback(session_id, qa_id, feedback_text, feedback_score, author=author)
+    _told(found, session_id, qa_id)
+    echo("kept; it counts for recall after: heedful improve")
+
+
+@click.command()
+@click.argument("session_id")
+@click.argument("qa_id")
+@click.option("--author", metavar="NAME", help="Only what this author said.")
+@needs_project
+def delete_feedback(options: Options, session_id: str, qa_id: str, author: str | None) -> None:
+    """Clear the rating and the text of an answer, and undo what they did."""
+    with options.open() as heedful:
+        heedful.sessions.get(session_id)
+        found = heedful.sessions.delete_feedback(session_id, qa_id, author=author)
+    _told(found, session_id, qa_id)
+    echo("cleared")
+
+
+def _told(found: bool, session_id: str, qa_id: str) -> None:
+    if not found:
+        raise NotFound(
+            f"session {session_id!r} has no entry {qa_id!r}",
+            field="qa_id",
+            value=qa_id,
+            remedy=f"heedful sessions entries {session_id} lists them",
+        )
+
+
+def _show(entry: Entry, as_json: bool) -> None:
+    if as_json:
+        print_json(entry)
+        return
+    screen = console()
+    screen.print(f"[bold]{escape(entry.question)}[/bold]")
+    screen.print(escape(entry.answer))
+    if entry.feedback_score is not None or entry.feedback_text:
+        score = "" if entry.feedback_score is None else f"{entry.feedback_score} of 5  "
+        screen.print(f"feedback: {score}{escape(entry.feedback_text or '')}")
+    if entry.context:
+        screen.print(f"\n{escape(entry.context)}")
+    for used in entry.used or ():
+        screen.print(f"  used {used.fact_id}  share {used.share:.2f}")

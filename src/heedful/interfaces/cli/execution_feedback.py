@@ -1,0 +1,195 @@
+"""feedback: what people say of executions."""
+
+from __future__ import annotations
+
+import csv
+import sys
+from typing import Any
+
+import click
+import orjson
+from rich.markup import escape
+
+from heedful.engine import Heedful
+from heedful.errors import Invalid
+from heedful.insight.writing import harmless
+from heedful.interfaces.cli.common import (
+    Options,
+    as_json,
+    console,
+    echo,
+    echo_json,
+    idempotency_key,
+    if_match,
+    needs_project,
+    print_json,
+    shortened,
+    table,
+)
+from heedful.interfaces.client.surface import RemoteHeedful
+from heedful.model import ExecutionFeedback, etag
+
+FIELDS = list(ExecutionFeedback.model_fields)
+TOGETHER = 1_000
+
+
+@click.group()
+def feedback() -> None:
+    """What people say of executions: right or wrong, and why."""
+
+
+@feedback.command()
+@click.option("--positive/--negative", "is_positive", default=None, help="Whether it was right.")
+@click.option("--text", "--feedback", "text", metavar="TEXT", help="Why.")
+@click.option("--execution", "--execution-id", "execution_id", metavar="ID", help="What it is about.")
+@click.option("--message", "--chat-message-id", "chat_message_id", metavar="ID", help="Or the message of a chat.")
+@click.option("--author", metavar="NAME", help="Whose opinion it is; a later one replaces it.")
+@idempotency_key
+@as_json
+@needs_project
+def add(
+    options: Options,
+    is_positive: bool | None,
+    text: str | None,
+    execution_id: str | None,
+    chat_message_id: str | None,
+    author: str | None,
+    idempotency_key: str | None,
+    as_json: bool,
+) -> None:
+    """Say whether an execution was right."""
+    if is_positive is None:
+        raise Invalid(
+            "it is not said whether it was right", field="is_positive", remedy="Pass --positive or --negative"
+        )
+    with options.open() as heedful:
+        kept = heedful.feedback.create(
+            is_positive=is_positive,
+            feedback=text,
+            execution_id=execution_id,
+            chat_message_id=chat_message_id,
+            author=author,
+            idempotency_key=idempotency_key,
+        )
+    if as_json:
+        print_json(kept)
+    else:
+        echo(f"feedback {kept.id}; to take it back: heedful feedback retract {kept.id}")
+
+
+@feedback.command("list")
+@click.option("--positive/--negative", "is_positive", default=None, help="Only those.")
+@click.option("--search", metavar="TEXT", help="Only those whose text has this.")
+@click.option("--skip", default=0, show_default=True, help="How many to leave out at the beginning.")
+@click.option("--limit", default=100, show_default=True, help="How many at most.")
+@as_json
+@needs_project
+def listed(
+    options: Options, is_positive: bool | None, search: str | None, skip: int, limit: int, as_json: bool
+) -> None:
+    """List feedback, the newest first."""
+    if search is not None and is_positive is not None:
+        raise Invalid("--search is given along with --positive or --negative", field="search", value=search)
+    with options.open() as heedful:
+        if is_positive is None:
+            found = heedful.feedback.list(skip=skip, limit=limit, search=search)
+        elif is_positive:
+            found = heedful.feedback.list_positive(skip=skip, limit=limit)
+        else:
+            found = heedful.feedback.list_negative(skip=skip, limit=limit)
+    if as_json:
+        print_json(found)
+        return
+    rows = table("at", "said", "author", "feedback", "execution", "id")
+    for each in found:
+        rows.add_row(
+            f"{each.created_at:%Y-%m-%d %H:%M}",
+            "right" if each.is_positive else "wrong",
+            escape(each.author or ""),
+            escape(shortened(each.feedback or "", 50)),
+            each.execution_id or "",
+            each.id,
+        )
+    console().print(rows)
+    echo(f"{len(found)} of {found.total}")
+
+
+@feedback.command()
+@click.argument("feedback_id")
+@as_json
+@needs_project
+def get(options: Options, feedback_id: str, as_json: bool) -> None:
+    """Show one feedback."""
+    with options.open() as heedful:
+        _show(heedful.feedback.get(feedback_id), as_json)
+
+
+@feedback.command()
+@click.argument("feedback_id")
+@click.option("--positive/--negative", "is_positive", default=None, help="Whether it was right, after all.")
+@click.option("--text", "--feedback", "text", metavar="TEXT", help="Why, in other words.")
+@if_match
+@as_json
+@needs_project
+def update(
+    options: Options,
+    feedback_id: str,
+    is_positive: bool | None,
+    text: str | None,
+    if_match: str | None,
+    as_json: bool,
+) -> None:
+    """Change a feedback: what is not named stays."""
+    given: dict[str, Any] = {"is_positive": is_positive, "feedback": text}
+    changed = {name: value for name, value in given.items() if value is not None}
+    with options.open() as heedful:
+        _show(heedful.feedback.update(feedback_id, **changed, if_match=if_match), as_json)
+
+
+def _show(given: ExecutionFeedback, as_json: bool) -> None:
+    if as_json:
+        print_json(given)
+        return
+    about = f"execution {given.execution_id}" if given.execution_id else f"message {given.chat_message_id}"
+    echo(f"{'right' if given.is_positive else 'wrong'}: {given.feedback or ''}")
+    echo(f"  {about}  by {given.author or 'nobody named'}  etag {etag(given)}")
+
+
+@feedback.command()
+@click.argument("feedback_id")
+@needs_project
+def retract(options: Options, feedback_id: str) -> None:
+    """Take a feedback back."""
+    with options.open() as heedful:
+        heedful.feedback.delete(feedback_id)
+    echo("retracted")
+
+
+@feedback.command()
+@click.option(
+    "--format", "kind", type=click.Choice(("csv", "jsonl")), default="jsonl", show_default=True, help="What to write."
+)
+@needs_project
+def export(options: Options, kind: str) -> None:
+    """Write all feedback to standard output."""
+    with options.open() as heedful:
+        if kind == "csv":
+            writer = csv.DictWriter(sys.stdout, FIELDS)
+            writer.writeheader()
+            for each in _all(heedful):
+                said = each.model_dump(mode="json")
+                writer.writerow(
+                    {name: harmless(value) if isinstance(value, str) else value for name, value in said.items()}
+                )
+        else:
+            for each in _all(heedful):
+                echo_json(orjson.dumps(each.model_dump(mode="json")).decode())
+
+
+def _all(heedful: Heedful | RemoteHeedful) -> list[ExecutionFeedback]:
+    found: list[ExecutionFeedback] = []
+    while True:
+        page = heedful.feedback.list(skip=len(found), limit=TOGETHER)
+        found += page.items
+        if len(found) >= page.total or not page.items:
+            return found

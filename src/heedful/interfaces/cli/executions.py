@@ -1,0 +1,393 @@
+"""connect, connectors, run, ask, cache, golden."""
+
+from __future__ import annotations
+
+import sys
+from pathlib import Path
+from typing import Any
+
+import click
+from rich.markup import escape
+from rich.table import Table
+
+from heedful.errors import HeedfulError
+from heedful.interfaces.cli.common import (
+    Options,
+    as_json,
+    console,
+    echo,
+    if_match,
+    needs_project,
+    pairs,
+    print_json,
+    shortened,
+    table,
+)
+from heedful.model import CacheLookup, Execution, QueryResult, etag
+
+SHOWN = 20
+"""Rows of a result that are shown."""
+
+connector = click.option(
+    "--connector", "--connector-id", "connector_id", metavar="NAME", help="Which, if the project has several."
+)
+
+privileged = click.option("--privileged", is_flag=True, help="Accept a login that may do more than read.")
+
+
+@click.command()
+@click.argument("name")
+@click.argument("url")
+@click.option("--role", metavar="NAME", help="PostgreSQL: the role to run as.")
+@privileged
+@as_json
+@click.pass_obj
+def connect(options: Options, name: str, url: str, role: str | None, privileged: bool, as_json: bool) -> None:
+    """Add a database to ask questions of, by its SQLAlchemy URL. Write secrets as ${VAR}."""
+    with options.open() as heedful:
+        made = heedful.connectors.create(name, url, role=role, privileged=privileged)
+    if as_json:
+        print_json(made)
+    else:
+        echo(f"{made.name}: {made.tables} tables in {made.url}")
+
+
+@click.group()
+def connectors() -> None:
+    """Databases to ask questions of."""
+
+
+@connectors.command("list")
+@as_json
+@needs_project
+def list_connectors(options: Options, as_json: bool) -> None:
+    """List them."""
+    with options.open() as heedful:
+        found = heedful.connectors.list()
+    if as_json:
+        print_json(found)
+        return
+    if not found:
+        echo("No connectors. Add one: heedful connect NAME URL")
+        return
+    rows = table("name", "url", "tables", "schema read", "state", "connector_id", numbers=("tables",))
+    for each in found:
+        read = "" if each.schema_at is None else f"{each.schema_at:%Y-%m-%d %H:%M}"
+        state = "on" if each.enabled else "to be confirmed"
+        rows.add_row(escape(each.name), escape(each.url), str(each.tables or 0), read, state, each.connector_id)
+    console().print(rows)
+
+
+@connectors.command()
+@click.argument("name")
+@as_json
+@needs_project
+def refresh(options: Options, name: str, as_json: bool) -> None:
+    """Read the schema of a connector anew."""
+    with options.open() as heedful:
+        made = heedful.connectors.refresh(name)
+    if as_json:
+        print_json(made)
+    else:
+        echo(f"{made.name}: {made.tables} tables")
+
+
+@connectors.command()
+@click.argument("name")
+@privileged
+@as_json
+@needs_project
+def confirm(options: Options, name: str, privileged: bool, as_json: bool) -> None:
+    """Switch on a connector that was imported; look at its URL first."""
+    with options.open() as heedful:
+        made = heedful.connectors.confirm(name, privileged=privileged)
+    if as_json:
+        print_json(made)
+    else:
+        echo(f"{made.name} is on: {made.tables} tables in {made.url}")
+
+
+@connectors.command()
+@click.argument("name")
+@click.option("--yes", is_flag=True, help="Don't ask.")
+@needs_project
+def delete(options: Options, name: str, yes: bool) -> None:
+    """Remove a connector with its executions and golden examples."""
+    if not yes:
+        click.confirm(f"Delete connector {name}, its executions and examples?", abort=True, err=True)
+    with options.open() as heedful:
+        heedful.connectors.delete(name)
+    echo("deleted")
+
+
+@click.command()
+@click.argument("sql_query")
+@connector
+@click.option("--question", metavar="TEXT", help="What it answers, so that the cache can find it.")
+@click.option("--parameter", "parameters", multiple=True, metavar="KEY=VALUE", help="Fills :KEY; may be repeated.")
+@click.option(
+    "--chat-message",
+    "--chat-message-id",
+    "chat_message_id",
+    metavar="ID",
+    help="The message of a chat that it belongs to.",
+)
+@as_json
+@needs_project
+def run(
+    options: Options,
+    sql_query: str,
+    connector_id: str | None,
+    question: str | None,
+    parameters: tuple[str, ...],
+    chat_message_id: str | None,
+    as_json: bool,
+) -> None:
+    """Run one statement that only reads; a single - reads it from standard input."""
+    text = sys.stdin.read() if sql_query == "-" else sql_query
+    with options.open() as heedful:
+        done = heedful.executions.execute_query(
+            text,
+            connector_id=connector_id,
+            question=question,
+            parameters=pairs("parameters", parameters),
+            chat_message_id=chat_message_id,
+        )
+    show(done, as_json)
+
+
+@click.command()
+@click.argument("query")
+@connector
+@click.option(
+    "--chat-session",
+    "--chat-session-id",
+    "chat_session_id",
+    metavar="ID",
+    help="Go on in this one; a new one if left out.",
+)
+@click.option("--feedback-cutoff", default=0.5, show_default=True, help="How reliable examples must be, 0 to 1.")
+@click.option("--remark", "remarks", multiple=True, metavar="TEXT", help="What the model should know; may be repeated.")
+@as_json
+@needs_project
+def ask(
+    options: Options,
+    query: str,
+    connector_id: str | None,
+    chat_session_id: str | None,
+    feedback_cutoff: float,
+    remarks: tuple[str, ...],
+    as_json: bool,
+) -> None:
+    """Answer a question about data: by proven SQL, or by SQL that the language model writes."""
+    with options.open() as heedful:
+        session = chat_session_id or heedful.chat_sessions.create().id
+        try:
+            answer = heedful.chat.chat_to_answer(
+                session, query, connector_id=connector_id, feedback_cutoff=feedback_cutoff, remarks=remarks
+            )
+        except HeedfulError:
+            if chat_session_id is None:
+                heedful.chat_sessions.delete(session)
+            raise
+    if as_json:
+        print_json(answer)
+        return
+    echo(answer.answer)
+    echo(f"\n{answer.sql_query}")
+    echo(f"{answer.origin}: {answer.explanation}")
+    assert answer.execution_result is not None
+    echo(f"execution {answer.execution_result.execution_id}  chat session {answer.chat_session_id}")
+
+
+@click.group()
+def cache() -> None:
+    """What ran before and may be used again."""
+
+
+@cache.command()
+@click.argument("user_query")
+@connector
+@click.option("--max-age-days", default=30.0, show_default=True, help="How old it may be.")
+@click.option("--similarity-threshold", default=0.65, show_default=True, help="From which it is looked at.")
+@click.option("--limit", default=50, show_default=True, help="How many are looked at.")
+@click.option("--top-n", default=5, show_default=True, help="How many are shown.")
+@click.option("--only-positive-feedback", is_flag=True, help="Only what people say was right.")
+@click.option("--reuse", type=click.Choice(("sql", "result")), default="sql", show_default=True, help="What to reuse.")
+@as_json
+@needs_project
+def lookup(
+    options: Options,
+    user_query: str,
+    connector_id: str | None,
+    max_age_days: float,
+    similarity_threshold: float,
+    limit: int,
+    top_n: int,
+    only_positive_feedback: bool,
+    reuse: str,
+    as_json: bool,
+) -> None:
+    """Show what the cache has for a question, and why each match may be used or not."""
+    with options.open() as heedful:
+        found = heedful.chat.execution_cache_lookup(
+            user_query,
+            connector_id=connector_id,
+            max_age_days=max_age_days,
+            similarity_threshold=similarity_threshold,
+            limit=limit,
+            top_n=top_n,
+            only_positive_feedback=only_positive_feedback,
+            reuse="result" if reuse == "result" else "sql",
+        )
+    if as_json:
+        print_json(found)
+    else:
+        _show_lookup(found)
+
+
+def _show_lookup(found: CacheLookup) -> None:
+    screen = console()
+    if not found.matches:
+        screen.print(f"nothing alike; {found.candidates_checked} looked at")
+        return
+    rows = table("decision", "similarity", "gate", "why", "question", numbers=("similarity",))
+    for each in found.matches:
+        rows.add_row(
+            each.decision,
+            f"{each.similarity_score:.3f}",
+            each.gate,
+            escape(shortened(each.reason, 60)),
+            escape(shortened(each.question, 50)),
+        )
+    screen.print(rows)
+    first = found.matches[0]
+    if found.cache_hit:
+        screen.print(f"\n{escape(first.execution['sql_query'])}", highlight=False)
+        screen.print(_rows(first.execution["result"]))
+
+
+def show(done: Execution, as_json: bool) -> None:
+    """An execution with the first rows of its result."""
+    if as_json:
+        print_json(done)
+        return
+    console().print(_rows(done.result))
+    if done.result.truncated:
+        echo(f"cut off by the limit on {done.result.truncated_by}")
+    echo(f"execution {done.execution_id}")
+
+
+def _rows(result: QueryResult) -> Table:
+    made = table(*(column.name for column in result.columns))
+    for row in result.rows[:SHOWN]:
+        made.add_row(*("" if value is None else escape(shortened(str(value), 60)) for value in row))
+    if len(result.rows) > SHOWN:
+        made.add_row(f"… {len(result.rows) - SHOWN} more rows")
+    return made
+
+
+@click.group()
+def golden() -> None:
+    """Golden examples: questions with the SQL that answers them."""
+
+
+@golden.command()
+@click.argument("question")
+@click.argument("sql_query")
+@connector
+@as_json
+@click.pass_obj
+def add(options: Options, question: str, sql_query: str, connector_id: str | None, as_json: bool) -> None:
+    """Add one."""
+    with options.open() as heedful:
+        made = heedful.golden_examples.create(question, sql_query, connector_id=connector_id)
+    if as_json:
+        print_json(made)
+    else:
+        echo(f"example {made.id}")
+
+
+@golden.command()
+@click.argument("execution_id")
+@click.option("--question", metavar="TEXT", help="Other words than it was asked in.")
+@as_json
+@needs_project
+def promote(options: Options, execution_id: str, question: str | None, as_json: bool) -> None:
+    """Make one of an execution that people say was right."""
+    with options.open() as heedful:
+        made = heedful.golden_examples.promote(execution_id, question=question)
+    if as_json:
+        print_json(made)
+    else:
+        echo(f"example {made.id}")
+
+
+@golden.command("import")
+@click.argument("path", type=click.Path(path_type=Path))
+@connector
+@as_json
+@click.pass_obj
+def import_file(options: Options, path: Path, connector_id: str | None, as_json: bool) -> None:
+    """Add many from a .csv or .jsonl file with question and sql_query."""
+    with options.open() as heedful:
+        made = heedful.golden_examples.import_file(path, connector_id=connector_id)
+    if as_json:
+        print_json(made)
+    else:
+        echo(f"{len(made)} examples")
+
+
+@golden.command("list")
+@connector
+@click.option("--skip", default=0, show_default=True, help="How many to leave out at the beginning.")
+@click.option("--limit", default=100, show_default=True, help="How many at most.")
+@as_json
+@needs_project
+def list_examples(options: Options, connector_id: str | None, skip: int, limit: int, as_json: bool) -> None:
+    """List them, the newest first."""
+    with options.open() as heedful:
+        found = heedful.golden_examples.list(connector_id=connector_id, skip=skip, limit=limit)
+    if as_json:
+        print_json(found)
+        return
+    rows = table("question", "sql_query", "origin", "id")
+    for each in found:
+        rows.add_row(escape(shortened(each.question, 50)), escape(shortened(each.sql_query)), each.origin, each.id)
+    console().print(rows)
+
+
+@golden.command()
+@click.argument("example_id")
+@click.option("--question", metavar="TEXT", help="The question, in other words.")
+@click.option("--sql-query", metavar="SQL", help="The SQL that answers it now.")
+@if_match
+@as_json
+@needs_project
+def update(
+    options: Options,
+    example_id: str,
+    question: str | None,
+    sql_query: str | None,
+    if_match: str | None,
+    as_json: bool,
+) -> None:
+    """Change one: what is not named stays."""
+    given: dict[str, Any] = {"question": question, "sql_query": sql_query}
+    changed = {name: value for name, value in given.items() if value is not None}
+    with options.open() as heedful:
+        made = heedful.golden_examples.update(example_id, **changed, if_match=if_match)
+    if as_json:
+        print_json(made)
+    else:
+        echo(f"{made.question}\n{made.sql_query}\netag {etag(made)}")
+
+
+@golden.command("delete")
+@click.argument("example_id")
+@needs_project
+def delete_example(options: Options, example_id: str) -> None:
+    """Remove one."""
+    with options.open() as heedful:
+        heedful.golden_examples.delete(example_id)
+    echo("deleted")

@@ -1,0 +1,59 @@
+"""insight export, insight dictionary."""
+
+from __future__ import annotations
+
+import sys
+from datetime import datetime
+from typing import IO
+
+import click
+
+from heedful.interfaces.cli.common import Options, as_json, console, echo, needs_project, needs_store, print_json, table
+from heedful.model import EXPORT_FORMATS, TABLE_NAMES, ExportFormat, TableName
+
+
+@click.command()
+@click.argument("table", type=click.Choice(TABLE_NAMES))
+@click.option("-o", "--output", "path", required=True, metavar="FILE", help="Where to; - is standard output.")
+@click.option("--format", type=click.Choice(EXPORT_FORMATS), help="By the name of the file, if left out.")
+@click.option("--since", type=click.DateTime(), help="Only rows from then on (UTC).")
+@click.option("--until", type=click.DateTime(), help="Only rows before then (UTC).")
+@click.option("--dataset", metavar="NAME", help="Only rows of this dataset.")
+@click.option("--force", "overwrite", is_flag=True, help="Replace the file if it is there.")
+@needs_project
+def export(
+    options: Options,
+    table: TableName,
+    path: str,
+    format: ExportFormat | None,
+    since: datetime | None,
+    until: datetime | None,
+    dataset: str | None,
+    overwrite: bool,
+) -> None:
+    """Write the rows of TABLE to a file, as CSV, lines of JSON or Parquet."""
+    to: str | IO[bytes] = sys.stdout.buffer if path == "-" else path
+    with options.open(worker=False) as heedful:
+        made = heedful.insight.export(
+            table, to, format=format, since=since, until=until, dataset=dataset, overwrite=overwrite
+        )
+    if path != "-":
+        echo(f"{made.rows} rows of {table} in {path}")
+
+
+@click.command()
+@as_json
+@needs_store
+def dictionary(options: Options, as_json: bool) -> None:
+    """Show what can be exported: tables, columns, and what they mean."""
+    with options.open(worker=False) as heedful:
+        found = heedful.insight.dictionary()
+    if as_json:
+        print_json(found)
+        return
+    rows = table("table", "column", "type", "meaning")
+    for each in found:
+        rows.add_row(each.name, "", "", each.meaning)
+        for column in each.columns:
+            rows.add_row("", column.name, column.type, column.meaning)
+    console().print(rows)

@@ -1,0 +1,318 @@
+"""remember, recall, explain, supersede, datasets, forget."""
+
+from __future__ import annotations
+
+import sys
+from collections.abc import Sequence
+from datetime import datetime
+from pathlib import Path
+
+import click
+from rich.markup import escape
+
+from heedful.errors import Invalid
+from heedful.interfaces.cli.common import (
+    Options,
+    as_json,
+    console,
+    dataset,
+    echo,
+    needs_project,
+    pairs,
+    print_hits,
+    print_json,
+    progress,
+    shortened,
+    table,
+)
+from heedful.model import MODES, POLICY_NAMES, Erasure, Mode, PolicyName, Recall
+
+SHOWN = 10
+"""Files and facts that are listed one by one."""
+
+
+@click.command()
+@click.argument("texts", nargs=-1)
+@click.option(
+    "--file",
+    "files",
+    multiple=True,
+    metavar="PATH",
+    type=click.Path(path_type=Path),
+    help="A file or folder (.txt .md .jsonl .csv .pdf); may be repeated.",
+)
+@dataset
+@click.option("--metadata", multiple=True, metavar="KEY=VALUE", help="Metadata for all of them; may be repeated.")
+@click.option("--source", metavar="NAME", help="Where the texts come from.")
+@click.option("--expires-at", metavar="TIME", help="Recall them only before then: 2030-01-31T12:00:00Z.")
+@click.option("--self-improvement", is_flag=True, help="Run improve afterwards.")
+@as_json
+@click.pass_obj
+def remember(
+    options: Options,
+    texts: tuple[str, ...],
+    files: tuple[Path, ...],
+    dataset: str,
+    metadata: tuple[str, ...],
+    source: str | None,
+    expires_at: str | None,
+    self_improvement: bool,
+    as_json: bool,
+) -> None:
+    """Store facts: TEXTS, or files and folders with --file. A single - reads lines from standard input."""
+    given: list[str | Path] = [*_lines(texts), *files]
+    if not given:
+        raise Invalid("nothing is given to remember", field="texts", remedy="Pass texts, or --file PATH")
+    with options.open() as heedful, progress("remembering") as show:
+        result = heedful.remember(
+            given,
+            dataset=dataset,
+            metadata=pairs("metadata", metadata),
+            source=source,
+            expires_at=_time("expires_at", expires_at),
+            self_improvement=self_improvement,
+            progress=show,
+        )
+    if as_json:
+        print_json(result)
+    else:
+        screen = console()
+        removed = f", {result.removed} removed" if result.removed else ""
+        screen.print(f"{result.added} new, {result.known} known{removed} in {result.dataset}")
+        for fact in result.facts[:SHOWN]:
+            screen.print(f"  {fact.fact_id}  {escape(shortened(fact.text))}")
+        if len(result.facts) > SHOWN:
+            screen.print(f"  … and {len(result.facts) - SHOWN} more")
+    for error in result.errors:
+        echo(f"not remembered: {error.source}: {error.message}", err=True)
+    for text in texts:
+        if len(text) < 200 and Path(text).exists():
+            echo(f"hint: {text} is also a file; --file {text} remembers what it says", err=True)
+    if any(error.code != "unsupported" for error in result.errors):
+        sys.exit(1)
+
+
+def _time(field: str, typed: str | None) -> datetime | None:
+    try:
+        return None if typed is None else datetime.fromisoformat(typed)
+    except ValueError:
+        raise Invalid(
+            f"{field} is {typed!r}, which is not a time",
+            field=field,
+            value=typed,
+            remedy="Write it as 2030-01-31T12:00:00Z",
+        ) from None
+
+
+def _lines(texts: tuple[str, ...]) -> Sequence[str]:
+    if texts != ("-",):
+        return texts
+    return [line.strip() for line in sys.stdin if line.strip()]
+
+
+@click.command()
+@click.argument("query")
+@dataset
+@click.option("--top-k", default=10, show_default=True, help="How many facts.")
+@click.option("--mode", type=click.Choice(MODES), default="hybrid", show_default=True, help="How to search.")
+@click.option("--where", multiple=True, metavar="KEY=VALUE", help="Only facts with this metadata; may be repeated.")
+@click.option("--boost-by-usefulness", is_flag=True, help="Blend in what signals say.")
+@click.option("--usefulness-weight", default=0.3, show_default=True, help="The share of usefulness in the score.")
+@click.option("--feedback-influence", type=float, help="The same dial; above 0, it turns the boost on.")
+@click.option("--min-usefulness", default=0.0, show_default=True, help="Leave out facts below this.")
+@click.option("--policy", type=click.Choice(POLICY_NAMES), help="Another rule than the dataset's.")
+@click.option("--exploration", default=0.0, show_default=True, help="The chance to try a fact nobody has judged.")
+@click.option("--seed", type=int, help="The seed of that draw.")
+@click.option("--explain", is_flag=True, help="Show the reasons for every rank.")
+@click.option("--session-id", metavar="ID", help="Answer too, and keep question and answer in this session.")
+@click.option("--answer", is_flag=True, help="Answer too.")
+@as_json
+@needs_project
+def recall(
+    options: Options,
+    query: str,
+    dataset: str,
+    top_k: int,
+    mode: Mode,
+    where: tuple[str, ...],
+    boost_by_usefulness: bool,
+    usefulness_weight: float,
+    feedback_influence: float | None,
+    min_usefulness: float,
+    policy: PolicyName | None,
+    exploration: float,
+    seed: int | None,
+    explain: bool,
+    session_id: str | None,
+    answer: bool,
+    as_json: bool,
+) -> None:
+    """Find the facts that answer QUERY, best first."""
+    with options.open() as heedful:
+        result = heedful.recall(
+            query,
+            dataset=dataset,
+            top_k=top_k,
+            mode=mode,
+            where=pairs("where", where),
+            boost_by_usefulness=boost_by_usefulness,
+            usefulness_weight=usefulness_weight,
+            feedback_influence=feedback_influence,
+            min_usefulness=min_usefulness,
+            policy=policy,
+            exploration=exploration,
+            seed=seed,
+            explain=explain,
+            session_id=session_id,
+            answer=answer,
+        )
+    _show(result, as_json)
+
+
+@click.command()
+@click.argument("query")
+@dataset
+@click.option("--top-k", default=3, show_default=True, help="How many facts.")
+@click.option("--usefulness-weight", default=0.3, show_default=True, help="The share of usefulness in the score.")
+@click.option("--policy", type=click.Choice(POLICY_NAMES), help="Another rule than the dataset's.")
+@as_json
+@needs_project
+def explain(
+    options: Options,
+    query: str,
+    dataset: str,
+    top_k: int,
+    usefulness_weight: float,
+    policy: PolicyName | None,
+    as_json: bool,
+) -> None:
+    """Show why each fact ranks where it does for QUERY, down to the events and the arithmetic."""
+    with options.open() as heedful:
+        result = heedful.recall(
+            query,
+            dataset=dataset,
+            top_k=top_k,
+            boost_by_usefulness=True,
+            usefulness_weight=usefulness_weight,
+            policy=policy,
+            explain=True,
+        )
+    _show(result, as_json)
+
+
+def _show(result: Recall, as_json: bool) -> None:
+    if as_json:
+        print_json(result)
+        return
+    screen = console()
+    if result.answer is not None:
+        screen.print(f"{escape(result.answer)}\n")
+    if not result.hits:
+        screen.print(f"Nothing found in {result.dataset}.")
+    elif result.hits[0].explanation is None:
+        print_hits(screen, result.hits)
+    else:
+        _show_reasons(result)
+    if result.qa_id is not None:
+        screen.print(f"qa_id {result.qa_id}")
+    screen.print(f"recall_id {result.recall_id}")
+
+
+def _show_reasons(result: Recall) -> None:
+    screen = console()
+    for hit in result.hits:
+        why = hit.explanation
+        assert why is not None
+        screen.print(f"[bold]{hit.rank}. {escape(shortened(hit.text))}[/bold]  {hit.fact_id}")
+        if why.matched_context is not None:
+            screen.print(f"   context: {escape(why.matched_context)!r} (similarity {why.context_similarity:.4f})")
+        for line in why.arithmetic:
+            screen.print(f"   {line}")
+        if why.events:
+            rows = table("   event", "signal", "confidence", "at", "query", numbers=("confidence",))
+            for event in why.events[-SHOWN:]:
+                rows.add_row(
+                    f"   {event.event_id}",
+                    event.signal_type,
+                    f"{event.confidence:g}",
+                    f"{event.at:%Y-%m-%d %H:%M}",
+                    escape(shortened(event.query, 50)),
+                )
+            screen.print(rows)
+
+
+@click.command()
+@click.argument("fact_id")
+@click.argument("text", required=False)
+@click.option("--by", metavar="FACT_ID", help="Instead of TEXT: a fact that is there already.")
+@click.option("--author", metavar="NAME", help="Who corrects it.")
+@as_json
+@needs_project
+def supersede(
+    options: Options, fact_id: str, text: str | None, by: str | None, author: str | None, as_json: bool
+) -> None:
+    """Correct FACT_ID: from now on TEXT is recalled in its place. Retract the event to undo it."""
+    with options.open() as heedful:
+        result = heedful.supersede(fact_id, text, by=by, author=author)
+    if as_json:
+        print_json(result)
+    else:
+        echo(f"{result.fact_id} is superseded by {result.superseded_by}")
+        echo(f"  event {result.event_id}")
+
+
+@click.command()
+@needs_project
+def datasets(options: Options) -> None:
+    """List the sets of facts, oldest first."""
+    with options.open() as heedful:
+        for name in heedful.datasets():
+            echo(name)
+
+
+@click.command()
+@click.argument("fact_ids", nargs=-1)
+@click.option("--source", metavar="NAME", help="Forget all facts of a source.")
+@click.option("--dataset", metavar="NAME", help="The source's dataset; alone, forget the whole dataset.")
+@click.option("--author", metavar="NAME", help="Erase whoever has exactly this name from the project.")
+@click.option("--yes", is_flag=True, help="Don't ask before a whole dataset goes, or an author.")
+@as_json
+@needs_project
+def forget(
+    options: Options,
+    fact_ids: tuple[str, ...],
+    source: str | None,
+    dataset: str | None,
+    author: str | None,
+    yes: bool,
+    as_json: bool,
+) -> None:
+    """Remove FACT_IDS, a source, or a dataset, with everything derived from them.
+
+    Or erase an author: a pseudonym takes the place of the name, their words go, and every score stays what it is.
+    """
+    whole = dataset is not None and source is None and not fact_ids and author is None
+    if whole and not yes:
+        click.confirm(f"Forget all of dataset {dataset}?", abort=True, err=True)
+    if author is not None and not yes:
+        click.confirm(f"Erase {author} from this project? It can't be undone.", abort=True, err=True)
+    with options.open() as heedful:
+        result = heedful.forget(list(fact_ids) or None, source=source, dataset=dataset, author=author)
+    if as_json:
+        print_json(result)
+    elif result.erased is not None:
+        _show_erased(result.facts, result.erased)
+    else:
+        echo(f"{result.facts} facts forgotten in {result.dataset}")
+
+
+def _show_erased(facts: int, erased: Erasure) -> None:
+    if erased.author is None:
+        echo("Nothing has this name in this project, so nothing was erased. Names must match exactly.")
+        return
+    echo(f"Erased; what is left stands under {erased.author}")
+    counts = erased.model_dump(exclude={"author", "event_id"})
+    for what, count in {"facts": facts, **counts}.items():
+        if count:
+            echo(f"  {count} {what}")
+    echo(f"  event {erased.event_id}")

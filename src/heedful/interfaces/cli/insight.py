@@ -1,0 +1,246 @@
+"""insight: what people said, added up."""
+
+from __future__ import annotations
+
+from datetime import datetime
+
+import click
+from pydantic import BaseModel
+
+from heedful.bootstrap import Host
+from heedful.clock import to_stored
+from heedful.errors import Invalid
+from heedful.interfaces.cli import sums
+from heedful.interfaces.cli.common import Decorator, Options, as_json, dataset, echo, needs_project, print_json
+from heedful.interfaces.reports import write_report
+from heedful.model import OPINION_TARGETS, OVERS, OpinionTarget, Over
+
+since: Decorator = click.option("--since", type=click.DateTime(), help="From then on (UTC).")
+until: Decorator = click.option("--until", type=click.DateTime(), help="Up to, and without, then (UTC).")
+of_dataset: Decorator = click.option("--dataset", metavar="NAME", help="Only answers from this set of facts.")
+of_target: Decorator = click.option(
+    "--target-type", type=click.Choice(OPINION_TARGETS), help="Only opinions about such things."
+)
+
+BY = "A key of the sessions' metadata, such as variant; or dataset, model, source, author_kind or target_type."
+
+
+@click.group()
+def insight() -> None:
+    """What people said, added up."""
+
+
+@insight.command()
+@click.option("--by", required=True, metavar="KEY", help=BY)
+@since
+@until
+@of_dataset
+@of_target
+@as_json
+@needs_project
+def satisfaction(
+    options: Options,
+    by: str,
+    since: datetime | None,
+    until: datetime | None,
+    dataset: str | None,
+    target_type: OpinionTarget | None,
+    as_json: bool,
+) -> None:
+    """Compare satisfaction by a metadata key, or by dataset, model and others."""
+    with options.open(worker=False) as heedful:
+        found = heedful.insight.satisfaction(by, since=since, until=until, dataset=dataset, target_type=target_type)
+    if not _printed(found, as_json):
+        sums.show_satisfaction(found)
+
+
+@insight.command()
+@click.option("--over", type=click.Choice(OVERS), default="day", show_default=True, help="The length of a step.")
+@click.option("--by", metavar="KEY", help=BY)
+@since
+@until
+@of_dataset
+@of_target
+@as_json
+@needs_project
+def trend(
+    options: Options,
+    over: Over,
+    by: str | None,
+    since: datetime | None,
+    until: datetime | None,
+    dataset: str | None,
+    target_type: OpinionTarget | None,
+    as_json: bool,
+) -> None:
+    """Satisfaction over time."""
+    with options.open(worker=False) as heedful:
+        found = heedful.insight.trend(
+            over=over, by=by, since=since, until=until, dataset=dataset, target_type=target_type
+        )
+    if not _printed(found, as_json):
+        sums.show_trend(found)
+
+
+@insight.command()
+@since
+@until
+@of_dataset
+@as_json
+@needs_project
+def coverage(
+    options: Options, since: datetime | None, until: datetime | None, dataset: str | None, as_json: bool
+) -> None:
+    """How much of what was shown was rated."""
+    with options.open(worker=False) as heedful:
+        found = heedful.insight.coverage(since=since, until=until, dataset=dataset)
+    if not _printed(found, as_json):
+        sums.show_coverage(found)
+
+
+@insight.command()
+@dataset
+@as_json
+@needs_project
+def usefulness(options: Options, dataset: str, as_json: bool) -> None:
+    """How useful facts are: the distribution, both ends, and those that help here and hurt there."""
+    with options.open(worker=False) as heedful:
+        found = heedful.insight.usefulness(dataset)
+    if not _printed(found, as_json):
+        sums.show_usefulness(found)
+
+
+@insight.command()
+@since
+@until
+@click.option("--limit", default=20, show_default=True, help="How many of the newest decisions.")
+@as_json
+@needs_project
+def cache(options: Options, since: datetime | None, until: datetime | None, limit: int, as_json: bool) -> None:
+    """What the cache of executions decided, and why."""
+    with options.open(worker=False) as heedful:
+        found = heedful.insight.cache(since=since, until=until, limit=limit)
+    if not _printed(found, as_json):
+        sums.show_cache(found)
+
+
+@insight.command()
+@since
+@until
+@of_dataset
+@as_json
+@needs_project
+def themes(
+    options: Options, since: datetime | None, until: datetime | None, dataset: str | None, as_json: bool
+) -> None:
+    """What negative comments are about."""
+    with options.open(worker=False) as heedful:
+        found = heedful.insight.themes(since=since, until=until, dataset=dataset)
+    if not _printed(found, as_json):
+        sums.show_themes(found)
+
+
+@insight.command()
+@since
+@until
+@of_dataset
+@click.option("--by", metavar="KEY", help="Also by this key of the sessions' metadata, which may have up to 50 values.")
+@as_json
+@needs_project
+def notes(
+    options: Options,
+    since: datetime | None,
+    until: datetime | None,
+    dataset: str | None,
+    by: str | None,
+    as_json: bool,
+) -> None:
+    """What changed, and is not luck."""
+    with options.open(worker=False) as heedful:
+        found = heedful.insight.notes(since=since, until=until, dataset=dataset, by=by)
+    if as_json:
+        print_json(found)
+    else:
+        sums.show_notes(found)
+
+
+def _printed(found: BaseModel, as_json: bool) -> bool:
+    if as_json:
+        print_json(found)
+    return as_json
+
+
+@click.command()
+@click.option("--since", type=click.DateTime(), help="From when on (UTC); seven days before the end, if left out.")
+@click.option("--until", type=click.DateTime(), help="Until when (UTC); now, if left out.")
+@click.option("--send", is_flag=True, help="Send it to digest_email and digest_webhook of the settings, now.")
+@as_json
+@needs_project
+def digest(options: Options, since: datetime | None, until: datetime | None, send: bool, as_json: bool) -> None:
+    """Sum up what people said in a week, or in another time."""
+    if send:
+        _send(options, since, until)
+        return
+    with options.open(worker=False) as heedful:
+        found = heedful.insight.digest(since=since, until=until)
+    if as_json:
+        print_json(found)
+    else:
+        echo(found.text, nl=False)
+
+
+def _send(options: Options, since: datetime | None, until: datetime | None) -> None:
+    host = Host(
+        options.local("digest --send"),
+        embedding=options.embedding,
+        language_model=options.language_model,
+        sessions=options.sessions,
+    )
+    try:
+        if not host.digest_channels:
+            raise Invalid(
+                "there is nowhere to send the digest to",
+                field="digest_email",
+                remedy="Set digest_email or digest_webhook in heedful.toml, or HEEDFUL_DIGEST_EMAIL",
+            )
+        project = host.project(options.project or host.default_project)
+        try:
+            found = project.insight.digest(since=since, until=until)
+            start, stop = to_stored(found.since), to_stored(found.until)
+            sent = project._send_digest(host.digest_channels, start, stop, again=True)
+        finally:
+            project.close()
+    finally:
+        host.close()
+    if not sent:
+        echo("nobody said anything in this time; nothing was sent")
+    for row in sent:
+        echo(f"{row.channel}: " + ("delivered" if row.delivered_at else f"waits in the outbox ({row.error})"))
+
+
+@click.command()
+@click.option("-o", "--output", "path", default="report.html", show_default=True, metavar="FILE", help="Where to.")
+@click.option("--since", type=click.DateTime(), help="Only what was said from then on (UTC).")
+@click.option("--until", type=click.DateTime(), help="Only what was said before then (UTC).")
+@click.option("--dataset", metavar="NAME", help="Only answers from this dataset.")
+@click.option("--by", metavar="KEY", help="Compare by this, too: metadata.variant, source, author_kind, …")
+@click.option("--charts", metavar="FOLDER", help="Write each chart there as well, as SVG.")
+@click.option("--force", "overwrite", is_flag=True, help="Replace files that are there.")
+@needs_project
+def report(
+    options: Options,
+    path: str,
+    since: datetime | None,
+    until: datetime | None,
+    dataset: str | None,
+    by: str | None,
+    charts: str | None,
+    overwrite: bool,
+) -> None:
+    """Write what people said as one HTML file."""
+    with options.open(worker=False) as heedful:
+        made = write_report(
+            heedful, path, since=since, until=until, dataset=dataset, by=by, charts=charts, overwrite=overwrite
+        )
+    drawn = f", and {len(made.charts)} charts in {charts}" if charts is not None else ""
+    echo(f"{made.opinions} opinions in {made.path}{drawn}")

@@ -1,0 +1,226 @@
+"""keys: who may call a server about this project."""
+
+from __future__ import annotations
+
+import re
+from datetime import datetime
+from typing import Any, ClassVar
+
+import click
+from rich.markup import escape
+
+from heedful.access.keys import USUAL
+from heedful.bootstrap import reseal_connectors as reseal
+from heedful.bootstrap import store_audit
+from heedful.errors import Invalid
+from heedful.interfaces.cli.common import (
+    Options,
+    as_json,
+    console,
+    cursor,
+    echo,
+    limit,
+    more,
+    needs_project,
+    needs_store,
+    print_json,
+    table,
+)
+from heedful.model import AUDIT_KINDS, SCOPES, AuditKind, Scope
+
+
+class _Seconds(click.ParamType[int]):
+    """A time such as 90, 30m, 1h or 2d."""
+
+    name = "time"
+    _units: ClassVar = {"": 1, "s": 1, "m": 60, "h": 3600, "d": 86_400}
+
+    def convert(self, value: Any, param: click.Parameter | None, ctx: click.Context | None) -> int:
+        found = re.fullmatch(r"([0-9]{1,9})([smhd]?)", str(value))
+        if found is None:
+            self.fail(f"{value!r} is no time; use seconds, or 30m, 1h, 2d", param, ctx)
+        return int(found[1]) * self._units[found[2]]
+
+
+@click.group()
+def keys() -> None:
+    """Keys to a server, for this project."""
+
+
+@keys.command()
+@click.argument("name")
+@click.option(
+    "--scope",
+    "scopes",
+    multiple=True,
+    type=click.Choice(SCOPES),
+    default=USUAL,
+    show_default=True,
+    help="What it may do; may be repeated.",
+)
+@click.option("--rate-limit", type=int, metavar="CALLS", help="Calls a second; what the server allows if left out.")
+@as_json
+@click.pass_obj
+def create(options: Options, name: str, scopes: tuple[Scope, ...], rate_limit: int | None, as_json: bool) -> None:
+    """Make a key. It is shown once."""
+    with options.open() as heedful:
+        made = heedful.keys.create(name, scopes=scopes, rate_limit=rate_limit)
+    if as_json:
+        print_json(made)
+    else:
+        echo(f"{made.api_key}\nkey_id {made.key_id}; it may: {', '.join(made.scopes)}. It is not shown again.")
+
+
+@keys.command("list")
+@as_json
+@needs_project
+def listed(options: Options, as_json: bool) -> None:
+    """List keys, oldest first; those revoked too."""
+    with options.open() as heedful:
+        found = heedful.keys.list()
+    if as_json:
+        print_json(found)
+        return
+    rows = table("name", "scopes", "made", "last used", "state", "key_id")
+    for each in found:
+        rows.add_row(
+            escape(each.name),
+            ", ".join(each.scopes),
+            f"{each.created_at:%Y-%m-%d %H:%M}",
+            "never" if each.last_used_at is None else f"{each.last_used_at:%Y-%m-%d %H:%M}",
+            "good" if each.revoked_at is None else f"revoked {each.revoked_at:%Y-%m-%d %H:%M}",
+            each.key_id,
+        )
+    console().print(rows)
+
+
+@keys.command()
+@click.argument("key_id")
+@as_json
+@needs_project
+def revoke(options: Options, key_id: str, as_json: bool) -> None:
+    """Make a key useless."""
+    with options.open() as heedful:
+        gone = heedful.keys.revoke(key_id)
+    if as_json:
+        print_json(gone)
+    else:
+        echo(f"{gone.name} is revoked; servers that run refuse it within a second")
+
+
+@keys.command()
+@click.option(
+    "--target",
+    "targets",
+    multiple=True,
+    required=True,
+    metavar="KEY=ID[,KEY=ID]",
+    help="What may be rated, as session_id=ID or session_id=ID,qa_id=ID; may be repeated.",
+)
+@click.option("--author", metavar="NAME", help="Under whose name, if you know them; else an anonymous visitor's.")
+@click.option("--subject", metavar="ID", help="What tells one anonymous visitor from another; a hash of it is kept.")
+@click.option("--expires-in", default=600, show_default=True, metavar="SECONDS", help="How long it is good.")
+@as_json
+@click.pass_obj
+def token(
+    options: Options,
+    targets: tuple[str, ...],
+    author: str | None,
+    subject: str | None,
+    expires_in: int,
+    as_json: bool,
+) -> None:
+    """Sign a token with which a browser may rate some things for a while."""
+    with options.open() as heedful:
+        made = heedful.keys.create_token(
+            [_target(each) for each in targets], author=author, subject=subject, expires_in=expires_in
+        )
+    if as_json:
+        print_json(made)
+    else:
+        echo(f"{made.token}\nfor {made.author}, until {made.expires_at:%Y-%m-%d %H:%M:%S}")
+
+
+@keys.command("rotate-signing")
+@click.option(
+    "--grace", type=_Seconds(), default=0, show_default=True, help="How long the old secret is good: 90, 30m, 1h, 2d."
+)
+@as_json
+@needs_store
+def rotate_signing(options: Options, grace: int, as_json: bool) -> None:
+    """Make a new secret for tokens and logins, of the whole store.
+
+    Those that were signed with the old one end at once, or after --grace.
+    """
+    with options.open(worker=False) as heedful:
+        made = heedful.keys.rotate_signing(grace=grace)
+    if as_json:
+        print_json(made)
+    elif made.former_good_until > made.rotated_at:
+        echo(f"tokens and logins of before are good until {made.former_good_until:%Y-%m-%d %H:%M:%S}")
+    else:
+        echo("tokens and logins of before are not good any more; servers that run refuse them within a second")
+
+
+@keys.command("reseal-connectors")
+@needs_store
+def reseal_connectors(options: Options) -> None:
+    """Encrypt all connectors' URLs with the first key of HEEDFUL_SECRET_KEY.
+
+    Of the whole store, after a new key was put before the old one; then the old one can go.
+    """
+    count = reseal(options.local("keys reseal-connectors"))
+    echo(f"{count} connectors are encrypted with the first key; the others can be removed")
+
+
+def _target(given: str) -> dict[str, str]:
+    """What is named as session_id=ID,qa_id=ID; an id may have commas of its own."""
+    name, equals, value = given.partition("=")
+    if not equals:
+        raise Invalid(f"target is {given!r}", field="targets", value=given, remedy="Write it as session_id=ID")
+    session, answer, qa_id = value.rpartition(",qa_id=")
+    return {name: session, "qa_id": qa_id} if answer else {name: value}
+
+
+@click.command()
+@click.option("--kind", type=click.Choice(AUDIT_KINDS), help="Only these.")
+@click.option("--since", type=click.DateTime(), help="Only from then on (UTC).")
+@cursor
+@limit
+@as_json
+@needs_store
+def audit(
+    options: Options, kind: AuditKind | None, since: datetime | None, cursor: str | None, limit: int, as_json: bool
+) -> None:
+    """Show who was refused what, and what admins did, the newest first.
+
+    Of the whole store; with --project, or on a server, of that project.
+    """
+    if options.whole_store:
+        page = store_audit(options.store, kind=kind, since=since, cursor=cursor, limit=limit)
+    else:
+        with options.open(worker=False) as heedful:
+            page = heedful.audit(kind=kind, since=since, cursor=cursor, limit=limit)
+    if as_json:
+        print_json(page)
+        return
+    if not page.items:
+        echo("Nothing was refused, and no admin did anything.")
+        return
+    rows = table(
+        "at", "kind", "operation", "code", "times", "caller", "address", "project", "target", numbers=("times",)
+    )
+    for each in page.items:
+        rows.add_row(
+            f"{each.at:%Y-%m-%d %H:%M:%S}",
+            each.kind,
+            escape(each.operation),
+            each.code or "",
+            str(each.times),
+            escape(each.caller or ""),
+            escape(each.address or ""),
+            escape(each.project or ""),
+            escape(each.target or ""),
+        )
+    console().print(rows)
+    more(page)

@@ -1,0 +1,142 @@
+"""policy, reembed, upkeep, doctor."""
+
+from __future__ import annotations
+
+import os
+from typing import cast
+
+import click
+from rich.markup import escape
+
+import heedful
+from heedful import settings
+from heedful.bootstrap import maintain, store_jobs, store_security
+from heedful.interfaces.cli.common import (
+    Options,
+    as_json,
+    console,
+    dataset,
+    echo,
+    needs_project,
+    needs_store,
+    print_json,
+    progress,
+    shortened,
+)
+from heedful.interfaces.cli.jobs import show
+from heedful.interfaces.client.hardening import check_server
+from heedful.model import POLICY_NAMES, Check, Improvement, PolicyName
+
+
+@click.command()
+@click.option("--background", is_flag=True, help="Leave it to a worker: heedful worker, or heedful serve.")
+@needs_store
+def reembed(options: Options, background: bool) -> None:
+    """Make all vectors anew with the model of --embedding. It can be stopped and started again."""
+    if background:
+        with store_jobs(options.local("reembed")) as jobs:
+            added = jobs.reembed(options.embedding or settings.load().embedding)
+        echo(f"job {added.job_id} is {added.status}; how far it is: heedful jobs show {added.job_id}")
+        return
+    with progress("embedding") as show:
+        made = heedful.reembed(options.local("reembed"), embedding=options.embedding, progress=show)
+    echo(f"{made} facts embedded; the store now uses this model")
+
+
+@click.command()
+@as_json
+@needs_store
+def upkeep(options: Options, as_json: bool) -> None:
+    """Remove what is older than the settings keep it, and do the rest of the upkeep. Workers do this every hour."""
+    done = maintain(options.local("upkeep"))
+    if as_json:
+        print_json(done)
+        return
+    for line in done or ["nothing to do"]:
+        echo(line)
+
+
+@click.command()
+@click.argument("name", type=click.Choice([*POLICY_NAMES, "none"]))
+@click.option("--dataset", metavar="NAME", help="For this dataset alone; else for the whole project.")
+@needs_project
+def policy(options: Options, name: str, dataset: str | None) -> None:
+    """Choose the rule that recalls go by; none takes the choice back."""
+    with options.open() as opened:
+        opened.set_policy(None if name == "none" else cast(PolicyName, name), dataset=dataset)
+    echo(f"{f'dataset {dataset}' if dataset else 'the project'} recalls by: {name}")
+
+
+@click.command()
+@click.option("--repair/--no-repair", default=True, show_default=True, help="Make anew what is derived and wrong.")
+@click.option(
+    "--security", is_flag=True, help="Check what production needs instead: files, keys, connectors, a server."
+)
+@as_json
+@needs_store
+def doctor(options: Options, repair: bool, security: bool, as_json: bool) -> None:
+    """Check the store, the model, the scores and the indexes, and repair what is derived."""
+    if security:
+        checks = _security(options)
+    else:
+        with options.open() as opened:
+            checks = opened.doctor(repair=repair)
+    if as_json:
+        print_json(checks)
+    else:
+        screen = console()
+        for check in checks:
+            word = "repaired" if check.repaired else "ok" if check.ok else "BAD"
+            screen.print(f"{word:9} {escape(check.name)}: {escape(check.detail)}")
+    if not all(check.ok for check in checks):
+        raise SystemExit(1)
+
+
+def _security(options: Options) -> list[Check]:
+    if options.server is not None:
+        return check_server(options.server, os.environ.get(settings.API_KEY))
+    return store_security(options.store)
+
+
+@click.command()
+@dataset
+@click.option("--session-id", "session_ids", multiple=True, metavar="ID", help="Only this session; may be repeated.")
+@click.option("--background", is_flag=True, help="Leave it to a worker: heedful worker, or heedful serve.")
+@as_json
+@needs_project
+def improve(options: Options, dataset: str, session_ids: tuple[str, ...], background: bool, as_json: bool) -> None:
+    """Turn the feedback of sessions into better recall."""
+    if background:
+        with options.open(worker=False) as heedful:
+            show(heedful.jobs.improve(dataset, session_ids or None), as_json)
+        return
+    with options.open() as heedful:
+        done = heedful.improve(dataset, session_ids or None)
+    if as_json:
+        print_json(done)
+        return
+    if not done.changed:
+        echo(f"{done.entries} rated answers; nothing new")
+        _not_learnt(done)
+        return
+    echo(
+        f"{done.entries} rated answers: {done.signals_added} signals added, {done.signals_retracted} retracted; "
+        f"{len(done.updated_facts)} facts changed"
+    )
+    if done.link_signals_added or done.link_signals_retracted or done.entities_added:
+        echo(
+            f"graph: {done.link_signals_added} link signals added, {done.link_signals_retracted} retracted, "
+            f"{done.entities_added} entities linked"
+        )
+    for fact in done.learnt:
+        echo(f"  learnt from {fact.learnt_from}: {shortened(fact.text)}  {fact.fact_id}")
+    for fact_id in done.forgotten:
+        echo(f"  forgotten, as its source is gone: {fact_id}")
+    _not_learnt(done)
+
+
+def _not_learnt(done: Improvement) -> None:
+    if done.anonymous_ratings:
+        echo(f"  {done.anonymous_ratings} ratings by anonymous visitors make no signals")
+    for each in done.not_learnt:
+        echo(f"  not learnt from {each.learnt_from} {each.feedback_id}: {each.detail}")

@@ -1,0 +1,320 @@
+"""review: what people disliked, as work to do."""
+
+from __future__ import annotations
+
+import click
+from rich.markup import escape
+
+from heedful.interfaces.cli.common import (
+    Options,
+    as_json,
+    console,
+    cursor,
+    echo,
+    if_match,
+    more,
+    needs_project,
+    print_hits,
+    print_json,
+    shortened,
+    table,
+)
+from heedful.model import (
+    MENDS,
+    OPINION_TARGETS,
+    REVIEW_STATUSES,
+    Mend,
+    OpinionTarget,
+    ReviewCase,
+    ReviewEvent,
+    ReviewEvidence,
+    ReviewItem,
+)
+
+author = click.option("--author", metavar="NAME", help="Who does it.")
+note = click.option("--note", metavar="TEXT", help="Why, for those who come later.")
+
+
+@click.group()
+def review() -> None:
+    """What people disliked, as work to do: see, mend, resolve, and undo."""
+
+
+@review.command("list")
+@click.option(
+    "--status", type=click.Choice([*REVIEW_STATUSES, "all"]), default="open", show_default=True, help="Only these."
+)
+@click.option("--assignee", metavar="NAME", help="Only what this one sees to.")
+@click.option("--dataset", metavar="NAME", help="Only questions to this dataset.")
+@click.option("--target-type", type=click.Choice(OPINION_TARGETS), help="Only opinions about these.")
+@cursor
+@click.option("--limit", default=50, show_default=True, help="How many at most.")
+@as_json
+@needs_project
+def listed(
+    options: Options,
+    status: str,
+    assignee: str | None,
+    dataset: str | None,
+    target_type: OpinionTarget | None,
+    cursor: str | None,
+    limit: int,
+    as_json: bool,
+) -> None:
+    """List items, those with the most opinions first."""
+    with options.open() as heedful:
+        page = heedful.review.list(
+            status=next((each for each in REVIEW_STATUSES if each == status), None),
+            assignee=assignee,
+            dataset=dataset,
+            target_type=target_type,
+            cursor=cursor,
+            limit=limit,
+        )
+    if as_json:
+        print_json(page)
+        return
+    if not page.items:
+        echo("Nothing to review.")
+        return
+    numbers = ("opinions", "against")
+    rows = table(*numbers, "about", "status", "assignee", "question", "comment", "last", "item_id", numbers=numbers)
+    for each in page.items:
+        rows.add_row(
+            str(each.opinions),
+            str(each.against),
+            each.target_type,
+            each.status,
+            escape(each.assignee or ""),
+            escape(shortened(each.question or "", 40)),
+            escape(shortened(each.comment or "", 40)),
+            f"{each.last_at:%Y-%m-%d %H:%M}",
+            each.item_id,
+        )
+    console().print(rows)
+    more(page)
+
+
+@review.command("show")
+@click.argument("item_id")
+@as_json
+@needs_project
+def get(options: Options, item_id: str, as_json: bool) -> None:
+    """Show an item: answer, evidence, opinions, and what was done."""
+    with options.open() as heedful:
+        case = heedful.review.get(item_id)
+    if as_json:
+        print_json(case)
+    else:
+        show(case)
+
+
+@review.command()
+@click.argument("item_id")
+@click.argument("assignee", required=False)
+@author
+@if_match
+@as_json
+@needs_project
+def assign(
+    options: Options, item_id: str, assignee: str | None, author: str | None, if_match: str | None, as_json: bool
+) -> None:
+    """Say who sees to an item; nobody, without ASSIGNEE."""
+    with options.open() as heedful:
+        _told(heedful.review.assign(item_id, assignee, author=author, if_match=if_match), as_json)
+
+
+@review.command()
+@click.argument("item_id")
+@note
+@author
+@if_match
+@as_json
+@needs_project
+def resolve(
+    options: Options, item_id: str, note: str | None, author: str | None, if_match: str | None, as_json: bool
+) -> None:
+    """Say that an item is mended; a later complaint opens it again."""
+    with options.open() as heedful:
+        _told(heedful.review.resolve(item_id, note=note, author=author, if_match=if_match), as_json)
+
+
+@review.command()
+@click.argument("item_id")
+@note
+@author
+@if_match
+@as_json
+@needs_project
+def dismiss(
+    options: Options, item_id: str, note: str | None, author: str | None, if_match: str | None, as_json: bool
+) -> None:
+    """Say that there is nothing to mend."""
+    with options.open() as heedful:
+        _told(heedful.review.dismiss(item_id, note=note, author=author, if_match=if_match), as_json)
+
+
+@review.command()
+@click.argument("item_id")
+@note
+@author
+@if_match
+@as_json
+@needs_project
+def reopen(
+    options: Options, item_id: str, note: str | None, author: str | None, if_match: str | None, as_json: bool
+) -> None:
+    """Say that an item is work to do after all."""
+    with options.open() as heedful:
+        _told(heedful.review.reopen(item_id, note=note, author=author, if_match=if_match), as_json)
+
+
+@review.command()
+@click.argument("item_id")
+@click.argument("action", type=click.Choice(MENDS))
+@click.option("--fact-id", metavar="ID", help="supersede: the fact that is wrong.")
+@click.option("--text", metavar="TEXT", help="supersede, teach: what is true.")
+@click.option("--event-id", metavar="ID", help="retract, teach: the opinion.")
+@click.option("--execution-id", metavar="ID", help="block, promote: the execution.")
+@click.option("--question", metavar="TEXT", help="promote, add_example: the question, if it is another.")
+@click.option("--sql-query", metavar="SQL", help="add_example: the SQL that answers it.")
+@click.option("--connector-id", metavar="NAME", help="add_example: the connector, if it is another.")
+@note
+@author
+@if_match
+@as_json
+@needs_project
+def mend(
+    options: Options,
+    item_id: str,
+    action: Mend,
+    fact_id: str | None,
+    text: str | None,
+    event_id: str | None,
+    execution_id: str | None,
+    question: str | None,
+    sql_query: str | None,
+    connector_id: str | None,
+    note: str | None,
+    author: str | None,
+    if_match: str | None,
+    as_json: bool,
+) -> None:
+    """Do something about an item."""
+    with options.open() as heedful:
+        done = heedful.review.mend(
+            item_id,
+            action,
+            fact_id=fact_id,
+            text=text,
+            event_id=event_id,
+            execution_id=execution_id,
+            question=question,
+            sql_query=sql_query,
+            connector_id=connector_id,
+            note=note,
+            author=author,
+            if_match=if_match,
+        )
+    _done(done, as_json)
+
+
+@review.command("ask-again")
+@click.argument("item_id")
+@as_json
+@needs_project
+def ask_again(options: Options, item_id: str, as_json: bool) -> None:
+    """Ask the question again, and compare."""
+    with options.open() as heedful:
+        found = heedful.review.ask_again(item_id)
+    if as_json:
+        print_json(found)
+        return
+    echo(found.question)
+    echo(f"  before: {found.before or '-'}")
+    echo(f"  now: {found.after or '-'}")
+    if found.reason is not None:
+        echo(f"  because {found.reason}")
+    if found.evidence_after:
+        print_hits(console(), found.evidence_after)
+    echo("changed" if found.changed else "nothing changed")
+
+
+@review.command()
+@click.argument("event_id")
+@author
+@as_json
+@needs_project
+def undo(options: Options, event_id: str, author: str | None, as_json: bool) -> None:
+    """Take back what was done, with all that it did."""
+    with options.open() as heedful:
+        _done(heedful.review.undo(event_id, author=author), as_json)
+
+
+def _told(item: ReviewItem, as_json: bool) -> None:
+    if as_json:
+        print_json(item)
+        return
+    echo(f"item {item.item_id}: {item.status}" + (f", {item.assignee} sees to it" if item.assignee else ""))
+
+
+def _done(event: ReviewEvent, as_json: bool) -> None:
+    if as_json:
+        print_json(event)
+    elif event.undone:
+        echo(f"{event.action}, event {event.event_id}, is undone")
+    else:
+        echo(f"{event.action}, event {event.event_id}; to take it back: heedful review undo {event.event_id}")
+
+
+def show(case: ReviewCase) -> None:
+    """Prints all that is known of an item."""
+    item = case.item
+    sees = f", {item.assignee} sees to it" if item.assignee else ""
+    echo(f"{item.target_type} {item.item_id}: {item.status}{sees}, {item.opinions} against {item.against}")
+    for name, text in (("asked", item.question), ("answered", case.answer), ("SQL", case.sql_query)):
+        if text is not None:
+            echo(f"  {name}: {text}")
+    if case.execution_id is not None:
+        echo(f"  execution: {case.execution_id}")
+    if case.evidence:
+        _evidence(case.evidence)
+    said = table("said", "score", "author", "at", "comment", "event_id", numbers=("score",))
+    for each in case.opinions:
+        said.add_row(
+            "right" if each.positive else "wrong",
+            "" if each.score is None else str(each.score),
+            escape(each.author or ""),
+            f"{each.at:%Y-%m-%d %H:%M}",
+            escape(shortened(each.comment or "", 50)),
+            each.event_id,
+        )
+    console().print(said)
+    if case.history:
+        done = table("done", "author", "at", "note", "event_id")
+        for event in case.history:
+            done.add_row(
+                event.action + (" (undone)" if event.undone else ""),
+                escape(event.author or ""),
+                f"{event.at:%Y-%m-%d %H:%M}",
+                escape(shortened(event.note or "", 50)),
+                event.event_id,
+            )
+        console().print(done)
+    if case.mends:
+        echo(f"to mend it: heedful review mend {item.item_id} {'|'.join(case.mends)} …")
+
+
+def _evidence(evidence: list[ReviewEvidence]) -> None:
+    numbers = ("rank", "score", "share")
+    rows = table(*numbers, "fact", "fact_id", numbers=numbers)
+    for each in evidence:
+        text = "(forgotten)" if each.text is None else shortened(each.text)
+        rows.add_row(
+            "" if each.rank is None else str(each.rank),
+            "" if each.score is None else f"{each.score:.4f}",
+            "" if each.share is None else f"{each.share:.2f}",
+            escape(text) + (" (superseded)" if each.superseded else ""),
+            each.fact_id,
+        )
+    console().print(rows)

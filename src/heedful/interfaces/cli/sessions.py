@@ -1,0 +1,297 @@
+"""sessions: conversations, their messages and metadata."""
+
+from __future__ import annotations
+
+import sys
+import tempfile
+from collections.abc import Callable
+from contextlib import AbstractContextManager, nullcontext, suppress
+from pathlib import Path
+
+import click
+from rich.markup import escape
+
+import heedful
+from heedful.errors import Conflict, Invalid
+from heedful.files import FOLDER_MODE
+from heedful.interfaces.cli.common import (
+    Options,
+    as_json,
+    console,
+    cursor,
+    echo,
+    extra,
+    if_match,
+    limit,
+    more,
+    needs_project,
+    pairs,
+    print_json,
+    progress,
+    shortened,
+    table,
+)
+from heedful.interfaces.cli.entries import add_entry, add_feedback, delete_feedback, entries, entry
+from heedful.interfaces.cli.feedback import add_session_feedback, alerts, discard_alert, feedback_metrics, feedbacks
+from heedful.model import NewKey, Session
+from heedful.simulate import traffic
+from heedful.simulate.traffic import Embedding
+
+newest_first = click.option("--newest-first", is_flag=True, help="Begin at the end.")
+
+
+@click.group()
+def sessions() -> None:
+    """Conversations: messages, answers, metadata, and what people say of them."""
+
+
+@sessions.command()
+@click.argument("session_id", required=False)
+@click.option("--metadata", multiple=True, metavar="KEY=VALUE", help="May be repeated.")
+@as_json
+@click.pass_obj
+def create(options: Options, session_id: str | None, metadata: tuple[str, ...], as_json: bool) -> None:
+    """Make a session, with an id of its own if none is given."""
+    with options.open() as heedful:
+        _show(heedful.sessions.create(session_id, metadata=pairs("metadata", metadata)), as_json)
+
+
+@sessions.command()
+@click.argument("session_id")
+@as_json
+@needs_project
+def get(options: Options, session_id: str, as_json: bool) -> None:
+    """Show one session."""
+    with options.open() as heedful:
+        _show(heedful.sessions.get(session_id), as_json)
+
+
+@sessions.command("list")
+@click.option("--where", multiple=True, metavar="KEY=VALUE", help="Only sessions with this metadata; may be repeated.")
+@cursor
+@limit
+@as_json
+@needs_project
+def listed(options: Options, where: tuple[str, ...], cursor: str | None, limit: int, as_json: bool) -> None:
+    """List sessions, the newest first."""
+    with options.open() as heedful:
+        page = heedful.sessions.list(where=pairs("where", where), cursor=cursor, limit=limit)
+    if as_json:
+        print_json(page)
+        return
+    if not page.items:
+        echo("No sessions. They are made by: heedful recall QUESTION --session-id NAME")
+        return
+    rows = table("session_id", "created", "updated", "metadata")
+    for each in page.items:
+        about = ", ".join(f"{key}={value}" for key, value in each.metadata.items())
+        rows.add_row(
+            escape(each.session_id),
+            f"{each.created_at:%Y-%m-%d %H:%M}",
+            f"{each.updated_at:%Y-%m-%d %H:%M}",
+            escape(shortened(about)),
+        )
+    console().print(rows)
+    more(page)
+
+
+@sessions.command()
+@click.argument("session_id")
+@click.option("--yes", is_flag=True, help="Don't ask.")
+@as_json
+@needs_project
+def delete(options: Options, session_id: str, yes: bool, as_json: bool) -> None:
+    """Remove a session with all that is in it and was learnt from it."""
+    if not yes:
+        click.confirm(f"Delete session {session_id}?", abort=True, err=True)
+    with options.open() as heedful:
+        gone = heedful.sessions.delete(session_id)
+    if as_json:
+        print_json(gone)
+    else:
+        echo(
+            f"{gone.session_id} deleted: {gone.messages} messages, {gone.entries} entries, {gone.feedbacks} feedbacks, "
+            f"{gone.forgotten_facts} learnt facts"
+        )
+
+
+@sessions.command()
+@click.argument("session_id")
+@click.argument("role")
+@click.argument("content")
+@as_json
+@click.pass_obj
+def add_message(options: Options, session_id: str, role: str, content: str, as_json: bool) -> None:
+    """Add a message; a single - reads CONTENT from standard input."""
+    text = sys.stdin.read() if content == "-" else content
+    with options.open() as heedful:
+        added = heedful.sessions.add_message(session_id, role, text)
+    if as_json:
+        print_json(added)
+    else:
+        echo(f"message {added.message_id}")
+
+
+@sessions.command()
+@click.argument("session_id")
+@cursor
+@limit
+@newest_first
+@as_json
+@needs_project
+def messages(
+    options: Options, session_id: str, cursor: str | None, limit: int, newest_first: bool, as_json: bool
+) -> None:
+    """Show the messages of a session."""
+    with options.open() as heedful:
+        page = heedful.sessions.messages(session_id, cursor=cursor, limit=limit, newest_first=newest_first)
+    if as_json:
+        print_json(page)
+        return
+    rows = table("at", "role", "content")
+    for each in page.items:
+        rows.add_row(f"{each.at:%Y-%m-%d %H:%M}", escape(each.role), escape(shortened(each.content, 100)))
+    console().print(rows)
+    more(page)
+
+
+@sessions.command()
+@click.argument("session_id")
+@click.argument("pairs_given", metavar="KEY=VALUE...", nargs=-1, required=True)
+@if_match
+@as_json
+@needs_project
+def update_metadata(
+    options: Options, session_id: str, pairs_given: tuple[str, ...], if_match: str | None, as_json: bool
+) -> None:
+    """Merge metadata into a session's; a dotted key reaches inside."""
+    given = pairs("metadata", pairs_given)
+    if given is None:
+        raise Invalid("no metadata is given", field="metadata", remedy="Write it as KEY=VALUE")
+    with options.open() as heedful:
+        heedful.sessions.update_metadata(session_id, given, if_match=if_match)
+        _show(heedful.sessions.get(session_id), as_json)
+
+
+@sessions.command()
+@click.argument("session_id")
+@click.argument("keys", nargs=-1, required=True)
+@if_match
+@as_json
+@needs_project
+def delete_metadata(
+    options: Options, session_id: str, keys: tuple[str, ...], if_match: str | None, as_json: bool
+) -> None:
+    """Remove keys from a session's metadata; a dotted key reaches inside."""
+    with options.open() as heedful:
+        heedful.sessions.delete_metadata(session_id, keys, if_match=if_match)
+        _show(heedful.sessions.get(session_id), as_json)
+
+
+for command in (
+    entries,
+    entry,
+    add_entry,
+    add_feedback,
+    delete_feedback,
+    add_session_feedback,
+    feedbacks,
+    feedback_metrics,
+    alerts,
+    discard_alert,
+):
+    sessions.add_command(command)
+
+
+def _show(session: Session, as_json: bool) -> None:
+    if as_json:
+        print_json(session)
+        return
+    echo(f"{session.session_id}  made {session.created_at:%Y-%m-%d %H:%M}, written {session.updated_at:%Y-%m-%d %H:%M}")
+    for key, value in session.metadata.items():
+        echo(f"  {key}: {value}")
+
+
+STORE = "demo.db"
+PROJECT = "demo"
+
+INTERRUPTED = 130
+"""The exit code of what Ctrl-C stopped before it was done."""
+
+TOLD = {
+    "facts": "facts remembered",
+    "learnt facts": "learnt",
+    **{name: name for name in ("sessions", "entries", "ratings", "comments", "signals", "executions")},
+}
+"""What is told of a store that was filled, in which words."""
+
+Run = Callable[[str, str, int, Callable[[str, NewKey | None], None]], None]
+
+
+def show_dashboard(options: Options, port: int, keep: Path | None) -> None:
+    """Fills a store, if it is not there yet, and serves its dashboard until Ctrl-C; only what is kept stays."""
+    run = _dashboard()
+    # Ctrl-C is how it is stopped.
+    with suppress(KeyboardInterrupt), _folder(keep) as name:
+        store = Path(name) / STORE
+        own = _filled(store, options.embedding)
+
+        def ready(address: str, key: NewKey | None) -> None:
+            shown = own or key
+            if shown is not None:
+                echo(f"key to log in with: {shown.api_key}")
+            echo(f"dashboard on {address}/p/{PROJECT}/overview", err=True)
+            echo("Ctrl-C stops it", err=True)
+
+        run(str(store), "127.0.0.1", port, ready)
+
+
+def _filled(store: Path, embedding: Embedding) -> NewKey | None:
+    """The same as `fill_or_use`; what was filled in part when somebody pressed Ctrl-C is of no use, and goes."""
+    before = _files(store)
+    try:
+        return fill_or_use(store, embedding)
+    except KeyboardInterrupt:
+        if store not in before:
+            for file in _files(store) - before:
+                file.unlink(missing_ok=True)
+            echo("stopped; nothing is kept", err=True)
+        sys.exit(INTERRUPTED)
+
+
+def _files(store: Path) -> set[Path]:
+    """The files of a store that are there, and of the shop beside it."""
+    return {*store.parent.glob(f"{STORE}*"), *store.parent.glob(traffic.warehouse_file(store).name)}
+
+
+def fill_or_use(store: Path, embedding: Embedding, *, sessions: int = traffic.SESSIONS) -> NewKey | None:
+    """Fills a store that is not there. One that is there is used as it is: it gets a key, as its first was shown."""
+    if not store.exists():
+        store.parent.mkdir(FOLDER_MODE, parents=True, exist_ok=True)
+        echo(f"filling {store.parent} with two weeks of a help desk, about half a minute…", err=True)
+        with progress("visits of two weeks") as show:
+            filled = traffic.fill(store, project=PROJECT, embedding=embedding, sessions=sessions, progress=show)
+        echo(", ".join(f"{filled.counts.get(name, 0)} {word}" for name, word in TOLD.items()))
+        return None
+    with heedful.open(store, project=PROJECT, embedding=embedding, worker=False) as memory:
+        if not traffic.is_filled(memory):
+            raise Conflict(
+                f"{store} is no store that this command has filled to the end",
+                field="keep",
+                value=str(store.parent),
+                remedy="Delete it, or name another folder",
+            )
+        return memory.keys.create("demo", scopes=["admin"])
+
+
+def _folder(keep: Path | None) -> AbstractContextManager[str]:
+    if keep is not None:
+        return nullcontext(str(keep))
+    return tempfile.TemporaryDirectory(prefix="heedful-demo-", ignore_cleanup_errors=True)
+
+
+def _dashboard() -> Run:
+    """What serves a dashboard; asked for before anything is filled, because it is an extra."""
+    with extra("dashboard", "the dashboard"):
+        from heedful.interfaces.dashboard.app import run
+    return run

@@ -1,0 +1,254 @@
+"""One call, without input or output: which requests to send, when to send one again, and what the answer means.
+
+Both clients, the one that blocks and the one that is awaited, drive the same generator.
+"""
+
+from __future__ import annotations
+
+import random
+import re
+from collections.abc import Callable, Generator, Mapping
+from dataclasses import dataclass, field
+from typing import Any
+from urllib.parse import quote, urlencode
+
+import orjson
+from pydantic_core import PydanticSerializationError, ValidationError, to_json
+
+from heedful.errors import HeedfulError, Invalid, Unavailable
+from heedful.ids import new_id
+from heedful.insight.exports import export
+from heedful.insight.writing import packed
+from heedful.interfaces.client.surface import adapted
+from heedful.interfaces.operations import OPERATIONS, Shape, shape
+from heedful.interfaces.operations.shape import HEADERS, arguments
+from heedful.interfaces.problems import error_of
+from heedful.model import ExportResult
+from heedful.retrying import seconds
+
+ATTEMPTS = 4
+WAITS = 60
+"""How often it is asked what became of an attempt that broke off and is still under way there."""
+
+SLOWER = 10
+"""How many times as long calls may take that are known to be slow."""
+
+
+@dataclass(frozen=True, slots=True)
+class Send:
+    """A request to be sent."""
+
+    method: str
+    path: str
+    headers: dict[str, str]
+    content: bytes | None
+    slow: bool
+    callbacks: Mapping[str, Callable[..., object]] = field(default_factory=dict)
+    """What to call for each event of a stream; no stream is asked for if there are none."""
+
+
+@dataclass(frozen=True, slots=True)
+class Sleep:
+    """A pause."""
+
+    seconds: float
+
+
+@dataclass(frozen=True, slots=True)
+class Answer:
+    """What came back; status 0 with a problem if nothing did."""
+
+    status: int
+    content: bytes = b""
+    headers: Mapping[str, str] = field(default_factory=dict)
+    problem: str = ""
+    late: bool = False
+    """Whether it was waited for as long as the caller allows."""
+    told: bool = False
+    """Whether a callback has heard something, which it would hear again."""
+
+
+Exchange = Generator[Send | Sleep, Answer | None, Any]
+
+
+def exchange(project: str, name: str, args: tuple[Any, ...], kwargs: Mapping[str, Any]) -> Exchange:
+    """The requests of one call of a method, and its result."""
+    given = arguments(name, args, kwargs)
+    if name == "insight.export":
+        return (yield from _export(project, **given))
+    name, given, errors = adapted(name, given)
+    made = shape(OPERATIONS[name])
+    request = _request(made, project, given)
+    attempt, waits = 1, 0
+    while True:
+        answer = yield request
+        assert answer is not None
+        if waits < WAITS and _in_progress(answer):
+            waits += 1
+            yield Sleep(max(1.0, _asked(answer)))
+        elif attempt < ATTEMPTS and _may_pass(answer):
+            yield Sleep(max(_asked(answer), min(8.0, 0.1 * 2**attempt) * random.uniform(0.5, 1.0)))
+            attempt += 1
+        else:
+            result = _result(made, answer, attempt)
+            return result.model_copy(update={"errors": errors + result.errors}) if errors else result
+
+
+def _export(
+    project: str,
+    table: str,
+    path: Any,
+    format: str | None = None,
+    overwrite: bool = False,
+    **filters: Any,
+) -> Generator[Send | Sleep, Answer | None, ExportResult]:
+    """A table, page by page, in a file that is written here."""
+    with export(table, path, format, filters.get("dataset"), overwrite) as made:
+        cursor = None
+        while True:
+            page = yield from exchange(project, "insight.rows", (table,), {**filters, "cursor": cursor})
+            made.add(packed(made.table, page.items))
+            cursor = page.next_cursor
+            if cursor is None:
+                break
+    return made.result()
+
+
+def _request(made: Shape, project: str, given: dict[str, Any]) -> Send:
+    operation = made.operation
+    heard = {name: given.pop(name, None) for name in made.callbacks}
+    callbacks = {name: call for name, call in heard.items() if call is not None}
+    path = f"/v1/projects/{_segment('project', project)}" + operation.path.format(
+        **{name: _segment(name, given.pop(name)) for name in made.path}
+    )
+    headers = {HEADERS[name]: _header(name, given.pop(name, None)) for name in made.headers}
+    headers = {name: value for name, value in headers.items() if value is not None}
+    if not operation.repeatable and "Idempotency-Key" not in headers:
+        headers["Idempotency-Key"] = new_id()
+    if "If-Match" in headers:
+        headers["If-Match"] = f'"{headers["If-Match"]}"'
+    content = None
+    if made.in_query:
+        path += _query(_checked(made, given))
+    else:
+        headers["Content-Type"] = "application/json"
+        content = _json(given)
+    headers["Accept"] = "text/event-stream" if callbacks else "application/json"
+    return Send(operation.method, path, headers, content, operation.slow, callbacks)
+
+
+def _segment(name: str, value: Any) -> str:
+    """A part of a path; it is never empty and has no dots that are steps."""
+    if not isinstance(value, str) or not value:
+        raise Invalid(f"{name} must be a text that is not empty, got {value!r}", field=name, value=value)
+    try:
+        quoted = quote(value, safe="")
+    except UnicodeEncodeError as error:
+        raise Invalid(f"{name} must be valid Unicode ({error.reason})", field=name) from None
+    return quoted.replace(".", "%2E") if set(value) == {"."} else quoted
+
+
+def _header(name: str, value: Any) -> Any:
+    if value is None:
+        return None
+    if not isinstance(value, str) or not value or value != value.strip() or re.search(r"[\x00-\x1f\x7f]", value):
+        raise Invalid(f"{name} must be a name, got {value!r}", field=name, value=value)
+    return value
+
+
+def _checked(made: Shape, given: dict[str, Any]) -> dict[str, Any]:
+    """The parameters of a query string, in which types can't be told apart any more."""
+    try:
+        made.request.model_validate(given, strict=True)
+    except ValidationError as error:
+        raise Invalid.from_validation(error) from None
+    return given
+
+
+def _query(given: dict[str, Any]) -> str:
+    pairs = []
+    for name, value in given.items():
+        if value is None:
+            continue
+        many = value if isinstance(value, list | tuple) else [value]
+        pairs += [(name, each if isinstance(each, str) else _json(each).decode().strip('"')) for each in many]
+    return f"?{urlencode(pairs)}" if pairs else ""
+
+
+def _json(value: Any) -> bytes:
+    try:
+        return to_json(value, inf_nan_mode="constants")
+    except (PydanticSerializationError, UnicodeEncodeError, RecursionError) as error:
+        raise Invalid(
+            f"what was given can't be sent as JSON ({error})", remedy="Use texts, numbers and lists"
+        ) from None
+
+
+def _may_pass(answer: Answer) -> bool:
+    """Whether sending it again may help; each request either has a key or does no harm twice."""
+    if answer.status in (500, 503):
+        # A proxy says nothing of when to come back, and its servers may be back in a moment.
+        return "retry-after" in answer.headers or "code" not in _document(answer)
+    return answer.status in (0, 429, 502, 504) and not answer.late and not answer.told
+
+
+def _in_progress(answer: Answer) -> bool:
+    return answer.status == 409 and _document(answer).get("code") == "in_progress"
+
+
+def _asked(answer: Answer) -> float:
+    return seconds(answer.headers.get("retry-after", ""))
+
+
+def _result(made: Shape, answer: Answer, attempts: int) -> Any:
+    if answer.late:
+        raise Unavailable(
+            f"there was no answer in time: {answer.problem}; whether it was done is not known",
+            code="server_timeout",
+            remedy="Allow more: connect(url, timeout=SECONDS); what has an idempotency_key may be sent again",
+        )
+    if answer.status == 0:
+        raise Unavailable(
+            f"the server can't be reached: {answer.problem} (tried {attempts} times)",
+            code="server_unreachable",
+            remedy="Check the address, and that heedful serve runs there",
+        )
+    if answer.status < 300:
+        try:
+            return made.result.validate_json(answer.content)
+        except ValidationError:
+            raise _foreign(answer) from None
+    error = _error(answer)
+    if made.operation.missing is not None and error.code == f"{made.operation.missing}_not_found":
+        return False
+    raise error
+
+
+def _error(answer: Answer) -> HeedfulError:
+    document = _document(answer)
+    if document.get("code") == "key_missing":
+        document["remedy"] = "Set HEEDFUL_API_KEY, or pass api_key=…"
+    if document.get("code") == "no_route":
+        return _foreign(answer)
+    if "code" in document or answer.status in (401, 403, 413, 429) or answer.status >= 500:
+        return error_of(answer.status, document)
+    return _foreign(answer)
+
+
+def _foreign(answer: Answer) -> Unavailable:
+    """Something answers, and it is not a server of Heedful's that this client understands."""
+    kind = answer.headers.get("content-type", "no type")
+    to = f", and points to {answer.headers['location']}" if "location" in answer.headers else ""
+    return Unavailable(
+        f"what answers is not a Heedful server of this version: {answer.status}, {kind}{to}",
+        code="not_heedful",
+        remedy="Check the address: http://host:port of heedful serve, without a path",
+    )
+
+
+def _document(answer: Answer) -> dict[str, Any]:
+    try:
+        document = orjson.loads(answer.content)
+    except orjson.JSONDecodeError:
+        return {}
+    return document if isinstance(document, dict) else {}

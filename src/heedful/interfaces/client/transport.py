@@ -1,0 +1,241 @@
+"""Sending and pausing, blocking and awaited."""
+
+from __future__ import annotations
+
+import asyncio
+import os
+import time
+from collections.abc import Callable, Mapping
+from typing import Any
+
+import httpx
+import orjson
+
+from heedful import settings
+from heedful.aio import AsyncHeedful
+from heedful.errors import Invalid
+from heedful.interfaces.client.exchange import SLOWER, Answer, Exchange, Send, Sleep, exchange
+from heedful.interfaces.client.surface import RemoteHeedful
+from heedful.memory import checks
+from heedful.version import __version__
+
+CONNECTIONS = 64
+
+
+class Transport:
+    """Blocks."""
+
+    def __init__(self, url: str, project: str, api_key: str | None, timeout: float) -> None:
+        self.project = project
+        self._timeout = timeout
+        self._client = httpx.Client(**_options(url, api_key, timeout))
+
+    def call(self, name: str, args: tuple[Any, ...], kwargs: Mapping[str, Any]) -> Any:
+        """Calls a method of the engine on the server."""
+        steps = exchange(self.project, name, args, kwargs)
+        try:
+            step = next(steps)
+            while True:
+                answer = None
+                if isinstance(step, Sleep):
+                    time.sleep(step.seconds)
+                else:
+                    answer = self._sent(step)
+                step = steps.send(answer)
+        except StopIteration as done:
+            return done.value
+
+    def close(self) -> None:
+        self._client.close()
+
+    def _sent(self, step: Send) -> Answer:
+        events = Events(step.callbacks)
+        try:
+            if not step.callbacks:
+                return _answer(self._client.request(**_arguments(step, self._timeout)))
+            with self._client.stream(**_arguments(step, self._timeout)) as response:
+                if not _is_stream(response):
+                    response.read()
+                    return _answer(response)
+                for part in response.iter_bytes():
+                    events.take(part)
+                return events.end()
+        except httpx.RequestError as error:
+            return _failed(error, events)
+
+
+class AsyncTransport:
+    """Is awaited."""
+
+    def __init__(self, url: str, project: str, api_key: str | None, timeout: float) -> None:
+        self._project = project
+        self._timeout = timeout
+        self._client = httpx.AsyncClient(**_options(url, api_key, timeout))
+
+    async def call(self, namespace: str, name: str, args: tuple[Any, ...], kwargs: Mapping[str, Any]) -> Any:
+        """Calls a method of the engine on the server."""
+        # Files that are named are read at once, in a thread.
+        steps: Exchange = exchange(self._project, f"{namespace}.{name}".lstrip("."), args, kwargs)
+        step = await asyncio.to_thread(_next, steps, None)
+        while isinstance(step, Send | Sleep):
+            answer = None
+            if isinstance(step, Sleep):
+                await asyncio.sleep(step.seconds)
+            else:
+                answer = await self._sent(step)
+            step = _next(steps, answer)
+        return step[0]
+
+    async def close(self) -> None:
+        await self._client.aclose()
+
+    async def _sent(self, step: Send) -> Answer:
+        events = Events(step.callbacks)
+        try:
+            if not step.callbacks:
+                return _answer(await self._client.request(**_arguments(step, self._timeout)))
+            async with self._client.stream(**_arguments(step, self._timeout)) as response:
+                if not _is_stream(response):
+                    await response.aread()
+                    return _answer(response)
+                async for part in response.aiter_bytes():
+                    events.take(part)
+                return events.end()
+        except httpx.RequestError as error:
+            return _failed(error, events)
+
+
+def _next(steps: Exchange, answer: Answer | None) -> Send | Sleep | tuple[Any]:
+    """The next step, or the result in a tuple: StopIteration can't leave a coroutine."""
+    try:
+        return steps.send(answer)
+    except StopIteration as done:
+        return (done.value,)
+
+
+def _options(url: str, api_key: str | None, timeout: float) -> dict[str, Any]:
+    if not isinstance(url, str) or not _is_address(url):
+        raise Invalid(f"url is {url!r}", field="url", value=url, remedy="Use http://host:port or https://host")
+    if httpx.URL(url).userinfo:
+        raise Invalid(
+            "url holds a name or a password",
+            field="url",
+            remedy="Use http://host:port or https://host, and pass the key as api_key",
+        )
+    headers = {"User-Agent": f"heedful-python/{__version__}"}
+    if api_key is not None:
+        headers["Authorization"] = f"Bearer {api_key}"
+    return {
+        "base_url": url.rstrip("/"),
+        "headers": headers,
+        "timeout": httpx.Timeout(timeout, connect=min(timeout, 10.0)),
+        "limits": httpx.Limits(max_connections=CONNECTIONS, max_keepalive_connections=CONNECTIONS),
+    }
+
+
+def _is_address(url: str) -> bool:
+    try:
+        read = httpx.URL(url)
+    except (httpx.InvalidURL, ValueError):
+        return False
+    if read.scheme not in ("http", "https") or not read.host or any(each.isspace() for each in url):
+        return False
+    return (read.port or 80) < 65536 and not read.query and not read.fragment
+
+
+def _arguments(step: Send, timeout: float) -> dict[str, Any]:
+    headers = [(name.encode(), value.encode()) for name, value in step.headers.items()]
+    found: dict[str, Any] = {"method": step.method, "url": step.path, "headers": headers, "content": step.content}
+    if step.slow:
+        found["timeout"] = httpx.Timeout(timeout * SLOWER, connect=min(timeout, 10.0))
+    return found
+
+
+def _answer(response: httpx.Response) -> Answer:
+    return Answer(response.status_code, response.content, response.headers)
+
+
+def _is_stream(response: httpx.Response) -> bool:
+    return str(response.headers.get("content-type", "")).startswith("text/event-stream")
+
+
+def _failed(error: httpx.RequestError, events: Events) -> Answer:
+    late = isinstance(error, httpx.TimeoutException) and not isinstance(error, httpx.ConnectTimeout)
+    return Answer(0, problem=str(error) or type(error).__name__, late=late, told=events.told)
+
+
+TIMEOUT = 60.0
+
+
+def connect(
+    url: str, *, api_key: str | None = None, project: str | None = None, timeout: float = TIMEOUT
+) -> RemoteHeedful:
+    """Connects to a server: the same methods as `open` gives, over HTTP. Nothing is sent yet.
+
+    `api_key` is HEEDFUL_API_KEY if left out, `project` what the settings name. A call takes at most `timeout` seconds,
+    ten times as long where it is known to be slow. Calls that fail in a way that may pass are sent again; they count
+    once.
+    """
+
+    name, key = _checked(project, api_key, timeout)
+    return RemoteHeedful(Transport(url, name, key, timeout), f"<RemoteHeedful {url} project={name!r}>")
+
+
+async def aconnect(
+    url: str, *, api_key: str | None = None, project: str | None = None, timeout: float = TIMEOUT
+) -> AsyncHeedful:
+    """Connects to a server for asyncio; see `connect`."""
+
+    name, key = _checked(project, api_key, timeout)
+    transport = AsyncTransport(url, name, key, timeout)
+    return AsyncHeedful(transport.call, transport.close, f"<AsyncHeedful {url} project={name!r}>")
+
+
+def _checked(project: str | None, api_key: str | None, timeout: float) -> tuple[str, str | None]:
+    name = checks.name("project", settings.load().project if project is None else project)
+    if isinstance(timeout, bool) or not isinstance(timeout, int | float) or not 0 < timeout < 1e6:
+        raise Invalid(f"timeout must be seconds above 0, got {timeout!r}", field="timeout", value=timeout)
+    key = os.environ.get(settings.API_KEY) or None if api_key is None else api_key
+    if key is not None and (not key.isascii() or not key.isprintable() or not key.strip()):
+        given = f"{settings.API_KEY} in the environment" if api_key is None else "api_key"
+        raise Invalid(f"{given} is not a key", field="api_key", remedy="Give it as it was shown: hf_…")
+    return name, key
+
+
+class Events:
+    """Calls back for each event, until the result or a problem comes."""
+
+    def __init__(self, callbacks: Mapping[str, Callable[..., object]]) -> None:
+        self._callbacks = callbacks
+        self._name = ""
+        self._left: list[bytes] = []
+        self.answer: Answer | None = None
+        self.told = False
+        """Whether a callback has heard something."""
+
+    def take(self, part: bytes) -> None:
+        """Takes what has arrived. Lines end where \\n is: Unicode knows other ends, which JSON leaves as they are."""
+        first, *others = part.split(b"\n")
+        self._left.append(first)
+        for other in others:
+            self._line(b"".join(self._left).removesuffix(b"\r"))
+            self._left = [other]
+
+    def _line(self, line: bytes) -> None:
+        if line.startswith(b"event: "):
+            self._name = line[7:].decode()
+        elif line.startswith(b"data: "):
+            self._event(line[6:])
+
+    def _event(self, data: bytes) -> None:
+        if self._name == "result":
+            self.answer = Answer(200, data)
+        elif self._name == "problem":
+            self.answer = Answer(orjson.loads(data)["status"], data)
+        elif self._name in self._callbacks:
+            self.told = True
+            self._callbacks[self._name](*orjson.loads(data))
+
+    def end(self) -> Answer:
+        """What the stream said in the end."""
+        return self.answer or Answer(0, problem="the stream ended before the result", told=self.told)

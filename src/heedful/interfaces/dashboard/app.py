@@ -1,0 +1,238 @@
+"""The dashboard as an application."""
+
+from __future__ import annotations
+
+from collections.abc import AsyncIterator, Callable
+from contextlib import asynccontextmanager
+
+import uvicorn
+from fastapi import FastAPI
+from starlette.concurrency import run_in_threadpool
+from starlette.datastructures import Headers, MutableHeaders
+from starlette.middleware.gzip import GZipMiddleware
+from starlette.requests import Request
+from starlette.responses import PlainTextResponse, RedirectResponse, Response
+from starlette.routing import Route
+from starlette.types import ASGIApp, Message, Receive, Scope, Send
+
+from heedful.bootstrap import Host
+from heedful.errors import HeedfulError, NotFound
+from heedful.interfaces.dashboard import assets, entrance, responses
+from heedful.interfaces.dashboard.context import Here, local
+from heedful.interfaces.dashboard.entrance import COOKIE
+from heedful.interfaces.dashboard.pages import ACTIONS, PAGES, SECTIONS
+from heedful.interfaces.dashboard.registry import Page
+from heedful.interfaces.dashboard.rendering import address
+from heedful.interfaces.dashboard.site import Site
+from heedful.interfaces.http.app import opened, set_up
+from heedful.interfaces.http.config import Config
+from heedful.interfaces.http.connections import Patience, Served
+from heedful.interfaces.http.serve import GRACE, first_key, listen
+from heedful.model import NewKey
+from heedful.version import __version__
+
+HOURS = 8.0
+"""How long a login is good."""
+
+BROKEN = "What it was is in the log of the dashboard. Nothing that was not confirmed was done"
+
+EXPIRED = "Your login had expired. Nothing was done yet, and nothing is lost."
+MAY_NOT = (
+    "Nothing was done: the key that you logged in with may not do this. Copy what you typed, "
+    "log out, and log in with a key that may."
+)
+
+
+def create(host: Host, *, admin_key: str | None = None, hours: float = HOURS, body_seconds: float = 30.0) -> FastAPI:
+    """The application for a store that is open; it is closed when the application ends.
+
+    `admin_key` opens everything, beside the keys in the store.
+    """
+    site = Site(host, {each.name: each for each in ACTIONS}, admin_key, hours)
+    site.templates.globals["sections"] = SECTIONS
+
+    @asynccontextmanager
+    async def lifespan(app: FastAPI) -> AsyncIterator[None]:
+        yield
+        site.close()
+
+    async def refused(request: Request, error: Exception) -> Response:
+        known = error if isinstance(error, HeedfulError) else HeedfulError("Something went wrong here", remedy=BROKEN)
+        return responses.bare(site, request, known)
+
+    app = FastAPI(
+        title="Heedful dashboard",
+        version=__version__,
+        lifespan=lifespan,
+        openapi_url=None,
+        exception_handlers={HeedfulError: refused, Exception: refused},
+    )
+    app.router.redirect_slashes = False
+    routes = app.router.routes
+    routes.append(Route("/static/{sum}/{name}", assets.answer))
+    routes.append(Route("/", _first(site)))
+    routes.append(Route("/login", _login(site), methods=["GET", "POST"]))
+    routes.append(Route("/logout", _logout(site), methods=["POST"]))
+    routes.append(Route("/theme", _theme, methods=["POST"]))
+    routes.append(Route("/resume", _resume(site)))
+    routes.append(Route("/p/{project}/do/{action}", responses.action(site), methods=["POST"]))
+    for page in PAGES:
+        routes.append(Route("/p/{project}" + page.path, responses.page(site, page)))
+    routes.append(Route("/p/{project}", responses.page(site, Page("", _to_overview))))
+    routes.append(Route("/{rest:path}", _nowhere(site)))
+    app.add_middleware(GZipMiddleware, minimum_size=1000)
+    app.add_middleware(Walls)
+    app.add_middleware(Patience, seconds=body_seconds)
+    app.state.site = site
+    return app
+
+
+def _first(site: Site) -> responses.Endpoint:
+    """The address without a page: the first project."""
+
+    def work(request: Request) -> Response:
+        visitor = site.logins.visitor(request.cookies.get(COOKIE))
+        if visitor is None:
+            return RedirectResponse("/login", 303)
+        return RedirectResponse(address(site.project_names(visitor.caller.project)[0], "overview"), 303)
+
+    async def answer(request: Request) -> Response:
+        return await run_in_threadpool(work, request)
+
+    return answer
+
+
+def _login(site: Site) -> responses.Endpoint:
+    async def answer(request: Request) -> Response:
+        if request.method == "POST":
+            return await entrance.enter(site, request, await responses.form_of(request))
+        to = local(request.query_params.get("to"), "/")
+        return await run_in_threadpool(entrance.shown, site, request, to=to)
+
+    return answer
+
+
+def _logout(site: Site) -> responses.Endpoint:
+    async def answer(request: Request) -> Response:
+        return await run_in_threadpool(entrance.leave, site, request, await responses.form_of(request))
+
+    return answer
+
+
+async def _theme(request: Request) -> Response:
+    return entrance.theme(request, await responses.form_of(request))
+
+
+def _resume(site: Site) -> responses.Endpoint:
+    """What somebody was about to do when their login had expired."""
+
+    def work(request: Request) -> Response:
+        visitor = site.logins.visitor(request.cookies.get(COOKIE))
+        kept = None if visitor is None else site.kept.get(visitor.login.number)
+        if visitor is None or kept is None:
+            return RedirectResponse("/", 303)
+
+        wanted, projects = site.actions[kept.action], site.project_names(visitor.caller.project)
+        ours = kept.project in projects
+        may = ours and wanted.scope in visitor.caller.scopes
+
+        def show(here: Here) -> Response:
+            assert kept is not None
+            return responses.again(here, wanted, kept.fields, EXPIRED if may else MAY_NOT, status=200, may=may)
+
+        return responses.made(site, request, visitor, show, project=kept.project if ours else projects[0])
+
+    async def answer(request: Request) -> Response:
+        return await run_in_threadpool(work, request)
+
+    return answer
+
+
+def _to_overview(here: Here) -> Response:
+    return RedirectResponse(here.at("overview"), 303)
+
+
+def _nowhere(site: Site) -> responses.Endpoint:
+    """What has no page; an address that ends with a slash is that without it."""
+
+    def work(request: Request) -> Response:
+        path = request.url.path
+        if path.startswith("/p/") and path.endswith("/"):
+            asked = f"?{request.url.query}" if request.url.query else ""
+            return RedirectResponse(path.rstrip("/") + asked, 308)
+        visitor = site.logins.visitor(request.cookies.get(COOKIE))
+        if visitor is None:
+            return RedirectResponse("/login", 303)
+        missing = NotFound("There is nothing at this address", remedy="Choose a page on the left")
+        return responses.failed(site, request, visitor, missing)
+
+    async def answer(request: Request) -> Response:
+        return await run_in_threadpool(work, request)
+
+    return answer
+
+
+POLICY = (
+    "default-src 'self'; img-src 'self' data:; object-src 'none'; base-uri 'none'; form-action 'self'; "
+    "frame-ancestors 'none'"
+)
+
+HEADERS = {
+    "Content-Security-Policy": POLICY,
+    "X-Content-Type-Options": "nosniff",
+    "X-Frame-Options": "DENY",
+    "Referrer-Policy": "no-referrer",
+    "Cross-Origin-Opener-Policy": "same-origin",
+}
+
+
+class Walls:
+    """Refuses forms that other sites post, and puts the headers on all answers."""
+
+    def __init__(self, app: ASGIApp) -> None:
+        self._app = app
+
+    async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
+        if scope["type"] != "http":
+            await self._app(scope, receive, send)
+            return
+        # Routes are matched before the path is decoded, so that an id may hold a slash.
+        if "raw_path" in scope:
+            scope["path"] = scope["raw_path"].partition(b"?")[0].decode("ascii", errors="replace")
+
+        async def sending(message: Message) -> None:
+            if message["type"] == "http.response.start":
+                headers = MutableHeaders(scope=message)
+                for name, value in HEADERS.items():
+                    headers[name] = value
+                headers.setdefault("Cache-Control", "private, no-cache")
+            await send(message)
+
+        if scope["method"] == "POST" and Headers(scope=scope).get("sec-fetch-site") == "cross-site":
+            await PlainTextResponse("This form came from another site.", 403)(scope, receive, sending)
+            return
+        await self._app(scope, receive, sending)
+
+
+PORT = 8001
+
+
+def run(store: str | None, host: str, port: int, ready: Callable[[str, NewKey | None], None]) -> None:
+    """Serves the dashboard of a store until it is told to stop; `ready` gets the address, and the first key."""
+    serve(Config(store=store, host=host, port=port, quiet=True), ready)
+
+
+def serve(config: Config, ready: Callable[[str, NewKey | None], None]) -> None:
+    """The same, with all that a server may be told."""
+    set_up(config)
+    listening, address = listen(config)
+    store = opened(config)
+    try:
+        key = first_key(config, store)
+        app = create(store, admin_key=config.admin_key)
+    except BaseException:
+        store.close()
+        raise
+    ready(address, key)
+    settings = Served(app, config.limits, timeout_graceful_shutdown=GRACE)
+    uvicorn.Server(settings).run(sockets=[listening])

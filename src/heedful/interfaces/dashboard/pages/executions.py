@@ -1,0 +1,141 @@
+"""Executions: the SQL that ran, whether it was right, and what the cache made of it."""
+
+from __future__ import annotations
+
+from starlette.responses import Response
+
+from heedful.errors import Invalid, NotFound
+from heedful.interfaces.dashboard import queue, wording
+from heedful.interfaces.dashboard.context import Here
+from heedful.interfaces.dashboard.registry import Action, Done, Page, Undo
+from heedful.model import Execution, ExecutionFeedback
+from heedful.model import Page as Part
+
+LISTED = 50
+ROWS = 50
+"""Rows of a result that are shown."""
+
+
+def listed(here: Here) -> Response:
+    """What ran, the newest first."""
+    problem: str | None = None
+    page: Part[Execution] = Part(items=[], next_cursor=None)
+    connector = here.query.get("connector") or None
+    try:
+        page = here.heedful.executions.list(connector_id=connector, cursor=here.query.get("cursor"), limit=LISTED)
+    except (Invalid, NotFound) as error:
+        problem = wording.words(error)
+    return here.html(
+        "executions.html",
+        status=422 if problem else 200,
+        page=page,
+        opinions=queue.feedback(here.heedful, [each.execution_id for each in page.items]),
+        problem=problem,
+        connector=connector,
+        connected=bool(page.items) or bool(here.heedful.connectors.list()),
+    )
+
+
+def cache(here: Here) -> Response:
+    """What the cache decided, by reason."""
+    days = here.range(30)
+    report = here.heedful.insight.cache(since=days.start, until=days.end, limit=LISTED)
+    rows = [
+        (f"{_decided(each.decision)}: {queue.reason(each.gate)}", each.share, f"{each.count:,} ({each.share:.0%})")
+        for each in report.counts
+    ]
+    return here.html("cache.html", status=days.status, range=days, report=report, rows=rows, decided=_decided)
+
+
+def one(here: Here) -> Response:
+    """One execution, with its result and what people say of it."""
+    execution = here.heedful.executions.get(here.path["execution_id"])
+    opinions = queue.feedback(here.heedful, [execution.execution_id])[execution.execution_id]
+    return here.html(
+        "execution.html",
+        execution=execution,
+        opinions=opinions,
+        mine=_own(here, opinions),
+        proven=bool(opinions) and all(each.is_positive for each in opinions),
+        example=queue.example(here.heedful, execution.connector_id, execution.execution_id),
+        rows=execution.result.rows[:ROWS],
+    )
+
+
+def rate(here: Here) -> Done:
+    """Says whether an execution was right; undoing brings back what the same person said before."""
+    execution_id, right = here.field("execution_id"), _right(here)
+    before = _own(here, queue.feedback(here.heedful, [execution_id])[execution_id])
+    comment = here.form.get("comment", "").strip() or None
+    given = here.heedful.feedback.create(
+        execution_id=execution_id, is_positive=right, feedback=comment, author=here.author
+    )
+    said = "You said that it is right: it may be used again." if right else "You said that it is wrong: it is blocked."
+    if before is not None:
+        return Done(said, undo=Undo("rate_execution", _again(before)))
+    return Done(said, undo=Undo("unrate_execution", {"feedback_id": given.id}))
+
+
+def unrate(here: Here) -> Done:
+    """Takes an opinion of an execution back."""
+    given = here.heedful.feedback.get(here.field("feedback_id"))
+    here.heedful.retract(given.id, author=here.author)
+    undo = Undo("rate_execution", _again(given)) if given.execution_id and given.author == here.author else None
+    return Done("It was taken back, as if it had never been said.", undo=undo)
+
+
+def promote(here: Here) -> Done:
+    """Makes a golden example of an execution."""
+    example = here.heedful.golden_examples.promote(
+        here.field("execution_id"), question=here.form.get("question", "").strip() or None
+    )
+    return Done("It is a golden example now.", undo=Undo("remove_example", {"example_id": example.id}))
+
+
+def remove_example(here: Here) -> Done:
+    """Removes a golden example."""
+    example = here.heedful.golden_examples.get(here.field("example_id"))
+    here.heedful.golden_examples.delete(example.id)
+    undo = None
+    if example.execution_id is not None:
+        undo = Undo("promote_execution", {"execution_id": example.execution_id, "question": example.question})
+    return Done("It is no golden example any more.", undo=undo)
+
+
+def _right(here: Here) -> bool:
+    said = here.field("said")
+    if said not in ("right", "wrong"):
+        raise Invalid("it is not said whether it is right", field="said", value=said, remedy="Choose right or wrong")
+    return said == "right"
+
+
+def _again(given: ExecutionFeedback) -> dict[str, str]:
+    """What says the same once more."""
+    return {
+        "execution_id": given.execution_id or "",
+        "said": "right" if given.is_positive else "wrong",
+        "comment": given.feedback or "",
+    }
+
+
+def _own(here: Here, opinions: list[ExecutionFeedback]) -> ExecutionFeedback | None:
+    """What this person says already."""
+    return next((each for each in opinions if each.author == here.author), None)
+
+
+def _decided(decision: str) -> str:
+    words = {"serve": "Served", "rebind": "Rebound", "refuse": "Refused", "nothing": "Nothing found"}
+    return words.get(decision, decision)
+
+
+PAGES = (
+    Page("/executions", listed),
+    Page("/executions/cache", cache),
+    Page("/executions/{execution_id}", one),
+)
+ACTIONS = (
+    Action("rate_execution", "feedback.create", "say whether an execution is right", rate, ("comment",)),
+    Action("unrate_execution", "feedback.delete", "take your opinion back", unrate),
+    Action("promote_execution", "golden_examples.promote", "make a golden example", promote, ("question",)),
+    Action("remove_example", "golden_examples.delete", "remove a golden example", remove_example),
+)

@@ -1,0 +1,155 @@
+"""Overview: how satisfied people are, what changed, and how much of it is known."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from starlette.responses import Response
+
+from heedful.errors import Invalid
+from heedful.insight.counting import PREFIX
+from heedful.interfaces.dashboard import comparison, fragments, queue, wording
+from heedful.interfaces.dashboard.context import Here
+from heedful.interfaces.dashboard.registry import Action, Page
+from heedful.model import DEFAULT_DATASET, Coverage, Covered, Note, Satisfaction, Trend
+
+
+def shown(here: Here) -> Response:
+    """The page, from what the database has counted; what takes longer comes after it."""
+    days, dataset = here.range(), _dataset(here)
+    insight, now = here.heedful.insight, here.site.host.clock()
+    about = comparison.target(here.heedful)
+    over = comparison.over(days, now)
+    trend = insight.trend(over=over, since=days.start, until=days.end, dataset=dataset, target_type=about)
+    coverage = insight.coverage(since=days.start, until=days.end, dataset=dataset)
+    choices = comparison.choices(comparison.keys(here.heedful))
+    by = here.choice("by", choices) or "dataset"
+    variants: Satisfaction | None = None
+    problem: str | None = None
+    try:
+        variants = insight.satisfaction(by, since=days.start, until=days.end, dataset=dataset, target_type=about)
+    except Invalid as error:
+        problem = wording.words(error)
+    datasets = here.heedful.datasets()
+    earlier = comparison.before(here.heedful, days, now, dataset, about)
+    return here.html(
+        "overview.html",
+        status=422 if problem else days.status,
+        range=days,
+        datasets=datasets,
+        dataset=dataset,
+        about="facts" if about == "fact" else "answers",
+        trend=trend,
+        drawn=comparison.drawn_trend(trend, days.words),
+        numbers=_numbers(trend),
+        change=comparison.points(trend.total, earlier),
+        luck=comparison.luck(trend.total, earlier),
+        coverage=coverage,
+        covered=_covered(coverage),
+        by=by,
+        choices=choices,
+        variants=variants,
+        compared=None if variants is None else comparison.drawn_variants(variants),
+        named=comparison.named,
+        problem=problem,
+        useful_in=dataset or (datasets[0] if datasets else DEFAULT_DATASET),
+        nothing=not _anything(trend, coverage) and not _anything(insight.trend(over="week"), insight.coverage()),
+        later=_later(here),
+    )
+
+
+def waiting(here: Here) -> Response:
+    """How many items wait for review."""
+    counts = queue.counted(here.heedful, dataset=_dataset(here))
+    return fragments.answered(here, "overview_waiting.html", "Open review items", here.at("overview"), counts=counts)
+
+
+def changes(here: Here) -> Response:
+    """What changed and is not luck."""
+    days = here.range()
+    notes = here.heedful.insight.notes(since=days.start, until=days.end, dataset=_dataset(here))
+    return fragments.answered(
+        here,
+        "overview_changes.html",
+        "What changed",
+        here.at("overview"),
+        notes=[(note, _looked_into(here, note)) for note in notes],
+        range=days,
+    )
+
+
+def themes(here: Here) -> Response:
+    """What negative comments are about."""
+    days = here.range()
+    found = here.heedful.insight.themes(since=days.start, until=days.end, dataset=_dataset(here))
+    return fragments.answered(
+        here, "overview_themes.html", "Themes of negative comments", here.at("overview"), themes=found, range=days
+    )
+
+
+def _dataset(here: Here) -> str | None:
+    return here.choice("dataset", here.heedful.datasets())
+
+
+def _later(here: Here) -> dict[str, str]:
+    """Where the parts are that come after the page: about the same days and dataset."""
+    asked: dict[str, Any] = {name: here.query.get(name) for name in ("since", "until", "dataset")}
+    return {name: here.at("overview", name, **asked) for name in ("waiting", "changes", "themes")}
+
+
+def _numbers(trend: Trend) -> list[tuple[str, int, int, int, str, str]]:
+    """The days on which something was said, the newest first."""
+    line = trend.lines[0].points if trend.lines else []
+    return [
+        (
+            each.start.isoformat(),
+            each.up,
+            each.down,
+            each.neutral,
+            _percent(each.satisfaction),
+            f"{_percent(each.low)} to {_percent(each.high)}" if each.low is not None else "–",
+        )
+        for each in reversed(line)
+        if each.up or each.down or each.neutral
+    ]
+
+
+def _covered(coverage: Coverage) -> list[tuple[str, float | None, str]]:
+    def row(each: Covered) -> tuple[str, float | None, str]:
+        said = f"{each.rated:,} of {each.shown:,} ({_percent(each.share)})" if each.shown else "none shown"
+        return each.kind.capitalize(), each.share, said
+
+    return [row(coverage.answers), row(coverage.executions), row(coverage.recalls)]
+
+
+def _percent(value: float | None) -> str:
+    return "–" if value is None else f"{value * 100:.0f}%"
+
+
+def _anything(trend: Trend, coverage: Coverage) -> bool:
+    """Whether there is anything to look at."""
+    said = trend.total.up or trend.total.down or trend.total.neutral
+    return bool(said or coverage.answers.shown or coverage.executions.shown or coverage.recalls.shown)
+
+
+def _looked_into(here: Here, note: Note) -> str:
+    """Where it can be seen what is behind a change."""
+    value = comparison.named(note.value)
+    if note.about == "dataset":
+        return here.at("review", dataset=value)
+    if note.about == "target_type":
+        return here.at("review", kind=value)
+    if note.about.startswith(PREFIX):
+        return here.at("experiments", by=note.about.removeprefix(PREFIX))
+    if note.about == "model":
+        return here.at("overview", by="model")
+    return here.at("review")
+
+
+PAGES = (
+    Page("/overview", shown),
+    Page("/overview/waiting", waiting),
+    Page("/overview/changes", changes),
+    Page("/overview/themes", themes),
+)
+ACTIONS: tuple[Action, ...] = ()

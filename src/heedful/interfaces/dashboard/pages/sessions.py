@@ -1,0 +1,105 @@
+"""Sessions: the conversations, and what people said of them."""
+
+from __future__ import annotations
+
+import shlex
+from dataclasses import dataclass
+from datetime import datetime
+
+import orjson
+from starlette.responses import Response
+
+from heedful.errors import Invalid
+from heedful.interfaces.dashboard import views, wording
+from heedful.interfaces.dashboard.context import Here
+from heedful.interfaces.dashboard.registry import Action, Page
+from heedful.model import Entry, Feedback, Message, Metadata, Session
+from heedful.model import Page as Part
+
+LISTED = 50
+LONGEST = 500
+"""Messages and answers of a conversation that are shown at once."""
+
+
+@dataclass(frozen=True, slots=True)
+class Turn:
+    """A message, or a question with its answer."""
+
+    at: datetime
+    message: Message | None = None
+    entry: Entry | None = None
+
+
+def listed(here: Here) -> Response:
+    """All sessions, the newest first."""
+    typed = here.query.get("q", "").strip()
+    problem = None
+    found: Part[Session] = Part(items=[], next_cursor=None)
+    try:
+        found = here.heedful.sessions.list(where=_where(typed), cursor=here.query.get("cursor"), limit=LISTED)
+    except Invalid as error:
+        problem = wording.words(error)
+    return here.html(
+        "sessions.html",
+        status=422 if problem else 200,
+        typed=typed,
+        problem=problem,
+        page=found,
+        summaries=views.summaries(here.heedful, [each.session_id for each in found.items]),
+    )
+
+
+def one(here: Here) -> Response:
+    """One conversation, in time order."""
+    sessions, session_id = here.heedful.sessions, here.path["session_id"]
+    session = sessions.get(session_id)
+    messages = sessions.messages(session_id, limit=LONGEST)
+    entries = sessions.entries(session_id, limit=LONGEST)
+    opinions = views.opinions(here.heedful, [entry.qa_id for entry in entries.items])
+    used = [fact.fact_id for entry in entries.items for fact in entry.used or []]
+    return here.html(
+        "session.html",
+        session=session,
+        turns=_turns(messages.items, entries.items),
+        opinions=opinions,
+        feedback=_all_feedback(here, session_id),
+        texts=views.texts(here.heedful, used),
+        cut=messages.next_cursor is not None or entries.next_cursor is not None,
+        longest=LONGEST,
+    )
+
+
+def _all_feedback(here: Here, session_id: str) -> list[Feedback]:
+    return here.heedful.sessions.feedbacks(session_id, limit=LONGEST).items
+
+
+def _turns(messages: list[Message], entries: list[Entry]) -> list[Turn]:
+    """Messages and answers in time order; a message that says what an answer has is not shown twice."""
+    said = {text.strip() for entry in entries for text in (entry.question, entry.answer)}
+    turns = [Turn(entry.time, entry=entry) for entry in entries]
+    turns += [Turn(each.at, message=each) for each in messages if each.content.strip() not in said]
+    return sorted(turns, key=lambda turn: turn.at)
+
+
+def _where(typed: str) -> Metadata | None:
+    """What "tier=gold channel=web" asks for; a value that reads as JSON is that, any other is text."""
+    found: Metadata = {}
+    try:
+        words = shlex.split(typed)
+    except ValueError:
+        raise Invalid(
+            "a quotation mark is not closed", field="q", value=typed, remedy='Write city="New York"'
+        ) from None
+    for word in words:
+        key, equals, value = word.partition("=")
+        if not key or not equals:
+            raise Invalid(f"“{word}” is no key=value", field="q", value=word, remedy="Write it as channel=web")
+        try:
+            found[key] = orjson.loads(value)
+        except orjson.JSONDecodeError:
+            found[key] = value
+    return found or None
+
+
+PAGES = (Page("/sessions", listed), Page("/sessions/{session_id}", one))
+ACTIONS: tuple[Action, ...] = ()

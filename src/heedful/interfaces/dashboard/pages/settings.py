@@ -1,0 +1,101 @@
+"""Settings: projects, keys, connectors, alerts and policies; for admins."""
+
+from __future__ import annotations
+
+from typing import Any, cast
+
+from starlette.responses import Response
+
+from heedful.access.keys import shown
+from heedful.clock import to_stored
+from heedful.errors import Invalid
+from heedful.interfaces.dashboard import views
+from heedful.interfaces.dashboard.context import Here
+from heedful.interfaces.dashboard.registry import Action, Done, Page, Undo
+from heedful.model import POLICY_NAMES, SCOPES, Key, PolicyName, Scope
+from heedful.storage import keys, scopes
+
+ALERTS = 50
+
+
+def page(here: Here, **more: Any) -> Response:
+    """Everything, on one page."""
+    every = here.visitor.caller.project is None
+    pending = here.query.get("alerts", "pending") == "pending"
+    alerts = here.heedful.sessions.alerts(pending=pending, cursor=here.query.get("cursor"), limit=ALERTS)
+    response = here.html(
+        "settings.html",
+        projects=_projects(here),
+        keys=here.heedful.keys.list(),
+        everywhere=_everywhere(here) if every else [],
+        connectors=here.heedful.connectors.list(),
+        pending=pending,
+        alerts=alerts,
+        policies=views.policies(here.heedful),
+        names=POLICY_NAMES,
+        usual=views.USUAL,
+        scopes=SCOPES,
+        **({"made": None} | more),
+    )
+    if more:
+        # A key is shown once, and not kept by browsers either.
+        response.headers["Cache-Control"] = "no-store"
+    return response
+
+
+def make_key(here: Here) -> Response:
+    """Makes a key, and shows it this once."""
+    wanted = cast(list[Scope], here.form.get("scopes", "").split())
+    if not wanted:
+        raise Invalid("no scope is chosen", field="scopes", remedy="Choose what the key may do")
+    return page(here, made=here.heedful.keys.create(here.field("name"), scopes=wanted))
+
+
+def revoke_key(here: Here) -> Done:
+    gone = here.heedful.keys.revoke(here.field("key_id"))
+    return Done(f"The key “{gone.name}” is revoked: servers refuse it within a second.")
+
+
+def discard_alert(here: Here) -> Done:
+    here.heedful.sessions.discard_alert(here.field("alert_id"))
+    return Done("The alert was given up.")
+
+
+def deliver_alerts(here: Here) -> Done:
+    count = here.heedful.sessions.deliver_alerts()
+    if not count:
+        return Done("Nothing was delivered here: the programs that have the channels deliver what is due.")
+    return Done("1 alert was delivered." if count == 1 else f"{count} alerts were delivered.")
+
+
+def set_policy(here: Here) -> Done:
+    dataset = here.form.get("dataset") or None
+    policy = cast(PolicyName | None, here.form.get("policy") or None)
+    chosen = views.policies(here.heedful)
+    before = chosen.project if dataset is None else chosen.datasets.get(dataset)
+    here.heedful.set_policy(policy, dataset=dataset)
+    where = "the project" if dataset is None else f"“{dataset}”"
+    undo = Undo("set_policy", {"dataset": dataset or "", "policy": before or ""})
+    return Done(f"Recalls of {where} use the policy {policy or 'that is usual there'}.", undo=undo)
+
+
+def _projects(here: Here) -> dict[str, int]:
+    with here.site.host.database.read() as connection:
+        counts = scopes.facts_by_project(connection, to_stored(here.site.host.clock()))
+    visible = here.site.project_names(here.visitor.caller.project)
+    return {name: counts.get(name, 0) for name in visible}
+
+
+def _everywhere(here: Here) -> list[Key]:
+    with here.site.host.database.read() as connection:
+        return [shown(row) for row in keys.listed(connection, None)]
+
+
+PAGES = (Page("/settings", page, "admin"),)
+ACTIONS = (
+    Action("make_key", "keys.create", "make a key", make_key, ("name",)),
+    Action("revoke_key", "keys.revoke", "revoke a key", revoke_key),
+    Action("discard_alert", "sessions.discard_alert", "give up an alert", discard_alert),
+    Action("deliver_alerts", "sessions.deliver_alerts", "deliver alerts", deliver_alerts),
+    Action("set_policy", "set_policy", "change the policy", set_policy),
+)

@@ -1,0 +1,105 @@
+"""What the list of the review queue says beside the items themselves."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from sqlalchemy import func, select
+
+from heedful.engine import Heedful
+from heedful.model import REVIEW_STATUSES, ExecutionFeedback, GoldenExample, OpinionTarget
+from heedful.sql.feedback import FeedbackService
+from heedful.storage import facts, scopes
+from heedful.storage.executions import golden, opinions
+from heedful.storage.schema_insight import review_items, review_members
+
+
+def counted(
+    heedful: Heedful,
+    *,
+    dataset: str | None = None,
+    assignee: str | None = None,
+    target_type: OpinionTarget | None = None,
+) -> dict[str, int]:
+    """Items by status, after the queue has taken in what was said since."""
+    heedful.review.list(limit=1)
+    workspace = heedful._workspace
+    wanted = {"dataset": dataset, "assignee": assignee, "target_type": target_type}
+    with workspace.read() as connection:
+        project = scopes.project_id(connection, workspace.project)
+        statement = select(review_items.c.status, func.count()).where(
+            review_items.c.project_id == project,
+            # Without an opinion that stands, an item is not open.
+            (review_items.c.status != "open") | (review_items.c.opinions > 0),
+            *(review_items.c[name] == value for name, value in wanted.items() if value is not None),
+        )
+        found = {row[0]: int(row[1]) for row in connection.execute(statement.group_by(review_items.c.status))}
+    return {status: found.get(status, 0) for status in REVIEW_STATUSES}
+
+
+def judged_facts(heedful: Heedful, item_ids: Sequence[str]) -> dict[str, str]:
+    """The texts of the facts that items are about, by item: many are asked the same question."""
+    workspace = heedful._workspace
+    with workspace.read() as connection:
+        rows = connection.execute(
+            select(review_items.c.id, func.max(review_members.c.target_id))
+            .join(review_members, review_members.c.item_seq == review_items.c.seq)
+            .where(
+                review_items.c.project_id == scopes.project_id(connection, workspace.project),
+                review_items.c.id.in_(item_ids),
+                review_members.c.target_type == "fact",
+            )
+            .group_by(review_items.c.id)
+        ).all()
+        texts = facts.texts(connection, [row[1] for row in rows])
+    return {row[0]: texts[row[1]] for row in rows if row[1] in texts}
+
+
+REASONS = {
+    "same": "it asks for the same",
+    "rebind": "it asks for the same of other values",
+    "candidates": "no stored question is like it",
+    "literals": "values differ, and can't be exchanged",
+    "operators": "they compare differently",
+    "negation": "only one of them negates",
+    "aggregate": "they ask for different figures",
+    "scope": "their scope differs",
+    "argument_order": "the same words stand in another order",
+    "relative_dates": "they mean different days",
+    "words": "words differ that may matter",
+    "kind": "a value can't be read in one way",
+    "conflict": "proven answers contradict each other",
+    "sql": "the SQL can't be read with all its values",
+    "feedback": "somebody said that it is wrong",
+    "schema": "the schema has changed since",
+    "data": "the data may have changed since",
+    "determinism": "its result differs from run to run",
+    "truncation": "its stored result is not complete",
+    "run": "it could not be run now",
+}
+"""What the gates of the cache mean."""
+
+
+def feedback(heedful: Heedful, execution_ids: Sequence[str]) -> dict[str, list[ExecutionFeedback]]:
+    """What people say of these executions and stands, oldest first."""
+    workspace = heedful._workspace
+    found: dict[str, list[ExecutionFeedback]] = {each: [] for each in execution_ids}
+    with workspace.read() as connection:
+        project = scopes.project_id(connection, workspace.project)
+        if project is not None and execution_ids:
+            for name, rows in opinions.about(connection, project, execution_ids).items():
+                found[name] = [FeedbackService._shown(row) for row in rows]
+    return found
+
+
+def example(heedful: Heedful, connector_id: str, execution_id: str) -> GoldenExample | None:
+    """The golden example that an execution was made to."""
+    with heedful._workspace.read() as connection:
+        rows = golden.of_connector(connection, connector_id)
+    found = next((row.id for row in rows if row.execution_id == execution_id), None)
+    return None if found is None else heedful.golden_examples.get(found)
+
+
+def reason(gate: str) -> str:
+    """Why a gate decided as it did."""
+    return REASONS.get(gate, gate.replace("_", " "))

@@ -1,0 +1,199 @@
+"""Pages and actions as routes: who asks, what they may do, and what becomes of it."""
+
+from __future__ import annotations
+
+from collections.abc import Awaitable, Callable, Iterator, Mapping
+from contextlib import contextmanager
+from urllib.parse import parse_qsl, quote, unquote
+
+from starlette.concurrency import run_in_threadpool
+from starlette.requests import Request
+from starlette.responses import HTMLResponse, RedirectResponse, Response
+
+from heedful import request_context
+from heedful.access.refusals import is_refusal
+from heedful.errors import Conflict, Forbidden, HeedfulError, Invalid, NotFound, Unavailable, no_project
+from heedful.interfaces.dashboard import entrance, pending, wording
+from heedful.interfaces.dashboard.context import Here, local, theme_of
+from heedful.interfaces.dashboard.entrance import COOKIE
+from heedful.interfaces.dashboard.logins import Visitor
+from heedful.interfaces.dashboard.registry import Action, Done, Page
+from heedful.interfaces.dashboard.site import Kept, Site
+from heedful.interfaces.http.callers import address_of
+from heedful.interfaces.http.reading import body_of, path_of, query_of
+from heedful.storage.audit import Refusal
+
+Endpoint = Callable[[Request], Awaitable[Response]]
+
+LARGEST = 2_000_000
+"""Bytes of a form."""
+
+TOKEN, BACK = "token", "back"
+"""Fields of the form itself, which are not the action's."""
+
+STATUS: dict[type[HeedfulError], int] = {Invalid: 422, NotFound: 404, Conflict: 409, Forbidden: 403, Unavailable: 503}
+
+
+def status_of(error: HeedfulError) -> int:
+    return next((status for kind, status in STATUS.items() if isinstance(error, kind)), 500)
+
+
+def page(site: Site, shown: Page) -> Endpoint:
+    """The route of a page."""
+
+    def work(request: Request) -> Response:
+        visitor = site.logins.visitor(request.cookies.get(COOKIE))
+        if visitor is None:
+            there = request.url.path + (f"?{request.url.query}" if request.url.query else "")
+            return RedirectResponse(f"/login?to={quote(there, safe='')}", 303)
+        try:
+            visitor.caller.check(shown.scope)
+        except HeedfulError as error:
+            return failed(site, request, visitor, error)
+        return made(site, request, visitor, shown.work)
+
+    async def answer(request: Request) -> Response:
+        return await run_in_threadpool(work, request)
+
+    return answer
+
+
+def made(
+    site: Site, request: Request, visitor: Visitor, work: Callable[[Here], Response], project: str | None = None
+) -> Response:
+    """A page, or one that says why it can't be made."""
+    try:
+        with _here(site, request, visitor, {}, project) as here:
+            return work(here)
+    except HeedfulError as error:
+        return failed(site, request, visitor, error)
+
+
+def action(site: Site) -> Endpoint:
+    """The route of all actions."""
+
+    async def answer(request: Request) -> Response:
+        return await run_in_threadpool(_act, site, request, await form_of(request))
+
+    return answer
+
+
+async def form_of(request: Request) -> dict[str, str]:
+    """The fields of a form; of those with several values, each in a line of its own."""
+    body = await body_of(request, LARGEST)
+    found: dict[str, str] = {}
+    try:
+        for name, value in parse_qsl(body.decode(), keep_blank_values=True, errors="strict", max_num_fields=1000):
+            # Browsers end the lines of a form in both ways.
+            text = value.replace("\r\n", "\n")
+            found[name] = f"{found[name]}\n{text}" if name in found else text
+    except ValueError as error:
+        raise Invalid(f"the form can't be read ({error})", code="malformed") from None
+    return found
+
+
+def _act(site: Site, request: Request, form: dict[str, str]) -> Response:
+    named = path_of(request.path_params)
+    wanted = site.actions.get(named["action"])
+    visitor = site.logins.visitor(request.cookies.get(COOKIE))
+    if wanted is None:
+        missing = NotFound("there is no such action")
+        return failed(site, request, visitor, missing) if visitor else bare(site, request, missing)
+    token = site.logins.form_of(form.pop(TOKEN, ""))
+    if visitor is None:
+        kept = Kept(named["project"], wanted.name, form)
+        return entrance.shown(site, request, status=401, kept=kept, about=pending.about(wanted, form))
+    try:
+        visitor.caller.check(wanted.scope)
+        caller = visitor.caller.calling(request)
+        with request_context.acting_as(caller), _here(site, request, visitor, form) as here:
+            return _taken(here, wanted, token)
+    except HeedfulError as error:
+        return failed(site, request, visitor, error)
+
+
+def _taken(here: Here, wanted: Action, token: tuple[str, str, str] | None) -> Response:
+    """Does an action whose form is this login's own; one of an earlier login of the same key is shown again."""
+    login = here.visitor.login
+    if token is None or token[0] != login.key_id:
+        raise Forbidden("this form is not from a page of yours", remedy="Open the page again, and send it from there")
+    if token[1] != login.number:
+        message = "You have logged in anew since this form was opened. Nothing was done yet."
+        return again(here, wanted, here.form, message, status=403)
+    back = local(here.form.get(BACK), here.at("overview"))
+    if not here.site.posted.put(token[2], True):
+        return _told(here, Done("That was done already, once."), back)
+    try:
+        done = wanted.work(here)
+    except BaseException as error:
+        here.site.posted.take(token[2])
+        if not isinstance(error, HeedfulError):
+            raise
+        if wanted.refused is not None:
+            return wanted.refused(here, error)
+        return again(here, wanted, here.form, wording.words(error), status=status_of(error))
+    here.site.kept.take(login.number)
+    return done if isinstance(done, Response) else _told(here, done, back)
+
+
+def _told(here: Here, done: Done, back: str) -> Response:
+    number = here.visitor.login.number
+    here.site.told.take(number)
+    here.site.told.put(number, done)
+    return RedirectResponse(done.to or back, 303)
+
+
+def again(
+    here: Here, wanted: Action, fields: Mapping[str, str], message: str, *, status: int, may: bool = True
+) -> Response:
+    """An action that was not done, with its form as it was; who may not do it sees what they typed."""
+    back = local(fields.get(BACK), here.at("overview"))
+    given = {name: value for name, value in fields.items() if name not in (TOKEN, BACK)}
+    return here.html(
+        "again.html",
+        status=status,
+        action=wanted,
+        about=pending.about(wanted, given),
+        told=pending.told(here, wanted, given),
+        label=pending.label,
+        fields=given,
+        back=back,
+        message=message,
+        may=may,
+    )
+
+
+def failed(site: Site, request: Request, visitor: Visitor, error: HeedfulError) -> Response:
+    """A page that says what is wrong, for somebody who is logged in."""
+    if is_refusal(error):
+        named = request.path_params.get("action")
+        operation = site.actions[named].operation if named in site.actions else "dashboard.page"
+        caller = visitor.caller
+        site.refusals.note(Refusal(operation, error.code, caller.project, caller.key_id, address_of(request)))
+    status = status_of(error)
+    projects, asked = site.project_names(visitor.caller.project), unquote(request.path_params.get("project", ""))
+    try:
+        with _here(site, request, visitor, {}, project=asked if asked in projects else projects[0]) as here:
+            return here.html("error.html", status=status, error=error, code=status)
+    except HeedfulError:
+        return bare(site, request, error)
+
+
+def bare(site: Site, request: Request, error: HeedfulError) -> Response:
+    """The same, where it is not known who asks."""
+    template, status = site.templates.get_template("bare_error.html"), status_of(error)
+    return HTMLResponse(template.render(error=error, code=status, theme=theme_of(request)), status)
+
+
+@contextmanager
+def _here(
+    site: Site, request: Request, visitor: Visitor, form: Mapping[str, str], project: str | None = None
+) -> Iterator[Here]:
+    path = path_of(request.path_params)
+    name = visitor.caller.choose(project or path["project"])
+    known = site.project_names(visitor.caller.project)
+    if name not in known and name not in (known := site.host.all_projects()):
+        raise no_project(name, known)
+    query = dict(query_of(request))
+    with site.projects.using(name) as opened:
+        yield Here(request, site, visitor, name, opened, path, query, form)

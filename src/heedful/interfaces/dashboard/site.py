@@ -1,0 +1,85 @@
+"""What the dashboard has while it runs."""
+
+from __future__ import annotations
+
+import threading
+from collections import OrderedDict
+from dataclasses import dataclass
+from typing import Generic, TypeVar
+
+from heedful.access.refusals import Refusals
+from heedful.bootstrap import Host, Projects
+from heedful.interfaces.dashboard.logins import Logins
+from heedful.interfaces.dashboard.registry import Action, Done
+from heedful.interfaces.dashboard.rendering import environment
+from heedful.interfaces.http.config import Limiter
+
+Value = TypeVar("Value")
+
+MOST = 10_000
+"""Notes that are kept at once."""
+
+
+@dataclass(frozen=True, slots=True)
+class Kept:
+    """An action that somebody was about to do when their login had expired."""
+
+    project: str
+    action: str
+    fields: dict[str, str]
+
+
+class Notes(Generic[Value]):
+    """Values by name; the oldest are forgotten when there are too many."""
+
+    def __init__(self) -> None:
+        self._kept: OrderedDict[str, Value] = OrderedDict()
+        self._lock = threading.Lock()
+
+    def put(self, name: str, value: Value) -> bool:
+        """Keeps a value; False if there was one, which stays."""
+        with self._lock:
+            if name in self._kept:
+                return False
+            self._kept[name] = value
+            if len(self._kept) > MOST:
+                self._kept.popitem(last=False)
+            return True
+
+    def get(self, name: str) -> Value | None:
+        with self._lock:
+            return self._kept.get(name)
+
+    def take(self, name: str) -> Value | None:
+        with self._lock:
+            return self._kept.pop(name, None)
+
+
+class Site:
+    """One store, its projects, and who is logged in. It is one process, so that what it notes is in its memory."""
+
+    def __init__(self, host: Host, actions: dict[str, Action], admin_key: str | None, hours: float) -> None:
+        self.host = host
+        self.actions = actions
+        self.projects = Projects(host)
+        self.logins = Logins(host, admin_key, hours)
+        self.refusals = Refusals(host.database, host.now)
+        self.limiter = Limiter()
+        self.templates = environment()
+        self.told: Notes[Done] = Notes()
+        """What the next page of a login tells."""
+        self.kept: Notes[Kept] = Notes()
+        """What a login was about to do."""
+        self.posted: Notes[bool] = Notes()
+        """Forms that were done."""
+
+    def project_names(self, only: str | None) -> list[str]:
+        """The projects that somebody may see."""
+        if only is not None:
+            return [only]
+        names = self.projects.projects()
+        return names or [self.host.default_project]
+
+    def close(self) -> None:
+        self.refusals.close()
+        self.projects.close()

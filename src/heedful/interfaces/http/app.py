@@ -1,0 +1,203 @@
+"""The application: routes, and what stands around them."""
+
+from __future__ import annotations
+
+import asyncio
+import logging
+import multiprocessing
+import os
+import signal
+import sys
+import threading
+from collections.abc import AsyncIterator, Mapping
+from contextlib import asynccontextmanager
+from types import ModuleType
+
+import orjson
+from fastapi import FastAPI
+from starlette.exceptions import HTTPException
+from starlette.middleware.cors import CORSMiddleware
+from starlette.requests import Request
+from starlette.responses import Response
+from starlette.routing import Route
+
+from heedful.bootstrap import Host
+from heedful.errors import HeedfulError, Invalid, NotFound
+from heedful.interfaces.http import (
+    administration,
+    calls,
+    cognee,
+    hindsight,
+    mongodb_session_manager,
+    others,
+    text2everything,
+)
+from heedful.interfaces.http.calls import Endpoint
+from heedful.interfaces.http.config import Config
+from heedful.interfaces.http.connections import Patience
+from heedful.interfaces.http.envelope import Envelope, document, headers_of
+from heedful.interfaces.http.metrics import Measures, Tracing, provider
+from heedful.interfaces.http.state import State
+from heedful.interfaces.http.widget import widget
+from heedful.interfaces.operations import OPERATIONS
+from heedful.version import __version__
+
+logger = logging.getLogger("heedful.interfaces.http")
+
+CONFIG = "HEEDFUL_SERVER_CONFIG"
+"""Where a worker finds what it was told."""
+
+OTHERS: tuple[ModuleType, ...] = (
+    hindsight,
+    text2everything,
+    cognee,
+    mongodb_session_manager,
+)
+"""Systems whose clients find their own routes here."""
+
+
+def create(config: Config, host: Host | None = None) -> FastAPI:
+    """The application for a store; `host` is one that is open already."""
+    state = State(config, host or opened(config))
+    measures = Measures()
+    spans = provider()
+
+    @asynccontextmanager
+    async def lifespan(app: FastAPI) -> AsyncIterator[None]:
+        state.start()
+        yield
+        state.close()
+        if spans is not None:
+            await asyncio.to_thread(spans.shutdown)
+
+    app = FastAPI(
+        title="Heedful",
+        version=__version__,
+        lifespan=lifespan,
+        openapi_url=None,
+        exception_handlers={HeedfulError: _refused, HTTPException: _unrouted},
+    )
+    app.router.redirect_slashes = False
+    for path, endpoints in _routes(state, measures).items():
+        app.router.routes.append(_route(path, endpoints))
+    if config.cors_origins:
+        app.add_middleware(
+            CORSMiddleware,
+            allow_origins=config.cors_origins,
+            allow_methods=["*"],
+            allow_headers=["authorization", "content-type", "idempotency-key", "if-match", "x-request-id"],
+            expose_headers=["etag", "x-request-id", "retry-after"],
+        )
+    app.add_middleware(Patience, seconds=config.body_seconds)
+    app.add_middleware(Envelope, measures=measures, refusals=state.refusals)
+    if spans is not None:
+        app.add_middleware(Tracing, provider=spans)
+    app.state.heedful = state
+    return app
+
+
+def from_environment() -> FastAPI:
+    """The application of a worker that another process has started."""
+    config = Config(**orjson.loads(os.environ[CONFIG]))
+    set_up(config)
+    threading.Thread(target=_end_with_parent, name="heedful-parent", daemon=True).start()
+    return create(config)
+
+
+def _end_with_parent() -> None:
+    """Stops this worker when the process that minds it has died: nobody else would, and it holds the port."""
+    minder = multiprocessing.parent_process()
+    if minder is not None:
+        minder.join()
+        logger.error("the process that started this worker has died: stopping")
+        os.kill(os.getpid(), signal.SIGTERM)
+
+
+def set_up(config: Config) -> None:
+    """What a process that serves needs: a log, and threads that take turns often enough."""
+    log(config)
+    # A thread that writes gives way while the disk is busy; by default it would wait five times as long for its turn.
+    sys.setswitchinterval(0.001)
+
+
+def log(config: Config) -> None:
+    """Has a line for each request written to standard error, unless it is to be quiet."""
+    logging.basicConfig(
+        level=logging.WARNING if config.quiet else logging.INFO,
+        format="%(asctime)s %(levelname)s %(name)s %(message)s",
+    )
+    for handler in logging.getLogger().handlers:
+        handler.addFilter(_named)
+    for noisy in ("alembic", "procrastinate"):
+        logging.getLogger(noisy).setLevel(logging.WARNING)
+
+
+def _named(record: logging.LogRecord) -> bool:
+    """Uvicorn's lines as the server's own: it calls its log uvicorn.error, even where nothing is wrong."""
+    if record.name.startswith("uvicorn"):
+        record.name = "heedful.interfaces.http"
+    return True
+
+
+def opened(config: Config) -> Host:
+    """The store that a server is told to serve."""
+    return Host(
+        config.store, embedding=config.embedding, language_model=config.language_model, sessions=config.sessions
+    )
+
+
+def _routes(state: State, measures: Measures) -> Mapping[str, dict[str, Endpoint]]:
+    """What answers, by path and method."""
+    found: dict[str, dict[str, Endpoint]] = {}
+    for operation in OPERATIONS.values():
+        found.setdefault(calls.PREFIX + operation.path, {})[operation.method] = calls.endpoint(operation, state)
+    found["/"] = {"GET": _root}
+    found["/healthz"] = {"GET": administration.healthz(state)}
+    found["/health"] = {"GET": administration.health(state)}
+    found["/readyz"] = {"GET": administration.readyz(state)}
+    found["/widget.js"] = {"GET": widget()}
+    found["/metrics"] = {"GET": administration.metrics(state, measures)}
+    found["/openapi.json"] = {"GET": administration.openapi(state)}
+    found["/v1/projects"] = {"GET": administration.projects(state)}
+    found["/v1/jobs"] = {"GET": administration.jobs(state)}
+    found["/v1/audit"] = {"GET": administration.audit(state)}
+    for module in OTHERS:
+        for route in module.ROUTES:
+            found.setdefault(route.path, {})[route.method] = others.endpoint(route, module, state)
+    return found
+
+
+def _route(path: str, endpoints: dict[str, Endpoint]) -> Route:
+    async def answer(request: Request) -> Response:
+        request.scope["heedful.route"] = path
+        return await endpoints["GET" if request.method == "HEAD" else request.method](request)
+
+    return Route(path, answer, methods=list(endpoints))
+
+
+async def _root(request: Request) -> Response:
+    """What this is, for those who look with a browser; it needs no key."""
+    about = {"name": "heedful", "version": __version__, "openapi": "/openapi.json"}
+    return Response(orjson.dumps(about), media_type="application/json")
+
+
+async def _refused(request: Request, error: Exception) -> Response:
+    request.scope["heedful.error"] = error
+    status, body, known = document(error, request.scope["heedful.request_id"])
+    return Response(body, status, headers_of(known, status), "application/problem+json")
+
+
+async def _unrouted(request: Request, error: Exception) -> Response:
+    assert isinstance(error, HTTPException)
+    if error.status_code == 405:
+        allowed = (error.headers or {}).get("Allow", "")
+        known: HeedfulError = Invalid(
+            f"{request.method} is not possible here", code="method", value=request.method, remedy=f"Use {allowed}"
+        )
+        response = await _refused(request, known)
+        response.headers["Allow"] = allowed
+        return response
+    missing = NotFound(
+        f"there is nothing at {request.url.path[:200]}", code="no_route", remedy="What there is: /openapi.json"
+    )
+    return await _refused(request, missing)

@@ -1,0 +1,202 @@
+"""Who calls: keys and tokens, and what they may do."""
+
+from __future__ import annotations
+
+import time
+from collections import OrderedDict
+from dataclasses import dataclass, replace
+from functools import wraps
+from typing import Any, cast
+
+from starlette.requests import Request
+
+from heedful.access import secrets, tokens
+from heedful.access.tokens import Claims
+from heedful.bootstrap import Host
+from heedful.engine import Heedful
+from heedful.errors import Forbidden, NotFound
+from heedful.interfaces.operations import OPERATIONS, OWNERS, Operation
+from heedful.model import SCOPES, Scope
+from heedful.request_context import CallerIdentity
+from heedful.storage import keys
+from heedful.storage.rows import AnyRow
+
+FRESH = 1.0
+"""Seconds after which a key is looked up again: as long as a revoked one may still work."""
+
+NOTED = 60.0
+"""Seconds between two notes of when a key was last used."""
+
+MOST = 10_000
+
+
+@dataclass(frozen=True, slots=True)
+class Caller:
+    """Somebody whose key or token is good."""
+
+    key_id: str
+    project: str | None
+    """The project it opens; None for all."""
+    scopes: frozenset[Scope]
+    rate_limit: int | None = None
+    claims: Claims | None = None
+    """What a token allows, if it is one."""
+
+    def calling(self, request: Request) -> CallerIdentity:
+        """Who does what is done for this request."""
+        return CallerIdentity(self.key_id, address_of(request))
+
+    def check(self, scope: Scope) -> None:
+        if scope not in self.scopes:
+            enough = "admin" if scope == "admin" else f"{scope} or admin"
+            raise Forbidden(
+                f"the {self._kind} has no scope {scope!r}",
+                code="scope_missing",
+                remedy=f"Use a key with {enough}; this {self._kind} has {', '.join(sorted(self.scopes))}",
+            )
+
+    def check_everywhere(self, remedy: str = "Use an admin key of the whole server") -> None:
+        """Whether this caller may do what concerns all projects."""
+        if self.project is not None:
+            raise Forbidden(f"the {self._kind} opens project {self.project!r} alone", code="project_key", remedy=remedy)
+
+    def choose(self, project: str) -> str:
+        """The project itself, if this caller may see it."""
+        if self.project not in (None, project):
+            # The same for a project that is not there and for one that is somebody else's.
+            raise NotFound(
+                f"no project {project!r}",
+                field="project",
+                value=project,
+                remedy=f"This {self._kind} opens project {self.project!r}: name that one (project=…, --project)",
+            )
+        return project
+
+    def connecting(self, engine: Heedful) -> Heedful:
+        """A project for this caller: who has the key of the whole server may connect any database to it."""
+        if self.project is not None or "admin" not in self.scopes:
+            return engine
+        return engine._limited(replace(engine._executions.permissions, everywhere=True))
+
+    @property
+    def _kind(self) -> str:
+        return "key" if self.claims is None else "token"
+
+
+class Callers:
+    """Finds callers by what they present; keys are remembered for a moment."""
+
+    def __init__(self, host: Host, admin_key: str | None) -> None:
+        self._host = host
+        self._admin = None if admin_key is None else secrets.digest(admin_key)
+        self._seen: OrderedDict[bytes, tuple[Caller, float]] = OrderedDict()
+        self._noted: dict[str, float] = {}
+
+    def remembered(self, presented: str) -> Caller | None:
+        """A caller who was here a moment ago."""
+        found = self._seen.get(secrets.digest(presented))
+        return found[0] if found is not None and time.monotonic() - found[1] < FRESH else None
+
+    def find(self, presented: str) -> Caller:
+        """The caller behind a key or token; `Forbidden` if it is not good."""
+        if presented.startswith(tokens.PREFIX):
+            return self._token(presented)
+        if self._admin is not None and secrets.same(presented, self._admin):
+            return self._remember(presented, Caller("admin", None, frozenset(SCOPES)))
+        key_id = secrets.id_of(presented)
+        if key_id is None:
+            raise _invalid()
+        with self._host.database.read() as connection:
+            row = keys.get(connection, key_id)
+        if row is None or not secrets.same(presented, row.digest) or row.revoked_at is not None:
+            raise _invalid()
+        self._note(key_id)
+        return self._remember(presented, caller_of(row))
+
+    def _token(self, presented: str) -> Caller:
+        now = self._host.now()
+        with self._host.database.read() as connection:
+            secrets_ = keys.signing_secrets(connection, now)
+        claims = tokens.read(presented, secrets_, now)
+        # Names of people are not for the log.
+        who = secrets.digest(f"{claims.project}\0{claims.author}\0{claims.targets}").hex()[:16]
+        return Caller(f"token:{who}", claims.project, frozenset({"feedback"}), None, claims)
+
+    def _remember(self, presented: str, caller: Caller) -> Caller:
+        self._seen[secrets.digest(presented)] = (caller, time.monotonic())
+        if len(self._seen) > MOST:
+            self._seen.popitem(last=False)
+        return caller
+
+    def _note(self, key_id: str) -> None:
+        now = time.monotonic()
+        if now - self._noted.get(key_id, -NOTED) >= NOTED:
+            self._noted[key_id] = now
+            with self._host.database.write(durable=False) as connection:
+                keys.used(connection, key_id, self._host.now())
+
+
+def address_of(request: Request) -> str | None:
+    """Where a request came from; what headers say of it counts from a trusted proxy alone."""
+    return None if request.client is None else request.client.host[:60]
+
+
+def caller_of(row: AnyRow) -> Caller:
+    """Whoever has this key."""
+    allowed = frozenset(SCOPES) if "admin" in row.scopes else frozenset(row.scopes)
+    return Caller(row.id, row.project, allowed, row.rate_limit)
+
+
+def presented(authorization: str | None, api_key: str | None) -> str:
+    """The key in the headers of a request."""
+    scheme, _, credentials = (authorization or "").partition(" ")
+    if scheme.lower() == "bearer" and credentials.strip():
+        return credentials.strip()
+    if api_key:
+        return api_key.strip()
+    if scheme and scheme.lower() != "bearer":
+        # Not said back: it may be the key itself.
+        missing = "has another scheme than Bearer" if credentials else "has no scheme before the key"
+        message = f"the header Authorization {missing}"
+    else:
+        message = "no key was sent"
+    raise Forbidden(message, code="key_missing", remedy="Send the header Authorization: Bearer hf_…")
+
+
+def _invalid() -> Forbidden:
+    return Forbidden("the key is not valid", code="key_invalid", remedy="Make one with: heedful keys create NAME")
+
+
+def allowed(engine: Heedful, caller: Caller) -> Heedful:
+    """The engine, whose calls that change something are `Forbidden` to a caller without their scope.
+
+    Reading is left to the scope of the route: a route for feedback may look up what the feedback is about.
+    """
+    return cast(Heedful, _Allowed(caller.connecting(engine), caller))
+
+
+class _Allowed:
+    def __init__(self, target: Any, caller: Caller, namespace: str = "") -> None:
+        self._target = target
+        self._caller = caller
+        self._namespace = namespace
+
+    def __getattr__(self, name: str) -> Any:
+        found = getattr(self._target, name)
+        if not self._namespace and name in OWNERS:
+            return _Allowed(found, self._caller, name)
+        operation = OPERATIONS.get(f"{self._namespace}.{name}".lstrip("."))
+        return found if operation is None else self._checked(operation, found)
+
+    def _checked(self, operation: Operation, found: Any) -> Any:
+        @wraps(found)
+        def call(*args: Any, **named: Any) -> Any:
+            if operation.scope != "read":
+                self._caller.check(operation.scope)
+            if operation.keeps is not None and named.get(operation.keeps) is not None:
+                self._caller.check("write")
+            if operation.restricted is not None and named.get(operation.restricted) is not None:
+                self._caller.check("admin")
+            return found(*args, **named)
+
+        return call

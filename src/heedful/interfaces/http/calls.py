@@ -1,0 +1,166 @@
+"""The operations of the engine as routes under /v1/projects/{project}."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Awaitable, Callable, Mapping
+from functools import partial
+from typing import Any
+
+import orjson
+from pydantic_core import to_jsonable_python
+from starlette.requests import Request
+from starlette.responses import Response
+
+from heedful import request_context
+from heedful.access.idempotency import once
+from heedful.engine import Heedful
+from heedful.errors import Invalid, NotFound
+from heedful.interfaces.http import targets
+from heedful.interfaces.http.callers import Caller
+from heedful.interfaces.http.reading import arguments, body_of, header_of, path_of
+from heedful.interfaces.http.state import State
+from heedful.interfaces.http.streams import stream, wanted
+from heedful.interfaces.operations import Operation, Shape, shape
+from heedful.model import etag
+from heedful.storage.requests import fingerprint
+
+Endpoint = Callable[[Request], Awaitable[Response]]
+
+PREFIX = "/v1/projects/{project}"
+
+TAGGED = frozenset(
+    {
+        "sessions.get_metadata",
+        "sessions.update_metadata",
+        "sessions.delete_metadata",
+        "feedback.get",
+        "feedback.update",
+        "golden_examples.get",
+        "golden_examples.update",
+        "review.get",
+        "review.assign",
+        "review.resolve",
+        "review.dismiss",
+        "review.reopen",
+    }
+)
+"""Operations whose result has an etag, with which a change can be made only if nobody else made one."""
+
+INSIDE = {"review.get": "item"}
+"""Those whose result has inside, by this name, what can be changed; the rest of it may change by itself."""
+
+
+def endpoint(operation: Operation, state: State) -> Endpoint:
+    """What answers requests for an operation."""
+    made = shape(operation)
+
+    async def answer(request: Request) -> Response:
+        request.scope["heedful.operation"] = operation.name
+        caller = await state.caller(request, operation.scope)
+        if operation.everywhere:
+            caller.check_everywhere()
+        project = caller.choose(path_of(request.path_params)["project"])
+        request.scope["heedful.project"] = project
+        raw = await body_of(request, state.config.max_body)
+        _check_media_type(request, raw)
+        given = arguments(made, request, raw)
+        if given.get(operation.keeps or "") is not None:
+            caller.check("write")
+        if given.get(operation.restricted or "") is not None:
+            caller.check("admin")
+        key = None if made.keyed or operation.method == "GET" else header_of(request, "Idempotency-Key")
+
+        # A key of one project made that project. Whoever opens all may mistype a name.
+        looked_up = caller.project is None and (operation.scope == "read" or operation.name == "set_policy")
+
+        def call(callbacks: Mapping[str, Any]) -> bytes:
+            if looked_up:
+                state.projects.check_known(project)
+            with request_context.acting_as(caller.calling(request)), state.projects.using(project) as engine:
+                return _called(state, caller.connecting(engine), project, caller, made, given, callbacks, key)
+
+        if wanted(request, made):
+            return stream(state, request, made, call)
+        return _response(request, operation, await _runner(state, operation, given, project, caller)(lambda: call({})))
+
+    return answer
+
+
+def _runner(
+    state: State, operation: Operation, given: Mapping[str, Any], project: str, caller: Caller
+) -> Callable[..., Awaitable[bytes]]:
+    """Where a call is done: what asks a database apart, short writes in turn, recalls by as many as there are
+    processors, all else in the pool.
+    """
+    if operation.queries:
+        return partial(state.query, project, caller)
+    if operation.scope == "feedback":
+        return state.run_in_turn
+    answers = given.get("answer") or given.get("session_id") is not None
+    return state.think if operation.name == "recall" and not answers else state.run
+
+
+def _called(
+    state: State,
+    engine: Heedful,
+    project: str,
+    caller: Caller,
+    made: Shape,
+    given: dict[str, Any],
+    callbacks: Mapping[str, Any],
+    key: str | None,
+) -> bytes:
+    """The result of a call, as JSON."""
+    name = made.operation.name
+    if made.operation.undoes is not None:
+        caller.check(engine._scope_to_retract(given[made.operation.undoes]))
+    if caller.claims is not None:
+        given = targets.allowed(caller.claims, name, given, engine)
+
+    def work() -> Any:
+        owner = getattr(engine, made.operation.namespace) if made.operation.namespace else engine
+        result = getattr(owner, made.operation.verb)(**given, **callbacks)
+        if result is False and made.operation.missing is not None:
+            missing = made.operation.missing
+            raise NotFound(f"no such {missing} in project {project!r}", code=f"{missing}_not_found")
+        return result
+
+    if key is None:
+        return made.result.dump_json(work())
+    host = state.projects.host
+    # Numbers of any size: they are refused later, and by name.
+    said = fingerprint(name, json.dumps(to_jsonable_python(given), sort_keys=True))
+    kept = once(
+        host.database,
+        project,
+        host.now,
+        key,
+        said,
+        lambda: made.result.dump_python(work(), mode="json"),
+        secret=made.operation.secret,
+    )
+    return orjson.dumps(kept)
+
+
+def _response(request: Request, operation: Operation, body: bytes) -> Response:
+    headers = {}
+    if operation.name in TAGGED:
+        shown, inside = orjson.loads(body), INSIDE.get(operation.name)
+        tag = f'"{etag(shown if inside is None else shown[inside])}"'
+        if operation.method == "GET" and inside is None and request.headers.get("if-none-match") == tag:
+            return Response(status_code=304, headers={"ETag": tag})
+        headers["ETag"] = tag
+    return Response(body, media_type="application/json", headers=headers)
+
+
+def _check_media_type(request: Request, raw: bytes) -> None:
+    given = request.headers.get("content-type", "").partition(";")[0].strip().lower()
+    if raw and given and given != "application/json" and not given.endswith("+json"):
+        raise Invalid(
+            f"the body is {given}",
+            code="media_type",
+            field="Content-Type",
+            value=given,
+            remedy="Send application/json",
+        )

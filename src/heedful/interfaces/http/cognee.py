@@ -1,0 +1,428 @@
+"""What clients of cognee's HTTP interface send; each name may be written with capitals or with underscores."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+from typing import Annotated, Any, Literal
+
+import orjson
+from pydantic import AliasChoices, ConfigDict, Field
+from pydantic.alias_generators import to_camel
+
+from heedful.compat.cognee import ALL, RecallResult, SearchType, dataset_of, results_of, search_type_of
+from heedful.engine import Heedful
+from heedful.errors import HeedfulError, Invalid, NotFound
+from heedful.interfaces.http.hindsight_bodies import Body, problem, read, unsupported
+from heedful.interfaces.problems import Asked, Wire
+from heedful.model import DEFAULT_DATASET, Entry, Fraction, Metadata, NotBlank, Session, Text
+
+UNSUPPORTED: dict[str, dict[str, str]] = {
+    "add and cognify are one step here. Use POST /api/v1/remember": {
+        "/add": "POST",
+        "/cognify": "POST",
+        "/update": "PATCH",
+    },
+    "search is called recall here. Use POST /api/v1/recall": {"/search": "GET POST"},
+    "memify is called improve here. Use POST /api/v1/improve": {"/memify": "POST"},
+    "delete is called forget here. Use POST /api/v1/forget": {"/delete": "DELETE"},
+    "datasets are named here, and made by being used. Use POST /api/v1/remember and /api/v1/forget": {
+        "/datasets": "POST DELETE",
+        "/datasets/{dataset_id}": "DELETE",
+    },
+    "graphs are not here as such. Use POST /api/v1/recall": {
+        "/datasets/{dataset_id}/graph": "GET",
+        "/visualize": "GET",
+    },
+}
+"""Routes that have no like, under the reason and what to use."""
+
+GRAPH = (None, "auto", "graph", "all", ["graph"])
+"""Scopes that mean the facts."""
+
+
+class Camel(Body):
+    """A body whose names may also be in camel case."""
+
+    model_config = ConfigDict(alias_generator=to_camel, loc_by_alias=False)
+
+    def refuse(self, *names: str) -> None:
+        """A part of a request that would be dropped is worse than an error."""
+        for name in names:
+            if getattr(self, name):
+                raise Invalid(f"{name} has no like here", field=name, value=getattr(self, name), remedy="Leave it out")
+
+
+class Remembering(Camel):
+    """Texts to remember."""
+
+    data: NotBlank | list[NotBlank] = Field(validation_alias=AliasChoices("data", "raw_data", "rawData"))
+    dataset_name: str = DEFAULT_DATASET
+    dataset_id: str | None = None
+    session_id: str | None = None
+    self_improvement: bool = True
+    content_type: str | None = None
+    external_metadata: list[Metadata | None] | None = None
+
+
+class SessionEntry(Camel):
+    """A question and answer, or feedback on one."""
+
+    type: Literal["qa", "feedback"]
+    qa_id: str | None = None
+    question: str | None = None
+    answer: str | None = None
+    context: Text | None = None
+    feedback_text: str | None = None
+    feedback_score: int | None = None
+
+
+class RememberingEntry(Camel):
+    """An entry to keep in a session."""
+
+    entry: SessionEntry
+    session_id: NotBlank
+    dataset_name: str = DEFAULT_DATASET
+
+
+class Asking(Camel):
+    """A question."""
+
+    query: NotBlank = Field(validation_alias=AliasChoices("query", "query_text", "queryText"))
+    search_type: str | None = Field(
+        None, validation_alias=AliasChoices("search_type", "searchType", "query_type", "queryType")
+    )
+    datasets: str | list[str] | None = None
+    top_k: int | None = None
+    session_id: str | None = None
+    feedback_influence: Fraction = 0.0
+    only_context: bool = False
+    scope: str | list[str] | None = None
+    dataset_ids: list[str] | None = None
+    node_name: list[str] | None = None
+    response_schema: dict[str, Any] | None = None
+    code_query: dict[str, Any] | None = None
+    tool_connections: list[str] | None = None
+    stream: bool | None = None
+
+    def refuse_what_has_no_like(self) -> None:
+        self.refuse("dataset_ids", "node_name", "response_schema", "code_query", "tool_connections", "stream")
+        if self.scope not in GRAPH:
+            self.refuse("scope")
+
+
+class Improving(Camel):
+    """What to improve, and from which sessions."""
+
+    dataset_name: str = Field(DEFAULT_DATASET, validation_alias=AliasChoices("dataset_name", "datasetName", "dataset"))
+    dataset_id: str | None = None
+    session_ids: list[str] | None = None
+
+
+class Forgetting(Camel):
+    """What to forget."""
+
+    dataset: str | None = None
+    dataset_id: str | None = None
+    data_id: str | None = None
+    everything: bool = False
+    memory_only: bool = False
+
+
+class Rating(Camel):
+    """What somebody says of an answer."""
+
+    feedback_text: str | None = None
+    feedback_score: int | None = None
+
+
+class SessionPage(Camel):
+    """The parameters of a list of sessions."""
+
+    limit: Annotated[int, Field(ge=1, le=500)] = 50
+    offset: Annotated[int, Field(ge=0)] = 0
+    range: str = "all"
+    status: str | None = None
+
+
+class Last(Camel):
+    """How much of a session is wanted."""
+
+    last_n: Annotated[int, Field(ge=1)] | None = None
+
+
+__all__ = ["ROUTES", "STATUSES", "refused"]
+
+STATUSES: Mapping[int, int] = {422: 400}
+TOP_K = 15
+
+
+def refused(error: HeedfulError, status: int) -> Any:
+    """The body of an error: a list of problems for a request that can't be read, else a sentence."""
+    if isinstance(error, Invalid):
+        return {"detail": [problem(error, "body")]}
+    return {"detail": str(error)} | ({} if error.remedy is None else {"remediation": error.remedy})
+
+
+def remember(store: Heedful, asked: Asked) -> Any:
+    given = read(Remembering, _form(asked) if asked.files or asked.fields else asked.body, {})
+    given.refuse("dataset_id", "content_type")
+    texts = [given.data] if isinstance(given.data, str) else given.data
+    metadata = [dict(each or {}) for each in given.external_metadata or [None] * len(texts)]
+    if given.session_id:
+        store.sessions.create(given.session_id)
+        metadata = [each | {"session_id": given.session_id} for each in metadata]
+    kept = store.remember(texts, dataset=given.dataset_name, metadata=metadata, self_improvement=given.self_improvement)
+    return _remembered(given.dataset_name, len(texts), given.session_id) | {"items": kept.facts}
+
+
+def remember_entry(store: Heedful, asked: Asked) -> Any:
+    given = read(RememberingEntry, asked.body, {})
+    said = given.entry
+    if said.type == "qa":
+        qa_id = store.sessions.add_entry(
+            given.session_id, _required(said, "question"), _required(said, "answer"), context=said.context
+        ).qa_id
+    else:
+        qa_id = _required(said, "qa_id")
+    if said.type == "feedback" or said.feedback_text is not None or said.feedback_score is not None:
+        _rate(store, given.session_id, qa_id, said.feedback_text, said.feedback_score)
+    stored = {"status": "session_stored", "entry_type": said.type, "entry_id": qa_id}
+    return _remembered(given.dataset_name, 1, given.session_id) | stored
+
+
+def recall(store: Heedful, asked: Asked) -> Any:
+    given = read(Asking, asked.body, {})
+    given.refuse_what_has_no_like()
+    kind = search_type_of(given.search_type or SearchType.GRAPH_COMPLETION)
+    found = store.recall(
+        given.query,
+        dataset=dataset_of(given.datasets),
+        mode=kind.mode,
+        top_k=TOP_K if given.top_k is None else given.top_k,
+        feedback_influence=given.feedback_influence,
+        session_id=None if given.only_context else given.session_id,
+        answer=kind.answers and not given.only_context,
+    )
+    return [_result(each, kind, found.dataset) for each in results_of(found, kind)]
+
+
+def improve(store: Heedful, asked: Asked) -> Any:
+    given = read(Improving, asked.body, {})
+    given.refuse("dataset_id")
+    done = store.improve(given.dataset_name, given.session_ids)
+    counts = {
+        "entries": done.entries,
+        "signals_added": done.signals_added,
+        "signals_retracted": done.signals_retracted,
+        "facts_updated": len(done.updated_facts),
+        "facts_learnt": len(done.learnt),
+        "facts_forgotten": len(done.forgotten),
+    }
+    return {
+        "status": "completed",
+        "dataset_id": None,
+        "dataset_name": done.dataset,
+        "session_ids": given.session_ids or [],
+        "stages": [{"stage": "feedback_weights", "status": "completed", "counts": counts, "duration_ms": 0}],
+        "background": False,
+        "finished": True,
+    }
+
+
+def forget(store: Heedful, asked: Asked) -> Any:
+    given = read(Forgetting, asked.body, {})
+    if given.everything:
+        names = store.datasets()
+        for name in names:
+            store.forget(dataset=name)
+        for session in list(_sessions(store)):
+            store.sessions.delete(session.session_id)
+        return {"datasets_removed": len(names), "status": "success"}
+    given.refuse("dataset_id", "memory_only")
+    if given.dataset is None:
+        raise Invalid("dataset is required", field="dataset", remedy="Name it, or pass everything=true")
+    if given.data_id is None:
+        store.forget(dataset=given.dataset)
+        return {"dataset_name": given.dataset, "status": "success"}
+    if store.fact(given.data_id).dataset != given.dataset:
+        raise NotFound(f"dataset {given.dataset!r} has no fact {given.data_id!r}", field="data_id", value=given.data_id)
+    store.forget(given.data_id)
+    return {"data_id": given.data_id, "dataset_name": given.dataset, "status": "success"}
+
+
+def datasets(store: Heedful, asked: Asked) -> Any:
+    found = [store.get_dataset(name) for name in store.datasets()]
+    return [{"id": each.name, "name": each.name, "createdAt": each.created_at.isoformat()} for each in found]
+
+
+def sessions(store: Heedful, asked: Asked) -> Any:
+    given = read(SessionPage, dict(asked.query))
+    given.refuse("status")
+    if given.range != "all":
+        given.refuse("range")
+    found = [_session(each) for each in _sessions(store)]
+    page = found[given.offset : given.offset + given.limit]
+    return {
+        "sessions": page,
+        "total": len(found),
+        "limit": given.limit,
+        "offset": given.offset,
+        "has_more": given.offset + len(page) < len(found),
+    }
+
+
+def session(store: Heedful, asked: Asked) -> Any:
+    shown = _session(store.sessions.get(asked.path["session_id"]))
+    qas = entries(store, asked)
+    return shown | {
+        "label": qas[0].question[:120] if qas else None,
+        "msg_count": len(qas),
+        "tool_calls": 0,
+        "qas": qas,
+        "traces": [],
+    }
+
+
+def entries(store: Heedful, asked: Asked) -> list[Entry]:
+    name, last_n = asked.path["session_id"], read(Last, dict(asked.query)).last_n
+    found: list[Entry] = []
+    cursor = None
+    while last_n is None or len(found) < last_n:
+        limit = ALL if last_n is None else min(ALL, last_n - len(found))
+        page = store.sessions.entries(name, cursor=cursor, limit=limit, newest_first=True)
+        found += page.items
+        cursor = page.next_cursor
+        if cursor is None:
+            break
+    return found[::-1]
+
+
+def add_feedback(store: Heedful, asked: Asked) -> Any:
+    given = read(Rating, asked.body, {})
+    _rate(store, asked.path["session_id"], asked.path["qa_id"], given.feedback_text, given.feedback_score)
+    return {"success": True}
+
+
+def delete_feedback(store: Heedful, asked: Asked) -> Any:
+    if not store.sessions.delete_feedback(asked.path["session_id"], asked.path["qa_id"]):
+        raise _no_entry(asked.path["session_id"], asked.path["qa_id"])
+    return {"success": True}
+
+
+def _rate(store: Heedful, session_id: str, qa_id: str, text: str | None, score: int | None) -> None:
+    if not store.sessions.add_feedback(session_id, qa_id, text, score):
+        raise _no_entry(session_id, qa_id)
+
+
+def _no_entry(session_id: str, qa_id: str) -> NotFound:
+    return NotFound(f"session {session_id!r} has no entry {qa_id!r}", field="qa_id", value=qa_id)
+
+
+def _required(said: SessionEntry, name: str) -> str:
+    value: str | None = getattr(said, name)
+    if value is None:
+        raise Invalid(f"{name} is required", field=f"entry.{name}", remedy=f"Pass {name}")
+    return value
+
+
+def _form(asked: Asked) -> dict[str, Any]:
+    """A form as the body it stands for: files are texts, and an empty field is one that is left out."""
+    given: dict[str, Any] = {name: value for name, value in asked.fields.items() if value != ""}
+    given.pop("raw_data", None)
+    texts = [_text(name, content) for name, content in asked.files.items()]
+    texts += [text for text in asked.every.get("raw_data", []) if text]
+    if "external_metadata" in given:
+        try:
+            given["external_metadata"] = orjson.loads(given["external_metadata"])
+        except orjson.JSONDecodeError as error:
+            raise Invalid(
+                f"external_metadata is not JSON ({error})",
+                field="external_metadata",
+                value=given["external_metadata"],
+                remedy="Send a list with a mapping for each text",
+            ) from None
+    return given | ({"data": texts} if texts else {})
+
+
+def _text(name: str, content: bytes) -> str:
+    try:
+        return content.decode().removeprefix("\ufeff")
+    except UnicodeDecodeError as error:
+        raise Invalid(
+            f"{name} is not UTF-8 text (byte {error.start})", code="undecodable", field=name, remedy="Send its text"
+        ) from None
+
+
+def _remembered(dataset: str, count: int, session_id: str | None) -> dict[str, Any]:
+    return {
+        "status": "completed",
+        "dataset_name": dataset,
+        "dataset_id": None,
+        "pipeline_run_id": None,
+        "items_processed": count,
+        "elapsed_seconds": None,
+    } | ({"session_ids": [session_id]} if session_id else {})
+
+
+def _result(each: RecallResult, kind: SearchType, dataset: str) -> dict[str, Any]:
+    about = {"recall_id": each.recall_id, "qa_id": each.qa_id, "fact_id": each.fact_id}
+    return {
+        "source": each.source,
+        "kind": _kind(kind, each),
+        "search_type": kind.value,
+        "text": each.text,
+        "score": each.score,
+        "dataset_id": None,
+        "dataset_name": dataset,
+        "metadata": about,
+        "raw": {},
+        **about,
+    }
+
+
+def _kind(kind: SearchType, each: RecallResult) -> str:
+    if each.fact_id is not None:
+        return "chunk"
+    return "graph_completion" if kind.mode == "graph" else "rag_completion"
+
+
+def _sessions(store: Heedful) -> Iterator[Session]:
+    cursor = None
+    while True:
+        page = store.sessions.list(cursor=cursor, limit=ALL)
+        yield from page.items
+        cursor = page.next_cursor
+        if cursor is None:
+            return
+
+
+def _session(each: Session) -> dict[str, Any]:
+    return {
+        "session_id": each.session_id,
+        "started_at": each.created_at.isoformat(),
+        "last_activity_at": each.updated_at.isoformat(),
+    }
+
+
+SESSION = "/api/v1/sessions/{session_id}"
+FEEDBACK = f"{SESSION}/entries/{{qa_id}}/feedback"
+
+ROUTES: tuple[Wire, ...] = (
+    Wire("POST", "/api/v1/remember", remember, "write"),
+    Wire("POST", "/api/v1/remember/entry", remember_entry, "write"),
+    Wire("POST", "/api/v1/recall", recall, "read", keeps=("session_id", "sessionId")),
+    Wire("POST", "/api/v1/improve", improve, "write"),
+    Wire("POST", "/api/v1/forget", forget, "write"),
+    Wire("GET", "/api/v1/datasets", datasets, "read"),
+    Wire("GET", "/api/v1/sessions", sessions, "read"),
+    Wire("GET", SESSION, session, "read"),
+    Wire("GET", f"{SESSION}/entries", entries, "read"),
+    Wire("POST", FEEDBACK, add_feedback, "feedback"),
+    Wire("DELETE", FEEDBACK, delete_feedback, "feedback"),
+    *(
+        Wire(method, "/api/v1" + path, unsupported(reason), "read")
+        for reason, paths in UNSUPPORTED.items()
+        for path, methods in paths.items()
+        for method in methods.split()
+    ),
+)

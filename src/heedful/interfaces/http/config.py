@@ -1,0 +1,124 @@
+"""What a server is told when it starts."""
+
+from __future__ import annotations
+
+import math
+from collections import OrderedDict
+from urllib.parse import urlsplit
+
+from pydantic import Field, field_validator
+
+from heedful.errors import Invalid, Unavailable
+from heedful.interfaces.http.connections import Limits
+from heedful.model import Model
+
+MEGABYTE = 1_000_000
+
+SHORTEST = 16
+"""Characters of a key that somebody makes up."""
+
+
+class Config(Model):
+    """The settings of a server; those of the store are the ones that `open` uses."""
+
+    store: str | None = None
+    embedding: str | None = None
+    language_model: str | None = None
+    sessions: str | None = Field(default=None, repr=False)
+    host: str = "127.0.0.1"
+    port: int = Field(default=8000, ge=0, le=65535)
+    workers: int = Field(default=1, ge=1, le=128)
+    rate_limit: int = Field(default=1000, ge=0)
+    """Calls a second that a key may make of each worker; 0 for no limit."""
+    max_body: int = Field(default=25 * MEGABYTE, ge=1024)
+    """Bytes of the largest request that is read."""
+    cors_origins: list[str] = Field(default_factory=list)
+    """Pages of these origins may call; none, if empty; of all, with "*"."""
+    admin_key: str | None = Field(default=None, repr=False)
+    """A key for everything, beside those in the store."""
+    new_key: bool = False
+    """Whether the keys for everything in the store are revoked, and another is made."""
+    header_seconds: float = Field(default=10.0, gt=0)
+    """How long the headers of a request may take."""
+    body_seconds: float = Field(default=30.0, gt=0)
+    """How long a body may take that does not keep coming."""
+    max_unknown: int = Field(default=512, ge=1)
+    """Connections at the same time whose caller is not known yet, in a worker."""
+    max_unknown_from_one: int = Field(default=128, ge=1)
+    """The same, from one address."""
+    trusted_proxies: list[str] = Field(default_factory=list)
+    """Proxies whose headers say where a request came from."""
+    threads: int = Field(default=16, ge=1)
+    """Calls that a worker does at the same time."""
+    worker: bool = True
+    """Whether each worker process also does jobs in the background."""
+    quiet: bool = False
+    """Whether requests that go well are left out of the log."""
+
+    @property
+    def limits(self) -> Limits:
+        """What callers who are not known may do."""
+        return Limits(self.header_seconds, self.max_unknown, self.max_unknown_from_one, tuple(self.trusted_proxies))
+
+    @field_validator("admin_key")
+    @classmethod
+    def _long(cls, key: str | None) -> str | None:
+        # In words of its own, because others show the value.
+        if key is None:
+            return None
+        remedy = f"Set HEEDFUL_ADMIN_KEY to {SHORTEST} letters and digits or more, or to nothing"
+        if len(key) < SHORTEST:
+            raise Invalid(f"(HEEDFUL_ADMIN_KEY) has {len(key)} characters, and needs {SHORTEST}", remedy=remedy)
+        if not key.isascii() or not key.isprintable() or " " in key:
+            raise Invalid("(HEEDFUL_ADMIN_KEY) has characters that a header can't hold", remedy=remedy)
+        return key
+
+    @field_validator("cors_origins")
+    @classmethod
+    def _origins(cls, origins: list[str]) -> list[str]:
+        return [_origin(each) for each in origins]
+
+
+def _origin(given: str) -> str:
+    """An origin as browsers write it."""
+    if given == "*":
+        return given
+    try:
+        parts = urlsplit(given.removesuffix("/"))
+        known = parts.scheme in ("http", "https") and parts.hostname is not None and parts.port != 0
+    except ValueError:
+        known = False
+    if not known or parts.path or parts.query or parts.fragment or "@" in parts.netloc or given.endswith(("?", "#")):
+        raise Invalid(
+            f"has {given!r}, which is no origin",
+            value=given,
+            remedy="Use https://host or http://host:port, without a path; * for all",
+        )
+    return f"{parts.scheme}://{parts.netloc.lower()}"
+
+
+MOST = 100_000
+"""Callers that are remembered; the one that was silent longest is forgotten first."""
+
+
+class Limiter:
+    """Allows each caller so many calls a second, and twice as many at once."""
+
+    def __init__(self) -> None:
+        self._buckets: OrderedDict[str, tuple[float, float]] = OrderedDict()
+
+    def take(self, caller: str, rate: int, now: float) -> None:
+        """Takes one call from a caller's bucket; an empty one is `Unavailable`."""
+        burst = 2.0 * rate
+        left, at = self._buckets.pop(caller, (burst, now))
+        left = min(burst, left + (now - at) * rate)
+        self._buckets[caller] = (max(0.0, left - 1), now)
+        if len(self._buckets) > MOST:
+            self._buckets.popitem(last=False)
+        if left < 1:
+            raise Unavailable(
+                f"more than {rate} {'call' if rate == 1 else 'calls'} a second",
+                code="rate_limited",
+                value=max(1, math.ceil((1 - left) / rate)),
+                remedy="Wait as long as Retry-After says, and send it again",
+            )

@@ -1,0 +1,123 @@
+"""What every request gets: an id, a line in the log, a number in the metrics, and a document for each error."""
+
+from __future__ import annotations
+
+import logging
+import re
+import time
+
+import orjson
+from starlette.requests import ClientDisconnect
+from starlette.responses import Response
+from starlette.types import ASGIApp, Message, Receive, Scope, Send
+
+from heedful.access.refusals import Refusals, is_refusal
+from heedful.errors import HeedfulError, Unavailable
+from heedful.ids import new_id
+from heedful.interfaces.http.metrics import Measures
+from heedful.interfaces.problems import problem, status_of
+from heedful.storage.audit import Refusal
+
+logger = logging.getLogger("heedful.interfaces.http")
+
+SANE = re.compile(rb"[A-Za-z0-9._-]{1,100}")
+GONE = 499
+"""What is noted of a caller who left before the answer."""
+
+
+class Envelope:
+    """The outermost layer. Nothing of a request but its path is logged: no key, no query, no body."""
+
+    def __init__(self, app: ASGIApp, measures: Measures, refusals: Refusals) -> None:
+        self._app = app
+        self._measures = measures
+        self._refusals = refusals
+
+    async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
+        if scope["type"] != "http":
+            await self._app(scope, receive, send)
+            return
+        # Routes are matched before the path is decoded, so that an id may hold a slash.
+        scope["path"] = scope["raw_path"].decode("ascii", errors="replace")
+        request_id = _request_id(scope)
+        scope["heedful.request_id"] = request_id
+        started = time.perf_counter()
+        status: int | None = None
+
+        async def sending(message: Message) -> None:
+            nonlocal status
+            if message["type"] == "http.response.start":
+                status = message["status"]
+                message["headers"].append((b"x-request-id", request_id.encode()))
+                message["headers"].append((b"x-content-type-options", b"nosniff"))
+            await send(message)
+
+        try:
+            await self._app(scope, receive, sending)
+        except ClientDisconnect:
+            status = GONE
+        except Exception as error:
+            scope["heedful.error"] = error
+            failed, body, known = document(error, request_id)
+            if status is not None:
+                raise
+            response = Response(body, failed, headers_of(known, failed), "application/problem+json")
+            await response(scope, receive, sending)
+        finally:
+            self._note(scope, status or GONE, time.perf_counter() - started)
+
+    def _note(self, scope: Scope, status: int, seconds: float) -> None:
+        route = scope.get("heedful.route", "other")
+        error = scope.get("heedful.error")
+        if isinstance(error, HeedfulError) and is_refusal(error):
+            self._refusals.note(_refusal(scope, route, error))
+        self._measures.request(scope["method"], route, status, seconds)
+        logger.info(
+            "%s %s %s %.1f ms request=%s key=%s",
+            scope["method"],
+            scope["path"],
+            status,
+            seconds * 1000,
+            scope["heedful.request_id"],
+            scope.get("heedful.caller", "-"),
+        )
+
+
+def _refusal(scope: Scope, route: str, error: HeedfulError) -> Refusal:
+    """What is kept of it: names that we made, and none that was sent."""
+    return Refusal(
+        operation=scope.get("heedful.operation", f"{scope['method']} {route}"),
+        code=error.code,
+        project=scope.get("heedful.project"),
+        caller=scope.get("heedful.caller"),
+        address=scope["client"][0] if scope.get("client") else None,
+    )
+
+
+def headers_of(error: HeedfulError, status: int) -> dict[str, str]:
+    """What a status asks to say besides."""
+    if status == 401:
+        return {"WWW-Authenticate": "Bearer"}
+    if status == 429:
+        return {"Retry-After": str(error.value or 1)}
+    return {"Retry-After": "1"} if error.code in ("store_busy", "in_progress", "fault") else {}
+
+
+def document(error: Exception, request_id: str) -> tuple[int, bytes, HeedfulError]:
+    """The status and the document of an error; one that is not Heedful's own is a fault, told to the log alone."""
+    if not isinstance(error, HeedfulError):
+        logger.error("fault in request %s", request_id, exc_info=error)
+        error = Unavailable(
+            "the server failed", code="fault", remedy=f"Look for {request_id} in the server's log; it can be sent again"
+        )
+        return 500, orjson.dumps(problem(error, 500, request_id)), error
+    status = status_of(error)
+    return status, orjson.dumps(problem(error, status, request_id)), error
+
+
+def _request_id(scope: Scope) -> str:
+    for name, value in scope["headers"]:
+        if name == b"x-request-id" and SANE.fullmatch(value):
+            found: str = value.decode()
+            return found
+    return new_id()

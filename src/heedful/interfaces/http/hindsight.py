@@ -1,0 +1,302 @@
+"""Hindsight's HTTP interface for banks, memories and signals, on Heedful.
+
+A bank is a dataset of the key's project. Banks need not be made: one that is not there answers as an empty one.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+from itertools import islice
+from typing import Any
+
+from heedful.engine import Heedful
+from heedful.errors import HeedfulError, Invalid, NotFound
+from heedful.interfaces.http.hindsight_bodies import (
+    NO_USEFULNESS,
+    OURS,
+    RAW,
+    UNSUPPORTED,
+    VERSION,
+    Listing,
+    Profile,
+    Recalling,
+    Retain,
+    Settings,
+    Signals,
+    config,
+    extras,
+    listed,
+    problem,
+    profile,
+    ranked,
+    read,
+    result,
+    unit,
+    unsupported,
+    within,
+)
+from heedful.interfaces.problems import Asked, Wire
+from heedful.model import Dataset, Fact, Metadata, Signal
+
+__all__ = ["ROUTES", "STATUSES", "refused"]
+
+STATUSES: Mapping[int, int] = {}
+ALL = 1_000
+
+
+def refused(error: HeedfulError, status: int) -> Any:
+    """The body of an error: a list of problems for a request that can't be read, else a sentence."""
+    if status == 422 and isinstance(error, Invalid):
+        return {"detail": [problem(error, "body")]}
+    return {"detail": str(error)}
+
+
+def list_banks(store: Heedful, asked: Asked) -> Any:
+    given = read(Listing, {name: asked.query[name] for name in ("q", "limit", "offset") if name in asked.query})
+    banks = [listed(store.get_dataset(name)) for name in reversed(store.datasets())]
+    if given.q:
+        banks = [bank for bank in banks if given.q.lower() in f"{bank['bank_id']}\n{bank['name']}".lower()]
+    limit = given.limit if "limit" in asked.query else max(len(banks), 1)
+    return {
+        "banks": banks[given.offset : given.offset + limit],
+        "total": len(banks),
+        "limit": limit,
+        "offset": given.offset,
+    }
+
+
+def put_bank(store: Heedful, asked: Asked) -> Any:
+    bank = asked.path["bank_id"]
+    changes = read(Profile, asked.body, {})
+    known = _bank(store, bank)
+    said = changes.merged({} if known is None else extras(known.metadata))
+    return profile(store.create_dataset(bank, metadata={OURS: said}))
+
+
+def get_bank(store: Heedful, asked: Asked) -> Any:
+    return profile(store.get_dataset(asked.path["bank_id"]))
+
+
+def change_bank(store: Heedful, asked: Asked) -> Any:
+    store.get_dataset(asked.path["bank_id"])
+    return put_bank(store, asked)
+
+
+def get_config(store: Heedful, asked: Asked) -> Any:
+    return config(store.get_dataset(asked.path["bank_id"]))
+
+
+def change_config(store: Heedful, asked: Asked) -> Any:
+    changes = read(Settings, asked.body, {}).profile
+    bank = store.get_dataset(asked.path["bank_id"])
+    return config(store.create_dataset(bank.name, metadata={OURS: changes.merged(extras(bank.metadata))}))
+
+
+def reset_config(store: Heedful, asked: Asked) -> Any:
+    bank = store.get_dataset(asked.path["bank_id"])
+    stays = {name: value for name, value in extras(bank.metadata).items() if name not in ("mission", "disposition")}
+    return config(store.create_dataset(bank.name, metadata={OURS: stays}))
+
+
+def delete_bank(store: Heedful, asked: Asked) -> Any:
+    bank = asked.path["bank_id"]
+    gone = store.forget(dataset=bank)
+    return {"success": True, "message": f"bank {bank!r} was deleted", "deleted_count": gone.facts}
+
+
+def clear_bank(store: Heedful, asked: Asked) -> Any:
+    if "type" in asked.query:
+        raise Invalid(
+            "facts have no types here", field="type", value=asked.query["type"], remedy="Leave it out to clear the bank"
+        )
+    bank = store.get_dataset(asked.path["bank_id"])
+    gone = store.forget(dataset=bank.name)
+    store.create_dataset(bank.name, metadata=bank.metadata)
+    return {"success": True, "message": f"bank {bank.name!r} is empty", "deleted_count": gone.facts}
+
+
+def retain(store: Heedful, asked: Asked) -> Any:
+    bank = asked.path["bank_id"]
+    given = read(Retain, asked.body, {})
+    documents: dict[str | None, list[tuple[str, Metadata]]] = {}
+    appended = {item.document_id for item in given.items if item.update_mode == "append"}
+    for item in given.items:
+        documents.setdefault(item.document_id, []).append((item.text, item.about(given.document_tags or [])))
+    # One call for all: in a transaction for each document, a batch of many takes many times as long.
+    store._store_documents(
+        bank,
+        [
+            (document, document not in appended, texts)
+            for document, items in documents.items()
+            for texts in ([items] if document is not None else [[item] for item in items])
+        ],
+    )
+    # It is done when the answer leaves, whether or not the caller would have waited.
+    return {"success": True, "bank_id": bank, "items_count": len(given.items), "async": False}
+
+
+def recall(store: Heedful, asked: Asked) -> Any:
+    given = read(Recalling, asked.body, {})
+    given.refuse_what_has_no_like()
+    if not given.wants_facts or _bank(store, asked.path["bank_id"]) is None:
+        return {"results": []}
+    top_k = given.filter.enough(given.top_k)
+    hits = [
+        hit
+        for where in given.filter.wheres
+        for hit in store.recall(
+            given.query,
+            dataset=asked.path["bank_id"],
+            top_k=top_k,
+            where=where,
+            boost_by_usefulness=given.boost_by_usefulness,
+            usefulness_weight=given.usefulness_weight,
+            min_usefulness=given.min_usefulness,
+        )
+        if given.filter.passes(hit.metadata)
+    ]
+    least = given.min_scores.final if given.min_scores is not None else None
+    best = sorted((hit for hit in hits if least is None or hit.score >= least), key=lambda hit: -hit.score)
+    return {"results": [result(hit) for hit in within(best[: given.top_k], given.max_tokens)]}
+
+
+def list_memories(store: Heedful, asked: Asked) -> Any:
+    given = read(Listing, {**asked.query, "tags": list(asked.every.get("tags", [])) or None})
+    given.refuse_what_has_no_like()
+    bank = _bank(store, asked.path["bank_id"])
+    stop = given.offset + given.limit
+    if bank is None or given.state == "invalidated" or (given.type is not None and given.type not in RAW):
+        found, total = [], 0
+    elif given.filters:
+        found = [fact for fact in _facts(store, bank.name, given.document_id) if given.passes(fact)]
+        total = len(found)
+    else:
+        found, total = list(islice(_facts(store, bank.name, None), stop)), bank.facts
+    return {
+        "items": [unit(fact) for fact in found[given.offset : stop]],
+        "total": total,
+        "limit": given.limit,
+        "offset": given.offset,
+    }
+
+
+def get_memory(store: Heedful, asked: Asked) -> Any:
+    return unit(_fact(store, asked.path["bank_id"], asked.path["memory_id"]))
+
+
+def delete_document(store: Heedful, asked: Asked) -> Any:
+    document = asked.path["document_id"]
+    gone = store.forget(source=document, dataset=asked.path["bank_id"])
+    return {
+        "success": True,
+        "message": f"document {document!r} was deleted",
+        "document_id": document,
+        "memory_units_deleted": gone.facts,
+    }
+
+
+def signal(store: Heedful, asked: Asked) -> Any:
+    bank = asked.path["bank_id"]
+    given = read(Signals, asked.body, {}).signals
+    result = store.signal([Signal(**each.model_dump()) for each in given], dataset=bank)
+    errors = [
+        {"index": each.index, "fact_id": each.fact_id, "message": f"bank {bank!r} has no fact {each.fact_id!r}"}
+        for each in result.errors
+    ]
+    return {
+        "success": not errors,
+        "signals_processed": result.processed,
+        "updated_facts": result.updated_facts,
+        "errors": errors,
+    }
+
+
+def fact_stats(store: Heedful, asked: Asked) -> Any:
+    fact = _fact(store, asked.path["bank_id"], asked.path["fact_id"])
+    stats = store.fact_stats(fact.fact_id)
+    return {
+        "fact_id": stats.fact_id,
+        "usefulness_score": stats.score,
+        "signal_count": stats.signal_count,
+        "signal_breakdown": stats.signal_breakdown,
+        "last_signal_at": None if stats.last_signal_at is None else stats.last_signal_at.isoformat(),
+        "created_at": fact.created_at.isoformat(),
+    }
+
+
+def usefulness_stats(store: Heedful, asked: Asked) -> Any:
+    bank = asked.path["bank_id"]
+    if _bank(store, bank) is None:
+        return NO_USEFULNESS | {"bank_id": bank}
+    stats = store.usefulness_stats(bank)
+    return {
+        "bank_id": bank,
+        "total_facts_with_signals": stats.facts_with_signals,
+        "average_usefulness": stats.average_score,
+        "total_signals": stats.total_signals,
+        "signal_distribution": stats.signal_breakdown,
+        "top_useful_facts": [ranked(each) for each in stats.most_useful],
+        "least_useful_facts": [ranked(each) for each in stats.least_useful],
+    }
+
+
+def version(store: Heedful, asked: Asked) -> Any:
+    return VERSION
+
+
+def _bank(store: Heedful, bank: str) -> Dataset | None:
+    try:
+        return store.get_dataset(bank)
+    except NotFound:
+        return None
+
+
+def _fact(store: Heedful, bank: str, fact_id: str) -> Fact:
+    fact = store.fact(fact_id)
+    if fact.dataset != bank:
+        raise NotFound(f"bank {bank!r} has no fact {fact_id!r}", field="fact_id", value=fact_id)
+    return fact
+
+
+def _facts(store: Heedful, bank: str, source: str | None) -> Iterator[Fact]:
+    """All facts of a bank, or of one document, the newest first."""
+    cursor = None
+    while True:
+        page = store.facts(dataset=bank, source=source, cursor=cursor, limit=ALL, newest_first=True)
+        yield from page.items
+        cursor = page.next_cursor
+        if cursor is None:
+            return
+
+
+BANKS = "/v1/default/banks"
+BANK = f"{BANKS}/{{bank_id}}"
+
+ROUTES: tuple[Wire, ...] = (
+    Wire("GET", "/version", version, "read"),
+    Wire("GET", BANKS, list_banks, "read"),
+    Wire("PUT", BANK, put_bank, "write"),
+    Wire("GET", BANK, get_bank, "read"),
+    Wire("PATCH", BANK, change_bank, "write"),
+    Wire("DELETE", BANK, delete_bank, "write"),
+    Wire("GET", f"{BANK}/profile", get_bank, "read"),
+    Wire("PUT", f"{BANK}/profile", change_bank, "write"),
+    Wire("GET", f"{BANK}/config", get_config, "read"),
+    Wire("PATCH", f"{BANK}/config", change_config, "write"),
+    Wire("DELETE", f"{BANK}/config", reset_config, "write"),
+    Wire("POST", f"{BANK}/memories", retain, "write"),
+    Wire("DELETE", f"{BANK}/memories", clear_bank, "write"),
+    Wire("POST", f"{BANK}/memories/recall", recall, "read"),
+    Wire("GET", f"{BANK}/memories/list", list_memories, "read"),
+    Wire("GET", f"{BANK}/memories/{{memory_id}}", get_memory, "read"),
+    Wire("DELETE", f"{BANK}/documents/{{document_id}}", delete_document, "write"),
+    Wire("POST", f"{BANK}/signal", signal, "feedback"),
+    Wire("GET", f"{BANK}/facts/{{fact_id}}/stats", fact_stats, "read"),
+    Wire("GET", f"{BANK}/stats/usefulness", usefulness_stats, "read"),
+    *(
+        Wire(method, BANK + path, unsupported(reason), "read")
+        for reason, paths in UNSUPPORTED.items()
+        for path, methods in paths.items()
+        for method in methods.split()
+    ),
+)

@@ -1,0 +1,75 @@
+"""The routes for feedback that mongodb_session_manager documents for web applications, on Heedful's sessions."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any
+
+from heedful.engine import Heedful
+from heedful.errors import HeedfulError, Invalid
+from heedful.interfaces.http.hindsight_bodies import Body, read
+from heedful.interfaces.problems import Asked, Wire
+from heedful.model import Feedback
+
+__all__ = ["ROUTES", "STATUSES", "refused"]
+
+STATUSES: Mapping[int, int] = {422: 400}
+ALL = 1_000
+
+
+class Given(Body):
+    """What somebody says of a session."""
+
+    rating: str | None = None
+    comment: str = ""
+
+
+def refused(error: HeedfulError, status: int) -> Any:
+    """The body of an error."""
+    return {"detail": str(error)}
+
+
+def add_feedback(store: Heedful, asked: Asked) -> Any:
+    given = read(Given, asked.body, {})
+    try:
+        store.sessions.add_session_feedback(asked.path["session_id"], given.model_dump())
+    except Invalid:
+        raise
+    except ValueError as error:
+        # So do hooks refuse what the caller said.
+        raise Invalid(str(error), field="feedback") from error
+    return {"status": "success", "message": "Feedback recorded"}
+
+
+def get_feedback(store: Heedful, asked: Asked) -> Any:
+    session_id = asked.path["session_id"]
+    found: list[dict[str, Any]] = []
+    cursor = None
+    while True:
+        page = store.sessions.feedbacks(session_id, cursor=cursor, limit=ALL)
+        found += map(_shown, page.items)
+        cursor = page.next_cursor
+        if cursor is None:
+            return {"session_id": session_id, "feedbacks": found, "total": len(found)}
+
+
+def metrics(store: Heedful, asked: Asked) -> Any:
+    return store.sessions.feedback_metrics()
+
+
+def _shown(each: Feedback) -> dict[str, Any]:
+    return each.extra | {
+        "id": each.feedback_id,
+        "rating": each.rating,
+        "comment": each.comment,
+        "created_at": each.created_at.isoformat(),
+    }
+
+
+FEEDBACK = "/api/sessions/{session_id}/feedback"
+
+ROUTES: tuple[Wire, ...] = (
+    Wire("POST", FEEDBACK, add_feedback, "feedback"),
+    Wire("GET", FEEDBACK, get_feedback, "read"),
+    Wire("GET", "/api/metrics/feedback", metrics, "read"),
+)

@@ -1,0 +1,269 @@
+"""The description of the API, made of the table of operations; examples come from a run of the engine."""
+
+from __future__ import annotations
+
+import inspect
+from functools import cache
+from importlib.resources import files
+from typing import Any
+
+import orjson
+from pydantic import TypeAdapter
+
+from heedful.interfaces.http.calls import INSIDE, PREFIX, TAGGED
+from heedful.interfaces.operations import OPERATIONS, Operation, Shape, shape
+from heedful.interfaces.operations.shape import HEADERS
+from heedful.interfaces.operations.types import path_limits
+from heedful.interfaces.problems import TITLES
+from heedful.version import __version__
+
+Document = dict[str, Any]
+
+REF = "#/components/schemas/{model}"
+
+ALWAYS = (400, 401, 403, 404, 409, 413, 415, 422, 429, 500, 503)
+"""Statuses of problems that any operation may have."""
+
+ABOUT = {
+    "": "Facts, recalls and what people say of them.",
+    "sessions": "Conversations, answers, and what people say of them.",
+    "insight": "What the feedback tells.",
+    "connectors": "Databases that questions are asked of.",
+    "executions": "SQL that ran.",
+    "feedback": "What people say of executions and messages.",
+    "chat": "Questions of data.",
+    "chat_sessions": "Conversations about data.",
+    "golden_examples": "Questions with the SQL that answers them.",
+    "review": "What people disliked, as work to do.",
+    "keys": "Who may call.",
+    "jobs": "Work in the background.",
+    "server": "Is it alive, is it ready, how does it go.",
+}
+
+_TEXT = {"type": "string"}
+
+PROBLEM: Document = {
+    "type": "object",
+    "description": "What is wrong, and what to do (RFC 9457).",
+    "required": ["type", "title", "status", "detail", "code", "request_id"],
+    "properties": {
+        "type": _TEXT,
+        "title": _TEXT,
+        "status": {"type": "integer"},
+        "detail": _TEXT,
+        "code": {"type": "string", "description": "Stable: programs may compare it."},
+        "field": {"type": ["string", "null"]},
+        "value": {"description": "What was given, if it can be shown."},
+        "remedy": {"type": ["string", "null"]},
+        "request_id": _TEXT,
+    },
+}
+
+
+@cache
+def description() -> bytes:
+    """The whole document, as JSON."""
+    shapes = [shape(operation) for operation in OPERATIONS.values()]
+    inputs: list[tuple[str, Any, TypeAdapter[Any]]] = [
+        (each.operation.name, "validation", TypeAdapter(each.request)) for each in shapes
+    ]
+    outputs: list[tuple[str, Any, TypeAdapter[Any]]] = [
+        (each.operation.name, "serialization", each.result) for each in shapes
+    ]
+    made, definitions = TypeAdapter.json_schemas([*inputs, *outputs], ref_template=REF)
+    schemas = dict(definitions.get("$defs", {}))
+    bodies = {each.request.__name__ for each in shapes if not each.in_query}
+    examples = _examples()
+    paths: dict[str, Document] = {}
+    for each in shapes:
+        name = each.operation.name
+        asked = made[name, "validation"]
+        body = schemas[asked["$ref"].rpartition("/")[2]] if "$ref" in asked else asked
+        paths.setdefault(PREFIX + each.operation.path, {})[each.operation.method.lower()] = _operation(
+            each, body, asked, made[name, "serialization"], examples.get(name, {})
+        )
+    paths |= _upkeep()
+    asked_for = {each.request.__name__ for each in shapes}
+    schemas = {name: each for name, each in schemas.items() if name not in asked_for or name in bodies}
+    schemas["Problem"] = PROBLEM
+    document = {
+        "openapi": "3.1.0",
+        "info": {
+            "title": "Heedful",
+            "version": __version__,
+            "description": "The feedback loop for AI agents. Every call but those about health needs a key.",
+            "license": {"name": "Apache-2.0", "identifier": "Apache-2.0"},
+        },
+        "tags": [{"name": name or "memory", "description": about} for name, about in ABOUT.items()],
+        "security": [{"key": []}],
+        "paths": paths,
+        "components": {
+            "securitySchemes": {"key": {"type": "http", "scheme": "bearer", "description": "hf_… or a token hft_…"}},
+            "schemas": schemas,
+            "responses": {str(status): _problem(status) for status in (*ALWAYS, 412)},
+        },
+    }
+    return orjson.dumps(document)
+
+
+def _operation(made: Shape, body: Document, asked: Document, result: Document, example: Document) -> Document:
+    operation = made.operation
+    summary, _, rest = (inspect.getdoc(operation.function) or "").partition("\n\n")
+    parameters = [_parameter(name, "path", _TEXT | path_limits(name), True) for name in ("project", *made.path)]
+    parameters += [_parameter(HEADERS[name], "header", _header(name), False) for name in made.headers]
+    if not made.keyed and operation.method != "GET":
+        parameters.append(_parameter("Idempotency-Key", "header", _header("idempotency_key"), False))
+    if made.in_query:
+        required = body.get("required", [])
+        parameters += [
+            _parameter(name, "query", kind, name in required) for name, kind in body.get("properties", {}).items()
+        ]
+    _fill(parameters, example.get("request", {}))
+    found: Document = {
+        "operationId": operation.name,
+        "tags": [operation.namespace or "memory"],
+        "summary": " ".join(summary.split()),
+        "description": f"{rest}\n\nNeeds the scope `{operation.scope}`{_besides(operation)}.".strip(),
+        "parameters": parameters,
+        "responses": _responses(made, result, example),
+        "security": [{"key": []}],
+        "x-heedful": {
+            "repeatable": operation.repeatable,
+            "slow": operation.slow,
+            "missing": operation.missing,
+            "callbacks": made.callbacks,
+        },
+    }
+    if not made.in_query:
+        content: Document = {"schema": asked}
+        given = {
+            name: value for name, value in example.get("request", {}).items() if name in body.get("properties", {})
+        }
+        if example:
+            content["example"] = given
+        found["requestBody"] = {"required": bool(body.get("required")), "content": {"application/json": content}}
+    return found
+
+
+def _besides(operation: Operation) -> str:
+    if operation.everywhere:
+        return ", of the whole server"
+    if operation.undoes:
+        return f", and `write` if making the `{operation.undoes}` takes that"
+    if operation.restricted:
+        return f", and `admin` with `{operation.restricted}`"
+    return f", and `write` with `{operation.keeps}`" if operation.keeps else ""
+
+
+def _responses(made: Shape, result: Document, example: Document) -> Document:
+    content: Document = {"schema": result}
+    if "response" in example:
+        content["example"] = example["response"]
+    good: Document = {"description": "Done.", "content": {"application/json": content}}
+    if made.callbacks:
+        said = " and ".join(f"`{name}`" for name in made.callbacks)
+        good["content"]["text/event-stream"] = {
+            "schema": {
+                "type": "string",
+                "description": f"Events {said}, each with a list of arguments; then `result` or `problem`.",
+            }
+        }
+    if made.operation.name in TAGGED:
+        good["headers"] = {"ETag": {"description": "Pass it as If-Match.", "schema": _TEXT}}
+    found: Document = {"200": good}
+    if made.operation.name in TAGGED - INSIDE.keys() and made.operation.method == "GET":
+        found["304"] = {"description": "Not changed since the If-None-Match that was sent."}
+    statuses = [*ALWAYS, *([412] if "if_match" in made.headers else [])]
+    return found | {str(status): {"$ref": f"#/components/responses/{status}"} for status in sorted(statuses)}
+
+
+def _parameter(name: str, place: str, kind: Document, required: bool) -> Document:
+    found: Document = {"name": name, "in": place, "required": required}
+    kinds = kind.get("anyOf", [kind])
+    if place == "query" and any(each.get("type") == "object" for each in kinds):
+        return found | {"content": {"application/json": {"schema": _without_null(kind)}}}
+    return found | {"schema": _without_null(kind) if place == "query" else kind}
+
+
+def _without_null(kind: Document) -> Document:
+    """A query string has no null: the parameter is left out."""
+    kinds = [each for each in kind.get("anyOf", []) if each.get("type") != "null"]
+    rest = {name: value for name, value in kind.items() if name not in ("anyOf", "default", "title")}
+    default = {"default": kind["default"]} if kind.get("default") is not None else {}
+    if not kinds:
+        return rest | default
+    return rest | default | (kinds[0] if len(kinds) == 1 else {"anyOf": kinds})
+
+
+def _header(name: str) -> Document:
+    if name == "if_match":
+        return _TEXT | {"description": "The ETag of what you have seen: nothing is changed if somebody else did."}
+    return {
+        "type": "string",
+        "minLength": 1,
+        "maxLength": 200,
+        "pattern": r"\S",
+        "description": "The same for each retry of a call: it is done once, and answered as the first time.",
+    }
+
+
+def _fill(parameters: list[Document], example: Document) -> None:
+    for each in parameters:
+        if each["name"] == "project":
+            each["example"] = "default"
+        elif each["name"] in example and each["in"] != "header" and "schema" in each:
+            each["example"] = example[each["name"]]
+
+
+def _problem(status: int) -> Document:
+    return {
+        "description": TITLES[status],
+        "content": {"application/problem+json": {"schema": {"$ref": REF.format(model="Problem")}}},
+    }
+
+
+def _upkeep() -> Document:
+    def get(name: str, summary: str, kind: Document, media: str, example: Any, *, key: bool) -> Document:
+        refused = {
+            str(each): {"$ref": f"#/components/responses/{each}"} for each in ((401, 403, 429) if key else (503,))
+        }
+        return {
+            "get": {
+                "operationId": name,
+                "tags": ["server"],
+                "summary": summary,
+                "security": [{"key": []}] if key else [],
+                "responses": {"200": {"description": "Done.", "content": {media: {"schema": kind, "example": example}}}}
+                | refused,
+            }
+        }
+
+    status = {"type": "object", "properties": {"status": _TEXT}, "required": ["status"]}
+    names = {"type": "array", "items": _TEXT}
+    plain = "application/json"
+    return {
+        "/healthz": get("healthz", "Whether the process is alive.", status, plain, {"status": "ok"}, key=False),
+        "/readyz": get("readyz", "Whether the store can be used.", status, plain, {"status": "ready"}, key=False),
+        "/metrics": get(
+            "metrics",
+            "Numbers for Prometheus; needs `admin`.",
+            _TEXT,
+            "text/plain",
+            "heedful_requests_total 1.0",
+            key=True,
+        ),
+        "/v1/jobs": get(
+            "jobs",
+            "The newest 100 jobs of all projects and of the store itself; for keys that open all projects.",
+            {"type": "array", "items": {"$ref": REF.format(model="Job")}},
+            plain,
+            [],
+            key=True,
+        ),
+        "/v1/projects": get("projects", "The projects that the key opens.", names, plain, ["default"], key=True),
+    }
+
+
+def _examples() -> dict[str, Document]:
+    file = files("heedful.interfaces.http") / "examples.json"
+    return orjson.loads(file.read_bytes()) if file.is_file() else {}

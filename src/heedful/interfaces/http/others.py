@@ -1,0 +1,145 @@
+"""Routes of other systems, mounted from the tables in `heedful.compat`."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from contextlib import ExitStack
+from dataclasses import dataclass
+from types import ModuleType
+from typing import Any
+
+from pydantic_core import to_json
+from starlette.exceptions import HTTPException
+from starlette.requests import Request
+from starlette.responses import Response
+
+from heedful import request_context
+from heedful.bootstrap import Projects
+from heedful.engine import Heedful
+from heedful.errors import HeedfulError, Invalid
+from heedful.interfaces.http.callers import Caller, allowed
+from heedful.interfaces.http.calls import Endpoint
+from heedful.interfaces.http.envelope import document, headers_of
+from heedful.interfaces.http.reading import body_of, json_of, path_of, query_of
+from heedful.interfaces.http.state import State
+from heedful.interfaces.problems import Asked, Reply, Wire, status_of
+
+PROJECT = "x-heedful-project"
+"""The header with which a key that opens all projects names one, where the path has no place for it."""
+
+
+@dataclass(frozen=True, slots=True)
+class Within:
+    """The projects of the store, as far as a caller's key opens them."""
+
+    all: Projects
+    caller: Caller
+    held: ExitStack
+    """What was opened stays open until the request is answered."""
+
+    def projects(self) -> list[str]:
+        own = self.caller.project
+        return self.all.projects() if own is None else [own]
+
+    def known(self, project: str) -> bool:
+        return self.caller.project in (None, project) and self.all.known(project)
+
+    def opened(self, project: str) -> Heedful:
+        return allowed(self.held.enter_context(self.all.using(self.caller.choose(project))), self.caller)
+
+
+def endpoint(route: Wire, module: ModuleType, state: State) -> Endpoint:
+    """What answers requests for one route of another system."""
+
+    async def answer(request: Request) -> Response:
+        try:
+            return await _answered(route, state, request)
+        except HeedfulError as error:
+            request.scope["heedful.error"] = error
+            return _refused(error, module)
+        except Exception as error:
+            _, _, known = document(error, request.scope["heedful.request_id"])
+            return _refused(known, module, 500)
+
+    return answer
+
+
+async def _answered(route: Wire, state: State, request: Request) -> Response:
+    caller = await state.caller(request, route.scope)
+    if caller.claims is not None:
+        caller.check("admin")
+    path = path_of(request.path_params)
+    project = _project(route, caller, path, request.headers, state)
+    request.scope["heedful.project"] = project
+    fields: dict[str, str] = {}
+    files: dict[str, bytes] = {}
+    body: Any = None
+    raw = await body_of(request, state.config.max_body)
+    pairs = query_of(request)
+    if request.headers.get("content-type", "").startswith("multipart/form-data"):
+        given, files = await _form(request, raw)
+        fields = dict(given)
+        pairs += given
+    else:
+        body = json_of(raw)
+    if isinstance(body, dict) and any(body.get(name) is not None for name in route.keeps):
+        caller.check("write")
+
+    def work() -> Response:
+        with request_context.acting_as(caller.calling(request)), ExitStack() as held:
+            asked = Asked(
+                path=path,
+                query=dict(pairs),
+                every=_every(pairs),
+                body=body,
+                headers=dict(request.headers),
+                server=Within(state.projects, caller, held),
+                files=files,
+                fields=fields,
+            )
+            engine = allowed(held.enter_context(state.projects.using(project)), caller)
+            given = route.handle(engine, asked)
+            reply = given if isinstance(given, Reply) else Reply(route.status, given)
+        content = b"" if reply.status == 204 else to_json(reply.body)
+        return Response(content, reply.status, dict(reply.headers), "application/json")
+
+    return await (state.query(project, caller, work) if route.queries else state.run(work))
+
+
+def _project(route: Wire, caller: Caller, path: dict[str, str], headers: Mapping[str, str], state: State) -> str:
+    if route.project is not None:
+        return caller.choose(path[route.project])
+    return caller.choose(headers.get(PROJECT) or caller.project or state.projects.host.default_project)
+
+
+async def _form(request: Request, raw: bytes) -> tuple[list[tuple[str, str]], dict[str, bytes]]:
+    async def replay() -> Any:
+        return {"type": "http.request", "body": raw, "more_body": False}
+
+    fields: list[tuple[str, str]] = []
+    files: dict[str, bytes] = {}
+    try:
+        async with Request(request.scope, replay).form() as form:
+            for name, value in form.multi_items():
+                if isinstance(value, str):
+                    fields.append((name, value))
+                else:
+                    called = value.filename or name
+                    # Two files may have one name.
+                    files[called if called not in files else f"{called} ({len(files) + 1})"] = await value.read()
+    except HTTPException as error:
+        raise Invalid(f"the form can't be read ({error.detail})", code="malformed") from None
+    return fields, files
+
+
+def _every(pairs: list[tuple[str, str]]) -> dict[str, list[str]]:
+    found: dict[str, list[str]] = {}
+    for name, value in pairs:
+        found.setdefault(name, []).append(value)
+    return found
+
+
+def _refused(error: HeedfulError, module: ModuleType, status: int | None = None) -> Response:
+    status = status or status_of(error)
+    status = getattr(module, "STATUSES", {}).get(status, status)
+    return Response(to_json(module.refused(error, status)), status, headers_of(error, status), "application/json")

@@ -1,0 +1,96 @@
+"""`/connectors`: databases, described by host, user, password and name."""
+
+from __future__ import annotations
+
+from time import monotonic
+from typing import Any
+
+from heedful.engine import Heedful
+from heedful.errors import Invalid
+from heedful.interfaces.http.text2everything import addresses, paging, reading
+from heedful.interfaces.problems import Asked, Wire
+from heedful.model import Connector
+
+USUAL = 100
+_PLACE = "/api/projects/{project_id}/connectors"
+_ONE = f"{_PLACE}/{{connector_id}}"
+_STAYS = ("name", "db_type", "host", "port", "username", "database")
+
+
+def listed(heedful: Heedful, asked: Asked) -> Any:
+    found = [each for each in heedful.connectors.list() if paging.has(asked, each.name)]
+    return paging.paged(found, asked, USUAL, lambda each: _shown(heedful, each))
+
+
+def got(heedful: Heedful, asked: Asked) -> Any:
+    return _shown(heedful, heedful.connectors.get(asked.path["connector_id"]))
+
+
+def created(heedful: Heedful, asked: Asked) -> Any:
+    given = reading.body(asked)
+    url = addresses.url_of(given)
+    config = addresses.config_of(given)
+    made = heedful.connectors.create(
+        reading.text(asked, "name"), url, role=config.get("role"), privileged=config.get("privileged", False)
+    )
+    reading.describe(heedful, made.connector_id, reading.optional(asked, "description"))
+    return _shown(heedful, made)
+
+
+def updated(heedful: Heedful, asked: Asked) -> Any:
+    """Changes the description; where a connector leads to stays, since proven SQL belongs to its database."""
+    found = heedful.connectors.get(asked.path["connector_id"])
+    given, known = reading.body(asked), _shown(heedful, found)
+    secret = given.get("password_secret_id")
+    moved = [field for field in _STAYS if given.get(field) not in (None, known[field])]
+    moved += ["password"] if given.get("password") else []
+    moved += ["config"] if given.get("config") else []
+    moved += ["password_secret_id"] if secret and known["password_secret_name"] != addresses.SECRETS + secret else []
+    if moved:
+        raise Invalid(
+            f"{moved[0]} of connector {found.name!r} can't be changed: what was proven on it belongs to its database",
+            field=moved[0],
+            remedy="Create another connector, or change the password in the variable that it refers to",
+        )
+    reading.describe(heedful, found.connector_id, reading.optional(asked, "description"))
+    return _shown(heedful, found)
+
+
+def deleted(heedful: Heedful, asked: Asked) -> Any:
+    found = heedful.connectors.get(asked.path["connector_id"])
+    heedful.connectors.delete(found.connector_id)
+    reading.describe(heedful, found.connector_id, None)
+    return {"message": f"connector {found.name} is deleted"}
+
+
+def tested(heedful: Heedful, asked: Asked) -> Any:
+    """Connects, and reads the schema anew."""
+    began = monotonic()
+    heedful.connectors.refresh(asked.path["connector_id"])
+    return {"ok": True, "elapsed_ms": round((monotonic() - began) * 1000)}
+
+
+def _shown(heedful: Heedful, connector: Connector) -> dict[str, Any]:
+    described = reading.remarks(heedful, reading.DESCRIPTIONS).find(connector.connector_id)
+    at = connector.created_at.isoformat()
+    return {
+        "id": connector.connector_id,
+        "name": connector.name,
+        "description": None if described is None else described.metadata["description"],
+        "db_type": "postgres" if connector.dialect == "postgresql" else connector.dialect,
+        **addresses.parts_of(connector.url),
+        "password": None,
+        "config": None,
+        "created_at": at,
+        "updated_at": at,
+    }
+
+
+ROUTES = (
+    Wire("GET", _PLACE, listed, "read", "project_id"),
+    Wire("POST", _PLACE, created, "admin", "project_id", queries=True),
+    Wire("GET", _ONE, got, "read", "project_id"),
+    Wire("PUT", _ONE, updated, "admin", "project_id", queries=True),
+    Wire("DELETE", _ONE, deleted, "admin", "project_id"),
+    Wire("POST", f"{_ONE}/test", tested, "admin", "project_id", queries=True),
+)

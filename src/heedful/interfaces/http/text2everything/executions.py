@@ -1,0 +1,138 @@
+"""`/sql` and `/execution-cache-lookup`: SQL that runs, ran, or may be used again.
+
+The client rates what has a message only. So an execution that no chat asked for is its own message: where a message's
+id is expected, the execution's id does.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from typing import Any
+
+from heedful.engine import Heedful
+from heedful.errors import Invalid, NotFound
+from heedful.interfaces.http.text2everything import paging, reading
+from heedful.interfaces.problems import Asked, Wire
+from heedful.model import CacheMatch, Execution
+from heedful.model.results import plain
+
+USUAL = 100
+_TOGETHER = 100
+_PROJECT = "/api/projects/{project_id}"
+_TUNING = ("max_age_days", "similarity_threshold", "limit", "top_n")
+
+
+def executed(heedful: Heedful, asked: Asked) -> Any:
+    sql, message = reading.optional(asked, "sql_query"), reading.optional(asked, "chat_message_id")
+    connector = reading.text(asked, "connector_id")
+    session = reading.optional(asked, "h2ogpte_session_id")
+    if session is not None:
+        heedful.chat_sessions.get(session)
+    if (sql is None) == (message is None):
+        raise Invalid("exactly one of sql_query and chat_message_id must be given", field="sql_query")
+    if sql is not None:
+        return shown(heedful.executions.execute_query(sql, connector_id=connector))
+    assert message is not None
+    if is_execution(heedful, message):
+        done = heedful.executions.get(message)
+        return shown(
+            heedful.executions.execute_query(
+                done.sql_query, connector_id=connector, question=done.question, parameters=done.parameters
+            )
+        )
+    return shown(heedful.executions.execute_from_chat(message, connector_id=connector))
+
+
+def got(heedful: Heedful, asked: Asked) -> Any:
+    return shown(heedful.executions.get(asked.path["execution_id"]))
+
+
+def listed(heedful: Heedful, asked: Asked) -> Any:
+    message = asked.query.get("chat_message_id")
+    found = (
+        each
+        for each in _every(heedful, asked.query.get("connector_id"))
+        if message in (None, message_of(each)) and paging.has(asked, each.sql_query, each.question)
+    )
+    return paging.paged(found, asked, USUAL, _summary)
+
+
+def looked_up(heedful: Heedful, asked: Asked) -> Any:
+    """What may be used, and nothing else: the client can't be told that a match is to be left alone."""
+    given = reading.body(asked)
+    found = heedful.chat.execution_cache_lookup(
+        reading.text(asked, "user_query"),
+        connector_id=reading.text(asked, "connector_id"),
+        only_positive_feedback=reading.flag(asked, "only_positive_feedback"),
+        **{name: given[name] for name in _TUNING if given.get(name) is not None},
+    )
+    # The SQL of one to rebind has other values, unless it was just run.
+    usable = [each for each in found.matches if each.decision == "serve" or _was_run(each)]
+    return {
+        "cache_hit": found.cache_hit,
+        "matches": [_match(heedful, each) for each in usable] if found.cache_hit else [],
+        "candidates_checked": found.candidates_checked,
+    }
+
+
+def is_execution(heedful: Heedful, some_id: str) -> bool:
+    """Whether an id is that of an execution."""
+    try:
+        heedful.executions.get(some_id)
+    except NotFound:
+        return False
+    return True
+
+
+def message_of(execution: Execution) -> str:
+    """The message that asked for an execution; without one, it is its own."""
+    return execution.chat_message_id or execution.execution_id
+
+
+def shown(execution: Execution) -> dict[str, Any]:
+    """An execution under the names of all models that the client reads one with."""
+    result = execution.result.model_dump(mode="json")
+    names = [column["name"] for column in result["columns"]]
+    # The client knows no kinds of columns: to it, a number is a number.
+    result["data"] = [dict(zip(names, map(plain, row), strict=True)) for row in execution.result.rows]
+    result["row_count"] = len(result["rows"])
+    return _summary(execution) | {"execution_id": execution.execution_id, "result": result}
+
+
+def _summary(execution: Execution) -> dict[str, Any]:
+    return {
+        "id": execution.execution_id,
+        "connector_id": execution.connector_id,
+        "sql_query": execution.sql_query,
+        "execution_time_ms": execution.execution_time_ms,
+        # What fails is not kept.
+        "is_successful": True,
+        "chat_message_id": message_of(execution),
+        "created_at": execution.created_at.isoformat(),
+        "updated_at": None,
+    }
+
+
+def _match(heedful: Heedful, match: CacheMatch) -> dict[str, Any]:
+    done = Execution(**match.execution) if _was_run(match) else heedful.executions.get(match.execution["execution_id"])
+    return {**match.model_dump(mode="json", exclude={"execution"}), "execution": shown(done)}
+
+
+def _was_run(match: CacheMatch) -> bool:
+    return match.execution["result"] is not None
+
+
+def _every(heedful: Heedful, connector_id: str | None) -> Iterator[Execution]:
+    some = heedful.executions.list(connector_id=connector_id, limit=_TOGETHER)
+    yield from some.items
+    while some.next_cursor is not None:
+        some = heedful.executions.list(connector_id=connector_id, limit=_TOGETHER, cursor=some.next_cursor)
+        yield from some.items
+
+
+ROUTES = (
+    Wire("POST", f"{_PROJECT}/sql/execute", executed, "write", "project_id", queries=True),
+    Wire("GET", f"{_PROJECT}/sql/executions", listed, "read", "project_id"),
+    Wire("GET", f"{_PROJECT}/sql/executions/{{execution_id}}", got, "read", "project_id"),
+    Wire("POST", f"{_PROJECT}/execution-cache-lookup", looked_up, "write", "project_id", queries=True),
+)

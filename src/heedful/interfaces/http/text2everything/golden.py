@@ -1,0 +1,127 @@
+"""`/golden-examples`: questions with the SQL that answers them."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from contextlib import suppress
+from typing import Any
+
+from heedful.engine import Heedful
+from heedful.errors import NotFound
+from heedful.interfaces.http.text2everything import paging, reading
+from heedful.interfaces.problems import Asked, Wire
+from heedful.model import GoldenExample
+from heedful.sql.feedback import ALWAYS, Remark
+
+USUAL = 100
+_TOGETHER = 1_000
+_PLACE = "/api/projects/{project_id}/golden-examples"
+_ONE = f"{_PLACE}/{{example_id}}"
+
+
+def listed(heedful: Heedful, asked: Asked) -> Any:
+    always, described = reading.wanted(asked, ALWAYS), reading.descriptions(heedful)
+    shown = [_with(heedful, each, described.get(each.id)) for each in _every(heedful)]
+    found = [
+        each
+        for each in shown
+        if always in (None, each[ALWAYS])
+        and paging.has(asked, each["user_query"], each["sql_query"], each["description"])
+    ]
+    return paging.paged(found, asked, USUAL, lambda each: each)
+
+
+def got(heedful: Heedful, asked: Asked) -> Any:
+    return _shown(heedful, heedful.golden_examples.get(asked.path["example_id"]))
+
+
+def created(heedful: Heedful, asked: Asked) -> Any:
+    """On the project's connector; of several, `connector_id` names one."""
+    made = heedful.golden_examples.create(
+        reading.text(asked, "user_query"),
+        reading.text(asked, "sql_query"),
+        connector_id=reading.optional(asked, "connector_id"),
+    )
+    _describe(heedful, asked, made.id)
+    return _shown(heedful, made)
+
+
+def updated(heedful: Heedful, asked: Asked) -> Any:
+    changed = heedful.golden_examples.update(
+        asked.path["example_id"],
+        question=reading.text(asked, "user_query"),
+        sql_query=reading.text(asked, "sql_query"),
+    )
+    _describe(heedful, asked, changed.id)
+    return _shown(heedful, changed)
+
+
+def deleted(heedful: Heedful, asked: Asked) -> Any:
+    _delete(heedful, asked.path["example_id"])
+    return {"message": f"{asked.path['example_id']} is deleted"}
+
+
+def bulk_deleted(heedful: Heedful, asked: Asked) -> Any:
+    return reading.bulk(lambda example_id: _delete(heedful, example_id), asked)
+
+
+def always_shown(heedful: Heedful) -> list[str]:
+    """The examples that every question should come with, in words."""
+    found = []
+    for each in reading.descriptions(heedful).values():
+        if each.metadata.get(ALWAYS):
+            # An example goes with its connector, and what was said of it stays.
+            with suppress(NotFound):
+                found.append(in_words(heedful, each.id))
+    return found
+
+
+def in_words(heedful: Heedful, example_id: str) -> str:
+    """An example as a text about the data."""
+    example = heedful.golden_examples.get(example_id)
+    return f"For example, {example.question}\n{example.sql_query}"
+
+
+def _every(heedful: Heedful) -> Iterator[GoldenExample]:
+    skip = 0
+    while some := heedful.golden_examples.list(skip=skip, limit=_TOGETHER):
+        yield from some
+        skip += len(some)
+
+
+def _describe(heedful: Heedful, asked: Asked, example_id: str) -> None:
+    flags = {ALWAYS: reading.flag(asked, ALWAYS)}
+    reading.describe(heedful, example_id, reading.optional(asked, "description"), **flags)
+
+
+def _delete(heedful: Heedful, example_id: str) -> None:
+    heedful.golden_examples.delete(example_id)
+    reading.describe(heedful, example_id, None)
+
+
+def _shown(heedful: Heedful, example: GoldenExample) -> dict[str, Any]:
+    return _with(heedful, example, reading.remarks(heedful, reading.DESCRIPTIONS).find(example.id))
+
+
+def _with(heedful: Heedful, example: GoldenExample, described: Remark | None) -> dict[str, Any]:
+    return {
+        "id": example.id,
+        "project_id": reading.project(heedful),
+        "user_query": example.question,
+        "sql_query": example.sql_query,
+        "description": None if described is None else described.metadata["description"],
+        ALWAYS: described is not None and described.metadata[ALWAYS],
+        "connector_id": example.connector_id,
+        "created_at": example.created_at.isoformat(),
+        "updated_at": example.updated_at.isoformat(),
+    }
+
+
+ROUTES = (
+    Wire("GET", _PLACE, listed, "read", "project_id"),
+    Wire("POST", _PLACE, created, "write", "project_id", queries=True),
+    Wire("POST", f"{_PLACE}/bulk-delete", bulk_deleted, "write", "project_id"),
+    Wire("GET", _ONE, got, "read", "project_id"),
+    Wire("PUT", _ONE, updated, "write", "project_id", queries=True),
+    Wire("DELETE", _ONE, deleted, "write", "project_id"),
+)

@@ -1,0 +1,142 @@
+"""The tools: calls of the engine, and what an agent's host should know of each."""
+
+from __future__ import annotations
+
+import inspect
+import re
+from collections.abc import Callable, Coroutine, Mapping
+from dataclasses import dataclass, field
+from typing import Any
+
+from heedful.aio import AsyncHeedful
+from heedful.errors import Forbidden, Invalid
+from heedful.interfaces.mcp.schemas import Parameters, Schema, output_schema
+from heedful.model import Entry, ExecutionFeedback, Feedback, Model, Rating
+
+INSTRUCTIONS = (
+    "A memory that gets better by feedback. Recall before you answer, and answer from the hits. Then pass the "
+    "recall_id to signal_recall, with the fact_ids that you used and those that proved helpful or not_helpful. "
+    "Remember what should be known later. When a person rates an answer, pass that to feedback, and call improve now "
+    "and then. Recall with boost_by_usefulness to let all of this count."
+)
+
+
+@dataclass(frozen=True, slots=True)
+class Tool:
+    """A call that an agent may make; names, types, defaults and words are those of the function behind it."""
+
+    call: Callable[..., Coroutine[Any, Any, Model]]
+    destructive: bool
+    """Whether it may remove or replace what somebody gave. What `improve` derived does not count."""
+    idempotent: bool
+    """Whether the same call again has no further effect."""
+    note: str = ""
+    parameters: Parameters = field(init=False)
+
+    def __post_init__(self) -> None:
+        object.__setattr__(self, "parameters", Parameters(self.call))
+
+    @property
+    def name(self) -> str:
+        return self.call.__name__
+
+    @property
+    def description(self) -> str:
+        """The docstring without what it says of parameters that can't be sent."""
+        text = inspect.getdoc(self.call) or ""
+        for name in (*self.parameters.left_out, "Path"):
+            text = re.sub(rf"[;,] [^;,.]*`{name}`[^;.]*", "", text)
+        return f"{text}\n\n{self.note}".strip()
+
+    @property
+    def output_schema(self) -> Schema:
+        return output_schema(self.call)
+
+    async def run(self, store: AsyncHeedful, arguments: Mapping[str, Any]) -> Model:
+        """Checks the arguments and makes the call."""
+        return await self.call(store, **self.parameters.read(arguments))
+
+
+async def feedback(
+    store: AsyncHeedful,
+    *,
+    session_id: str | None = None,
+    qa_id: str | None = None,
+    execution_id: str | None = None,
+    chat_message_id: str | None = None,
+    feedback_text: str | None = None,
+    feedback_score: int | None = None,
+    rating: Rating | None = None,
+    is_positive: bool | None = None,
+    author: str | None = None,
+    idempotency_key: str | None = None,
+) -> Entry | Feedback | ExecutionFeedback:
+    """Says what somebody thinks of an answer, of a whole session, or of an execution of SQL.
+
+    Of an answer, named by `session_id` and `qa_id`: `feedback_score` from 1 to 5, `feedback_text`, or both. Of a
+    session, named by `session_id` alone: `rating` (up or down), `feedback_text`, or both. Of an execution or the
+    message of a chat, named by `execution_id` or `chat_message_id`: `is_positive`, and `feedback_text`. An author has
+    one opinion of a thing, the latest. Sessions and executions take an `idempotency_key`.
+    """
+    given = {name: value for name, value in locals().items() if name != "store" and value is not None}
+    if execution_id is not None or chat_message_id is not None:
+        _only(given, "an execution", "execution_id", "chat_message_id", "is_positive", "idempotency_key")
+        if is_positive is None:
+            raise Invalid("is_positive is required for an execution", field="is_positive", remedy="Pass is_positive")
+        return await store.feedback.create(
+            is_positive=is_positive,
+            feedback=feedback_text,
+            execution_id=execution_id,
+            chat_message_id=chat_message_id,
+            author=author,
+            idempotency_key=idempotency_key,
+        )
+    if session_id is None:
+        raise Invalid(
+            "it is not said what the feedback is about",
+            field="session_id",
+            remedy="Pass session_id and qa_id for an answer, session_id for a session, or execution_id",
+        )
+    if qa_id is not None:
+        _only(given, "an answer", "session_id", "qa_id", "feedback_score")
+        await store.sessions.add_feedback(session_id, qa_id, feedback_text, feedback_score, author=author)
+        # Also says so if there is no such entry.
+        return await store.sessions.entry(session_id, qa_id)
+    _only(given, "a session", "session_id", "rating", "idempotency_key")
+    said = {"comment": feedback_text} if rating is None else {"rating": rating, "comment": feedback_text}
+    kept = await store.sessions.add_session_feedback(session_id, said, author=author, idempotency_key=idempotency_key)
+    if kept is None:
+        raise Forbidden("a hook kept the feedback back", field="feedback_text", value=feedback_text)
+    return kept
+
+
+def _only(given: Mapping[str, Any], target: str, *names: str) -> None:
+    for name, value in given.items():
+        if name not in (*names, "feedback_text", "author"):
+            raise Invalid(
+                f"{name} is not for {target}",
+                field=name,
+                value=value,
+                remedy=f"Of {target}, pass {', '.join(names)}, feedback_text or author",
+            )
+
+
+TOOLS = {
+    tool.name: tool
+    for tool in (
+        Tool(
+            AsyncHeedful.remember,
+            destructive=False,
+            idempotent=True,
+            note="Only texts can be sent here; the name of a file would be stored as a text.",
+        ),
+        Tool(AsyncHeedful.recall, destructive=False, idempotent=False),
+        Tool(AsyncHeedful.signal, destructive=False, idempotent=False),
+        Tool(AsyncHeedful.signal_recall, destructive=False, idempotent=True, note="Here, name facts by id."),
+        Tool(feedback, destructive=True, idempotent=False),
+        Tool(AsyncHeedful.improve, destructive=False, idempotent=True),
+        Tool(AsyncHeedful.retract, destructive=True, idempotent=True),
+        Tool(AsyncHeedful.forget, destructive=True, idempotent=True),
+    )
+}
+"""By name. None is read-only: a recall keeps its receipt."""

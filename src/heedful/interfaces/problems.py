@@ -1,0 +1,179 @@
+"""Errors as HTTP says them: a status, and a document of RFC 9457."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import Any, Protocol
+
+from heedful.engine import Heedful
+from heedful.errors import Conflict, Forbidden, HeedfulError, Invalid, NotFound, Unavailable
+from heedful.model import Scope
+
+BY_CODE = {
+    "key_missing": 401,
+    "key_invalid": 401,
+    "token_invalid": 401,
+    "token_expired": 401,
+    "malformed": 400,
+    "body_too_large": 413,
+    "too_slow": 408,
+    "media_type": 415,
+    "method": 405,
+    "changed_meanwhile": 412,
+    "rate_limited": 429,
+    "query_busy": 429,
+    "query_timeout": 422,
+    "query_memory": 422,
+    "query_disk": 422,
+}
+"""Statuses that a code has, whatever the kind of the error."""
+
+UNAVAILABLE = frozenset({"query_timeout", "query_memory", "query_disk"})
+"""Codes of what may work at another time, although the status says that the caller should ask for less."""
+
+BY_KIND: dict[type[HeedfulError], int] = {
+    Invalid: 422,
+    NotFound: 404,
+    Conflict: 409,
+    Forbidden: 403,
+    Unavailable: 503,
+}
+
+TITLES = {
+    400: "The request can't be read",
+    401: "A key is needed",
+    403: "Not allowed",
+    404: "Not found",
+    405: "Method not allowed",
+    408: "Too slow",
+    409: "Conflict",
+    412: "Changed meanwhile",
+    413: "Too large",
+    415: "Unsupported media type",
+    422: "Invalid",
+    429: "Too many requests",
+    500: "A fault of the server",
+    503: "Unavailable",
+}
+
+TITLES_BY_CODE = {
+    "key_invalid": "The key is not valid",
+    "token_invalid": "The token is not valid",
+    "token_expired": "The token has expired",
+}
+"""Titles that a code has, where that of the status would mislead."""
+
+SHOWN = 200
+"""The longest value that is said back to the caller."""
+
+DETAIL = 2_000
+"""The longest sentence: it may hold what the caller sent."""
+
+
+def status_of(error: HeedfulError) -> int:
+    """The status of an error."""
+    if error.code in BY_CODE:
+        return BY_CODE[error.code]
+    return next((status for kind, status in BY_KIND.items() if isinstance(error, kind)), 500)
+
+
+def problem(error: HeedfulError, status: int, request_id: str) -> dict[str, Any]:
+    """The document of an error."""
+    return {
+        "type": f"urn:heedful:problem:{error.code}",
+        "title": TITLES_BY_CODE.get(error.code) or TITLES.get(status, "Error"),
+        "status": status,
+        "detail": error.message[:DETAIL].encode(errors="replace").decode(),
+        "code": error.code,
+        "field": error.field,
+        "value": _shown(error.value),
+        "remedy": error.remedy,
+        "request_id": request_id,
+    }
+
+
+def error_of(status: int, document: Any) -> HeedfulError:
+    """The error behind a document: the kind that the engine raises, with its words."""
+    given = document if isinstance(document, dict) else {}
+    kinds = {400: Invalid, 401: Forbidden, 412: Conflict, 413: Invalid, 415: Invalid, 429: Unavailable}
+    kinds |= {number: kind for kind, number in BY_KIND.items()}
+    kind = kinds.get(status, Unavailable if status >= 500 else HeedfulError)
+    if given.get("code") in UNAVAILABLE:
+        kind = Unavailable
+    return kind(
+        str(given.get("detail") or f"the server answered {status}"),
+        code=given.get("code"),
+        field=given.get("field"),
+        value=given.get("value"),
+        remedy=given.get("remedy"),
+    )
+
+
+def _shown(value: Any) -> Any:
+    if isinstance(value, str):
+        return value[:SHOWN].encode(errors="replace").decode()
+    if isinstance(value, bool | int | None) and abs(value or 0) < 2**53:
+        return value
+    return value if isinstance(value, float) and abs(value) < 1e300 else None
+
+
+class Server(Protocol):
+    """What spans projects; for callers whose key opens all of them."""
+
+    def projects(self) -> list[str]:
+        """The names of all projects."""
+
+    def known(self, project: str) -> bool:
+        """Whether there is such a project."""
+
+    def opened(self, project: str) -> Heedful:
+        """One project."""
+
+
+@dataclass(frozen=True, slots=True)
+class Asked:
+    """A request of another system's client, read and authorised."""
+
+    path: Mapping[str, str]
+    """Parameters of the path, decoded."""
+    query: Mapping[str, str]
+    """The last value of each."""
+    every: Mapping[str, Sequence[str]]
+    """All values of each parameter of the query, or of each field of a form."""
+    body: Any
+    """Parsed JSON; None without a body."""
+    headers: Mapping[str, str]
+    """By their names in lower case."""
+    server: Server
+    files: Mapping[str, bytes] = field(default_factory=dict)
+    """The files of a form, by their names."""
+    fields: Mapping[str, str] = field(default_factory=dict)
+    """The other fields of a form."""
+
+
+@dataclass(frozen=True, slots=True)
+class Wire:
+    """One route of another system."""
+
+    method: str
+    path: str
+    handle: Callable[[Heedful, Asked], Any]
+    """Returns what JSON or pydantic can say, or a `Reply`."""
+    scope: Scope
+    project: str | None = None
+    """The parameter that names the project; None: the key's own."""
+    status: int = 200
+    keeps: tuple[str, ...] = ()
+    """Names in a body with which it keeps something, for which the scope `write` is needed too."""
+    queries: bool = False
+    """Whether it may ask a connector's database, or reads SQL that somebody sent."""
+
+
+@dataclass(frozen=True, slots=True)
+class Reply:
+    """An answer with a status of its own."""
+
+    status: int
+    body: Any = None
+    headers: Mapping[str, str] = field(default_factory=dict)

@@ -1,0 +1,166 @@
+"""The charts of a report, each with its numbers."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+
+from heedful.interfaces.charts import Bar, Interval, Point, Series, bar_chart, histogram, interval_chart, line_chart
+from heedful.model import CacheReport, Coverage, Satisfaction, Trend, UsefulnessReport, Variant
+
+
+@dataclass(frozen=True, slots=True)
+class Figure:
+    """A chart and the table of what it shows."""
+
+    name: str
+    """Of its file."""
+    title: str
+    draw: Callable[[bool], str]
+    """The chart as SVG; with True, as a file that stands alone."""
+    heads: Sequence[str]
+    rows: Sequence[Sequence[str]]
+
+
+def percent(share: float | None) -> str:
+    """A share in words.
+
+    >>> percent(0.256), percent(None)
+    ('25.6%', '–')
+    """
+    return "–" if share is None else f"{share:.1%}"
+
+
+def between(low: float | None, high: float | None) -> str:
+    """An interval in words."""
+    return "–" if low is None or high is None else f"{low:.1%} to {high:.1%}"
+
+
+def trend(found: Trend) -> Figure:
+    points = [point for line in found.lines for point in line.points]
+    said = [point for point in points if point.up or point.down or point.neutral]
+
+    def draw(alone: bool) -> str:
+        return line_chart(
+            [
+                Series("satisfaction", [Point(p.start, p.satisfaction, p.low, p.high, p.up + p.down) for p in points]),
+            ],
+            title=f"Satisfaction by {found.over}",
+            desc="The share of opinions that are up, with its 95% interval",
+            least=0,
+            most=1,
+            percent=True,
+            standalone=alone,
+        )
+
+    return Figure(
+        "trend",
+        f"Satisfaction by {found.over}",
+        draw,
+        (found.over, "up", "down", "neutral", "satisfaction", "95% interval"),
+        [
+            (
+                str(point.start),
+                *(f"{count:,}" for count in (point.up, point.down, point.neutral)),
+                percent(point.satisfaction),
+                between(point.low, point.high),
+            )
+            for point in said
+        ],
+    )
+
+
+def compared(found: Satisfaction) -> Figure:
+    def draw(alone: bool) -> str:
+        return interval_chart(
+            [Interval(_named(each), each.satisfaction, each.low, each.high, each.up + each.down) for each in shown],
+            title=f"Satisfaction by {found.by}",
+            desc="The share of opinions that are up, with its 95% interval",
+            standalone=alone,
+        )
+
+    shown = found.variants[:20]
+    return Figure(
+        f"by-{_file(found.by)}",
+        f"Satisfaction by {found.by}",
+        draw,
+        (found.by, "up", "down", "neutral", "satisfaction", "95% interval", "best with"),
+        [
+            (
+                _named(each),
+                *(f"{count:,}" for count in (each.up, each.down, each.neutral)),
+                percent(each.satisfaction),
+                between(each.low, each.high),
+                percent(each.probability_best),
+            )
+            for each in found.variants
+        ],
+    )
+
+
+def coverage(found: Coverage) -> Figure:
+    kinds = (found.answers, found.executions, found.recalls)
+
+    def draw(alone: bool) -> str:
+        return bar_chart(
+            [Bar(each.kind, each.share or 0.0, note=f"{each.rated:,} of {each.shown:,}") for each in kinds],
+            title="How much was rated",
+            percent=True,
+            standalone=alone,
+        )
+
+    return Figure(
+        "coverage",
+        "How much of what was shown was rated",
+        draw,
+        ("what", "shown", "rated", "share", "95% interval"),
+        [
+            (each.kind, f"{each.shown:,}", f"{each.rated:,}", percent(each.share), between(each.low, each.high))
+            for each in kinds
+        ],
+    )
+
+
+def usefulness(found: UsefulnessReport) -> Figure:
+    def draw(alone: bool) -> str:
+        return histogram(found.distribution, title=f"Usefulness of the facts of {found.dataset}", standalone=alone)
+
+    return Figure(
+        f"usefulness-{_file(found.dataset)}",
+        f"Facts of {found.dataset} by usefulness",
+        draw,
+        ("usefulness", "facts"),
+        [(label, f"{count:,}") for label, count in found.distribution.items()],
+    )
+
+
+def cache(found: CacheReport) -> Figure:
+    counts = found.counts[:12]
+
+    def draw(alone: bool) -> str:
+        return bar_chart(
+            [Bar(each.gate, each.count, quiet=each.decision in ("refuse", "nothing")) for each in counts],
+            title="What the cache decided",
+            standalone=alone,
+        )
+
+    return Figure(
+        "cache",
+        "What the cache decided",
+        draw,
+        ("decision", "gate", "times", "share"),
+        [(each.decision, each.gate, f"{each.count:,}", percent(each.share)) for each in found.counts],
+    )
+
+
+def _named(variant: Variant) -> str:
+    return "(none)" if variant.value is None else str(variant.value)
+
+
+def _file(name: str) -> str:
+    """A name as part of a file's name.
+
+    >>> _file("metadata.a/b ü")
+    'metadata.a-b--'
+    """
+    return "".join(each if each.isascii() and (each.isalnum() or each in "._-") else "-" for each in name)[:60]

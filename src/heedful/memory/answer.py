@@ -1,0 +1,249 @@
+"""An answer that a language model writes from what was recalled, and which facts it cites."""
+
+from __future__ import annotations
+
+import math
+import re
+from collections import Counter
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from functools import lru_cache
+
+from heedful.model import Hit
+from heedful.providers.llm.contract import NOTICE, ChatMessage, LanguageModel, OnToken, Usage, quoted
+from heedful.text.sentences import asked_for, asks_for_a_list, cited, has, sentences, without_citations
+from heedful.text.words import words
+
+EVIDENCE = 24_000
+"""Characters of evidence in a prompt at most; the best hits are kept."""
+
+EARLIER = 6_000
+LONGEST_EARLIER = 1_500
+"""Characters of earlier turns in a prompt at most, and of one question or answer in them; the newest turns are kept."""
+
+RULES = f"""\
+You answer questions from evidence.
+
+The evidence is a list of numbered lines, each with one text that was stored earlier, by anyone. {NOTICE}
+
+- Answer only with what the evidence says, in one to three sentences, in the language of the question.
+- Behind every sentence, cite the evidence it is from by its number: [1], or [1][3] for several.
+- If the evidence does not answer the question, say so in one sentence and cite nothing."""
+
+
+@dataclass(frozen=True, slots=True)
+class Use:
+    """A fact that an answer was made from, and its part in it."""
+
+    fact_id: str
+    share: float
+    """In (0, 1]; the shares of one answer sum to 1."""
+
+
+@dataclass(frozen=True, slots=True)
+class Written:
+    """An answer, and what it was made from."""
+
+    text: str
+    used: list[Use]
+    """The facts cited, in the order they are cited; empty where none is."""
+    model: str | None
+    """The language model that wrote it; None where none did."""
+    usage: Usage | None
+
+
+def write(
+    model: LanguageModel,
+    question: str,
+    hits: Sequence[Hit],
+    earlier: Sequence[tuple[str, str]] = (),
+    on_token: OnToken | None = None,
+) -> Written:
+    """The model's answer from the hits; `earlier` are the questions and answers before this one, oldest first.
+
+    The text stays as the model wrote it, so that it is what `on_token` was given: a citation of a number that no hit
+    has is left in it, and counts for nothing.
+    """
+    shown = _fitting(hits)
+    completion = model.complete(prompt(question, shown, earlier), on_token=on_token)
+    shares = cited(completion.text, len(shown))
+    used = [Use(shown[number - 1].fact_id, share) for number, share in shares.items()]
+    return Written(completion.text, used, model.name, completion.usage)
+
+
+def prompt(question: str, hits: Sequence[Hit], earlier: Sequence[tuple[str, str]]) -> list[ChatMessage]:
+    """The rules, the conversation so far, and the evidence with the question."""
+    messages = [ChatMessage("system", RULES)]
+    for asked, answered in _newest(earlier):
+        messages += [ChatMessage("user", asked), ChatMessage("assistant", answered)]
+    lines = "\n".join(f"[{number}] {quoted(hit.text, EVIDENCE)}" for number, hit in enumerate(hits, start=1))
+    messages.append(ChatMessage("user", f"Evidence:\n{lines or '(there is none)'}\n\nQuestion: {question}"))
+    return messages
+
+
+def _fitting(hits: Sequence[Hit]) -> list[Hit]:
+    kept: list[Hit] = []
+    room = EVIDENCE
+    for hit in hits:
+        room -= len(hit.text)
+        if kept and room < 0:
+            break
+        kept.append(hit)
+    return kept
+
+
+def _newest(earlier: Sequence[tuple[str, str]]) -> list[tuple[str, str]]:
+    """The newest turns that fit, oldest first, without citations of evidence that is not in this prompt."""
+    kept: list[tuple[str, str]] = []
+    room = EARLIER
+    for asked, answered in reversed(earlier):
+        turn = _short(asked), _short(without_citations(answered))
+        room -= len(turn[0]) + len(turn[1])
+        if room < 0:
+            break
+        kept.append(turn)
+    return kept[::-1]
+
+
+def _short(text: str) -> str:
+    return text if len(text) <= LONGEST_EARLIER else f"{text[: LONGEST_EARLIER - 1]}…"
+
+
+NOTHING = "Nothing that is remembered answers this."
+
+LEARNT = "learnt_from"
+"""In the metadata of a fact that was learnt in a session: its first line is the question that the rest answers."""
+
+Similarity = Callable[[Sequence[str]], Sequence[float]]
+"""The cosine of each text to the question."""
+
+# Chosen on three conversations of LoCoMo, where much around them does as well: what a part of a score counts.
+SHARED = 0.5  # the share of the question's words, by rarity, that the sentence has
+NEAR = 1.0  # closeness in meaning
+RANKED = 0.8  # the hit's own score, against the best one's
+FITS = 0.3  # having the kind of answer that is asked for
+SAYS_LITTLE = 0.2  # what a sentence loses that says next to nothing beyond the question
+
+LEAST_SHARED = 0.3
+LEAST_NEAR = 0.5
+"""A fact that has less of the question's words, in a sentence that is less close in meaning, doesn't answer it."""
+
+FEW, MANY = 3, 6
+"""How many sentences at most, and where a list is asked for."""
+CLOSE_SECOND, LISTED = 0.9, 0.8
+"""A further sentence has at least this share of the best one's score; so again for a list."""
+ALIKE = 0.75
+"""A sentence that has this share of its words in common with one that was chosen says nothing new."""
+
+# A run of a script that is written without spaces.
+_UNSPACED = re.compile(r"[\u0e00-\u0eff\u1000-\u109f\u1780-\u17ff\u3040-\u30ff\u3400-\u9fff\uf900-\ufaff]+")
+_SPEAKER = re.compile(r"(?:[^\W\d_a-z][\w.'’-]{0,30}\s?){1,3}: (?=\S)")
+_QUESTION = re.compile(r"[?？؟\u037e]\W*$")
+
+
+@dataclass(frozen=True, slots=True)
+class _Candidate:
+    """A sentence that may be quoted, and the place of its hit."""
+
+    hit: int
+    text: str
+    terms: frozenset[str]
+    asked: str = ""
+    """The question that it answers, where its fact is a question with its answer."""
+
+    @property
+    def whole(self) -> str:
+        return f"{self.asked} {self.text}".strip()
+
+
+def extract(question: str, hits: Sequence[Hit], similarity: Similarity | None = None) -> Written:
+    """The few sentences of the hits that answer best, each cited as [1] by the place of its hit.
+
+    `similarity` gives the closeness in meaning, where there is an embedder; without it, words decide alone. The same
+    question and hits give the same answer.
+    """
+    candidates = [each for place, hit in enumerate(hits) for each in _candidates(place, hit)]
+    scores = _scores(question, hits, candidates, similarity) if candidates else []
+    most, least = (MANY, LISTED) if asks_for_a_list(question) else (FEW, CLOSE_SECOND)
+    chosen = _chosen(candidates, scores, most, least)
+    if not chosen:
+        return Written(NOTHING, [], None, None)
+    text = " ".join(f"{each.text} [{each.hit + 1}]" for each in chosen)
+    quoted = Counter(hits[each.hit].fact_id for each in chosen)
+    return Written(text, [Use(fact_id, times / len(chosen)) for fact_id, times in quoted.items()], None, None)
+
+
+def _candidates(place: int, hit: Hit) -> list[_Candidate]:
+    """The sentences of a hit that say something; who speaks is said with each."""
+    asked, text = _asked_and_answered(hit)
+    speaker = match.group() if (match := _SPEAKER.match(text)) else ""
+    told = [part if part.startswith(speaker) else speaker + part for part in sentences(text)]
+    return [
+        _Candidate(place, sentence, terms, asked)
+        for sentence in told
+        if not _QUESTION.search(sentence) and (terms := _terms(sentence.removeprefix(speaker)))
+    ]
+
+
+def _asked_and_answered(hit: Hit) -> tuple[str, str]:
+    """A fact whose first line is a question, taken apart; "" and the text of any other."""
+    first, _, rest = hit.text.partition("\n")
+    is_question = LEARNT in hit.metadata or _QUESTION.search(first)
+    return (first.strip(), rest) if rest.strip() and is_question else ("", hit.text)
+
+
+def _scores(
+    question: str, hits: Sequence[Hit], candidates: Sequence[_Candidate], similarity: Similarity | None
+) -> list[float]:
+    """How well each sentence answers; 0 where its fact doesn't."""
+    sought = _terms(question)
+    facts = [_terms(hit.text) for hit in hits]
+    among = Counter(term for fact in facts for term in fact)
+    weights = {term: math.log(1 + (len(hits) + 1) / (among[term] + 0.5)) for term in sorted(sought)}
+    total = sum(weights.values()) or 1.0
+    near = [0.0] * len(candidates) if similarity is None else similarity([each.whole for each in candidates])
+    best = max(hit.score for hit in hits)
+    kind = asked_for(question)
+    found = []
+    for each, cosine in zip(candidates, near, strict=True):
+        shared = sum(weights[term] for term in sorted(sought & _terms(each.whole))) / total
+        around = sum(weights[term] for term in sorted(sought & facts[each.hit])) / total
+        if around < LEAST_SHARED and cosine < LEAST_NEAR:
+            found.append(0.0)
+            continue
+        score = SHARED * shared + NEAR * max(0.0, float(cosine))
+        score += RANKED * (hits[each.hit].score / best if best > 0 else 1.0)
+        score += FITS * has(kind, each.text, sought) if kind is not None else 0.0
+        found.append(score - (SAYS_LITTLE if len(each.terms - sought) < 2 else 0.0))
+    return found
+
+
+def _chosen(candidates: Sequence[_Candidate], scores: Sequence[float], most: int, least: float) -> list[_Candidate]:
+    """The best sentences, none twice; facts in the order of their best one, and a fact's in its own order."""
+    order = sorted(range(len(candidates)), key=lambda place: (-round(scores[place], 9), place))
+    kept: list[int] = []
+    for place in order:
+        if scores[place] <= 0 or scores[place] < least * scores[order[0]] or len(kept) == most:
+            break
+        if not any(_alike(candidates[place].terms, candidates[other].terms) for other in kept):
+            kept.append(place)
+    hits = list(dict.fromkeys(candidates[place].hit for place in kept))
+    kept.sort(key=lambda place: (hits.index(candidates[place].hit), place))
+    return [candidates[place] for place in kept]
+
+
+def _alike(one: frozenset[str], other: frozenset[str]) -> bool:
+    return len(one & other) >= ALIKE * min(len(one), len(other))
+
+
+@lru_cache(maxsize=4096)
+def _terms(text: str) -> frozenset[str]:
+    """The words that tell; where a script has no spaces, every two letters in a row."""
+    found: set[str] = set()
+    for word in words(text):
+        if run := _UNSPACED.fullmatch(word.term):
+            letters = run.group()
+            found.update(letters[at : at + 2] for at in range(max(1, len(letters) - 1)))
+        elif word.kind != "common":
+            found.add(word.term)
+    return frozenset(found)

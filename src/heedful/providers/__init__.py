@@ -1,0 +1,1 @@
+"""Models that Heedful calls: embedders and language models."""

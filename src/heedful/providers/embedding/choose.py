@@ -1,0 +1,46 @@
+"""From a word in the settings to an embedder."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+from heedful.errors import Invalid
+from heedful.providers.embedding.contract import Embedder
+from heedful.providers.embedding.endpoint import EndpointEmbedder
+from heedful.providers.embedding.fast import FastEmbedder
+from heedful.providers.embedding.onnx import bundled, from_folder
+from heedful.settings import Settings
+
+
+def configured_embedder(given: Settings, embedding: str | Embedder | None) -> Embedder:
+    """The embedder that is named, or else that of the settings."""
+    if embedding is not None and not isinstance(embedding, str):
+        return embedding
+    return embedder_from(embedding or given.embedding, api_key=given.embedding_api_key, timeout=given.embedding_timeout)
+
+
+def embedder_from(spec: str, *, api_key: str | None = None, timeout: float = 30.0) -> Embedder:
+    """`bundled`, `fast`, a folder with an ONNX model, or `https://host/v1#model-name`."""
+    if spec == "bundled":
+        return bundled()
+    if spec == "fast":
+        return FastEmbedder()
+    if spec.startswith(("http://", "https://")):
+        url, _, model = spec.partition("#")
+        if not model:
+            raise Invalid(
+                f"embedding {spec!r} names no model",
+                field="embedding",
+                value=spec,
+                remedy='Write it behind a #, like "http://localhost:11434/v1#nomic-embed-text"',
+            )
+        return EndpointEmbedder(url, model, api_key=api_key, timeout=timeout)
+    folder = Path(spec).expanduser()
+    if folder.is_dir():
+        return from_folder(folder)
+    raise Invalid(
+        f"embedding {spec!r} is neither a known model nor a folder",
+        field="embedding",
+        value=spec,
+        remedy='Use "bundled", "fast", a folder with tokenizer.json and an .onnx file, or "URL#model"',
+    )

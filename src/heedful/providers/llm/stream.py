@@ -1,0 +1,108 @@
+"""What an OpenAI-compatible server sends back, read piece by piece."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterable, Iterator
+from dataclasses import dataclass
+from typing import Any
+
+from heedful.providers.llm.contract import Usage
+
+
+class Unreadable(ValueError):
+    """What came is no part of an answer."""
+
+
+class Reported(Exception):
+    """The server said, in the middle of an answer, that it failed; `status` where it gave one."""
+
+    def __init__(self, message: str, status: int | None) -> None:
+        self.status = status
+        super().__init__(message)
+
+
+@dataclass(frozen=True, slots=True)
+class Part:
+    """What one event adds to an answer."""
+
+    text: str = ""
+    alive: bool = False
+    """The model is at work: it wrote something, be it only thoughts that are not shown."""
+    finish: str | None = None
+    """Why the answer ends here, if it does."""
+    usage: Usage | None = None
+
+
+def events(chunks: Iterable[bytes]) -> Iterator[str]:
+    """The data of each server-sent event, without the comments that only keep a connection open."""
+    # Cut at line feeds alone: other line ends of Unicode may stand inside of the JSON.
+    data: list[bytes] = []
+    rest = b""
+    for chunk in chunks:
+        *lines, rest = (rest + chunk).split(b"\n")
+        for line in map(bytes.rstrip, lines):
+            if line.startswith(b"data:"):
+                data.append(line[5:].strip())
+            elif not line and data:
+                yield _decoded(data)
+                data = []
+    if rest.startswith(b"data:"):
+        data.append(rest[5:].strip())
+    if data:
+        yield _decoded(data)
+
+
+def part(data: str | bytes) -> Part:
+    """One event of a stream, or a whole answer that was not streamed."""
+    try:
+        event = json.loads(data)
+    except ValueError as error:
+        raise Unreadable(f"something that is no JSON: {_text(data)}") from error
+    if not isinstance(event, dict):
+        raise Unreadable(f"JSON that is no answer: {_text(data)}")
+    if event.get("error"):
+        raise _reported(event["error"])
+    choices = event.get("choices")
+    if not isinstance(choices, list):
+        raise Unreadable(f"JSON without choices: {_text(data)}")
+    usage = _usage(event.get("usage"))
+    if not choices:
+        return Part(usage=usage)
+    choice = choices[0]
+    said = (choice.get("delta") or choice.get("message") or {}) if isinstance(choice, dict) else None
+    if not isinstance(said, dict) or not isinstance(said.get("content") or "", str):
+        raise Unreadable(f"a choice that is no message: {_text(data)}")
+    text = said.get("content") or ""
+    finish = choice.get("finish_reason")
+    thoughts = said.get("reasoning_content") or said.get("reasoning")
+    return Part(text, bool(text or thoughts), None if finish is None else str(finish), usage)
+
+
+def _decoded(lines: list[bytes]) -> str:
+    try:
+        return b"\n".join(lines).decode()
+    except UnicodeDecodeError as error:
+        raise Unreadable(f"something that is not UTF-8 ({error.reason})") from error
+
+
+def _reported(error: Any) -> Reported:
+    if not isinstance(error, dict):
+        return Reported(str(error), None)
+    code = error.get("code")
+    status = int(code) if isinstance(code, int) or (isinstance(code, str) and code.isdecimal()) else None
+    return Reported(str(error.get("message") or error), status)
+
+
+def _usage(given: Any) -> Usage | None:
+    if not isinstance(given, dict):
+        return None
+    return Usage(_count(given.get("prompt_tokens")), _count(given.get("completion_tokens")))
+
+
+def _count(given: Any) -> int | None:
+    return given if isinstance(given, int) and not isinstance(given, bool) and given >= 0 else None
+
+
+def _text(data: str | bytes) -> str:
+    return data.decode(errors="replace") if isinstance(data, bytes) else data

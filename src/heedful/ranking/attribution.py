@@ -1,0 +1,283 @@
+"""Which of the facts that were shown did an answer use?
+
+No language model is asked. Words of the answer count as evidence for the facts that have them, by how rare they are
+and how few of the shown facts share them; where several facts have a word, the one that fits the sentence better
+takes most of the credit. Shared runs of words and closeness in meaning, ahead of all other facts, add to it. One
+logistic rule turns this into a probability, and what lies between its two marks is left open.
+"""
+
+from __future__ import annotations
+
+import math
+from collections import Counter
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from difflib import SequenceMatcher
+from itertools import pairwise
+from typing import Literal
+
+import numpy as np
+from numpy.typing import NDArray
+
+from heedful.ranking.contexts import MINILM, Calibration
+from heedful.text.words import Word, words
+
+Floats = NDArray[np.float64]
+Rarity = Callable[[str], float]
+"""How rare a term is, in [0, 1]."""
+
+USED_FROM = 0.5
+IGNORED_TO = 0.1
+"""The probabilities of use from which, and down to which, a fact is spoken of."""
+
+# The logistic rule, fitted on three conversations of LoCoMo and rounded; bench/detect.py measures it.
+BIAS = -3.0
+SHARE = 7.0  # for the share of a sentence that is credited to the fact
+RUN = 3.0  # for the logarithm of the weight of the longest run of words in common
+NEARER = 1.0  # for being nearer in meaning to a sentence than any other fact is
+NEARER_OVERALL = 1.0  # and to the question and the answer as a whole
+
+TELLING = 1.5  # the weight of a name, number or date against that of another word
+ECHOED = 0.3  # the weight of a word that is in the question already
+IN_A_RUN = 0.1  # what each word adds to a run that has words of weight
+DOUBT = 0.5  # evidence that every sentence is short of; keeps a single word from being a whole proof
+FIT = 0.3  # how much closeness in meaning counts when facts compete for a word
+CONTRADICTED = 0.3  # what is left of the evidence when sentence and fact have numbers, and none in common
+UNSEEN = 10  # texts that are taken to exist beside those that rarity is counted in
+
+EXPLAINED = 0.25
+TELLS_MUCH = 4.0
+"""A fact is ignored only if facts explain this share of the answer, or the answer has this weight of words; and not if
+it is the nearest in meaning to a sentence of which less is explained."""
+
+
+@dataclass(frozen=True, slots=True)
+class Attribution:
+    """What an answer says of one fact; `signal_type` is None where it can't be told."""
+
+    signal_type: Literal["used", "ignored"] | None
+    probability: float
+    """That the fact was used."""
+    reasons: list[str]
+
+    @property
+    def confidence(self) -> float:
+        """How sure `signal_type` is, in [0, 1]; 0 without one."""
+        if self.signal_type is None:
+            return 0.0
+        return self.probability if self.signal_type == "used" else 1.0 - self.probability
+
+
+def attribute(
+    sentences: Sequence[str],
+    facts: Sequence[str],
+    cosines: NDArray[np.floating],
+    overall: NDArray[np.floating] | None = None,
+    *,
+    query: str = "",
+    rarity: Rarity | None = None,
+    calibration: Calibration = MINILM,
+) -> list[Attribution]:
+    """One attribution for each fact, in order, from the sentences of an answer.
+
+    `cosines` has a row for each sentence and a column for each fact. `overall` has, for each fact, the cosine with
+    the question and the answer in one text; it is the best of the sentences if left out. `query` is the question:
+    repeating its words proves little. `rarity` is taken from the facts and sentences themselves if left out.
+    `calibration` is that of the model behind the cosines.
+    """
+    shape = (len(sentences), len(facts))
+    if cosines.shape != shape or (overall is not None and overall.shape != shape[1:]):
+        raise ValueError(f"the cosines of {shape[0]} sentences and {shape[1]} facts are a matrix of that shape")
+    if not facts:
+        return []
+    if not sentences:
+        return [Attribution(None, _logistic(BIAS), ["the answer is empty"]) for _ in facts]
+    near = np.nan_to_num(cosines.astype(np.float64)).clip(-1, 1)
+    whole = near.max(axis=0) if overall is None else np.nan_to_num(overall.astype(np.float64)).clip(-1, 1)
+    evidence = _Evidence(sentences, facts, near, query, rarity or rarity_among([*facts, *sentences]))
+    lead = _ahead(near, calibration)
+    ahead = np.minimum(lead, lead * evidence.kept).max(axis=0)
+    ahead_overall = _ahead(whole[None], calibration)[0]
+    unexplained = evidence.shares.sum(axis=1, keepdims=True) < EXPLAINED
+    paraphrased = (unexplained & (lead >= 0) & (near >= calibration.same / 2)).any(axis=0)
+    return [
+        _attribution(
+            BIAS
+            + SHARE * evidence.shares[:, fact].max()
+            + RUN * math.log1p(evidence.runs[:, fact].max())
+            + NEARER * ahead[fact]
+            + NEARER_OVERALL * ahead_overall[fact],
+            evidence,
+            fact,
+            bool(ahead[fact] > 0),
+            bool(paraphrased[fact]),
+        )
+        for fact in range(len(facts))
+    ]
+
+
+def rarity_among(texts: Sequence[str]) -> Rarity:
+    """How rare a term is among these texts, in [0, 1].
+
+    >>> rarity = rarity_among(["one cat", "a dog", "a dog and a cat", "a dog"])
+    >>> rarity("cat") > rarity("dog")
+    True
+    """
+    holders = Counter(term for text in texts for term in {word.term for word in words(text)})
+    count = len(texts) + UNSEEN
+    greatest = math.log(2 + 2 * count)
+
+    def rarity(term: str) -> float:
+        return math.log(1 + (count - holders[term] + 0.5) / (holders[term] + 0.5)) / greatest
+
+    return rarity
+
+
+class _Evidence:
+    """What the words of an answer say, by sentence and fact."""
+
+    def __init__(self, sentences: Sequence[str], facts: Sequence[str], near: Floats, query: str, rarity: Rarity):
+        self.sentences = sentences
+        self.said = [words(sentence) for sentence in sentences]
+        self._facts = [words(fact) for fact in facts]
+        self._has = [_content(fact) for fact in self._facts]
+        self._holders = Counter(term for terms in self._has for term in terms)
+        self._asked = _content(words(query))
+        self._rarity = rarity
+        self.weights = [self._weights(said) for said in self.said]
+        self.masses = np.array([sum(weights.values()) for weights in self.weights]) + DOUBT
+        self.runs = np.zeros(near.shape)
+        self._run_places: dict[tuple[int, int], tuple[int, int]] = {}
+        for place in np.ndindex(near.shape):
+            self.runs[place] = self._longest_run(*place)
+        credits = self._credits(near)
+        self.kept = self._kept()
+        self.shares = credits / self.masses[:, None] * self.kept
+        self.runs *= self.kept
+        told = float((self.masses - DOUBT).sum())
+        self.can_rule_out = told >= TELLS_MUCH or credits.sum() / (told + DOUBT) >= EXPLAINED
+
+    def shared(self, sentence: int, fact: int) -> list[Word]:
+        """The words that count and that a sentence has in common with a fact, those that tell most first."""
+        weights = self.weights[sentence]
+        found = {word.term: word for word in self.said[sentence] if weights.get(word.term, 0) > 0}
+        return sorted(
+            (word for term, word in found.items() if term in self._has[fact]),
+            key=lambda word: (-weights[word.term], word.start),
+        )
+
+    def run_text(self, sentence: int, fact: int) -> str | None:
+        """The longest run of words in common, as the sentence has it."""
+        place = self._run_places.get((sentence, fact))
+        if place is None:
+            return None
+        first, last = (self.said[sentence][at] for at in place)
+        return self.sentences[sentence][first.start : last.stop]
+
+    def _weights(self, said: tuple[Word, ...]) -> dict[str, float]:
+        weights: dict[str, float] = {}
+        for term, kind, _, _ in said:
+            if kind != "common":
+                weight = self._rarity(term) * self._distinction(term)
+                weight *= TELLING if kind in ("name", "number") else 1.0
+                weight *= ECHOED if term in self._asked else 1.0
+                weights[term] = max(weight, weights.get(term, 0.0))
+        return weights
+
+    def _distinction(self, term: str) -> float:
+        """1 if at most one fact has a term, 0 if all have it: that proves nothing."""
+        holders = self._holders[term]
+        return 1.0 if holders <= 1 else 1.0 - math.log(holders) / math.log(len(self._facts))
+
+    def _longest_run(self, sentence: int, fact: int) -> float:
+        """The weight of the weightiest run of two words or more."""
+        said = [word.term for word in self.said[sentence]]
+        known = [word.term for word in self._facts[fact]]
+        if set(pairwise(said)).isdisjoint(pairwise(known)):
+            return 0.0
+        best = 0.0
+        for block in SequenceMatcher(None, said, known, autojunk=False).get_matching_blocks():
+            if block.size > 1:
+                terms = said[block.a : block.a + block.size]
+                weight = sum(self.weights[sentence].get(term, 0.0) for term in terms)
+                if weight > 0 and weight + IN_A_RUN * block.size > best:
+                    best = weight + IN_A_RUN * block.size
+                    self._run_places[sentence, fact] = (block.a, block.a + block.size - 1)
+        return best
+
+    def _kept(self) -> Floats:
+        """What is left of the evidence, by sentence and fact, where their numbers contradict each other."""
+        said, known = ([_numbers(found) for found in texts] for texts in (self.said, self._facts))
+        return np.array(
+            [[CONTRADICTED if a and b and a.isdisjoint(b) else 1.0 for b in known] for a in said], np.float64
+        )
+
+    def _credits(self, near: Floats) -> Floats:
+        """The weight of words credited to each fact: a word that several have is shared out by how well they fit."""
+        credits = np.zeros(near.shape)
+        for place, weights in enumerate(self.weights):
+            held = np.array([[term in terms for term in weights] for terms in self._has], bool)
+            held = held.reshape(len(self._has), len(weights))
+            weight = np.array(list(weights.values()))
+            fit = (held @ weight / self.masses[place] + FIT * near[place].clip(0)) ** 2 + 1e-9
+            claims = held * fit[:, None]
+            credits[place] = (claims / np.maximum(claims.sum(axis=0), 1e-9)) @ weight
+        return credits
+
+
+def _content(found: Sequence[Word]) -> frozenset[str]:
+    return frozenset(word.term for word in found if word.kind != "common")
+
+
+def _numbers(found: Sequence[Word]) -> frozenset[str]:
+    return frozenset(word.term for word in found if word.kind == "number")
+
+
+def _ahead(near: Floats, calibration: Calibration) -> Floats:
+    """How far each column is ahead of the best other one, row by row, in units of the model's scale."""
+    floor, same = calibration
+    if near.shape[1] == 1:
+        rivals = np.full(near.shape, floor)
+    else:
+        ordered = np.sort(near, axis=1)
+        best, second = ordered[:, -1:], ordered[:, -2:-1]
+        rivals = np.where(near == best, second, best)
+    ahead: Floats = (near - rivals) / (same - floor)
+    return ahead
+
+
+def _attribution(score: float, evidence: _Evidence, fact: int, nearest: bool, paraphrased: bool) -> Attribution:
+    probability = _logistic(score)
+    sentence = int(evidence.shares[:, fact].argmax())
+    if probability >= USED_FROM:
+        return Attribution("used", probability, _proofs(evidence, sentence, fact, nearest))
+    if probability > IGNORED_TO:
+        proofs = _proofs(evidence, sentence, fact, nearest)
+        return Attribution(None, probability, ["not enough to tell", *proofs])
+    if not evidence.can_rule_out:
+        return Attribution(None, probability, ["the answer has too few words of its own to tell"])
+    if paraphrased:
+        return Attribution(None, probability, ["nearest in meaning to a sentence that no fact has the words of"])
+    if evidence.shared(sentence, fact):
+        return Attribution("ignored", probability, ["other facts, or none, account for the words in common"])
+    return Attribution("ignored", probability, ["no telling word in common"])
+
+
+def _proofs(evidence: _Evidence, sentence: int, fact: int, nearest: bool) -> list[str]:
+    """What speaks for the use of a fact, in words."""
+    proofs = []
+    run = evidence.run_text(int(evidence.runs[:, fact].argmax()), fact)
+    if run is not None:
+        proofs.append(f'both say "{run}"')
+    shared = evidence.shared(sentence, fact)
+    for label, kinds in (("numbers", ("number",)), ("names", ("name",)), ("words", ("word",))):
+        told = [evidence.sentences[sentence][word.start : word.stop] for word in shared if word.kind in kinds]
+        if told:
+            proofs.append(f"{label} in common: {', '.join(told[:5])}")
+    if nearest:
+        proofs.append("nearer in meaning to a sentence than any other fact")
+    return proofs
+
+
+def _logistic(score: float) -> float:
+    return 1.0 / (1.0 + math.exp(-score))

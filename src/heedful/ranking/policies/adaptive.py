@@ -1,0 +1,173 @@
+"""The adaptive rule: counts instead of scores, shrunk, lent between queries that are alike, bounded by evidence.
+
+- Hierarchical shrinkage: Gelman et al., "Bayesian Data Analysis", chapter 5.
+- Lending between queries: Nadaraya (1964), Watson (1964), with a kernel of compact support, so that a query without
+  related evidence ranks exactly as it would without feedback.
+"""
+
+from __future__ import annotations
+
+from collections import defaultdict
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass, replace
+from math import log
+
+from heedful.ranking.evidence import POSITIVE, Agreement, Voice, aging, agreement, mass, merged, voices
+from heedful.ranking.policies.base import Candidate, Ranked, Usefulness
+from heedful.ranking.signals import NEUTRAL, Opinion
+
+
+@dataclass(frozen=True, slots=True)
+class Constants:
+    """The numbers of the rule: the most gain on one half of COVID-Q at which needs that nobody rated lose nothing."""
+
+    gate: float = 0.87
+    """The similarity up to which a query lends nothing."""
+    same: float = 0.96
+    """The similarity from which it lends everything."""
+    fact: float = 2.0
+    """Opinions that hold a fact at its context's rate."""
+    context: float = 5.0
+    """Opinions that hold a context at the dataset's rate."""
+    full: float = 3.0
+    """The log-odds above its context's rate that earn a fact the full weight."""
+    caution: float = 0.25
+    """The share of the weight that evidence against a fact may use."""
+
+
+@dataclass(frozen=True, slots=True)
+class Heard:
+    """What was said for one query: its voices, its authors' agreement, and how alike it is to the query asked."""
+
+    similarity: float
+    voices: Sequence[Voice]
+    agreement: Mapping[str, Agreement]
+
+
+@dataclass(frozen=True, slots=True)
+class Counts:
+    """The evidence for and against a fact, lent and aged."""
+
+    positive: float = 0.0
+    negative: float = 0.0
+    latest: int = 0
+
+    @property
+    def total(self) -> float:
+        return self.positive + self.negative
+
+
+UNKNOWN = Usefulness(NEUTRAL, "neutral")
+
+
+class Adaptive:
+    """Beta counts with decay, a hierarchical prior, a kernel over queries, trust, and protection of new facts."""
+
+    name = "adaptive"
+
+    def __init__(self, constants: Constants | None = None) -> None:
+        self.constants = constants or Constants()
+
+    def rank(
+        self, candidates: Sequence[Candidate], opinions: Sequence[Opinion], weight: float, now: int
+    ) -> list[Ranked]:
+        by_query: dict[int, list[Opinion]] = defaultdict(list)
+        for opinion in opinions:
+            by_query[opinion.query].append(replace(opinion, at=min(opinion.at, now)))
+        positive = sum(mass(each) for each in opinions if each.signal_type in POSITIVE)
+        negative = sum(mass(each) for each in opinions if each.signal_type not in POSITIVE)
+        near = []
+        for theirs in by_query.values():
+            heard = voices(theirs)
+            near.append(Heard(theirs[0].similarity, heard, agreement(heard)))
+        return self.order(candidates, self.counts(near, now), dataset_rate(positive, negative), weight)
+
+    def kernel(self, similarity: float) -> float:
+        """How much of its evidence a query lends: nothing up to the gate, all from `same` on, a line between."""
+        gate, same = self.constants.gate, self.constants.same
+        return min(1.0, max(0.0, (similarity - gate) / (same - gate)))
+
+    def counts(self, near: Iterable[Heard], now: int) -> dict[int, Counts]:
+        """The evidence about each fact that the queries near the one asked lend it."""
+        heard = [each for each in near if self.kernel(each.similarity) > 0]
+        known: dict[str, Agreement] = defaultdict(Agreement)
+        for each in heard:
+            for author, theirs in each.agreement.items():
+                known[author] += theirs
+        trusted = {author: theirs.trust for author, theirs in known.items()}
+        sums: dict[int, list[float]] = defaultdict(lambda: [0.0, 0.0])
+        latest: dict[int, int] = defaultdict(int)
+        faded = aging(now)
+        for each in heard:
+            lent = self.kernel(each.similarity) * faded
+            for voice in each.voices:
+                weight = lent * trusted.get(voice.author, 1.0)
+                if weight:
+                    both = sums[voice.fact]
+                    both[0] += weight * voice.positive
+                    both[1] += weight * voice.negative
+                    latest[voice.fact] = max(latest[voice.fact], voice.latest)
+        return {fact: Counts(positive, negative, latest[fact]) for fact, (positive, negative) in sums.items()}
+
+    def boosts(self, counts: Mapping[int, Counts], rate: float) -> dict[int, tuple[float, float]]:
+        """(boost in [-1, 1], usefulness in [0, 1]) of each fact that has evidence.
+
+        The strength is what a fact has gained over its context's rate, in log-odds: one `helpful` says much where few
+        are given, and little where raters say it of everything. It grows with evidence. The facts that gained share
+        the strongest gain by their support, so a few loud voices for a rival don't outshout many.
+        """
+        own = self.constants
+        good = sum(each.positive for each in counts.values())
+        bad = sum(each.negative for each in counts.values())
+        # At most neutral: being liked as often as everything else is no reason to sink.
+        context = min(NEUTRAL, (good + own.context * rate) / (good + bad + own.context))
+        gained: dict[int, tuple[float, float]] = {}
+        for fact, each in counts.items():
+            mean = (each.positive + own.fact * context) / (each.total + own.fact)
+            gain = (_log_odds(mean) - _log_odds(context)) / own.full
+            gained[fact] = (min(1.0, max(-1.0, gain)), mean)
+        support = {
+            fact: max(0.0, counts[fact].positive - own.caution * counts[fact].negative)
+            for fact, (gain, _) in gained.items()
+            if gain > 0
+        }
+        most = max(support.values(), default=0.0)
+        strongest = max((gained[fact][0] for fact, net in support.items() if net > 0), default=0.0)
+        return {
+            fact: (strongest * support[fact] / most if gain > 0 and most else min(0.0, own.caution * gain), mean)
+            for fact, (gain, mean) in gained.items()
+        }
+
+    def order(
+        self, candidates: Sequence[Candidate], counts: Mapping[int, Counts], rate: float, weight: float
+    ) -> list[Ranked]:
+        """Candidates by relevance plus boost; none without evidence falls by more than one place for it."""
+        counted = {fact: each for fact, each in counts.items() if each.total > 0}
+        boosted = self.boosts(counted, rate)
+        places = sorted(candidates, key=lambda each: each.fact)
+        # Not clipped: at the top of the scale, those with more evidence must still come first.
+        wanted = [each.relevance + weight * boosted.get(each.fact, (0.0, 0.0))[0] for each in places]
+        order = merged(
+            [each.relevance for each in places],
+            wanted,
+            [counts[each.fact].latest if weight and each.fact in counted else 0 for each in places],
+            [weight > 0 and each.fact in counted for each in places],
+        )
+        ranked, lowest = [], 1.0
+        for place in order:
+            each = places[place]
+            # Where a fact was protected, those behind it show no more than its score.
+            lowest = min(lowest, max(0.0, wanted[place]))
+            useful = boosted.get(each.fact)
+            usefulness = UNKNOWN if useful is None else Usefulness(useful[1], "context")
+            ranked.append(Ranked(each.fact, each.relevance, usefulness, lowest))
+        return ranked
+
+
+def dataset_rate(positive: float, negative: float) -> float:
+    """The share of positive mass in a dataset, held at neutral by one opinion."""
+    return (positive + NEUTRAL) / (positive + negative + 1)
+
+
+def _log_odds(chance: float) -> float:
+    return log(chance / (1 - chance))

@@ -1,0 +1,315 @@
+"""What an order of facts is worth, told from ratings, how sure that is, and which weight to take.
+
+- Self-normalised inverse-propensity weighting: Swaminathan and Joachims, "The Self-Normalized Estimator for
+  Counterfactual Learning" (2015).
+- Effective sample size: Kish, "Survey Sampling" (1965).
+- Intervals: Efron, "Bootstrap Methods" (1979), percentiles; all orders share the resamples, so differences are paired.
+- One-standard-error rule: Breiman et al., "Classification and Regression Trees" (1984), section 3.4.3.
+
+What is corrected: where exploration drew a helpful fact into the list, its recall counts by one over the chance of
+that draw. What is not: that people look at the top first. A rating proves that its fact was looked at, and dividing it
+by the chance of a look would multiply its noise. What can't be: a fact that was not shown has no rating, and one that
+was shown and not rated counts as not helpful. Both favour the order that was logged, so a gain is rather larger than
+told. Raters are taken at their word: what all of them get wrong looks like a gain.
+"""
+
+from __future__ import annotations
+
+from bisect import insort
+from collections import defaultdict
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, field
+from math import log2
+from operator import attrgetter
+from typing import Protocol
+
+import numpy as np
+from numpy.typing import NDArray
+
+from heedful.model import PolicyName
+from heedful.ranking.evidence import POSITIVE, agreement, mass, voices
+from heedful.ranking.policies import Adaptive, Candidate, Documented, Tally
+from heedful.ranking.policies.adaptive import Heard, dataset_rate
+from heedful.ranking.signals import Observation, Opinion
+
+Floats = NDArray[np.float64]
+
+DEPTH = 10
+"""The places that nDCG looks at."""
+
+ROUNDS = 2000
+"""Resamples of the bootstrap."""
+
+ENOUGH = 20
+"""Rated recalls, as an effective sample size, from which a weight is recommended."""
+
+_AT_ONCE = 2_000_000
+"""Numbers that are drawn in one go."""
+
+_NOTHING = 1e-9
+"""A gain that arithmetic alone could make."""
+
+
+def first_rank(order: Sequence[int], helpful: Collection[int]) -> int:
+    """The rank of the first helpful fact, from 1; there must be one.
+
+    >>> first_rank([7, 8, 9], {9, 8})
+    2
+    """
+    return next(rank for rank, fact in enumerate(order, start=1) if fact in helpful)
+
+
+def ndcg(order: Sequence[int], helpful: Collection[int]) -> float:
+    """The discounted gain of the helpful facts among the first ten, as a share of the best possible.
+
+    >>> round(ndcg([7, 8, 9], {8}), 4)
+    0.6309
+    """
+    gained = sum(1 / log2(rank + 1) for rank, fact in enumerate(order[:DEPTH], start=1) if fact in helpful)
+    return gained / sum(1 / log2(rank + 1) for rank in range(1, min(len(helpful), DEPTH) + 1))
+
+
+def weighted_means(values: Floats, weights: Floats) -> Floats:
+    """The mean of each column of `values`, whose rows count by `weights`: self-normalised, so in their range."""
+    means: Floats = weights @ values / weights.sum()
+    return means
+
+
+def effective_sample_size(weights: Floats) -> float:
+    """How many equal weights would say as much.
+
+    >>> effective_sample_size(np.array([1.0, 1.0, 0.0, 0.0]))
+    2.0
+    """
+    return float(weights.sum() ** 2 / (weights**2).sum())
+
+
+def resampled_means(values: Floats, weights: Floats, seed: int) -> Floats:
+    """`weighted_means` of `ROUNDS` draws of as many rows, with replacement; one row a draw."""
+    draw = np.random.default_rng(seed)
+    rows = len(values)
+    step = max(1, _AT_ONCE // rows)
+    weighted = weights[:, None] * values
+    found = []
+    for start in range(0, ROUNDS, step):
+        draws = min(step, ROUNDS - start)
+        drawn = draw.integers(0, rows, size=(draws, rows)) + rows * np.arange(draws)[:, None]
+        times = np.bincount(drawn.ravel(), minlength=draws * rows).reshape(draws, rows).astype(np.float64)
+        found.append(times @ weighted / (times @ weights)[:, None])
+    return np.concatenate(found)
+
+
+def interval(samples: Floats) -> tuple[float, float]:
+    """The ends between which 95% of the samples lie."""
+    low, high = np.percentile(samples, [2.5, 97.5])
+    return float(low), float(high)
+
+
+@dataclass(frozen=True, slots=True)
+class Trial:
+    """One weight of a policy: its mean, and the means of the resamples."""
+
+    weight: float
+    mean: float
+    samples: Floats
+
+
+@dataclass(frozen=True, slots=True)
+class Advice:
+    """The weight to take, or None where that can't be said, and why."""
+
+    weight: float | None
+    reason: str
+
+
+def advice(trials: Sequence[Trial], none: Trial, rated: int, effective: float) -> Advice:
+    """The smallest weight that beats relevance alone and is within one standard error of the best that does.
+
+    A weight beats relevance alone when the interval of its gain lies above 0. The weights are tried one by one, with
+    no allowance for their number: they are so alike that it would be small.
+    """
+    if effective < ENOUGH:
+        return Advice(None, _too_few(rated, effective))
+    gains = {trial.weight: interval(trial.samples - none.samples) for trial in trials}
+    beating = [trial for trial in trials if gains[trial.weight][0] > _NOTHING]
+    if not beating:
+        best = max(trials, key=lambda trial: (trial.mean, -trial.weight))
+        return Advice(
+            0.0,
+            f"no weight surely beats relevance alone: the best, {best.weight:g}, changes MRR by "
+            f"{_change(best.mean - none.mean, gains[best.weight])}",
+        )
+    best = max(beating, key=lambda trial: (trial.mean, -trial.weight))
+    close = [
+        trial for trial in beating if best.mean - trial.mean <= float(np.std(best.samples - trial.samples)) + _NOTHING
+    ]
+    chosen = min(close, key=lambda trial: trial.weight)
+    reason = f"MRR {_change(chosen.mean - none.mean, gains[chosen.weight])} over relevance alone"
+    if chosen is best:
+        return Advice(chosen.weight, f"{reason}, the best of those tried")
+    return Advice(chosen.weight, f"{reason}; {best.weight:g} is better by less than one standard error")
+
+
+def _too_few(rated: int, effective: float) -> str:
+    if rated < ENOUGH:
+        return f"{rated} recalls with a fact rated helpful are too few: below {ENOUGH}, chance picks the weight"
+    return (
+        f"{rated} recalls with a fact rated helpful say as much as {effective:.1f} equal ones, because some of the "
+        f"facts were rarely drawn into their places: below {ENOUGH}, chance picks the weight"
+    )
+
+
+def _change(value: float, ends: tuple[float, float]) -> str:
+    return f"{value:+.3f} [{ends[0]:+.3f}, {ends[1]:+.3f}]"
+
+
+_given = attrgetter("at")
+
+Order = list[int]
+"""Facts, best first."""
+
+
+@dataclass(frozen=True, slots=True)
+class Asked:
+    """A recall of the past."""
+
+    query: int
+    at: int
+    shown: Sequence[Candidate]
+    context: Mapping[int, float]
+    """The queries that mean the same, and how alike they are; the same for every recall of a query."""
+
+
+class Fold(Protocol):
+    """A policy that hears opinions one by one, as they became known."""
+
+    def hear(self, opinion: Opinion) -> None: ...
+
+    def orders(self, asked: Asked, weights: Sequence[float]) -> list[Order]:
+        """What was shown, as the policy orders it with each of the weights by what it has heard."""
+        ...
+
+
+def replayed(
+    recalls: Iterable[Asked],
+    opinions: Iterable[tuple[int, Opinion]],
+    folds: Sequence[Fold],
+    weights: Sequence[float],
+) -> Iterator[list[Order]]:
+    """For each recall, in order of time, the orders of each fold with each weight.
+
+    `opinions` come as (when it was recorded, opinion), in that order. One that was recorded in the very moment of a
+    recall is not known to it.
+    """
+    coming = iter(opinions)
+    following = next(coming, None)
+    for asked in recalls:
+        while following is not None and following[0] < asked.at:
+            for fold in folds:
+                fold.hear(following[1])
+            following = next(coming, None)
+        yield [order for fold in folds for order in fold.orders(asked, weights)]
+
+
+class _Growing:
+    """A tally that takes observations in any order, and folds them in the order they were given."""
+
+    __slots__ = ("_folded", "_observations", "_tally")
+
+    def __init__(self) -> None:
+        self._observations: list[Observation] = []
+        self._tally = Tally()
+        self._folded = 0
+
+    def add(self, observation: Observation) -> None:
+        if self._folded and observation.at < self._observations[self._folded - 1].at:
+            self._tally, self._folded = Tally(), 0
+        insort(self._observations, observation, key=_given)
+
+    def tally(self, policy: Documented) -> Tally:
+        for observation in self._observations[self._folded :]:
+            self._tally = policy.observe(self._tally, observation)
+        self._folded = len(self._observations)
+        return self._tally
+
+
+@dataclass(slots=True)
+class _Context:
+    """The tallies of the queries that mean the same as one, and how much of what was said for each is in them."""
+
+    taken: dict[int, int] = field(default_factory=lambda: defaultdict(int))
+    tallies: dict[int, _Growing] = field(default_factory=lambda: defaultdict(_Growing))
+
+
+class DocumentedFold:
+    """The documented rule."""
+
+    def __init__(self) -> None:
+        self._policy = Documented()
+        self._heard = 0
+        self._said: dict[int, list[tuple[int, Opinion]]] = defaultdict(list)
+        self._overall: dict[int, _Growing] = defaultdict(_Growing)
+        self._contexts: dict[int, _Context] = defaultdict(_Context)
+
+    def hear(self, opinion: Opinion) -> None:
+        self._heard += 1
+        self._said[opinion.query].append((self._heard, opinion))
+        self._overall[opinion.fact].add(_observation(opinion))
+
+    def orders(self, asked: Asked, weights: Sequence[float]) -> list[Order]:
+        context = self._contexts[asked.query]
+        self._follow(context, asked.context)
+        usefulness = {
+            each.fact: self._policy.usefulness(
+                self._tally(context.tallies, each.fact), self._tally(self._overall, each.fact), asked.at
+            )
+            for each in asked.shown
+        }
+        return [[each.fact for each in self._policy.order(asked.shown, usefulness, weight)] for weight in weights]
+
+    def _follow(self, context: _Context, queries: Iterable[int]) -> None:
+        new: list[tuple[int, Opinion]] = []
+        for query in queries:
+            said = self._said.get(query, ())
+            new += said[context.taken[query] :]
+            context.taken[query] = len(said)
+        for _, opinion in sorted(new, key=lambda each: (each[1].at, each[0])):
+            context.tallies[opinion.fact].add(_observation(opinion))
+
+    def _tally(self, tallies: Mapping[int, _Growing], fact: int) -> Tally | None:
+        return tallies[fact].tally(self._policy) if fact in tallies else None
+
+
+class AdaptiveFold:
+    """The adaptive rule."""
+
+    def __init__(self) -> None:
+        self._policy = Adaptive()
+        self._masses = [0.0, 0.0]
+        self._said: dict[int, list[Opinion]] = defaultdict(list)
+        self._kept: dict[int, Heard] = {}
+
+    def hear(self, opinion: Opinion) -> None:
+        self._masses[opinion.signal_type not in POSITIVE] += mass(opinion)
+        insort(self._said[opinion.query], opinion, key=_given)
+        self._kept.pop(opinion.query, None)
+
+    def orders(self, asked: Asked, weights: Sequence[float]) -> list[Order]:
+        near = [self._near(query, alike) for query, alike in asked.context.items() if query in self._said]
+        counts = self._policy.counts(near, asked.at)
+        rate = dataset_rate(*self._masses)
+        return [[each.fact for each in self._policy.order(asked.shown, counts, rate, weight)] for weight in weights]
+
+    def _near(self, query: int, similarity: float) -> Heard:
+        if query not in self._kept:
+            said = voices(self._said[query])
+            self._kept[query] = Heard(1.0, said, agreement(said))
+        kept = self._kept[query]
+        return Heard(similarity, kept.voices, kept.agreement)
+
+
+def _observation(opinion: Opinion) -> Observation:
+    return Observation(opinion.signal_type, opinion.confidence, opinion.at)
+
+
+FOLDS: Mapping[PolicyName, Callable[[], Fold]] = {"documented": DocumentedFold, "adaptive": AdaptiveFold}

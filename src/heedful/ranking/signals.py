@@ -1,0 +1,154 @@
+"""Signals as the policies see them, and what one is worth."""
+
+from __future__ import annotations
+
+from collections import defaultdict
+from collections.abc import Callable, Hashable, Iterable, Sequence
+from dataclasses import dataclass
+from types import MappingProxyType
+from typing import TypeVar
+
+from heedful.clock import DAY
+from heedful.model import AuthorStanding, SignalType
+
+WEIGHTS = MappingProxyType[SignalType, float]({"used": 1.0, "ignored": -0.5, "helpful": 1.5, "not_helpful": -1.0})
+STEP = 0.1
+"""How far a signal of weight 1 and full confidence moves a score."""
+
+
+@dataclass(frozen=True, slots=True)
+class Observation:
+    """A signal as the folds see it: what was said, how surely, and when (stored time)."""
+
+    signal_type: SignalType
+    confidence: float
+    at: int
+
+
+@dataclass(frozen=True, slots=True)
+class Opinion:
+    """A signal that stands, as seen from the query that is asked."""
+
+    fact: int
+    query: int
+    signal_type: SignalType
+    confidence: float
+    at: int
+    """When it was given, in stored time; opinions come in this order."""
+    similarity: float = 0.0
+    """How surely its query asks for the same as the one asked, in [0, 1]."""
+    rank: int | None = None
+    """Where the fact was shown when it was judged."""
+    author: str | None = None
+
+
+def delta(signal_type: SignalType, confidence: float) -> float:
+    """The change of score that one signal asks for.
+
+    >>> delta("helpful", 1.0)
+    0.15
+    >>> delta("ignored", 0.5)
+    -0.025
+    """
+    return round(WEIGHTS[signal_type] * confidence * STEP, 12)
+
+
+NEUTRAL = 0.5
+KEPT_PER_WEEK = 0.95
+WEEK = 7 * DAY
+
+
+def decayed(score: float, elapsed: int) -> float:
+    """`score` after `elapsed` stored time without a signal; a clock that stepped back changes nothing.
+
+    >>> decayed(0.6, 7 * DAY)
+    0.595
+    """
+    if elapsed <= 0 or score == NEUTRAL:
+        return score
+    kept: float = KEPT_PER_WEEK ** (elapsed / WEEK)
+    return NEUTRAL + (score - NEUTRAL) * kept
+
+
+VISITOR = "visitor-"
+"""How the names of anonymous visitors begin."""
+
+ANYONE = f"{VISITOR}anyone"
+"""The one voice of all visitors whom nobody tells apart."""
+
+
+@dataclass(frozen=True, slots=True)
+class Trust:
+    """How many known authors must agree where one verified caller is enough. Anonymous visitors never are."""
+
+    authors_to_teach: int = 2
+    """To make a fact of a correction, or of an answer."""
+    authors_to_veto: int = 1
+    """To keep SQL from being used again."""
+
+
+def standing_of(author: str | None) -> AuthorStanding:
+    """What a name says of who speaks.
+
+    >>> standing_of(None), standing_of("ann"), standing_of("visitor-anyone")
+    ('verified', 'known', 'anonymous')
+    """
+    if author is None:
+        return "verified"
+    return "anonymous" if author.startswith(VISITOR) else "known"
+
+
+def suffices(votes: Iterable[tuple[AuthorStanding, str | None]], authors: int) -> bool:
+    """Whether these votes count: a verified one alone, or so many known authors.
+
+    >>> suffices([("known", "ann"), ("known", "ann")], 2), suffices([("known", "ann"), ("known", "bo")], 2)
+    (False, True)
+    >>> suffices([("anonymous", f"visitor-{n}") for n in range(10)], 1), suffices([("verified", None)], 2)
+    (False, True)
+    """
+    given = list(votes)
+    known = {author for standing, author in given if standing == "known"}
+    return any(standing == "verified" for standing, _ in given) or len(known) >= authors
+
+
+RATINGS: frozenset[SignalType] = frozenset({"helpful", "not_helpful"})
+
+Vote = TypeVar("Vote")
+Said = tuple[SignalType, float]
+"""The signal and its confidence."""
+
+
+def counted(
+    votes: Iterable[Vote], voter: Callable[[Vote], Hashable | None], said: Callable[[Vote], Said]
+) -> list[Vote]:
+    """The votes that count, in their order, which is that of their time. `voter` is the author with the fact and the
+    query, or None for votes that all count."""
+    given = list(votes)
+    of_voter: dict[Hashable, list[int]] = defaultdict(list)
+    for place, vote in enumerate(given):
+        name = voter(vote)
+        if name is not None:
+            of_voter[name].append(place)
+    dropped: set[int] = set()
+    for places in of_voter.values():
+        if len(places) > 1:
+            dropped.update(places)
+            dropped.discard(places[chosen([said(given[place]) for place in places])])
+    return [vote for place, vote in enumerate(given) if place not in dropped] if dropped else given
+
+
+def chosen(said: Sequence[Said]) -> int:
+    """The place of the vote that counts among those of one author, oldest first.
+
+    >>> chosen([("used", 1.0), ("helpful", 1.0), ("used", 1.0), ("not_helpful", 0.5), ("not_helpful", 0.5)])
+    3
+    >>> chosen([("ignored", 1.0), ("used", 1.0)])
+    1
+    """
+    places = [place for place, (kind, _) in enumerate(said) if kind in RATINGS] or list(range(len(said)))
+    found = places[-1]
+    for place in reversed(places):
+        if said[place] != said[found]:
+            break
+        found = place
+    return found

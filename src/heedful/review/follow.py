@@ -1,0 +1,201 @@
+"""Makes items of what people said since somebody last looked; in batches, so that no other writer waits long."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from time import monotonic
+
+from heedful.errors import Invalid
+from heedful.memory.recall import Request
+from heedful.model import DEFAULT_DATASET, ReviewCase, ReviewComparison
+from heedful.review import withdrawal
+from heedful.review.cases import Seen
+from heedful.review.elsewhere import compare_when_due, follow_sessions
+from heedful.review.items import placed, refold
+from heedful.sessions.entries import answer
+from heedful.sql.chat import LIKE, LOOKED_AT
+from heedful.sql.reuse.cache import Limits, judge
+from heedful.sql.space import NOBODY, ExecutionSpace
+from heedful.storage import receipts
+from heedful.storage.ledger import RETRACTION
+from heedful.storage.review import actions, members, watermarks
+from heedful.storage.review.members import NewMember
+from heedful.storage.rows import AnyRow
+from heedful.storage.sessions import SqlSessionStore
+
+FAR = 10_000
+"""Events that nothing is to be made of, and that are gone through each time before the mark moves over them."""
+
+
+CATCH_UP_SECONDS = 3.0
+"""How long somebody who looks at the queue waits for what is new; a worker does the rest."""
+
+
+def follow(space: ExecutionSpace) -> None:
+    """Brings the queue up to the present, however long that takes; a store that can't be written is left as it is."""
+    _follow(space, lambda: True)
+    if not space.workspace.database.read_only and not isinstance(space.sessions.store, SqlSessionStore):
+        compare_when_due(space)
+
+
+def catch_up(space: ExecutionSpace) -> None:
+    """The same for somebody who waits: what was said since the last time, as far as it is done soon."""
+    until = monotonic() + CATCH_UP_SECONDS
+    _follow(space, lambda: monotonic() < until)
+
+
+def _follow(space: ExecutionSpace, go_on: Callable[[], bool]) -> None:
+    if space.workspace.database.read_only:
+        return
+    moved = False
+    while _follow_ledger(space):
+        moved = True
+        if not go_on():
+            break
+    if not isinstance(space.sessions.store, SqlSessionStore):
+        moved = follow_sessions(space, go_on) or moved
+    _prune(space, moved)
+
+
+def _follow_ledger(space: ExecutionSpace) -> bool:
+    """Takes in the next events; False if there are none."""
+    with space.workspace.read() as connection:
+        project = space.project(connection)
+        start = watermarks.mark(connection, project, watermarks.EVENTS)
+        rows = watermarks.behind(connection, project, start, withdrawal.TOGETHER)
+        newest = watermarks.newest(connection)
+        known = members.named(connection, project, [row.target_id for row in rows if row.kind == RETRACTION])
+    if not rows:
+        if newest - start > FAR and project != NOBODY:
+            _skip(space, project, start)
+        return False
+    fallen = list(known.values())
+    gone = withdrawal.gone(space, fallen)
+    said = [NewMember(row.id, row.target_type, row.target_id, row.at) for row in rows if row.kind != RETRACTION]
+    places = placed(space, withdrawal.negative(space, said))
+    with space.workspace.write() as connection:
+        if watermarks.mark(connection, project, watermarks.EVENTS) != start or not withdrawal.are_there(
+            connection, places
+        ):
+            # Somebody else was here: look again.
+            return True
+        touched = withdrawal.put(space, connection, project, places)
+        touched |= withdrawal.take_back(connection, fallen, gone)
+        refold(connection, project, touched)
+        watermarks.set_mark(connection, project, watermarks.EVENTS, rows[-1].seq)
+    return True
+
+
+def _skip(space: ExecutionSpace, project: int, start: int) -> None:
+    """Moves the mark over events of others; no writer of the project is under way meanwhile."""
+    with space.workspace.write() as connection:
+        if watermarks.mark(connection, project, watermarks.EVENTS) == start and not watermarks.behind(
+            connection, project, start, 1
+        ):
+            watermarks.set_mark(connection, project, watermarks.EVENTS, watermarks.newest(connection))
+
+
+def _prune(space: ExecutionSpace, moved: bool) -> None:
+    """Removes what is about facts and sessions that are no more."""
+    with space.workspace.read() as connection:
+        project = space.project(connection)
+        changed = watermarks.newest_change(connection) != watermarks.mark(connection, project, watermarks.FACTS)
+        changed = changed and members.has_facts(connection, project)
+        fallen = members.of_sessions(connection, project, standing=False) if moved else []
+        notes = actions.with_words(connection, project)
+    gone = sorted(set(fallen) - withdrawal.words(space, fallen).keys())
+    lost = {event_id: each for event_id, each in notes.items() if _is_of_no_session(space, each)}
+    if gone or lost or changed:
+        with space.workspace.write() as connection:
+            # Only here nobody is about to forget a fact.
+            gone += members.about_nothing(connection, project) if changed else []
+            known = members.named(connection, project, gone)
+            members.remove(connection, gone)
+            refold(connection, project, {row.item_seq for row in known.values()})
+            actions.forget_words(connection, lost)
+            if changed:
+                watermarks.set_mark(connection, project, watermarks.FACTS, watermarks.newest_change(connection))
+
+
+def _is_of_no_session(space: ExecutionSpace, note: actions.Note) -> bool:
+    session_id = (note.kept or {}).get("session_id")
+    return session_id is not None and space.sessions.store.read(lambda tx: tx.conversations.session(session_id)) is None
+
+
+TOP = 10
+"""How many facts are recalled where it is not known how many were."""
+
+
+def asked_again(space: ExecutionSpace, seen: Seen, case: ReviewCase) -> ReviewComparison:
+    """What is answered now, beside what was disliked."""
+    question = seen.item.question
+    if question is None:
+        raise Invalid(
+            f"item {seen.row.id} has no question",
+            field="item_id",
+            value=seen.row.id,
+            remedy="It is about a whole session, or about something that is gone",
+        )
+    if seen.row.target_type in ("execution", "message"):
+        return _of_cache(space, seen, case, question)
+    with space.workspace.read() as connection:
+        receipt = None
+        if case.recall_id is not None:
+            receipt = receipts.get(connection, space.workspace.project, case.recall_id)
+    found = answer(
+        space.sessions, space.workspace, space.language_model, _request(seen, receipt, question), None, None, quiet=True
+    )
+    # Of a fact that was judged by itself, no order is known.
+    ranked = [each.fact_id for each in case.evidence if each.rank is not None and seen.row.target_type == "entry"]
+    return ReviewComparison(
+        question=question,
+        before=case.answer,
+        after=found.answer,
+        reason=None,
+        evidence_before=case.evidence,
+        evidence_after=found.hits,
+        changed=(case.answer is not None and found.answer != case.answer)
+        or (bool(ranked) and ranked != [hit.fact_id for hit in found.hits]),
+    )
+
+
+def _request(seen: Seen, receipt: AnyRow | None, question: str) -> Request:
+    """The same recall, as far as that is known."""
+    return Request(
+        query=question,
+        dataset=seen.item.dataset or DEFAULT_DATASET,
+        top_k=TOP if receipt is None or not receipt.shown else len(receipt.shown),
+        mode="hybrid" if receipt is None else receipt.mode,
+        where=None,
+        weight=0.0 if receipt is None else receipt.weight,
+        min_usefulness=0.0,
+        policy=None if receipt is None else receipt.policy,
+        exploration=0.0,
+        seed=None,
+        explain=False,
+    )
+
+
+def _of_cache(space: ExecutionSpace, seen: Seen, case: ReviewCase, question: str) -> ReviewComparison:
+    """What the cache would do; nothing is run, and no language model is asked."""
+    subject = seen.subject
+    assert subject is not None
+    connector_id = subject.run.connector_id if subject.run is not None else None
+    if subject.turn is not None:
+        connector_id = subject.turn.connector_id
+    with space.workspace.read() as connection:
+        connector = space.connector(connection, connector_id)
+    vector = space.workspace.embed([question])[0]
+    limits = Limits(None, LIKE, LOOKED_AT, only_positive_feedback=False, examples=True, explained=1)
+    judged, _ = judge(space, connector, question, vector, limits, "sql")
+    best = judged[0] if judged else None
+    sql = None if best is None or best.decision == "refuse" else best.written
+    return ReviewComparison(
+        question=question,
+        before=case.sql_query,
+        after=sql,
+        reason="nothing like it was asked before" if best is None else best.reason,
+        evidence_before=[],
+        evidence_after=[],
+        changed=sql != case.sql_query,
+    )

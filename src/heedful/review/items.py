@@ -1,0 +1,430 @@
+"""What opinions are about: the question that was asked, and what makes two of them the same."""
+
+from __future__ import annotations
+
+import hashlib
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass
+from functools import partial
+from typing import NamedTuple, Protocol
+
+import numpy as np
+from sqlalchemy import Connection
+
+from heedful.clock import from_stored
+from heedful.model import AuthorStanding, FeedbackTarget, OpinionTarget, ReviewOpinion, ReviewStatus
+from heedful.ranking.contexts import SAME_NEED, normal, similarity
+from heedful.search.contexts import SLACK
+from heedful.search.vectors import VectorIndex
+from heedful.sql import chat_sessions
+from heedful.sql.chat_sessions import Turn
+from heedful.sql.space import ExecutionSpace
+from heedful.storage.executions import opinions as about_runs
+from heedful.storage.executions import runs
+from heedful.storage.review import actions, items, members
+from heedful.storage.review.items import Fold, NewItem
+from heedful.storage.review.members import OF_SESSIONS, NewMember
+from heedful.storage.rows import AnyRow
+from heedful.storage.sessions import Transaction
+from heedful.storage.sessions.base import EntryRow, FeedbackRow
+from heedful.storage.vectors import Vectors, pack, unpack
+
+
+@dataclass(frozen=True, slots=True)
+class Subject:
+    """What an opinion is about."""
+
+    group: tuple[str, ...]
+    """Opinions with the same one say the same."""
+    question: str | None = None
+    dataset: str | None = None
+    entry: EntryRow | None = None
+    run: AnyRow | None = None
+    turn: Turn | None = None
+
+    @property
+    def digest(self) -> bytes:
+        return hashlib.blake2b("\0".join(self.group).encode(), digest_size=16).digest()
+
+
+def subjects(space: ExecutionSpace, opinions: Iterable[Opinion]) -> dict[str, Subject]:
+    """The subjects of opinions, by their events. One about an entry that is gone has none."""
+    given = list(opinions)
+    found: dict[str, Subject] = {}
+    entries = [each for each in given if each.target_type == "entry"]
+    if entries:
+        found |= space.sessions.store.read(lambda tx: _of_entries(tx, entries))
+    ran = [each for each in given if each.target_type == "execution"]
+    if ran:
+        with space.workspace.read() as connection:
+            project = space.project(connection)
+            rows = {each.target_id: runs.get(connection, project, each.target_id) for each in ran}
+        found |= {each.event_id: _subject_of_run(each, rows[each.target_id]) for each in ran}
+    for each in given:
+        if each.target_type == "message":
+            found[each.event_id] = _of_message(each, chat_sessions.turn(space.sessions, each.target_id))
+        elif each.target_type in ("session", "fact"):
+            found[each.event_id] = Subject(each.target, each.question, each.dataset)
+    return found
+
+
+def _of_entries(tx: Transaction, opinions: list[Opinion]) -> dict[str, Subject]:
+    found = {}
+    for each in opinions:
+        entry = None if each.session_id is None else tx.conversations.entry(each.session_id, each.target_id)
+        if entry is not None:
+            group = ("entry", entry.dataset or "", normal(entry.question))
+            found[each.event_id] = Subject(group, entry.question, entry.dataset, entry=entry)
+    return found
+
+
+def _subject_of_run(opinion: Opinion, row: AnyRow | None) -> Subject:
+    """The same SQL with other values is the same mistake."""
+    if row is not None:
+        return Subject(("execution", row.connector_id, row.template.hex()), row.question, run=row)
+    return Subject(opinion.target if opinion.sql is None else ("execution", *opinion.sql))
+
+
+def _of_message(opinion: Opinion, turn: Turn | None) -> Subject:
+    if turn is None:
+        return Subject(opinion.target)
+    return Subject(("message", turn.connector_id, normal(turn.question)), turn.question, turn=turn)
+
+
+class Named(Protocol):
+    """An opinion as an item names it."""
+
+    @property
+    def event_id(self) -> str: ...
+    @property
+    def target_type(self) -> str: ...
+    @property
+    def target_id(self) -> str: ...
+
+
+@dataclass(frozen=True, slots=True)
+class Opinion:
+    """What somebody said of something, with what is known of it."""
+
+    event_id: str
+    target_type: OpinionTarget
+    target_id: str
+    positive: bool
+    at: int
+    author: str | None
+    author_standing: AuthorStanding
+    score: int | None = None
+    comment: str | None = None
+    session_id: str | None = None
+    standing: bool = True
+    sql: tuple[str, str] | None = None
+    """The connector and the template of an execution that is gone."""
+    question: str | None = None
+    dataset: str | None = None
+    receipt_id: str | None = None
+    rank: int | None = None
+
+    @property
+    def target(self) -> tuple[str, str]:
+        return self.target_type, self.target_id
+
+    def shown(self) -> ReviewOpinion:
+        return ReviewOpinion(
+            event_id=self.event_id,
+            target_type=self.target_type,
+            target_id=self.target_id,
+            session_id=self.session_id,
+            positive=self.positive,
+            score=self.score,
+            comment=self.comment,
+            author=self.author,
+            author_standing=self.author_standing,
+            at=from_stored(self.at),
+        )
+
+
+def read(space: ExecutionSpace, named: Iterable[Named]) -> dict[str, Opinion]:
+    """Opinions by their events; those whose words are gone are left out."""
+    wanted = {(each.target_type, each.event_id): each for each in named}
+    of_sessions = list(dict.fromkeys(event for kind, event in wanted if kind in OF_SESSIONS))
+    of_runs = [each.target_id for (kind, _), each in wanted.items() if kind in about_runs.TARGETS]
+    of_facts = [event for kind, event in wanted if kind == "fact"]
+    found: list[Opinion] = []
+    if of_sessions:
+        rows = space.sessions.store.read(lambda tx: tx.feedbacks.named(of_sessions))
+        found += [_of_session(row) for row in rows]
+    if of_runs or of_facts:
+        with space.workspace.read() as connection:
+            project = space.project(connection)
+            found += [_of_run(row) for row in about_runs.about_targets(connection, project, of_runs)]
+            found += [_of_fact(row) for row in actions.signals(connection, project, of_facts)]
+    return {each.event_id: each for each in found if (each.target_type, each.event_id) in wanted}
+
+
+def positive(space: ExecutionSpace, targets: Iterable[tuple[str, str]]) -> list[Opinion]:
+    """The opinions that stand and say that one of these things was right."""
+    of: dict[str, list[str]] = {}
+    for kind, target in sorted(set(targets)):
+        of.setdefault(kind, []).append(target)
+    found: list[Opinion] = []
+    for kind in OF_SESSIONS:
+        if kind in of:
+            found += map(_of_session, space.sessions.store.read(partial(_standing, kind=kind, ids=of[kind])))
+    runs = [target for kind in about_runs.TARGETS for target in of.get(kind, ())]
+    if runs or "fact" in of:
+        with space.workspace.read() as connection:
+            project = space.project(connection)
+            found += [_of_run(row) for row in about_runs.about_targets(connection, project, runs)]
+            found += [_of_fact(row) for row in actions.helpful(connection, project, of.get("fact", []))]
+    return [each for each in found if each.positive]
+
+
+def _standing(tx: Transaction, kind: FeedbackTarget, ids: Sequence[str]) -> list[FeedbackRow]:
+    return tx.feedbacks.standing(kind, ids)
+
+
+def _of_session(row: FeedbackRow) -> Opinion:
+    return Opinion(
+        event_id=row.id,
+        target_type=row.target_type,
+        target_id=row.target_id,
+        positive=row.rating == "up",
+        at=row.at,
+        author=row.author,
+        author_standing=row.author_standing,
+        score=row.score,
+        comment=row.comment or None,
+        session_id=row.session_id,
+        standing=row.standing,
+    )
+
+
+def _of_run(row: AnyRow) -> Opinion:
+    outlived = (row.extra or {}).get(about_runs.OUTLIVED)
+    return Opinion(
+        event_id=row.event_id,
+        target_type=row.target_type,
+        target_id=row.target_id,
+        positive=row.rating == "up",
+        at=row.updated_at,
+        author=row.author,
+        author_standing=row.author_standing,
+        comment=row.comment or None,
+        sql=(outlived[0]["connector_id"], outlived[0]["template"]) if outlived else None,
+    )
+
+
+def _of_fact(row: AnyRow) -> Opinion:
+    return Opinion(
+        event_id=row.id,
+        target_type="fact",
+        target_id=row.target_id,
+        positive=row.value == "helpful",
+        at=row.at,
+        author=row.author,
+        author_standing=row.author_standing,
+        comment=row.note,
+        standing=not row.retracted,
+        question=row.question,
+        dataset=row.dataset,
+        receipt_id=row.receipt_id,
+        rank=row.rank,
+    )
+
+
+CLOSES: dict[str, ReviewStatus] = {"resolve": "resolved", "dismiss": "dismissed"}
+
+
+class Act(NamedTuple):
+    """An action that stands, as the fold sees it."""
+
+    action: str
+    at: int
+    author: str | None = None
+    assignee: str | None = None
+
+
+class Standing(NamedTuple):
+    """Where an item stands."""
+
+    status: ReviewStatus = "open"
+    assignee: str | None = None
+    closed: Act | None = None
+    """What closed it."""
+
+
+def folded(acts: Iterable[Act], last_at: int | None) -> Standing:
+    """What the actions that stand, in order, and the time of the newest opinion that stands come to."""
+    assignee: str | None = None
+    closed: Act | None = None
+    for act in acts:
+        if act.action == "assign":
+            assignee = act.assignee
+        elif act.action in CLOSES:
+            closed = act
+        elif act.action == "reopen":
+            closed = None
+    if closed is not None and closed.action == "resolve" and last_at is not None and last_at > closed.at:
+        closed = None
+    return Standing("open" if closed is None else CLOSES[closed.action], assignee, closed)
+
+
+NEAREST = 5
+"""How many open items are compared word by word."""
+
+MOST_COMPARED = 5_000
+"""Open items of a dataset whose questions are compared at all, the newest: a queue of many thousands stays quick."""
+
+Item = int | NewItem
+"""An item that is there, by its number, or one that is to be made."""
+
+
+@dataclass(frozen=True, slots=True)
+class Placed:
+    """An opinion with its item."""
+
+    member: NewMember
+    item: Item
+
+
+class _Asked:
+    """The questions of open items of one dataset."""
+
+    def __init__(self, known: Sequence[tuple[int, bytes]], dimensions: int) -> None:
+        self._items: list[Item] = [seq for seq, _ in known]
+        self._vectors = VectorIndex(unpack([blob for _, blob in known], dimensions))
+        self.texts: dict[int, str] = {}
+        """What was asked, by the place of an item; of those that lie near to something."""
+
+    def add(self, item: NewItem, question: str, vector: Vectors) -> None:
+        self.texts[len(self._items)] = question
+        self._items.append(item)
+        self._vectors.append(vector[None])
+
+    def near(self, vector: Vectors, least: float) -> dict[int, float]:
+        """The places of the nearest items, if they are near enough, with their cosines."""
+        if not self._items:
+            return {}
+        places, cosines = self._vectors.nearest(vector, NEAREST, np.ones(len(self._items), bool))
+        return {
+            place: cosine for place, cosine in zip(places.tolist(), cosines.tolist(), strict=True) if cosine >= least
+        }
+
+    def item(self, place: int) -> Item:
+        return self._items[place]
+
+
+def placed(space: ExecutionSpace, opinions: Sequence[Opinion]) -> list[Placed]:
+    """The opinions that have a subject, each with its item; in order."""
+    about = subjects(space, opinions)
+    said = [each for each in opinions if each.event_id in about]
+    with space.workspace.read() as connection:
+        project = space.project(connection)
+        of_target: dict[tuple[str, str], Item] = dict(
+            members.of_targets(connection, project, [each.target_id for each in said])
+        )
+        of_digest: dict[bytes, Item] = dict(
+            items.with_digests(connection, project, [about[each.event_id].digest for each in said])
+        )
+    unknown = [
+        each
+        for each in said
+        if each.target_type == "entry" and each.target not in of_target and about[each.event_id].digest not in of_digest
+    ]
+    vectors = _vectors(space, [about[each.event_id] for each in unknown])
+    asked = _asked(space, [about[each.event_id] for each in unknown], vectors)
+    found = []
+    for each in said:
+        subject = about[each.event_id]
+        item = of_target.get(each.target) or of_digest.get(subject.digest)
+        vector = vectors.get(subject.digest)
+        if item is None and vector is not None:
+            item = _near(space, asked[subject.dataset], subject, vector)
+        if item is None:
+            item = NewItem(
+                each.target_type, subject.dataset, subject.digest, None if vector is None else pack(vector), each.at
+            )
+            if vector is not None and subject.question is not None:
+                asked[subject.dataset].add(item, subject.question, vector)
+        of_target[each.target] = of_digest[subject.digest] = item
+        found.append(Placed(NewMember(each.event_id, each.target_type, each.target_id, each.at), item))
+    return found
+
+
+def _vectors(space: ExecutionSpace, unknown: Sequence[Subject]) -> dict[bytes, Vectors]:
+    questions = {each.digest: each.question or "" for each in unknown}
+    if not questions:
+        return {}
+    return dict(zip(questions, space.workspace.embed(list(questions.values())), strict=True))
+
+
+def _asked(
+    space: ExecutionSpace, unknown: Sequence[Subject], vectors: dict[bytes, Vectors]
+) -> dict[str | None, _Asked]:
+    """The open questions of the datasets that questions come from, with the words of those that lie near."""
+    found: dict[str | None, _Asked] = {}
+    place_of: dict[int, tuple[str | None, int]] = {}
+    with space.workspace.read() as connection:
+        project, model = space.project(connection), space.workspace.model(connection)
+        for dataset in {each.dataset for each in unknown}:
+            rows = (
+                []
+                if model is None
+                else items.open_vectors(connection, project, "entry", dataset, model.id, MOST_COMPARED)
+            )
+            found[dataset] = _Asked(rows, space.workspace.embedder.dimensions)
+        for each in unknown:
+            for place in found[each.dataset].near(vectors[each.digest], _least(space)):
+                item = found[each.dataset].item(place)
+                assert isinstance(item, int)
+                place_of[item] = each.dataset, place
+        newest = members.newest(connection, sorted(place_of), 1)
+    item_of = {rows[0].event_id: seq for seq, rows in newest.items() if rows}
+    said = read(space, [rows[0] for rows in newest.values() if rows])
+    for event_id, subject in subjects(space, said.values()).items():
+        dataset, place = place_of[item_of[event_id]]
+        found[dataset].texts[place] = subject.question or ""
+    return found
+
+
+def _near(space: ExecutionSpace, asked: _Asked, subject: Subject, vector: Vectors) -> Item | None:
+    """The item whose question asks for the same thing most surely."""
+    alike = {
+        place: similarity(
+            subject.question or "", asked.texts[place], cosine, calibration=space.workspace.embedder.calibration
+        )
+        for place, cosine in asked.near(vector, _least(space)).items()
+        if place in asked.texts
+    }
+    best = max(alike, key=lambda place: alike[place], default=None)
+    return None if best is None or alike[best] < SAME_NEED else asked.item(best)
+
+
+def _least(space: ExecutionSpace) -> float:
+    """The cosine from which two questions are compared word by word."""
+    return space.workspace.embedder.calibration.same - SLACK
+
+
+def acts(rows: Iterable[AnyRow]) -> list[Act]:
+    """The actions among the events of an item that were not undone."""
+    return [Act(row.value, row.at, row.author, row.body.get("assignee")) for row in rows if not row.retracted]
+
+
+def standing(connection: Connection, item: AnyRow) -> Standing:
+    """Where one item stands."""
+    rows = actions.of_items(connection, item.project_id, [item.id])[item.id]
+    return folded(acts(rows), members.stands(connection, [item.seq])[item.seq].last_at)
+
+
+def refold(connection: Connection, project: int, seqs: Iterable[int]) -> None:
+    """Folds items anew; those that have no opinion left are removed."""
+    known = items.by_seq(connection, seqs)
+    stands = members.stands(connection, list(known))
+    done = actions.of_items(connection, project, [row.id for row in known.values()])
+    folds = []
+    for seq, row in known.items():
+        _, opinions, last_at = stands[seq]
+        state = folded(acts(done[row.id]), last_at)
+        folds.append(Fold(seq, state.status, state.assignee, opinions, row.last_at if last_at is None else last_at))
+    items.set_folds(connection, folds)
+    items.remove(connection, [seq for seq in known if not stands[seq].members])

@@ -1,0 +1,412 @@
+"""The index of one dataset: follows the store's feed, answers searches, and can be saved."""
+
+from __future__ import annotations
+
+import threading
+from collections.abc import Collection, Iterator, Sequence
+from dataclasses import dataclass, replace
+from itertools import islice
+from pathlib import Path
+
+import numpy as np
+from numpy.typing import NDArray
+from sqlalchemy import Connection
+
+from heedful.model import Mode
+from heedful.search import codes, lexical, snapshot
+from heedful.search.fusion import Neighbours, best, fuse, lent, place
+from heedful.search.searcher import POOL, Found, Reach
+from heedful.search.vectors import Growable, VectorIndex
+from heedful.storage import facts
+from heedful.storage.filters import Allowed
+from heedful.storage.rows import AnyRow
+from heedful.storage.vectors import ModelRow, Vectors, unpack
+
+SAVE_AFTER = 2000
+"""A change of this many facts, and of a quarter of all, is worth saving."""
+
+TOGETHER = 2000
+"""Facts that are read and taken in at once."""
+
+Floats = NDArray[np.float32]
+Rows = NDArray[np.int64]
+
+
+class DatasetIndex:
+    """Answers from memory; `follow` brings it to the state of the store that a connection sees."""
+
+    _held: Held
+    _change: int
+    _unsaved: int
+    _last: tuple[int, str]
+
+    def __init__(self, dataset: int, model: ModelRow, file: Path | None) -> None:
+        self.dataset = dataset
+        self.model = model
+        self._file = file
+        self._lock = threading.Lock()
+        self._reset()
+
+    def __len__(self) -> int:
+        return self._held.living
+
+    @property
+    def held(self) -> int:
+        """How many rows are in memory, those of facts that were replaced or removed included."""
+        return len(self._held.seqs)
+
+    def follow(self, connection: Connection, newest: int | None = None) -> None:
+        """Takes in every change that was committed before `connection` looked, up to `newest` if that is known."""
+        with self._lock:
+            if newest is None:
+                newest = facts.last_change(connection, self.dataset)
+            if newest <= self._change:
+                return
+            if not self._change:
+                self._load(connection, newest)
+            lines = facts.changes_after(connection, self.dataset, self._change) if self._change else None
+            if lines is None:
+                self._build(connection)
+                self._change = newest
+            else:
+                self._catch_up(connection, lines)
+            self._held.settle()
+            compaction = self._held.compaction() if self._held.worth_compacting() else None
+        if compaction is not None:
+            self._compact(compaction)
+
+    def rebuild(self, connection: Connection) -> None:
+        """Forgets what was saved, makes the index anew from the store, and saves that."""
+        with self._lock:
+            if self._file is not None:
+                self._file.unlink(missing_ok=True)
+            self._reset()
+        self.follow(connection)
+        self.save()
+
+    def is_damaged(self) -> bool:
+        """Whether the file that the index was saved to is there, but is not what was saved."""
+        return self._file is not None and self._file.exists() and not snapshot.is_whole(self._file)
+
+    def differences(self, connection: Connection) -> int:
+        """How many facts the store and the index do not have in common."""
+        stored = facts.recallable(connection, self.dataset)
+        with self._lock:
+            indexed = set(self._held.seqs[self._held.alive].tolist())
+        return len(stored ^ indexed)
+
+    def search(
+        self,
+        connection: Connection,
+        query: str,
+        vector: Vectors | None,
+        mode: Mode,
+        allowed: Allowed,
+        also: list[int],
+        pool: int,
+        reach: Reach | None = None,
+    ) -> Found:
+        """The candidates of a query among the allowed facts, and `also` these, whatever their relevance.
+
+        `reach` is shown the candidates and may name others, which join them if they are allowed.
+        """
+        passing = facts.matching(connection, allowed.where) if allowed.where else None
+        with self._lock:
+            held = self._held
+            permitted = self._permitted(allowed, passing)
+            rows = np.empty(0, np.int64)
+            words = None
+            if vector is not None and mode != "lexical":
+                rows, _ = held.vectors.nearest(vector, max(POOL, pool), permitted)
+            if mode != "semantic":
+                words = lexical.coverage(held.segments, query, held.alive, held.norms)
+                wanted = words if allowed.everything else np.where(permitted, words, np.float32(0))
+                rows = self._with_words(rows, wanted, max(POOL, pool), neighbours=mode == "hybrid")
+            if also:
+                rows = np.concatenate([rows, held.rows_of(also)])
+            chosen = np.zeros(len(permitted), bool)
+            chosen[rows] = True
+            found = self._scored(np.flatnonzero(chosen & permitted), vector, mode, words)
+            further = [] if reach is None else reach(found)
+            if further:
+                chosen[held.rows_of(further)] = True
+                found = self._scored(np.flatnonzero(chosen & permitted), vector, mode, words)
+            return found
+
+    def save(self) -> None:
+        """Writes the index beside its store, so that the next process need not make it."""
+        if self._file is None:
+            return
+        with self._lock:
+            if self._held.dead or len(self._held.segments) > 1:
+                compaction = self._held.compaction()
+                self._held = compaction.finish(compaction.build())
+            held = self._held
+            if not held.living:
+                self._file.unlink(missing_ok=True)
+                self._unsaved = 0
+                return
+            segment = held.segments[0]
+            mean, bits = held.vectors.coded()
+            about = {"change": self._change, "model": self.model.name, "last": self._last}
+            arrays: snapshot.Arrays = {
+                "seqs": held.seqs,
+                "vectors": held.vectors.all(),
+                "mean": mean,
+                "bits": bits,
+                "total": held.vectors.total,
+                "terms": segment.terms,
+                "offsets": segment.offsets,
+                "rows": segment.rows,
+                "counts": segment.counts,
+                "lengths": segment.lengths,
+                "places": held.neighbours.places,
+                "beside": held.neighbours.table,
+            }
+            snapshot.save(self._file, about, arrays)
+            self._unsaved = 0
+
+    def worth_saving(self, *, last: bool = False) -> bool:
+        """Whether enough has changed since the last save; the `last` time, for the next process, less is enough."""
+        changed = self._unsaved
+        return self._file is not None and changed >= SAVE_AFTER and (last or 4 * changed >= len(self))
+
+    def _reset(self) -> None:
+        self._held = Held.empty(self.model.dimensions)
+        self._change = 0
+        self._unsaved = 0
+        self._last = (0, "")
+
+    def _load(self, connection: Connection, newest: int) -> None:
+        loaded = None if self._file is None else snapshot.load(self._file)
+        if loaded is None:
+            return
+        about, arrays = loaded
+        if about["model"] != self.model.name or about["change"] > newest:
+            return
+        # A store that was replaced or set back has other facts under the same numbers.
+        if not facts.was(connection, self.dataset, *about["last"]):
+            return
+        self._last = tuple(about["last"])
+        self._held = Held(
+            np.array(arrays["seqs"]),
+            VectorIndex(arrays["vectors"], np.array(arrays["mean"]), arrays["bits"], arrays["total"]),
+            [lexical.Segment(0, *(arrays[name] for name in ("terms", "offsets", "rows", "counts", "lengths")))],
+            np.array(arrays["lengths"]),
+            Neighbours(arrays["places"], arrays["beside"]),
+        )
+        self._change = about["change"]
+
+    def _build(self, connection: Connection) -> None:
+        """Reads the whole dataset, some facts at a time: texts are not kept, and vectors are kept once."""
+        self._reset()
+        try:
+            self._held.vectors.reserve(facts.count(connection, self.dataset))
+            self._append(facts.indexable(connection, self.dataset, self.model.id))
+        except BaseException:
+            # Half of it would be taken in a second time.
+            self._reset()
+            raise
+
+    def _catch_up(self, connection: Connection, lines: Sequence[AnyRow]) -> None:
+        touched = {line.fact_seq: line.kind for line in lines if line.kind != facts.LINKED}
+        self._held.bury(touched)
+        self._unsaved += len(touched)
+        added = [seq for seq, kind in touched.items() if kind == facts.ADDED]
+        self._append(facts.indexable(connection, self.dataset, self.model.id, added))
+        if lines:
+            self._change = lines[-1].seq
+
+    def _append(self, rows: Iterator[AnyRow]) -> None:
+        while run := list(islice(rows, TOGETHER)):
+            self._held.append(run, self.model.dimensions)
+            self._unsaved += len(run)
+            self._last = (run[-1].seq, run[-1].id)
+
+    def _compact(self, compaction: Compaction) -> None:
+        """Copies the living rows out from among the dead, while others search and add."""
+        try:
+            built = compaction.build()
+        except BaseException:
+            with self._lock:
+                compaction.held.abandon()
+            raise
+        with self._lock:
+            # It may have been made anew or saved meanwhile, which compacts it, too.
+            if self._held is compaction.held:
+                self._held = compaction.finish(built)
+
+    def _permitted(self, allowed: Allowed, passing: list[int] | None) -> NDArray[np.bool_]:
+        if allowed.everything:
+            return self._held.alive
+        permitted = self._held.alive.copy()
+        for seqs in (passing, allowed.only):
+            if seqs is not None:
+                listed = np.zeros(len(permitted), bool)
+                listed[self._held.rows_of(seqs)] = True
+                permitted &= listed
+        permitted[self._held.rows_of(allowed.without)] = False
+        return permitted
+
+    def _with_words(self, rows: Rows, words: Floats, count: int, *, neighbours: bool) -> Rows:
+        found = best(words, count)
+        if not neighbours:
+            return found
+        beside = self._held.neighbours.table[found].ravel()
+        return np.concatenate([rows, found, beside[beside >= 0].astype(np.int64)])
+
+    def _scored(self, rows: Rows, vector: Vectors | None, mode: Mode, words: Floats | None) -> Found:
+        seqs = self._held.seqs[rows]
+        cosines = None
+        if vector is not None and mode != "lexical":
+            cosines = self._held.vectors.cosines(vector, rows)
+        if words is None:
+            assert cosines is not None
+            return Found(seqs, cosines, cosines, None, None)
+        own_words = words[rows]
+        if cosines is None:
+            return Found(seqs, own_words, None, own_words, None)
+        near, far = lent(words, self._held.neighbours.table[rows])
+        fused = fuse(cosines, own_words, near, far)
+        return Found(seqs, fused.relevance, cosines, own_words, fused.neighbours)
+
+
+Bools = NDArray[np.bool_]
+
+FEW_DEAD = 256
+"""Dead rows that are never worth a compaction."""
+
+DEAD_SHARE = 0.5
+"""Dead rows, as a share of the living, that are."""
+
+
+class Held:
+    """Rows by number, in the order they were added. A fact that changes leaves its row dead and gets a new one.
+
+    It has no lock. What `Compaction.build` reads is never changed in place, so that may run beside everything else.
+    """
+
+    def __init__(
+        self,
+        seqs: Rows,
+        vectors: VectorIndex,
+        segments: list[lexical.Segment],
+        lengths: Floats,
+        neighbours: Neighbours,
+    ) -> None:
+        self._seqs: Growable[np.int64] = Growable(seqs)
+        self._alive: Growable[np.bool_] = Growable(np.ones(len(seqs), bool))
+        self._lengths: Growable[np.float32] = Growable(lengths)
+        self.vectors = vectors
+        self.segments = segments
+        self.neighbours = neighbours
+        self.norms = np.empty(0, np.float32)
+        self.living = len(seqs)
+        self._kept_apart = 0
+        self.settle()
+
+    @classmethod
+    def empty(cls, dimensions: int) -> Held:
+        """No rows yet."""
+        vectors = VectorIndex(np.empty((0, dimensions), np.float32))
+        return cls(np.empty(0, np.int64), vectors, [], np.empty(0, np.float32), Neighbours(np.empty(0, np.uint64)))
+
+    @property
+    def seqs(self) -> Rows:
+        """The fact of each row."""
+        return self._seqs.rows
+
+    @property
+    def alive(self) -> Bools:
+        """Which rows are what their fact is now."""
+        return self._alive.rows
+
+    @property
+    def dead(self) -> int:
+        return len(self.seqs) - self.living
+
+    def append(self, run: Sequence[AnyRow], dimensions: int) -> None:
+        """Adds facts; `settle` when there are no more."""
+        segment = lexical.build([row.text for row in run], len(self.seqs))
+        self.segments.append(segment)
+        self._merge_alike()
+        self._lengths.append(segment.lengths)
+        self.vectors.append(unpack([row.vector for row in run], dimensions))
+        self.neighbours.append(np.array([place(row.source, row.ordinal) for row in run], np.uint64))
+        self._alive.append(np.ones(len(run), bool))
+        self._seqs.append(np.array([row.seq for row in run], np.int64))
+        self.living += len(run)
+
+    def bury(self, seqs: Collection[int]) -> None:
+        """Leaves the rows of these facts dead."""
+        rows = self.rows_of(seqs)
+        self.alive[rows] = False
+        self.living -= len(rows)
+
+    def rows_of(self, seqs: Collection[int] | Rows) -> Rows:
+        """The living rows of facts; those it does not have are left out."""
+        wanted = seqs if isinstance(seqs, np.ndarray) else np.fromiter(seqs, np.int64, len(seqs))
+        return np.flatnonzero(np.isin(self.seqs, wanted) & self.alive)
+
+    def settle(self) -> None:
+        """Brings up to date what depends on all rows."""
+        self.norms = lexical.length_norms(self._lengths.rows, self.alive)
+
+    def worth_compacting(self) -> bool:
+        """Whether so many rows are dead that the living ones should be copied out from among them."""
+        return not self._kept_apart and self.dead > max(FEW_DEAD, DEAD_SHARE * self.living)
+
+    def compaction(self) -> Compaction:
+        """What makes a copy without the rows that are dead now."""
+        self._kept_apart = len(self.segments)
+        return Compaction(self, np.array(self.alive), list(self.segments), self.neighbours.places)
+
+    def abandon(self) -> None:
+        """Ends a compaction that came to nothing."""
+        self._kept_apart = 0
+
+    def _merge_alike(self) -> None:
+        """Keeps runs of words few: each is more than twice as large as the next.
+
+        The oldest stays as it is: it is the largest, and may be mapped from a file. What a compaction reads stays, too.
+        """
+        apart = max(1, self._kept_apart)
+        while len(self.segments) > apart + 1 and len(self.segments[-2].lengths) <= 2 * len(self.segments[-1].lengths):
+            self.segments[-2:] = [lexical.merge(self.segments[-2:])]
+
+
+@dataclass(frozen=True, slots=True)
+class Compaction:
+    """A copy of the living rows on its way: `build` takes long and needs no lock, `finish` is quick and needs it."""
+
+    held: Held
+    _alive: Bools
+    _segments: list[lexical.Segment]
+    _places: NDArray[np.uint64]
+
+    def build(self) -> Held:
+        """The rows that were alive when the compaction began."""
+        kept = np.flatnonzero(self._alive)
+        moved = np.full(len(self._alive), -1, np.int32)
+        moved[kept] = np.arange(len(kept), dtype=np.int32)
+        segments = [lexical.only(lexical.merge(self._segments), moved)] if self._segments else []
+        vectors = VectorIndex(self.held.vectors.taken(kept))
+        if len(kept) > codes.EXACT_BELOW:
+            vectors.coded()
+        lengths = np.array(segments[0].lengths) if segments else np.empty(0, np.float32)
+        return Held(self.held.seqs[kept], vectors, segments, lengths, Neighbours(self._places[kept]))
+
+    def finish(self, built: Held) -> Held:
+        """What was built, with all that was added and removed meanwhile."""
+        before, held = len(self._alive), self.held
+        removed = before - built.living
+        built.segments += [replace(each, base=each.base - removed) for each in held.segments[len(self._segments) :]]
+        added = np.arange(before, len(held.seqs))
+        built.vectors.append(held.vectors.taken(added))
+        built.neighbours.append(held.neighbours.places[before:])
+        built._lengths.append(held._lengths.rows[before:])
+        built._seqs.append(held.seqs[before:])
+        built._alive = Growable(np.concatenate([held.alive[:before][self._alive], held.alive[before:]]))
+        built.living = int(np.count_nonzero(built.alive))
+        built.settle()
+        return built

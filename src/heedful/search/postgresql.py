@@ -1,0 +1,374 @@
+"""Search inside PostgreSQL, for datasets that are too large for the memory of every process.
+
+Its indexes find candidates, by vectors (HNSW) and by words (GIN); the formulas that score them are those of the memory.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from itertools import combinations
+from math import prod
+
+import numpy as np
+from numpy.typing import NDArray
+from sqlalchemy import Connection
+
+from heedful.model import Mode
+from heedful.search import lexical
+from heedful.search.fusion import best, fuse
+from heedful.search.searcher import POOL, Floats, Found, Reach
+from heedful.storage import Database, scopes, vectors, words
+from heedful.storage.filters import Allowed
+from heedful.storage.postgresql import search
+from heedful.storage.postgresql import search as searching
+from heedful.storage.postgresql.search import Counted
+from heedful.storage.vectors import ModelRow, Vectors, pack
+from heedful.storage.words import Searched
+
+EFFORT = 200
+"""The vectors that a search in the graph keeps at hand, at least; the more, the surer and slower."""
+
+NEAR, FAR = 1, 2
+"""Steps to the facts that stand beside a fact, and to those next to them."""
+
+
+class DatabaseIndex:
+    """A dataset that the database searches. There is nothing to follow: a transaction sees what it sees."""
+
+    def __init__(self, dataset: int, model: ModelRow, known: Searched) -> None:
+        self.dataset = dataset
+        self.model = model
+        self._known = known
+
+    def __len__(self) -> int:
+        return self._known.facts
+
+    def follow(self, connection: Connection, newest: int | None = None) -> None:
+        """Nothing has to be done."""
+
+    def is_damaged(self) -> bool:
+        return False
+
+    def differences(self, connection: Connection) -> int:
+        return words.differing(connection, self.dataset)
+
+    def rebuild(self, connection: Connection) -> None:
+        words.remove_stale(connection, self.dataset)
+        words.fill_all(connection, self.dataset)
+        words.count(connection, self.dataset)
+
+    def search(
+        self,
+        connection: Connection,
+        query: str,
+        vector: Vectors | None,
+        mode: Mode,
+        allowed: Allowed,
+        also: list[int],
+        pool: int,
+        reach: Reach | None = None,
+    ) -> Found:
+        allowed = searching.narrowed(connection, self.dataset, allowed)
+        count = max(POOL, pool)
+        question = _Question(connection, self.dataset, self.model, self._known, query, vector, mode)
+        chosen: set[int] = set()
+        if question.by_meaning:
+            chosen.update(question.nearest(count, allowed))
+        joining = list(also)
+        if question.by_words:
+            worded = question.best_words(count, allowed)
+            chosen.update(worded)
+            if question.by_meaning:
+                joining += [other for _, other, _ in searching.beside(connection, self.dataset, worded, FAR)]
+        chosen.update(searching.permitted(connection, self.dataset, joining, allowed))
+        found = question.scored(chosen)
+        further = [] if reach is None else reach(found)
+        if further:
+            chosen.update(searching.permitted(connection, self.dataset, further, allowed))
+            found = question.scored(chosen)
+        return found
+
+
+class _Question:
+    """One search, with what it knows of facts so far."""
+
+    def __init__(
+        self,
+        connection: Connection,
+        dataset: int,
+        model: ModelRow,
+        known: Searched,
+        query: str,
+        vector: Vectors | None,
+        mode: Mode,
+    ) -> None:
+        self._connection = connection
+        self._dataset = dataset
+        self._model = model
+        self._known = known
+        self._vector = b"" if vector is None else pack(vector)
+        self.by_meaning = vector is not None and mode != "lexical"
+        self.by_words = mode != "semantic"
+        self._cosines: dict[int, float] = {}
+        self._words: dict[int, float] = {}
+        self._terms: list[int] = []
+        if self.by_words:
+            self._holders = searching.holders(connection, dataset, list(dict.fromkeys(words.numbers(query))))
+            self._terms = rarest(self._holders)
+            living = max([known.facts, *self._holders.values()])
+            self._weights = {term: lexical.rarity(living, count) for term, count in self._holders.items()}
+
+    def nearest(self, count: int, allowed: Allowed) -> Iterable[int]:
+        """The allowed facts that are nearest in meaning."""
+        if allowed.only is None or len(allowed.only) > searching.FEW:
+            effort = min(1000, max(count, EFFORT))
+            self._cosines |= searching.nearest(
+                self._connection, self._dataset, self._model, self._vector, count, effort, allowed
+            )
+            return list(self._cosines)
+        passing = searching.permitted(self._connection, self._dataset, list(allowed.only), allowed)
+        self._learn_cosines(passing)
+        return sorted(passing, key=lambda fact: (-self._cosines.get(fact, 0.0), fact))[:count]
+
+    def best_words(self, count: int, allowed: Allowed) -> list[int]:
+        """The allowed facts whose words cover most of the query."""
+        if not self._terms:
+            return []
+        if allowed.only is None or len(allowed.only) > searching.FEW:
+            grouped = groups(self._terms, self._holders, self._known.facts)
+            counted = searching.with_terms(self._connection, self._dataset, self._terms, grouped, 2 * ENOUGH, allowed)
+        else:
+            passing = searching.permitted(self._connection, self._dataset, list(allowed.only), allowed)
+            counted = searching.counted(self._connection, self._terms, passing)
+        covered = self._learn_words(counted)
+        return [counted.facts[place] for place in best(covered, count).tolist()]
+
+    def scored(self, chosen: set[int]) -> Found:
+        """Candidates with their relevance."""
+        order = sorted(chosen)
+        seqs = np.array(order, np.int64)
+        cosines = own = None
+        if self.by_meaning:
+            self._learn_cosines(order)
+            cosines = np.clip(_row(self._cosines, order), 0, 1)
+        if self.by_words:
+            self._look_up(order)
+            own = _row(self._words, order)
+        if own is None:
+            assert cosines is not None
+            return Found(seqs, cosines, cosines, None, None)
+        if cosines is None:
+            return Found(seqs, own, None, own, None)
+        near, far = self._lent(order)
+        fused = fuse(cosines, own, near, far)
+        return Found(seqs, fused.relevance, cosines, own, fused.neighbours)
+
+    def _lent(self, order: Sequence[int]) -> tuple[Floats, Floats]:
+        """The words of the better fact at distance 1, and at distance 2."""
+        lent = np.zeros((FAR, len(order)), np.float32)
+        if self._terms:
+            places = {fact: place for place, fact in enumerate(order)}
+            links = searching.beside(self._connection, self._dataset, order, FAR)
+            self._look_up([other for _, other, _ in links])
+            # A later fact takes the place of an earlier one, as in memory.
+            at = {(fact, step): other for fact, other, step in links}
+            for (fact, step), other in at.items():
+                row, place = abs(step) - NEAR, places[fact]
+                lent[row, place] = max(lent[row, place], self._words[other])
+        return lent[0], lent[1]
+
+    def _look_up(self, seqs: Sequence[int]) -> None:
+        """Learns how much of the query is covered by facts that are not known yet."""
+        lacking = [fact for fact in dict.fromkeys(seqs) if fact not in self._words]
+        self._words |= dict.fromkeys(lacking, 0.0)
+        self._learn_words(searching.counted(self._connection, self._terms, lacking))
+
+    def _learn_words(self, counted: Counted) -> Floats:
+        counts = np.array(counted.counts, np.float32).reshape(len(counted.facts), len(self._terms))
+        norms = lexical.norms(np.array(counted.lengths, np.float32), self._known.length)
+        total: NDArray[np.float32] = np.zeros(len(counted.facts), np.float32)
+        for column, term in enumerate(self._terms):
+            total += lexical.gains(self._weights[term], counts[:, column], norms)
+        covered = lexical.covered(total, sum(self._weights.values()))
+        self._words |= zip(counted.facts, covered.tolist(), strict=True)
+        return covered
+
+    def _learn_cosines(self, seqs: Sequence[int]) -> None:
+        lacking = [fact for fact in seqs if fact not in self._cosines]
+        self._cosines |= searching.cosines(self._connection, self._model, self._vector, lacking)
+
+
+def _row(known: dict[int, float], order: Sequence[int]) -> Floats:
+    return np.array([known.get(fact, 0.0) for fact in order], np.float32)
+
+
+IN_MEMORY = 100_000
+"""Facts that every process can be asked to keep an index of in memory: it takes some hundred megabytes and seconds."""
+
+GROWTH = 1.2
+"""Words are counted anew when a dataset has grown by this factor."""
+
+LINKS, CARE = 16, 128
+"""The links of a vector in the graph, and the candidates for them: pgvector's `m` and `ef_construction`. With half the
+candidates, a search found 96 of 100 nearest facts in place of 98."""
+
+GRAPH_MEMORY = 2**31
+"""Bytes that building a graph may take; it is built faster if all of it fits."""
+
+Report = Callable[[str], None]
+
+
+def build_due(database: Database, report: Report, *, limit: int = IN_MEMORY) -> int:
+    """Builds what is missing for datasets of more than `limit` facts; returns how many datasets were worked on.
+
+    It may be stopped at any time and called again, and by several processes at once: each dataset is worked on by one
+    of them. An exception from `report`, which is told each step before it is done, stops it. Call it outside of any
+    transaction: an index waits for all that were open before it.
+    """
+    if not database.searches:
+        return 0
+    with database.read() as connection:
+        model = vectors.active_model(connection)
+        sizes = scopes.sizes(connection)
+        known = words.every(connection)
+    worked = 0
+    if model is None:
+        return worked
+    for dataset, size in sizes.items():
+        if size > limit:
+            worked += build(database, dataset, model, report)
+    for dataset in known:
+        if sizes.get(dataset, 0) <= limit // 2:
+            worked += drop(database, dataset, report)
+    return worked
+
+
+def build(database: Database, dataset: int, model: ModelRow, report: Report) -> bool:
+    """Has the database search a dataset by the vectors of a model; returns whether anything was to do."""
+    with database.outside(f"build {dataset}") as connection:
+        if connection is None:
+            return False
+        with database.read() as looking:
+            project = scopes.project_of(looking, dataset)
+            size = scopes.sizes(looking, dataset).get(dataset, 0)
+            before = words.known(looking, dataset, model.id)
+        if project is None or (
+            before is not None and size <= GROWTH * before.facts and _is_whole(connection, dataset, model)
+        ):
+            return False
+        with database.write(project) as writing:
+            words.begin(writing, dataset)
+        last: int | None = 0
+        while last is not None:
+            report(f"words of dataset {dataset}")
+            # A few at a time, because other writers of the project wait for it.
+            with database.write(project) as writing:
+                last = words.fill(writing, dataset, last, words.TOGETHER)
+        for name, statement in _indexes(dataset, model).items():
+            if not _is_valid(connection, name):
+                report(f"index {name}")
+                _create(connection, name, statement, size, model)
+        report(f"counts of dataset {dataset}")
+        with database.write(project, alone=False) as writing:
+            words.count(writing, dataset)
+            words.finish(writing, dataset, model.id)
+        connection.exec_driver_sql("ANALYZE words")
+        connection.exec_driver_sql("ANALYZE vectors")
+        _drop_others(connection, dataset, _indexes(dataset, model))
+    return True
+
+
+def drop(database: Database, dataset: int, report: Report) -> bool:
+    """Lets go of the indexes of a dataset that is small again, or gone; returns whether anything was to do."""
+    with database.outside(f"build {dataset}") as connection:
+        if connection is None:
+            return False
+        report(f"indexes of dataset {dataset} are dropped")
+        with database.read() as looking:
+            project = scopes.project_of(looking, dataset)
+        with database.write(project) as writing:
+            words.forget(writing, dataset)
+        _drop_others(connection, dataset, {})
+    return True
+
+
+def _indexes(dataset: int, model: ModelRow) -> dict[str, str]:
+    """The indexes of a dataset by name, and what they are."""
+    vectors_of, words_of = f"ix_vectors_of_{dataset}_{model.id}", f"ix_words_of_{dataset}"
+    return {
+        # Kept up with every write: a list of what is still to be done would be read by every search.
+        words_of: f"ON words USING gin (terms) WITH (fastupdate = off) WHERE dataset_id = {dataset}",
+        vectors_of: f"ON vectors USING hnsw ({search.direction(model.dimensions)} halfvec_ip_ops) "
+        f"WITH (m = {LINKS}, ef_construction = {CARE}) WHERE {search.only_in(dataset, model.id)}",
+    }
+
+
+def _is_whole(connection: Connection, dataset: int, model: ModelRow) -> bool:
+    return all(_is_valid(connection, name) for name in _indexes(dataset, model))
+
+
+def _is_valid(connection: Connection, name: str) -> bool:
+    found = connection.exec_driver_sql("SELECT indisvalid FROM pg_index WHERE indexrelid = to_regclass(%s)", (name,))
+    return bool(found.scalar())
+
+
+def _create(connection: Connection, name: str, statement: str, size: int, model: ModelRow) -> None:
+    # One that was begun by a process that died is there, but is not used.
+    connection.exec_driver_sql(f"DROP INDEX CONCURRENTLY IF EXISTS {name}")
+    room = min(GRAPH_MEMORY, size * (2 * model.dimensions + 32 * LINKS)) // 2**20
+    connection.exec_driver_sql(f"SET maintenance_work_mem = '{64 + room}MB'")
+    connection.exec_driver_sql(f"CREATE INDEX CONCURRENTLY {name} {statement}")
+
+
+def _drop_others(connection: Connection, dataset: int, kept: dict[str, str]) -> None:
+    """Drops indexes of a dataset that belong to no model in use."""
+    named = connection.exec_driver_sql(
+        "SELECT indexrelid::regclass::text FROM pg_index WHERE indrelid IN ('words'::regclass, 'vectors'::regclass)"
+    ).scalars()
+    for name in list(named):
+        ours = name == f"ix_words_of_{dataset}" or name.startswith(f"ix_vectors_of_{dataset}_")
+        if ours and name not in kept:
+            connection.exec_driver_sql(f"DROP INDEX CONCURRENTLY IF EXISTS {name}")
+
+
+ENOUGH = 3000
+"""The facts that are looked at for their words, or about so many."""
+
+MOST_TERMS = 64
+"""A long query is searched by so many of its rarest terms."""
+
+COMBINED = 8
+"""The rarest terms that are sought together."""
+
+Group = tuple[int, ...]
+
+
+def rarest(holders: Mapping[int, int]) -> list[int]:
+    """The terms of a query that some fact has, the rarest first, as far as they are used."""
+    return sorted((term for term in holders if holders[term]), key=lambda term: (holders[term], term))[:MOST_TERMS]
+
+
+def groups(terms: Sequence[int], holders: Mapping[int, int], living: int) -> list[Group]:
+    """Terms to look for: each alone as long as that is not too many facts, then common ones in pairs, then in threes.
+
+    How many facts have several terms is guessed as if terms had nothing to do with each other. If even the least is too
+    many, it is returned.
+    """
+    every: list[list[Group]] = [[(term,) for term in terms]]
+    every += [list(combinations(terms[:COMBINED], size)) for size in (2, 3)]
+
+    def expected(group: Group) -> float:
+        return living * prod(holders[term] / max(living, 1) for term in group)
+
+    chosen: list[Group] = []
+    total = 0.0
+    for level in every:
+        fewer = list(chosen)
+        for group in sorted(level, key=expected):
+            if any(set(each) <= set(group) for each in fewer):
+                continue
+            total += expected(group)
+            if total > ENOUGH:
+                return chosen or [min((group for level in every for group in level), key=expected)]
+            chosen.append(group)
+    return chosen

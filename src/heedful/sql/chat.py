@@ -1,0 +1,273 @@
+"""`.chat`: questions about data, answered by SQL that was proven, or that a language model writes."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+from heedful.errors import HeedfulError, Unavailable
+from heedful.memory import checks as values
+from heedful.model import CacheLookup, ChatAnswer, ChatSql, Execution, Origin, Reuse
+from heedful.sql import chat_sessions, checks, connector_access, runs
+from heedful.sql.chat_sessions import row_of
+from heedful.sql.feedback import relevant
+from heedful.sql.generation import Example, write_sql
+from heedful.sql.reuse import cache, candidates
+from heedful.sql.reuse.cache import Limits
+from heedful.sql.reuse.candidates import Candidate
+from heedful.sql.runs import Asked, Statement
+from heedful.sql.space import ExecutionSpace
+from heedful.storage.rows import AnyRow
+from heedful.storage.vectors import Vectors, pack
+
+LIKE = 0.65
+"""The similarity from which a stored question is looked at."""
+
+LOOKED_AT = 50
+EXAMPLES = 8
+WARNINGS = 4
+EARLIER = 4
+LIKE_ENOUGH_TO_SHOW = 0.3
+"""The similarity from which an example is worth showing to a model."""
+
+
+@dataclass(frozen=True, slots=True)
+class Plan:
+    """The SQL for a question, and where it comes from."""
+
+    statement: Statement
+    origin: Origin
+    explanation: str
+    derived_from: str | None = None
+    model: str | None = None
+
+
+class Chat:
+    """Questions to SQL and to answers, and the cache of what ran before."""
+
+    def __init__(self, space: ExecutionSpace) -> None:
+        self._space = space
+
+    def chat_to_sql(
+        self,
+        chat_session_id: str,
+        query: str,
+        *,
+        connector_id: str | None = None,
+        feedback_cutoff: float = 0.5,
+        remarks: Sequence[str] = (),
+    ) -> ChatSql:
+        """The SQL for a question: proven if it can be, else written by the language model.
+
+        The model reads the facts of the datasets `contexts` and `schema_metadata` that are nearest to the question, and
+        `remarks` before them.
+
+        `feedback_cutoff` in [0, 1] says how reliable a rated execution must be to be an example for the model: the
+        share of positive opinions, with one of each kind added. Higher is stricter.
+        """
+        connector = self._checked(chat_session_id, query, connector_id, feedback_cutoff)
+        given = checks.remarks(remarks)
+        vector = self._space.workspace.embed([query])[0]
+        plan = self._plan(connector, chat_session_id, query, vector, feedback_cutoff, given)
+        return self._kept(connector, chat_session_id, query, plan)
+
+    def chat_to_answer(
+        self,
+        chat_session_id: str,
+        query: str,
+        *,
+        connector_id: str | None = None,
+        feedback_cutoff: float = 0.5,
+        remarks: Sequence[str] = (),
+    ) -> ChatAnswer:
+        """The SQL for a question, run now, and what it gave in words."""
+        connector = self._checked(chat_session_id, query, connector_id, feedback_cutoff)
+        given = checks.remarks(remarks)
+        vector = self._space.workspace.embed([query])[0]
+        plan = self._plan(connector, chat_session_id, query, vector, feedback_cutoff, given)
+        told = self._kept(connector, chat_session_id, query, plan)
+        done = runs.execute(
+            self._space,
+            connector,
+            plan.statement,
+            Asked(query, told.chat_message_id, pack(vector)),
+            plan.origin,
+            plan.derived_from,
+        )
+        return ChatAnswer(**dict(told), answer=_in_words(done), execution_result=done)
+
+    def execution_cache_lookup(
+        self,
+        user_query: str,
+        *,
+        connector_id: str | None = None,
+        max_age_days: float = 30,
+        similarity_threshold: float = 0.65,
+        limit: int = 50,
+        top_n: int = 5,
+        only_positive_feedback: bool = False,
+        reuse: Reuse = "sql",
+    ) -> CacheLookup:
+        """Looks for executions that answer a question, and says of each whether it may be used, and why.
+
+        Similarity finds candidates; it never decides. The first match that may be used is run now; with
+        `reuse="result"`, its stored result is taken instead, as old as it is.
+        """
+        checks.question("user_query", user_query)
+        limits = Limits(
+            checks.age(max_age_days),
+            values.fraction("similarity_threshold", similarity_threshold),
+            checks.whole("limit", limit, 1, 1_000),
+            values.flag("only_positive_feedback", only_positive_feedback),
+            examples=False,
+            explained=checks.whole("top_n", top_n, 1, 1_000),
+        )
+        checks.reuse(reuse)
+        with self._space.workspace.read() as connection:
+            connector = self._space.connector(connection, connector_id)
+        return cache.lookup(self._space, connector, user_query, limits, top_n, reuse)
+
+    def _checked(self, chat_session_id: str, query: str, connector_id: str | None, cutoff: float) -> AnyRow:
+        checks.question("query", query)
+        values.fraction("feedback_cutoff", cutoff)
+        row_of(self._space, chat_session_id)
+        with self._space.workspace.read() as connection:
+            return self._space.connector(connection, connector_id)
+
+    def _plan(
+        self,
+        connector: AnyRow,
+        chat_session_id: str,
+        query: str,
+        vector: Vectors,
+        cutoff: float,
+        remarks: Sequence[str],
+    ) -> Plan:
+        limits = Limits(None, LIKE, LOOKED_AT, only_positive_feedback=True, examples=True, explained=1)
+        judged, _ = cache.judge(self._space, connector, query, vector, limits, "sql")
+        failed = set()
+        for each in judged:
+            if each.decision != "refuse" and each.sql is not None and each.written not in failed:
+                statement = Statement(each.sql, each.parameters, each.display)
+                try:
+                    runs.dry_run(self._space, connector, statement)
+                except HeedfulError:
+                    failed.add(each.written)
+                    continue
+                origin: Origin = "served" if each.decision == "serve" else "rebound"
+                cache.record(self._space, connector, query, each)
+                told = f"{each.reason}; it was proven for: {each.candidate.question}"
+                return Plan(statement, origin, told, each.candidate.id)
+        first = judged[0] if judged else None
+        if first is not None and first.decision != "refuse":
+            first = first.refused("run", "it could not be run now")
+        cache.record(self._space, connector, query, first)
+        nearest = judged[0].candidate if judged else None
+        return self._written(connector, chat_session_id, query, vector, cutoff, remarks, nearest)
+
+    def _written(
+        self,
+        connector: AnyRow,
+        chat_session_id: str,
+        query: str,
+        vector: Vectors,
+        cutoff: float,
+        remarks: Sequence[str],
+        nearest: Candidate | None,
+    ) -> Plan:
+        model = self._space.language_model
+        if model is None:
+            near = "Nothing like it was proven" if nearest is None else f"The nearest is: {nearest.question}"
+            raise Unavailable(
+                f"there is no proven SQL for {query!r}, and no language model to write it. {near}",
+                code="nothing_proven",
+                field="query",
+                value=query,
+                remedy="Add it: golden_examples.create(question, sql_query), or configure HEEDFUL_LANGUAGE_MODEL",
+            )
+        examples, warnings = self._shown(connector, vector, cutoff)
+        earlier = [
+            (turn.question, turn.sql) for turn in chat_sessions.turns(self._space.sessions, chat_session_id, EARLIER)
+        ]
+        read = list(dict.fromkeys([*remarks, *relevant(self._space.workspace, query)]))
+        failed: tuple[str, str] | None = None
+        while True:
+            written = write_sql(
+                model,
+                query,
+                dialect=connector_access.dialect_of(connector),
+                schema=connector_access.schema_in_words(connector),
+                examples=examples,
+                warnings=warnings,
+                earlier=earlier,
+                failed=failed,
+                remarks=read,
+            )
+            statement = Statement(written.sql, {})
+            try:
+                runs.dry_run(self._space, connector, statement)
+            except HeedfulError as error:
+                if failed is not None or isinstance(error, Unavailable):
+                    raise
+                failed = (written.sql, error.message)
+                continue
+            also = f", with {len(read)} remarks" if read else ""
+            told = f"written by {written.model} from the schema and {len(examples)} proven examples{also}"
+            return Plan(statement, "written", told, None, written.model)
+
+    def _shown(self, connector: AnyRow, vector: Vectors, cutoff: float) -> tuple[list[Example], list[Example]]:
+        """What a model is shown: reliable examples, and what people say is wrong."""
+        with self._space.workspace.read() as connection:
+            near = candidates.find(
+                self._space,
+                connection,
+                connector,
+                vector,
+                least=LIKE_ENOUGH_TO_SHOW,
+                limit=LOOKED_AT,
+                max_age_days=None,
+                examples=True,
+            )
+        good = [each for each in near if (each.golden or each.positives) and each.reliability >= cutoff]
+        bad = [each for each in near if each.negatives and each not in good]
+        examples = dict.fromkeys(Example(each.question, each.sql) for each in good)
+        warnings = dict.fromkeys(
+            Example(each.question, each.sql, each.comment or "it was rated as wrong") for each in bad
+        )
+        return list(examples)[:EXAMPLES], list(warnings)[:WARNINGS]
+
+    def _kept(self, connector: AnyRow, chat_session_id: str, query: str, plan: Plan) -> ChatSql:
+        message_id = chat_sessions.keep(
+            self._space.sessions,
+            chat_session_id,
+            query,
+            connector.id,
+            plan.statement,
+            plan.origin,
+            plan.derived_from,
+        )
+        return ChatSql(
+            chat_message_id=message_id,
+            chat_session_id=chat_session_id,
+            query=query,
+            sql_query=plan.statement.display or plan.statement.sql,
+            origin=plan.origin,
+            explanation=plan.explanation,
+            derived_from=plan.derived_from,
+            model=plan.model,
+        )
+
+
+def _in_words(done: Execution) -> str:
+    """A result in a sentence, without a language model."""
+    rows, names = done.result.rows, [column.name for column in done.result.columns]
+    if not rows:
+        return "No rows."
+    more = " (and more: the result was cut off)" if done.result.truncated else ""
+    if len(rows) == 1 and len(names) == 1:
+        return f"{names[0]}: {rows[0][0]}"
+    if len(rows) == 1:
+        return ", ".join(f"{name}: {value}" for name, value in zip(names, rows[0], strict=True))
+    if len(names) == 1 and len(rows) <= 20:
+        return f"{len(rows)} rows{more}: " + ", ".join(str(row[0]) for row in rows)
+    return f"{len(rows)} rows{more} with {', '.join(names)}."

@@ -1,0 +1,197 @@
+"""What connectors may reach: for the operator everything, for others what the operator has listed in the settings."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Sequence
+from dataclasses import asdict, dataclass
+from pathlib import Path
+
+from sqlalchemy.engine import URL
+
+from heedful.errors import Forbidden
+from heedful.model import Metadata
+from heedful.sql import secrets
+from heedful.sql.databases import Schema, errors, kinds
+from heedful.sql.databases.kinds import Kind
+from heedful.sql.sandbox.queries import Target
+from heedful.storage.rows import AnyRow
+
+SYSTEM = "system"
+"""The certificates that the machine trusts, where an option could name a file with others."""
+
+
+@dataclass(frozen=True, slots=True)
+class Permissions:
+    """What the connectors of one caller may reach."""
+
+    everywhere: bool = True
+    """Whether they may lead to any host and any file."""
+    hosts: Sequence[str] = ()
+    """Each `host`, for the usual port, or `host:port`."""
+    folders: Sequence[str] = ()
+    secrets: frozenset[str] | None = None
+    """The variables that may be referred to; None: all but those of Heedful."""
+
+    def check(self, address: URL, kind: Kind) -> None:
+        """Fails if an address leads to where this caller may not go; it says nothing of what is there."""
+        if self.everywhere:
+            return
+        certificates = address.query.get(kind.certificates or "", SYSTEM)
+        if certificates != SYSTEM:
+            self._check_file(str(certificates))
+        if kind.is_file:
+            self._check_file(address.database or "")
+        elif _place(address.host, address.port or kind.port, kind) not in {_listed(each, kind) for each in self.hosts}:
+            raise Forbidden(
+                "only the key of the whole server may connect a host that is not listed",
+                code="connector_host",
+                field="url",
+                remedy="Have the operator add host:port to connector_hosts (HEEDFUL_CONNECTOR_HOSTS), or create it "
+                "with the key of the whole server",
+            )
+
+    def check_operator(self, field: str) -> None:
+        """Fails if this caller may not accept a login that may do more than read."""
+        if not self.everywhere:
+            raise Forbidden(
+                "only the key of the whole server may accept a login that may do more than read",
+                code="role_privileged",
+                field=field,
+                remedy="Connect as a role that may only read, or have the operator create the connector",
+            )
+
+    def _check_file(self, file: str) -> None:
+        try:
+            place = Path(file).expanduser().resolve()
+            allowed = any(place.is_relative_to(Path(each).expanduser().resolve()) for each in self.folders)
+        except (OSError, RuntimeError, ValueError):
+            # A loop of links, or a home that nobody has.
+            allowed = False
+        if not allowed:
+            raise Forbidden(
+                "only the key of the whole server may name a file outside of the folders that are listed",
+                code="connector_folder",
+                field="url",
+                remedy="Have the operator add its folder to connector_folders (HEEDFUL_CONNECTOR_FOLDERS), or create "
+                "it with the key of the whole server",
+            )
+
+
+OPERATOR = Permissions()
+"""Whoever opens a store in a process of their own."""
+
+
+def _place(host: str | None, port: int | None, kind: Kind) -> tuple[str, int | None]:
+    return (host or "").strip("[]").lower(), port or kind.port
+
+
+def _listed(entry: str, kind: Kind) -> tuple[str, int | None]:
+    host, colon, port = entry.rpartition(":")
+    # An IPv6 address has colons of its own, and stands in brackets if there is a port.
+    if colon and port.isdecimal() and (":" not in host or host.endswith("]")):
+        return _place(host, int(port), kind)
+    return _place(entry, None, kind)
+
+
+FILES = ("sqlite", "duckdb")
+"""Databases that are files."""
+
+TELL_CHANGES = frozenset({"sqlite", "duckdb"})
+"""Databases that can always tell when their data changed, but for a moment after a change."""
+
+PRIVILEGED = "privileged"
+"""The option of a connector whose login may do more than read, which the operator has accepted."""
+
+LISTED = "listed"
+"""The option of a connector that was created within the operator's lists, and stays within them."""
+
+
+def target_of(connector: AnyRow, permissions: Permissions, store: URL) -> Target:
+    """The database behind a connector, with its secrets in place; `store` is the one that the connector is kept in."""
+    if not connector.enabled:
+        raise Forbidden(
+            f"connector {connector.name!r} was imported, and nobody has confirmed where it leads",
+            code="connector_unconfirmed",
+            field="connector_id",
+            value=connector.id,
+            remedy=f"Look at its URL and confirm it: connectors.confirm({connector.name!r}), or heedful connectors "
+            f"confirm {connector.name}",
+        )
+    return target_at(connector.url, connector.options, permissions, store)
+
+
+def target_at(kept: str, options: Metadata, permissions: Permissions, store: URL) -> Target:
+    """The database at a URL as it is kept, once it has passed all rules."""
+    url = secrets.plain(kept, secrets.keys_from())
+    check(url, options, permissions)
+    _check_other_file(secrets.parsed(url), store)
+    # A process that runs queries may have been started in another folder.
+    return Target(
+        located(secrets.resolved(url, permissions.secrets)), options.get("role"), privileged=is_privileged(options)
+    )
+
+
+def check(url: str, options: Metadata, permissions: Permissions) -> None:
+    """Fails if a connector may not have such a URL, or not lead there; nothing is looked up."""
+    address = secrets.parsed(url)
+    kind = kinds.checked(address)
+    if options.get(LISTED):
+        permissions.check(address, kind)
+
+
+def located(url: str) -> str:
+    """The URL with the whole path of a file, so that it means the same from every folder."""
+    address = secrets.parsed(url)
+    file = address.database
+    if address.get_backend_name() not in FILES or not file or file.startswith((":", "file:")):
+        return url
+    try:
+        path = Path(file).expanduser().absolute()
+    except RuntimeError:
+        raise errors.no_file(address.get_backend_name()) from None
+    return address.set(database=str(path)).render_as_string(hide_password=False)
+
+
+def is_privileged(options: Metadata) -> bool:
+    """Whether the operator has accepted a login that may do more than read."""
+    return options.get(PRIVILEGED) is True
+
+
+def dialect_of(connector: AnyRow) -> str:
+    """The SQL that a connector's database speaks."""
+    dialect: str = connector.options["dialect"]
+    return dialect
+
+
+def schema_stored(schema: Schema) -> Metadata:
+    """A schema as it is stored."""
+    return asdict(schema)
+
+
+def schema_in_words(connector: AnyRow) -> str:
+    """The schema for a language model: one line for each table."""
+    lines = []
+    for table in (connector.schema or {"tables": []})["tables"]:
+        name = f"{table['schema']}.{table['name']}" if table["schema"] else table["name"]
+        columns = ", ".join(f"{column['name']} {column['type']}" for column in table["columns"])
+        keys = "".join(
+            f"; ({', '.join(key['columns'])}) refers to {key['table']} ({', '.join(key['referred'])})"
+            for key in table["foreign_keys"]
+        )
+        lines.append(f"{name} ({columns}){keys}")
+    return "\n".join(lines)
+
+
+def _check_other_file(address: URL, store: URL) -> None:
+    """Fails if a file is the store itself, by whatever name; other stores are known by their tables."""
+    files = [each.database for each in (address, store) if each.get_backend_name() in FILES and each.database]
+    if len(files) < 2:
+        return
+    try:
+        same = os.path.samefile(*files)
+    except (OSError, ValueError):
+        # It is not there, which those who open it say better.
+        same = False
+    if same:
+        raise errors.our_own(files[0])

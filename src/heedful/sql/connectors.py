@@ -1,0 +1,148 @@
+"""`.connectors`: the databases that questions are asked of."""
+
+from __future__ import annotations
+
+from sqlalchemy import Connection
+
+from heedful.clock import from_stored
+from heedful.errors import Conflict, Invalid
+from heedful.ids import new_id
+from heedful.memory import checks as values
+from heedful.model import Connector, Metadata
+from heedful.sql import connector_access, secrets
+from heedful.sql.databases import Schema, fingerprint
+from heedful.sql.space import ExecutionSpace
+from heedful.storage import audit
+from heedful.storage.executions import connectors
+from heedful.storage.rows import AnyRow
+
+
+class Connectors:
+    """The connectors of one project, by id or by name."""
+
+    def __init__(self, space: ExecutionSpace) -> None:
+        self._space = space
+
+    def create(self, name: str, url: str, *, role: str | None = None, privileged: bool = False) -> Connector:
+        """Adds a database by its SQLAlchemy URL and reads its schema; nothing is kept if that fails.
+
+        Secrets in the URL are references such as `${DB_PASSWORD}`, or are encrypted with HEEDFUL_SECRET_KEY. `role` is
+        the role that PostgreSQL runs queries as. Its login is refused if it may do more than read; `privileged` accepts
+        it. On a server, where it may lead, which variables it may refer to and what is privileged is for the operator
+        to say.
+        """
+        values.name("name", name)
+        if not isinstance(url, str) or not url.strip():
+            raise Invalid(f"url must be a SQLAlchemy URL, got {url!r}", field="url", value=url)
+        given = connector_access.located(url)
+        options = self._options(given, None if role is None else values.name("role", role), privileged)
+        connector_access.check(given, options, self._space.permissions)
+        stored = secrets.stored(given, secrets.keys_from())
+        schema = self._read_schema(stored, options)
+        connector_id = new_id()
+        with self._space.workspace.write() as connection:
+            project = self._space.own_project(connection)
+            if connectors.get(connection, project, name) is not None:
+                raise Conflict(
+                    f"project {self._space.workspace.project!r} has a connector {name!r} already",
+                    field="name",
+                    value=name,
+                    remedy="Choose another name, or delete it first",
+                )
+            now = self._space.now()
+            connectors.add(connection, project, connector_id, name, stored, options, now)
+            self._keep(connection, connector_id, schema)
+            audit.note_action(connection, "connectors.create", now, project, connector_id)
+            return _shown(self._space.connector(connection, connector_id))
+
+    def get(self, connector_id: str) -> Connector:
+        """One connector."""
+        with self._space.workspace.read() as connection:
+            return _shown(self._row(connection, connector_id))
+
+    def list(self) -> Many:
+        """All of them, in the order they were added."""
+        with self._space.workspace.read() as connection:
+            return [_shown(row) for row in connectors.listed(connection, self._space.project(connection))]
+
+    def refresh(self, connector_id: str) -> Connector:
+        """Reads the schema anew; what was proven for another schema is no longer used."""
+        with self._space.workspace.read() as connection:
+            row = self._row(connection, connector_id)
+        schema = self._space.queries.read_schema(self._space.target(row))
+        self._space.proofs.forget(row.id)
+        with self._space.workspace.write() as connection:
+            self._keep(connection, row.id, schema)
+            return _shown(self._row(connection, row.id))
+
+    def confirm(self, connector_id: str, *, privileged: bool = False) -> Connector:
+        """Switches on a connector that was imported, after a look at its URL; the same rules hold as for `create`."""
+        with self._space.workspace.read() as connection:
+            row = self._row(connection, connector_id)
+        if row.enabled:
+            return _shown(row)
+        options = self._options(secrets.plain(row.url, secrets.keys_from()), row.options.get("role"), privileged)
+        schema = self._read_schema(row.url, options)
+        with self._space.workspace.write() as connection:
+            connectors.change(connection, row.id, enabled=1, options=options)
+            audit.note_action(connection, "connectors.confirm", self._space.now(), row.project_id, row.id)
+            self._keep(connection, row.id, schema)
+            return _shown(self._row(connection, row.id))
+
+    def schema(self, connector_id: str) -> Metadata:
+        """Tables and columns, as they were read last."""
+        with self._space.workspace.read() as connection:
+            found: Metadata = self._row(connection, connector_id).schema
+        return found
+
+    def delete(self, connector_id: str) -> bool:
+        """Removes a connector with its executions and golden examples."""
+        with self._space.workspace.write() as connection:
+            row = self._row(connection, connector_id)
+            connectors.remove(connection, row.id)
+            audit.note_action(connection, "connectors.delete", self._space.now(), row.project_id, row.id)
+        return True
+
+    def _row(self, connection: Connection, connector_id: str) -> AnyRow:
+        return self._space.connector(connection, values.identifier("connector_id", connector_id))
+
+    def _options(self, url: str, role: str | None, privileged: bool) -> Metadata:
+        options: Metadata = {} if role is None else {"role": role}
+        options["dialect"] = secrets.parsed(url).get_backend_name()
+        if values.flag("privileged", privileged):
+            self._space.permissions.check_operator("privileged")
+            options[connector_access.PRIVILEGED] = True
+        return options if self._space.permissions.everywhere else options | {connector_access.LISTED: True}
+
+    def _read_schema(self, stored: str, options: Metadata) -> Schema:
+        space = self._space
+        target = connector_access.target_at(stored, options, space.permissions, space.workspace.database.url)
+        return space.queries.read_schema(target)
+
+    def _keep(self, connection: Connection, connector_id: str, schema: Schema) -> None:
+        connectors.change(
+            connection,
+            connector_id,
+            schema=connector_access.schema_stored(schema),
+            fingerprint=fingerprint(schema),
+            schema_at=self._space.now(),
+        )
+
+
+# Inside the class, `list` is a method.
+Many = list[Connector]
+
+
+def _shown(row: AnyRow) -> Connector:
+    return Connector(
+        connector_id=row.id,
+        name=row.name,
+        url=secrets.shown(row.url, secrets.keys_from()),
+        dialect=connector_access.dialect_of(row),
+        enabled=bool(row.enabled),
+        privileged=connector_access.is_privileged(row.options),
+        tables=None if row.schema is None else len(row.schema["tables"]),
+        fingerprint=row.fingerprint,
+        schema_at=None if row.schema_at is None else from_stored(row.schema_at),
+        created_at=from_stored(row.created_at),
+    )

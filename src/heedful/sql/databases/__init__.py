@@ -1,0 +1,59 @@
+"""Databases that queries run against, each opened for reading only."""
+
+from __future__ import annotations
+
+from heedful.errors import Invalid
+from heedful.model.results import Result
+from heedful.sql.databases.contract import Database, Limits, Parameters, Session
+from heedful.sql.databases.duckdb import DuckDB
+from heedful.sql.databases.kinds import checked
+from heedful.sql.databases.mysql import MySQL
+from heedful.sql.databases.postgresql import PostgreSQL
+from heedful.sql.databases.schema import ForeignKey, Schema, SchemaColumn, Table, fingerprint
+from heedful.sql.databases.sqlite import SQLite
+from heedful.sql.databases.values import TextValues, text_values
+from heedful.sql.guard import Guarded, guarded
+from heedful.sql.secrets import parsed
+
+__all__ = [
+    "Database",
+    "ForeignKey",
+    "Limits",
+    "Schema",
+    "SchemaColumn",
+    "Session",
+    "Table",
+    "TextValues",
+    "fingerprint",
+    "open_database",
+    "run",
+    "text_values",
+]
+
+
+def open_database(url: str, *, role: str | None = None, memory: int = 512, disk: int = 1_024) -> Database:
+    """The database behind a SQLAlchemy URL (`secrets.opened` resolves what is stored); nothing is connected yet.
+
+    `role` is a role of a PostgreSQL server that queries run as. `memory` and `disk` are the megabytes that a database
+    which runs in this process may use, as far as it can be told.
+    """
+    address = parsed(url)
+    kind = checked(address)
+    if kind.name == "postgresql":
+        return PostgreSQL(address, role)
+    if role is not None:
+        raise Invalid(f"{kind.name} has no roles to run as", field="role", value=role, remedy="Leave role out")
+    if kind.name == "sqlite":
+        return SQLite(address)
+    if kind.name == "duckdb":
+        return DuckDB(address, memory, disk)
+    return MySQL(address)
+
+
+def run(
+    database: Database, query: Guarded | str, parameters: Parameters | None = None, limits: Limits | None = None
+) -> Result:
+    """Runs one reading statement on a connection of its own; a text is guarded first."""
+    checked = query if isinstance(query, Guarded) else guarded(query, database.dialect)
+    with database.session() as session:
+        return session.run(checked, parameters or {}, limits or Limits())

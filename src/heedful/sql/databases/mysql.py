@@ -1,0 +1,141 @@
+"""MySQL and MariaDB: a read-only transaction that is rolled back, and a time limit that the server itself keeps."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator
+from contextlib import contextmanager
+from typing import Any
+
+from sqlalchemy import Connection, event, text
+from sqlalchemy.engine import URL
+from sqlalchemy.exc import DBAPIError
+
+from heedful.errors import HeedfulError
+from heedful.model.results import Result
+from heedful.sql.databases import errors
+from heedful.sql.databases.contract import CONNECT_SECONDS, Limits, Parameters, timed_out
+from heedful.sql.databases.other import Other, OtherSession
+from heedful.sql.guard import Guarded
+
+# The guard reads a backslash as an escape and "…" as a text; the server must not read them in another way.
+_MODE = """
+SET SESSION sql_mode = REPLACE(REPLACE(REPLACE(@@sql_mode, 'NO_BACKSLASH_ESCAPES', ''), 'ANSI_QUOTES', ''), 'ANSI', '')
+"""
+_READ_ONLY = "SET SESSION TRANSACTION READ ONLY"
+_MARIADB_LIMIT = "SET SESSION max_statement_time = :seconds"
+_MYSQL_LIMIT = "SET SESSION max_execution_time = :milliseconds"
+
+_GRANT = re.compile(r"GRANT (?P<rights>.+?) ON (?P<place>.+?) TO .*?(?P<option>WITH GRANT OPTION)?", re.DOTALL)
+# What only reads; functions run in the same read-only transaction as their query.
+_READING = frozenset({"USAGE", "SELECT", "SHOW VIEW", "SHOW DATABASES", "EXECUTE"})
+
+_UNKNOWN_TABLE, _UNKNOWN_COLUMN = {1051, 1146}, {1054}
+_WRITES, _RIGHTS = {1290, 1792, 1836}, {1044, 1142, 1143, 1227, 1370}
+_STOPPED = {1317, 1969, 3024}
+
+
+class MySQL(Other):
+    """A database of a MySQL or MariaDB server."""
+
+    def __init__(self, url: URL) -> None:
+        if "+" not in url.drivername:
+            url = url.set(drivername=f"{url.drivername}+pymysql")
+        if url.drivername.endswith("+pymysql"):
+            try:
+                import pymysql  # noqa: F401
+            except ImportError:
+                raise errors.missing_driver("pymysql", "mysql") from None
+            if "connect_timeout" not in url.query:
+                url = url.update_query_dict({"connect_timeout": str(CONNECT_SECONDS)})
+            # The driver's limit ends with the TCP connection; a server that accepts it and never greets needs another.
+            url = url.update_query_dict({"read_timeout": str(url.query["connect_timeout"])})
+        super().__init__(url)
+        event.listen(self._engine, "connect", _wait_for_queries)
+
+    @contextmanager
+    def session(self) -> Iterator[OtherSession]:
+        """A connection of its own, which the server lets only read."""
+        with self._connected() as connection:
+            try:
+                for statement in (_MODE, _READ_ONLY):
+                    connection.execute(text(statement))
+                connection.rollback()
+            except DBAPIError as error:
+                raise _in_our_words(error.orig) from error
+            yield MySQLSession(connection)
+
+    def check_rights(self) -> None:
+        """Fails if the user may do more than read."""
+        with self._connected() as connection:
+            try:
+                granted = [str(row[0]) for row in connection.execute(text("SHOW GRANTS"))]
+                user = str(connection.execute(text("SELECT CURRENT_USER()")).scalar())
+            except DBAPIError as error:
+                raise _in_our_words(error.orig) from error
+        found = [right for grant in granted for right in _more_than_reading(grant)]
+        if found:
+            advice = [
+                "CREATE USER 'heedful_reader'@'%' IDENTIFIED BY 'change me'",
+                f"GRANT SELECT ON `{self._engine.url.database or '*'}`.* TO 'heedful_reader'@'%'",
+            ]
+            raise errors.privileged(user, self.address, found, advice)
+
+
+class MySQLSession(OtherSession):
+    """One connection to a MySQL or MariaDB server."""
+
+    def run(self, query: Guarded, parameters: Parameters, limits: Limits) -> Result:
+        """Runs one statement in a read-only transaction that is rolled back."""
+        _limit(self._connection, limits.seconds)
+        try:
+            return super().run(query, parameters, limits)
+        except HeedfulError as error:
+            cause = error.__cause__
+            if not isinstance(cause, DBAPIError):
+                raise
+            if _code(cause.orig) in _STOPPED:
+                raise timed_out(limits) from None
+            raise _in_our_words(cause.orig) from cause
+
+
+def _wait_for_queries(connection: Any, record: Any) -> None:
+    """Once a server has greeted, its answers may take as long as the limits of queries say."""
+    connection._read_timeout = None
+
+
+def _limit(connection: Connection, seconds: float) -> None:
+    """The server's own limit, a second later than ours, in case this process goes away before it can stop a query."""
+    later = seconds + 1
+    mariadb = getattr(connection.dialect, "is_mariadb", False)
+    statement = _MARIADB_LIMIT if mariadb else _MYSQL_LIMIT
+    connection.execute(text(statement), {"seconds": later} if mariadb else {"milliseconds": int(later * 1000)})
+    connection.rollback()
+
+
+def _more_than_reading(grant: str) -> Iterator[str]:
+    """What a line of SHOW GRANTS allows beyond reading."""
+    found = _GRANT.fullmatch(grant)
+    if found is None:
+        return
+    for right in re.sub(r"\(.*?\)", "", found["rights"]).split(","):
+        if right.strip() not in _READING:
+            yield f"{right.strip()} on {found['place']}"
+    if found["option"]:
+        yield f"grant that to others on {found['place']}"
+
+
+def _code(error: BaseException | None) -> Any:
+    return error.args[0] if error is not None and error.args else None
+
+
+def _in_our_words(error: BaseException | None) -> HeedfulError:
+    said = error.args[-1] if error is not None and error.args else error
+    code = _code(error)
+    if code in _UNKNOWN_TABLE:
+        return errors.failed(said, "unknown_table")
+    if code in _UNKNOWN_COLUMN:
+        return errors.failed(said, "unknown_column")
+    if code in _WRITES:
+        return errors.changes_data(said)
+    return errors.not_allowed(said) if code in _RIGHTS else errors.failed(said)

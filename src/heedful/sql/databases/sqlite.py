@@ -1,0 +1,195 @@
+"""SQLite: a file opened with mode=ro, an authorizer that lets only reads through, and a handler that stops it."""
+
+from __future__ import annotations
+
+import sqlite3
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
+from pathlib import Path
+from time import monotonic
+from typing import Any
+from urllib.parse import quote
+
+from sqlalchemy import create_engine
+from sqlalchemy.engine import URL
+from sqlalchemy.exc import DBAPIError
+from sqlalchemy.pool import NullPool
+
+from heedful.errors import HeedfulError
+from heedful.model.results import Column, Result
+from heedful.sql.databases import errors, files
+from heedful.sql.databases.contract import Limits, Parameters, bound, closing, collect, timed_out
+from heedful.sql.databases.schema import STORE_TABLES, Schema, reflected
+from heedful.sql.guard import Guarded, is_denied
+
+BUSY_SECONDS = 10
+
+_STEPS = 10_000
+_LONGEST_VALUE = 4_000_000
+_LIMITS = {
+    sqlite3.SQLITE_LIMIT_LIKE_PATTERN_LENGTH: 1_000,
+    sqlite3.SQLITE_LIMIT_COLUMN: 500,
+    sqlite3.SQLITE_LIMIT_EXPR_DEPTH: 500,
+    sqlite3.SQLITE_LIMIT_COMPOUND_SELECT: 100,
+    sqlite3.SQLITE_LIMIT_VDBE_OP: 250_000,
+    sqlite3.SQLITE_LIMIT_FUNCTION_ARG: 100,
+    sqlite3.SQLITE_LIMIT_WORKER_THREADS: 0,
+}
+"""Far less than SQLite allows, and more than people write."""
+
+_READING = {sqlite3.SQLITE_SELECT, sqlite3.SQLITE_READ, sqlite3.SQLITE_RECURSIVE}
+# Full-text tables ask for it themselves.
+_PRAGMAS = {"data_version"}
+_TYPES = {int: "integer", float: "real", str: "text", bytes: "blob"}
+
+
+class SQLite:
+    """A SQLite file."""
+
+    dialect = "sqlite"
+
+    def __init__(self, url: URL) -> None:
+        given = url.database or ""
+        # A URI could choose another mode, or another way to read files.
+        if not given or given.startswith((":memory:", "file:")):
+            raise errors.no_file("SQLite")
+        self._path = Path(given).absolute()
+        self.address = f"sqlite:///{self._path}"
+
+    @contextmanager
+    def session(self) -> Iterator[SQLiteSession]:
+        """A connection of its own."""
+        with closing(self._connect()) as connection:
+            yield SQLiteSession(connection)
+
+    def read_schema(self) -> Schema:
+        """The tables and views."""
+        engine = create_engine("sqlite://", creator=self._connect, poolclass=NullPool)
+        try:
+            with engine.connect() as connection:
+                return reflected(connection)
+        except DBAPIError as error:
+            raise errors.unreachable(self.address, errors.one_line(error.orig)) from error
+        finally:
+            engine.dispose()
+
+    def check_rights(self) -> None:
+        """The file is opened for reading only, whoever owns it."""
+
+    def data_version(self) -> str | None:
+        """From the files: SQLite's own `data_version` only compares two moments of one connection."""
+        path = errors.existing_file(self._path, "SQLite")
+        return files.version(path, path.with_name(f"{path.name}-wal"))
+
+    def _connect(self) -> sqlite3.Connection:
+        errors.existing_file(self._path, "SQLite")
+        try:
+            connection = sqlite3.connect(
+                f"file:{quote(str(self._path))}?mode=ro",
+                uri=True,
+                timeout=BUSY_SECONDS,
+                isolation_level=None,
+                check_same_thread=False,
+            )
+        except sqlite3.OperationalError as error:
+            raise errors.unreachable(self.address, errors.one_line(error)) from None
+        try:
+            connection.execute("PRAGMA query_only = ON")
+            connection.execute("PRAGMA trusted_schema = OFF")
+            found = {name for (name,) in connection.execute("SELECT name FROM sqlite_master WHERE type = 'table'")}
+        except sqlite3.DatabaseError as error:
+            connection.close()
+            raise self._unusable(error) from None
+        if found >= STORE_TABLES:
+            connection.close()
+            raise errors.our_own(self._path)
+        connection.text_factory = _text
+        return connection
+
+    def _unusable(self, error: sqlite3.DatabaseError) -> HeedfulError:
+        if error.sqlite_errorcode == sqlite3.SQLITE_NOTADB:
+            return errors.not_a_database(self._path, "SQLite")
+        if error.sqlite_errorcode & 0xFF in (sqlite3.SQLITE_BUSY, sqlite3.SQLITE_LOCKED):
+            return errors.in_use(self.address)
+        return errors.unreachable(self.address, errors.one_line(error))
+
+
+class SQLiteSession:
+    """One connection to a SQLite file."""
+
+    def __init__(self, connection: sqlite3.Connection) -> None:
+        self._connection = connection
+        _open_virtual_tables(connection)
+        connection.set_authorizer(_authorize)
+        for limit, most in _LIMITS.items():
+            connection.setlimit(limit, most)
+
+    def run(self, query: Guarded, parameters: Parameters, limits: Limits) -> Result:
+        """Runs one statement; SQLite asks every few thousand steps whether to go on."""
+        values = bound(query, parameters)
+        began = monotonic()
+        deadline = began + limits.seconds
+        self._connection.setlimit(sqlite3.SQLITE_LIMIT_LENGTH, _LONGEST_VALUE)
+        self._connection.set_progress_handler(lambda: monotonic() > deadline, _STEPS)
+        try:
+            cursor = self._connection.execute(query.sql, values)
+            names = [column[0] for column in cursor.description or ()]
+            result = collect([Column(name, "") for name in names], cursor.fetchmany, limits, began)
+            cursor.close()
+        except (sqlite3.Error, sqlite3.Warning, OverflowError) as error:
+            raise self._in_our_words(error, limits) from error
+        finally:
+            self._connection.set_progress_handler(None, 0)
+        columns = tuple(Column(name, _type(result.rows, place)) for place, name in enumerate(names))
+        return Result(columns, result.rows, result.truncated, result.truncated_by, result.seconds)
+
+    def _in_our_words(self, error: Exception, limits: Limits) -> HeedfulError:
+        code = getattr(error, "sqlite_errorcode", None)
+        if code == sqlite3.SQLITE_INTERRUPT:
+            return timed_out(limits)
+        if code in (sqlite3.SQLITE_AUTH, sqlite3.SQLITE_READONLY):
+            return errors.changes_data(error)
+        if code is not None and code & 0xFF in (sqlite3.SQLITE_BUSY, sqlite3.SQLITE_LOCKED):
+            return errors.in_use("the SQLite file")
+        if code is not None and code & 0xFF in (sqlite3.SQLITE_FULL, sqlite3.SQLITE_IOERR):
+            return errors.out_of_disk()
+        if "no such table" in str(error):
+            return errors.failed(error, "unknown_table")
+        if "no such column" in str(error):
+            return errors.failed(error, "unknown_column")
+        return errors.failed(error)
+
+
+def _authorize(action: int, first: str | None, second: str | None, *_: object) -> int:
+    if action in _READING:
+        return sqlite3.SQLITE_OK
+    if action == sqlite3.SQLITE_FUNCTION and not is_denied(second or "", "sqlite"):
+        return sqlite3.SQLITE_OK
+    if action == sqlite3.SQLITE_PRAGMA and first in _PRAGMAS and second is None:
+        return sqlite3.SQLITE_OK
+    return sqlite3.SQLITE_DENY
+
+
+def _open_virtual_tables(connection: sqlite3.Connection) -> None:
+    """Some of them prepare their writes when they are first used, which the authorizer would refuse."""
+    found = connection.execute("SELECT name FROM sqlite_master WHERE sql LIKE 'create virtual table%'")
+    for (name,) in found.fetchall():
+        quoted = name.replace('"', '""')
+        try:
+            connection.execute(f'SELECT 1 FROM "{quoted}" LIMIT 0')
+        except sqlite3.Error:
+            # Its module isn't there; a query that needs it will say so.
+            continue
+
+
+def _text(data: bytes) -> str | bytes:
+    try:
+        return data.decode()
+    except UnicodeDecodeError:
+        return data
+
+
+def _type(rows: Sequence[Sequence[Any]], place: int) -> str:
+    """SQLite has types for values and not for columns: the one that all values have, if they have one."""
+    found = {_TYPES[type(row[place])] for row in rows if row[place] is not None}
+    return found.pop() if len(found) == 1 else "any" if found else "null"

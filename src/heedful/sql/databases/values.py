@@ -1,0 +1,61 @@
+"""Which texts stand in which columns, so that a name in a question can be told from other words."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from time import monotonic
+
+from sqlglot import exp
+
+from heedful.errors import HeedfulError
+from heedful.sql.databases.contract import Database, Limits
+from heedful.sql.databases.schema import Schema, Table
+from heedful.sql.dialects import write
+from heedful.sql.guard import guarded
+
+LONGEST_NAME = 200
+_LEAST_SECONDS = 0.05
+
+
+@dataclass(frozen=True, slots=True)
+class TextValues:
+    """The distinct texts of each (table, column); `partial` are the columns that may hold others, too."""
+
+    values: dict[tuple[str, str], tuple[str, ...]]
+    partial: frozenset[tuple[str, str]]
+
+
+def text_values(database: Database, schema: Schema, *, per_column: int = 1_000, seconds: float = 5.0) -> TextValues:
+    """The texts of all columns of text in tables, bounded in number, in length and in time."""
+    tables = [table for table in schema.tables if not table.is_view]
+    wanted = [(table, column.name) for table in tables for column in table.columns if column.is_text]
+    values: dict[tuple[str, str], tuple[str, ...]] = {}
+    partial: set[tuple[str, str]] = set()
+    deadline = monotonic() + seconds
+    with database.session() as session:
+        for place, (table, column) in enumerate(wanted):
+            # Each column gets its share of what is left, so that one slow column doesn't starve the others.
+            share = (deadline - monotonic()) / (len(wanted) - place)
+            key = (table.full_name, column)
+            try:
+                query = guarded(_distinct(table, column, database.dialect), database.dialect)
+                found = session.run(
+                    query, {}, Limits(max(share, _LEAST_SECONDS), per_column, per_column * LONGEST_NAME * 8)
+                )
+            except HeedfulError as error:
+                if error.code not in ("query_timeout", "database_forbidden", "read_only"):
+                    raise
+                values[key] = ()
+                partial.add(key)
+                continue
+            values[key] = tuple(sorted(value for (value,) in found.rows if isinstance(value, str)))
+            if found.truncated:
+                partial.add(key)
+    return TextValues(values, frozenset(partial))
+
+
+def _distinct(table: Table, column: str, dialect: str) -> str:
+    place = exp.to_identifier(column, quoted=True)
+    source = exp.table_(table.name, db=table.schema, quoted=True)
+    short = exp.func("LENGTH", exp.Column(this=place.copy())) <= LONGEST_NAME
+    return write(exp.select(exp.Column(this=place)).distinct().from_(source).where(short), dialect)

@@ -1,0 +1,114 @@
+"""`.executions`: SQL that ran on a connector."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from heedful.errors import NotFound
+from heedful.memory import checks as values
+from heedful.model import Execution, Page
+from heedful.sessions import checks as paging
+from heedful.sessions.conversations import page
+from heedful.sql import chat_sessions, checks
+from heedful.sql import runs as running
+from heedful.sql.runs import Asked, Statement
+from heedful.sql.space import ExecutionSpace
+from heedful.storage.executions import proofs, runs
+
+LIMIT = 100
+
+
+class Executions:
+    """The executions of one project."""
+
+    def __init__(self, space: ExecutionSpace) -> None:
+        self._space = space
+
+    def execute_query(
+        self,
+        sql_query: str,
+        *,
+        connector_id: str | None = None,
+        question: str | None = None,
+        parameters: dict[str, Any] | None = None,
+        chat_message_id: str | None = None,
+    ) -> Execution:
+        """Runs one statement that only reads, and keeps it with its result.
+
+        With the `question` that it answers, it can be found by the cache. `parameters` fill `:name` places.
+        """
+        checks.sql(sql_query)
+        message = self._message(chat_message_id)
+        if question is None and message is not None:
+            turn = chat_sessions.turn(self._space.sessions, message)
+            question = None if turn is None else turn.question
+        asked = Asked(None if question is None else checks.question("question", question), message)
+        with self._space.workspace.read() as connection:
+            connector = self._space.connector(connection, connector_id)
+        given = values.metadata("parameters", parameters or {})
+        return running.execute(self._space, connector, Statement(sql_query, given), asked, "query")
+
+    def execute_from_chat(self, chat_message_id: str, *, connector_id: str | None = None) -> Execution:
+        """Runs the SQL that a message of a chat has."""
+        name = values.identifier("chat_message_id", chat_message_id)
+        turn = chat_sessions.turn(self._space.sessions, name)
+        if turn is None:
+            raise NotFound(
+                f"no message {name!r} with SQL in project {self._space.workspace.project!r}",
+                field="chat_message_id",
+                value=name,
+                remedy="Use the chat_message_id that chat_to_sql() returned",
+            )
+        with self._space.workspace.read() as connection:
+            connector = self._space.connector(connection, connector_id or turn.connector_id)
+        asked = Asked(turn.question, name)
+        return running.execute(self._space, connector, turn.statement, asked, turn.origin, turn.derived_from)
+
+    def get(self, execution_id: str) -> Execution:
+        """One execution with its result."""
+        with self._space.workspace.read() as connection:
+            row = runs.get(connection, self._space.project(connection), values.identifier("execution_id", execution_id))
+        if row is None:
+            raise self._missing(execution_id)
+        return running.shown(row)
+
+    def list(
+        self, *, connector_id: str | None = None, cursor: str | None = None, limit: int = LIMIT
+    ) -> Page[Execution]:
+        """Executions, the newest first."""
+        after = paging.cursor(cursor)
+        with self._space.workspace.read() as connection:
+            connector = None if connector_id is None else self._space.connector(connection, connector_id).id
+            project = self._space.project(connection)
+            return page(lambda count: runs.listed(connection, project, connector, after, count), limit, running.shown)
+
+    def delete(self, execution_id: str) -> bool:
+        """Removes an execution with its result; SQL that was wrong stays blocked. An unknown one is `NotFound`."""
+        name = values.identifier("execution_id", execution_id)
+        with self._space.workspace.write() as connection:
+            project = self._space.project(connection)
+            row = runs.get(connection, project, name)
+            if row is None:
+                raise self._missing(execution_id)
+            proofs.outlive(connection, project, row)
+            runs.remove(connection, project, name)
+        self._space.proofs.forget(row.connector_id)
+        return True
+
+    def _message(self, chat_message_id: str | None) -> str | None:
+        if chat_message_id is None:
+            return None
+        name = values.identifier("chat_message_id", chat_message_id)
+        if self._space.sessions.store.read(lambda tx: tx.conversations.message(name)) is None:
+            raise NotFound(
+                f"no message {name!r} in project {self._space.workspace.project!r}", field="chat_message_id", value=name
+            )
+        return name
+
+    def _missing(self, execution_id: str) -> NotFound:
+        return NotFound(
+            f"no execution {execution_id!r} in project {self._space.workspace.project!r}",
+            field="execution_id",
+            value=execution_id,
+            remedy="executions.list(), or heedful executions list, shows them",
+        )

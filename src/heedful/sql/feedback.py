@@ -1,0 +1,459 @@
+"""`.feedback`: what people say of executions and of messages."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from itertools import pairwise
+from typing import Any
+
+from sqlalchemy import Connection
+
+from heedful.clock import from_stored
+from heedful.errors import Conflict, Invalid, NotFound
+from heedful.memory import checks as values
+from heedful.memory import recall, remember
+from heedful.memory.documents import Piece, Pieces, split
+from heedful.memory.workspace import Workspace
+from heedful.model import BulkDeletion, ExecutionFeedback, FeedbackList, Metadata, Retraction
+from heedful.sql import checks
+from heedful.sql.space import ExecutionSpace
+from heedful.storage import facts, requests, scopes
+from heedful.storage.executions import opinions, runs
+from heedful.storage.executions.opinions import Said
+from heedful.storage.ledger import Event
+from heedful.storage.rows import AnyRow, batches
+
+LIMIT = 100
+
+
+class _Unchanged:
+    """What an argument of `update` is that was not given."""
+
+    def __repr__(self) -> str:
+        return "UNCHANGED"
+
+
+UNCHANGED: Any = _Unchanged()
+
+
+class FeedbackService:
+    """Opinions about executions and messages. Each is an event of the ledger; `retract` takes it back too."""
+
+    def __init__(self, space: ExecutionSpace) -> None:
+        self._space = space
+
+    def create(
+        self,
+        *,
+        is_positive: bool,
+        feedback: str | None = None,
+        execution_id: str | None = None,
+        chat_message_id: str | None = None,
+        author: str | None = None,
+        idempotency_key: str | None = None,
+    ) -> ExecutionFeedback:
+        """Says whether an execution, or the message of a chat, was right.
+
+        Positive feedback lets an execution be used again; negative feedback keeps it, and all SQL like it, from that
+        until it is taken back. An author has one opinion of a thing, the latest.
+        """
+        values.flag("is_positive", is_positive)
+        checks.feedback_text("feedback", feedback)
+        values.author(author)
+        values.idempotency_key(idempotency_key)
+        key = requests.event_key("feedback", idempotency_key)
+        self._check_execution(execution_id)
+        self._check_message(chat_message_id)
+        with self._space.workspace.write() as connection:
+            project = self._space.own_project(connection)
+            said = self._said(connection, execution_id, chat_message_id, is_positive, feedback, author)
+            before = None if author is None else opinions.by_author(connection, project, said)
+            first = None if key is None else opinions.with_key(connection, project, key)
+            if first is not None:
+                return self._same(first, said, opinions.get(connection, project, first.id) or before, idempotency_key)
+            if before is not None:
+                opinions.replace(connection, project, before, said, self._space.now(), key)
+                return self._shown(self._row(connection, before.id))
+            feedback_id = opinions.add(connection, project, said, key, self._space.now())
+            return self._shown(self._row(connection, feedback_id))
+
+    def create_positive(
+        self,
+        *,
+        feedback_text: str | None = None,
+        execution_id: str | None = None,
+        chat_message_id: str | None = None,
+        author: str | None = None,
+    ) -> ExecutionFeedback:
+        """Says that an execution was right."""
+        return self.create(
+            is_positive=True,
+            feedback=feedback_text,
+            execution_id=execution_id,
+            chat_message_id=chat_message_id,
+            author=author,
+        )
+
+    def create_negative(
+        self,
+        *,
+        feedback: str | None = None,
+        execution_id: str | None = None,
+        chat_message_id: str | None = None,
+        author: str | None = None,
+    ) -> ExecutionFeedback:
+        """Says that an execution was wrong, and why."""
+        return self.create(
+            is_positive=False,
+            feedback=feedback,
+            execution_id=execution_id,
+            chat_message_id=chat_message_id,
+            author=author,
+        )
+
+    def get(self, feedback_id: str) -> ExecutionFeedback:
+        """One feedback."""
+        values.identifier("feedback_id", feedback_id)
+        with self._space.workspace.read() as connection:
+            return self._shown(self._row(connection, feedback_id))
+
+    def list(self, *, skip: int = 0, limit: int = LIMIT, search: str | None = None) -> FeedbackList:
+        """Feedbacks, the newest first; `search` finds those whose text has it, in any case."""
+        return self._listed(skip, limit, search=search)
+
+    def list_positive(self, *, skip: int = 0, limit: int = LIMIT) -> FeedbackList:
+        """Those that say something was right."""
+        return self._listed(skip, limit, is_positive=True)
+
+    def list_negative(self, *, skip: int = 0, limit: int = LIMIT) -> FeedbackList:
+        """Those that say something was wrong."""
+        return self._listed(skip, limit, is_positive=False)
+
+    def get_feedback_for_message(self, chat_message_id: str, *, skip: int = 0, limit: int = LIMIT) -> FeedbackList:
+        """What is said of one message."""
+        return self._listed(skip, limit, message_id=values.identifier("chat_message_id", chat_message_id))
+
+    def update(
+        self,
+        feedback_id: str,
+        *,
+        feedback: str | None = UNCHANGED,
+        is_positive: bool = UNCHANGED,
+        if_match: str | None = None,
+    ) -> ExecutionFeedback:
+        """Changes what is given and leaves the rest; `feedback=None` clears the text.
+
+        With `if_match`, the `etag` of what you have seen, only if nobody changed it since.
+        """
+        values.identifier("feedback_id", feedback_id)
+        if is_positive is not UNCHANGED:
+            values.flag("is_positive", is_positive)
+        if feedback is not UNCHANGED:
+            checks.feedback_text("feedback", feedback)
+        with self._space.workspace.write() as connection:
+            row = self._row(connection, feedback_id)
+            values.if_match(if_match, self._shown(row))
+            said = Said(
+                row.target_id if row.target_type == "execution" else None,
+                row.message_id,
+                row.rating == "up" if is_positive is UNCHANGED else is_positive,
+                row.comment if feedback is UNCHANGED else feedback,
+                row.author,
+            )
+            if (said.is_positive, said.text) != (row.rating == "up", row.comment):
+                opinions.replace(connection, row.project_id, row, said, self._space.now())
+            return self._shown(self._row(connection, row.id))
+
+    def delete(self, feedback_id: str) -> bool:
+        """Takes a feedback back, words and all; an unknown one is `NotFound`."""
+        values.identifier("feedback_id", feedback_id)
+        with self._space.workspace.write() as connection:
+            row = self._row(connection, feedback_id)
+            opinions.withdraw(connection, row.project_id, row, None, self._space.now())
+        return True
+
+    def bulk_delete(self, feedback_ids: Sequence[str]) -> BulkDeletion:
+        """Takes many feedbacks back; those that are not there are in `failed_ids`."""
+        if isinstance(feedback_ids, str) or not isinstance(feedback_ids, Sequence):
+            raise Invalid(
+                f"feedback_ids must be a list of ids, got {feedback_ids!r}", field="feedback_ids", value=feedback_ids
+            )
+        values.batch("feedback_ids", feedback_ids, checks.MAX_LIST)
+        failed: list[str] = []
+        deleted = 0
+        with self._space.workspace.write() as connection:
+            project = self._space.project(connection)
+            for feedback_id in dict.fromkeys(values.identifier("feedback_ids", each) for each in feedback_ids):
+                row = opinions.get(connection, project, feedback_id)
+                if row is None:
+                    failed.append(feedback_id)
+                else:
+                    opinions.withdraw(connection, project, row, None, self._space.now())
+                    deleted += 1
+        return BulkDeletion(deleted_count=deleted, failed_ids=failed)
+
+    def _listed(
+        self,
+        skip: int,
+        limit: int,
+        *,
+        search: str | None = None,
+        is_positive: bool | None = None,
+        message_id: str | None = None,
+    ) -> FeedbackList:
+        checks.whole("skip", skip, 0, checks.MAX_SKIP)
+        checks.whole("limit", limit, 1, checks.MAX_LIST)
+        if search is not None:
+            values.any_text("search", search)
+        with self._space.workspace.read() as connection:
+            rows, total = opinions.listed(
+                connection,
+                self._space.project(connection),
+                skip=skip,
+                limit=limit,
+                search=search,
+                is_positive=is_positive,
+                message_id=message_id,
+            )
+        return FeedbackList(items=[self._shown(row) for row in rows], total=total, skip=skip, limit=limit)
+
+    def _said(
+        self,
+        connection: Connection,
+        execution_id: str | None,
+        chat_message_id: str | None,
+        is_positive: bool,
+        text: str | None,
+        author: str | None,
+    ) -> Said:
+        if execution_id is None and chat_message_id is None:
+            raise Invalid(
+                "it is not said what the feedback is about",
+                field="execution_id",
+                remedy="Pass execution_id, chat_message_id, or both",
+            )
+        project = self._space.project(connection)
+        if execution_id is None:
+            made = runs.of_message(connection, project, str(chat_message_id))
+            execution_id = made[0].id if len(made) == 1 else None
+        else:
+            row = runs.get(connection, project, execution_id)
+            if row is None:
+                raise self._missing("execution", "execution_id", execution_id)
+            if chat_message_id is None:
+                chat_message_id = row.message_id
+            elif row.message_id not in (None, chat_message_id):
+                raise Conflict(
+                    f"execution {execution_id} was made for message {row.message_id}, not for {chat_message_id}",
+                    field="chat_message_id",
+                    value=chat_message_id,
+                    remedy="Leave one of the two out",
+                )
+        return Said(execution_id, chat_message_id, is_positive, text, author)
+
+    def _check_execution(self, execution_id: str | None) -> None:
+        """Before the message is looked at: of two things that are missing, the execution is what it is about."""
+        if execution_id is None:
+            return
+        name = values.identifier("execution_id", execution_id)
+        with self._space.workspace.read() as connection:
+            if runs.get(connection, self._space.project(connection), name) is None:
+                raise self._missing("execution", "execution_id", name)
+
+    def _check_message(self, chat_message_id: str | None) -> None:
+        if chat_message_id is None:
+            return
+        name = values.identifier("chat_message_id", chat_message_id)
+        if self._space.sessions.store.read(lambda tx: tx.conversations.message(name)) is None:
+            raise self._missing("message", "chat_message_id", name)
+
+    def _same(self, first: AnyRow | Event, said: Said, stands: AnyRow | None, key: str | None) -> ExecutionFeedback:
+        """What stands of the call that was made with a key first."""
+        if stands is None:
+            raise Conflict(
+                f"the feedback that was given with idempotency_key {key!r} was taken back",
+                code="idempotency_key_reused",
+                field="idempotency_key",
+                value=key,
+                remedy="Use a new key to give it again",
+            )
+        if (first.target_type, first.target_id) != said.target or first.value != said.rating:
+            raise Conflict(
+                f"idempotency_key {key!r} was used for another feedback",
+                code="idempotency_key_reused",
+                field="idempotency_key",
+                value=key,
+                remedy="Use a new key for each different call",
+            )
+        return self._shown(stands)
+
+    def _row(self, connection: Connection, feedback_id: str) -> AnyRow:
+        row = opinions.get(connection, self._space.project(connection), feedback_id)
+        if row is None:
+            raise self._missing("feedback", "feedback_id", feedback_id)
+        return row
+
+    def _missing(self, what: str, field: str, value: str) -> NotFound:
+        return NotFound(f"no {what} {value!r} in project {self._space.workspace.project!r}", field=field, value=value)
+
+    @staticmethod
+    def _shown(row: AnyRow) -> ExecutionFeedback:
+        return ExecutionFeedback(
+            id=row.id,
+            execution_id=row.target_id if row.target_type == "execution" else None,
+            chat_message_id=row.message_id,
+            feedback=row.comment,
+            is_positive=row.rating == "up",
+            author=row.author,
+            author_standing=row.author_standing,
+            created_at=from_stored(row.at),
+            updated_at=from_stored(row.updated_at),
+        )
+
+
+def retract(space: ExecutionSpace, feedback_id: str, author: str | None) -> Retraction | None:
+    """The retraction of a feedback; None if there is none with that id."""
+    with space.workspace.write() as connection:
+        project = space.project(connection)
+        row = opinions.get(connection, project, feedback_id)
+        if row is None:
+            return None
+        event = opinions.withdraw(connection, project, row, author, space.now())
+        return Retraction(event_id=event, retracted=feedback_id, updated_facts=[])
+
+
+CONTEXTS = "contexts"
+SCHEMA_METADATA = "schema_metadata"
+
+ALWAYS = "is_always_displayed"
+"""The key under which the metadata of a remark say that every question needs it."""
+
+RELEVANT = 5
+"""Facts of each dataset that a language model reads, beside those that it always reads."""
+
+_OWN = ("remark_id", "place", "made_at", "changed_at")
+
+
+@dataclass(frozen=True, slots=True)
+class Remark:
+    """A text as it was written, with what is said of it."""
+
+    id: str
+    text: str
+    metadata: Metadata
+    made_at: int
+    changed_at: int
+
+
+class Remarks:
+    """The remarks in one dataset of a project, whole, by the ids that they were given."""
+
+    def __init__(self, workspace: Workspace, dataset: str) -> None:
+        self._workspace = workspace
+        self._dataset = dataset
+
+    def put(self, remark_id: str, text: str, metadata: Metadata) -> Remark:
+        """Keeps a remark; it takes the place of the one that has this id."""
+        values.text("text", text)
+        before, now = self.find(remark_id), self._workspace.now()
+        remark = Remark(remark_id, text, metadata, before.made_at if before else now, now)
+        own = {**metadata, "remark_id": remark_id, "made_at": remark.made_at, "changed_at": remark.changed_at}
+        pieces = [(piece, values.metadata("metadata", {**own, "place": piece.start})) for piece in _pieces(text)]
+        with self._workspace.read() as connection:
+            self._workspace.model(connection)
+        remember.store(self._workspace, self._dataset, [Pieces(pieces, remark_id, replaces=True)])
+        return remark
+
+    def find(self, remark_id: str) -> Remark | None:
+        """The remark with this id, if there is one."""
+        values.identifier("id", remark_id)
+        return next(iter(self._read(remark_id)), None)
+
+    def get(self, remark_id: str) -> Remark:
+        """The remark with this id."""
+        found = self.find(remark_id)
+        if found is None:
+            raise NotFound(
+                f"nothing with the id {remark_id!r} in {self._dataset} of project {self._workspace.project!r}",
+                field="id",
+                value=remark_id,
+            )
+        return found
+
+    def list(self) -> Many:
+        """All of them, the oldest first."""
+        return sorted(self._read(None), key=lambda each: (each.made_at, each.id))
+
+    def delete(self, remark_id: str) -> None:
+        """Forgets a remark; an unknown one is `NotFound`."""
+        self.get(remark_id)
+        with self._workspace.write() as connection:
+            number = self._number(connection)
+            if number is not None:
+                facts.remove(connection, number, [seq for seq, _ in facts.of_dataset(connection, number, remark_id)])
+
+    def _read(self, remark_id: str | None) -> Many:
+        with self._workspace.read() as connection:
+            number = self._number(connection)
+            seqs = [] if number is None else [seq for seq, _ in facts.of_dataset(connection, number, remark_id)]
+            rows = _rows(connection, seqs)
+        pieces: dict[str, list[AnyRow]] = {}
+        for row in sorted(rows, key=lambda row: row.start):
+            # What somebody remembered in this dataset otherwise is read to answer questions, but is no remark.
+            if "remark_id" in row.metadata:
+                pieces.setdefault(row.metadata["remark_id"], []).append(row)
+        return [_whole(each) for each in pieces.values()]
+
+    def _number(self, connection: Connection) -> int | None:
+        return scopes.dataset_id(connection, self._workspace.project, self._dataset)
+
+
+# Inside the class, `list` is a method.
+Many = list[Remark]
+
+
+def relevant(workspace: Workspace, question: str) -> list[str]:
+    """What to read before writing SQL for a question: what is always read, then what is nearest to the question."""
+    found: dict[str, None] = {}
+    for dataset in (CONTEXTS, SCHEMA_METADATA):
+        with workspace.read() as connection:
+            number = scopes.dataset_id(connection, workspace.project, dataset)
+            now = workspace.now()
+            if number is None or not facts.count(connection, number, now):
+                continue
+            current = facts.recallable(connection, number, now)
+            always = [seq for seq in facts.tagged(connection, number, ALWAYS, [True]) if seq in current]
+            rows = _rows(connection, sorted(always))
+        request = recall.checked(
+            question, dataset, RELEVANT, "hybrid", None, False, 0.0, 0.0, None, 0.0, None, explain=False
+        )
+        found |= dict.fromkeys(_titled(row.text, row.metadata) for row in rows)
+        found |= dict.fromkeys(_titled(hit.text, hit.metadata) for hit in recall.recall(workspace, request).hits)
+    return list(found)
+
+
+def _titled(text: str, metadata: Metadata) -> str:
+    title = metadata.get("name")
+    return f"{title}: {text.strip()}" if isinstance(title, str) else text.strip()
+
+
+def _rows(connection: Connection, seqs: Sequence[int]) -> list[AnyRow]:
+    return [row for run in batches(seqs) for row in facts.by_seq(connection, run).values()]
+
+
+def _whole(pieces: Sequence[AnyRow]) -> Remark:
+    first: Metadata = pieces[0].metadata
+    return Remark(
+        first["remark_id"],
+        "".join(row.text for row in pieces),
+        {key: value for key, value in first.items() if key not in _OWN},
+        first["made_at"],
+        first["changed_at"],
+    )
+
+
+def _pieces(text: str) -> list[Piece]:
+    """Pieces that a question can find, and that make up the text to the last space."""
+    edges = [0, *(piece.start for piece in split(text)[1:]), len(text)]
+    return [Piece(text[start:stop], start, stop) for start, stop in pairwise(edges)]

@@ -1,0 +1,306 @@
+"""`.golden_examples`: questions with the SQL that answers them, by somebody's word."""
+
+from __future__ import annotations
+
+import csv
+import io
+from collections.abc import Callable, Iterable, Iterator, Mapping
+from pathlib import Path
+from typing import Any
+
+import orjson
+from sqlalchemy import Connection
+
+from heedful.clock import from_stored
+from heedful.errors import Conflict, Forbidden, Invalid, NotFound
+from heedful.ids import new_id
+from heedful.memory import checks as values
+from heedful.model import GoldenExample
+from heedful.sql import checks
+from heedful.sql.connector_access import dialect_of
+from heedful.sql.feedback import UNCHANGED
+from heedful.sql.sandbox.queries import Checked
+from heedful.sql.space import ExecutionSpace
+from heedful.sql.statements import question_digest
+from heedful.storage.executions import golden, opinions, runs
+from heedful.storage.executions.golden import NewExample
+from heedful.storage.rows import AnyRow
+
+LIMIT = 100
+
+# Inside the class, `list` is a method.
+Examples = list[GoldenExample]
+Rows = list[Mapping[str, Any]]
+
+
+class GoldenExamples:
+    """Question and SQL pairs of one project. A question has one example on a connector."""
+
+    def __init__(self, space: ExecutionSpace) -> None:
+        self._space = space
+
+    def create(self, question: str, sql_query: str, *, connector_id: str | None = None) -> GoldenExample:
+        """Adds an example; one for the same question on the same connector is a `Conflict`."""
+        return self._added(question, sql_query, connector_id, "given", None)
+
+    def promote(self, execution_id: str, *, question: str | None = None) -> GoldenExample:
+        """Makes an example of an execution that people say was right, and nobody that it was wrong."""
+        values.identifier("execution_id", execution_id)
+        with self._space.workspace.read() as connection:
+            project = self._space.project(connection)
+            row = runs.get(connection, project, execution_id)
+            if row is None:
+                raise NotFound(
+                    f"no execution {execution_id!r} in project {self._space.workspace.project!r}",
+                    field="execution_id",
+                    value=execution_id,
+                )
+            said = opinions.about(connection, project, [execution_id]).get(execution_id, [])
+        positive, negative = opinions.heard(said, self._space.trust.authors_to_veto)
+        if not positive or negative:
+            raise Conflict(
+                f"execution {execution_id} has no positive feedback, or has negative feedback",
+                code="not_proven",
+                field="execution_id",
+                value=execution_id,
+                remedy="Rate it first: feedback.create_positive(execution_id=…); anonymous visitors don't count",
+            )
+        asked = row.question if question is None else question
+        if asked is None:
+            raise Invalid(
+                f"execution {execution_id} has no question", field="question", remedy="Pass the question it answers"
+            )
+        return self._added(asked, row.sql_query, row.connector_id, "promoted", execution_id)
+
+    def get(self, example_id: str) -> GoldenExample:
+        """One example."""
+        with self._space.workspace.read() as connection:
+            return _shown(_row(self._space, connection, example_id))
+
+    def list(self, *, connector_id: str | None = None, skip: int = 0, limit: int = LIMIT) -> Examples:
+        """Examples, the newest first."""
+        checks.whole("skip", skip, 0, checks.MAX_SKIP)
+        checks.whole("limit", limit, 1, checks.MAX_LIST)
+        with self._space.workspace.read() as connection:
+            connector = None if connector_id is None else self._space.connector(connection, connector_id).id
+            rows = golden.listed(connection, self._space.project(connection), connector, skip, limit)
+        return [_shown(row) for row in rows]
+
+    def update(
+        self, example_id: str, *, question: str = UNCHANGED, sql_query: str = UNCHANGED, if_match: str | None = None
+    ) -> GoldenExample:
+        """Changes the question, the SQL, or both.
+
+        With `if_match`, the `etag` of what you have seen, only if nobody changed it since.
+        """
+        with self._space.workspace.read() as connection:
+            row = _row(self._space, connection, example_id)
+            connector = self._space.connector(connection, row.connector_id)
+        # Only what is given is written, so that two changes at the same time both stand.
+        changed: dict[str, Any] = {}
+        if question is not UNCHANGED:
+            vector = self._space.vector(checks.question("question", question))
+            changed |= {"question": question, "digest": question_digest(question), "vector": vector}
+        if sql_query is not UNCHANGED:
+            checked = _checked(self._space, sql_query, connector)
+            changed |= {"sql_query": checked.sql, "template": checked.template}
+        with self._space.workspace.write() as connection:
+            row = _row(self._space, connection, example_id)
+            values.if_match(if_match, _shown(row))
+            if "digest" in changed:
+                other = golden.asked(connection, row.connector_id, changed["digest"])
+                if other is not None and other.id != row.id:
+                    raise _taken(question, other.id)
+                changed["model_id"] = self._space.embedded(connection, changed["vector"])
+            golden.change(connection, row.id, **changed, updated_at=self._space.now())
+            return _shown(_row(self._space, connection, example_id))
+
+    def delete(self, example_id: str) -> bool:
+        """Removes an example; an unknown one is `NotFound`."""
+        with self._space.workspace.write() as connection:
+            row = _row(self._space, connection, example_id)
+            return golden.remove(connection, row.project_id, row.id)
+
+    def import_file(self, path: str | Path, *, connector_id: str | None = None) -> Examples:
+        """Adds examples from a .csv or .jsonl file with `question` and `sql_query`, all or none.
+
+        A question that has an example already gets the new SQL.
+        """
+        return self._imported(list(read(Path(path))), connector_id, f"{path}, record ")
+
+    def import_examples(self, examples: Iterable[Mapping[str, Any]], *, connector_id: str | None = None) -> Examples:
+        """Adds examples, mappings with `question` and `sql_query`, all or none.
+
+        A question that has an example already gets the new SQL.
+        """
+        if isinstance(examples, str | Mapping) or not isinstance(examples, Iterable):
+            raise Invalid(f"examples must be a list of mappings, got {examples!r}", field="examples", value=examples)
+        rows = list(examples)
+        values.batch("examples", rows, checks.MAX_LIST)
+        for place, row in enumerate(rows):
+            if not isinstance(row, Mapping):
+                raise Invalid(f"an example must be a mapping, got {row!r}", field=f"examples[{place}]", value=row)
+        return self._imported(rows, connector_id, "example ")
+
+    def _imported(self, rows: Rows, connector_id: str | None, what: str) -> Examples:
+        with self._space.workspace.read() as connection:
+            connector = self._space.connector(connection, connector_id)
+        ready = []
+        for place, row in enumerate(rows, start=1):
+            try:
+                asked = checks.question("question", row.get("question"))
+                ready.append((asked, _checked(self._space, row.get("sql_query"), connector)))
+            except (Invalid, Forbidden) as error:
+                raise type(error)(
+                    f"{what}{place}: {error.message}",
+                    code=error.code,
+                    field=f"examples[{place - 1}].{error.field}",
+                    value=error.value,
+                    remedy=error.remedy or "Nothing was imported",
+                ) from error
+        vectors = [self._space.vector(asked) for asked, _ in ready]
+        with self._space.workspace.write() as connection:
+            return [
+                _put(self._space, connection, connector, asked, sql, vector, "imported", None, replace=True)
+                for (asked, sql), vector in zip(ready, vectors, strict=True)
+            ]
+
+    def _added(
+        self, question: str, sql_query: str, connector_id: str | None, origin: str, execution_id: str | None
+    ) -> GoldenExample:
+        add = prepared(self._space, question, sql_query, connector_id, origin, execution_id)
+        with self._space.workspace.write() as connection:
+            return add(connection)
+
+
+def prepared(
+    space: ExecutionSpace,
+    question: str,
+    sql_query: str,
+    connector_id: str | None,
+    origin: str,
+    execution_id: str | None,
+) -> Callable[[Connection], GoldenExample]:
+    """What adds an example in a transaction that is open; it was checked, and the model has read it, by then."""
+    checks.question("question", question)
+    with space.workspace.read() as connection:
+        connector = space.connector(connection, connector_id)
+    sql = _checked(space, sql_query, connector)
+    vector = space.vector(question)
+    return lambda connection: _put(
+        space, connection, connector, question, sql, vector, origin, execution_id, replace=False
+    )
+
+
+def _put(
+    space: ExecutionSpace,
+    connection: Connection,
+    connector: AnyRow,
+    question: str,
+    sql: Checked,
+    vector: bytes,
+    origin: str,
+    execution_id: str | None,
+    *,
+    replace: bool,
+) -> GoldenExample:
+    now = space.now()
+    known = golden.asked(connection, connector.id, question_digest(question))
+    if known is not None and not replace:
+        raise _taken(question, known.id)
+    if known is not None:
+        golden.change(connection, known.id, sql_query=sql.sql, template=sql.template, updated_at=now)
+        return _shown(_row(space, connection, known.id))
+    new = NewExample(
+        id=new_id(),
+        project_id=connector.project_id,
+        connector_id=connector.id,
+        question=question,
+        digest=question_digest(question),
+        model_id=space.embedded(connection, vector),
+        vector=vector,
+        sql_query=sql.sql,
+        template=sql.template,
+        origin=origin,
+        execution_id=execution_id,
+        created_at=now,
+        updated_at=now,
+    )
+    golden.add(connection, new)
+    return _shown(_row(space, connection, new.id))
+
+
+def _row(space: ExecutionSpace, connection: Connection, example_id: str) -> AnyRow:
+    values.identifier("example_id", example_id)
+    row = golden.get(connection, space.project(connection), example_id)
+    if row is None:
+        raise NotFound(
+            f"no golden example {example_id!r} in project {space.workspace.project!r}",
+            field="example_id",
+            value=example_id,
+        )
+    return row
+
+
+def _checked(space: ExecutionSpace, sql_query: Any, connector: AnyRow) -> Checked:
+    """SQL that can run as it is: it only reads, and no value is left open."""
+    query = space.queries.check(checks.sql(sql_query), dialect_of(connector))
+    if query.parameters:
+        raise Invalid(
+            f"sql_query leaves values open: {', '.join(query.parameters)}",
+            field="sql_query",
+            value=query.sql[:200],
+            remedy="Write the values of this question into the SQL; other values are found by themselves",
+        )
+    return query
+
+
+def _taken(question: str, example_id: str) -> Conflict:
+    return Conflict(
+        f"{question!r} has a golden example already, {example_id}",
+        field="question",
+        value=question,
+        remedy="Update that one, or delete it first",
+    )
+
+
+def _shown(row: AnyRow) -> GoldenExample:
+    return GoldenExample(
+        id=row.id,
+        connector_id=row.connector_id,
+        question=row.question,
+        sql_query=row.sql_query,
+        origin=row.origin,
+        execution_id=row.execution_id,
+        created_at=from_stored(row.created_at),
+        updated_at=from_stored(row.updated_at),
+    )
+
+
+def read(path: Path) -> Iterator[Mapping[str, Any]]:
+    """The records of a file with questions and SQL; what they hold is not looked at yet."""
+    if not path.is_file():
+        raise NotFound(f"no file {path}", field="path", value=str(path))
+    try:
+        text = path.read_text(encoding="utf-8-sig")
+    except UnicodeDecodeError as error:
+        raise Invalid(f"{path} is not UTF-8 ({error})", field="path", value=str(path)) from error
+    if path.suffix.lower() == ".csv":
+        try:
+            yield from csv.DictReader(io.StringIO(text))
+        except csv.Error as error:
+            raise Invalid(f"{path} is not a table ({error})", field="path", value=str(path)) from error
+    elif path.suffix.lower() == ".jsonl":
+        for place, line in enumerate(text.splitlines(), start=1):
+            if line.strip():
+                try:
+                    record = orjson.loads(line)
+                except orjson.JSONDecodeError as error:
+                    raise Invalid(
+                        f"{path}, line {place} is not JSON ({error})", field="path", value=line[:50]
+                    ) from error
+                if not isinstance(record, dict):
+                    raise Invalid(f"{path}, line {place} is not a mapping", field="path", value=line[:50])
+                yield record
+    else:
+        raise Invalid(f"path is {str(path)!r}", field="path", value=str(path), remedy="Use a .csv or .jsonl file")

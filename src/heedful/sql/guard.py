@@ -1,0 +1,432 @@
+"""The first wall: exactly one statement that only reads, or an error that says what was found instead.
+
+What runs afterwards is `Guarded.sql`: the words that were checked, without the comments between them.
+"""
+
+from __future__ import annotations
+
+import logging
+import re
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from dataclasses import dataclass
+from functools import cache, lru_cache
+from itertools import pairwise
+
+from sqlglot import exp
+from sqlglot.errors import SqlglotError
+from sqlglot.tokenizer_core import Token, TokenType
+
+from heedful.errors import Forbidden, Invalid
+from heedful.sql.dialects import parse, parser_dialect
+from heedful.sql.statements import QUOTED, command, not_understood, read, too_deep, unreadable
+
+# The parser reports there what it can't read; here that is an error of its own.
+logging.getLogger("sqlglot").addFilter(lambda record: "Falling back to parsing" not in record.getMessage())
+
+_READS = (exp.Select, exp.SetOperation, exp.Subquery, exp.Values)
+_WRITES = (exp.DML, exp.DDL, exp.Drop, exp.Alter, exp.TruncateTable)
+_STATEMENTS = (exp.Command, exp.Pragma, exp.Attach, exp.Detach, exp.Set, exp.Describe, exp.Summarize, exp.Show)
+_FILE = re.compile(
+    r"\.(csv|tsv|txt|parquet|json|jsonl|ndjson|geojson|xlsx|arrows?|avro|db|duckdb|sqlite)(\.gz|\.zst)?$", re.IGNORECASE
+)
+
+
+@dataclass(frozen=True, slots=True)
+class Slot:
+    """Where in the SQL a named parameter stands."""
+
+    start: int
+    end: int
+    name: str
+
+
+@dataclass(frozen=True, slots=True)
+class Guarded:
+    """One statement that only reads."""
+
+    sql: str
+    dialect: str
+    tables: tuple[str, ...] = ()
+    functions: tuple[str, ...] = ()
+    slots: tuple[Slot, ...] = ()
+
+    @property
+    def parameters(self) -> tuple[str, ...]:
+        """The names of the parameters, each once."""
+        return tuple(dict.fromkeys(slot.name for slot in self.slots))
+
+    def written(self, mark: Callable[[str], str], plain: Callable[[str], str] = lambda text: text) -> str:
+        """The SQL with parameters as a driver wants them, and the text between them made `plain` for it."""
+        parts, done = [], 0
+        for slot in self.slots:
+            parts += [plain(self.sql[done : slot.start]), mark(slot.name)]
+            done = slot.end
+        return "".join([*parts, plain(self.sql[done:])])
+
+
+@lru_cache(maxsize=1024)
+def guarded(sql: str, dialect: str) -> Guarded:
+    """The one reading statement in `sql`, or an error with the code of what was found.
+
+    `dialect` is the database's name in a SQLAlchemy URL, or sqlglot's: `sqlite`, `postgresql`, `duckdb`, `mysql`, …
+    """
+    name = parser_dialect(dialect)
+    text, words = read(sql, name)
+    tree = _parsed(text, words[0], name)
+    nodes = list(tree.walk())
+    _check_statement(tree, words[0])
+    for node in nodes:
+        _check_node(node, name)
+    check_names(words, nodes, name)
+    functions = tuple(sorted({called for node in nodes for called in _names(node)}))
+    return Guarded(text, name, tuple(sorted(set(_tables(nodes)))), functions, _slots(words, nodes))
+
+
+def _parsed(text: str, first: Token, dialect: str) -> exp.Expr:
+    try:
+        trees = parse(text, dialect)
+    except RecursionError:
+        raise too_deep() from None
+    except SqlglotError as error:
+        raise not_understood(first, _first_line(error)) from None
+    except (TypeError, ValueError, AttributeError, IndexError, KeyError) as error:
+        # The parser fails in many ways on text that isn't SQL.
+        raise not_understood(first, f"the parser gave up ({type(error).__name__})") from None
+    if len(trees) != 1:
+        raise unreadable("it is not one statement")
+    return trees[0]
+
+
+def _first_line(error: SqlglotError) -> str:
+    found = getattr(error, "errors", None)
+    if not found:
+        return "it has no known form"
+    return f"{found[0]['description'].rstrip('.')} at line {found[0]['line']}, column {found[0]['col']}"
+
+
+def _check_statement(tree: exp.Expr, first: Token) -> None:
+    if isinstance(tree, _WRITES) and not isinstance(tree, exp.Copy):
+        raise _writes(first.text)
+    if not isinstance(tree, _READS):
+        raise command(first.text)
+
+
+def _check_node(node: exp.Expr, dialect: str) -> None:
+    if isinstance(node, exp.Into):
+        raise Forbidden(
+            "SELECT … INTO makes a table", code="sql_into", field="sql", remedy="Leave the INTO out; rows are returned"
+        )
+    if isinstance(node, exp.Lock):
+        raise Forbidden(
+            "this SELECT locks rows (FOR UPDATE or FOR SHARE)",
+            code="sql_locks",
+            field="sql",
+            remedy="Leave the FOR … out; nothing is written after reading",
+        )
+    if isinstance(node, _WRITES):
+        raise _writes(node.key)
+    if isinstance(node, _STATEMENTS) or (_is_inner(node) and not isinstance(node, (*_READS, exp.Table))):
+        raise command(node.key)
+    # DuckDB takes x.csv for a file without quotes, too.
+    if dialect in ("duckdb", "") and isinstance(node, exp.Table) and _is_file(named := _full_name(node)):
+        raise Forbidden(
+            f"{named!r} names a file and not a table",
+            code="sql_file",
+            field="sql",
+            value=named,
+            remedy="Read tables of the connector's database only",
+        )
+
+
+def _is_inner(node: exp.Expr) -> bool:
+    return isinstance(node.parent, exp.CTE | exp.Subquery) and node.arg_key == "this"
+
+
+def _is_file(name: str) -> bool:
+    return any(mark in name for mark in "/\\*?[") or _FILE.search(name) is not None
+
+
+def _writes(what: str) -> Forbidden:
+    return Forbidden(
+        f"{what.upper()} changes the database; only reading is allowed",
+        code="sql_writes",
+        field="sql",
+        value=what.upper(),
+        remedy="Pass one SELECT statement",
+    )
+
+
+def _names(node: exp.Expr) -> Iterator[str]:
+    """All names under which the database may know a function that is called here."""
+    if isinstance(node, exp.Anonymous | exp.AnonymousAggFunc | exp.UserDefinedFunction):
+        yield node.name.lower()
+    elif isinstance(node, exp.Func) and not isinstance(node, exp.Connector):
+        yield from (name.lower() for name in node.sql_names())
+
+
+def _tables(nodes: list[exp.Expr]) -> Iterator[str]:
+    for node in nodes:
+        if isinstance(node, exp.Table) and isinstance(node.this, exp.Identifier) and node.arg_key != "indexed":
+            if _is_named_by_with(node):
+                continue
+            yield _full_name(node)
+
+
+def _full_name(table: exp.Table) -> str:
+    return ".".join(part.name for part in table.parts)
+
+
+def _is_named_by_with(table: exp.Table) -> bool:
+    if table.args.get("db"):
+        return False
+    inside: exp.Expr = table
+    above = table.parent
+    while above is not None:
+        clause = above.args.get("with_")
+        if clause is not None and clause is not inside and _has(clause.expressions, table.name):
+            return True
+        if isinstance(above, exp.With):
+            place = next((i for i, each in enumerate(above.expressions) if each is inside), 0)
+            visible = above.expressions if above.args.get("recursive") else above.expressions[:place]
+            if _has(visible, table.name):
+                return True
+        inside, above = above, above.parent
+    return False
+
+
+def _has(ctes: list[exp.Expr], name: str) -> bool:
+    return any(cte.alias.lower() == name.lower() for cte in ctes)
+
+
+def _slots(words: list[Token], nodes: list[exp.Expr]) -> tuple[Slot, ...]:
+    named = [node.name for node in nodes if isinstance(node, exp.Placeholder)]
+    others = [node for node in nodes if isinstance(node, exp.Parameter | exp.SessionParameter)]
+    slots = tuple(
+        Slot(colon.start, word.end + 1, word.text)
+        for colon, word in pairwise(words)
+        if colon.token_type is TokenType.COLON and colon.end + 1 == word.start and word.text in named
+    )
+    if others or sorted(slot.name for slot in slots) != sorted(named):
+        raise Invalid(
+            "this SQL holds a parameter that is not of the form :name, or a name that could be one",
+            code="sql_parameter",
+            field="sql",
+            remedy="Write parameters as :name, and put a space after other colons",
+        )
+    return slots
+
+
+_TEXTS = (QUOTED - {TokenType.IDENTIFIER}) | {TokenType.NUMBER}
+_QUALIFIERS = ("table", "db", "catalog")
+# Types whose values are functions, written as texts.
+_FUNCTION_TYPES = re.compile(r"(?:pg_catalog\.)?reg(?:proc|procedure|oper|operator)", re.IGNORECASE)
+_WORD = re.compile(r"\w+")
+
+
+def check_names(words: Sequence[Token], nodes: Sequence[exp.Expr], dialect: str) -> None:
+    """Refuses a statement in which a denied name stands where it could be called."""
+    aliases = set(_aliases(nodes))
+    columns = aliases | set(_columns(nodes))
+    harmless = columns | set(_named_tables(nodes))
+    for place, word in enumerate(words):
+        if word.token_type in _TEXTS:
+            continue
+        name = word.text.lower()
+        if _next_is(words, place, TokenType.L_PAREN):
+            if is_denied(name, dialect) and not _is_operator(words, place) and not _is_plain(word, aliases, dialect):
+                raise _refused(name)
+            # OPERATOR(schema.+) has its dot inside of the brackets.
+            _check_schemas(words, place + 4 if word.token_type is TokenType.OPERATOR else place, dialect)
+        elif is_denied_attribute(name, dialect) and word.start not in harmless:
+            raise _refused(name, attribute=True)
+        elif is_denied_table(name, dialect) and word.start not in columns:
+            raise _refused(name)
+    for name in _denied_in_casts(nodes, dialect):
+        raise _refused(name)
+
+
+def _is_plain(word: Token, aliases: set[int], dialect: str) -> bool:
+    """Whether an ordinary word names the columns of a table here: `WITH query (a, b) AS …`."""
+    return word.start in aliases and not is_denied_attribute(word.text, dialect)
+
+
+def _is_operator(words: Sequence[Token], place: int) -> bool:
+    """Whether this is GLOB between two values, or the method of a sample."""
+    if place == 0:
+        return False
+    before, word = words[place - 1], words[place]
+    if before.token_type is TokenType.TABLE_SAMPLE:
+        return True
+    values = {TokenType.VAR, TokenType.IDENTIFIER, TokenType.R_PAREN, TokenType.R_BRACKET, *_TEXTS}
+    return word.token_type is TokenType.GLOB and before.token_type in values
+
+
+def _check_schemas(words: Sequence[Token], place: int, dialect: str) -> None:
+    """Refuses a call, or an operator, of a denied schema: looks at the names before the dots."""
+    while place >= 2 and place < len(words) and words[place - 1].token_type is TokenType.DOT:
+        place -= 2
+        if is_denied_schema(words[place].text, dialect):
+            raise _refused(f"{words[place].text.lower()}.{words[place + 2].text.lower()}")
+
+
+def _next_is(words: Sequence[Token], place: int, kind: TokenType) -> bool:
+    return place + 1 < len(words) and words[place + 1].token_type is kind
+
+
+def _aliases(nodes: Iterable[exp.Expr]) -> Iterator[int]:
+    """Where names are given."""
+    for node in nodes:
+        if isinstance(node, exp.TableAlias):
+            yield from _starts(node.this, *(node.args.get("columns") or ()))
+        elif isinstance(node, exp.Alias):
+            yield from _starts(node.args.get("alias"))
+
+
+def _columns(nodes: Iterable[exp.Expr]) -> Iterator[int]:
+    """Where names can only be those of columns, or of tables before their columns."""
+    for node in nodes:
+        # SQLite has tables there: a IN t.
+        if isinstance(node, exp.Column) and not (isinstance(node.parent, exp.In) and node.arg_key == "field"):
+            yield from _starts(*(node.args.get(part) for part in _QUALIFIERS))
+            if not node.args.get("table"):
+                yield from _starts(node.this)
+        elif isinstance(node, exp.Join):
+            yield from _starts(*(node.args.get("using") or ()))
+
+
+def _named_tables(nodes: Iterable[exp.Expr]) -> Iterator[int]:
+    """Where names can only be those of tables: without brackets."""
+    for node in nodes:
+        if isinstance(node, exp.Table):
+            yield from _starts(node.this, *(node.args.get(part) for part in _QUALIFIERS))
+
+
+def _starts(*parts: object) -> Iterator[int]:
+    for part in parts:
+        if isinstance(part, exp.Identifier) and "start" in part.meta:
+            yield part.meta["start"]
+
+
+def _denied_in_casts(nodes: Iterable[exp.Expr], dialect: str) -> Iterator[str]:
+    for node in nodes:
+        if isinstance(node, exp.Cast) and node.this.is_string and _FUNCTION_TYPES.fullmatch(node.to.sql("postgres")):
+            yield from (name for name in _WORD.findall(node.this.name.lower()) if is_denied(name, dialect))
+
+
+def _refused(name: str, *, attribute: bool = False) -> Forbidden:
+    advice = "; if it is a column, write it without the name of its table" if attribute else ""
+    return Forbidden(
+        f"the function {name} may not be called: it can do more than read tables",
+        code="sql_function",
+        field="sql",
+        value=name,
+        remedy=f"Leave it out{advice}",
+    )
+
+
+_SQLITE_TABLES = r"fsdir|lsdir|zipfile(?:_cds)?|pragma_\w+|sqlite_dbpage|sqlite_stmt"
+"""Functions of SQLite that are called by selecting from them, without brackets."""
+
+_SQLITE = (
+    rf"{_SQLITE_TABLES}|load_extension|readfile|writefile|edit|sha3_query|eval|fts3_tokenizer|fts5|sqlite_log|optimize"
+    r"|shell|system|exec"
+)
+
+# Most functions whose names start with pg_ act on the server or its files; these only look at it.
+_LOOKING = (
+    r"catalog|typeof|size_pretty|size_bytes|column_size|column_compression|relation_size|total_relation_size|table_size"
+    r"|indexes_size|database_size|tablespace_size|backend_pid|postmaster_start_time|conf_load_time|client_encoding"
+    r"|encoding_to_char|char_to_encoding|is_in_recovery|input_is_valid|describe_object|collation_for|timezone_names"
+    r"|timezone_abbrevs|get_\w+|\w+_is_visible|has_role"
+)
+
+_LARGE_OBJECTS = (
+    r"lo_(?:close|creat|create|export|from_bytea|get|import|lseek|lseek64|open|put|tell|tell64|truncate|truncate64"
+    r"|unlink|manage)|lowrite|loread"
+)
+
+_REACHING = (
+    r"dblink(?:_\w+)?|http|http_(?:get|post|put|patch|delete|head|set_curlopt|reset_curlopt|list_curlopt|collect_response)"
+    r"|table_import_from_s3|query_export_to_s3|oracle_(?:execute|diag)|run_command_on_\w+|master_run_on_worker"
+)
+"""Functions of PostgreSQL's extensions that reach other systems."""
+
+_POSTGRESQL_NAMES = (
+    rf"pg_(?!(?:{_LOOKING})$)\w+|{_LARGE_OBJECTS}|nextval|setval|set_config|txid_current|{_REACHING}"
+    r"|postgres_fdw_\w+|(?:query|cursor|table|schema|database)_to_xml\w*|ts_stat|ts_rewrite|crosstab\w*|connectby"
+    r"|xpath_table|brin_(?:de)?summarize\w*|gin_clean_pending_list|heap_force_\w+|autoprewarm_\w+|binary_upgrade_\w+"
+    r"|create_foreign_table_for_log_file|plpgsql_\w+|fmgr_\w+_validator|verify_heapam|get_raw_page"
+)
+"""Also refused as attributes: PostgreSQL takes `x.f` for `f(x)`."""
+
+# Ordinary words: functions of these names take more than what stands before a dot, or belong to a denied schema.
+_POSTGRESQL_WORDS = r"invoke|schedule|schedule_in_database|unschedule|alter_job|cypher"
+
+_POSTGRESQL_SCHEMAS = (
+    r"aws_\w+|cron|net|http|dblink|vault|pgsodium\w*|graphql|graphql_public|azure_\w+|google_ml\w*|ai|pgml|sqlj|utl_\w+"
+    r"|dbms_\w+|rds_\w+|pgmq|pgtle|partman|plpython\w*|plperl\w*"
+)
+"""Schemas of extensions that reach other systems, keep secrets, or run what they are told."""
+
+_DUCKDB_TABLES = r"pragma_\w+|duckdb_secrets|duckdb_logs\w*"
+"""Views of DuckDB that show more than the data."""
+
+_DUCKDB = (
+    rf"{_DUCKDB_TABLES}|read_\w+|\w+_scan|scan_\w+|arrow_scan\w*|parquet_\w+|glob|sniff_csv|query|query_table"
+    r"|json_execute_serialized_sql|from_substrait\w*|getenv|st_read\w*|(?:postgres|mysql|sqlite)_(?:query|execute|attach)"
+    r"|http_\w+|write_\w+|load_aws_credentials|which_secret|force_checkpoint|checkpoint|nextval|setval|enable_\w+"
+    r"|disable_\w+|add_parquet_key|start_ui\w*|stop_ui\w*|sleep_ms|pg_sleep|python_map_function|truncate_duckdb_logs"
+    r"|\w+_external_resource\w*|duckdb_external_\w+|duckdb_temporary_files|copy_database|import_database"
+)
+
+_OTHER = (
+    r"sleep|benchmark|get_lock|release_lock|load_file|xp_\w+|openrowset|opendatasource|openquery"
+    r"|url|s3\w*|hdfs\w*|file|remote|remotesecure|executable|jdbc|odbc"
+)
+
+_CALLS = {"sqlite": _SQLITE, "postgres": f"{_POSTGRESQL_NAMES}|{_POSTGRESQL_WORDS}", "duckdb": _DUCKDB}
+_TABLES = {"sqlite": _SQLITE_TABLES, "duckdb": _DUCKDB_TABLES, "postgres": None}
+_NO_ATTRIBUTES = frozenset({"sqlite", "duckdb"})
+
+
+def is_denied(function: str, dialect: str) -> bool:
+    """Whether a query may not call this function; a dialect without a list of its own has them all."""
+    return _calls(dialect).fullmatch(function) is not None
+
+
+def is_denied_attribute(name: str, dialect: str) -> bool:
+    """Whether this name may not follow a dot, where that could call a function."""
+    return dialect not in _NO_ATTRIBUTES and _ATTRIBUTE.fullmatch(name) is not None
+
+
+def is_denied_table(name: str, dialect: str) -> bool:
+    """Whether a query may not select from this name."""
+    known = _denied_tables(dialect)
+    return known is not None and known.fullmatch(name) is not None
+
+
+def is_denied_schema(name: str, dialect: str) -> bool:
+    """Whether no function of this schema may be called."""
+    return dialect not in _NO_ATTRIBUTES and _SCHEMA.fullmatch(name) is not None
+
+
+def reaches_out(schema: str, function: str) -> bool:
+    """Whether a function of PostgreSQL reaches other systems, as far as its name tells."""
+    return is_denied_schema(schema, "postgres") or _OUT.fullmatch(function) is not None
+
+
+_OUT = re.compile(_REACHING, re.IGNORECASE)
+_ATTRIBUTE = re.compile(_POSTGRESQL_NAMES, re.IGNORECASE)
+_SCHEMA = re.compile(_POSTGRESQL_SCHEMAS, re.IGNORECASE)
+
+
+@cache
+def _calls(dialect: str) -> re.Pattern[str]:
+    known = _CALLS.get(dialect)
+    return re.compile(known or "|".join([*_CALLS.values(), _OTHER]), re.IGNORECASE)
+
+
+@cache
+def _denied_tables(dialect: str) -> re.Pattern[str] | None:
+    known = _TABLES.get(dialect, f"{_SQLITE_TABLES}|{_DUCKDB_TABLES}")
+    return None if known is None else re.compile(known, re.IGNORECASE)

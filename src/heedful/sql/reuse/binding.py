@@ -1,0 +1,216 @@
+"""Putting the values of a new question in place of a proven query's own."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Sequence
+from dataclasses import dataclass
+from datetime import date, datetime, timedelta
+from decimal import Decimal
+from functools import lru_cache
+from typing import NamedTuple
+
+from heedful.ranking.contexts import root
+from heedful.sql.reuse.evidence import Open, Study
+from heedful.sql.reuse.question_reading import DATE, NUMBER, Frame, Slot, is_slot, number
+from heedful.sql.reuse.values import Column, Values, plain, split
+from heedful.sql.reuse.verdict import Bound, Difference, Gate
+
+_LONGEST_NUMBER = 100
+
+_GENERIC = {root(word) for word in ("name", "title", "id", "code", "label", "key", "value", "text", "full", "short")}
+
+
+@dataclass(frozen=True, slots=True)
+class Change:
+    """One value that changes."""
+
+    old: Open
+    new: Slot
+    word: str
+    """The word that stands for the value in the frame."""
+
+
+class Doubt(Exception):
+    """A value can't be put in place of another with certainty."""
+
+    def __init__(self, gate: Gate, reason: str) -> None:
+        super().__init__(reason)
+        self.gate = gate
+        self.reason = reason
+
+
+def changed(asked: Frame, study: Study) -> list[Change]:
+    """The values in which a question differs from a proven one with the same frame."""
+    old, opened = study.frame.bound(), {each.start: each for each in study.open}
+    found = []
+    for word, slots in asked.bound().items():
+        for new, slot in zip(slots, old[word], strict=True):
+            if new.text != slot.text and number(new.text) != (number(slot.text) or slot.text):
+                found.append(Change(opened[slot.start], new, word))
+    return found
+
+
+def differences(changes: Sequence[Change]) -> tuple[Difference, ...]:
+    """The changes as they are shown."""
+    return tuple(Difference("value", each.new.text, each.old.text) for each in changes)
+
+
+def bindings(words: Sequence[str], changes: Sequence[Change], values: Values) -> dict[int, Bound]:
+    """The new value of each literal that changes; raises `Doubt` when one isn't certain."""
+    made: dict[int, Bound] = {}
+    for change in changes:
+        if _count(words, change.new.text) != 1:
+            raise Doubt("literals", f"“{change.new.text}” stands more than once in the question")
+        for literal in change.old.literals:
+            if change.old.kind == NUMBER:
+                made[literal.place] = _numeric(change.new.text, literal.operator)
+            elif change.old.kind == DATE:
+                made[literal.place] = change.new.text
+            else:
+                assert literal.column is not None
+                made[literal.place] = _spelled(change.new.text, literal.text, literal.column, values)
+    return made
+
+
+def ambiguous(change: Change, asked: Frame, values: Values) -> str | None:
+    """What else the new value may name that the proven one can't, or None when the question settles its kind."""
+    if change.old.kind in (NUMBER, DATE):
+        return None
+    new, old = ({values.kind(*column) for column in values.columns_of(each.text)} for each in (change.new, change.old))
+    others = new - old - {change.old.kind}
+    return ", ".join(sorted(others)) if others and not _says_kind(change, asked) else None
+
+
+def _says_kind(change: Change, asked: Frame) -> bool:
+    """Whether a word beside the value says what it is, by the name of its column or table: "the Ohio river"."""
+    place = asked.words.index(change.word)
+    beside = {word for word in asked.words[max(0, place - 1) : place + 2] if not is_slot(word)}
+    return any(not beside.isdisjoint(_names(each.column)) for each in change.old.literals if each.column is not None)
+
+
+def _names(column: Column) -> set[str]:
+    """What the values of a column are called: by the column, or by the table when that only says "name"."""
+    table, name = ({root(part) for part in split(each.replace("_", " "))} for each in column)
+    return name - _GENERIC or table
+
+
+def _count(words: Sequence[str], text: str) -> int:
+    wanted = split(text)
+    return sum(list(words[at : at + len(wanted)]) == wanted for at in range(len(words)))
+
+
+def _numeric(text: str, operator: str) -> int | Decimal:
+    value = number(text)
+    if value is None or len(value) > _LONGEST_NUMBER:
+        raise Doubt("literals", f"“{text[:_LONGEST_NUMBER]}” is no number")
+    if operator == "limit" and not value.isdigit():
+        raise Doubt("literals", f"“{text}” is no count of rows")
+    return Decimal(value) if "." in value else int(value)
+
+
+def _spelled(text: str, old: str, column: tuple[str, str], values: Values) -> str:
+    spellings = values.spellings(*column, text)
+    if not spellings:
+        raise Doubt("kind", f"“{text}” is no value of {'.'.join(column)}")
+    if len(spellings) > 1:
+        raise Doubt("kind", f"{'.'.join(column)} writes “{text}” in several ways")
+    (spelling,) = spellings
+    if old not in values.spellings(*column, old):
+        # The SQL may compare in another case than the column is written in; keep to a form that both have.
+        raise Doubt("kind", f"the proven value “{plain(old)}” is not as {'.'.join(column)} writes it")
+    return spelling
+
+
+class Period(NamedTuple):
+    """What a relative date stood for on the day it was asked: the words, the first day, and the last."""
+
+    words: str
+    first: date
+    last: date
+
+
+_NUMBER_WORDS = "one two three four five six seven eight nine ten eleven twelve".split()  # noqa: SIM905
+_UNIT = r"(day|week|month|quarter|year|hour|minute|night|morning|afternoon|evening|weekend)s?"
+_RELATIVE = re.compile(
+    rf"\b(?:(?P<named>today|tonight|yesterday|tomorrow|now|nowadays|currently|recently|ytd|mtd|qtd)"
+    rf"|(?P<which>last|past|previous|this|current|next|coming|upcoming)\s+(?:(?P<count>\d+|{'|'.join(_NUMBER_WORDS)})\s+)?"
+    rf"(?P<unit>{_UNIT})"
+    rf"|(?P<ago>\d+|{'|'.join(_NUMBER_WORDS)}|a|an)\s+(?P<ago_unit>{_UNIT})\s+(?P<way>ago|from now)"
+    rf"|(?P<todate>year|month|week|quarter)[\s-]to[\s-]date"
+    rf"|(?P<weekday_which>last|this|next)\s+(?P<weekday>monday|tuesday|wednesday|thursday|friday|saturday|sunday))\b",
+    re.IGNORECASE,
+)
+_WEEKDAYS = "monday tuesday wednesday thursday friday saturday sunday".split()  # noqa: SIM905
+_PARTS_OF_DAYS = frozenset(("day", "hour", "minute", "night", "morning", "afternoon", "evening"))
+
+
+def relative_dates(text: str, at: datetime) -> list[Period]:
+    """The relative dates of a question asked at `at`.
+
+    >>> relative_dates("sales last month", datetime(2024, 3, 5))
+    [Period(words='last month', first=datetime.date(2024, 2, 1), last=datetime.date(2024, 2, 29))]
+    """
+    return list(_relative_dates(text, at.date()))
+
+
+@lru_cache(maxsize=16384)
+def _relative_dates(text: str, today: date) -> tuple[Period, ...]:
+    return tuple(
+        Period(" ".join(match.group().lower().split()), *_resolved(match, today)) for match in _RELATIVE.finditer(text)
+    )
+
+
+def _resolved(match: re.Match[str], today: date) -> tuple[date, date]:
+    parts = {name: (value or "").lower() for name, value in match.groupdict().items()}
+    if parts["named"]:
+        day = today + timedelta(days={"yesterday": -1, "tomorrow": 1}.get(parts["named"], 0))
+        return {"ytd": today.replace(month=1, day=1), "mtd": today.replace(day=1)}.get(parts["named"], day), day
+    if parts["todate"]:
+        return _period(today, parts["todate"], 0)[0], today
+    if parts["weekday"]:
+        return _weekday(today, parts["weekday"], parts["weekday_which"])
+    if parts["ago"]:
+        step = _number(parts["ago"]) * (-1 if parts["way"] == "ago" else 1)
+        return _period(today, parts["ago_unit"].rstrip("s"), step)
+    unit = parts["unit"].rstrip("s")
+    if not parts["count"]:
+        step = {"this": 0, "current": 0, "next": 1, "coming": 1, "upcoming": 1}.get(parts["which"], -1)
+        return _period(today, unit, step)
+    count = _number(parts["count"])
+    if parts["which"] in ("next", "coming", "upcoming"):
+        return today, _period(today, unit, count)[1]
+    return _period(today, unit, -count)[0], today
+
+
+def _number(word: str) -> int:
+    if word.isdigit():
+        return min(int(word), 1000)
+    return _NUMBER_WORDS.index(word) + 1 if word in _NUMBER_WORDS else 1
+
+
+def _weekday(today: date, name: str, which: str) -> tuple[date, date]:
+    ahead = (_WEEKDAYS.index(name) - today.weekday()) % 7
+    if which == "last":
+        ahead -= 7
+    elif which == "next" and ahead == 0:
+        ahead = 7
+    day = today + timedelta(days=ahead)
+    return day, day
+
+
+def _period(today: date, unit: str, step: int) -> tuple[date, date]:
+    """The whole day, week, month, quarter or year that lies `step` of them from today."""
+    if unit in _PARTS_OF_DAYS:
+        day = today + timedelta(days=step)
+        return day, day
+    if unit in ("week", "weekend"):
+        monday = today - timedelta(days=today.weekday()) + timedelta(weeks=step)
+        return monday + timedelta(days=5 if unit == "weekend" else 0), monday + timedelta(days=6)
+    months = {"month": 1, "quarter": 3, "year": 12}[unit]
+    start = (today.year * 12 + today.month - 1) // months * months + step * months
+    return _first_of(start), _first_of(start + months) - timedelta(days=1)
+
+
+def _first_of(month: int) -> date:
+    return date(max(1, min(9998, month // 12)), month % 12 + 1, 1)

@@ -1,0 +1,272 @@
+"""The safe cache: similarity finds candidates, gates decide, and what is reused is run now."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, replace
+from typing import Any
+
+from heedful.clock import DAY, from_stored
+from heedful.errors import HeedfulError
+from heedful.model import DECISIONS, CacheLookup, CacheMatch, Decision, Execution, Origin, Reuse
+from heedful.sql import connector_access
+from heedful.sql import runs as running
+from heedful.sql.reuse import Proven, Verdict, alike, candidates, choose, is_deterministic
+from heedful.sql.reuse.candidates import Candidate
+from heedful.sql.runs import Asked, Statement
+from heedful.sql.space import ExecutionSpace
+from heedful.storage.executions import runs
+from heedful.storage.executions.runs import NewDecision
+from heedful.storage.rows import AnyRow
+from heedful.storage.vectors import Vectors, pack
+
+WRONG = Verdict("refuse", "sql", "somebody says that this SQL is wrong")
+
+
+@dataclass(frozen=True, slots=True)
+class Judged:
+    """A candidate, and what the gates say of it."""
+
+    candidate: Candidate
+    decision: Decision
+    gate: str
+    reason: str
+    differences: list[str]
+    sql: str | None
+    parameters: dict[str, Any]
+    display: str | None
+    """The SQL with its values written out."""
+    stale: bool
+
+    @property
+    def written(self) -> str | None:
+        """The SQL that would run, with its values."""
+        return self.display or self.sql
+
+    def refused(self, gate: str, reason: str, *, stale: bool = False) -> Judged:
+        return replace(self, decision="refuse", gate=gate, reason=reason, sql=None, stale=self.stale or stale)
+
+
+@dataclass(frozen=True, slots=True)
+class Limits:
+    """What may be a candidate at all."""
+
+    max_age_days: float | None
+    similarity_threshold: float
+    limit: int
+    only_positive_feedback: bool
+    examples: bool
+    explained: int
+    """How many refusals are worked out to the end."""
+
+
+def judge(
+    space: ExecutionSpace, connector: AnyRow, question: str, vector: Vectors, limits: Limits, reuse: Reuse
+) -> tuple[list[Judged], int]:
+    """The candidates for a question with what the gates say, best first, and how many were looked at."""
+    if limits.examples:
+        candidates.follow_examples(space, connector)
+    # Before anything is held: it may be slow to answer.
+    current = space.queries.data_version(space.target(connector)) if reuse == "result" else None
+    with space.proofs.reading(connector, space.target, space.workspace.read, space.project) as known:
+        found = candidates.find(
+            space,
+            known.connection,
+            connector,
+            vector,
+            least=limits.similarity_threshold,
+            limit=limits.limit,
+            max_age_days=limits.max_age_days,
+            examples=limits.examples,
+            alike={str(proof) for proof in alike(question, known.evidence)},
+        )
+        checked = len(found)
+        if limits.only_positive_feedback:
+            found = [each for each in found if each.golden or (each.positives and not each.negatives)]
+        # What people say is wrong has no voice; it is refused below.
+        heard = [each for each in found if each.template not in known.blocked]
+        proven = [Proven(each.proof, each.question, each.sql, from_stored(each.at)) for each in heard]
+        now = from_stored(space.now())
+        made = choose(question, proven, now=now, evidence=known.evidence, explained=limits.explained)
+    verdicts = dict(zip([each.id for each in heard], made, strict=True))
+    space.workspace.write_questions()
+    judged = [_judged(each, verdicts.get(each.id, WRONG)) for each in found]
+    oldest = 0 if limits.max_age_days is None else space.now() - int(limits.max_age_days * DAY)
+    judged = [_gated(each, connector, known.blocked, reuse, current, oldest) for each in judged]
+    order = {decision: place for place, decision in enumerate(DECISIONS)}
+    return sorted(judged, key=lambda each: (order[each.decision], -each.candidate.similarity)), checked
+
+
+def lookup(
+    space: ExecutionSpace,
+    connector: AnyRow,
+    question: str,
+    limits: Limits,
+    top_n: int,
+    reuse: Reuse,
+) -> CacheLookup:
+    """What the cache has for a question; the first match is filled with a result if it may be used."""
+    vector = space.workspace.embed([question])[0]
+    asked = Asked(question, None, pack(vector))
+    judged, checked = judge(space, connector, question, vector, limits, reuse)
+    matches: list[CacheMatch] = []
+    decisive: Judged | None = None
+    used: Execution | None = None
+    failed: dict[str | None, str] = {}
+    for each in judged:
+        done: Execution | None = None
+        if each.decision != "refuse" and each.written in failed:
+            each = each.refused("run", failed[each.written])
+        elif each.decision != "refuse" and used is None:
+            statement = each.written
+            used, each = use(space, connector, asked, each, reuse)
+            done = used
+            decisive = each if used is not None else decisive
+            if used is None and reuse == "sql":
+                # What fails once would fail for each copy of it, after as long a wait.
+                failed[statement] = each.reason
+        decisive = decisive or each
+        matches.append(_match(space, each, done, reuse))
+    record(space, connector, question, decisive, used)
+    order = {decision: place for place, decision in enumerate(DECISIONS)}
+    # What failed to run was refused only now.
+    matches.sort(key=lambda match: order[match.decision])
+    return CacheLookup(cache_hit=used is not None, matches=matches[:top_n], candidates_checked=checked)
+
+
+def record(
+    space: ExecutionSpace, connector: AnyRow, question: str, decisive: Judged | None, used: Execution | None = None
+) -> None:
+    """Keeps what was decided about a question, and by which candidate; None if nothing was like it."""
+    if space.workspace.database.read_only:
+        return
+    with space.workspace.write(durable=False) as connection:
+        runs.add_decision(
+            connection,
+            NewDecision(
+                project_id=space.own_project(connection),
+                connector_id=connector.id,
+                question=question,
+                decision="nothing" if decisive is None else decisive.decision,
+                gate="candidates" if decisive is None else decisive.gate,
+                reason="no question that is stored is like it" if decisive is None else decisive.reason,
+                similarity=None if decisive is None else decisive.candidate.similarity,
+                candidate_id=None if decisive is None else decisive.candidate.id,
+                execution_id=None if used is None else used.execution_id,
+                at=space.now(),
+            ),
+        )
+
+
+def use(
+    space: ExecutionSpace, connector: AnyRow, asked: Asked, each: Judged, reuse: Reuse
+) -> tuple[Execution | None, Judged]:
+    """Runs what may be reused, or takes its stored result; if that fails, it is refused, with the reason."""
+    if reuse == "result" and each.decision == "serve":
+        assert each.candidate.stored is not None
+        with space.workspace.read() as connection:
+            row = runs.get(connection, space.project(connection), each.candidate.stored.execution_id)
+        if row is None:
+            return None, each.refused("run", "it was deleted meanwhile")
+        return running.shown(row), each
+    assert each.sql is not None
+    origin: Origin = "served" if each.decision == "serve" else "rebound"
+    try:
+        done = running.execute(
+            space,
+            connector,
+            Statement(each.sql, each.parameters, each.display),
+            asked,
+            origin,
+            each.candidate.id,
+        )
+    except HeedfulError as error:
+        return None, each.refused("run", f"it could not be run now: {error.message}")
+    return done, each
+
+
+def _judged(candidate: Candidate, verdict: Verdict) -> Judged:
+    return Judged(
+        candidate,
+        verdict.decision,
+        verdict.gate,
+        verdict.reason,
+        [_worded(each.kind, each.asked, each.proven) for each in verdict.differences],
+        verdict.sql,
+        {**candidate.parameters, **verdict.parameters} if verdict.decision != "refuse" else {},
+        verdict.display if verdict.decision == "rebind" else None,
+        False,
+    )
+
+
+def _gated(
+    each: Judged,
+    connector: AnyRow,
+    blocked: Mapping[bytes, str | None],
+    reuse: Reuse,
+    current: str | None,
+    oldest: int,
+) -> Judged:
+    """The gates that look beyond the words: what people say, the schema, the data, and the SQL itself."""
+    candidate = each.candidate
+    if candidate.template in blocked:
+        said = blocked[candidate.template]
+        why = f": {said}" if said else ""
+        return each.refused("feedback", f"somebody says that this SQL, or the same with other values, is wrong{why}")
+    if candidate.fingerprint is not None and candidate.fingerprint != connector.fingerprint:
+        return each.refused("schema", "the schema has changed since it ran", stale=True)
+    if each.decision == "refuse":
+        return each
+    volatile = is_deterministic(candidate.sql, connector_access.dialect_of(connector))
+    if volatile is not None:
+        return each.refused("determinism", volatile)
+    if reuse == "result":
+        stored = candidate.stored
+        if stored is None or stored.truncated:
+            return each.refused("truncation", "its stored result is not complete")
+        if stored.at < oldest:
+            return each.refused("data", "its stored result is too old", stale=True)
+        if stored.data_version != current:
+            known = None not in (stored.data_version, current)
+            said = "have changed since it ran" if known else "may have changed since it ran"
+            return each.refused("data", f"the data {said}", stale=known)
+        if current is None and connector_access.dialect_of(connector) in connector_access.TELL_CHANGES:
+            return each.refused("data", "the data changed just before it ran, and may have again")
+        if each.decision == "rebind":
+            return each.refused("rebind", "there is no stored result for other values")
+    return each
+
+
+def _match(space: ExecutionSpace, each: Judged, used: Execution | None, reuse: Reuse) -> CacheMatch:
+    candidate = each.candidate
+    ran_at = candidate.stored.at if reuse == "result" and candidate.stored is not None else candidate.used_at
+    if used is not None:
+        execution = {name: getattr(used, name) for name in Execution.model_fields}
+    else:
+        execution = {"execution_id": candidate.id, "sql_query": candidate.sql, "result": None}
+    return CacheMatch(
+        execution=execution,
+        similarity_score=round(candidate.similarity, 6),
+        has_feedback=bool(candidate.golden or candidate.positives or candidate.negatives),
+        feedback_is_positive=_is_positive(candidate),
+        feedback_comment=candidate.comment,
+        decision=each.decision,
+        gate=each.gate,
+        reason=each.reason,
+        question=candidate.question,
+        differences=each.differences,
+        age_days=round((space.now() - ran_at) / DAY, 6),
+        stale=each.stale,
+    )
+
+
+def _is_positive(candidate: Candidate) -> bool | None:
+    if candidate.golden:
+        return True
+    if not candidate.positives and not candidate.negatives:
+        return None
+    return not candidate.negatives
+
+
+def _worded(kind: str, asked: str, proven: str) -> str:
+    return f"{kind}: {asked or 'nothing'!r} here, {proven or 'nothing'!r} there"

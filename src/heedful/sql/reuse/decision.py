@@ -1,0 +1,365 @@
+"""The gates between two questions: each finds one way in which they ask for different things."""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Hashable, Sequence
+from dataclasses import replace
+from datetime import datetime
+from difflib import SequenceMatcher
+
+from heedful.ranking.contexts import difference
+from heedful.sql.reuse import lexicon
+from heedful.sql.reuse.binding import Doubt, ambiguous, bindings, changed, differences, relative_dates
+from heedful.sql.reuse.evidence import Evidence, Proven, Study, Words, study
+from heedful.sql.reuse.query_parts import follows_clock, names_dates
+from heedful.sql.reuse.question_reading import (
+    LONGEST,
+    Frame,
+    Span,
+    is_name,
+    is_slot,
+    name,
+    number,
+    quoted,
+    read,
+    readings,
+    spans,
+    verbatim,
+)
+from heedful.sql.reuse.values import Values, plain
+from heedful.sql.reuse.verdict import Difference, Gate, Verdict
+
+_ORDER: tuple[tuple[Gate, frozenset[str]], ...] = (
+    ("negation", lexicon.NEGATIONS),
+    ("aggregate", lexicon.AGGREGATES),
+    ("operators", lexicon.OPERATORS),
+    ("scope", lexicon.SCOPES),
+)
+_PRESENT = frozenset(("now", "nowadays", "currently"))  # What is so when the SQL runs, unless it names a date.
+_NEAR = 8  # Words in which two frames may differ before they are held apart without looking closer.
+_FIXED = lexicon.NEGATIONS | lexicon.AGGREGATES
+_SAYS: dict[Gate, str] = {
+    "literals": "values differ",
+    "negation": "only one of them negates",
+    "aggregate": "they ask for different figures",
+    "operators": "they compare differently",
+    "scope": "their scope differs",
+    "words": "the words differ",
+}
+
+
+def changes(asked: Words, proven: Words) -> list[tuple[Words, Words]]:
+    """The runs of words that differ, as (asked, proven)."""
+    codes = SequenceMatcher(None, asked, proven, autojunk=False).get_opcodes()
+    return [(asked[a:b], proven[c:d]) for tag, a, b, c, d in codes if tag != "equal"]
+
+
+def exchanges(asked: Words, proven: Words) -> list[tuple[Words, Words]]:
+    """The changes as exchanges: words that are only added or left out are taken together with the word beside them."""
+    found = []
+    for tag, a, b, c, d in SequenceMatcher(None, asked, proven, autojunk=False).get_opcodes():
+        if tag == "equal":
+            continue
+        if a == b or c == d:
+            if a > 0 and c > 0 and not is_slot(asked[a - 1]):
+                a, c = a - 1, c - 1
+            elif b < len(asked) and d < len(proven) and not is_slot(asked[b]):
+                b, d = b + 1, d + 1
+        found.append((asked[a:b], proven[c:d]))
+    return found
+
+
+def near(asked: Words, proven: Words) -> bool:
+    """Whether two frames with the same slots differ in few enough words to be worth comparing."""
+    differing = set(asked).symmetric_difference(proven)
+    return len(differing) <= _NEAR and not any(map(is_slot, differing))
+
+
+def unquoted(asked: str, proven: str, frames: Sequence[Frame], frame: Frame) -> str | None:
+    """A text that one question quotes, that is no value of its frame and that the other one doesn't say."""
+    for own, other, known in ((asked, proven, frames), (proven, asked, [frame])):
+        slots = {slot.text for each in known for slot in each.slots}
+        for text in sorted(quoted(own) - slots):
+            if f" {text} " not in f" {plain(other)} ":
+                return text
+    return None
+
+
+def refusal(readings: Sequence[Frame], proven: Frame) -> tuple[Gate, str, tuple[Difference, ...]]:
+    """Why no reading of a question meets a proven frame: gate, sentence and differences."""
+    asked = min(readings, key=lambda frame: len(set(frame.words).symmetric_difference(proven.words)))
+    values = {slot.text for slot in (*asked.slots, *proven.slots)}
+    runs = changes(_shown(asked), _shown(proven))
+    found = tuple(Difference(_gate((*left, *right), values), " ".join(left), " ".join(right)) for left, right in runs)
+    if sorted(asked.words) == sorted(proven.words):
+        return "argument_order", f"the same words stand in another order: {_sentence(found)}", found
+    kinds = [each.kind for each in found]
+    gate: Gate = next((name for name in _SAYS if name in kinds), "words")
+    return gate, f"{_SAYS[gate]}: {_sentence([each for each in found if each.kind == gate])}", found
+
+
+def never_exchanged(new: Words, old: Words) -> bool:
+    """Whether words negate, count, name numbers or are opposites: what no evidence makes interchangeable."""
+    if any(word in _FIXED or number(word) is not None for word in (*new, *old)):
+        return True
+    return difference(" ".join(new), " ".join(old)) is not None
+
+
+def decides(words: Sequence[str]) -> bool:
+    """Whether one of the words compares or says how much is meant."""
+    return any(word in lexicon.OPERATORS or word in lexicon.SCOPES for word in words)
+
+
+def dated(asked: str, proven: str, sql: str, dialect: str, now: datetime, proven_at: datetime) -> str | None:
+    """Why the relative dates of two questions don't mean the same days, or None when they do."""
+    new, old = relative_dates(asked, now), relative_dates(proven, proven_at)
+    if not new and not old:
+        return None
+    if all(period.words in _PRESENT for period in (*new, *old)) and not names_dates(sql, dialect):
+        return None
+    if [period.words for period in new] == [period.words for period in old] and follows_clock(sql, dialect):
+        return None
+    if [period[1:] for period in new] == [period[1:] for period in old] and not follows_clock(sql, dialect):
+        return None
+
+    def shown(periods: Sequence[tuple[str, object, object]]) -> str:
+        return ", ".join(f"“{words}” is {first} to {last}" for words, first, last in periods) or "no such date"
+
+    return f"dates differ: asked {shown(new)}; proven {shown(old)}"
+
+
+def _shown(frame: Frame) -> Words:
+    slots = iter(frame.slots)
+    return tuple(next(slots).text if is_slot(word) else word for word in frame.words)
+
+
+def _gate(words: Sequence[str], values: Collection[str]) -> Gate:
+    for gate, deciding in _ORDER:
+        if any(word in deciding for word in words):
+            return gate
+    return "literals" if any(word in values or number(word) is not None for word in words) else "words"
+
+
+def _sentence(found: Sequence[Difference]) -> str:
+    return "; ".join(f"asked “{each.asked}”, proven “{each.proven}”" for each in found)
+
+
+ALWAYS_MEANT = 3
+"""Different values that a frame must be proven with before it settles what an ambiguous one means."""
+
+MOST_SWAPS = 2
+"""Places where learned words may differ."""
+
+WITNESSES = 2
+"""Pairs of proven questions, in other places or with other SQL, that show that words are interchangeable."""
+
+Meeting = tuple[list[Frame], tuple[Difference, ...]]
+
+
+class Asked:
+    """A question as it can be read; made once and held against all candidates."""
+
+    def __init__(self, text: str, values: Values, now: datetime) -> None:
+        self.text = text
+        self.now = now
+        self.words = read(text)
+        self.joined = " ".join(self.words)
+        self.spans: list[Span] = spans(self.words, values)
+        self.frames: list[Frame] = list(readings(self.words, self.spans))
+        self.by_key: dict[Words, list[Frame]] = {}
+        for frame in self.frames:
+            self.by_key.setdefault(frame.key, []).append(frame)
+        self.learned: dict[tuple[Words, str], Meeting] = {}
+        self.rebound: dict[Hashable, str] = {}
+        self.certain = all(len(span.kinds) == 1 for span in self.spans)
+
+
+def decide(
+    asked: str,
+    proven: str,
+    sql: str,
+    *,
+    dialect: str,
+    values: Values,
+    now: datetime,
+    proven_at: datetime,
+    evidence: Evidence | None = None,
+) -> Verdict:
+    """Whether the SQL that is proven for one question answers another: as it is, with other values, or not.
+
+    `values` tells which names the database's columns hold. With `evidence`, words that its proven questions show to
+    mean the same may differ.
+    """
+    known = study(proven, sql, dialect, values)
+    return _decide(Asked(asked, values, now), Proven(None, proven, sql, proven_at), known, dialect, values, evidence)
+
+
+def choose(
+    asked: str, candidates: Sequence[Proven], *, now: datetime, evidence: Evidence, explained: int = 50
+) -> list[Verdict]:
+    """A verdict for each candidate, where candidates that would answer differently refuse each other.
+
+    `evidence` holds all proven questions of the connector, among them the candidates. Differences in words are named
+    for the first `explained` candidates; that is what takes time.
+    """
+    reading = Asked(asked, evidence.values, now)
+    verdicts = []
+    for place, each in enumerate(candidates):
+        known = evidence.study(each)
+        verdicts.append(
+            _decide(reading, each, known, evidence.dialect, evidence.values, evidence, explain=place < explained)
+        )
+    answers = {verdict.canonical for verdict in verdicts if verdict.decision != "refuse"}
+    if len(answers) < 2:
+        return verdicts
+    reason = "proven questions that mean the same have different SQL"
+    return [
+        verdict if verdict.decision == "refuse" else Verdict("refuse", "conflict", reason, verdict.differences)
+        for verdict in verdicts
+    ]
+
+
+def alike(asked: str, evidence: Evidence) -> list[Hashable]:
+    """The ids of proven questions that ask alike whatever their values: candidates that similarity may miss."""
+    words = read(asked)
+    return evidence.like(list(readings(words, spans(words, evidence.values))))
+
+
+def _decide(
+    asked: Asked,
+    proven: Proven,
+    known: Study | None,
+    dialect: str,
+    values: Values,
+    evidence: Evidence | None,
+    *,
+    explain: bool = True,
+) -> Verdict:
+    if known is None:
+        return Verdict("refuse", "sql", "the proven SQL can't be read as one statement with all its values")
+    if not asked.words:
+        return Verdict("refuse", "words", "nothing is asked")
+    if reason := dated(asked.text, proven.question, proven.sql, dialect, asked.now, proven.at):
+        return Verdict("refuse", "relative_dates", reason)
+    if max(len(asked.words), len(known.words)) > LONGEST and asked.words != known.words:
+        return Verdict("refuse", "words", f"questions of more than {LONGEST} words are only served as they are")
+    same, learned = _meeting(asked, known, evidence)
+    if not same:
+        if not explain:
+            return Verdict("refuse", "words", "the words differ")
+        return Verdict("refuse", *refusal(asked.frames, known.frame))
+    if missing := unquoted(asked.text, proven.question, asked.frames, known.frame):
+        return Verdict("refuse", "literals", f"quoted texts differ: “{missing}” is not in both")
+    verdicts = [_with_values(asked, frame, proven, known, values, evidence, learned) for frame in same]
+    passed = {verdict.canonical: verdict for verdict in verdicts if verdict.decision != "refuse"}
+    if len(passed) > 1:
+        return Verdict("refuse", "kind", "the values of the question can be read in several ways")
+    return next(iter(passed.values()), verdicts[0])
+
+
+def _meeting(asked: Asked, known: Study, evidence: Evidence | None) -> Meeting:
+    """The readings of a question that meet a proven frame, and the words that had to be exchanged for that."""
+    if same := asked.by_key.get(known.frame.key):
+        return same, ()
+    if known.open and all(each.text in asked.joined for each in known.open):
+        # A value that no column is known to hold can still be the same in both.
+        frame = verbatim(asked.words, asked.spans, known.values)
+        if frame is not None and frame.key == known.frame.key:
+            return [frame], ()
+    if evidence is None or not asked.certain:  # What an ambiguous value means hangs on the words beside it.
+        return [], ()
+    place = known.frame.words, known.template
+    if place not in asked.learned:
+        asked.learned[place] = _learned(asked, known, evidence)
+    return asked.learned[place]
+
+
+def _learned(asked: Asked, known: Study, evidence: Evidence) -> Meeting:
+    """The reading that meets a proven frame when words are exchanged that are known to mean the same."""
+    for frame in asked.frames:
+        if not near(frame.words, known.frame.words):
+            continue
+        swaps = exchanges(frame.words, known.frame.words)
+        if len(swaps) <= MOST_SWAPS and all(_exchangeable(*swap, known.template, evidence) for swap in swaps):
+            return [frame], tuple(Difference("learned", " ".join(new), " ".join(old)) for new, old in swaps)
+    return [], ()
+
+
+def _with_values(
+    asked: Asked,
+    frame: Frame,
+    proven: Proven,
+    known: Study,
+    values: Values,
+    evidence: Evidence | None,
+    learned: tuple[Difference, ...],
+) -> Verdict:
+    """The verdict when the frames are the same: on the values in them."""
+    found = changed(frame, known)
+    shown = (*differences(found), *learned)
+    if missing := _unnamed(asked, frame, known, learned):
+        return Verdict("refuse", "literals", f"values differ: “{missing}” is not in both", shown)
+    if evidence is not None and (reason := _disputed(asked, known, evidence)):
+        return Verdict("refuse", "conflict", reason, shown)
+    if not found:
+        reason = "the question is the same" if not learned else _because(learned)
+        return Verdict("serve", "same", reason, shown, proven.sql, {}, proven.sql, known.query.canonical)
+    try:
+        made = bindings(asked.words, found, values)
+    except Doubt as doubt:
+        return Verdict("refuse", doubt.gate, doubt.reason, shown)
+    for change in found:
+        others = ambiguous(change, frame, values)
+        if others and not _always_meant(frame, known, evidence):
+            reason = f"“{change.new.text}” may also be a value of {others}"
+            return Verdict("refuse", "kind", reason, shown)
+    kept = tuple(literal.text for each in known.open for literal in each.literals if literal.place not in made)
+    place = known.template, tuple(sorted(made.items())), kept
+    if place not in asked.rebound:
+        asked.rebound[place] = known.query.canonical_with(made)
+    rebound = known.query.rebound(made)
+    reason = "only values differ: " + ", ".join(f"“{each.new.text}” for “{each.old.text}”" for each in found)
+    return replace(
+        Verdict("rebind", "rebind", f"{reason}; {_because(learned)}" if learned else reason, shown),
+        sql=rebound.sql,
+        parameters=rebound.parameters,
+        display=rebound.display,
+        canonical=asked.rebound[place],
+    )
+
+
+def _exchangeable(new: Words, old: Words, template: str, evidence: Evidence) -> bool:
+    """Whether proven questions show that words mean the same; those that compare, within this SQL template."""
+    if any(map(is_slot, (*new, *old))) or never_exchanged(new, old):
+        return False
+    swap = evidence.swap(old, new, template)
+    return (swap.places if decides((*new, *old)) else max(swap)) >= WITNESSES
+
+
+def _unnamed(asked: Asked, frame: Frame, known: Study, learned: Sequence[Difference]) -> str | None:
+    """A value that stays as it is and is written in one question only: "Alien" is not "Aliens"."""
+    slots = {slot.text for slot in frame.slots}
+    names = {name(asked.words, span) for span in asked.spans if is_name(span)} - slots
+    mine, theirs = f" {asked.joined} ", f" {' '.join(known.words)} "
+    for text, other in [*[(text, mine) for text in known.fixed], *[(text, theirs) for text in sorted(names)]]:
+        exchanged = any(f" {text} " in f" {each.asked} {each.proven} " for each in learned)
+        if f" {text} " not in other and not exchanged:
+            return text
+    return None
+
+
+def _disputed(asked: Asked, known: Study, evidence: Evidence) -> str | None:
+    """Why proven questions with the same words speak against this SQL."""
+    for frame in asked.frames:
+        if any(template != known.template for template in evidence.templates(frame.key)):
+            return "the same words are proven with different SQL, too"
+    return None
+
+
+def _always_meant(frame: Frame, known: Study, evidence: Evidence | None) -> bool:
+    return evidence is not None and evidence.templates(frame.key).get(known.template, 0) >= ALWAYS_MEANT
+
+
+def _because(learned: Sequence[Difference]) -> str:
+    said = ", ".join(f"“{each.asked}” for “{each.proven}”" for each in learned)
+    return f"other proven questions show that these words mean the same: {said}"

@@ -1,0 +1,278 @@
+"""What the proven questions of a connector teach about words: which may stand for which, and where.
+
+Two proven questions with the same SQL but for its values, and the same words but in one place, show that the words in
+that place are interchangeable. Two with different SQL show that they are not.
+"""
+
+from __future__ import annotations
+
+import threading
+from collections import Counter, defaultdict
+from collections.abc import Hashable, Iterable, Iterator, Sequence
+from dataclasses import dataclass
+from datetime import datetime
+from typing import NamedTuple, TypeVar
+
+from heedful.sql.reuse.query_parts import Literal, Query, parsed
+from heedful.sql.reuse.question_reading import (
+    DATE,
+    LONGEST,
+    NUMBER,
+    Frame,
+    Span,
+    frame,
+    is_name,
+    is_slot,
+    name,
+    number,
+    read,
+    spans,
+)
+from heedful.sql.reuse.values import Values, plain, split
+
+Words = tuple[str, ...]
+Item = TypeVar("Item", str, Words)
+_LONGEST = 3  # Words in a row that are exchanged as a whole.
+_GAP = "_"
+_MOST_READ = 20_000  # Questions with SQL whose reading is kept, proven or not.
+_MOST_LIKE = 50  # Proven questions that are looked at beside those that similarity finds.
+
+
+class Swap(NamedTuple):
+    """What is known about exchanging some words.
+
+    `templates` of SQL were proven with both; `places` are those within one template. Both are 0 when there is a place
+    where the SQL changed with the words.
+    """
+
+    templates: int
+    places: int
+
+
+class Evidence:
+    """The proven questions of one connector; they can be added and removed one by one.
+
+    Threads may read it at the same time, but not while one of them adds or removes.
+    """
+
+    def __init__(self, dialect: str, values: Values, proven: Iterable[Proven] = ()) -> None:
+        self.dialect = dialect
+        self.values = values
+        self._studies: dict[Hashable, Study | None] = {}
+        self._read: dict[tuple[str, str], Study | None] = {}
+        self._reading = threading.Lock()
+        self._members: dict[Words, dict[str, dict[Words, dict[Hashable, None]]]] = {}
+        self._fills: dict[Words, dict[Words, Counter[str]]] = {}
+        self._holes: dict[Words, Counter[Words]] = defaultdict(Counter)
+        self._keys: dict[Words, Counter[Words]] = defaultdict(Counter)
+        self._frames: Counter[tuple[Words, str]] = Counter()
+        for each in proven:
+            self.add(each)
+
+    def study(self, proven: Proven) -> Study | None:
+        """A proven question read together with its SQL, or None when the SQL can't be read."""
+        if proven.id in self._studies:
+            return self._studies[proven.id]
+        key = (proven.question, proven.sql)
+        with self._reading:
+            if key in self._read:
+                return self._read[key]
+        made = study(proven.question, proven.sql, self.dialect, self.values)
+        with self._reading:
+            if len(self._read) >= _MOST_READ:
+                self._read.pop(next(iter(self._read)))
+            self._read[key] = made
+        return made
+
+    def add(self, proven: Proven) -> None:
+        """Count a proven question in."""
+        known = self._studies[proven.id] = self.study(proven)
+        if known is None or len(known.words) > LONGEST:
+            return
+        key, words, template = known.frame.key, known.frame.words, known.template
+        members = self._members.setdefault(key, {}).setdefault(template, {})
+        members.setdefault(_values(known.frame), {})[proven.id] = None
+        self._frames[words, template] += 1
+        if self._frames[words, template] == 1:
+            for hole, fill in _holes(words):
+                self._fills.setdefault(hole, {}).setdefault(fill, Counter())[template] += 1
+                self._holes[fill][hole] += 1
+                self._keys[hole][key] += 1
+
+    def remove(self, proven_id: Hashable) -> None:
+        """Take a proven question out."""
+        known = self._studies.pop(proven_id, None)
+        if known is None or len(known.words) > LONGEST:
+            return
+        key, words, template = known.frame.key, known.frame.words, known.template
+        members, values = self._members[key], _values(known.frame)
+        del members[template][values][proven_id]
+        if not members[template][values]:
+            del members[template][values]
+        if not members[template]:
+            del members[template]
+        self._frames[words, template] -= 1
+        if self._frames[words, template] == 0:
+            del self._frames[words, template]
+            for hole, fill in _holes(words):
+                _less(self._fills[hole][fill], template)
+                _less(self._holes[fill], hole)
+                _less(self._keys[hole], key)
+
+    def templates(self, key: Words) -> dict[str, int]:
+        """The SQL templates proven for a frame, and with how many different values."""
+        return {template: len(values) for template, values in self._members.get(key, {}).items()}
+
+    def like(self, frames: Sequence[Frame]) -> list[Hashable]:
+        """Proven questions with one of these frames, or all but a few words of it: one for each template and
+        frame, with the same values if there is one.
+        """
+        found: dict[Hashable, None] = {}
+        for each in frames:
+            keys = {each.key: None}
+            for hole, _ in _holes(each.words):
+                if all(word == _GAP or is_slot(word) for word in hole):
+                    continue  # Nothing is left that says what is asked.
+                keys.update(dict.fromkeys(self._keys.get(hole, ())))
+            for key in keys:
+                for members in self._members.get(key, {}).values():
+                    ids = members.get(_values(each)) or next(iter(members.values()))
+                    found[next(iter(ids))] = None
+                    if len(found) == _MOST_LIKE:
+                        return list(found)
+        return list(found)
+
+    def swap(self, old: Words, new: Words, template: str) -> Swap:
+        """What is known about saying `new` in place of `old`, for all SQL and for that of one template."""
+        few, many = sorted((self._holes.get(old, Counter()), self._holes.get(new, Counter())), key=len)
+        agreeing: set[str] = set()
+        places = 0
+        for hole in few:
+            if hole in many:
+                fills = self._fills[hole]
+                common = fills[old].keys() & fills[new].keys()
+                if not common:
+                    return Swap(0, 0)
+                agreeing |= common
+                places += template in common
+        return Swap(len(agreeing), places)
+
+
+def _values(frame: Frame) -> Words:
+    return tuple(slot.text for slot in frame.slots)
+
+
+def _less(counts: Counter[Item], item: Item) -> None:
+    counts[item] -= 1
+    if counts[item] == 0:
+        del counts[item]
+
+
+def _holes(words: Words) -> Iterator[tuple[Words, Words]]:
+    """What is left of a frame around each run of words, with that run."""
+    for start in range(len(words) + 1):
+        for stop in range(start, min(len(words), start + _LONGEST) + 1):
+            fill = words[start:stop]
+            if any(map(is_slot, fill)):
+                break
+            yield (*words[:start], _GAP, *words[stop:]), fill
+
+
+_SETTLED = ("eq", "neq", "in", "gt", "gte", "lt", "lte", "between", "limit", "is")
+
+
+class Proven(NamedTuple):
+    """An execution by its id: a question, the SQL that is proven to answer it, and when that was."""
+
+    id: Hashable
+    question: str
+    sql: str
+    at: datetime
+
+
+@dataclass(frozen=True, slots=True)
+class Open:
+    """A value that stands once in the question, and in the SQL at these literals."""
+
+    start: int
+    text: str
+    kind: str
+    literals: tuple[Literal, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class Study:
+    """A proven question read together with its SQL."""
+
+    words: tuple[str, ...]
+    query: Query
+    open: tuple[Open, ...]
+    frame: Frame
+    template: str
+    fixed: tuple[str, ...]
+    """Values that stand in the question and are not open: known ones, and texts of the SQL."""
+
+    @property
+    def values(self) -> list[tuple[str, str]]:
+        """The open values, as (kind, words)."""
+        return [(each.kind, each.text) for each in self.open]
+
+
+def study(question: str, sql: str, dialect: str, values: Values) -> Study | None:
+    """Read a proven question with its SQL, or None when the SQL can't be read."""
+    query = parsed(sql, dialect)
+    if query is None:
+        return None
+    words = read(question)
+    known = spans(words, values)
+    groups: dict[tuple[str, bool], list[Literal]] = {}
+    for literal in query.literals:
+        text = plain(literal.text) if literal.quoted else number(literal.text)
+        if text:
+            groups.setdefault((text, literal.quoted), []).append(literal)
+    found: list[Open] = []
+    taken: set[int] = set()
+    for (text, quoted), literals in sorted(groups.items(), key=lambda item: -len(item[0][0].split())):
+        places = [at for at in _places(words, text, quoted) if taken.isdisjoint(range(at, at + len(text.split())))]
+        taken.update(place for at in places for place in range(at, at + len(text.split())))
+        kind = _kind(text, quoted, literals, values)
+        if len(places) == 1 and kind is not None and not _inside(places[0], text, known):
+            found.append(Open(places[0], text, kind, tuple(literals)))
+    found.sort(key=lambda each: each.start)
+    chosen = []
+    for each in found:
+        kinds = next((span.kinds for span in known if span.start == each.start), (each.kind,))
+        chosen.append((Span(each.start, each.start + len(each.text.split()), kinds), each.kind))
+    template = query.template([literal.place for each in found for literal in each.literals])
+    opened = {each.text for each in found}
+    texts = {text for text, quoted in groups if quoted and _places(words, text, quoted)}
+    fixed = tuple(sorted((texts | {name(words, span) for span in known if is_name(span)}) - opened))
+    return Study(words, query, tuple(found), frame(words, chosen), template, fixed)
+
+
+def _places(words: Sequence[str], text: str, quoted: bool) -> list[int]:
+    if not quoted:
+        return [place for place, word in enumerate(words) if number(word) == text]
+    wanted = split(text)
+    return [at for at in range(len(words) - len(wanted) + 1) if list(words[at : at + len(wanted)]) == wanted]
+
+
+def _inside(start: int, text: str, known: Sequence[Span]) -> bool:
+    """Whether the words are only a part of a longer value, as "york" in "new york"."""
+    stop = start + len(text.split())
+    return any(span.start < stop and start < span.stop and span.stop - span.start > stop - start for span in known)
+
+
+def _kind(text: str, quoted: bool, literals: Sequence[Literal], values: Values) -> str | None:
+    """What kind of value the literals are, or None when that isn't certain."""
+    if any(literal.operator not in _SETTLED or literal.span is None for literal in literals):
+        return None
+    if not quoted:
+        # LIMIT 1 comes from a superlative, whatever number the question names.
+        return NUMBER if len(literals) == 1 and (literals[0].operator, text) != ("limit", "1") else None
+    if len(text) == 10 and text[4:5] == "-":
+        return DATE if len(literals) == 1 else None
+    if any(literal.column is None for literal in literals):
+        return None
+    kinds = {values.kind(*literal.column) for literal in literals if literal.column is not None}
+    return kinds.pop() if len(kinds) == 1 else None

@@ -1,0 +1,308 @@
+"""A proven SQL statement: its literals and the columns they are compared with, and the same with other values."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from decimal import Decimal
+from functools import lru_cache
+
+from sqlglot import exp
+from sqlglot.errors import SqlglotError
+from sqlglot.tokenizer_core import TokenType
+
+from heedful.sql.dialects import parse, tokenize, write
+from heedful.sql.reuse.values import Column
+from heedful.sql.reuse.verdict import Bound
+
+_VOLATILE = frozenset(
+    """
+    now random rand randomblob newid uuid gen_random_uuid uuid_generate_v4 clock_timestamp statement_timestamp
+    transaction_timestamp timeofday getdate sysdate systimestamp nextval currval lastval last_insert_rowid changes
+    total_changes current_user session_user curdate curtime unix_timestamp utc_timestamp getutcdate today
+    current_date current_time current_timestamp current_datetime localtime localtimestamp
+    """.split()  # noqa: SIM905
+)
+_CLOCKS = _VOLATILE - frozenset(
+    """random rand randomblob newid uuid gen_random_uuid uuid_generate_v4 nextval currval lastval last_insert_rowid
+    changes total_changes current_user session_user""".split()  # noqa: SIM905
+)
+_DATED = frozenset(("date", "time", "datetime", "julianday", "strftime"))
+_DATE = re.compile(r"(?:19|20)\d\d(?:$|\D)|\d\d?[./-]\d\d?[./-]\d\d")
+_WRITTEN = (TokenType.STRING, TokenType.NUMBER)
+_TOUCHING = "_:'\"$"
+_LONGEST = 20_000
+_MOST_WORDS = 2_000
+_DEEPEST = 60
+_TALLEST = 100
+_MOST_SUBSCRIPTS = 20
+_WORD = re.compile(r"\w+|[^\w\s]")
+_BRACKET = re.compile(r"[()\[\]{}]")
+_SUBSCRIPTS = re.compile(r"\]\s*\[")
+_COMPARED = (exp.EQ, exp.NEQ, exp.GT, exp.GTE, exp.LT, exp.LTE, exp.Is)
+
+
+@dataclass(frozen=True, slots=True)
+class Literal:
+    """One literal of a statement: its text, whether it is quoted, and the column it is compared with.
+
+    `span` is where it stands in the statement; None when the parser made it of something else.
+    """
+
+    place: int
+    text: str
+    quoted: bool
+    column: Column | None
+    operator: str
+    span: tuple[int, int] | None
+
+
+@dataclass(frozen=True, slots=True)
+class Rebound:
+    """A statement with other values: with parameters, and with the values written out."""
+
+    sql: str
+    parameters: dict[str, Bound]
+    display: str
+
+
+@dataclass(frozen=True, slots=True)
+class Query:
+    """A parsed statement."""
+
+    sql: str
+    tree: exp.Expression
+    dialect: str
+    literals: tuple[Literal, ...]
+    canonical: str
+    """The statement, written in one way however it was typed: to compare it, not to run it."""
+
+    def template(self, places: Sequence[int]) -> str:
+        """The statement with the literals at `places` left open: two of one template differ in values alone."""
+        tree = self.tree.copy()
+        for place, node in enumerate(_nodes(tree)):
+            if place in places:
+                node.replace(exp.Var(this="?"))
+        return write(tree, self.dialect, normalize=True)
+
+    def rebound(self, values: Mapping[int, Bound]) -> Rebound:
+        """The statement with other values at these places, and not a character changed elsewhere.
+
+        A number with a fraction is written out in both: drivers would bind it as a float, which isn't what it was.
+        """
+        names: dict[Bound, str] = {}
+        bound, written = [], []
+        for place, value in values.items():
+            span = self.literals[place].span
+            assert span is not None
+            shown = write(_literal(value), self.dialect)
+            written.append((span, shown))
+            if isinstance(value, Decimal):
+                bound.append((span, shown))
+            else:
+                bound.append((span, f":{names.setdefault(value, f'p{len(names) + 1}')}"))
+        parameters = {name: value for value, name in names.items()}
+        return Rebound(_spliced(self.sql, bound), parameters, _spliced(self.sql, written))
+
+    def canonical_with(self, values: Mapping[int, Bound]) -> str:
+        """The canonical form of the statement with other values at these places."""
+        tree = self.tree.copy()
+        for place, node in enumerate(_nodes(tree)):
+            if place in values:
+                node.replace(_literal(values[place]))
+        return write(tree, self.dialect)
+
+
+def is_short(sql: str) -> bool:
+    """Whether a statement is parsed soon, whatever is in it: others wait while this process reads.
+
+    >>> is_short("SELECT a[1]"), is_short("SELECT a" + "[1]" * 1000)
+    (True, False)
+    """
+    return (
+        len(sql) <= _LONGEST
+        and sum(1 for _ in _WORD.finditer(sql)) <= _MOST_WORDS
+        and _depth(sql) <= _DEEPEST
+        and len(_SUBSCRIPTS.findall(sql)) <= _MOST_SUBSCRIPTS
+    )
+
+
+def _is_tall(tree: exp.Expression) -> bool:
+    """Whether a tree is too high to be written, which takes several calls for each of its levels."""
+    level: list[exp.Expr] = [tree]
+    for _ in range(_TALLEST):
+        level = [child for node in level for child in node.iter_expressions()]
+        if not level:
+            return False
+    return True
+
+
+def _depth(sql: str) -> int:
+    """How deeply brackets are nested, at most; those in texts count, too."""
+    deepest = depth = 0
+    for sign in _BRACKET.findall(sql):
+        depth += 1 if sign in "([{" else -1
+        deepest = max(deepest, depth)
+    return deepest
+
+
+@lru_cache(maxsize=4096)
+def parsed(sql: str, dialect: str) -> Query | None:
+    """The statement, or None when it is not exactly one that can be read soon, with all its values."""
+    if not is_short(sql):
+        return None
+    try:
+        trees = parse(sql, dialect)
+        spans = {(token.start, token.end) for token in tokenize(sql, dialect) if token.token_type in _WRITTEN}
+    except (SqlglotError, RecursionError):
+        return None
+    if len(trees) != 1 or not isinstance(trees[0], exp.Expression) or _is_tall(trees[0]):
+        return None
+    if trees[0].find(exp.Placeholder, exp.Parameter):
+        return None
+    literals = []
+    for place, node in enumerate(_nodes(trees[0])):
+        column, operator = _compared(node)
+        span = (node.meta.get("start"), node.meta.get("end"))
+        literals.append(
+            Literal(place, str(node.this), bool(node.is_string), column, operator, span if span in spans else None)
+        )
+    return Query(sql, trees[0], dialect, tuple(literals), write(trees[0], dialect))
+
+
+@lru_cache(maxsize=4096)
+def is_deterministic(sql: str, dialect: str) -> str | None:
+    """Why the statement may answer differently on the same data, or None when it doesn't.
+
+    >>> is_deterministic("SELECT name FROM city LIMIT 3", "sqlite")
+    'LIMIT without ORDER BY picks any rows'
+    """
+    query = parsed(sql, dialect)
+    if query is None:
+        return "the statement can't be parsed"
+    for name in _functions(query.tree):
+        if name in _VOLATILE:
+            return f"{name.upper()} is different at each call"
+    if _reads_clock(query.tree):
+        return "a date is taken from the clock"
+    for node in query.tree.find_all(exp.TableSample):
+        return f"{type(node).__name__.upper()} picks any rows"
+    for limit in query.tree.find_all(exp.Limit, exp.Fetch, exp.Offset):
+        scope = limit.parent
+        if scope is not None and scope.args.get("order") is None and not _one_row(scope):
+            return "LIMIT without ORDER BY picks any rows"
+    return None
+
+
+def follows_clock(sql: str, dialect: str) -> bool:
+    """Whether the statement takes the current date or time from the database."""
+    query = parsed(sql, dialect)
+    return query is not None and (_reads_clock(query.tree) or any(name in _CLOCKS for name in _functions(query.tree)))
+
+
+def names_dates(sql: str, dialect: str) -> bool:
+    """Whether the statement has a date or a year written into it."""
+    query = parsed(sql, dialect)
+    return query is not None and any(_DATE.match(literal.text) for literal in query.literals)
+
+
+def _literal(value: Bound) -> exp.Expr:
+    if isinstance(value, str):
+        return exp.Literal.string(value)
+    return exp.Literal.number(format(value, "f") if isinstance(value, Decimal) else value)
+
+
+def _spliced(sql: str, changes: Sequence[tuple[tuple[int, int], str]]) -> str:
+    """The text with other words at these places; a space only where two words would become one."""
+    made, done = "", 0
+    for (start, end), text in sorted(changes):
+        made += sql[done:start]
+        made += f" {text}" if _touch(made[-1:], text[:1]) else text
+        done = end + 1
+        if _touch(text[-1:], sql[done : done + 1]):
+            made += " "
+    return made + sql[done:]
+
+
+def _touch(left: str, right: str) -> bool:
+    return all(each.isalnum() or (each != "" and each in _TOUCHING) for each in (left, right))
+
+
+def _nodes(tree: exp.Expression) -> list[exp.Literal]:
+    return list(tree.find_all(exp.Literal, bfs=False))
+
+
+def _functions(tree: exp.Expression) -> list[str]:
+    names = []
+    for node in tree.find_all(exp.Func):
+        names.append(node.name.lower() if isinstance(node, exp.Anonymous) else node.sql_name().lower())
+    names += [node.name.lower() for node in tree.find_all(exp.Column) if not node.table and not node.this.quoted]
+    return names
+
+
+def _reads_clock(tree: exp.Expression) -> bool:
+    """SQLite's date('now'), and date() without arguments."""
+    for node in tree.find_all(exp.Func):
+        name = node.name.lower() if isinstance(node, exp.Anonymous) else node.sql_name().lower()
+        inside = [str(each.this).lower() for each in node.find_all(exp.Literal)]
+        if "now" in inside or (name in _DATED and not node.args.get("this") and not node.expressions):
+            return True
+    return False
+
+
+def _one_row(select: object) -> bool:
+    """Whether a SELECT aggregates everything into one row, so that a limit takes nothing away."""
+    if not isinstance(select, exp.Select) or select.args.get("group") is not None:
+        return False
+    return bool(select.expressions) and all(each.find(exp.AggFunc) for each in select.expressions)
+
+
+def _compared(node: exp.Literal) -> tuple[Column | None, str]:
+    """The column a literal is compared with, and how; (None, …) when that isn't plain to see."""
+    child: exp.Expression = node
+    parent = node.parent
+    while isinstance(parent, exp.Paren):
+        child, parent = parent, parent.parent
+    if isinstance(parent, (exp.Limit, exp.Fetch, exp.Offset)):
+        return None, "limit"
+    if isinstance(parent, _COMPARED):
+        other = parent.expression if child is parent.this else parent.this
+        operator = parent.key
+    elif isinstance(parent, (exp.In, exp.Between)):
+        other, operator = parent.this, parent.key
+    else:
+        return None, "other"
+    while isinstance(other, (exp.Lower, exp.Upper, exp.Paren)):
+        other = other.this
+    return (_column(other), operator) if isinstance(other, exp.Column) else (None, operator)
+
+
+def _column(column: exp.Column) -> Column | None:
+    """The (table, column) behind a reference, found through the aliases around it."""
+    name, owner = column.name.lower(), column.table.lower()
+    select = column.find_ancestor(exp.Select)
+    while select is not None:
+        sources = _sources(select)
+        if owner:
+            for alias, table in sources:
+                if alias == owner:
+                    return (table, name) if table else None
+        elif len(sources) == 1:
+            return (sources[0][1], name) if sources[0][1] else None
+        else:
+            return None
+        select = select.find_ancestor(exp.Select)
+    return None
+
+
+def _sources(select: exp.Select) -> list[tuple[str, str]]:
+    """(alias, table) of what a SELECT reads from; a derived table has no table name."""
+    found = []
+    for clause in [select.args.get("from_") or select.args.get("from"), *select.args.get("joins", [])]:
+        source = clause.this if clause is not None else None
+        if isinstance(source, exp.Table):
+            found.append((source.alias_or_name.lower(), source.name.lower()))
+        elif source is not None:
+            found.append((source.alias_or_name.lower(), ""))
+    return found

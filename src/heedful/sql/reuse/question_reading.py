@@ -1,0 +1,278 @@
+"""What a question asks, as a frame: the words that matter, in one form each, with its values left open."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+from functools import lru_cache
+from itertools import product
+from typing import NamedTuple
+
+from heedful.ranking.contexts import root
+from heedful.sql.reuse import lexicon
+from heedful.sql.reuse.values import Values, plain, split
+
+NUMBER, DATE = "number", "date"
+LONGEST = 100
+"""Words of a question beyond which it is no longer compared word by word."""
+_MOST_READINGS = 48  # Ways to read one question that are looked at, when its values can mean several things.
+_DECIDING = lexicon.OPERATORS | lexicon.AGGREGATES | lexicon.NEGATIONS | lexicon.SCOPES
+_THOUSANDS = re.compile(r",(?=\d{3}(?!\d))")
+_QUOTED = re.compile(r"\"([^\"]+)\"|“([^”]+)”|`([^`]+)`|(?<!\w)'([^']+)'(?!\w)")
+PLURAL = "+s"
+
+
+class Span(NamedTuple):
+    """Words `start` to `stop` of a question, which may be a value of these kinds."""
+
+    start: int
+    stop: int
+    kinds: tuple[str, ...]
+
+
+class Slot(NamedTuple):
+    """A value that a frame leaves open: its kind, its words, and where they begin."""
+
+    kind: str
+    text: str
+    start: int
+
+
+@dataclass(frozen=True, slots=True)
+class Frame:
+    """A question in its canonical words; those like "‹city.name›" stand for the slots, in the same order."""
+
+    words: tuple[str, ...]
+    slots: tuple[Slot, ...]
+
+    @property
+    def key(self) -> tuple[str, ...]:
+        """Equal for frames that ask the same: only "from" and "to" with their values may change places."""
+        return _key(self.words)
+
+    def bound(self) -> dict[str, list[Slot]]:
+        """The slots by the word that stands for them."""
+        found: dict[str, list[Slot]] = {}
+        slots = iter(self.slots)
+        for word in self.words:
+            if is_slot(word):
+                found.setdefault(word, []).append(next(slots))
+        return found
+
+
+def is_slot(word: str) -> bool:
+    """Whether a canonical word stands for a value."""
+    return word.endswith("›")
+
+
+def read(text: str) -> tuple[str, ...]:
+    """The words of a question."""
+    return tuple(split(text))
+
+
+def quoted(text: str) -> set[str]:
+    """The texts in quotation marks, as they are compared.
+
+    >>> quoted('films called "The Sting"')
+    {'the sting'}
+    """
+    return {plain("".join(parts)) for parts in _QUOTED.findall(text)} - {""}
+
+
+def number(word: str) -> str | None:
+    """A number in one form, or None for any other word.
+
+    >>> number("1,500"), number("five"), number("2.50"), number("b12")
+    ('1500', '5', '2.5', None)
+    """
+    if word in lexicon.NUMBERS:
+        return lexicon.NUMBERS[word]
+    sign, digits = ("-", word[1:]) if word.startswith("-") else ("", word)
+    digits = _THOUSANDS.sub("", digits)
+    if not (digits.isascii() and digits.replace(".", "", 1).isdecimal()):
+        return None
+    whole, _, part = digits.partition(".")
+    part = part.rstrip("0")
+    return sign + (whole.lstrip("0") or "0") + (f".{part}" if part else "")
+
+
+def spans(words: Sequence[str], values: Values) -> list[Span]:
+    """The numbers, dates and known values among the words, the longest first where they overlap."""
+    found = []
+    place = 0
+    while place < len(words):
+        length = values.longest(words, place)
+        kinds: tuple[str, ...] = ()
+        if length and not (length == 1 and _common(words[place])):
+            columns = values.columns_of(" ".join(words[place : place + length]))
+            kinds = tuple(sorted({values.kind(*column) for column in columns}))
+        if length <= 1 and number(words[place]) is not None:
+            length, kinds = 1, (*kinds, NUMBER)
+        elif _is_date(words[place]):
+            length, kinds = 1, (DATE,)
+        if kinds:
+            found.append(Span(place, place + length, kinds))
+        place += max(1, length)
+    return found
+
+
+def is_name(span: Span) -> bool:
+    """Whether a span may be a value of a column, and not only a number or a date."""
+    return any(kind not in (NUMBER, DATE) for kind in span.kinds)
+
+
+def name(words: Sequence[str], span: Span) -> str:
+    """The words of a span."""
+    return " ".join(words[span.start : span.stop])
+
+
+def frame(words: Sequence[str], chosen: Sequence[tuple[Span, str]]) -> Frame:
+    """The frame in which each chosen span is a value of the kind beside it."""
+    at = {span.start: (span, kind) for span, kind in chosen}
+    parts: list[str] = []
+    slots = []
+    place = 0
+    while place < len(words):
+        if place not in at:
+            parts.append(words[place])
+            place += 1
+            continue
+        span, kind = at[place]
+        if parts and parts[-1] == "the" and kind not in (NUMBER, DATE):
+            parts[-1] = "the_"  # "border the Mississippi" names the river and "border Mississippi" the state.
+        parts.append(f"‹{kind}›")
+        slots.append(Slot(kind, name(words, span), place))
+        place = span.stop
+    return Frame(canonical(tuple(parts)), tuple(slots))
+
+
+def readings(words: Sequence[str], found: Sequence[Span]) -> Iterator[Frame]:
+    """All frames of a question: each span as a value of one of its kinds, or as plain words."""
+    choices = [[*[(span, kind) for kind in span.kinds], None] for span in found]
+    for count, chosen in enumerate(product(*choices)):
+        if count == _MOST_READINGS:
+            return
+        yield frame(words, [each for each in chosen if each is not None])
+
+
+def verbatim(words: Sequence[str], found: Sequence[Span], values: Sequence[tuple[str, str]]) -> Frame | None:
+    """The frame with exactly these values, given as (kind, words), or None when one doesn't stand there once."""
+    chosen = []
+    for kind, text in values:
+        wanted = tuple(text.split())
+        places = [at for at in range(len(words)) if tuple(words[at : at + len(wanted)]) == wanted]
+        if len(places) != 1:
+            return None
+        kinds = next((span.kinds for span in found if span.start == places[0]), (kind,))
+        chosen.append((Span(places[0], places[0] + len(wanted), kinds), kind))
+    return frame(words, chosen)
+
+
+@lru_cache(maxsize=16384)
+def canonical(words: tuple[str, ...]) -> tuple[str, ...]:
+    """The words that carry meaning, one form for all that mean the same.
+
+    >>> canonical(tuple("can you tell me what the biggest cities are".split()))
+    ('largest', 'citi', '+s')
+    """
+    kept = [word for word in _without_lead(_phrased(list(words))) if word not in lexicon.FILLERS]
+    made = [_canonical(word) for word in kept]
+    head = next((place for place, word in enumerate(made) if _is_subject(word)), None)
+    superlative = any(word in lexicon.SUPERLATIVES for word in made)
+    if head is not None and superlative and _is_plural(kept[head]):
+        made.insert(head + 1, PLURAL)
+    joined: list[str] = []
+    for word in made:
+        if is_slot(word) and joined and joined[-1] in ("from", "to"):
+            joined[-1] = f"{joined[-1]} {word}"
+        else:
+            joined.append(word)
+    return tuple(joined)
+
+
+@lru_cache(maxsize=16384)
+def _key(words: tuple[str, ...]) -> tuple[str, ...]:
+    movable = [word for word in words if is_slot(word) and word[0] != "‹"]
+    if len(movable) < 2 or len(set(movable)) < len(movable):
+        return words
+    return (*[word for word in words if word not in movable], *sorted(movable))
+
+
+def _is_subject(word: str) -> bool:
+    return not is_slot(word) and word not in _DECIDING and number(word) is None and word != "the_"
+
+
+def _is_plural(word: str) -> bool:
+    return word.endswith("s") and not word.endswith(("ss", "us", "is"))
+
+
+def _common(word: str) -> bool:
+    """Whether a word is one that questions are made of, even if some column holds it."""
+    return (
+        word in lexicon.FILLERS
+        or word in lexicon.SAME
+        or word in _DECIDING
+        or word in lexicon.LEADS
+        or word in lexicon.ASKING
+        or word in ("how", "many", "much", "one")
+    )
+
+
+def _is_date(word: str) -> bool:
+    return len(word) == 10 and word[4] == word[7] == "-" and word[:4].isdigit()
+
+
+def _canonical(word: str) -> str:
+    if is_slot(word) or word == "the_":
+        return word
+    if (value := number(word)) is not None:
+        return value
+    if word in lexicon.SAME:
+        return lexicon.SAME[word]
+    if word in _DECIDING:
+        return word
+    base = root(f"{word[:-3]}i" if word.endswith("ies") and len(word) > 4 else word)
+    base = f"{base[:-1]}i" if base.endswith("y") and len(base) > 3 else base
+    if word.endswith("ed") and len(word) > 4:
+        return f"{base}+ed"  # "Closed shops" are not "close shops", nor "papers cited" "papers citing".
+    return lexicon.SAME.get(base, base)
+
+
+def _phrased(words: list[str]) -> list[str]:
+    """Phrases of several words as one."""
+    made: list[str] = []
+    place = 0
+    while place < len(words):
+        for length in range(min(lexicon.LONGEST_PHRASE, len(words) - place), 1, -1):
+            if phrase := lexicon.PHRASES.get(tuple(words[place : place + length])):
+                made += phrase
+                place += length
+                break
+        else:
+            word = words[place]
+            follows = words[place + 1] if place + 1 < len(words) else ""
+            numeric = number(follows) is not None or follows == f"‹{NUMBER}›"
+            made.append(lexicon.BEFORE_NUMBERS.get(word, word) if numeric else word)
+            place += 1
+    return made
+
+
+def _without_lead(words: list[str]) -> list[str]:
+    """The words without what only asks: "could you please show me all the …"."""
+    place = 0
+    while place < len(words) and words[place] in lexicon.ASKING:
+        place += 1
+    if place < len(words) and words[place] in lexicon.LEADS:
+        place += 1
+        if place < len(words) and words[place] in ("me", "us"):
+            place += 1
+    elif place and words[place - 1] not in ("know", "see", "please", "hello", "hi", "hey", "want", "need", "like"):
+        place = 0
+    rest = words[place:]
+    for at, word in enumerate(rest):
+        if word in lexicon.SCOPE_AT_LEAD:
+            return [*rest[:at], *rest[at + 1 :]]
+        if word not in lexicon.FILLERS:
+            break
+    return rest

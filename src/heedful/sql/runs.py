@@ -1,0 +1,110 @@
+"""Running SQL on a connector: guarded, read-only, within limits, and kept with its result."""
+
+from __future__ import annotations
+
+import hashlib
+from dataclasses import dataclass
+from typing import Any
+
+import orjson
+
+from heedful.clock import from_stored
+from heedful.ids import new_id
+from heedful.model import Execution, Metadata, Origin, QueryResult
+from heedful.model.results import Result, decode
+from heedful.sql.space import ExecutionSpace
+from heedful.storage.executions import runs
+from heedful.storage.executions.runs import NewRun
+from heedful.storage.rows import AnyRow
+
+
+@dataclass(frozen=True, slots=True)
+class Asked:
+    """The question behind an execution, and the message of a chat that it belongs to."""
+
+    question: str | None
+    message_id: str | None
+    vector: bytes | None = None
+    """The question as it is compared, if that is known already."""
+
+
+@dataclass(frozen=True, slots=True)
+class Statement:
+    """SQL to run. With `display`, that is kept, with the values of the parameters written out, instead of both."""
+
+    sql: str
+    parameters: Metadata
+    display: str | None = None
+
+
+def execute(
+    space: ExecutionSpace,
+    connector: AnyRow,
+    statement: Statement,
+    asked: Asked,
+    origin: Origin,
+    derived_from: str | None = None,
+) -> Execution:
+    """Runs one statement that only reads and stores what it gave."""
+    ran = space.queries.run(space.target(connector), statement.sql, statement.parameters, statement.display)
+    result = ran.result
+    vector = asked.vector
+    if vector is None and asked.question is not None:
+        vector = space.vector(asked.question)
+    with space.workspace.write() as connection:
+        new = NewRun(
+            id=new_id(),
+            project_id=connector.project_id,
+            connector_id=connector.id,
+            question=asked.question,
+            model_id=space.embedded(connection, vector),
+            vector=vector,
+            sql_query=ran.sql,
+            parameters=statement.parameters if statement.display is None else {},
+            template=ran.template,
+            result=ran.encoded,
+            row_count=len(result.rows),
+            truncated=int(result.truncated),
+            seconds=result.seconds,
+            origin=origin,
+            derived_from=derived_from,
+            message_id=asked.message_id,
+            fingerprint=connector.fingerprint,
+            data_version=ran.version,
+            at=space.now(),
+            result_digest=_digest(ran.encoded),
+        )
+        runs.add(connection, runs.as_stored(connection, new))
+    return _execution(new, result)
+
+
+def dry_run(space: ExecutionSpace, connector: AnyRow, statement: Statement) -> None:
+    """Finds out whether a statement may run and would: one row of it is asked for, and nothing is kept."""
+    space.queries.dry_run(space.target(connector), statement.sql, statement.parameters)
+
+
+def shown(row: AnyRow) -> Execution:
+    """A stored execution."""
+    return _execution(row, decode(row.result))
+
+
+def _digest(encoded: dict[str, Any]) -> bytes:
+    """The hash of a result; how long it took is no part of it."""
+    told = {name: value for name, value in encoded.items() if name != "seconds"}
+    return hashlib.blake2b(orjson.dumps(told, option=orjson.OPT_SORT_KEYS), digest_size=16).digest()
+
+
+def _execution(row: Any, result: Result) -> Execution:
+    return Execution(
+        execution_id=row.id,
+        connector_id=row.connector_id,
+        question=row.question,
+        sql_query=row.sql_query,
+        parameters=row.parameters,
+        result=QueryResult.of(result),
+        execution_time_ms=round(row.seconds * 1000),
+        origin=row.origin,
+        derived_from=row.derived_from,
+        chat_message_id=row.message_id,
+        created_at=from_stored(row.at),
+    )

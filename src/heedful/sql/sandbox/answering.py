@@ -1,0 +1,129 @@
+"""What a query process does with a request."""
+
+from __future__ import annotations
+
+import sys
+import traceback
+from collections.abc import Callable
+from dataclasses import asdict
+from functools import partial
+from pathlib import Path
+from typing import Any
+
+from heedful.errors import HeedfulError
+from heedful.model.results import encode
+from heedful.sql.databases import Database, Limits, open_database, text_values
+from heedful.sql.databases.errors import out_of_memory
+from heedful.sql.guard import Guarded, guarded
+from heedful.sql.sandbox.confine import reading, renew
+from heedful.sql.sandbox.protocol import error_sent, parameters_received, receive, send
+from heedful.sql.statements import template
+
+LONGEST_REQUEST = 64_000_000
+READING_SECONDS = 2.0
+"""CPU time that reading one text of SQL may take."""
+RETIRE_MEGABYTES = 256
+"""A process that ever took more memory than this ends after its answer, and another takes its place."""
+
+Tell = Callable[[dict[str, Any]], None]
+Request = dict[str, Any]
+
+
+def serve(requests: int, replies: int) -> None:
+    """Answers requests until there are no more."""
+    tell = partial(send, replies)
+    tell({"ready": True})
+    while (request := receive(requests, LONGEST_REQUEST)) is not None:
+        answer = _answer(request, tell)
+        # None of what a request brought, such as a password, is kept for longer than it takes.
+        del request
+        answer["last"] = answer.get("last", False) or _peak_megabytes() > RETIRE_MEGABYTES
+        tell(answer)
+        if answer["last"]:
+            return
+
+
+def _answer(request: Request, tell: Tell) -> dict[str, Any]:
+    try:
+        renew(request["seconds"], request["memory"], request["disk"])
+        return {"result": _DO[request["do"]](request, tell)}
+    except HeedfulError as error:
+        return {"error": error_sent(error)}
+    except MemoryError:
+        return {"error": error_sent(out_of_memory()), "last": True}
+    except Exception:
+        return {"fault": traceback.format_exc(limit=-10)}
+
+
+def _check(request: Request, tell: Tell) -> dict[str, Any]:
+    query, hashed = _guarded(request["sql"], request["dialect"])
+    return {"sql": query.sql, "parameters": list(query.parameters), "template": hashed}
+
+
+def _run(request: Request, tell: Tell) -> dict[str, Any]:
+    database = _database(request)
+    query, hashed = _guarded(request["sql"], database.dialect)
+    sql = query.sql
+    if request["display"] is not None:
+        shown, hashed = _guarded(request["display"], database.dialect)
+        sql = shown.sql
+    version = database.data_version() if request["keep"] else None
+    with database.session() as session:
+        tell({"stage": "running"})
+        result = session.run(
+            query,
+            parameters_received(request["parameters"]),
+            Limits(request["seconds"], request["rows"], request["bytes"]),
+        )
+    tell({"stage": "answering"})
+    return {"sql": sql, "template": hashed, "version": version, "result": encode(result)}
+
+
+def _schema(request: Request, tell: Tell) -> dict[str, Any]:
+    database = _database(request)
+    if not request["privileged"]:
+        database.check_rights()
+    return asdict(database.read_schema())
+
+
+def _values(request: Request, tell: Tell) -> list[Any]:
+    database = _database(request)
+    found = text_values(database, database.read_schema())
+    return [[table, column, texts] for (table, column), texts in found.values.items()]
+
+
+def _version(request: Request, tell: Tell) -> str | None:
+    return _database(request).data_version()
+
+
+_DO: dict[str, Callable[[Request, Tell], Any]] = {
+    "check": _check,
+    "run": _run,
+    "schema": _schema,
+    "values": _values,
+    "version": _version,
+}
+
+
+def _database(request: Request) -> Database:
+    return open_database(request["url"], role=request["role"], memory=request["memory"], disk=request["disk"])
+
+
+def _guarded(sql: str, dialect: str) -> tuple[Guarded, str]:
+    """A statement that only reads, and a hash of it without its values."""
+    with reading(READING_SECONDS):
+        query = guarded(sql, dialect)
+        return query, template(query.sql, query.dialect).hex()
+
+
+def _peak_megabytes() -> float:
+    if sys.platform == "linux":
+        # Not what `getrusage` says: there, the size of the program that started this one counts as its own.
+        lines = Path("/proc/self/status").read_text().splitlines()
+        return next(int(line.split()[1]) / 1024 for line in lines if line.startswith("VmHWM"))
+    try:
+        import resource
+    except ImportError:
+        return 0.0
+    peak = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss
+    return peak / (1 << 20) if sys.platform == "darwin" else peak / 1024

@@ -1,0 +1,249 @@
+"""The queries of one store: who may start one now, on which process, within which limits."""
+
+from __future__ import annotations
+
+import atexit
+import logging
+import os
+import signal
+import threading
+from collections import Counter
+from collections.abc import Iterator, Mapping
+from concurrent.futures import Future, ThreadPoolExecutor
+from contextlib import contextmanager
+from typing import Any
+
+from sqlalchemy import make_url
+
+from heedful import request_context
+from heedful.errors import HeedfulError, Unavailable
+from heedful.sql.databases.contract import Limits, timed_out
+from heedful.sql.databases.errors import address, out_of_memory, unreachable
+from heedful.sql.sandbox.confine import QueryLimits
+from heedful.sql.sandbox.process import Died, Process
+from heedful.sql.sandbox.protocol import error_received
+
+logger = logging.getLogger("heedful.sql")
+
+
+class Pool:
+    """Asks processes on behalf of the projects of one store."""
+
+    def __init__(self, limits: QueryLimits | None = None) -> None:
+        self.limits = limits or QueryLimits()
+        self._gate = Gate(self.limits.most, self.limits.most_per_caller, self.limits.wait)
+        self._lock = threading.Lock()
+        self._is_open = False
+
+    def ask(self, project: str, request: dict[str, Any], stages: Mapping[str, float], seconds: float) -> Any:
+        """What a process answers to a request; what it refuses is raised here. `seconds` is what a query may take."""
+        self._open()
+        request = {"seconds": seconds, "memory": self.limits.memory, "disk": self.limits.disk, **request}
+        with self._gate.turn(project, request_context.subject() or None):
+            process = STOCK.take()
+            try:
+                answer = process.ask(request, stages)
+            except BaseException as error:
+                STOCK.replace()
+                if isinstance(error, Died):
+                    if error.expired and error.stage == "start" and "url" in request:
+                        raise _silent(request["url"], stages["start"]) from None
+                    raise _why(error, seconds) from None
+                raise
+            if answer["last"]:
+                process.end()
+                STOCK.replace()
+            else:
+                STOCK.give_back(process)
+        if "error" in answer:
+            raise error_received(answer["error"])
+        if "fault" in answer:
+            logger.error("a query process failed: %s", answer["fault"])
+            raise _crashed("it failed; the log says how")
+        return answer["result"]
+
+    def close(self) -> None:
+        """Lets go of the processes."""
+        with self._lock:
+            if self._is_open:
+                STOCK.close(self.limits.most)
+            self._is_open = False
+
+    def _open(self) -> None:
+        with self._lock:
+            if not self._is_open:
+                STOCK.open(self.limits.most)
+            self._is_open = True
+
+
+def _silent(url: str, seconds: float) -> HeedfulError:
+    """The error for a database that was connected to, or should have been, and didn't answer before the query began."""
+    return unreachable(address(make_url(url)), f"no answer within {seconds:g} seconds")
+
+
+def _why(died: Died, seconds: float) -> HeedfulError:
+    if died.out_of_time:
+        return timed_out(Limits(seconds))
+    if died.status in (-signal.SIGABRT, 1):
+        # Neither C++ nor Python get far without memory.
+        return out_of_memory()
+    return _crashed(f"status {died.status}; memory may have run out")
+
+
+def _crashed(how: str) -> Unavailable:
+    return Unavailable(
+        f"the process that ran this query has ended ({how})",
+        code="query_crashed",
+        remedy="Ask for less; if it happens again with any query, look at the database driver and the system's log",
+    )
+
+
+RETRY_SECONDS = 1
+"""What a caller who finds no room is told to wait."""
+
+
+class Gate:
+    """Lets so many in at once. A caller, and a project that has callers, leave room for others."""
+
+    def __init__(self, most: int, per_caller: int, wait: float) -> None:
+        self._most = most
+        self._per_caller = per_caller
+        self._per_project = max(1, most - 1)
+        self._wait = wait
+        self._changed = threading.Condition()
+        self._all = 0
+        self._by_project: Counter[str] = Counter()
+        self._by_caller: Counter[tuple[str, str]] = Counter()
+
+    @contextmanager
+    def turn(self, project: str, caller: str | None) -> Iterator[None]:
+        """Waits for room, and takes it while the block runs; `Unavailable` if there is none in time."""
+        with self._changed:
+            if not self._changed.wait_for(lambda: self._has_room(project, caller), self._wait):
+                raise busy()
+            self._count(project, caller, 1)
+        try:
+            yield
+        finally:
+            with self._changed:
+                self._count(project, caller, -1)
+                self._changed.notify_all()
+
+    def _has_room(self, project: str, caller: str | None) -> bool:
+        if self._all >= self._most:
+            return False
+        if caller is None:
+            return True
+        return self._by_project[project] < self._per_project and self._by_caller[project, caller] < self._per_caller
+
+    def _count(self, project: str, caller: str | None, step: int) -> None:
+        self._all += step
+        if caller is None:
+            return
+        self._by_project[project] += step
+        self._by_caller[project, caller] += step
+        # Names that nobody uses any more are not kept.
+        self._by_project += Counter()
+        self._by_caller += Counter()
+
+
+def busy() -> Unavailable:
+    """The error for a query that found no room."""
+    return Unavailable(
+        "other queries of this caller, or of others, take all the room that there is",
+        code="query_busy",
+        value=RETRY_SECONDS,
+        remedy="Wait for them to end and send it again, or raise query_processes in the settings",
+    )
+
+
+class Stock:
+    """Idle processes. They end with the last store that uses them, and with the interpreter."""
+
+    def __init__(self) -> None:
+        self._lock = threading.Lock()
+        self._idle: list[Process] = []
+        self._stores: list[int] = []
+        self._starter: ThreadPoolExecutor | None = None
+        atexit.register(self.end)
+        if hasattr(os, "register_at_fork"):
+            os.register_at_fork(after_in_child=self._after_fork)
+
+    def open(self, most: int) -> None:
+        """Counts a store in that uses up to so many at once."""
+        with self._lock:
+            self._stores.append(most)
+
+    def close(self, most: int) -> None:
+        """Counts a store out."""
+        with self._lock:
+            if most in self._stores:
+                self._stores.remove(most)
+        self._trim()
+
+    def take(self) -> Process:
+        """A process that nobody else has; a new one, if none is idle."""
+        while True:
+            with self._lock:
+                if not self._idle:
+                    break
+                process = self._idle.pop()
+            if process.alive:
+                return process
+            process.end()
+        return self._start().result()
+
+    def give_back(self, process: Process) -> None:
+        """Takes one back that is ready for more."""
+        with self._lock:
+            self._idle.append(process)
+        self._trim()
+
+    def replace(self) -> None:
+        """Starts one in place of one that has ended, so that the next query need not wait for it."""
+        with self._lock:
+            wanted = len(self._idle) < max(self._stores, default=0)
+        if wanted:
+            self._start().add_done_callback(self._add)
+
+    def end(self) -> None:
+        """Ends all that are idle."""
+        with self._lock:
+            idle, self._idle = self._idle, []
+        for process in idle:
+            process.end()
+
+    def _add(self, started: Future[Process]) -> None:
+        # If it could not be started, the next query finds out why.
+        if started.exception() is None:
+            self.give_back(started.result())
+
+    def _trim(self) -> None:
+        with self._lock:
+            most = max(self._stores, default=0)
+            surplus, self._idle = self._idle[most:], self._idle[:most]
+        for process in surplus:
+            process.end()
+
+    def _start(self) -> Future[Process]:
+        with self._lock:
+            # Linux ends a process with the thread that started it, so that has to be one that stays.
+            if self._starter is None:
+                self._starter = ThreadPoolExecutor(1, thread_name_prefix="heedful-start")
+            try:
+                return self._starter.submit(Process)
+            except RuntimeError as error:
+                raise Unavailable(
+                    "this process is about to end, and starts no more queries", code="query_process"
+                ) from error
+
+    def _after_fork(self) -> None:
+        """A copy of this process must not speak to the processes of the first one."""
+        self._lock = threading.Lock()
+        for process in self._idle:
+            process.forget()
+        self._idle = []
+        self._starter = None
+
+
+STOCK = Stock()

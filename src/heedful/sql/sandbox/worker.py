@@ -1,0 +1,39 @@
+"""A query process: reads requests from standard input, one at a time, and answers them.
+
+It is started as a file, with `sys.path` as arguments, so that it imports the few modules it needs and not the engine.
+"""
+
+from __future__ import annotations
+
+import os
+import sys
+from pathlib import Path
+from types import ModuleType
+
+
+def _prepare() -> None:
+    """Gives this process the modules of the one that started it, without the public names of the package."""
+    sys.path[:] = sys.argv[2:]
+    package = ModuleType("heedful")
+    package.__path__ = [str(Path(__file__).resolve().parents[2])]
+    sys.modules["heedful"] = package
+
+
+def main() -> None:
+    """Answers until the other side hangs up."""
+    # What a driver prints must not get between the messages.
+    replies = os.dup(1)
+    nowhere = os.open(os.devnull, os.O_WRONLY)
+    os.dup2(nowhere, 1)
+    os.close(nowhere)
+    _prepare()
+
+    from heedful.sql.sandbox.answering import serve
+    from heedful.sql.sandbox.confine import confine
+
+    confine(int(sys.argv[1]))
+    serve(0, replies)
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,234 @@
+"""A statement as the words that were checked: no comments, nothing between the words, bounded in length and depth."""
+
+from __future__ import annotations
+
+import hashlib
+import re
+from collections.abc import Sequence
+from functools import lru_cache
+from itertools import islice, pairwise
+
+from sqlglot import exp
+from sqlglot.errors import SqlglotError
+from sqlglot.tokenizer_core import Token, TokenType
+
+from heedful.errors import Forbidden, HeedfulError, Invalid
+from heedful.sql.dialects import parse, tokenize, write
+
+MAX_CHARACTERS = 100_000
+MAX_TOKENS = 5_000
+MAX_DEPTH = 60
+MAX_SUBSCRIPTS = 100
+MAX_OPEN_JOINS = 10
+
+_BLANK = " \t\r\n"
+"""What every database takes for a space."""
+
+# No part of it looks at a character twice, whatever the text.
+_ROUGH = re.compile(r"""'[^']*'|"[^"]*"|`[^`]*`|\w+|[^\w\s]""")
+_OPENING = {TokenType.L_PAREN, TokenType.L_BRACKET, TokenType.L_BRACE}
+_CLOSING = {TokenType.R_PAREN, TokenType.R_BRACKET, TokenType.R_BRACE}
+_JOINS = {TokenType.JOIN, TokenType.STRAIGHT_JOIN}
+_NO_CONDITION_AFTER = {TokenType.DISTINCT, TokenType.ALIAS, TokenType.DOT}
+_CONDITIONS = {TokenType.ON, TokenType.USING}
+QUOTED = frozenset(
+    {
+        TokenType.IDENTIFIER,
+        TokenType.STRING,
+        TokenType.BIT_STRING,
+        TokenType.BYTE_STRING,
+        TokenType.HEX_STRING,
+        TokenType.HEREDOC_STRING,
+        TokenType.NATIONAL_STRING,
+        TokenType.NATIONAL_RAW_STRING,
+        TokenType.RAW_STRING,
+        TokenType.UNICODE_STRING,
+    }
+)
+"""Tokens that can hold any character."""
+
+_READING = {TokenType.SELECT, TokenType.WITH, TokenType.VALUES, TokenType.FROM, TokenType.TABLE, TokenType.L_PAREN}
+
+
+def read(sql: str, dialect: str) -> tuple[str, list[Token]]:
+    """The one statement in a text, without comments, and its tokens.
+
+    Databases disagree on where a comment ends: what one skips, another may run. So comments are left out of what runs.
+    """
+    check_text(sql)
+    _check_roughly(sql)
+    words = _tokens(sql, dialect)
+    while words and words[-1].token_type is TokenType.SEMICOLON:
+        words.pop()
+    if not words:
+        raise Invalid("there is no SQL in this text", code="sql_empty", field="sql", remedy="Pass one SELECT statement")
+    _check_words(words)
+    _check_depth(words)
+    if len(words) > MAX_TOKENS:
+        raise _too_long(f"{len(words):,} words and signs", MAX_TOKENS)
+    bare = _joined(sql, words)
+    again = _tokens(bare, dialect)
+    if [(word.token_type, word.text) for word in again] != [(word.token_type, word.text) for word in words]:
+        raise not_understood(words[0], "it can't be read in one way only")
+    return bare, again
+
+
+def not_understood(first: Token, reason: str) -> HeedfulError:
+    """The error for a statement that can't be read; one that doesn't begin as a query needn't be."""
+    return unreadable(reason) if first.token_type in _READING else command(first.text)
+
+
+def unreadable(reason: str) -> Invalid:
+    """The error for a text that is not the SQL of its database."""
+    return Invalid(
+        f"this SQL can't be read: {reason}",
+        code="sql_unreadable",
+        field="sql",
+        remedy="Pass one SELECT statement in the dialect of the database",
+    )
+
+
+def command(what: str) -> Forbidden:
+    """The error for a statement of another kind."""
+    return Forbidden(
+        f"{what.upper()} is not a query; only SELECT, VALUES and WITH … SELECT are allowed",
+        code="sql_command",
+        field="sql",
+        value=what.upper(),
+        remedy="Pass one SELECT statement",
+    )
+
+
+def too_deep() -> Invalid:
+    """The error for what would take too long, or too much of the stack, to read."""
+    return Invalid(
+        f"this SQL is nested too deeply: up to {MAX_DEPTH} brackets, {MAX_OPEN_JOINS} joins without ON or USING, and"
+        f" {MAX_SUBSCRIPTS} subscripts of subscripts, as in a[1][2]",
+        code="sql_too_deep",
+        field="sql",
+        remedy="Split it with WITH, and give each JOIN its ON",
+    )
+
+
+def check_text(sql: str) -> None:
+    """Refuses what is too long to look at, or is no text."""
+    if len(sql) > MAX_CHARACTERS:
+        raise _too_long(f"{len(sql):,} characters", MAX_CHARACTERS)
+    if "\0" in sql:
+        raise unreadable("it holds a NUL character")
+    try:
+        sql.encode()
+    except UnicodeEncodeError:
+        raise unreadable("it is not valid Unicode") from None
+
+
+def _check_roughly(sql: str) -> None:
+    """Refuses before it is read, which is slow, what has far too many words; those in comments count, too."""
+    if next(islice(_ROUGH.finditer(sql), 2 * MAX_TOKENS, None), None) is not None:
+        raise _too_long(f"more than {2 * MAX_TOKENS:,} words and signs", MAX_TOKENS)
+
+
+def _too_long(found: str, most: int) -> Invalid:
+    return Invalid(
+        f"this SQL has {found}; {most:,} are allowed",
+        code="sql_too_long",
+        field="sql",
+        value=most,
+        remedy="Shorten it, or put long lists of values into a table",
+    )
+
+
+def _tokens(sql: str, dialect: str) -> list[Token]:
+    try:
+        return tokenize(sql, dialect)
+    except SqlglotError:
+        raise unreadable("a string, name or comment has no end, or a character has no meaning") from None
+
+
+def _check_words(words: Sequence[Token]) -> None:
+    for place, word in enumerate(words):
+        if word.token_type is TokenType.SEMICOLON:
+            raise Forbidden(
+                "this text holds several statements", code="sql_several", field="sql", remedy="Pass one at a time"
+            )
+        if word.token_type is TokenType.HINT:
+            raise unreadable("it holds a hint, /*+ … */")
+        if word.token_type is TokenType.IDENTIFIER and _is_escaped(words[max(0, place - 2) : place + 1]):
+            raise unreadable('it holds a name with escapes, U&"…"')
+        # DuckDB takes some of these for blanks, so a name could end sooner there.
+        if word.token_type not in QUOTED and not word.text.isprintable():
+            raise unreadable("it holds an invisible character in a name")
+
+
+def _check_depth(words: Sequence[Token]) -> None:
+    """Refuses what the parser would overflow the stack on, or read for hours.
+
+    It takes twice as long for each join without ON or USING, and brackets multiply that, so they are counted together.
+    After AS and a dot these words are names.
+    """
+    open_joins, waiting, subscripts = [0], 0, 0
+    for place, word in enumerate(words):
+        kind = word.token_type
+        if kind in _OPENING:
+            open_joins.append(0)
+            subscripts += kind is TokenType.L_BRACKET and words[place - 1].token_type is TokenType.R_BRACKET
+        elif kind in _CLOSING and len(open_joins) > 1:
+            open_joins.pop()
+        elif kind in _JOINS:
+            open_joins[-1] += 1
+            waiting += 1
+        elif kind in _CONDITIONS and open_joins[-1] and words[place - 1].token_type not in _NO_CONDITION_AFTER:
+            open_joins[-1] -= 1
+            waiting -= 1
+        if len(open_joins) > MAX_DEPTH or waiting > MAX_OPEN_JOINS or subscripts > MAX_SUBSCRIPTS:
+            raise too_deep()
+
+
+def _is_escaped(words: Sequence[Token]) -> bool:
+    adjacent = all(before.end + 1 == word.start for before, word in pairwise(words))
+    return [word.text.lower() for word in words[:-1]] == ["u", "&"] and adjacent
+
+
+def _joined(sql: str, words: Sequence[Token]) -> str:
+    parts = [_exact(sql, words[0])]
+    for before, word in pairwise(words):
+        between = sql[before.end + 1 : word.start]
+        if between.strip(_BLANK):
+            # Two strings on two lines are one string in standard SQL, and an error on one line.
+            between = "\n" if "\n" in between else " "
+        parts.append(between)
+        parts.append(_exact(sql, word))
+    return "".join(parts)
+
+
+def _exact(sql: str, word: Token) -> str:
+    return sql[word.start : word.end + 1]
+
+
+_SPACE = re.compile(r"\s+")
+
+
+@lru_cache(maxsize=4096)
+def template(sql: str, dialect: str) -> bytes:
+    """A short sum that is the same for SQL which differs in values, layout or letter case of keywords only.
+
+    >>> template("select a from t where b = 1", "sqlite") == template("SELECT a FROM t WHERE b=2", "sqlite")
+    True
+    """
+    try:
+        parsed = parse(sql, dialect)[0]
+        for value in list(parsed.find_all(exp.Literal, exp.Placeholder, exp.Parameter)):
+            whole = value.parent if isinstance(value.parent, exp.Neg) else value
+            whole.replace(exp.Placeholder())
+        canonical = write(parsed, dialect, normalize=True)
+    except (SqlglotError, RecursionError):
+        # It ran, so the database understands it; then its own words are what it can be compared by.
+        canonical = _SPACE.sub(" ", sql).strip()
+    return hashlib.blake2b(canonical.encode(), digest_size=16).digest()
+
+
+def question_digest(question: str) -> bytes:
+    """A short sum that is the same for a question in another layout or letter case."""
+    return hashlib.blake2b(
+        _SPACE.sub(" ", question).strip().rstrip("?!. ").casefold().encode(), digest_size=16
+    ).digest()

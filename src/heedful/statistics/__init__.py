@@ -1,0 +1,1 @@
+"""Intervals, rates, stopping rules and change detection. Pure functions."""

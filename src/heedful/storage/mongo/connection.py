@@ -1,0 +1,235 @@
+"""One pool of connections for each server, however many projects have their sessions there."""
+
+from __future__ import annotations
+
+import threading
+from collections.abc import Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass
+from typing import Any
+from urllib.parse import parse_qsl, unquote
+
+from bson.errors import BSONError
+from pymongo import MongoClient
+from pymongo.errors import (
+    ConfigurationError,
+    ConnectionFailure,
+    DocumentTooLarge,
+    DuplicateKeyError,
+    ExecutionTimeout,
+    InvalidOperation,
+    OperationFailure,
+    PyMongoError,
+    ServerSelectionTimeoutError,
+)
+
+from heedful.errors import Conflict, Forbidden, HeedfulError, Invalid, Unavailable
+from heedful.storage.mongo.collections import Document
+
+
+def connect(url: str, **given: Any) -> MongoClient[Document]:
+    """A pool of connections to a server, with our defaults for what nobody spoke of; the first call connects."""
+    try:
+        return MongoClient(url, connect=False, **options(url, given))
+    except (PyMongoError, ValueError, TypeError) as error:
+        # The message may quote the URL, and with it the password.
+        raise malformed(f"{type(error).__name__} when reading it or the options") from None
+
+
+@dataclass(slots=True)
+class _Shared:
+    client: MongoClient[Document]
+    users: int = 0
+
+
+class Clients:
+    """Clients by URL; one is closed when the last of its users gives it back."""
+
+    def __init__(self) -> None:
+        self._lock = threading.Lock()
+        self._shared: dict[str, _Shared] = {}
+        self._left: list[_Shared] = []
+
+    def borrow(self, url: str) -> MongoClient[Document]:
+        """The client of a URL, to be given back."""
+        with self._lock:
+            shared = self._shared.get(url)
+            if shared is None:
+                shared = self._shared[url] = _Shared(connect(url))
+            shared.users += 1
+            return shared.client
+
+    def give_back(self, url: str) -> None:
+        with self._lock:
+            shared = self._shared[url]
+            shared.users -= 1
+            if shared.users:
+                return
+            del self._shared[url]
+        shared.client.close()
+
+    def leave_parent(self) -> None:
+        """Has a forked child begin anew; the parent's are kept, because closing them would speak on its connections."""
+        self._lock = threading.Lock()
+        self._left += self._shared.values()
+        self._shared = {}
+
+
+CLIENTS = Clients()
+
+
+DEFAULT_DATABASE = "heedful"
+
+DEFAULTS: dict[str, Any] = {
+    "serverSelectionTimeoutMS": 5_000,
+    "connectTimeoutMS": 5_000,
+    "socketTimeoutMS": 30_000,
+    "retryWrites": True,
+    "retryReads": True,
+    "w": "majority",
+    "journal": True,
+}
+"""Used where neither the URL nor the caller says otherwise; an acknowledged write survives the loss of a server."""
+
+_SAID_BY = {"sockettimeoutms": {"timeoutms"}, "journal": {"w"}}
+"""Options that leave no room for a default of another one."""
+
+
+@dataclass(frozen=True, slots=True)
+class Address:
+    """Where a store is, without the secrets of its URL."""
+
+    hosts: str
+    database: str
+    scheme: str = "mongodb"
+
+    def __str__(self) -> str:
+        return f"{self.scheme}://{self.hosts}/{self.database}"
+
+
+def address(url: str, database: str | None) -> Address:
+    """The address in a URL; `database` goes before the one in its path."""
+    scheme, _, rest = url.partition("://")
+    if scheme not in ("mongodb", "mongodb+srv"):
+        raise malformed("it must start with mongodb:// or mongodb+srv://")
+    place, _, path = rest.partition("?")[0].partition("/")
+    hosts = place.rpartition("@")[2]
+    # A slash inside a password would end up here, and the password in every message.
+    if not hosts or "@" in path:
+        raise malformed("it names no host, or has a user name or password with a bare / or @")
+    return Address(hosts, database or unquote(path).partition(".")[0] or DEFAULT_DATABASE, scheme)
+
+
+def options(url: str, given: dict[str, Any]) -> dict[str, Any]:
+    """The caller's options, and our defaults for what nobody spoke of."""
+    said = {name.lower() for name in given}
+    said |= {name.lower() for name, _ in parse_qsl(url.partition("?")[2], keep_blank_values=True)}
+    open_ = {
+        name: value
+        for name, value in DEFAULTS.items()
+        if name.lower() not in said and not _SAID_BY.get(name.lower(), set()) & said
+    }
+    return {**open_, **given}
+
+
+def malformed(reason: str) -> Invalid:
+    """The error for a URL that can't be read; it shows nothing of it, since any part may be the password."""
+    return Invalid(
+        f"the MongoDB URL can't be used: {reason}",
+        field="url",
+        remedy="Use mongodb://user:password@host:27017/database, with percent-encoded user and password",
+    )
+
+
+DUPLICATE_KEY = 11000
+_LOGIN = {18, 8000}
+_RIGHTS = {13}
+_TOO_LARGE = {10334, 17280, 17419, 17420}
+_UNSTORABLE = {2, 15, 22, 52, 56, 57}
+_SNAPSHOT_GONE = {239, 246}
+
+
+@contextmanager
+def translated(place: object) -> Iterator[None]:
+    """Lets no error of pymongo through; `place` is the store's address without secrets."""
+    try:
+        yield
+    except HeedfulError:
+        raise
+    except (PyMongoError, BSONError, OverflowError) as error:
+        raise in_our_words(error, place) from error
+
+
+def in_our_words(error: Exception, place: object) -> HeedfulError:
+    """The error to raise instead of one from pymongo or bson."""
+    code = code_of(error)
+    if isinstance(error, DocumentTooLarge) or code in _TOO_LARGE:
+        return Invalid(
+            "this is too large for a document of MongoDB, which holds up to 16 MB",
+            code="too_large",
+            remedy="Shorten the text; nothing was stored",
+        )
+    if isinstance(error, BSONError | OverflowError) or code in _UNSTORABLE:
+        return Invalid(
+            "this holds a value that MongoDB can't store",
+            code="unstorable",
+            remedy="Use whole numbers within 64 bits and less than 100 levels; nothing was stored",
+        )
+    if is_duplicate(error):
+        return Conflict(
+            "this was stored already, under the same id or idempotency key",
+            code="idempotency_key_reused",
+            remedy="Use a new key",
+        )
+    return _unusable(error, code, place)
+
+
+def _unusable(error: Exception, code: int | None, place: object) -> HeedfulError:
+    if code in _LOGIN:
+        return Forbidden(f"{place} refused the login", code="store_login", remedy="Check user, password and authSource")
+    if code in _RIGHTS:
+        return Forbidden(
+            f"{place} does not let this user do that",
+            code="store_forbidden",
+            remedy="Grant the role readWrite on the database",
+        )
+    if isinstance(error, ConfigurationError):
+        return Invalid(f"{place} can't be used with these options", field="url", remedy="Check the options of the URL")
+    if isinstance(error, ConnectionFailure):
+        return Unavailable(
+            f"{place} can't be reached ({type(error).__name__})",
+            code="store_unreachable",
+            remedy="Check that the server runs and has a primary; a retry with an idempotency key counts once",
+        )
+    if isinstance(error, ExecutionTimeout) or is_passing(error):
+        return Unavailable(f"{place} is too busy", code="store_busy", remedy="Try again")
+    if isinstance(error, InvalidOperation):
+        return Unavailable(f"{place} is closed", code="store_closed", remedy="Open it again")
+    name = getattr(error, "details", None) or {}
+    shown = name.get("codeName") or type(error).__name__
+    return Unavailable(f"{place} failed ({shown})", code="store_failed", remedy="See the log of the server")
+
+
+def is_duplicate(error: Exception) -> bool:
+    """Whether a unique key was there already."""
+    return isinstance(error, DuplicateKeyError) or code_of(error) == DUPLICATE_KEY
+
+
+def is_passing(error: Exception) -> bool:
+    """Whether the same change may well succeed if it is tried again: a conflict of writers, a change of primary."""
+    if isinstance(error, ServerSelectionTimeoutError):
+        return False
+    if isinstance(error, ConnectionFailure):
+        return True
+    return isinstance(error, PyMongoError) and (
+        error.has_error_label("TransientTransactionError") or code_of(error) in _SNAPSHOT_GONE
+    )
+
+
+def code_of(error: Exception) -> int | None:
+    """The server's number for the error; of many writes, that of the first that failed."""
+    if not isinstance(error, OperationFailure):
+        return None
+    failed = (error.details or {}).get("writeErrors") or [{}]
+    code: int | None = failed[0].get("code", error.code)
+    return code

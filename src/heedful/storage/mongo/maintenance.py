@@ -1,0 +1,203 @@
+"""What a crash can leave on a server without transactions, and how it is mended.
+
+Every write there is a row of single steps, in this order: the session's document, then words, then the ledger, then
+what follows from the ledger. Whatever the row is cut off at, what is missing follows from what is there.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+
+from pymongo import ASCENDING
+
+from heedful.storage import facts
+from heedful.storage.erasure import PERSON_KEYS, PLACEHOLDER, Erased
+from heedful.storage.ledger import RETRACTION
+from heedful.storage.mongo.collections import Document, Part, View, updated
+from heedful.storage.mongo.feedbacks import MOST_SHOWN, event_of, show
+from heedful.storage.sessions.base import Theirs
+
+
+@dataclass(slots=True)
+class Faults:
+    """Places where documents contradict each other."""
+
+    orphans: list[tuple[str, int]] = field(default_factory=list)
+    """(collection, session) of what is left of sessions that are gone."""
+    unrecorded: list[Document] = field(default_factory=list)
+    """Opinions without an event."""
+    retracted: list[str] = field(default_factory=list)
+    """Opinions that stand although they were taken back."""
+    misshown: list[int] = field(default_factory=list)
+    """Sessions whose document does not show the opinions that stand."""
+
+    def __str__(self) -> str:
+        counted = [
+            (len(self.orphans), "leftovers of deleted sessions"),
+            (len(self.unrecorded), "opinions without an event"),
+            (len(self.retracted), "retracted opinions that stand"),
+            (len(self.misshown), "sessions that show other opinions than stand"),
+        ]
+        return ", ".join(f"{count} {what}" for count, what in counted if count)
+
+
+def faults(view: View) -> Faults:
+    """Looks through the whole project."""
+    return Faults(
+        orphans=[
+            (part.name, session)
+            for part in (view.messages, view.entries, view.feedbacks, view.outbox)
+            for session in _orphans(view, part)
+        ],
+        unrecorded=view.feedbacks.aggregate({}, *_joined("events", "_id", "event"), {"$match": {"event": []}}),
+        retracted=[
+            each["target_id"]
+            for each in view.events.aggregate(
+                {"kind": RETRACTION},
+                *_joined("feedbacks", "target_id", "said"),
+                {"$match": {"said.standing": True}},
+            )
+        ],
+        misshown=[each["number"] for each in view.sessions.aggregate({}, *_compared(view))],
+    )
+
+
+def mend(view: View) -> str:
+    """Puts right what `faults` finds; returns what that was."""
+    found: list[str] = []
+    # What is put right first can show more to put right: an opinion that no longer stands is still shown.
+    while str(wrong := faults(view)):
+        found.append(str(wrong))
+        for name, session in wrong.orphans:
+            Part(view, name).delete({"session": session})
+        gone = {session for name, session in wrong.orphans if name == "feedbacks"}
+        view.events.insert([event_of(said) for said in wrong.unrecorded if said["session"] not in gone])
+        view.feedbacks.update({"_id": {"$in": wrong.retracted}}, {"$set": {"standing": False}})
+        for session in wrong.misshown:
+            show(view, session)
+    return ", ".join(found)
+
+
+def _orphans(view: View, part: Part) -> list[int]:
+    found = part.aggregate(
+        {"session": {"$ne": None}},
+        {"$group": {"_id": "$session"}},
+        {
+            "$lookup": {
+                "from": "sessions",
+                "localField": "_id",
+                "foreignField": "number",
+                "pipeline": [{"$match": {"project": view.project}}, {"$project": {"_id": 1}}],
+                "as": "there",
+            }
+        },
+        {"$match": {"there": []}},
+    )
+    return [each["_id"] for each in found]
+
+
+def _joined(name: str, key: str, under: str) -> list[Document]:
+    return [{"$lookup": {"from": name, "localField": key, "foreignField": "_id", "as": under}}]
+
+
+def _compared(view: View) -> list[Document]:
+    standing = {"project": view.project, "target_type": "session", "standing": True}
+    return [
+        {"$project": {"number": 1, "shown": "$feedbacks.id"}},
+        {
+            "$lookup": {
+                "from": "feedbacks",
+                "localField": "number",
+                "foreignField": "session",
+                "pipeline": [
+                    {"$match": standing},
+                    {"$sort": {"number": -1}},
+                    {"$limit": MOST_SHOWN},
+                    {"$sort": {"number": 1}},
+                    {"$project": {"_id": 1}},
+                ],
+                "as": "stand",
+            }
+        },
+        {"$match": {"$expr": {"$ne": ["$shown", "$stand._id"]}}},
+    ]
+
+
+_ORDER = [("_id", ASCENDING)]
+
+
+class MongoErasure:
+    """See `base.Erasure`."""
+
+    def __init__(self, view: View) -> None:
+        self._view = view
+
+    def is_known(self, name: str) -> bool:
+        view = self._view
+        return any(
+            part.find_one(wanted, ["_id"]) is not None
+            for part, wanted in (
+                (view.feedbacks, {"author": name}),
+                (view.events, {"author": name}),
+                (view.sessions, _named(name)),
+            )
+        )
+
+    def erase(self, erased: Erased, at: int) -> Theirs:
+        view = self._view
+        by_name, by_pseudonym = {"author": erased.name}, {"author": erased.pseudonym}
+        self._release_keys(erased)
+        said: Document = {"author": erased.pseudonym, "extra": {}}
+        view.feedbacks.update({**by_name, "target_type": "session"}, {"$set": {**said, "comment": ""}})
+        view.feedbacks.update(by_name, {"$set": {**said, "comment": None}})
+        view.events.update(by_name, {"$set": by_pseudonym})
+        rows = list(view.feedbacks.find(by_pseudonym, _ORDER))
+        for session in sorted({row["session"] for row in rows if row["target_type"] == "session"}):
+            show(view, session)
+        self._clear_sessions(erased, at)
+        own = list(view.sessions.find(_named(erased.pseudonym), _ORDER, fields={"number": 1, "session_id": 1}))
+        inside = {"session": {"$in": [each["number"] for each in own]}}
+        entries = list(view.entries.find(inside, _ORDER, fields={"recall_id": 1}))
+        opinions = [row["_id"] for row in rows]
+        return Theirs(
+            opinions=opinions,
+            rated=[(row["session_id"], row["target_id"]) for row in rows if row["target_type"] == "entry"],
+            sessions=[each["session_id"] for each in own],
+            entries=[each["_id"] for each in entries],
+            messages=[each["_id"] for each in view.messages.find(inside, _ORDER, fields={"_id": 1})],
+            recalls=[each["recall_id"] for each in entries if each["recall_id"] is not None],
+            alerts=self._clear_alerts(erased, frozenset(opinions)),
+            events=len(list(view.events.find(by_pseudonym, _ORDER, fields={"_id": 1}))),
+        )
+
+    def _release_keys(self, erased: Erased) -> None:
+        """Idempotency keys that have the name in them; whoever sends one again is a new caller."""
+        for part in (self._view.events, self._view.feedbacks):
+            for each in part.find({"author": erased.name}, _ORDER, fields={"idempotency_key": 1}):
+                if erased.is_in_key(each["idempotency_key"]):
+                    part.update({"_id": each["_id"]}, {"$set": {"idempotency_key": each["_id"]}})
+
+    def _clear_sessions(self, erased: Erased, at: int) -> None:
+        view = self._view
+        for found in view.sessions.find(_named(erased.name), _ORDER, fields={"number": 1, "metadata": 1}):
+            inside = {"session": found["number"]}
+            view.messages.update(inside, {"$set": {"content": ""}})
+            view.entries.update(inside, {"$set": {"question": PLACEHOLDER, "answer": "", "context": None}})
+            # Last: as long as the session names them, another run finds it.
+            metadata = erased.in_metadata(found["metadata"])
+            described = {"metadata": metadata, "tags": facts.flattened(metadata), **updated(at)}
+            view.sessions.update({"_id": found["_id"]}, {"$set": described, "$inc": {"revision": 1}})
+
+    def _clear_alerts(self, erased: Erased, opinions: frozenset[str]) -> int:
+        cleared = 0
+        for each in list(self._view.outbox.find({}, _ORDER, fields={"payload": 1})):
+            left = erased.in_alert(each["payload"], opinions)
+            if left is not None:
+                self._view.outbox.update({"_id": each["_id"]}, {"$set": {"payload": left, "error": None}})
+                cleared += 1
+        return cleared
+
+
+def _named(name: str) -> Document:
+    """Sessions whose metadata name somebody."""
+    return {"tags": {"$elemMatch": {"key": {"$in": list(PERSON_KEYS)}, "value": facts.tag(name)}}}

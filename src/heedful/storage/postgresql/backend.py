@@ -1,0 +1,386 @@
+"""All that only PostgreSQL understands: its schema, its locks, its error codes, its upsert."""
+
+from __future__ import annotations
+
+import logging
+import re
+import threading
+import time
+from collections.abc import Iterator
+from contextlib import closing, contextmanager, suppress
+from dataclasses import dataclass
+from functools import lru_cache
+from pathlib import Path
+from typing import Any
+
+import orjson
+from sqlalchemy import Column, Connection, Engine, PoolProxiedConnection, Table, create_engine, event
+from sqlalchemy.dialects.postgresql import insert
+from sqlalchemy.engine import URL, ExceptionContext
+from sqlalchemy.exc import TimeoutError
+from sqlalchemy.sql.dml import Insert
+
+from heedful.errors import HeedfulError, Unavailable
+from heedful.storage import locks
+from heedful.storage.backend import CHANGED
+from heedful.storage.postgresql import pgvector, silence
+from heedful.storage.rows import Direct
+
+logger = logging.getLogger("heedful")
+
+SCHEMA = "heedful"
+"""Where the tables are, so that a database can be shared with other programs."""
+
+BUSY_SECONDS = 60
+"""How long a writer waits for the others before it gives up."""
+
+EVERYTHING = "heedful.everything"
+"""The setting that lets a transaction see all projects; `heedful.project` names the only one that it sees otherwise."""
+
+TELLS = 1.0
+"""How often the others are told that a project has changed, at most, in seconds."""
+
+LOOKS, LONGEST = 0.5, 30.0
+"""How soon those who wait for notices notice that they need not wait any more, and how long they wait for a server that
+is away before they ask again, in seconds."""
+
+_ABOUT = (
+    "SELECT to_regclass(%s) IS NOT NULL, rolsuper OR rolbypassrls, pg_is_in_recovery() FROM pg_roles "
+    "WHERE rolname = current_user"
+)
+
+# A server that is gone without a word is noticed within a minute or so.
+_WATCH = {"keepalives_idle": 30, "keepalives_interval": 10, "keepalives_count": 3, "tcp_user_timeout": 60_000}
+
+# Some hosts keep extensions in a schema of that name.
+_OPTIONS = f"-c search_path={SCHEMA},public,extensions -c lock_timeout={BUSY_SECONDS * 1000} -c timezone=UTC"
+
+_ARGUMENTS: dict[str, Any] = {"options": _OPTIONS, "application_name": "heedful", "connect_timeout": 10, **_WATCH}
+
+_LEFT_TO_URL = {"connect_timeout", "application_name", *_WATCH}
+
+_TELL = "SELECT set_config('synchronous_commit', 'off', true), pg_notify('heedful', %s)"
+
+
+@dataclass(frozen=True, slots=True)
+class _Opening:
+    """How a transaction begins: one statement sets what it may see, and waits for its lock."""
+
+    project: str | None
+    write: bool
+    durable: bool
+    alone: bool
+
+    @property
+    def statement(self) -> tuple[str, tuple[Any, ...]]:
+        setting, value = (EVERYTHING, "on") if self.project is None else ("heedful.project", self.project)
+        words, values = "SELECT set_config(%s, %s, true)", [setting, value]
+        if self.write and not self.durable:
+            words += ", set_config('synchronous_commit', 'off', true)"
+        if self.write and self.alone and self.project is not None:
+            return f"{words}, pg_advisory_xact_lock(%s)", (*values, locks.number(locks.project(self.project)))
+        return words, tuple(values)
+
+
+class PostgreSql:
+    """A store on a server. Writers of one project come one at a time; projects don't wait for each other."""
+
+    folder: Path | None = None
+    many_writers = True
+    read_only = False
+
+    def __init__(self, url: URL) -> None:
+        try:
+            import psycopg
+        except ImportError as error:
+            raise Unavailable(
+                "a store on PostgreSQL needs an extra",
+                code="extra_missing",
+                remedy='Run: pip install "heedful[postgresql]"',
+            ) from error
+        self._psycopg = psycopg
+        self.name = _name(url)
+        self.engine = _engine(url.set(drivername="postgresql+psycopg"))
+        self._told: dict[str, float] = {}
+
+    def reserve(self) -> None:
+        """Nothing: a database is made by its administrator."""
+
+    def prepare(self) -> None:
+        with self.begin(None, write=False, durable=True, alone=False) as connection:
+            there, unwalled, self.read_only = connection.exec_driver_sql(_ABOUT, (f"{SCHEMA}.alembic_version",)).one()
+        if unwalled:
+            logger.warning(
+                "the user of %s sees past the walls between projects: use one that is no superuser", self.name
+            )
+        if there:
+            return
+        with self.begin(None, write=True, durable=True, alone=True) as connection:
+            locks.lock(connection, "prepare")
+            # Who may not make a schema may be given one.
+            if connection.exec_driver_sql("SELECT to_regnamespace(%s)", (SCHEMA,)).scalar() is None:
+                connection.exec_driver_sql(f"CREATE SCHEMA {SCHEMA}")
+            pgvector.ensure(connection, self.name)
+
+    @contextmanager
+    def begin(self, project: str | None, *, write: bool, durable: bool, alone: bool) -> Iterator[Connection]:
+        with self._transaction(project, write=write, durable=durable, alone=alone) as borrowed:
+            connection = Direct(self.engine, borrowed).connection
+            # Only to say that it has begun: it is committed below the toolkit.
+            connection.begin()
+            yield connection
+
+    @contextmanager
+    def direct(self, project: str, *, write: bool, durable: bool, alone: bool) -> Iterator[Direct]:
+        with self._transaction(project, write=write, durable=durable, alone=alone) as borrowed:
+            yield Direct(self.engine, borrowed)
+
+    @contextmanager
+    def _transaction(
+        self, project: str | None, *, write: bool, durable: bool, alone: bool
+    ) -> Iterator[PoolProxiedConnection]:
+        borrowed = self._begun(_Opening(project, write=write, durable=durable, alone=alone))
+        driver: Any = borrowed.dbapi_connection
+        try:
+            borrowed.info.pop(CHANGED, None)
+            yield borrowed
+            self._commit(driver)
+            if project is not None and borrowed.info.get(CHANGED):
+                self._tell(driver, project)
+        except self._psycopg.Error as error:
+            raise translated(error, self.name) or error from error
+        finally:
+            self._give_back(borrowed)
+
+    def _give_back(self, borrowed: PoolProxiedConnection) -> None:
+        """Only what was not committed is taken back. A connection that is lost takes it back by itself, and must not
+        hide what else was wrong."""
+        driver: Any = borrowed.dbapi_connection
+        if driver is not None:
+            with suppress(self._psycopg.Error):
+                driver.rollback()
+        if driver is not None and not driver.closed:
+            borrowed.close()
+        elif borrowed.is_valid:
+            borrowed.invalidate()
+
+    def _tell(self, driver: Any, project: str) -> None:
+        """Not in the transaction itself: those that notify are committed one after the other, in the whole server. And
+        not each time: nobody relies on it."""
+        now = time.monotonic()
+        if now - self._told.get(project, -TELLS) >= TELLS:
+            self._told[project] = now
+            # What it tells of is stored; that nobody hears of it is no fault of the write.
+            with suppress(self._psycopg.Error):
+                driver.execute(_TELL, (project,))
+                driver.commit()
+
+    def notices(self, stopped: threading.Event) -> Iterator[str | None]:
+        waited = LOOKS
+        # A replica has no notices.
+        while not stopped.is_set() and not self.read_only:
+            try:
+                with closing(self._borrowed()) as borrowed:
+                    borrowed.detach()
+                    driver: Any = borrowed.dbapi_connection
+                    driver.autocommit = True
+                    driver.execute("LISTEN heedful")
+                    # Whatever happened while nobody listened.
+                    yield None
+                    while not stopped.is_set():
+                        for notice in driver.notifies(timeout=LOOKS):
+                            yield notice.payload
+                        waited = LOOKS
+            except (self._psycopg.Error, Unavailable) as error:
+                if waited == LOOKS:
+                    logger.info("no notices from store %s for now: %s", self.name, error)
+                waited = min(2 * waited, LONGEST)
+                stopped.wait(waited)
+
+    def _commit(self, driver: Any) -> None:
+        try:
+            driver.commit()
+        except self._psycopg.Error as error:
+            if not driver.closed:
+                raise
+            raise Unavailable(
+                f"store {self.name} was lost while it stored a change, so it isn't known whether it did ({error})",
+                code="store_unreachable",
+                remedy="Do it again with the same idempotency key; it counts once",
+            ) from error
+
+    def _begun(self, opening: _Opening) -> PoolProxiedConnection:
+        """A connection on which a transaction has begun. One that died while it waited in the pool is replaced: the
+        first statement tells, and nothing has been done yet. So a connection need not be tried before each use."""
+        committed = self._psycopg.IsolationLevel.READ_COMMITTED
+        repeatable = self._psycopg.IsolationLevel.REPEATABLE_READ
+        while True:
+            borrowed = self._borrowed()
+            driver: Any = borrowed.dbapi_connection
+            try:
+                driver.isolation_level = committed if opening.write else repeatable
+                # Not False: a replica would not even begin.
+                driver.read_only = None if opening.write else True
+                driver.execute(*opening.statement)
+                borrowed.info["used"] = True
+                return borrowed
+            except self._psycopg.Error as error:
+                waited = driver.closed and borrowed.info.get("used")
+                borrowed.invalidate()
+                if not waited:
+                    raise translated(error, self.name) or error from error
+
+    def _borrowed(self) -> PoolProxiedConnection:
+        try:
+            return self.engine.raw_connection()
+        except self._psycopg.Error as error:
+            raise translated(error, self.name) or error from error
+        except TimeoutError as error:
+            raise Unavailable(
+                f"all connections to store {self.name} were busy for {BUSY_SECONDS} s",
+                code="store_busy",
+                remedy="Try again, or call from fewer threads at once; nothing was changed",
+            ) from error
+
+    @contextmanager
+    def outside(self, name: str) -> Iterator[Connection | None]:
+        """A connection on which every statement stands for itself; None while somebody else has one by this name."""
+        with self.engine.connect() as plain:
+            connection = plain.execution_options(isolation_level="AUTOCOMMIT")
+            if not connection.exec_driver_sql("SELECT pg_try_advisory_lock(%s)", (locks.number(name),)).scalar():
+                yield None
+                return
+            try:
+                # An index that is built beside writers waits for all of them.
+                connection.exec_driver_sql("SET lock_timeout = 0")
+                connection.exec_driver_sql("SELECT set_config(%s, 'on', false)", (EVERYTHING,))
+                yield connection
+            finally:
+                # What was set, and the lock, must not stay with the next who is given the connection.
+                connection.invalidate()
+
+    def migrating(self, connection: Connection) -> None:
+        locks.lock(connection, "migrate")
+
+    def upsert(self, table: Table, keys: tuple[str, ...], changed: tuple[str, ...]) -> Insert:
+        return _upsert(table, keys, changed)
+
+    def integrity(self, connection: Connection) -> str:
+        connection.exec_driver_sql("SELECT 1")
+        return "ok"
+
+    def is_there(self) -> bool:
+        with self.engine.connect() as connection:
+            return bool(connection.exec_driver_sql(f"SELECT to_regclass('{SCHEMA}.alembic_version')").scalar())
+
+    def last_number(self, connection: Connection, column: Column[int]) -> int:
+        sequence = _sequence(connection, column)
+        found = connection.exec_driver_sql(f"SELECT CASE WHEN is_called THEN last_value ELSE 0 END FROM {sequence}")
+        return int(found.scalar_one())
+
+    def set_last_number(self, connection: Connection, column: Column[int], number: int) -> None:
+        # A sequence can't stand at 0: before its first number it stands at 1, uncalled.
+        values = (_sequence(connection, column), max(number, 1), number > 0)
+        connection.exec_driver_sql("SELECT setval(%s::text::regclass, %s, %s)", values)
+
+    def left(self) -> None:
+        self.engine.dispose(close=False)
+
+    def close(self) -> None:
+        self.engine.dispose()
+
+
+def _name(url: URL) -> str:
+    # A password may stand among the options, too.
+    shown = url.difference_update_query(["password"]).set(drivername="postgresql")
+    return shown.render_as_string(hide_password=True)
+
+
+def _engine(url: URL) -> Engine:
+    engine = create_engine(
+        url,
+        json_serializer=lambda value: orjson.dumps(value).decode(),
+        json_deserializer=orjson.loads,
+        # What the URL says goes before our own.
+        connect_args={name: value for name, value in _ARGUMENTS.items() if name not in _LEFT_TO_URL & url.query.keys()},
+        pool_size=8,
+        max_overflow=24,
+        pool_timeout=BUSY_SECONDS,
+    )
+    event.listen(engine, "handle_error", _translate)
+    event.listen(engine, "connect", pgvector.adapt)
+    silence.watch(engine)
+    return engine
+
+
+def _sequence(connection: Connection, column: Column[int]) -> str:
+    """The name of the sequence that a column takes its numbers from."""
+    table = f"{SCHEMA}.{column.table.name}"
+    return str(connection.exec_driver_sql("SELECT pg_get_serial_sequence(%s, %s)", (table, column.name)).scalar_one())
+
+
+def connecting(url: URL) -> tuple[str, dict[str, Any]]:
+    """How others connect to a store, in sight of all projects: an address with its secrets, and options of the
+    driver."""
+    options = _ARGUMENTS | {"options": f"{_OPTIONS} -c {EVERYTHING}=on"}
+    return url.set(drivername="postgresql").render_as_string(hide_password=False), options
+
+
+@lru_cache
+def _upsert(table: Table, keys: tuple[str, ...], changed: tuple[str, ...]) -> Insert:
+    statement = insert(table)
+    if not changed:
+        return statement.on_conflict_do_nothing(index_elements=keys)
+    return statement.on_conflict_do_update(
+        index_elements=keys, set_={name: statement.excluded[name] for name in changed}
+    )
+
+
+def _translate(context: ExceptionContext) -> None:
+    if context.is_pre_ping:
+        # The pool replaces a connection that is gone, unless it is told another error than the driver's.
+        return
+    error = context.original_exception
+    name = "the store" if context.engine is None else _name(context.engine.url)
+    known = None if isinstance(error, HeedfulError) else translated(error, name)
+    if known is not None:
+        raise known from error
+
+
+def translated(error: BaseException, name: str) -> Unavailable | None:
+    """What an error of the driver means to a user, where that is known."""
+    import psycopg
+
+    if not isinstance(error, psycopg.Error):
+        return None
+    state = error.sqlstate or ""
+    if state in ("55P03", "40P01", "40001"):
+        return Unavailable(
+            f"store {name} was locked ({error})", code="store_busy", remedy="Try again; nothing was changed"
+        )
+    if state in ("42501", "25006"):
+        return Unavailable(f"store {name} can't be written ({error})", code="store_read_only", remedy=_ALLOWED)
+    if state.startswith("53"):
+        return Unavailable(f"store {name} has no room left ({error})", code="disk_full", remedy=_FULL)
+    if isinstance(error, psycopg.ProgrammingError) and "connection option" in str(error):
+        return Unavailable(f"store {name} has an option that is none ({error})", code="store_refused", remedy=_OPTION)
+    if isinstance(error, psycopg.OperationalError):
+        # Errors of connecting have no code, only words.
+        if re.search(r"password|role .* does not exist|no pg_hba.conf entry", str(error)):
+            return Unavailable(f"store {name} refused its user ({error})", code="store_refused", remedy=_WHO)
+        if re.search(r"database .* does not exist", str(error)):
+            return Unavailable(f"store {name} is not there ({error})", code="store_refused", remedy=_MAKE)
+    if isinstance(error, psycopg.OperationalError | psycopg.InterfaceError):
+        return Unavailable(f"store {name} can't be reached ({error})", code="store_unreachable", remedy=_REACH)
+    return None
+
+
+_ALLOWED = (
+    "Give the user of the URL the right to create and write in the schema heedful, or name the primary server if this "
+    "is a replica; nothing was changed"
+)
+_FULL = "Free some space or raise the server's limits, and try again; nothing was changed"
+_REACH = "Check the address and that the server runs; what was under way was not stored"
+_WHO = "Check the user of the URL and the password, which may be in the URL, in PGPASSWORD or in ~/.pgpass"
+_MAKE = "Check the name, or make it: CREATE DATABASE … OWNER …"
+_OPTION = "Check what stands behind the ? of the URL"

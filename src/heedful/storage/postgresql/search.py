@@ -1,0 +1,197 @@
+"""The questions that the indexes inside PostgreSQL answer: nearest vectors, facts with words, facts beside others."""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Sequence
+from typing import Any, NamedTuple
+
+from sqlalchemy import (
+    BigInteger,
+    ColumnElement,
+    Connection,
+    Float,
+    Select,
+    any_,
+    bindparam,
+    exists,
+    func,
+    literal,
+    literal_column,
+    or_,
+    select,
+)
+from sqlalchemy.dialects.postgresql import ARRAY, array
+
+from heedful.storage.filters import Allowed
+from heedful.storage.half_vectors import HalfVector
+from heedful.storage.schema import facts, vectors
+from heedful.storage.vectors import ModelRow
+from heedful.storage.words import common_terms, words
+
+FEW = 2000
+"""If no more facts pass a filter, they are all scored, and no index is asked."""
+
+MOST_SCANNED = 100_000
+"""Vectors that a search may look at to find enough that pass a filter."""
+
+_NUMBERS = ARRAY(BigInteger)
+
+
+def only_in(dataset: int, model: int) -> str:
+    """The condition of the index of a dataset's vectors. Written out, because a plan must see that the index fits."""
+    return f"dataset_id = {int(dataset)} AND model_id = {int(model)}"
+
+
+def direction(dimensions: int) -> str:
+    """The vectors as that index has them."""
+    return f"(vector::halfvec({int(dimensions)}))"
+
+
+def narrowed(connection: Connection, dataset: int, allowed: Allowed) -> Allowed:
+    """The same facts; where they are few, by their numbers alone."""
+    if allowed.everything or (not allowed.where and allowed.only is None):
+        return allowed
+    statement = select(facts.c.seq).where(facts.c.dataset_id == dataset, facts.c.superseded == 0)
+    found = list(connection.execute(_among(statement, facts.c.seq, allowed).limit(FEW + 1)).scalars())
+    return allowed if len(found) > FEW else Allowed(only=found)
+
+
+def permitted(connection: Connection, dataset: int, seqs: Sequence[int], allowed: Allowed) -> list[int]:
+    """Those of these facts that may be found."""
+    statement = select(facts.c.seq).where(
+        facts.c.dataset_id == dataset, facts.c.superseded == 0, facts.c.seq == _any(seqs)
+    )
+    return list(connection.execute(_among(statement, facts.c.seq, allowed)).scalars()) if seqs else []
+
+
+def nearest(
+    connection: Connection, dataset: int, model: ModelRow, vector: bytes, count: int, effort: int, allowed: Allowed
+) -> dict[int, float]:
+    """About the `count` allowed facts with the greatest cosines, and those."""
+    _set(connection, ef_search=effort, iterative_scan="relaxed_order", max_scan_tuples=MOST_SCANNED)
+    distance = _distance(model)
+    recalled = exists().where(facts.c.seq == vectors.c.fact_seq, facts.c.superseded == 0)
+    statement = select(vectors.c.fact_seq, -distance).where(literal_column(only_in(dataset, model.id)), recalled)
+    statement = _among(statement, vectors.c.fact_seq, allowed).order_by(distance).limit(count)
+    return _pairs(connection, statement, asked=vector)
+
+
+def cosines(connection: Connection, model: ModelRow, vector: bytes, seqs: Sequence[int]) -> dict[int, float]:
+    """The cosines of facts."""
+    statement = select(vectors.c.fact_seq, -_distance(model)).where(
+        vectors.c.fact_seq == _any(seqs), vectors.c.model_id == model.id
+    )
+    return _pairs(connection, statement, asked=vector) if seqs else {}
+
+
+def holders(connection: Connection, dataset: int, terms: Sequence[int]) -> dict[int, int]:
+    """How many facts have each of these terms; of common ones, had when they were last counted."""
+    statement = select(common_terms.c.term, common_terms.c.holders).where(
+        common_terms.c.dataset_id == dataset, common_terms.c.term == _any(terms)
+    )
+    found = _pairs(connection, statement) if terms else {}
+    rare = [term for term in terms if term not in found]
+    if rare:
+        each = func.unnest(literal(rare, _NUMBERS)).column_valued("term")
+        having = select(func.count()).where(_ours(dataset), words.c.terms.contains(array([each])))
+        found |= _pairs(connection, select(each, having.scalar_subquery()))
+    return found
+
+
+class Counted(NamedTuple):
+    """Facts, how long they are, and how often each has each term of a query."""
+
+    facts: list[int]
+    lengths: list[int]
+    counts: list[tuple[int, ...]]
+
+
+def with_terms(
+    connection: Connection,
+    dataset: int,
+    terms: Sequence[int],
+    groups: Sequence[Sequence[int]],
+    limit: int,
+    allowed: Allowed,
+) -> Counted:
+    """Up to `limit` allowed facts that have all terms of one of the groups."""
+    single = [group[0] for group in groups if len(group) == 1]
+    together = [group for group in groups if len(group) > 1]
+    conditions: list[ColumnElement[bool]] = [
+        words.c.terms.contains(literal(list(group), _NUMBERS)) for group in together
+    ]
+    if single:
+        conditions.append(words.c.terms.overlap(literal(single, _NUMBERS)))
+    statement = _counting(terms).where(_ours(dataset), or_(*conditions)).limit(limit)
+    return _counted(connection, _among(statement, words.c.fact_seq, allowed))
+
+
+def counted(connection: Connection, terms: Sequence[int], seqs: Sequence[int]) -> Counted:
+    """The same of those of these facts that have any of the terms, and can be recalled."""
+    if not seqs or not terms:
+        return Counted([], [], [])
+    having = words.c.terms.overlap(literal(list(terms), _NUMBERS))
+    return _counted(connection, _counting(terms).where(words.c.fact_seq == _any(seqs), having))
+
+
+def beside(connection: Connection, dataset: int, seqs: Sequence[int], steps: int) -> list[tuple[int, int, int]]:
+    """(fact, other, step) for the facts up to so many steps before and after in the same source. A later fact comes
+    after an earlier one at the same place."""
+    one = facts.alias("one")
+    # The offset keeps the planner from reading all facts at once: a look at an index for each is far less.
+    other = (
+        select(facts.c.seq, facts.c.ordinal)
+        .where(
+            facts.c.dataset_id == dataset,
+            facts.c.source == one.c.source,
+            facts.c.ordinal.between(one.c.ordinal - steps, one.c.ordinal + steps),
+            facts.c.superseded == 0,
+        )
+        .offset(0)
+        .lateral("other")
+    )
+    step = (other.c.ordinal - one.c.ordinal).label("step")
+    statement = select(one.c.seq, other.c.seq, step).where(one.c.seq == _any(seqs), step != 0).order_by(other.c.seq)
+    return [tuple(row) for row in connection.execute(statement)] if seqs else []
+
+
+def _counting(terms: Sequence[int]) -> Select[Any]:
+    times = (func.cardinality(func.array_positions(words.c.terms, literal(term, BigInteger))) for term in terms)
+    return select(words.c.fact_seq, func.cardinality(words.c.terms), *times)
+
+
+def _counted(connection: Connection, statement: Select[Any]) -> Counted:
+    rows = connection.execute(statement).all()
+    return Counted([row[0] for row in rows], [row[1] for row in rows], [tuple(row[2:]) for row in rows])
+
+
+def _ours(dataset: int) -> ColumnElement[bool]:
+    return literal_column(f"words.dataset_id = {int(dataset)}")
+
+
+def _distance(model: ModelRow) -> ColumnElement[float]:
+    asked = bindparam("asked", type_=HalfVector)
+    return literal_column(direction(model.dimensions)).op("<#>", return_type=Float())(asked)
+
+
+def _among(statement: Select[Any], column: ColumnElement[int], allowed: Allowed) -> Select[Any]:
+    statement = statement.where(*(column.in_(one) for one in allowed.where))
+    if allowed.only is not None:
+        statement = statement.where(column == _any(allowed.only))
+    if allowed.without:
+        statement = statement.where(column != func.all(literal(list(allowed.without), _NUMBERS)))
+    return statement
+
+
+def _pairs(connection: Connection, statement: Select[Any], **values: Any) -> dict[int, Any]:
+    return {row[0]: row[1] for row in connection.execute(statement, values)}
+
+
+def _any(seqs: Collection[int]) -> ColumnElement[Any]:
+    return any_(literal(list(seqs), _NUMBERS))
+
+
+def _set(connection: Connection, **options: Any) -> None:
+    """Options of pgvector's index, until the transaction ends."""
+    set_to = (func.set_config(f"hnsw.{name}", str(value), True) for name, value in options.items())
+    connection.execute(select(*set_to))

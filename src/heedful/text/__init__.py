@@ -1,0 +1,1 @@
+"""What texts say: words, entities, statements, complaints and themes. Pure functions."""

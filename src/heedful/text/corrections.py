@@ -1,0 +1,179 @@
+"""Which fact a comment corrects, if it does more than complain."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Sequence, Set
+from typing import Literal
+
+from heedful.text.statements import VERDICTS, after_verb, contrasts, has_verb, statement
+from heedful.text.words import Word, stem, words
+
+_DENIES = re.compile(r"\b(?:not|no|never|cannot|without|nicht|kein\w*|pas|jamais|nunca)\b|n['’]t\b", re.IGNORECASE)
+_GIVES = re.compile(
+    r"\b(?:is|are|ends?|starts?|begins?|opens?|closes?|costs?|takes?|lasts?)"
+    r"(?: (?:at|on|in|until|for|only|just|about|from))* \d",
+    re.IGNORECASE,
+)
+_SINCE = re.compile(r"\b(?:since|seit|depuis|desde)\b", re.IGNORECASE)
+_RULE = re.compile(
+    r"\b(?:must|should|can|cannot|may|never|always|needs?|no|not|also|go(?:es)? to|retired|deprecated|free|closed|open|"
+    r"(?:is|are|be) (?:\w+ )?(?:\w+ed|paid|sold|sent|made|seen|kept|given|held|done|built|led|run|taken|met|shown)|"
+    r"(?:is|are) (?:in|at|on|for|by|optional|mandatory|necessary|possible|available|forbidden|valid))\b|n['’]t\b",
+    re.IGNORECASE,
+)
+_TITLE = re.compile(r"\b(Dr|Mrs?|Ms|Prof)\. ")
+_PAST = re.compile(r"\b(?:was|were|did|had)\b", re.IGNORECASE)
+
+
+def corrected(comment: str, facts: Sequence[str], question: str) -> int | None:
+    """The place of the fact that a comment corrects: about the same thing, and saying something else of it.
+
+    >>> facts = ["Returns are accepted within 30 days", "Returns must be in the box"]
+    >>> corrected("No, it is 45 days", facts, "How many days do I have for returns?")
+    0
+    >>> corrected("I did not like the tone at all", facts, "How many days do I have for returns?")
+    >>> corrected("I returned it 45 days ago and nobody answers", facts, "How many days do I have for returns?")
+    """
+    told = statement(comment)
+    if told is None:
+        return None
+    # A name after "Dr." opens no sentence.
+    stated, facts = _TITLE.sub(r"\1 ", told), [_TITLE.sub(r"\1 ", fact) for fact in facts]
+    said = _content(stated)
+    terms, about = {word.term for word in said}, {word.term for word in _content(question)}
+    found: list[tuple[int, int, int]] = []
+    for place, fact in enumerate(facts):
+        known = {word.term for word in _content(fact)}
+        denies = _denies(stated) != _denies(fact)
+        if terms <= known and not denies:
+            return None
+        is_new = bool(terms - known - about - VERDICTS) or (denies and not _numbers(said))
+        others = replaced(stated, fact)
+        if is_new and _is_about(stated, said, fact, about, others):
+            found.append((-len(others), -len(terms & known), place))
+    return min(found)[2] if found else None
+
+
+def given_instead(comment: str, fact: str, question: str) -> frozenset[str]:
+    """What a comment gives in the place of what a fact says, in terms that can be compared: its numbers and names, or
+    its other words where it has none. Two comments that give the same correct the fact in the same way.
+
+    >>> fact, question = "Returns are accepted within 30 days", "How many days do I have for returns?"
+    >>> sorted(given_instead("No, it is 45 days", fact, question))
+    ['45']
+    >>> sorted(given_instead("Wrong. Returns are accepted within 45 days, not 30.", fact, question))
+    ['45']
+    """
+    stated = _TITLE.sub(r"\1 ", statement(comment) or "")
+    old = {word.term for word in [*_content(fact), *_content(question)]} | VERDICTS
+    new = [word for word in _content(stated) if word.term not in old]
+    values = frozenset(word.term for word in new if word.kind in ("number", "name"))
+    denial = {"not"} if not values and _denies(stated) != _denies(fact) else set()
+    return values or frozenset({word.term for word in new} | denial)
+
+
+def _is_about(stated: str, said: Sequence[Word], fact: str, about: Set[str], others: Set[str]) -> bool:
+    """Whether what is said is about what a fact says; `others` are the kinds of value that it gives others for."""
+    terms, known = {word.term for word in said}, {word.term for word in _content(fact)}
+    is_contrast = contrasts(stated)
+    if not terms & known and not (terms & about and known & about):
+        # "The price is 45 now" has no word of "It costs 39 euros".
+        return "number" in others and bool(known & about) and (is_contrast or _GIVES.search(stated) is not None)
+    if not has_verb(stated):
+        # "Port 6432" gives another value and no more; "Battery dead after 4 hours" does not.
+        return bool(others) and (is_contrast or _plain(said) <= known | about | VERDICTS)
+    # "The transfer of 3,000 euros is not there" gives no number, it only has one.
+    is_given = any(word.start >= after_verb(stated) for word in said if word.kind == "number")
+    if is_contrast or "name" in others or ("number" in others and is_given) or _SINCE.search(stated):
+        return True
+    # "30 days is theft" speaks of the fact and puts nothing in its place; "matches take forever" is no rule.
+    if _PAST.search(stated) or _numbers(said) & known or not _RULE.search(stated):
+        return False
+    is_denial = _denies(stated) != _denies(fact) and len(terms & (known | about)) > 1
+    return is_denial or said[0].term in known | about
+
+
+def _plain(said: Sequence[Word]) -> set[str]:
+    """The words that are neither values nor beside one; the first word before a name belongs to it."""
+    rest = said[1:] if len(said) > 1 and said[1].kind == "name" else said
+    return {word.term for word in rest if word.kind == "word" and not is_beside_value(word.term)}
+
+
+def _denies(text: str) -> bool:
+    return _DENIES.search(text) is not None
+
+
+def _content(text: str) -> list[Word]:
+    return [word for word in words(text) if word.kind != "common"]
+
+
+def _numbers(found: Sequence[Word]) -> set[str]:
+    return {word.term for word in found if word.kind == "number"}
+
+
+Value = Literal["name", "number"]
+
+_FAMILIES = {
+    stem(word): family
+    for family, units in {
+        "time": "second minute hour day week month year sekunde sekunden minuten stunde stunden tag tage tagen woche "
+        "wochen monat monate monaten jahr jahre jahren seconde secondes jour jours heure heures semaine semaines mois "
+        "an ans segundo segundos minuto minutos hora horas día días semana semanas mes meses año años",
+        "money": "euro dollar pound franc cent eur usd gbp chf euros dólares",
+        "clock": "uhr am pm oclock h",
+        "share": "percent prozent",
+    }.items()
+    for word in units.split()
+}
+_NO_UNITS = frozenset(
+    stem(word)
+    for word in """
+    now since instead only rather actually currently today per and jetzt seit statt nicht bis oder maintenant depuis pas
+    par ahora desde en por no
+    """.split()  # noqa: SIM905
+)
+
+
+def replaced(stated: str, fact: str) -> set[Value]:
+    """What kinds of value of a fact a text gives others for; numbers of different things are not compared.
+
+    >>> replaced("It takes 2 weeks", "Refunds take 5 days"), replaced("2 pages about it", "Refunds take 5 days")
+    ({'number'}, set())
+    """
+    found: set[Value] = set()
+    said, held = words(stated), words(fact)
+    terms, known = {word.term for word in said}, {word.term for word in held}
+    if any(word.kind == "name" and word.term not in known for word in said) and any(
+        word.kind == "name" and word.term not in terms for word in held
+    ):
+        found.add("name")
+    units = {_unit(held, place, known) for place, word in enumerate(held) if word.kind == "number"}
+    given = {
+        _unit(said, place, known) for place, word in enumerate(said) if word.kind == "number" and word.term not in known
+    }
+    # A number without a unit can be of anything.
+    if given & units or (units and "" in given):
+        found.add("number")
+    return found
+
+
+def is_beside_value(term: str) -> bool:
+    """Whether the stem of a word only says what a number counts, or since when.
+
+    >>> is_beside_value("day"), is_beside_value("sinc"), is_beside_value("page")
+    (True, True, False)
+    """
+    return term in _FAMILIES or term in _NO_UNITS
+
+
+def _unit(text: Sequence[Word], place: int, known: set[str]) -> str:
+    """What a number counts: a family of units, "" for none that is known from the fact, else a word."""
+    following = text[place + 1] if place + 1 < len(text) else None
+    # A word after a comma or a full stop is no unit.
+    if following is None or following.kind == "number" or following.start - text[place].stop > 1:
+        return ""
+    family = _FAMILIES.get(following.term, "")
+    if family:
+        return "" if family == "clock" else family
+    return "" if following.kind == "common" or following.term in known | _NO_UNITS else following.term

@@ -1,0 +1,175 @@
+"""Texts of any kind into sentences that can stand alone."""
+
+from __future__ import annotations
+
+import re
+from collections import Counter
+from typing import Literal
+
+from heedful.text.words import words
+
+LONGEST = 320
+"""Characters of a sentence at most; what is longer is cut, and shows it."""
+
+_HEADING = re.compile(r"\s*#{1,6}\s")
+_BULLET = re.compile(r"\s*(?:[-*+•]|\d{1,3}[.)])\s+")
+_WRAPPED = 60  # a line from this length on may go on in the next one
+_CLOSING = "\"'”’»)]"
+_END = re.compile(rf"[.!?…]+[{re.escape(_CLOSING)}]*\s+|[。！？]+[」』”’）]*\s*")
+_STOP = (".", "!", "?", "…", "。", "！", "？", ":", ";")
+_ABBREVIATED = re.compile(
+    r"(?:\b(?:dr|mrs?|ms|prof|st|jr|sr|vs|no|nr|fig|approx|inc|ltd|bzw|e\.g|i\.e|z\.b|p\.ex)|\b[^\W\d_])\.$",
+    re.IGNORECASE,
+)
+_CUTS = (re.compile(r"[;,:–—]\s+"), re.compile(r"\s+"))
+
+
+def sentences(text: str) -> list[str]:
+    """The sentences of a text in order, without headings and bullets; none is longer than `LONGEST`.
+
+    A line that goes on in the next one is one sentence with it; an abbreviation ends none.
+    """
+    found: list[str] = []
+    for paragraph in _paragraphs(text):
+        for sentence in _split(paragraph):
+            found += _cut(sentence)
+    return found
+
+
+def _paragraphs(text: str) -> list[str]:
+    """Lines, put together where one goes on in the next."""
+    found: list[str] = []
+    goes_on = False
+    for line in text.splitlines():
+        told = line.strip()
+        if not told or _HEADING.match(line):
+            goes_on = False
+            continue
+        bullet = _BULLET.match(line)
+        if goes_on and bullet is None and (told[0].islower() or len(found[-1].split("\n")[-1]) >= _WRAPPED):
+            found[-1] += f"\n{told}"
+        else:
+            found.append(told if bullet is None else line[bullet.end() :].strip())
+        goes_on = not told.endswith(_STOP)
+    return [" ".join(paragraph.split()) for paragraph in found if paragraph]
+
+
+def _split(paragraph: str) -> list[str]:
+    found = []
+    start = 0
+    for match in _END.finditer(paragraph):
+        told = paragraph[start : match.end()].strip()
+        following = paragraph[match.end() : match.end() + 1]
+        if following.islower() or _ABBREVIATED.search(told):
+            continue
+        found.append(told)
+        start = match.end()
+    rest = paragraph[start:].strip()
+    return [*found, rest] if rest else found
+
+
+def _cut(sentence: str) -> list[str]:
+    """A sentence that is too long, in pieces; each shows where it was cut."""
+    pieces = []
+    rest = sentence
+    while len(rest) > LONGEST:
+        at = next((end for pattern in _CUTS if (end := _last(pattern, rest)) > LONGEST // 3), LONGEST - 4)
+        pieces.append(f"{rest[:at].strip()} …")
+        rest = f"… {rest[at:].strip()}"
+    return [*pieces, rest]
+
+
+def _last(pattern: re.Pattern[str], text: str) -> int:
+    """Where the last match ends that leaves a piece which is short enough; 0 if there is none."""
+    return max((match.end() for match in pattern.finditer(text, 0, LONGEST - 4)), default=0)
+
+
+Asked = Literal["time", "number", "person", "place"]
+
+_KINDS: tuple[tuple[Asked, re.Pattern[str]], ...] = (
+    (
+        "time",
+        re.compile(r"\b(?:when|how (?:long|often|recently)|(?:what|which) (?:date|day|time|year|month|week)s?)\b"),
+    ),
+    (
+        "number",
+        re.compile(r"\b(?:how (?:many|much|old|far|tall|big|large|high)|what (?:number|percentage|price|cost))\b"),
+    ),
+    ("person", re.compile(r"\b(?:who|whom|whose)\b")),
+    ("place", re.compile(r"\b(?:where|(?:what|which) (?:city|country|place|state|town|location|address))\b")),
+)
+_LIST = re.compile(
+    r"\b(?:list|name (?:all|the|some)|(?:what|which) (?:are|were|kinds?|types?|sorts?)|all (?:of )?the|"
+    r"(?:what|which) (?:\w+ ){0,2}(?:\w{2,}[^s\W]s) (?:do|does|did|are|were|has|have)|both)\b"
+)
+_TIME = re.compile(
+    r"\b(?:\d{4}|\d{1,2}:\d{2}|\d{1,2} ?[ap]\.?m|yesterday|today|tonight|tomorrow|ago|since|last|next|recently|"
+    r"(?:mon|tues|wednes|thurs|fri|satur|sun)days?|(?:week|month|year|day|hour|minute|decade)s?|weekend|morning|"
+    r"evening|afternoon|noon|midnight|summer|winter|spring|autumn|jan(?:uary)?|feb(?:ruary)?|march|april|may \d|june|"
+    r"july|aug(?:ust)?|sept?(?:ember)?|oct(?:ober)?|nov(?:ember)?|dec(?:ember)?)\b"
+)
+_PLACE = re.compile(r"\b(?:in|at|from|to|near|into|around|through|visited|outside|inside) (?:the )?[A-Z]")
+_PLACE_WORD = re.compile(r"\b(?:at|in|near|to|from) (?:the|a|my|our|his|her|their) \w+")
+_NUMBER_WORD = re.compile(r"\b(?:once|twice|dozens?|hundreds?|thousands?|millions?|half|a couple|several|one)\b")
+
+
+def asked_for(question: str) -> Asked | None:
+    """The kind of answer, where the question says."""
+    low = question.lower()
+    places = [(match.start(), kind) for kind, pattern in _KINDS if (match := pattern.search(low))]
+    return min(places)[1] if places else None
+
+
+def asks_for_a_list(question: str) -> bool:
+    """Whether more than one thing is asked for."""
+    return _LIST.search(question.lower()) is not None
+
+
+def has(kind: Asked, sentence: str, known: frozenset[str]) -> float:
+    """How surely a sentence holds that kind of answer, in [0, 1]; `known` are the question's own terms."""
+    told = words(sentence)
+    if kind == "time":
+        return float(_TIME.search(sentence.lower()) is not None)
+    if kind == "number":
+        numbers = any(word.kind == "number" and word.term not in known for word in told)
+        return 1.0 if numbers else 0.5 * (_NUMBER_WORD.search(sentence.lower()) is not None)
+    named = any(word.kind == "name" and word.term not in known for word in told)
+    if kind == "person":
+        return float(named)
+    if _PLACE.search(sentence):
+        return 1.0
+    return 0.5 * (_PLACE_WORD.search(sentence.lower()) is not None)
+
+
+_NUMBER = r"\d{1,4}"
+_CITATION = rf"[\[【]\s*{_NUMBER}(?:\s*(?:[,;&–-]|and)\s*{_NUMBER})*\s*[\]】](?!\()"
+_CITATIONS = re.compile(_CITATION)
+_RANGE = re.compile(rf"({_NUMBER})\s*[–-]\s*({_NUMBER})|({_NUMBER})")
+_BEHIND_THE_STOP = re.compile(rf"([.!?…。！？]+[\"'”’»)]*)[ \t]*((?:{_CITATION}[ \t]*)+)")
+
+
+def cited(text: str, count: int) -> dict[int, float]:
+    """The share of each number from 1 to `count` that is cited, in the order of the text; the shares sum to 1.
+
+    A number has the share of its sentences among all that cite. Numbers beyond `count` name nothing, and are left out.
+    """
+    sentences_of: Counter[int] = Counter()
+    # A citation behind the full stop belongs to the sentence that ends there.
+    for sentence in sentences(_BEHIND_THE_STOP.sub(r" \2\1 ", text)):
+        sentences_of.update(dict.fromkeys(_numbers(sentence, count), 1))
+    total = sentences_of.total()
+    return {number: times / total for number, times in sentences_of.items()}
+
+
+def without_citations(text: str) -> str:
+    """A text whose citations would mean something else elsewhere."""
+    return re.sub(rf"[ \t]*{_CITATION}", "", text)
+
+
+def _numbers(sentence: str, count: int) -> list[int]:
+    found: dict[int, None] = {}
+    for citation in _CITATIONS.findall(sentence):
+        for low, high, single in _RANGE.findall(citation):
+            first, last = (int(single), int(single)) if single else sorted((int(low), int(high)))
+            found.update(dict.fromkeys(range(max(first, 1), min(last, count) + 1)))
+    return list(found)

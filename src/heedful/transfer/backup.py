@@ -1,0 +1,297 @@
+"""`heedful backup`: a copy of the file of a store, taken while others write to it."""
+
+from __future__ import annotations
+
+import os
+import secrets
+import shlex
+import sqlite3
+from collections.abc import Iterator
+from contextlib import closing
+from itertools import islice
+from pathlib import Path
+from typing import Any
+
+from sqlalchemy import Column, Connection, Table
+from sqlalchemy.engine import URL
+from sqlalchemy.exc import IntegrityError
+
+from heedful import files, settings
+from heedful.errors import Conflict, Invalid, NotFound, Unavailable
+from heedful.files import unwritable
+from heedful.memory.remember import Progress
+from heedful.storage import Database
+from heedful.storage.database import UNFINISHED
+from heedful.storage.postgresql.backend import EVERYTHING, SCHEMA
+from heedful.storage.schema import events, facts, logins, signing
+from heedful.storage.sqlite import BUSY_SECONDS, translated
+from heedful.transfer import checksum, stores, table_rows, targets
+from heedful.transfer.marker import Marker
+from heedful.transfer.results import BackedUp, Copied
+
+NEW_DATABASE = "NEW_DATABASE"
+"""Stands for the name that whoever restores a store fills in: not the one that it was taken from."""
+
+PAGES = 2048
+"""Pages that are copied at once, after which progress is told."""
+
+
+def backup(
+    url_or_path: str | Path | None,
+    file: str | Path,
+    *,
+    force: bool = False,
+    with_signing: bool = False,
+    progress: Progress | None = None,
+) -> BackedUp:
+    """Copies a store of SQLite to a file, which is there when it is whole and was checked.
+
+    Writers are not kept waiting. All that was stored before it begins is in it, but for the secret that tokens and
+    logins are signed with: a store that is restored makes a new one. `with_signing` copies that, too.
+    """
+    given = settings.load().store if url_or_path is None else url_or_path
+    target = Path(file)
+    url = stores.address(given)
+    if url is not None and url.get_backend_name() == "postgresql":
+        raise _use_pg_dump(url, target)
+    source = stores.identity(given)
+    if not Path(source).is_file():
+        name = stores.shown(source)
+        raise NotFound(f"there is no store at {name}", code="store_missing", value=name, remedy="Check its name")
+    targets.check(source, target, force=force)
+    partial = target.with_name(f".{target.name}.{secrets.token_hex(4)}")
+    try:
+        # To be written, it must be a file that can be: SQLite would tell less about what is wrong.
+        files.create(partial).close()
+        _copy(source, partial, progress)
+        if not with_signing:
+            _remove_signing(partial)
+        counts = _checked(partial)
+        with partial.open("rb") as written:
+            os.fsync(written.fileno())
+        size = partial.stat().st_size
+        partial.replace(target)
+    except OSError as error:
+        raise unwritable(target, error) from error
+    finally:
+        for suffix in targets.BESIDE:
+            partial.with_name(partial.name + suffix).unlink(missing_ok=True)
+    return BackedUp(file=str(target), bytes=size, tables=counts)
+
+
+def _copy(source: str, target: Path, progress: Progress | None) -> None:
+    def show(status: int, remaining: int, total: int) -> None:
+        if progress is not None:
+            progress(total - remaining, total)
+
+    try:
+        with _opened(source) as reading, closing(sqlite3.connect(target)) as writing:
+            # Held to one view of the store: otherwise each write of another process would start it over.
+            reading.execute("BEGIN")
+            _check_store(source, reading)
+            reading.backup(writing, pages=PAGES, progress=show, sleep=0)
+    except sqlite3.Error as error:
+        raise translated(error, None) or error from error
+
+
+def _remove_signing(file: Path) -> None:
+    """Removes the secret and the logins that depend on it, and the bytes they had."""
+    with closing(sqlite3.connect(file, isolation_level=None)) as copy:
+        copy.execute("PRAGMA secure_delete = ON")
+        # A copy of a store of an older version has no logins.
+        tables = {name for (name,) in copy.execute("SELECT name FROM sqlite_master WHERE type = 'table'")}
+        for table in {signing.name, logins.name} & tables:
+            copy.execute(f"DELETE FROM {table}")
+
+
+def _opened(file: str) -> closing[sqlite3.Connection]:
+    """Neither makes a file nor upgrades a store: a backup is taken before that."""
+    connection = sqlite3.connect(f"{Path(file).as_uri()}?mode=rw", uri=True, isolation_level=None)
+    connection.execute(f"PRAGMA busy_timeout = {BUSY_SECONDS * 1000}")
+    return closing(connection)
+
+
+def _check_store(file: str, connection: sqlite3.Connection) -> None:
+    tables = {name for (name,) in connection.execute("SELECT name FROM sqlite_master WHERE type = 'table'")}
+    if not {"alembic_version", events.name, facts.name} <= tables:
+        raise Conflict(f"{file} is not a store of Heedful", code="store_foreign", remedy="Name another file")
+    if UNFINISHED in tables:
+        raise Conflict(
+            f"store {file} is a copy that was not finished",
+            code="store_unfinished",
+            remedy="Run the same heedful copy again: it goes on where it was",
+        )
+
+
+def _checked(file: Path) -> dict[str, int]:
+    """How many rows each table has; what is damaged is an error."""
+    with closing(sqlite3.connect(file)) as copy:
+        said = copy.execute("PRAGMA integrity_check(1)").fetchone()[0]
+        if said != "ok":
+            raise Unavailable(
+                f"the copy is damaged ({said})",
+                code="store_damaged",
+                remedy="The store itself may be damaged, too: run heedful doctor",
+            )
+        rows = copy.execute(
+            "SELECT name FROM sqlite_master WHERE type = 'table' AND name NOT LIKE 'sqlite%'"
+        ).fetchall()
+        return {name: copy.execute(f'SELECT count(*) FROM "{name}"').fetchone()[0] for (name,) in rows}
+
+
+def _use_pg_dump(url: URL, file: Path) -> Invalid:
+    # The password stays out of it: pg_dump asks for it, or reads PGPASSWORD or ~/.pgpass.
+    plain = stores.without_secrets(url).set(drivername="postgresql")
+    shown = plain.render_as_string()
+    # It must say that it wants the rows of all projects.
+    everything = f"{shown}{'&' if '?' in shown else '?'}options=-c%20{EVERYTHING}%3Don"
+    dump = (
+        f"pg_dump --format=custom --schema={SCHEMA} --enable-row-security --exclude-table-data={SCHEMA}.signing "
+        f"--exclude-table-data={SCHEMA}.logins --file={shlex.quote(str(file))} "
+        f"{shlex.quote(everything)}"
+    )
+    new = shlex.quote(plain.set(database=NEW_DATABASE).render_as_string())
+    extension = f"psql --dbname={new} --command='CREATE EXTENSION vector SCHEMA public'"
+    restore = f"pg_restore --exit-on-error --dbname={new} {shlex.quote(str(file))}"
+    return Invalid(
+        "a store on PostgreSQL is backed up with PostgreSQL's own tools",
+        field="store",
+        value=shown,
+        remedy=f"Run: {dump}\n  and to restore it into an empty database, first: {extension}\n  and then: {restore}",
+    )
+
+
+Pair = tuple[dict[str, Any] | None, dict[str, Any] | None]
+"""A row of the source and the row of the target under the same key, where there are such."""
+
+
+def copy(source: str | Path, target: str | Path, *, progress: Progress | None = None) -> Copied:
+    """Copies all projects of a store into an empty one, and compares the two.
+
+    It may be stopped and started again; until it ends, the target can't be opened otherwise. Nobody may write to it.
+    """
+    origin, made = stores.two(source, target)
+    try:
+        return _Copying(origin, made, progress).run(stores.identity(origin.name))
+    finally:
+        made.close()
+        origin.close()
+
+
+class _Copying:
+    def __init__(self, source: Database, target: Database, progress: Progress | None) -> None:
+        self._source = source
+        self._target = target
+        self._progress = progress
+        self._written = 0
+
+    def run(self, name: str) -> Copied:
+        self._marker = Marker(self._target, name)
+        with self._source.read() as reading:
+            counts = {table.name: table_rows.count(reading, table) for table in table_rows.TABLES}
+            try:
+                self._fill(reading, sum(counts.values()))
+            except IntegrityError as error:
+                raise Conflict(
+                    f"the target {self._target.name} can't take a row of the source ({error.orig})",
+                    code="copy_differs",
+                    remedy="Nobody else may write to it: empty it, or name another target, and copy again",
+                ) from error
+            sums = checksum.of_store(reading)
+            last = [(each, self._last(reading, each)) for each in _numbered()]
+        with self._target.read() as connection:
+            found = {table.name: table_rows.count(connection, table) for table in table_rows.TABLES}
+            self._compare(counts, found, "rows")
+            self._compare(
+                {each.project: each for each in sums},
+                {each.project: each for each in checksum.of_store(connection)},
+                "facts or events of project",
+            )
+        with self._target.write() as connection:
+            self._marker.check(connection)
+            for column, number in last:
+                self._target.set_last_number(connection, column, number)
+            self._marker.remove(connection)
+        return Copied(
+            source=self._source.name, target=self._target.name, tables=counts, written=self._written, projects=sums
+        )
+
+    def _fill(self, reading: Connection, total: int) -> None:
+        if self._marker.resumed:
+            for table in reversed(table_rows.TABLES):
+                self._remove(reading, table)
+        done = 0
+        for table in table_rows.TABLES:
+            for run in self._pairs(reading, table):
+                self._write(table, run)
+                done += len(run)
+                if self._progress is not None:
+                    self._progress(done, total)
+
+    def _remove(self, reading: Connection, table: Table) -> None:
+        """What the source has no longer goes first, in the reverse order, so that nothing refers to it."""
+        for run in self._pairs(reading, table):
+            gone = [table_rows.key(table, after) for before, after in run if before is None and after is not None]
+            if gone:
+                with self._target.write(durable=False) as connection:
+                    self._marker.check(connection)
+                    table_rows.remove(connection, table, gone)
+                self._written += len(gone)
+
+    def _write(self, table: Table, run: list[Pair]) -> None:
+        new = [before for before, after in run if before is not None and after is None]
+        changed = [before for before, after in run if before is not None and after is not None and before != after]
+        if not new and not changed:
+            return
+        with self._target.write(durable=False) as connection:
+            self._marker.check(connection)
+            if new:
+                table_rows.insert(connection, table, new)
+            if changed:
+                table_rows.update(connection, table, changed)
+        self._written += len(new) + len(changed)
+
+    def _pairs(self, reading: Connection, table: Table) -> Iterator[list[Pair]]:
+        """The rows of both stores side by side, in batches."""
+        with self._target.read() as connection:
+            both: Iterator[Pair] = ((row, None) for row in table_rows.streamed(reading, table))
+            if self._marker.resumed:
+                both = _merged(table, table_rows.streamed(reading, table), table_rows.streamed(connection, table))
+            while run := list(islice(both, table_rows.TOGETHER)):
+                yield run
+
+    def _last(self, reading: Connection, column: Column[int]) -> int:
+        return self._source.last_number(reading, column)
+
+    def _compare(self, wanted: dict[str, Any], found: dict[str, Any], what: str) -> None:
+        for name in [*wanted, *found]:
+            if wanted.get(name) != found.get(name):
+                raise Conflict(
+                    f"the copy {self._target.name} differs from its source: {what} of {name} are "
+                    f"{found.get(name)} instead of {wanted.get(name)}",
+                    code="copy_differs",
+                    remedy="Nobody else may write to it: run the same copy again, and it is put right",
+                )
+
+
+def _merged(table: Table, source: Iterator[dict[str, Any]], target: Iterator[dict[str, Any]]) -> Iterator[Pair]:
+    """Two runs of rows in the order of their keys as one."""
+    before, after = next(source, None), next(target, None)
+    while before is not None or after is not None:
+        one = None if before is None else table_rows.key(table, before)
+        other = None if after is None else table_rows.key(table, after)
+        if other is None or (one is not None and one < other):
+            yield before, None
+            before = next(source, None)
+        elif one is None or other < one:
+            yield None, after
+            after = next(target, None)
+        else:
+            yield before, after
+            before, after = next(source, None), next(target, None)
+
+
+def _numbered() -> list[Column[int]]:
+    """The columns that give numbers by themselves."""
+    found = (table.autoincrement_column for table in table_rows.TABLES)
+    return [column for column in found if column is not None and column.autoincrement is True]

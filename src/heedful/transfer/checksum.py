@@ -1,0 +1,107 @@
+"""Sums over facts and ledger that are the same in every store which holds the same."""
+
+from __future__ import annotations
+
+import hashlib
+from collections.abc import Iterator
+from typing import Any
+
+import orjson
+from sqlalchemy import JSON, Column, ColumnElement, Connection, LargeBinary, Table, Text, cast, select
+
+from heedful.ranking.signals import WEIGHTS
+from heedful.storage.ledger import LINK_SIGNAL, SIGNAL
+from heedful.storage.schema import events, metadata, projects
+from heedful.transfer.lines import KINDS, Line, broken, lines, ours
+from heedful.transfer.names import Names
+from heedful.transfer.results import Sums
+from heedful.transfer.table_rows import TOGETHER
+
+_LEFT_OUT = frozenset({"type", "vector", "entities"})
+
+
+class Checksum:
+    """Folds lines in their order; vectors and what is derived are left out."""
+
+    def __init__(self) -> None:
+        self._sum = hashlib.blake2b(digest_size=16)
+        self.count = 0
+
+    def add(self, line: Line) -> None:
+        told = {name: value for name, value in line.items() if name not in _LEFT_OUT}
+        self._sum.update(orjson.dumps(told, option=orjson.OPT_SORT_KEYS | orjson.OPT_APPEND_NEWLINE))
+        self.count += 1
+
+    @property
+    def value(self) -> str:
+        return self._sum.hexdigest()
+
+
+def of_project(connection: Connection, number: int, name: str) -> Sums:
+    """The sums of one project, in the order of its facts and events."""
+    names = Names(connection, number)
+    made = {}
+    for kind in ("fact", "event"):
+        made[kind] = Checksum()
+        for run in lines(connection, KINDS[kind], number, names):
+            for line in run:
+                made[kind].add(line)
+    return Sums(
+        project=name,
+        facts=made["fact"].count,
+        events=made["event"].count,
+        facts_checksum=made["fact"].value,
+        ledger_checksum=made["event"].value,
+    )
+
+
+def of_store(connection: Connection) -> list[Sums]:
+    """The sums of all projects, oldest first."""
+    rows = connection.execute(select(projects.c.id, projects.c.name).order_by(projects.c.id)).all()
+    return [of_project(connection, row.id, row.name) for row in rows]
+
+
+def stored(connection: Connection, column: Column[Any]) -> ColumnElement[Any]:
+    """JSON as it stands in a column, whatever that is; SQLite lets anything in."""
+    return cast(column, Text if connection.dialect.name == "postgresql" else LargeBinary).label(column.name)
+
+
+def damaged(connection: Connection, project: int | None) -> Iterator[tuple[str, str, list[str]]]:
+    """Tables, what is wrong with the JSON in them, and the ids of the rows where it is: those of a project, or with
+    None those that belong to no project."""
+    for table, columns in _with_json().items():
+        theirs = _of_nobody(table) if project is None else ours(table, project)
+        if theirs is None:
+            continue
+        key = [table.c.id] if "id" in table.columns else list(table.primary_key)
+        found: dict[str, list[str]] = {}
+        statement = select(*key, *(stored(connection, column) for column in columns)).where(theirs).order_by(*key)
+        for row in connection.execution_options(yield_per=TOGETHER).execute(statement):
+            for column, value in zip(columns, row[len(key) :], strict=True):
+                wrong = broken(table.name, column.name, value, nullable=bool(column.nullable))
+                if wrong is not None:
+                    found.setdefault(wrong, []).append("/".join(str(part) for part in row[: len(key)]))
+        for wrong, ids in sorted(found.items()):
+            yield table.name, wrong, ids
+
+
+def _with_json() -> dict[Table, list[Column[Any]]]:
+    found = {
+        table: [column for column in table.columns if isinstance(column.type, JSON)] for table in metadata.sorted_tables
+    }
+    return {table: columns for table, columns in found.items() if columns}
+
+
+def _of_nobody(table: Table) -> ColumnElement[bool] | None:
+    column = table.columns.get("project_id")
+    return column.is_(None) if column is not None and column.nullable else None
+
+
+def unknown_signals(connection: Connection, project: int) -> list[str]:
+    """The events of signals that are worth nothing that is known: no score can be folded from them."""
+    statement = select(events.c.id).where(
+        events.c.project_id == project,
+        events.c.kind.in_((SIGNAL, LINK_SIGNAL)),
+        events.c.value.is_(None) | events.c.value.not_in(sorted(WEIGHTS)),
+    )
+    return [row.id for row in connection.execute(statement.order_by(events.c.id))]

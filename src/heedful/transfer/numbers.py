@@ -1,0 +1,76 @@
+"""The way back from names, ids and sums to the numbers of the store that a project is imported into."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+
+from sqlalchemy import Connection, Table, select
+
+from heedful.storage import graph
+from heedful.storage.rows import batches
+from heedful.storage.schema import facts, queries, sessions
+from heedful.storage.schema_insight import review_items
+from heedful.transfer.names import GONE
+
+Pair = tuple[int, str]
+"""The number of a dataset, and a name in it."""
+
+
+class Numbers:
+    """The numbers that the parts of a project got."""
+
+    def __init__(self, connection: Connection, project: int) -> None:
+        self._connection = connection
+        self.project = project
+        self.datasets: dict[str, int] = {}
+
+    def queries(self, wanted: Iterable[Pair]) -> dict[Pair, int]:
+        """The numbers of queries, by dataset and sum."""
+        found: dict[Pair, int] = {}
+        for dataset, sums in _by_dataset(wanted).items():
+            for run in batches([bytes.fromhex(each) for each in sums]):
+                rows = self._connection.execute(
+                    select(queries.c.id, queries.c.digest).where(
+                        queries.c.dataset_id == dataset, queries.c.digest.in_(run)
+                    )
+                )
+                found.update({(dataset, row.digest.hex()): row.id for row in rows})
+        return found
+
+    def links(self, wanted: Iterable[Pair]) -> dict[Pair, str]:
+        """The names that links in words have here, by the dataset that they are in."""
+        split = {(dataset, link): link.partition("/") for dataset, link in wanted}
+        keys = _by_dataset((dataset, key) for (dataset, _), (_, _, key) in split.items())
+        known = {dataset: graph.known(self._connection, dataset, list(names)) for dataset, names in keys.items()}
+        made: dict[Pair, str] = {}
+        for (dataset, link), (fact, _, key) in split.items():
+            number = known[dataset].get(key)
+            # What is gone must not read as the number of anything.
+            made[dataset, link] = f"{fact}/{GONE}{key.removeprefix(GONE)}" if number is None else f"{fact}/{number}"
+        return made
+
+    def facts(self, ids: Iterable[str]) -> dict[str, int]:
+        return self._of(facts, ids)
+
+    def sessions(self, ids: Iterable[str]) -> dict[str, int]:
+        return self._of(sessions, ids)
+
+    def items(self, ids: Iterable[str]) -> dict[str, int]:
+        return self._of(review_items, ids)
+
+    def _of(self, table: Table, ids: Iterable[str]) -> dict[str, int]:
+        statement = select(table.c.id, table.c.seq)
+        if table is sessions:
+            statement = statement.where(sessions.c.project_id == self.project)
+        return {
+            row.id: row.seq
+            for run in batches(sorted(set(ids)))
+            for row in self._connection.execute(statement.where(table.c.id.in_(run)))
+        }
+
+
+def _by_dataset(pairs: Iterable[Pair]) -> dict[int, set[str]]:
+    found: dict[int, set[str]] = {}
+    for dataset, name in pairs:
+        found.setdefault(dataset, set()).add(name)
+    return found

@@ -1,0 +1,263 @@
+"""An exported file, read line by line and checked before anything is written."""
+
+from __future__ import annotations
+
+import re
+from base64 import b64decode
+from collections.abc import Iterator
+from dataclasses import dataclass
+from itertools import groupby
+from typing import IO, Any, get_args
+
+import orjson
+from sqlalchemy import JSON, Column, Float, Integer, LargeBinary, String
+
+from heedful.errors import Invalid
+from heedful.model import REVIEW_STATUSES, AuthorStanding
+from heedful.model.base import storable
+from heedful.storage.schema_insight import review_items, review_notes
+from heedful.transfer.checksum import Checksum
+from heedful.transfer.exporting import END, FORMAT, HEADER, closing
+from heedful.transfer.lines import KINDS, REFERENCES, Kind, Line
+
+TOGETHER = 1000
+"""Lines that are taken at once."""
+
+SHAPES: dict[str, type] = {"metadata": dict, "extra": dict, "shown": list, "used": list, "body": dict, "options": dict}
+"""What JSON columns must be."""
+
+WORDS: dict[str, type] = {"note": str, "kept": dict}
+"""What the text of a reviewer may have in it."""
+
+
+@dataclass(frozen=True, slots=True)
+class Header:
+    """What a file says of itself."""
+
+    project: str
+    model: str | None
+    dimensions: int
+    counts: dict[str, int]
+    facts_checksum: str = ""
+    ledger_checksum: str = ""
+
+
+@dataclass(frozen=True, slots=True)
+class Numbered:
+    """One line and where it stands."""
+
+    number: int
+    line: Line
+
+
+def damaged(number: int, what: str) -> Invalid:
+    """The error about a line."""
+    return Invalid(
+        f"line {number} {what}",
+        code="file_damaged",
+        field="file",
+        value=number,
+        remedy="Export the project again; nothing was imported",
+    )
+
+
+def check(file: IO[bytes]) -> Header:
+    """Reads a whole file. What is damaged, unknown or missing in it is an error that names the line."""
+    header = _header(file)
+    counts = dict.fromkeys(KINDS, 0)
+    sums = {"fact": Checksum(), "event": Checksum()}
+    end: Numbered | None = None
+    last = 1
+    for each in _lines(file):
+        if end is not None:
+            raise damaged(each.number, "stands behind the end")
+        name = each.line["type"]
+        if name == END:
+            end = each
+            continue
+        _check_line(KINDS[name], each, header)
+        counts[name] += 1
+        if name in sums:
+            sums[name].add(each.line)
+        last = each.number
+    if end is None:
+        raise damaged(last, f"is the last one, and the file is cut off: it says it has {sum(header.counts.values())}")
+    if counts["project"] != 1:
+        raise damaged(end.number, f"closes a file with {counts['project']} projects instead of one")
+    said = end.line | {"counts": _counts(end.line.get("counts"))}
+    if said != closing(counts, sums) or header.counts != counts:
+        raise damaged(end.number, "counts or sums up other lines than the file has")
+    return Header(header.project, header.model, header.dimensions, counts, sums["fact"].value, sums["event"].value)
+
+
+def groups(file: IO[bytes]) -> Iterator[tuple[Kind, list[Numbered]]]:
+    """The lines of a file that was checked, in runs of one type."""
+    file.seek(0)
+    file.readline()
+    for name, run in groupby(_lines(file), key=lambda each: each.line["type"]):
+        if name == END:
+            return
+        batch: list[Numbered] = []
+        for each in run:
+            batch.append(each)
+            if len(batch) == TOGETHER:
+                yield KINDS[name], batch
+                batch = []
+        if batch:
+            yield KINDS[name], batch
+
+
+OLDER = {"caller": ""}
+"""What a column is taken to be that files of older versions don't have."""
+
+
+def unpacked(kind: Kind, line: Line) -> dict[str, Any]:
+    """A line's plain columns, as the table takes them."""
+    return {
+        column.name: bytes.fromhex(line[column.name])
+        if isinstance(column.type, LargeBinary) and column.name in line
+        else line.get(column.name, OLDER.get(column.name))
+        for column in kind.plain
+    }
+
+
+def _header(file: IO[bytes]) -> Header:
+    file.seek(0)
+    found = _parsed(1, file.readline())
+    if found.get("type") != HEADER:
+        raise damaged(1, "is not the beginning of an exported project")
+    if found.get("format") not in range(1, FORMAT + 1):
+        raise Invalid(
+            f"the file has the format {found.get('format')!r}, and this version reads 1 to {FORMAT}",
+            code="file_newer",
+            field="file",
+            remedy="Upgrade heedful; nothing was imported",
+        )
+    project, model, counts = found.get("project"), found.get("model"), _counts(found.get("counts"))
+    if not isinstance(project, str) or counts is None:
+        raise damaged(1, "says neither of which project it is nor how much it has")
+    if model is None:
+        return Header(project, None, 0, counts)
+    if not isinstance(model, dict) or [type(model.get(name)) for name in ("name", "dimensions")] != [str, int]:
+        raise damaged(1, f"names the model {model!r}")
+    return Header(project, model["name"], model["dimensions"], counts)
+
+
+def _counts(said: Any) -> dict[str, Any] | None:
+    """How many lines of each type a file says it has; one that an older version wrote does not know all types."""
+    return dict.fromkeys(KINDS, 0) | said if isinstance(said, dict) else None
+
+
+def _lines(file: IO[bytes]) -> Iterator[Numbered]:
+    for number, text in enumerate(file, start=2):
+        line = _parsed(number, text)
+        if line.get("type") not in (*KINDS, END):
+            raise damaged(number, f"has the type {line.get('type')!r}, which is not known")
+        yield Numbered(number, line)
+
+
+def _parsed(number: int, text: bytes) -> Line:
+    try:
+        line = orjson.loads(text)
+    except orjson.JSONDecodeError as error:
+        raise damaged(number, f"is no JSON ({error})") from error
+    if not isinstance(line, dict):
+        raise damaged(number, "is no object")
+    return line
+
+
+def _check_line(kind: Kind, each: Numbered, header: Header) -> None:
+    columns = {column.name: column for column in kind.plain}
+    named = {field: kind.table.columns[column] for column, field in REFERENCES.items() if column in kind.table.columns}
+    for name, value in each.line.items():
+        if name in columns:
+            _check_value(each, columns[name], value)
+        elif name in named:
+            if not isinstance(value, str):
+                raise damaged(each.number, f"has {name} {value!r}, which is no text")
+            if name == "query":
+                _check_hexadecimal(each, name, value)
+        elif name == "vector" and kind.has_vector:
+            _check_vector(each, value, header)
+        elif not (name == "type" or (name == "entities" and kind.name == "fact")):
+            raise damaged(each.number, f"has a field {name!r}, which a {kind.name} does not have")
+    for name, column in (columns | named).items():
+        if not column.nullable and column.server_default is None and name not in each.line and name not in OLDER:
+            raise damaged(each.number, f"has no {name}")
+    entities = each.line.get("entities", [])
+    if not isinstance(entities, list) or not all(isinstance(name, str) for name in entities):
+        raise damaged(each.number, "has entities that are no texts")
+    if kind.links is not None:
+        _check_links(kind, each)
+
+
+def _check_links(kind: Kind, each: Numbered) -> None:
+    assert kind.links is not None
+    try:
+        sound = all(isinstance(link, str) and "/" in link for link in kind.links(unpacked(kind, each.line)))
+    except (TypeError, ValueError) as error:
+        raise damaged(each.number, f"has links of another shape ({error})") from error
+    if not sound:
+        raise damaged(each.number, "has links that are no texts with a slash")
+
+
+def _check_value(each: Numbered, column: Column[Any], value: Any) -> None:
+    if isinstance(column.type, JSON):
+        if not isinstance(value, SHAPES.get(column.name, object)):
+            raise damaged(each.number, f"has a {column.name} of another shape")
+        return
+    if isinstance(column.type, LargeBinary):
+        _check_hexadecimal(each, column.name, value)
+        return
+    allowed: type | tuple[type, ...] = str
+    if isinstance(column.type, Float):
+        allowed = (int, float)
+    elif isinstance(column.type, Integer):
+        allowed = int
+    if not isinstance(value, allowed) or isinstance(value, bool):
+        raise damaged(each.number, f"has {column.name} {value!r}, which is of another type")
+    if isinstance(value, int) and not -(2**63) <= value < 2**63:
+        raise damaged(each.number, f"has {column.name} {value!r}, which is too large")
+    if isinstance(value, str):
+        _check_text(each, column, value)
+        _check_review(each, column, value)
+        if column.name == "author_standing" and value not in get_args(AuthorStanding):
+            raise damaged(each.number, f"has the author_standing {value!r}, which is not known")
+
+
+def _check_text(each: Numbered, column: Column[Any], value: str) -> None:
+    try:
+        storable(value)
+    except ValueError as error:
+        raise damaged(each.number, f"has a {column.name} that {error}") from error
+    longest = column.type.length if isinstance(column.type, String) else None
+    if longest is not None and len(value) > longest:
+        raise damaged(each.number, f"has a {column.name} of {len(value)} characters; {longest} are the most")
+
+
+def _check_review(each: Numbered, column: Column[Any], value: str) -> None:
+    """What no table would refuse, and no reviewer could read."""
+    if column is review_items.c.status and value not in REVIEW_STATUSES:
+        raise damaged(each.number, f"has status {value!r}, which is none")
+    if column is not review_notes.c.text:
+        return
+    try:
+        said = orjson.loads(value)
+    except orjson.JSONDecodeError:
+        said = None
+    if not isinstance(said, dict) or not all(isinstance(words, WORDS.get(name, ())) for name, words in said.items()):
+        raise damaged(each.number, "has a text of another shape")
+
+
+def _check_hexadecimal(each: Numbered, name: str, value: Any) -> None:
+    if not isinstance(value, str) or re.fullmatch(r"(?:[0-9a-f]{2})+", value) is None:
+        raise damaged(each.number, f"has {name} {value!r}, which is no hexadecimal number")
+
+
+def _check_vector(each: Numbered, value: Any, header: Header) -> None:
+    try:
+        size = len(b64decode(value, validate=True))
+    except (TypeError, ValueError):
+        size = 0
+    if header.model is None or size != 2 * header.dimensions:
+        raise damaged(each.number, f"has a vector that is none of {header.dimensions} dimensions")

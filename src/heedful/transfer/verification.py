@@ -1,0 +1,244 @@
+"""`heedful verify`: replays the ledger and compares every score with it. Only reads."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Iterator
+from itertools import islice
+from pathlib import Path
+
+import orjson
+from sqlalchemy import ColumnElement, Connection, Select, String, case, cast, exists, func, select
+
+from heedful.errors import NotFound
+from heedful.memory import checks, maintenance
+from heedful.memory.remember import Progress
+from heedful.storage import facts as stored_facts
+from heedful.storage import link_scores, schema
+from heedful.storage.ledger import FEEDBACK, SIGNAL, SUPERSESSION, is_retracted
+from heedful.storage.rows import batches
+from heedful.storage.schema import datasets, event_keys, events, facts, feedbacks, notes, projects, queries, receipts
+from heedful.transfer import checksum, lines, stores
+from heedful.transfer.checksum import stored
+from heedful.transfer.lines import ours
+from heedful.transfer.results import Difference, Sums, Verified
+from heedful.transfer.table_rows import TOGETHER
+
+SHOWN = 5
+"""Things that differ which are named; the others are counted."""
+
+
+def verify(
+    url_or_path: str | Path | None = None,
+    *,
+    project: str | None = None,
+    progress: Progress | None = None,
+) -> Verified:
+    """Compares all that is derived from the ledger with the ledger, in one project or in all of them."""
+    database = stores.existing(url_or_path)
+    try:
+        with database.read() as connection:
+            verifying = _Verifying(connection)
+            wanted = _projects(connection, database.name, project)
+            for done, (number, name) in enumerate(wanted, start=1):
+                verifying.project(number, name)
+                if progress is not None:
+                    progress(done, len(wanted))
+            if project is None:
+                verifying.rows_of_the_store()
+        return Verified(
+            store=database.name,
+            projects=verifying.sums,
+            compared=verifying.compared,
+            differences=verifying.differences,
+        )
+    finally:
+        database.close()
+
+
+def _projects(connection: Connection, store: str, project: str | None) -> list[tuple[int, str]]:
+    statement = select(projects.c.id, projects.c.name).order_by(projects.c.id)
+    if project is not None:
+        statement = statement.where(projects.c.name == checks.name("project", project))
+    found = [(row.id, row.name) for row in connection.execute(statement)]
+    if project is not None and not found:
+        raise NotFound(f"store {store} has no project {project!r}", field="project", value=project)
+    return found
+
+
+class _Verifying:
+    def __init__(self, connection: Connection) -> None:
+        self._connection = connection
+        self.sums: list[Sums] = []
+        self.differences: list[Difference] = []
+        self.compared = 0
+
+    def project(self, number: int, name: str) -> None:
+        if self._lines_are_readable(number, name):
+            self.sums.append(checksum.of_project(self._connection, number, name))
+        unknown = checksum.unknown_signals(self._connection, number)
+        self._note(name, None, "rows of events with an unknown signal (so no scores were compared)", unknown)
+        if not unknown:
+            for dataset, title in dataset_numbers(self._connection, number).items():
+                self._scores(name, dataset, title)
+                self._links(name, dataset, title)
+        for what, check in CHECKS.items():
+            self._note(name, None, what, check(self._connection, number))
+
+    def rows_of_the_store(self) -> None:
+        """Looks at what belongs to no project: keys for all of them, and jobs."""
+        for table, wrong, ids in checksum.damaged(self._connection, None):
+            self._note(None, None, f"rows of {table} with {wrong}", ids)
+
+    def _lines_are_readable(self, number: int, project: str) -> bool:
+        """Whether facts and ledger can be folded into checksums."""
+        broken = set()
+        for table, wrong, ids in checksum.damaged(self._connection, number):
+            broken.add(table)
+            self._note(project, None, f"rows of {table} with {wrong}", ids)
+        return broken.isdisjoint({schema.facts.name, schema.events.name})
+
+    def _scores(self, project: str, dataset: int, title: str) -> None:
+        wrong: list[int] = []
+        for compared, differing in maintenance.compared(self._connection, dataset):
+            self.compared += compared
+            wrong += differing
+        ids = stored_facts.ids(self._connection, wrong[:SHOWN])
+        named = (ids.get(seq, str(seq)) for seq in wrong)
+        self._note(project, title, "scores of facts unlike the fold of the ledger", named)
+
+    def _links(self, project: str, dataset: int, title: str) -> None:
+        compared, wrong = maintenance.compared_links(self._connection, dataset)
+        self.compared += compared
+        first = sorted(wrong)
+        ids = stored_facts.ids(self._connection, [fact for fact, _ in first[:SHOWN]])
+        named = (link_scores.target(ids.get(fact, str(fact)), entity) for fact, entity in first)
+        self._note(project, title, "scores of links unlike the fold of the ledger", named)
+
+    def _note(self, project: str | None, dataset: str | None, what: str, found: Iterable[str]) -> None:
+        named = iter(found)
+        examples = list(islice(named, SHOWN))
+        if examples:
+            count = len(examples) + sum(1 for _ in named)
+            self.differences.append(
+                Difference(project=project, dataset=dataset, what=what, count=count, examples=examples)
+            )
+
+
+Check = Callable[[Connection, int], Iterator[str]]
+"""Given a transaction and the number of a project."""
+
+
+def feedback_without_event(connection: Connection, project: int) -> Iterator[str]:
+    """Words of people whose event is not in the ledger."""
+    theirs = exists().where(_its_event(), events.c.project_id == project, events.c.kind == FEEDBACK)
+    yield from _found(connection, select(feedbacks.c.id).where(feedbacks.c.project_id == project, ~theirs))
+
+
+def feedback_unlike_event(connection: Connection, project: int) -> Iterator[str]:
+    """Ratings that the ledger has otherwise, or that stand though they were taken back, or the other way round."""
+    said = case((feedbacks.c.score.is_not(None), cast(feedbacks.c.score, String)), else_=feedbacks.c.rating)
+    unlike = (
+        said.is_distinct_from(events.c.value)
+        | feedbacks.c.author.is_distinct_from(events.c.author)
+        | (feedbacks.c.author_standing != events.c.author_standing)
+        | ((feedbacks.c.standing == 1) == is_retracted())
+    )
+    statement = select(feedbacks.c.id).join(events, _its_event()).where(feedbacks.c.project_id == project, unlike)
+    yield from _found(connection, statement)
+
+
+def keys_used_twice(connection: Connection, project: int) -> Iterator[str]:
+    """Idempotency keys that more than one event has."""
+    key = events.c.idempotency_key
+    statement = select(key).where(events.c.project_id == project).group_by(key).having(func.count() > 1)
+    yield from _found(connection, statement)
+
+
+def keys_unlike_event(connection: Connection, project: int) -> Iterator[str]:
+    """Idempotency keys that are kept for an event that has another one, and those of events that are not kept."""
+    its = (event_keys.c.event_id == events.c.id) & (event_keys.c.idempotency_key == events.c.idempotency_key)
+    of_event, of_key = events.c.project_id == project, event_keys.c.project_id == project
+    yield from _found(connection, select(event_keys.c.idempotency_key).where(of_key, ~exists().where(of_event, its)))
+    keyed = events.c.idempotency_key != events.c.id
+    yield from _found(connection, select(events.c.idempotency_key).where(of_event, keyed, ~exists().where(of_key, its)))
+
+
+def notes_without_event(connection: Connection, project: int) -> Iterator[str]:
+    there = exists().where(events.c.id == notes.c.event_id, events.c.project_id == project)
+    yield from _found(connection, select(notes.c.event_id).where(ours(notes, project), ~there))
+
+
+def superseded_unlike_ledger(connection: Connection, project: int) -> Iterator[str]:
+    """Facts that can be recalled though they are superseded, or the other way round."""
+    said = exists().where(events.c.target_id == facts.c.id, events.c.kind == SUPERSESSION, ~is_retracted())
+    # A correction that was made for a supersession goes when that is taken back, unless another one names it.
+    names = exists().where(events.c.value == facts.c.id, events.c.kind == SUPERSESSION)
+    undone = names.where(is_retracted()) & ~names.where(~is_retracted())
+    unlike = ((facts.c.superseded == 0) & said) | ((facts.c.superseded == 1) & ~said & ~undone)
+    statement = select(facts.c.id).where(ours(facts, project), unlike)
+    yield from _found(connection, statement)
+
+
+def signals_across_datasets(connection: Connection, project: int) -> Iterator[str]:
+    """Events about a fact that is in another dataset than they say."""
+    statement = (
+        select(events.c.id)
+        .join(facts, facts.c.id == events.c.target_id)
+        .where(
+            events.c.project_id == project,
+            events.c.kind == SIGNAL,
+            events.c.dataset_id.is_distinct_from(facts.c.dataset_id),
+        )
+    )
+    yield from _found(connection, statement)
+
+
+def receipts_across_datasets(connection: Connection, project: int) -> Iterator[str]:
+    """Receipts that showed a fact of another dataset, or whose query is gone; forgotten facts are not missed."""
+    asked = exists().where(queries.c.id == receipts.c.query_id, queries.c.dataset_id == receipts.c.dataset_id)
+    yield from _found(connection, select(receipts.c.id).where(ours(receipts, project), ~asked))
+    rows = connection.execution_options(yield_per=TOGETHER).execute(
+        select(receipts.c.id, receipts.c.dataset_id, stored(connection, receipts.c.shown)).where(
+            ours(receipts, project)
+        )
+    )
+    for run in rows.partitions(TOGETHER):
+        # Damaged rows are reported by themselves.
+        sound = [row for row in run if lines.broken("receipts", "shown", row.shown, nullable=False) is None]
+        shown = {row.id: {line[0] for line in orjson.loads(row.shown)} for row in sound}
+        places = {
+            row.id: row.dataset_id
+            for some in batches(sorted(set().union(*shown.values())))
+            for row in connection.execute(select(facts.c.id, facts.c.dataset_id).where(facts.c.id.in_(some)))
+        }
+        for row in sound:
+            if any(places.get(fact, row.dataset_id) != row.dataset_id for fact in shown[row.id]):
+                yield row.id
+
+
+CHECKS: dict[str, Check] = {
+    "feedback without its event": feedback_without_event,
+    "feedback unlike its event": feedback_unlike_event,
+    "idempotency keys that are used twice": keys_used_twice,
+    "idempotency keys unlike their event": keys_unlike_event,
+    "notes without their event": notes_without_event,
+    "superseded facts unlike the ledger": superseded_unlike_ledger,
+    "signals about a fact of another dataset": signals_across_datasets,
+    "receipts of facts or queries of another dataset": receipts_across_datasets,
+}
+
+
+def dataset_numbers(connection: Connection, project: int) -> dict[int, str]:
+    rows = connection.execute(
+        select(datasets.c.id, datasets.c.name).where(datasets.c.project_id == project).order_by(datasets.c.id)
+    )
+    return {row.id: row.name for row in rows}
+
+
+def _its_event() -> ColumnElement[bool]:
+    return events.c.id == func.coalesce(feedbacks.c.event_id, feedbacks.c.id)
+
+
+def _found(connection: Connection, statement: Select[str]) -> Iterator[str]:
+    for row in connection.execution_options(yield_per=TOGETHER).execute(statement):
+        yield row[0]
