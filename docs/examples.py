@@ -1,4 +1,4 @@
-"""Writes a request and a response for each operation to src/heedful/interfaces/http/examples.json: `python -m docs.examples`.
+"""Writes a request and a response for each operation to the examples of the server: `python -m docs.examples`.
 
 They come from the life of a project that the tests tell, with the same ids and times whenever it is told.
 """
