@@ -18,8 +18,8 @@ from bench.learning_worlds import Corpus, Half
 from bench.vectors import Served, Vectors
 from heedful.clock import DAY
 from heedful.engine import Heedful
-from heedful.memory.checks import MAX_TOP_K
 from heedful.model import PolicyName, Signal, SignalType
+from heedful.model.limits import MAX_TOP_K
 from heedful.providers.embedding.onnx import bundled
 from heedful.ranking.policies import POLICIES, Candidate
 from heedful.ranking.signals import Opinion

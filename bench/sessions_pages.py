@@ -6,7 +6,7 @@ from collections.abc import Callable
 
 from bench.measure import Spent, in_turns, timed
 from heedful.engine import Heedful
-from heedful.sessions.checks import MAX_MESSAGES
+from heedful.model.limits import MAX_MESSAGES
 
 PAGE = 100
 SHORT = 1_000

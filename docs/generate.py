@@ -19,25 +19,22 @@ from pydantic import BaseModel
 
 import heedful
 from docs.markdown import NOTICE, bullets, listed, table
-from docs.meanings import CODES, EXECUTION_LIMITS, FIELDS, LIMITS, PARAMETERS, SERVER_SETTINGS, SESSION_LIMITS, SETTINGS
+from docs.meanings import CODES, FIELDS, LIMITS, PARAMETERS, SERVER_SETTINGS, SETTINGS
 from docs.rest import rest_page
-from heedful import clock, errors, model, notifications, settings, simulate, testing, transfer
+from heedful import clock, errors, model, notifications, protocols, settings, simulate, testing, transfer
 from heedful.access.keys import Keys
 from heedful.compat import cognee, mongodb_session_manager, text2everything
 from heedful.insight.service import Insight
 from heedful.insight.tables import TABLES
 from heedful.interfaces.cli.main import cli
 from heedful.jobs.service import Jobs
-from heedful.memory import checks, remember
-from heedful.model import access, executions, insight, jobs, memory, replay, reports, review, sessions
+from heedful.model import access, executions, insight, jobs, limits, memory, replay, reports, review, sessions
 from heedful.notifications import webhook
 from heedful.providers.embedding import contract
 from heedful.providers.llm import contract as chat
 from heedful.review.service import Review
-from heedful.sessions import checks as session_checks
 from heedful.sessions import hooks
 from heedful.sessions.service import Sessions
-from heedful.sql import checks as execution_checks
 from heedful.sql.chat import Chat
 from heedful.sql.chat_sessions import ChatSessions
 from heedful.sql.connectors import Connectors
@@ -419,7 +416,7 @@ def _types() -> str:
         ["`NotBlank`", "a text with at least one visible character"],
         ["`Fraction`", "a number in [0, 1]"],
         ["`Clock`", f"`{_alias(clock.Clock)}`: returns the time"],
-        ["`Progress`", f"`{_alias(remember.Progress)}`: {_attribute_docs(remember)['Progress']}"],
+        ["`Progress`", f"`{_alias(protocols.engine.Progress)}`: {_attribute_docs(protocols.engine)['Progress']}"],
         ["`Rating`", "one of " + listed(f"`{each}`" for each in get_args(model.Rating)) + "; None is neutral"],
         ["`JobStatus`", "one of " + listed(f"`{each}`" for each in model.JOB_STATUSES)],
         ["`JobKind`", "one of " + listed(f"`{each}`" for each in model.JOB_KINDS)],
@@ -540,9 +537,7 @@ def settings_page() -> str:
     for name, field in settings.Settings.model_fields.items():
         default = "none" if field.default in (None, ()) else f"`{field.default}`"
         rows.append([f"`{name}`", f"`{settings.PREFIX}{name.upper()}`", default, SETTINGS[name]])
-    limits = [[meaning, f"{getattr(checks, name):,}"] for name, meaning in LIMITS.items()]
-    limits += [[meaning, f"{getattr(session_checks, name):,}"] for name, meaning in SESSION_LIMITS.items()]
-    limits += [[meaning, f"{getattr(execution_checks, name):,}"] for name, meaning in EXECUTION_LIMITS.items()]
+    most = [[meaning, f"{getattr(limits, name):,}"] for name, meaning in LIMITS.items()]
     return "\n\n".join(
         [
             "# Settings",
@@ -558,7 +553,7 @@ def settings_page() -> str:
             table(["environment", "who reads it", "meaning"], [list(each) for each in SERVER_SETTINGS]),
             "## Limits",
             "These are fixed. A call that goes over one is refused with `Invalid`, and nothing is done.",
-            table(["what", "at most"], limits),
+            table(["what", "at most"], most),
             "What a query on a connector may take is set by the settings that begin with `query_`.",
         ]
     )

@@ -510,17 +510,11 @@ LIMITS = {
     "MAX_TOP_K": "`top_k`",
     "MAX_SIGNALS": "signals in one call",
     "MAX_METADATA": "bytes of the metadata of a fact or a session, as JSON",
-}
-
-SESSION_LIMITS = {
     "MAX_CONTENT": "characters of a message, an answer or its context",
     "MAX_COMMENT": "characters of a comment or a feedback text",
     "MAX_MESSAGES": "messages in one call",
     "MAX_PAGE": "items on a page",
     "MAX_ROLE": "characters of a role",
-}
-
-EXECUTION_LIMITS = {
     "MAX_SQL": "characters of an SQL query",
     "MAX_FEEDBACK": "characters of a feedback about an execution",
     "MAX_LIST": "feedbacks or golden examples in one call",

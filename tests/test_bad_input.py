@@ -17,7 +17,7 @@ from sqlalchemy import event
 
 import heedful
 from heedful import Heedful, Invalid, NotFound, Signal, Unavailable
-from heedful.memory.checks import MAX_METADATA, MAX_NAME, MAX_QUERY, MAX_SIGNALS, MAX_TEXT, MAX_TOP_K
+from heedful.model.limits import MAX_METADATA, MAX_NAME, MAX_QUERY, MAX_SIGNALS, MAX_TEXT, MAX_TOP_K
 from heedful.testing import WordEmbedder
 
 NAN = float("nan")

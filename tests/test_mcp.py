@@ -23,7 +23,7 @@ from mcp.types import CallToolResult, TextContent, Tool
 
 import heedful
 from heedful import Heedful
-from heedful.aio import THREADS
+from heedful.bootstrap import THREADS
 from heedful.interfaces.mcp.serving import server_of
 from heedful.interfaces.mcp.tools import TOOLS, feedback
 from heedful.sessions.service import Sessions

@@ -17,7 +17,7 @@ from heedful.interfaces.operations import OPERATIONS, OWNERS, Operation, shape
 from heedful.interfaces.operations.shape import CALLBACKS, HEADERS
 from heedful.interfaces.operations.table import LOCAL
 from heedful.interfaces.operations.types import NARROWED
-from heedful.sql.feedback import UNCHANGED
+from heedful.protocols.sql import UNCHANGED
 
 ALL = list(OPERATIONS.values())
 EMPTY = inspect.Parameter.empty

@@ -1,31 +1,36 @@
 """Heedful: the feedback loop for AI agents."""
 
-from heedful.aio import AsyncHeedful, aopen
-from heedful.bootstrap import open, reembed
-from heedful.engine import Heedful
-from heedful.errors import Conflict, Forbidden, HeedfulError, Invalid, NotFound, Unavailable
-from heedful.interfaces.client.surface import RemoteHeedful
-from heedful.interfaces.client.transport import aconnect, connect
-from heedful.model import (
-    Document,
-    Entry,
-    FactStats,
-    Feedback,
-    Hit,
-    Improvement,
-    Recall,
-    Receipt,
-    RememberResult,
-    Retraction,
-    Satisfaction,
-    Session,
-    Signal,
-    SignalResult,
-    Supersession,
-    UsefulnessStats,
-    etag,
-)
+from importlib import import_module
+from typing import TYPE_CHECKING, Any
+
 from heedful.version import __version__
+
+if TYPE_CHECKING:
+    from heedful.aio import AsyncHeedful
+    from heedful.bootstrap import aopen, open, reembed
+    from heedful.engine import Heedful
+    from heedful.errors import Conflict, Forbidden, HeedfulError, Invalid, NotFound, Unavailable
+    from heedful.interfaces.client.surface import RemoteHeedful
+    from heedful.interfaces.client.transport import aconnect, connect
+    from heedful.model import (
+        Document,
+        Entry,
+        FactStats,
+        Feedback,
+        Hit,
+        Improvement,
+        Recall,
+        Receipt,
+        RememberResult,
+        Retraction,
+        Satisfaction,
+        Session,
+        Signal,
+        SignalResult,
+        Supersession,
+        UsefulnessStats,
+        etag,
+    )
 
 __all__ = [
     "AsyncHeedful",
@@ -61,3 +66,58 @@ __all__ = [
     "open",
     "reembed",
 ]
+
+_MODULES = {
+    "heedful.aio": ("AsyncHeedful",),
+    "heedful.bootstrap": (
+        "aopen",
+        "open",
+        "reembed",
+    ),
+    "heedful.engine": ("Heedful",),
+    "heedful.errors": (
+        "Conflict",
+        "Forbidden",
+        "HeedfulError",
+        "Invalid",
+        "NotFound",
+        "Unavailable",
+    ),
+    "heedful.interfaces.client.surface": ("RemoteHeedful",),
+    "heedful.interfaces.client.transport": (
+        "aconnect",
+        "connect",
+    ),
+    "heedful.model": (
+        "Document",
+        "Entry",
+        "FactStats",
+        "Feedback",
+        "Hit",
+        "Improvement",
+        "Recall",
+        "Receipt",
+        "RememberResult",
+        "Retraction",
+        "Satisfaction",
+        "Session",
+        "Signal",
+        "SignalResult",
+        "Supersession",
+        "UsefulnessStats",
+        "etag",
+    ),
+}
+_ORIGINS = {name: module for module, names in _MODULES.items() for name in names}
+
+
+def __getattr__(name: str) -> Any:
+    """Loads what a name needs when it is first used: a client needs neither a database nor a model."""
+    if name not in _ORIGINS:
+        raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
+    found = globals()[name] = getattr(import_module(_ORIGINS[name]), name)
+    return found
+
+
+def __dir__() -> list[str]:
+    return sorted({*globals(), *__all__})

@@ -2,34 +2,25 @@
 
 from __future__ import annotations
 
-import asyncio
 from collections.abc import Awaitable, Callable, Coroutine
-from concurrent.futures import ThreadPoolExecutor
-from functools import partial, update_wrapper
-from pathlib import Path
+from functools import update_wrapper
 from types import TracebackType
 from typing import Any, Concatenate, ParamSpec, Self, TypeVar
 
-from heedful import bootstrap
-from heedful.access.keys import Keys
-from heedful.bootstrap import Projects
-from heedful.clock import Clock
-from heedful.engine import Heedful
-from heedful.insight.service import Insight
-from heedful.jobs.service import Jobs
-from heedful.providers.embedding import Embedder
-from heedful.providers.llm.contract import LanguageModel
-from heedful.review.service import Review
-from heedful.sessions.hooks import Hook
-from heedful.sessions.service import Sessions
-from heedful.sql.chat import Chat
-from heedful.sql.chat_sessions import ChatSessions
-from heedful.sql.connectors import Connectors
-from heedful.sql.executions import Executions
-from heedful.sql.feedback import FeedbackService
-from heedful.sql.golden import GoldenExamples
-
-THREADS = 8
+from heedful.protocols import (
+    ChatProtocol,
+    ChatSessionsProtocol,
+    ConnectorsProtocol,
+    ExecutionsProtocol,
+    FeedbackServiceProtocol,
+    GoldenExamplesProtocol,
+    HeedfulProtocol,
+    InsightProtocol,
+    JobsProtocol,
+    KeysProtocol,
+    ReviewProtocol,
+    SessionsProtocol,
+)
 
 Parameters = ParamSpec("Parameters")
 Result = TypeVar("Result")
@@ -61,147 +52,147 @@ def _awaited(
 class AsyncSessions(_Awaiting):
     """Every method of `Sessions`, awaited."""
 
-    create = _awaited(Sessions.create)
-    get = _awaited(Sessions.get)
-    exists = _awaited(Sessions.exists)
-    list = _awaited(Sessions.list)
-    delete = _awaited(Sessions.delete)
-    add_message = _awaited(Sessions.add_message)
-    add_messages = _awaited(Sessions.add_messages)
-    messages = _awaited(Sessions.messages)
-    get_metadata = _awaited(Sessions.get_metadata)
-    update_metadata = _awaited(Sessions.update_metadata)
-    delete_metadata = _awaited(Sessions.delete_metadata)
-    add_entry = _awaited(Sessions.add_entry)
-    entry = _awaited(Sessions.entry)
-    entries = _awaited(Sessions.entries)
-    add_feedback = _awaited(Sessions.add_feedback)
-    delete_feedback = _awaited(Sessions.delete_feedback)
-    add_session_feedback = _awaited(Sessions.add_session_feedback)
-    feedbacks = _awaited(Sessions.feedbacks)
-    feedback_metrics = _awaited(Sessions.feedback_metrics)
-    alerts = _awaited(Sessions.alerts)
-    deliver_alerts = _awaited(Sessions.deliver_alerts)
-    discard_alert = _awaited(Sessions.discard_alert)
+    create = _awaited(SessionsProtocol.create)
+    get = _awaited(SessionsProtocol.get)
+    exists = _awaited(SessionsProtocol.exists)
+    list = _awaited(SessionsProtocol.list)
+    delete = _awaited(SessionsProtocol.delete)
+    add_message = _awaited(SessionsProtocol.add_message)
+    add_messages = _awaited(SessionsProtocol.add_messages)
+    messages = _awaited(SessionsProtocol.messages)
+    get_metadata = _awaited(SessionsProtocol.get_metadata)
+    update_metadata = _awaited(SessionsProtocol.update_metadata)
+    delete_metadata = _awaited(SessionsProtocol.delete_metadata)
+    add_entry = _awaited(SessionsProtocol.add_entry)
+    entry = _awaited(SessionsProtocol.entry)
+    entries = _awaited(SessionsProtocol.entries)
+    add_feedback = _awaited(SessionsProtocol.add_feedback)
+    delete_feedback = _awaited(SessionsProtocol.delete_feedback)
+    add_session_feedback = _awaited(SessionsProtocol.add_session_feedback)
+    feedbacks = _awaited(SessionsProtocol.feedbacks)
+    feedback_metrics = _awaited(SessionsProtocol.feedback_metrics)
+    alerts = _awaited(SessionsProtocol.alerts)
+    deliver_alerts = _awaited(SessionsProtocol.deliver_alerts)
+    discard_alert = _awaited(SessionsProtocol.discard_alert)
 
 
 class AsyncInsight(_Awaiting):
     """Every method of `Insight`, awaited."""
 
-    satisfaction = _awaited(Insight.satisfaction)
-    trend = _awaited(Insight.trend)
-    coverage = _awaited(Insight.coverage)
-    usefulness = _awaited(Insight.usefulness)
-    cache = _awaited(Insight.cache)
-    themes = _awaited(Insight.themes)
-    notes = _awaited(Insight.notes)
-    digest = _awaited(Insight.digest)
-    rows = _awaited(Insight.rows)
-    export = _awaited(Insight.export)
-    dictionary = _awaited(Insight.dictionary)
+    satisfaction = _awaited(InsightProtocol.satisfaction)
+    trend = _awaited(InsightProtocol.trend)
+    coverage = _awaited(InsightProtocol.coverage)
+    usefulness = _awaited(InsightProtocol.usefulness)
+    cache = _awaited(InsightProtocol.cache)
+    themes = _awaited(InsightProtocol.themes)
+    notes = _awaited(InsightProtocol.notes)
+    digest = _awaited(InsightProtocol.digest)
+    rows = _awaited(InsightProtocol.rows)
+    export = _awaited(InsightProtocol.export)
+    dictionary = _awaited(InsightProtocol.dictionary)
 
 
 class AsyncConnectors(_Awaiting):
     """Every method of `Connectors`, awaited."""
 
-    create = _awaited(Connectors.create)
-    get = _awaited(Connectors.get)
-    list = _awaited(Connectors.list)
-    refresh = _awaited(Connectors.refresh)
-    confirm = _awaited(Connectors.confirm)
-    schema = _awaited(Connectors.schema)
-    delete = _awaited(Connectors.delete)
+    create = _awaited(ConnectorsProtocol.create)
+    get = _awaited(ConnectorsProtocol.get)
+    list = _awaited(ConnectorsProtocol.list)
+    refresh = _awaited(ConnectorsProtocol.refresh)
+    confirm = _awaited(ConnectorsProtocol.confirm)
+    schema = _awaited(ConnectorsProtocol.schema)
+    delete = _awaited(ConnectorsProtocol.delete)
 
 
 class AsyncExecutions(_Awaiting):
     """Every method of `Executions`, awaited."""
 
-    execute_query = _awaited(Executions.execute_query)
-    execute_from_chat = _awaited(Executions.execute_from_chat)
-    get = _awaited(Executions.get)
-    list = _awaited(Executions.list)
-    delete = _awaited(Executions.delete)
+    execute_query = _awaited(ExecutionsProtocol.execute_query)
+    execute_from_chat = _awaited(ExecutionsProtocol.execute_from_chat)
+    get = _awaited(ExecutionsProtocol.get)
+    list = _awaited(ExecutionsProtocol.list)
+    delete = _awaited(ExecutionsProtocol.delete)
 
 
 class AsyncFeedbackService(_Awaiting):
     """Every method of `FeedbackService`, awaited."""
 
-    create = _awaited(FeedbackService.create)
-    create_positive = _awaited(FeedbackService.create_positive)
-    create_negative = _awaited(FeedbackService.create_negative)
-    get = _awaited(FeedbackService.get)
-    list = _awaited(FeedbackService.list)
-    list_positive = _awaited(FeedbackService.list_positive)
-    list_negative = _awaited(FeedbackService.list_negative)
-    get_feedback_for_message = _awaited(FeedbackService.get_feedback_for_message)
-    update = _awaited(FeedbackService.update)
-    delete = _awaited(FeedbackService.delete)
-    bulk_delete = _awaited(FeedbackService.bulk_delete)
+    create = _awaited(FeedbackServiceProtocol.create)
+    create_positive = _awaited(FeedbackServiceProtocol.create_positive)
+    create_negative = _awaited(FeedbackServiceProtocol.create_negative)
+    get = _awaited(FeedbackServiceProtocol.get)
+    list = _awaited(FeedbackServiceProtocol.list)
+    list_positive = _awaited(FeedbackServiceProtocol.list_positive)
+    list_negative = _awaited(FeedbackServiceProtocol.list_negative)
+    get_feedback_for_message = _awaited(FeedbackServiceProtocol.get_feedback_for_message)
+    update = _awaited(FeedbackServiceProtocol.update)
+    delete = _awaited(FeedbackServiceProtocol.delete)
+    bulk_delete = _awaited(FeedbackServiceProtocol.bulk_delete)
 
 
 class AsyncChat(_Awaiting):
     """Every method of `Chat`, awaited."""
 
-    chat_to_sql = _awaited(Chat.chat_to_sql)
-    chat_to_answer = _awaited(Chat.chat_to_answer)
-    execution_cache_lookup = _awaited(Chat.execution_cache_lookup)
+    chat_to_sql = _awaited(ChatProtocol.chat_to_sql)
+    chat_to_answer = _awaited(ChatProtocol.chat_to_answer)
+    execution_cache_lookup = _awaited(ChatProtocol.execution_cache_lookup)
 
 
 class AsyncChatSessions(_Awaiting):
     """Every method of `ChatSessions`, awaited."""
 
-    create = _awaited(ChatSessions.create)
-    get = _awaited(ChatSessions.get)
-    list = _awaited(ChatSessions.list)
-    delete = _awaited(ChatSessions.delete)
-    get_questions = _awaited(ChatSessions.get_questions)
+    create = _awaited(ChatSessionsProtocol.create)
+    get = _awaited(ChatSessionsProtocol.get)
+    list = _awaited(ChatSessionsProtocol.list)
+    delete = _awaited(ChatSessionsProtocol.delete)
+    get_questions = _awaited(ChatSessionsProtocol.get_questions)
 
 
 class AsyncGoldenExamples(_Awaiting):
     """Every method of `GoldenExamples`, awaited."""
 
-    create = _awaited(GoldenExamples.create)
-    promote = _awaited(GoldenExamples.promote)
-    get = _awaited(GoldenExamples.get)
-    list = _awaited(GoldenExamples.list)
-    update = _awaited(GoldenExamples.update)
-    delete = _awaited(GoldenExamples.delete)
-    import_file = _awaited(GoldenExamples.import_file)
-    import_examples = _awaited(GoldenExamples.import_examples)
+    create = _awaited(GoldenExamplesProtocol.create)
+    promote = _awaited(GoldenExamplesProtocol.promote)
+    get = _awaited(GoldenExamplesProtocol.get)
+    list = _awaited(GoldenExamplesProtocol.list)
+    update = _awaited(GoldenExamplesProtocol.update)
+    delete = _awaited(GoldenExamplesProtocol.delete)
+    import_file = _awaited(GoldenExamplesProtocol.import_file)
+    import_examples = _awaited(GoldenExamplesProtocol.import_examples)
 
 
 class AsyncReview(_Awaiting):
     """Every method of `Review`, awaited."""
 
-    list = _awaited(Review.list)
-    get = _awaited(Review.get)
-    assign = _awaited(Review.assign)
-    resolve = _awaited(Review.resolve)
-    dismiss = _awaited(Review.dismiss)
-    reopen = _awaited(Review.reopen)
-    mend = _awaited(Review.mend)
-    ask_again = _awaited(Review.ask_again)
-    undo = _awaited(Review.undo)
+    list = _awaited(ReviewProtocol.list)
+    get = _awaited(ReviewProtocol.get)
+    assign = _awaited(ReviewProtocol.assign)
+    resolve = _awaited(ReviewProtocol.resolve)
+    dismiss = _awaited(ReviewProtocol.dismiss)
+    reopen = _awaited(ReviewProtocol.reopen)
+    mend = _awaited(ReviewProtocol.mend)
+    ask_again = _awaited(ReviewProtocol.ask_again)
+    undo = _awaited(ReviewProtocol.undo)
 
 
 class AsyncKeys(_Awaiting):
     """Every method of `Keys`, awaited."""
 
-    create = _awaited(Keys.create)
-    list = _awaited(Keys.list)
-    revoke = _awaited(Keys.revoke)
-    create_token = _awaited(Keys.create_token)
-    rotate_signing = _awaited(Keys.rotate_signing)
+    create = _awaited(KeysProtocol.create)
+    list = _awaited(KeysProtocol.list)
+    revoke = _awaited(KeysProtocol.revoke)
+    create_token = _awaited(KeysProtocol.create_token)
+    rotate_signing = _awaited(KeysProtocol.rotate_signing)
 
 
 class AsyncJobs(_Awaiting):
     """Every method of `Jobs`, awaited."""
 
-    improve = _awaited(Jobs.improve)
-    list = _awaited(Jobs.list)
-    get = _awaited(Jobs.get)
-    cancel = _awaited(Jobs.cancel)
-    retry = _awaited(Jobs.retry)
+    improve = _awaited(JobsProtocol.improve)
+    list = _awaited(JobsProtocol.list)
+    get = _awaited(JobsProtocol.get)
+    cancel = _awaited(JobsProtocol.cancel)
+    retry = _awaited(JobsProtocol.retry)
 
 
 class AsyncHeedful(_Awaiting):
@@ -234,88 +225,29 @@ class AsyncHeedful(_Awaiting):
     def __repr__(self) -> str:
         return self._shown
 
-    remember = _awaited(Heedful.remember)
-    recall = _awaited(Heedful.recall)
-    improve = _awaited(Heedful.improve)
-    signal = _awaited(Heedful.signal)
-    signal_recall = _awaited(Heedful.signal_recall)
-    detect = _awaited(Heedful.detect)
-    retract = _awaited(Heedful.retract)
-    supersede = _awaited(Heedful.supersede)
-    set_policy = _awaited(Heedful.set_policy)
-    forget = _awaited(Heedful.forget)
-    receipt = _awaited(Heedful.receipt)
-    fact_stats = _awaited(Heedful.fact_stats)
-    fact_history = _awaited(Heedful.fact_history)
-    usefulness_stats = _awaited(Heedful.usefulness_stats)
-    replay = _awaited(Heedful.replay)
-    fact = _awaited(Heedful.fact)
-    facts = _awaited(Heedful.facts)
-    create_dataset = _awaited(Heedful.create_dataset)
-    get_dataset = _awaited(Heedful.get_dataset)
-    datasets = _awaited(Heedful.datasets)
-    doctor = _awaited(Heedful.doctor)
-    audit = _awaited(Heedful.audit)
+    remember = _awaited(HeedfulProtocol.remember)
+    recall = _awaited(HeedfulProtocol.recall)
+    improve = _awaited(HeedfulProtocol.improve)
+    signal = _awaited(HeedfulProtocol.signal)
+    signal_recall = _awaited(HeedfulProtocol.signal_recall)
+    detect = _awaited(HeedfulProtocol.detect)
+    retract = _awaited(HeedfulProtocol.retract)
+    supersede = _awaited(HeedfulProtocol.supersede)
+    set_policy = _awaited(HeedfulProtocol.set_policy)
+    forget = _awaited(HeedfulProtocol.forget)
+    receipt = _awaited(HeedfulProtocol.receipt)
+    fact_stats = _awaited(HeedfulProtocol.fact_stats)
+    fact_history = _awaited(HeedfulProtocol.fact_history)
+    usefulness_stats = _awaited(HeedfulProtocol.usefulness_stats)
+    replay = _awaited(HeedfulProtocol.replay)
+    fact = _awaited(HeedfulProtocol.fact)
+    facts = _awaited(HeedfulProtocol.facts)
+    create_dataset = _awaited(HeedfulProtocol.create_dataset)
+    get_dataset = _awaited(HeedfulProtocol.get_dataset)
+    datasets = _awaited(HeedfulProtocol.datasets)
+    doctor = _awaited(HeedfulProtocol.doctor)
+    audit = _awaited(HeedfulProtocol.audit)
 
     async def close(self) -> None:
         """Waits for calls that are under way, saves the indexes and lets go of the store."""
         await self._closing()
-
-
-async def aopen(
-    url_or_path: str | Path | None = None,
-    *,
-    project: str | None = None,
-    clock: Clock | None = None,
-    embedding: str | Embedder | None = None,
-    language_model: str | LanguageModel | None = None,
-    sessions: str | None = None,
-    feedback_hook: Hook | None = None,
-    metadata_hook: Hook | None = None,
-    worker: bool = True,
-) -> AsyncHeedful:
-    """Opens a store for asyncio; see `open`."""
-    pool = ThreadPoolExecutor(THREADS, thread_name_prefix="heedful")
-    call = partial(
-        bootstrap.open,
-        url_or_path,
-        project=project,
-        clock=clock,
-        embedding=embedding,
-        language_model=language_model,
-        sessions=sessions,
-        feedback_hook=feedback_hook,
-        metadata_hook=metadata_hook,
-        worker=worker,
-    )
-    try:
-        heedful = await asyncio.get_running_loop().run_in_executor(pool, call)
-    except BaseException:
-        pool.shutdown(wait=False)
-        raise
-
-    async def run(namespace: str, name: str, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
-        method = getattr(getattr(heedful, namespace) if namespace else heedful, name)
-        return await asyncio.get_running_loop().run_in_executor(pool, partial(method, *args, **kwargs))
-
-    async def close() -> None:
-        await asyncio.to_thread(pool.shutdown)
-        await asyncio.to_thread(heedful.close)
-
-    return AsyncHeedful(run, close, f"<Async{repr(heedful)[1:]}")
-
-
-def hosted(projects: Projects, project: str, pool: ThreadPoolExecutor) -> AsyncHeedful:
-    """One of many projects, for asyncio: it is open while a call runs. Whoever calls closes `projects` and `pool`."""
-
-    def call(namespace: str, name: str, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
-        with projects.using(project) as heedful:
-            return getattr(getattr(heedful, namespace) if namespace else heedful, name)(*args, **kwargs)
-
-    async def run(namespace: str, name: str, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
-        return await asyncio.get_running_loop().run_in_executor(pool, call, namespace, name, args, kwargs)
-
-    async def close() -> None:
-        """Others may use the store."""
-
-    return AsyncHeedful(run, close, f"<AsyncHeedful {projects.host.database.name} project={project!r}>")

@@ -2,17 +2,20 @@
 
 from __future__ import annotations
 
+import asyncio
 import os
 from collections.abc import Callable, Iterator
+from concurrent.futures import ThreadPoolExecutor
 from contextlib import contextmanager
 from datetime import datetime
 from functools import partial
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 from heedful import settings
 from heedful.access.audit import entries
 from heedful.access.hardening import check_security
+from heedful.aio import AsyncHeedful
 from heedful.clock import Clock, system_clock, to_stored
 from heedful.engine import Heedful
 from heedful.errors import Invalid
@@ -23,11 +26,11 @@ from heedful.jobs.service import Jobs, StoreJobs, queue_of
 from heedful.jobs.worker import Companion
 from heedful.memory import checks
 from heedful.memory import maintenance as _reembed
-from heedful.memory.remember import Progress
 from heedful.memory.workspace import Workspace
 from heedful.model import DEFAULT_PROJECT, AuditEntry, AuditKind, Check, Page, TableSize
 from heedful.notifications.digests import digest_channels
 from heedful.notifications.dispatcher import Courier
+from heedful.protocols.engine import Progress
 from heedful.providers.embedding import Embedder, configured_embedder
 from heedful.providers.llm import LanguageModel
 from heedful.providers.llm import language_model_from as choose_language_model
@@ -47,10 +50,6 @@ from heedful.storage.sessions import SessionStore, SqlSessionStore
 
 if TYPE_CHECKING:
     from heedful.storage.mongo import MongoSessionStore
-import threading
-from collections import OrderedDict
-
-from heedful.errors import no_project
 
 
 def open(
@@ -86,6 +85,53 @@ def open(
         metadata_hook=metadata_hook,
     )
     return host.only(name, worker=worker)
+
+
+THREADS = 8
+"""Calls of one store that run at the same time for asyncio."""
+
+
+async def aopen(
+    url_or_path: str | Path | None = None,
+    *,
+    project: str | None = None,
+    clock: Clock | None = None,
+    embedding: str | Embedder | None = None,
+    language_model: str | LanguageModel | None = None,
+    sessions: str | None = None,
+    feedback_hook: Hook | None = None,
+    metadata_hook: Hook | None = None,
+    worker: bool = True,
+) -> AsyncHeedful:
+    """Opens a store for asyncio; see `open`."""
+    pool = ThreadPoolExecutor(THREADS, thread_name_prefix="heedful")
+    call = partial(
+        open,
+        url_or_path,
+        project=project,
+        clock=clock,
+        embedding=embedding,
+        language_model=language_model,
+        sessions=sessions,
+        feedback_hook=feedback_hook,
+        metadata_hook=metadata_hook,
+        worker=worker,
+    )
+    try:
+        heedful = await asyncio.get_running_loop().run_in_executor(pool, call)
+    except BaseException:
+        pool.shutdown(wait=False)
+        raise
+
+    async def run(namespace: str, name: str, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
+        method = getattr(getattr(heedful, namespace) if namespace else heedful, name)
+        return await asyncio.get_running_loop().run_in_executor(pool, partial(method, *args, **kwargs))
+
+    async def close() -> None:
+        await asyncio.to_thread(pool.shutdown)
+        await asyncio.to_thread(heedful.close)
+
+    return AsyncHeedful(run, close, f"<Async{repr(heedful)[1:]}")
 
 
 class Host:
@@ -440,117 +486,3 @@ def _language_model(given: settings.Settings, named: str | LanguageModel | None)
         api_key=given.language_model_api_key,
         timeout=given.language_model_timeout,
     )
-
-
-MOST = 256
-"""Projects that stay open while nobody uses them."""
-
-
-class Projects:
-    """Projects of one store, opened when they are first used; those in use are never closed."""
-
-    def __init__(self, host: Host, *, most: int = MOST, companions: bool = False, embedded: bool = False) -> None:
-        """At most `most` stay open while nobody uses them. With `companions`, the jobs that a project adds are done in
-        a thread beside it; without, by whoever works for the store. Callers are held to what the operator allows over
-        HTTP, unless they are the operator: in an `embedded` store."""
-        self.host = host
-        self._embedded = embedded
-        self._most = most
-        self._work: Work | None = partial(kinds.do, Served(self)) if companions else None
-        self._lock = threading.Lock()
-        self._open: OrderedDict[str, Heedful] = OrderedDict()
-        self._users: dict[str, int] = {}
-        self._known: set[str] = {host.default_project}
-
-    def check_known(self, name: str) -> None:
-        """`NotFound` for a project that nothing was written to, but for the default one."""
-        if checks.name("project", name) in self._known:
-            return
-        known = self.host.all_projects()
-        self._known.update(known)
-        if name not in known:
-            raise no_project(name, known)
-
-    @contextmanager
-    def using(self, name: str) -> Iterator[Heedful]:
-        """One project, for as long as it is needed."""
-        with self._lock:
-            self._users[name] = self._users.get(name, 0) + 1
-        try:
-            yield self.opened(name)
-        finally:
-            with self._lock:
-                self._users[name] -= 1
-                if not self._users[name]:
-                    del self._users[name]
-                idle = self._idle()
-            for project in idle:
-                project.close()
-
-    def projects(self) -> list[str]:
-        return self.host.projects()
-
-    def known(self, project: str) -> bool:
-        with self.host.database.read() as connection:
-            return scopes.project_id(connection, project) is not None
-
-    def close(self) -> None:
-        while True:
-            with self._lock:
-                still = list(self._open.values())
-                self._open.clear()
-            for project in still:
-                project.close()
-            # A job that was finished first may have opened its project again.
-            if not still:
-                break
-        self.host.close()
-
-    def opened(self, name: str) -> Heedful:
-        """One project, which may be closed when others are used; `using` keeps it open."""
-        with self._lock:
-            if name not in self._open:
-                project = self.host.project(name, self._work)
-                self._open[name] = project if self._embedded else project._limited(self.host.served)
-            self._open.move_to_end(name)
-            return self._open[name]
-
-    def in_memory(self, name: str | None) -> list[Heedful]:
-        """This project, or all of them, as far as they are open."""
-        with self._lock:
-            return [project for known, project in self._open.items() if name in (None, known)]
-
-    def _idle(self) -> list[Heedful]:
-        names = [name for name in self._open if name not in self._users]
-        return [self._open.pop(name) for name in names[: max(0, len(self._open) - self._most)]]
-
-
-class Served:
-    """What jobs need of a store that is served: projects that are open anyway are used."""
-
-    def __init__(self, projects: Projects) -> None:
-        host = projects.host
-        self.database, self.queue = host.database, host.queue
-        self.now, self.embedder_named = host.now, host.embedder_named
-        self.retention, self.search_in_memory = host.retention, host.search_in_memory
-        self.all_projects, self.projects_elsewhere = host.all_projects, host.projects_elsewhere
-        self._channels = host.digest_channels
-        self._projects = projects
-
-    @contextmanager
-    def digesting(self, project: str) -> Iterator[SendDigest]:
-        """What sends the digests of a project."""
-        with self._projects.using(project) as opened:
-            yield partial(opened._send_digest, self._channels)
-
-    @contextmanager
-    def improving(self, project: str) -> Iterator[Improve]:
-        """What improves a project."""
-        with self._projects.using(project) as opened:
-            yield opened._improve_reporting
-
-    @contextmanager
-    def reviewing(self, project: str) -> Iterator[FollowReview]:
-        """What brings the review queue of a project up to the present."""
-        with self._projects.using(project) as opened:
-            yield opened._follow_review

@@ -32,9 +32,6 @@ from heedful.memory import signals as _signals
 from heedful.memory import stats as _stats
 from heedful.memory import supersede as _supersede
 from heedful.memory import usefulness as _policies
-from heedful.memory.documents import Given
-from heedful.memory.remember import Progress
-from heedful.memory.signals import Facts
 from heedful.memory.workspace import Workspace
 from heedful.model import (
     DEFAULT_DATASET,
@@ -66,6 +63,8 @@ from heedful.model import (
     UsefulnessStats,
 )
 from heedful.notifications import Channel
+from heedful.protocols import HeedfulProtocol
+from heedful.protocols.engine import Facts, OnToken, Progress, Texts
 from heedful.providers.llm.contract import LanguageModel
 from heedful.review import follow as _following
 from heedful.review import undo as _undoing
@@ -75,7 +74,6 @@ from heedful.sessions import erasing as _erasing
 from heedful.sessions import feedback as _feedback
 from heedful.sessions import health as _upkeep
 from heedful.sessions import improve as _improve
-from heedful.sessions.entries import OnToken
 from heedful.sessions.service import Sessions
 from heedful.sessions.space import SessionSpace
 from heedful.sql import feedback as _execution_feedback
@@ -92,7 +90,7 @@ from heedful.sql.space import ExecutionSpace
 from heedful.storage.sessions.base import AlertRow
 
 
-class Heedful:
+class Heedful(HeedfulProtocol):
     """One project of one store. Threads may share it; close it when done, or use it in a `with`."""
 
     def __init__(
@@ -145,7 +143,7 @@ class Heedful:
 
     def remember(
         self,
-        texts: Given,
+        texts: Texts,
         *,
         dataset: str = DEFAULT_DATASET,
         metadata: Metadata | Sequence[Metadata] | None = None,
@@ -154,14 +152,6 @@ class Heedful:
         self_improvement: bool = False,
         progress: Progress | None = None,
     ) -> RememberResult:
-        """Stores facts: a text, many texts, or files and folders given as `Path`; a `Document` is one that was
-        read elsewhere.
-
-        Long texts are split. A text with the same source and metadata as one that is there is not stored twice. A
-        file replaces what it said when it was remembered before. Files that can't be read are in `errors`.
-        From `expires_at` on, a time with a zone, they are not recalled. A fact that is there already takes this end, or
-        has none any more. With `self_improvement`, `improve` runs in the background afterwards.
-        """
         checks.flag("self_improvement", self_improvement)
         result = _remember.remember(self._workspace, texts, dataset, metadata, source, expires_at, progress)
         if self_improvement:
@@ -188,18 +178,6 @@ class Heedful:
         answer: bool = False,
         on_token: OnToken | None = None,
     ) -> Recall:
-        """Finds the facts that answer a query, best first.
-
-        With `boost_by_usefulness`, `score = (1 - usefulness_weight) × relevance + usefulness_weight × usefulness`, and
-        facts below `min_usefulness` are left out. `policy` chooses another rule for this call. With the chance of
-        `exploration`, a fact that nobody has judged gets the last place, drawn with `seed`. `where` filters by
-        metadata. `explain` adds the reasons. `feedback_influence` is the same dial as `usefulness_weight`; above 0, it
-        turns the boost on.
-
-        With `answer`, the result has one: written by the language model if there is one, else made of the sentences
-        that answer; `on_token` gets its parts as they come. With a `session_id` it always has, and question and answer
-        are kept as an entry of that session under its `qa_id`.
-        """
         if feedback_influence is not None:
             usefulness_weight = checks.fraction("feedback_influence", feedback_influence)
             boost_by_usefulness = boost_by_usefulness or usefulness_weight > 0
@@ -228,12 +206,6 @@ class Heedful:
         return _recall.recall(self._workspace, request)
 
     def improve(self, dataset: str = DEFAULT_DATASET, session_ids: Sequence[str] | None = None) -> Improvement:
-        """Turns the feedback of sessions (of all, if none are named) into better recall.
-
-        Ratings become signals about the facts that an answer used. Well-rated answers, and comments that correct a
-        fact, become facts. With a language model, it also reads facts for what they mention, some in each call.
-        Running it again changes nothing; changing or deleting a rating undoes what it did.
-        """
         return self._improve_reporting(dataset, session_ids)
 
     def signal(
@@ -243,12 +215,6 @@ class Heedful:
         dataset: str | None = None,
         idempotency_key: str | None = None,
     ) -> SignalResult:
-        """Says how useful facts were for a query.
-
-        Facts that are not there, or not in the `dataset` if one is given, are listed in `errors`; the others are
-        applied. A call that is sent again with its
-        `idempotency_key` counts once and returns the first result.
-        """
         return _signals.signal(self._workspace, _signals.parsed(signals), idempotency_key, dataset)
 
     def signal_recall(
@@ -263,27 +229,15 @@ class Heedful:
         author: str | None = None,
         idempotency_key: str | None = None,
     ) -> SignalResult:
-        """Says how useful the facts of one recall were; those shown and never named are `ignored`.
-
-        With the `answer` that was made from them, those not named are what `detect` says of them, or nothing.
-        Facts are named by id, or by their hits. It may come days later. Saying the same of a fact again counts once,
-        and a fact that is named later is no longer `ignored`.
-        """
         named: dict[SignalType, Facts] = {"used": used, "helpful": helpful, "not_helpful": not_helpful}
         return _signal_recall.signal_recall(
             self._workspace, recall_id, named, answer, confidence, author, idempotency_key
         )
 
     def detect(self, answer: str, recall_id: str) -> list[Detection]:
-        """Which of the facts that a recall showed did an answer use? Works without a language model.
-
-        Each fact is `used` or `ignored` with a confidence and reasons, or None where it can't be told.
-        """
         return _signal_recall.detect_recall(self._workspace, answer, recall_id)
 
     def retract(self, event_id: str, *, author: str | None = None) -> Retraction:
-        """Undoes a signal, a feedback, a supersession or what a reviewer did: everything becomes as if it had never
-        been."""
         checks.identifier("event_id", event_id)
         checks.author(author)
         return (
@@ -296,14 +250,9 @@ class Heedful:
     def supersede(
         self, fact_id: str, text: str | None = None, *, by: str | None = None, author: str | None = None
     ) -> Supersession:
-        """Corrects a fact: from now on `text`, or the fact `by`, is recalled in its place.
-
-        The old fact stays in history; `retract` of the event brings it back.
-        """
         return _supersede.supersede(self._workspace, fact_id, text, by, author)
 
     def set_policy(self, policy: PolicyName | None, *, dataset: str | None = None) -> None:
-        """Chooses the rule for recalls of a dataset, or of the whole project; None takes the choice back."""
         _policies.set_policy(self._workspace, policy, dataset)
 
     def forget(
@@ -314,11 +263,6 @@ class Heedful:
         dataset: str | None = None,
         author: str | None = None,
     ) -> ForgetResult:
-        """Removes facts, or all facts of a source, or a whole dataset, with everything derived from them.
-
-        Or erases the `author` of exactly this name from the project: a pseudonym takes the place of the name, their
-        words go, and every score stays what it is. Doing it again changes nothing.
-        """
         if author is None:
             return _forget.forget(self._workspace, fact_ids, source, dataset)
         if fact_ids is not None or source is not None or dataset is not None:
@@ -331,7 +275,6 @@ class Heedful:
         return _erasing.erase(self._space, self._workspace, author)
 
     def receipt(self, recall_id: str) -> Receipt:
-        """What one recall showed: facts, ranks and scores."""
         checks.identifier("recall_id", recall_id)
         with self._workspace.read() as connection:
             row = _signal_recall.receipt_of(self._workspace, connection, recall_id)
@@ -359,15 +302,12 @@ class Heedful:
         )
 
     def fact_stats(self, fact_id: str) -> FactStats:
-        """The usefulness of one fact: over all, by context, and the signals behind it."""
         return _stats.fact_stats(self._workspace, fact_id)
 
     def fact_history(self, fact_id: str) -> FactHistory:
-        """How the score of one fact came to be, signal by signal, and what it superseded or was superseded by."""
         return _history.fact_history(self._workspace, fact_id)
 
     def usefulness_stats(self, dataset: str = DEFAULT_DATASET) -> UsefulnessStats:
-        """The usefulness of a dataset: totals, distribution, and the facts at both ends."""
         return _stats.usefulness_stats(self._workspace, dataset)
 
     def replay(
@@ -379,16 +319,9 @@ class Heedful:
         since: datetime | None = None,
         seed: int = 0,
     ) -> ReplayReport:
-        """What other policies and weights would have made of the recalls that people rated.
-
-        The facts that each recall showed are ordered anew by the opinions recorded before it, and judged by its own
-        `helpful` and `not_helpful` ratings. Both policies and the weights 0.1 to 0.9 are tried if none are given.
-        Nothing is changed.
-        """
         return _replay.replay(self._workspace, dataset, policies, weights, since, seed)
 
     def fact(self, fact_id: str) -> Fact:
-        """One fact: its text, its metadata, and where it stands."""
         return _browse.fact(self._workspace, fact_id)
 
     def facts(
@@ -400,23 +333,18 @@ class Heedful:
         limit: int = 100,
         newest_first: bool = False,
     ) -> Page[Fact]:
-        """The facts of a dataset, or of one source, in the order in which they were stored."""
         return _browse.listed(self._workspace, dataset, source, cursor, limit, newest_first)
 
     def create_dataset(self, dataset: str, *, metadata: Metadata | None = None) -> Dataset:
-        """Makes a dataset before it has facts. One that is there stays as it is, with `metadata` merged into it."""
         return _browse.create_dataset(self._workspace, dataset, metadata)
 
     def get_dataset(self, dataset: str) -> Dataset:
-        """One dataset: its metadata, and how many facts it has."""
         return _browse.get_dataset(self._workspace, dataset)
 
     def datasets(self) -> list[str]:
-        """The names of the project's datasets that have facts or were made with `create_dataset`, oldest first."""
         return _browse.datasets(self._workspace)
 
     def doctor(self, *, repair: bool = True) -> list[Check]:
-        """Checks the store, the model, the scores, the indexes and the sessions; repairs what can be made anew."""
         checks.flag("repair", repair)
         return _doctor.doctor(self._workspace, repair) + _upkeep.doctor(self._space, repair)
 
@@ -428,7 +356,6 @@ class Heedful:
         cursor: str | None = None,
         limit: int = 100,
     ) -> Page[AuditEntry]:
-        """Who was refused what in this project, over HTTP, and what admins did, the newest first."""
         return _audit.entries(self._workspace.database, self._workspace.project, kind, since, cursor, limit)
 
     def close(self) -> None:

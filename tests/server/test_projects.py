@@ -8,8 +8,9 @@ from pathlib import Path
 import pytest
 from server import running
 
-from heedful.bootstrap import Host, Projects
+from heedful.bootstrap import Host
 from heedful.errors import Invalid, NotFound
+from heedful.projects import Projects
 from heedful.testing import WordEmbedder
 
 

@@ -14,42 +14,32 @@ from heedful.errors import Invalid, NotFound
 from heedful.ids import new_id
 from heedful.memory import checks
 from heedful.memory.workspace import Workspace
-from heedful.model import SCOPES, FeedbackToken, Key, NewKey, Scope, SigningRotation, Target
+from heedful.model import SCOPES, FeedbackToken, Key, NewKey, Scope, SigningRotation, Target, limits
+from heedful.protocols.access import USUAL, KeyList, KeysProtocol
 from heedful.ranking.signals import ANYONE, VISITOR, standing_of
 from heedful.storage import audit, keys, scopes
 from heedful.storage.rows import AnyRow
 
-USUAL: tuple[Scope, ...] = ("read", "write", "feedback")
-MAX_RATE = 1_000_000
-MAX_SECONDS = 86_400
-MAX_GRACE = 604_800
-MAX_TARGETS = 100
 SECOND = 1_000_000
 
 _TARGETS = TypeAdapter(dict[str, list[Target]])
 
 
-class Keys:
+class Keys(KeysProtocol):
     """The keys of one project. A key's secret is shown once; the store keeps a sum of it."""
 
     def __init__(self, workspace: Workspace) -> None:
         self._workspace = workspace
 
     def create(self, name: str, *, scopes: Sequence[Scope] = USUAL, rate_limit: int | None = None) -> NewKey:
-        """Makes a key. `scopes` are some of read, write, feedback and admin, which includes the others.
-
-        `rate_limit` is how many calls a second it may make; what the server allows, if left out.
-        """
         return made(self._workspace, self._workspace.project, name, scopes, rate_limit)
 
-    def list(self) -> Many:
-        """All keys of the project, oldest first, also those that were revoked."""
+    def list(self) -> KeyList:
         with self._workspace.read() as connection:
             project = scopes.project_id(connection, self._workspace.project)
             return [] if project is None else [shown(row) for row in keys.listed(connection, project)]
 
     def revoke(self, key_id: str) -> Key:
-        """Makes a key useless, within a second on servers that run."""
         checks.identifier("key_id", key_id)
         with self._workspace.write() as connection:
             row = keys.get(connection, key_id)
@@ -72,16 +62,10 @@ class Keys:
         subject: str | None = None,
         expires_in: int = 600,
     ) -> FeedbackToken:
-        """Signs a token with which a browser may rate the things named, for `expires_in` seconds, and nothing else.
-
-        What it says is said by `author`, somebody whom you know. Without one it is an anonymous visitor's opinion: it
-        is counted and reviewed, but teaches no fact, moves no rank and blocks no SQL. `subject` tells such visitors
-        apart, by the id of their visit for example, of which a hash is kept; those without one have one vote together.
-        """
         wanted = _targets([targets] if isinstance(targets, Target | Mapping) else targets)
-        if isinstance(expires_in, bool) or not isinstance(expires_in, int) or not 1 <= expires_in <= MAX_SECONDS:
+        if isinstance(expires_in, bool) or not isinstance(expires_in, int) or not 1 <= expires_in <= limits.MAX_SECONDS:
             raise Invalid(
-                f"expires_in must be whole seconds from 1 to {MAX_SECONDS}, got {expires_in!r}",
+                f"expires_in must be whole seconds from 1 to {limits.MAX_SECONDS}, got {expires_in!r}",
                 field="expires_in",
                 value=expires_in,
             )
@@ -109,13 +93,9 @@ class Keys:
         )
 
     def rotate_signing(self, *, grace: int = 0) -> SigningRotation:
-        """Makes a new secret to sign tokens and logins with, for the whole store.
-
-        What was signed with the old one ends at once, or after `grace` seconds.
-        """
-        if isinstance(grace, bool) or not isinstance(grace, int) or not 0 <= grace <= MAX_GRACE:
+        if isinstance(grace, bool) or not isinstance(grace, int) or not 0 <= grace <= limits.MAX_GRACE:
             raise Invalid(
-                f"grace must be whole seconds from 0 to {MAX_GRACE}, got {grace!r}", field="grace", value=grace
+                f"grace must be whole seconds from 0 to {limits.MAX_GRACE}, got {grace!r}", field="grace", value=grace
             )
         now = self._workspace.now()
         until = now + grace * SECOND
@@ -125,10 +105,6 @@ class Keys:
         return SigningRotation(rotated_at=from_stored(now), former_good_until=from_stored(until))
 
 
-# Inside the class, `list` is a method.
-Many = list[Key]
-
-
 def made(
     workspace: Workspace, project: str | None, name: str, wanted: Sequence[Scope], rate_limit: int | None
 ) -> NewKey:
@@ -136,10 +112,10 @@ def made(
     checks.name("name", name)
     given = _scopes(wanted)
     if rate_limit is not None and (
-        isinstance(rate_limit, bool) or not isinstance(rate_limit, int) or not 1 <= rate_limit <= MAX_RATE
+        isinstance(rate_limit, bool) or not isinstance(rate_limit, int) or not 1 <= rate_limit <= limits.MAX_RATE
     ):
         raise Invalid(
-            f"rate_limit must be a whole number from 1 to {MAX_RATE}, got {rate_limit!r}",
+            f"rate_limit must be a whole number from 1 to {limits.MAX_RATE}, got {rate_limit!r}",
             field="rate_limit",
             value=rate_limit,
         )
@@ -185,7 +161,7 @@ def _targets(named: Any) -> list[Target]:
             value=named,
             remedy="Name what may be rated",
         )
-    checks.batch("targets", named, MAX_TARGETS)
+    checks.batch("targets", named, limits.MAX_TARGETS)
     try:
         return _TARGETS.validate_python({"targets": list(named)})["targets"]
     except ValidationError as error:

@@ -15,11 +15,12 @@ from enum import StrEnum
 from pathlib import Path
 from typing import Any, NamedTuple
 
-from heedful.aio import THREADS, AsyncHeedful, hosted
-from heedful.bootstrap import Host, Projects
+from heedful.aio import AsyncHeedful
+from heedful.bootstrap import THREADS, Host
 from heedful.errors import Invalid
 from heedful.memory import checks
 from heedful.model import DEFAULT_DATASET, Entry, Improvement, Mode, Model, Recall, RememberResult
+from heedful.projects import Projects, hosted
 
 __all__ = [
     "RecallResult",

@@ -12,7 +12,7 @@ from contextlib import AbstractContextManager, ExitStack
 from pathlib import Path
 from typing import Any
 
-from heedful.bootstrap import Host, Projects
+from heedful.bootstrap import Host
 from heedful.compat.text2everything_parts import (
     Chat,
     ChatSessions,
@@ -23,6 +23,7 @@ from heedful.compat.text2everything_parts import (
 )
 from heedful.engine import Heedful
 from heedful.memory import checks
+from heedful.projects import Projects
 
 __all__ = ["Text2EverythingClient"]
 

@@ -20,7 +20,7 @@ from heedful.model import (
     FeedbackList,
     GoldenExample,
 )
-from heedful.sql.feedback import UNCHANGED
+from heedful.protocols.sql import UNCHANGED
 
 PAGE_LIMIT = 1_000
 

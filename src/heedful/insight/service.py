@@ -17,9 +17,9 @@ from heedful.insight import satisfaction as _trend
 from heedful.insight import satisfaction as _usefulness
 from heedful.insight.comments import Comments
 from heedful.insight.counting import OUTCOMES, PREFIX, Counting
-from heedful.insight.exports import Reading, export
+from heedful.insight.exports import Reading
 from heedful.insight.tables import TABLES, table_named
-from heedful.insight.writing import Target
+from heedful.insight.writing import export
 from heedful.memory import checks
 from heedful.memory.workspace import Workspace
 from heedful.model import (
@@ -42,14 +42,13 @@ from heedful.model import (
     Trend,
     UsefulnessReport,
 )
+from heedful.protocols.insight import NEWEST, InsightProtocol, Target
 from heedful.sessions import checks as session_checks
 from heedful.storage.exports import Wanted
 from heedful.storage.sessions import SessionStore
 
-NEWEST = 20
 
-
-class Insight:
+class Insight(InsightProtocol):
     """Reports over the opinions of one project that stand. The database adds them up; days are days in UTC."""
 
     def __init__(self, workspace: Workspace, store: SessionStore) -> None:
@@ -67,14 +66,6 @@ class Insight:
         dataset: str | None = None,
         target_type: OpinionTarget | None = None,
     ) -> Satisfaction:
-        """Satisfaction by a key of the sessions' metadata, such as `variant`, or by `dataset`, `model`, `source`,
-        `author_kind` or `target_type`; `metadata.model` is the key of that name.
-
-        Counts up, down and neutral opinions about sessions, answers, messages and executions (of answers, 4 and 5 are
-        up, 1 and 2 are down), each share with its 95% interval, the probability that one value is better than another,
-        and whether that is known well enough to stop. With `target_type`, only opinions about such things; of a `fact`,
-        `helpful` is up and `not_helpful` is down.
-        """
         start, stop = counting.checked_range(since, until)
         self._dataset(dataset)
         targets = () if by == "target_type" and target_type is None else _targets(target_type)
@@ -90,8 +81,6 @@ class Insight:
         dataset: str | None = None,
         target_type: OpinionTarget | None = None,
     ) -> Trend:
-        """Satisfaction over time, by day or week, with intervals and counts; `by` and `target_type` as in
-        `satisfaction`."""
         start, stop = counting.checked_range(since, until)
         self._dataset(dataset)
         if over not in OVERS:
@@ -102,28 +91,22 @@ class Insight:
     def coverage(
         self, *, since: datetime | None = None, until: datetime | None = None, dataset: str | None = None
     ) -> Coverage:
-        """How much of what was shown in this time was rated until now: answers, executions and recalls."""
         start, stop = counting.checked_range(since, until)
         self._dataset(dataset)
         return _coverage.coverage(self._counting, self._workspace, start, stop, dataset)
 
     def usefulness(self, dataset: str = DEFAULT_DATASET) -> UsefulnessReport:
-        """How useful the facts of a dataset are: the distribution, the most and the least useful ones, and those that
-        help in one context and hurt in another."""
         return _usefulness.usefulness(self._workspace, dataset)
 
     def cache(
         self, *, since: datetime | None = None, until: datetime | None = None, limit: int = NEWEST
     ) -> CacheReport:
-        """What the cache of executions decided, by reason, and the newest decisions."""
         start, stop = counting.checked_range(since, until)
         return _cache.cache(self._workspace, start, stop, checks.limit(limit))
 
     def themes(
         self, *, since: datetime | None = None, until: datetime | None = None, dataset: str | None = None
     ) -> Themes:
-        """What negative comments are about: those that mean the same, under their own words. No language model is
-        needed. The newest 500 are read."""
         start, stop = counting.checked_range(since, until)
         self._dataset(dataset)
         return self._comments.themes(start, stop, dataset)
@@ -136,12 +119,6 @@ class Insight:
         dataset: str | None = None,
         by: str | None = None,
     ) -> list[Note]:
-        """What changed in the last four weeks, or since then, and is not luck, with the arithmetic.
-
-        Down-votes are looked at in all, by dataset, by model, by what they are about, by the themes of comments, and by
-        keys of the sessions' metadata: those that have up to 20 values (the five with the fewest, because whatever is
-        looked at makes a change harder to tell from luck), and the one that `by` names.
-        """
         start, stop = counting.checked_range(since, until)
         self._dataset(dataset)
         last = self._workspace.now() + 1 if stop is None else stop
@@ -149,7 +126,6 @@ class Insight:
         return _notes.notes(self._counting, self._comments, _key(by), first, last, dataset)
 
     def digest(self, *, since: datetime | None = None, until: datetime | None = None) -> Digest:
-        """What people said in the last seven days, or in this time, beside the time before it, in short."""
         start, stop = counting.checked_range(since, until)
         last = self._workspace.now() + 1 if stop is None else stop
         first = last - _digest.LENGTH if start is None else start
@@ -158,7 +134,6 @@ class Insight:
         return _digest.digest(self._workspace, self._counting, self._comments, first, last)
 
     def dictionary(self) -> list[ExportTable]:
-        """What can be exported: each table with its columns, their types and what they mean."""
         return list(TABLES.values())
 
     def rows(
@@ -171,10 +146,6 @@ class Insight:
         cursor: str | None = None,
         limit: int = 1000,
     ) -> Page[dict[str, Any]]:
-        """Rows of a table of the `dictionary`, in the order in which they came. Times are texts in ISO 8601, in UTC.
-
-        With a dataset, a page may have fewer rows than `limit`, and there are more as long as it has a cursor.
-        """
         wanted = self._wanted(since, until, dataset)
         chosen = table_named(table, dataset)
         found, following = self._reading.page(chosen, wanted, cursor, checks.limit(limit))
@@ -191,11 +162,6 @@ class Insight:
         dataset: str | None = None,
         overwrite: bool = False,
     ) -> ExportResult:
-        """Writes a table to a file where the caller is, as `csv`, `jsonl` or `parquet`, by its name if not told.
-
-        It is there when it is whole. Instead of a name, it may be something that bytes can be written to. In CSV, texts
-        that a spreadsheet would take for a formula get a leading apostrophe.
-        """
         wanted = self._wanted(since, until, dataset)
         with export(table, path, format, dataset, overwrite) as made:
             for found in self._reading.all(made.table, wanted):

@@ -4,20 +4,25 @@ from __future__ import annotations
 
 import re
 import unicodedata
-from collections.abc import Callable, Iterable, Mapping, Sequence
-from contextlib import AbstractContextManager, nullcontext
+from collections.abc import Callable, Generator, Iterable, Mapping, Sequence
+from contextlib import AbstractContextManager, contextmanager, nullcontext
+from dataclasses import dataclass, field
 from datetime import datetime
 from pathlib import Path
-from typing import IO, Any, Protocol
+from typing import IO, TYPE_CHECKING, Any, Protocol
 
-import numpy as np
 import orjson
 
 from heedful.clock import to_stored
 from heedful.errors import Invalid, Unavailable
 from heedful.files import whole
-from heedful.model import EXPORT_FORMATS, ColumnType, ExportFormat, ExportTable
-from heedful.storage.exports import Rows
+from heedful.insight.tables import table_named
+from heedful.memory import checks
+from heedful.model import EXPORT_FORMATS, ColumnType, ExportFormat, ExportResult, ExportTable
+from heedful.protocols.insight import Target
+
+if TYPE_CHECKING:
+    from heedful.storage.exports import Rows
 
 _FORMULA = frozenset("=+-@")
 """What a formula begins with; a spreadsheet also takes their wide and small forms for them."""
@@ -26,7 +31,6 @@ _SKIPPED = re.compile("[\\s\x00-\x1f\x7f-\x9f\u00ad\u180e\u200b-\u200f\u2028-\u2
 """What a spreadsheet may drop before it looks at a text: blanks, controls, and characters of no width."""
 
 Values = Sequence[Any]
-Target = str | Path | IO[bytes]
 
 
 class Writer(Protocol):
@@ -90,6 +94,9 @@ def iso(stored: int) -> str:
 
 
 def _iso(stored: Sequence[int]) -> list[str]:
+    # Only a store has times to convert; a client gets them as text.
+    import numpy as np
+
     made = np.datetime_as_string(np.array(stored, dtype="datetime64[us]"), unit="us", timezone="UTC")
     texts: list[str] = made.tolist()
     return texts
@@ -266,3 +273,36 @@ _PACKED: Mapping[ColumnType, Callable[[Any], Any]] = {
     "time": lambda value: None if value is None else to_stored(datetime.fromisoformat(value)),
     "json": lambda value: None if value is None else orjson.dumps(value).decode(),
 }
+
+
+@dataclass(slots=True)
+class Export:
+    """A table on its way to a file, wherever its rows come from."""
+
+    table: ExportTable
+    path: Target
+    _writer: Writer
+    _rows: int = field(default=0)
+
+    def add(self, rows: Rows) -> None:
+        self._writer.write(rows)
+        self._rows += len(rows)
+
+    def result(self) -> ExportResult:
+        """What was written until now."""
+        named = str(self.path) if isinstance(self.path, str | Path) else None
+        return ExportResult(table=self.table.name, rows=self._rows, path=named)
+
+
+@contextmanager
+def export(
+    table: Any, path: Target, format: Any, dataset: str | None, overwrite: bool
+) -> Generator[Export, None, None]:
+    """A file to add rows to, which is whole and in its place at the end; nothing is there if the block fails."""
+    chosen = table_named(table, dataset)
+    kind = format_of(path, format)
+    checks.flag("overwrite", overwrite)
+    with opened(path, overwrite=overwrite) as output:
+        rows = writer(kind, chosen, output)
+        yield Export(chosen, path, rows)
+        rows.close()

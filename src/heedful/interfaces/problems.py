@@ -4,11 +4,13 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
-from typing import Any, Protocol
+from typing import TYPE_CHECKING, Any, Protocol
 
-from heedful.engine import Heedful
 from heedful.errors import Conflict, Forbidden, HeedfulError, Invalid, NotFound, Unavailable
 from heedful.model import Scope
+
+if TYPE_CHECKING:
+    from heedful.engine import Heedful
 
 BY_CODE = {
     "key_missing": 401,

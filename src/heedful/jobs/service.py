@@ -10,6 +10,7 @@ from heedful.jobs.contract import Pace, Queue, shown
 from heedful.jobs.sqlite import SqliteQueue
 from heedful.memory import checks
 from heedful.model import DEFAULT_DATASET, JOB_KINDS, JOB_STATUSES, Alert, Job, JobKind, JobStatus, Page
+from heedful.protocols.jobs import PAGE, JobsProtocol
 from heedful.sessions import outbox
 from heedful.sessions.conversations import page
 from heedful.sessions.improve import named
@@ -17,10 +18,8 @@ from heedful.sessions.space import SessionSpace
 from heedful.storage import Database
 from heedful.storage.rows import AnyRow
 
-PAGE = 100
 
-
-class Jobs:
+class Jobs(JobsProtocol):
     """The jobs of one project."""
 
     def __init__(self, queue: Queue, space: SessionSpace, added: Callable[[str], object]) -> None:
@@ -29,7 +28,6 @@ class Jobs:
         self._added = added
 
     def improve(self, dataset: str = DEFAULT_DATASET, session_ids: Sequence[str] | None = None) -> Job:
-        """Has `improve` run in the background; if a job waits to do the same, that one is returned."""
         checks.name("dataset", dataset)
         sessions = None if session_ids is None else named(session_ids)
         return self._add("improve", {"dataset": dataset, "session_ids": sessions})
@@ -42,21 +40,17 @@ class Jobs:
         cursor: str | None = None,
         limit: int = PAGE,
     ) -> Page[Job]:
-        """Jobs, the newest first. With the kind `deliver`, the alerts of the outbox, as jobs."""
         if kind == "deliver":
             return self._deliveries(status, cursor, limit)
         return listed(self._queue, self._space.project, status, kind, cursor, limit)
 
     def get(self, job_id: str) -> Job:
-        """One job."""
         return shown(one(self._queue, self._space.project, job_id))
 
     def cancel(self, job_id: str) -> Job:
-        """Has a job not done: at once if it waits, at its next step if it runs. What has ended stays as it is."""
         return cancelled(self._queue, self._space.project, job_id)
 
     def retry(self, job_id: str) -> Job:
-        """Adds a job that does the same as one that failed or was cancelled."""
         row = again(self._queue, self._space.project, job_id)
         self._added(row.id)
         return shown(row)

@@ -9,28 +9,17 @@ from typing import Any
 
 import orjson
 
-from heedful.clock import MINUTE, to_stored
+from heedful.clock import to_stored
 from heedful.errors import Conflict, Invalid, NotFound
-from heedful.model import MODES, POLICY_NAMES, Metadata, Model, PolicyName, etag, storable
-
-MAX_TEXT = 5_000_000
-MAX_QUERY = 10_000
-MAX_NAME = 200
-MAX_TOP_K = 1_000
-MAX_SIGNALS = 10_000
-MAX_METADATA = 65_536
-MAX_PAGE = 1_000
-MAX_DEPTH = 100
-MAX_AHEAD = 5 * MINUTE
-"""How far the clock of a caller may be ahead of ours."""
+from heedful.model import MODES, POLICY_NAMES, Metadata, Model, PolicyName, etag, limits, storable
 
 
 def name(field: str, value: Any) -> str:
     """A project's or dataset's name."""
     if not isinstance(value, str) or not value.strip():
         raise Invalid(f"{field} must be a name, got {value!r}", field=field, value=value)
-    if len(value) > MAX_NAME:
-        raise Invalid(f"{field} has {len(value)} characters, the limit is {MAX_NAME}", field=field, value=value)
+    if len(value) > limits.MAX_NAME:
+        raise Invalid(f"{field} has {len(value)} characters, the limit is {limits.MAX_NAME}", field=field, value=value)
     return _storable(field, value)
 
 
@@ -85,8 +74,8 @@ def idempotency_key(value: Any) -> str | None:
 def query(value: Any) -> str:
     if not isinstance(value, str) or not value.strip():
         raise Invalid(f"query must not be empty or blank, got {value!r}", field="query", value=value)
-    if len(value) > MAX_QUERY:
-        raise Invalid(f"query has {len(value)} characters, the limit is {MAX_QUERY}", field="query", value=value)
+    if len(value) > limits.MAX_QUERY:
+        raise Invalid(f"query has {len(value)} characters, the limit is {limits.MAX_QUERY}", field="query", value=value)
     return _storable("query", value)
 
 
@@ -98,14 +87,16 @@ def fraction(field: str, value: Any) -> float:
 
 
 def top_k(value: Any) -> int:
-    if isinstance(value, bool) or not isinstance(value, int) or not 1 <= value <= MAX_TOP_K:
-        raise Invalid(f"top_k must be a whole number from 1 to {MAX_TOP_K}, got {value!r}", field="top_k", value=value)
+    if isinstance(value, bool) or not isinstance(value, int) or not 1 <= value <= limits.MAX_TOP_K:
+        raise Invalid(
+            f"top_k must be a whole number from 1 to {limits.MAX_TOP_K}, got {value!r}", field="top_k", value=value
+        )
     return value
 
 
 def not_ahead(field: str, moment: datetime | None, now: int) -> None:
     """A time that is not in the future, as far as two clocks agree."""
-    if moment is not None and to_stored(moment) > now + MAX_AHEAD:
+    if moment is not None and to_stored(moment) > now + limits.MAX_AHEAD:
         raise Invalid(
             f"{field} is {moment.isoformat()}, which is in the future",
             field=field,
@@ -147,9 +138,9 @@ def text(field: str, value: Any) -> str:
     """A text to remember."""
     if not isinstance(value, str) or not value.strip():
         raise Invalid(f"{field} must not be empty or blank, got {value!r}", field=field, value=value)
-    if len(value) > MAX_TEXT:
+    if len(value) > limits.MAX_TEXT:
         raise Invalid(
-            f"{field} has {len(value)} characters, the limit is {MAX_TEXT}",
+            f"{field} has {len(value)} characters, the limit is {limits.MAX_TEXT}",
             field=field,
             value=value[:50],
             remedy="Split it",
@@ -171,8 +162,8 @@ def metadata(field: str, value: Any) -> Metadata:
             value=value,
             remedy="Use texts, numbers, true, false, null, lists and mappings",
         ) from error
-    if len(packed) > MAX_METADATA:
-        raise Invalid(f"{field} takes {len(packed)} bytes, the limit is {MAX_METADATA}", field=field)
+    if len(packed) > limits.MAX_METADATA:
+        raise Invalid(f"{field} takes {len(packed)} bytes, the limit is {limits.MAX_METADATA}", field=field)
     cleaned: Metadata = orjson.loads(packed)
     return cleaned
 
@@ -191,8 +182,10 @@ def if_match(given: Any, current: Model | Metadata) -> None:
 
 def limit(value: Any) -> int:
     """How many a page has at most."""
-    if isinstance(value, bool) or not isinstance(value, int) or not 1 <= value <= MAX_PAGE:
-        raise Invalid(f"limit must be a whole number from 1 to {MAX_PAGE}, got {value!r}", field="limit", value=value)
+    if isinstance(value, bool) or not isinstance(value, int) or not 1 <= value <= limits.MAX_PAGE:
+        raise Invalid(
+            f"limit must be a whole number from 1 to {limits.MAX_PAGE}, got {value!r}", field="limit", value=value
+        )
     return value
 
 
@@ -220,8 +213,8 @@ def batch(field: str, items: Sequence[Any], limit: int) -> None:
 def _finite_numbers(field: str, value: Any, depth: int = 0) -> None:
     if isinstance(value, float) and not math.isfinite(value):
         raise Invalid(f"{field} holds {value}, which JSON can't", field=field, value=value)
-    if depth > MAX_DEPTH:
-        raise Invalid(f"{field} is nested more than {MAX_DEPTH} deep", field=field, remedy="Keep it flatter")
+    if depth > limits.MAX_DEPTH:
+        raise Invalid(f"{field} is nested more than {limits.MAX_DEPTH} deep", field=field, remedy="Keep it flatter")
     for inner in value.values() if isinstance(value, dict) else value if isinstance(value, list) else ():
         _finite_numbers(field, inner, depth + 1)
 

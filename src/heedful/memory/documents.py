@@ -14,7 +14,8 @@ import orjson
 
 from heedful.errors import HeedfulError, Invalid, NotFound, Unavailable
 from heedful.memory import checks
-from heedful.model import Document, FileError, Metadata
+from heedful.model import Document, FileError, Metadata, limits
+from heedful.protocols.engine import Texts
 
 SUFFIXES = (".txt", ".md", ".jsonl", ".csv", ".pdf")
 
@@ -37,11 +38,7 @@ class Reading:
     errors: list[FileError] = field(default_factory=list)
 
 
-Given = str | Path | Document | Sequence[str | Path | Document]
-"""What can be remembered: texts, files and folders, and documents that were read elsewhere."""
-
-
-def read(texts: Given, metadata: Metadata | Sequence[Metadata] | None, source: str | None) -> Reading:
+def read(texts: Texts, metadata: Metadata | Sequence[Metadata] | None, source: str | None) -> Reading:
     """Checks and splits all that was given: a `str` is a text, a `Path` is a file or folder."""
     if not isinstance(texts, str | Path | Document | Sequence):
         raise Invalid(f"texts must be a text, a Path or a list of them, got {texts!r}", field="texts", value=texts)
@@ -78,7 +75,7 @@ def pieces(source: str | None, replaces: bool, texts: Sequence[tuple[str, Metada
     return Pieces(made, source, replaces=replaces and source is not None)
 
 
-def listed(texts: Given) -> list[str | Path | Document]:
+def listed(texts: Texts) -> list[str | Path | Document]:
     """What was given, as a list."""
     return [texts] if isinstance(texts, str | Path | Document) else list(texts)
 
@@ -214,7 +211,7 @@ def _jsonl(content: str) -> Iterator[tuple[str, Metadata]]:
 
 def _csv(content: str) -> Iterator[tuple[str, Metadata]]:
     # The limit is the whole process's: it is put back when the file is read.
-    usual = csv.field_size_limit(checks.MAX_TEXT)
+    usual = csv.field_size_limit(limits.MAX_TEXT)
     try:
         yield from _rows(content)
     finally:

@@ -8,9 +8,9 @@ from dataclasses import dataclass
 from sqlalchemy import Connection
 
 from heedful.memory.named_entities import name_entities
-from heedful.memory.remember import Progress
 from heedful.memory.workspace import Workspace
 from heedful.model import SignalType
+from heedful.protocols.engine import Progress
 from heedful.providers.llm.contract import LanguageModel
 from heedful.ranking.signals import Observation
 from heedful.storage import facts, graph, ledger, link_scores, scopes

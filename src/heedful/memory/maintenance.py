@@ -6,7 +6,8 @@ from collections.abc import Iterator
 
 from sqlalchemy import Connection
 
-from heedful.memory.remember import TOGETHER, Progress
+from heedful.memory.remember import TOGETHER
+from heedful.protocols.engine import Progress
 from heedful.providers.embedding import Embedder
 from heedful.ranking.policies import Tally
 from heedful.storage import Database, facts, ledger, link_scores, scores

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
 from datetime import datetime
 
@@ -10,16 +10,14 @@ from sqlalchemy import Connection
 
 from heedful.ids import new_id
 from heedful.memory import checks
-from heedful.memory.documents import Given, Pieces, read
+from heedful.memory.documents import Pieces, read
 from heedful.memory.workspace import Workspace
 from heedful.model import FactRef, Metadata, RememberResult
+from heedful.protocols.engine import Progress, Texts
 from heedful.storage import expiry, facts, scopes
 from heedful.storage.facts import NewFact, digest
 from heedful.storage.retention import retire
 from heedful.storage.vectors import ensure_model, pack
-
-Progress = Callable[[int, int], None]
-"""Called with how many pieces are done, and how many there are."""
 
 TOGETHER = 256
 """Pieces that are embedded and written at once; a document is never divided between two transactions."""
@@ -39,7 +37,7 @@ class _Outcome:
 
 def remember(
     workspace: Workspace,
-    texts: Given,
+    texts: Texts,
     dataset: str,
     metadata: Metadata | Sequence[Metadata] | None,
     source: str | None,

@@ -15,7 +15,8 @@ from heedful.memory import checks
 from heedful.memory.detect import detect
 from heedful.memory.history import retract_event
 from heedful.memory.workspace import Workspace
-from heedful.model import Detection, GivenSignal, Hit, ItemError, Signal, SignalResult, SignalType
+from heedful.model import Detection, GivenSignal, Hit, ItemError, Signal, SignalResult, SignalType, limits
+from heedful.protocols.engine import Facts
 from heedful.ranking.signals import Observation, standing_of
 from heedful.storage import facts, ledger, queries, receipts, requests, scopes, scores
 from heedful.storage.ledger import SIGNAL, Event, Surviving
@@ -41,7 +42,7 @@ def parsed(signals: Signal | Iterable[Signal | Mapping[str, Any]]) -> list[Signa
     if isinstance(signals, str) or not isinstance(signals, Iterable):
         raise Invalid(f"signals must be a list of signals, got {signals!r}", field="signals", value=signals)
     items = list(signals)
-    checks.batch("signals", items, checks.MAX_SIGNALS)
+    checks.batch("signals", items, limits.MAX_SIGNALS)
     found = []
     for place, item in enumerate(items):
         try:
@@ -252,9 +253,6 @@ def _reused(item: Given) -> ItemError:
 
 
 SOURCE = "signal_recall"
-
-Facts = str | Hit | Sequence[str | Hit]
-"""Facts as a caller names them: by id, or by the hits of a recall."""
 
 
 @dataclass(frozen=True, slots=True)

@@ -22,6 +22,7 @@ from heedful.model import (
     ReviewItem,
     ReviewStatus,
 )
+from heedful.protocols.review import LIMIT, ReviewProtocol
 from heedful.review import cases, fixes, retraction, teaching
 from heedful.review import undo as undoing
 from heedful.review.cases import LATEST, Seen, event, seen
@@ -35,10 +36,8 @@ from heedful.storage.review.actions import Note
 from heedful.storage.review.items import Place, Wanted
 from heedful.storage.rows import AnyRow
 
-LIMIT = 50
 
-
-class Review:
+class Review(ReviewProtocol):
     """The review queue of one project. What people disliked becomes an item when somebody looks, or by a worker."""
 
     def __init__(self, space: ExecutionSpace) -> None:
@@ -54,7 +53,6 @@ class Review:
         cursor: str | None = None,
         limit: int = LIMIT,
     ) -> Page[ReviewItem]:
-        """Items, those with the most opinions first, then the newest; `status=None` lists all."""
         _choice("status", status, REVIEW_STATUSES)
         _choice("target_type", target_type, OPINION_TARGETS)
         if assignee is not None:
@@ -73,13 +71,11 @@ class Review:
         return Page(items=[each.item for each in shown], next_cursor=more)
 
     def get(self, item_id: str) -> ReviewCase:
-        """An item with the answer, the evidence, all opinions, what was done, and what can be done."""
         return cases.case(self._space, self._seen(item_id, cases.MOST))
 
     def assign(
         self, item_id: str, assignee: str | None, *, author: str | None = None, if_match: str | None = None
     ) -> ReviewItem:
-        """Says who sees to an item; None for nobody."""
         if assignee is not None:
             values.name("assignee", assignee)
         before = self._checked(item_id, author, if_match)
@@ -92,22 +88,16 @@ class Review:
     def resolve(
         self, item_id: str, *, note: str | None = None, author: str | None = None, if_match: str | None = None
     ) -> ReviewItem:
-        """Says that an item is mended. A negative opinion that is given afterwards opens it again.
-
-        Of an item that you resolved before, another note is kept beside the first.
-        """
         return self._close(item_id, "resolve", note, author, if_match)
 
     def dismiss(
         self, item_id: str, *, note: str | None = None, author: str | None = None, if_match: str | None = None
     ) -> ReviewItem:
-        """Says that there is nothing to mend, whoever says it again."""
         return self._close(item_id, "dismiss", note, author, if_match)
 
     def reopen(
         self, item_id: str, *, note: str | None = None, author: str | None = None, if_match: str | None = None
     ) -> ReviewItem:
-        """Says that an item is work to do after all."""
         executions.feedback_text("note", note)
         before = self._checked(item_id, author, if_match)
         with self._space.workspace.write() as connection:
@@ -132,15 +122,6 @@ class Review:
         author: str | None = None,
         if_match: str | None = None,
     ) -> ReviewEvent:
-        """Does something about an item; `undo` takes it back.
-
-        `supersede` puts `text` in the place of the fact `fact_id`. `retract` takes the opinion `event_id` back. `teach`
-        makes a fact of the correction in it, or of `text`, since a visitor's word alone teaches nothing. `block`
-        says that the execution `execution_id` is wrong, with `note` as the reason. `promote` makes a golden example of
-        it, of its own `question` or another; if nobody says that it is right, the reviewer does. `add_example` adds the
-        golden example `sql_query`, for the item's question and connector or for others. The item stays open until it is
-        resolved.
-        """
         given = Given(fact_id, text, event_id, execution_id, question, sql_query, connector_id)
         mend = fixes.checked(action, given)
         executions.feedback_text("note", note)
@@ -162,15 +143,10 @@ class Review:
         return self._event(made)
 
     def ask_again(self, item_id: str) -> ReviewComparison:
-        """Asks an item's question again, and compares what is answered now with what was disliked. Nothing is kept.
-
-        Of an execution, it is what the cache would run, without running it.
-        """
         before = self._seen(item_id, cases.MOST)
         return asked_again(self._space, before, cases.case(self._space, before))
 
     def undo(self, event_id: str, *, author: str | None = None) -> ReviewEvent:
-        """Takes back what was done about an item, with all that it did. Doing it again changes nothing."""
         values.identifier("event_id", event_id)
         values.author(author)
         if undoing.undo(self._space, event_id, author) is None:

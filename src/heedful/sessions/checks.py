@@ -7,13 +7,7 @@ from typing import Any
 
 from heedful.errors import Invalid
 from heedful.memory import checks
-from heedful.model import RATINGS, Metadata, Rating
-
-MAX_ROLE = 50
-MAX_CONTENT = 1_000_000
-MAX_COMMENT = 10_000
-MAX_PAGE = checks.MAX_PAGE
-MAX_MESSAGES = 10_000
+from heedful.model import RATINGS, Metadata, Rating, limits
 
 limit, cursor = checks.limit, checks.cursor
 
@@ -26,9 +20,9 @@ def session_id(value: Any) -> str:
 
 
 def role(value: Any, field: str = "role") -> str:
-    if not isinstance(value, str) or not value.strip() or len(value) > MAX_ROLE:
+    if not isinstance(value, str) or not value.strip() or len(value) > limits.MAX_ROLE:
         raise Invalid(
-            f"{field} must be a name of up to {MAX_ROLE} characters, got {value!r}",
+            f"{field} must be a name of up to {limits.MAX_ROLE} characters, got {value!r}",
             field=field,
             value=value,
             remedy='Use "user", "assistant", "system" or "tool"',
@@ -39,10 +33,10 @@ def role(value: Any, field: str = "role") -> str:
 def question(value: Any) -> str:
     if not isinstance(value, str) or not value.strip():
         raise Invalid(f"question must not be empty or blank, got {value!r}", field="question", value=value)
-    return content("question", value, checks.MAX_QUERY)
+    return content("question", value, limits.MAX_QUERY)
 
 
-def content(field: str, value: Any, limit: int = MAX_CONTENT) -> str:
+def content(field: str, value: Any, limit: int = limits.MAX_CONTENT) -> str:
     """A text that may be empty."""
     if not isinstance(value, str):
         raise Invalid(f"{field} must be a text, got {value!r}", field=field, value=value)
@@ -61,7 +55,7 @@ def rating(value: Any) -> Rating | None:
 
 
 def comment(field: str, value: Any) -> str | None:
-    return None if value is None else content(field, value, MAX_COMMENT)
+    return None if value is None else content(field, value, limits.MAX_COMMENT)
 
 
 def score(value: Any) -> int | None:

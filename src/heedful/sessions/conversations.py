@@ -12,8 +12,8 @@ from heedful.clock import from_stored, to_stored
 from heedful.errors import Conflict, Invalid
 from heedful.ids import new_id
 from heedful.memory import checks as values
-from heedful.memory.checks import MAX_METADATA
-from heedful.model import Message, Metadata, Page, Session, SessionDeletion
+from heedful.model import Message, Metadata, Page, Session, SessionDeletion, limits
+from heedful.model.limits import MAX_METADATA
 from heedful.sessions import checks
 from heedful.sessions.hooks import Guarded
 from heedful.sessions.space import SessionSpace
@@ -96,7 +96,7 @@ def add_messages(space: SessionSpace, session_id: str, given: Iterable[Message |
     if isinstance(given, str | Mapping) or not isinstance(given, Iterable):
         raise Invalid(f"messages must be a list, got {given!r}", field="messages", value=given)
     items = list(given)
-    values.batch("messages", items, checks.MAX_MESSAGES)
+    values.batch("messages", items, limits.MAX_MESSAGES)
     return _add(space, name, [_new(space, item, f"messages[{place}]") for place, item in enumerate(items)])
 
 

@@ -15,6 +15,8 @@ from heedful.memory.recall import Request, recall
 from heedful.memory.signals import receipt_of
 from heedful.memory.workspace import Workspace
 from heedful.model import Detection, Entry, Page, Recall, Usage, UsedFact
+from heedful.protocols.engine import OnToken
+from heedful.protocols.sessions import Shares
 from heedful.providers.llm.contract import LanguageModel
 from heedful.sessions import checks
 from heedful.sessions.conversations import page
@@ -22,9 +24,6 @@ from heedful.sessions.space import SessionSpace
 from heedful.storage import facts, receipts
 from heedful.storage.sessions import Transaction
 from heedful.storage.sessions.base import EntryRow, FeedbackRow, Uses
-
-Shares = Sequence[str] | Mapping[str, float]
-"""Facts that an answer used, by id, with their share in it where that is known."""
 
 
 def add(
@@ -177,8 +176,6 @@ def _shown(row: EntryRow, said: Sequence[FeedbackRow], contexts: Mapping[str, st
 
 EARLIER = 6
 """Turns of the conversation that a language model is told."""
-
-OnToken = Callable[[str], None]
 
 
 def answer(

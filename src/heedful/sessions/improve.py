@@ -17,10 +17,10 @@ from heedful.errors import Invalid
 from heedful.memory import checks as values
 from heedful.memory.history import retract_events
 from heedful.memory.links import enrich, signal_links
-from heedful.memory.remember import Progress
 from heedful.memory.signals import Given, take
 from heedful.memory.workspace import Workspace
 from heedful.model import Improvement
+from heedful.protocols.engine import Progress
 from heedful.providers.llm.contract import LanguageModel
 from heedful.sessions import checks, learn
 from heedful.sessions.derived import AGAIN, Derived, Read, about_links, base, derived, origin, worded

@@ -17,75 +17,52 @@ from heedful.model import (
     Session,
     SessionDeletion,
 )
+from heedful.protocols.sessions import PAGE, Messages, SessionsProtocol, Shares
 from heedful.sessions import conversations, outbox
 from heedful.sessions import entries as _entries
 from heedful.sessions import feedback as _feedback
-from heedful.sessions.entries import Shares
 from heedful.sessions.space import SessionSpace
 
-PAGE = 100
 
-# Inside the class, `list` is a method.
-Messages = list[Message]
-
-
-class Sessions:
+class Sessions(SessionsProtocol):
     """The sessions of one project. Reading never makes one; `create`, messages, entries and recalls do."""
 
     def __init__(self, space: SessionSpace) -> None:
         self._space = space
 
     def create(self, session_id: str | None = None, *, metadata: Metadata | None = None) -> Session:
-        """Makes a session, with an id of its own if none is given. One that is there is returned as it is, with
-        `metadata` merged into it."""
         return conversations.create(self._space, session_id, metadata)
 
     def get(self, session_id: str) -> Session:
-        """One session."""
         return conversations.get(self._space, session_id)
 
     def exists(self, session_id: str) -> bool:
-        """Whether there is such a session."""
         return conversations.exists(self._space, session_id)
 
     def list(self, *, where: Metadata | None = None, cursor: str | None = None, limit: int = PAGE) -> Page[Session]:
-        """Sessions, the newest first; `where` compares metadata, as in `recall`."""
         return conversations.listed(self._space, where, cursor, limit)
 
     def delete(self, session_id: str) -> SessionDeletion:
-        """Removes a session with its messages, entries and feedback, and all that was learnt from it."""
         return conversations.delete(self._space, session_id)
 
     def add_message(self, session_id: str, role: str, content: str, *, at: datetime | None = None) -> Message:
-        """Adds one message; the session is made if it is new."""
         return conversations.add_message(self._space, session_id, role, content, at)
 
     def add_messages(self, session_id: str, messages: Iterable[Message | Mapping[str, Any]]) -> Messages:
-        """Adds many messages at once, in order; mappings have `role`, `content` and, if known, `at`."""
         return conversations.add_messages(self._space, session_id, messages)
 
     def messages(
         self, session_id: str, *, cursor: str | None = None, limit: int = PAGE, newest_first: bool = False
     ) -> Page[Message]:
-        """The messages of a session, in the order they were added."""
         return conversations.messages(self._space, session_id, cursor, limit, newest_first)
 
     def get_metadata(self, session_id: str) -> Metadata:
-        """The metadata of a session."""
         return conversations.get_metadata(self._space, session_id)
 
     def update_metadata(self, session_id: str, metadata: Metadata, *, if_match: str | None = None) -> Metadata:
-        """Merges metadata by key and returns the result; a dotted key reaches inside.
-
-        With `if_match`, the `etag` of the metadata you have seen, only if nobody changed them since.
-        """
         return conversations.update_metadata(self._space, session_id, metadata, if_match)
 
     def delete_metadata(self, session_id: str, keys: str | Sequence[str], *, if_match: str | None = None) -> Metadata:
-        """Removes keys from the metadata and returns the rest; a dotted key reaches inside.
-
-        With `if_match`, the `etag` of the metadata you have seen, only if nobody changed them since.
-        """
         return conversations.delete_metadata(self._space, session_id, keys, if_match)
 
     def add_entry(
@@ -98,21 +75,14 @@ class Sessions:
         recall_id: str | None = None,
         used: Shares | None = None,
     ) -> Entry:
-        """Keeps an answer that you made yourself; the session is made if it is new.
-
-        With the `recall_id` of the facts it was made from, ratings of it improve recall. `used` names those it used, or
-        gives each a weight; if left out, `improve` tells them from the answer.
-        """
         return _entries.add(self._space, session_id, question, answer, context, recall_id, used)
 
     def entry(self, session_id: str, qa_id: str) -> Entry:
-        """One question and answer."""
         return _entries.get(self._space, session_id, qa_id)
 
     def entries(
         self, session_id: str, *, cursor: str | None = None, limit: int = PAGE, newest_first: bool = False
     ) -> Page[Entry]:
-        """The questions and answers of a session, in order."""
         return _entries.listed(self._space, session_id, cursor, limit, newest_first)
 
     def add_feedback(
@@ -124,14 +94,9 @@ class Sessions:
         *,
         author: str | None = None,
     ) -> bool:
-        """Rates an answer from 1 to 5, says something of it, or both; False if there is no such entry.
-
-        What the same author said of it before is replaced.
-        """
         return _feedback.rate_entry(self._space, session_id, qa_id, feedback_text, feedback_score, author)
 
     def delete_feedback(self, session_id: str, qa_id: str, *, author: str | None = None) -> bool:
-        """Clears the rating and the text of an answer, or those of one author; False if there is no such entry."""
         return _feedback.clear_entry(self._space, session_id, qa_id, author)
 
     def add_session_feedback(
@@ -142,30 +107,21 @@ class Sessions:
         author: str | None = None,
         idempotency_key: str | None = None,
     ) -> Feedback | None:
-        """Rates a whole session: `{"rating": "up" | "down" | None, "comment": "…"}`.
-
-        An author has one opinion, the latest; without an author each is kept. None if a hook kept it back.
-        """
         return _feedback.rate_session(self._space, session_id, feedback, author, idempotency_key)
 
     def feedbacks(
         self, session_id: str, *, cursor: str | None = None, limit: int = PAGE, newest_first: bool = False
     ) -> Page[Feedback]:
-        """What people say of a session as a whole, and stands."""
         return _feedback.of_session(self._space, session_id, cursor, limit, newest_first)
 
     def feedback_metrics(self) -> FeedbackMetrics:
-        """All feedback of the project that stands, counted by the store."""
         return _feedback.metrics(self._space)
 
     def alerts(self, *, pending: bool = False, cursor: str | None = None, limit: int = PAGE) -> Page[Alert]:
-        """Alerts, the newest first; with `pending`, those that are still to be delivered."""
         return outbox.listed(self._space, pending, cursor, limit)
 
     def deliver_alerts(self) -> int:
-        """Delivers what is due now, and returns how many were; a background thread does it otherwise."""
         return self._space.courier.deliver_due()
 
     def discard_alert(self, alert_id: str) -> Alert:
-        """Gives up an alert that can't be delivered."""
         return outbox.discard(self._space, alert_id)

@@ -8,6 +8,7 @@ from dataclasses import dataclass
 from heedful.errors import HeedfulError, Unavailable
 from heedful.memory import checks as values
 from heedful.model import CacheLookup, ChatAnswer, ChatSql, Execution, Origin, Reuse
+from heedful.protocols.sql import ChatProtocol
 from heedful.sql import chat_sessions, checks, connector_access, runs
 from heedful.sql.chat_sessions import row_of
 from heedful.sql.feedback import relevant
@@ -42,7 +43,7 @@ class Plan:
     model: str | None = None
 
 
-class Chat:
+class Chat(ChatProtocol):
     """Questions to SQL and to answers, and the cache of what ran before."""
 
     def __init__(self, space: ExecutionSpace) -> None:
@@ -57,14 +58,6 @@ class Chat:
         feedback_cutoff: float = 0.5,
         remarks: Sequence[str] = (),
     ) -> ChatSql:
-        """The SQL for a question: proven if it can be, else written by the language model.
-
-        The model reads the facts of the datasets `contexts` and `schema_metadata` that are nearest to the question, and
-        `remarks` before them.
-
-        `feedback_cutoff` in [0, 1] says how reliable a rated execution must be to be an example for the model: the
-        share of positive opinions, with one of each kind added. Higher is stricter.
-        """
         connector = self._checked(chat_session_id, query, connector_id, feedback_cutoff)
         given = checks.remarks(remarks)
         vector = self._space.workspace.embed([query])[0]
@@ -80,7 +73,6 @@ class Chat:
         feedback_cutoff: float = 0.5,
         remarks: Sequence[str] = (),
     ) -> ChatAnswer:
-        """The SQL for a question, run now, and what it gave in words."""
         connector = self._checked(chat_session_id, query, connector_id, feedback_cutoff)
         given = checks.remarks(remarks)
         vector = self._space.workspace.embed([query])[0]
@@ -108,11 +100,6 @@ class Chat:
         only_positive_feedback: bool = False,
         reuse: Reuse = "sql",
     ) -> CacheLookup:
-        """Looks for executions that answer a question, and says of each whether it may be used, and why.
-
-        Similarity finds candidates; it never decides. The first match that may be used is run now; with
-        `reuse="result"`, its stored result is taken instead, as old as it is.
-        """
         checks.question("user_query", user_query)
         limits = Limits(
             checks.age(max_age_days),

@@ -12,6 +12,7 @@ from heedful.errors import NotFound
 from heedful.ids import new_id
 from heedful.memory import checks as values
 from heedful.model import ChatQuestion, ChatSession, Metadata, Origin, Page
+from heedful.protocols.sql import LIMIT, ChatSessionsProtocol, Questions
 from heedful.sessions import conversations
 from heedful.sessions.space import SessionSpace
 from heedful.sql import checks
@@ -20,23 +21,17 @@ from heedful.sql.space import ExecutionSpace
 from heedful.storage.sessions import Transaction
 from heedful.storage.sessions.base import MessageRow, SessionRow
 
-LIMIT = 100
 KIND = {"kind": "chat"}
 """The metadata that tell a chat session from others."""
 
 
-# Inside the class, `list` is a method.
-Questions = list[ChatQuestion]
-
-
-class ChatSessions:
+class ChatSessions(ChatSessionsProtocol):
     """The chat sessions of one project."""
 
     def __init__(self, space: ExecutionSpace) -> None:
         self._space = space
 
     def create(self, *, name: str | None = None) -> ChatSession:
-        """Begins a conversation."""
         metadata: Metadata = dict(KIND)
         if name is not None:
             metadata["name"] = values.name("name", name)
@@ -45,11 +40,9 @@ class ChatSessions:
         return self.get(session_id)
 
     def get(self, chat_session_id: str) -> ChatSession:
-        """One chat session."""
         return _shown(row_of(self._space, chat_session_id))
 
     def list(self, *, cursor: str | None = None, limit: int = LIMIT) -> Page[ChatSession]:
-        """Chat sessions, the newest first."""
         checks.whole("limit", limit, 1, 1_000)
         found = conversations.listed(self._space.sessions, dict(KIND), cursor, limit)
         return Page(
@@ -66,13 +59,11 @@ class ChatSessions:
         )
 
     def delete(self, chat_session_id: str) -> bool:
-        """Removes a conversation with its messages; executions stay, as they belong to their connector."""
         row_of(self._space, chat_session_id)
         conversations.delete(self._space.sessions, chat_session_id)
         return True
 
     def get_questions(self, chat_session_id: str) -> Questions:
-        """What was asked, oldest first, with the SQL it got."""
         row_of(self._space, chat_session_id)
         return [
             ChatQuestion(

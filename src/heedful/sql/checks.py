@@ -7,21 +7,15 @@ from typing import Any, cast
 
 from heedful.errors import Invalid
 from heedful.memory import checks
-from heedful.model import Reuse
-
-MAX_SQL = 100_000
-MAX_FEEDBACK = 10_000
-MAX_LIST = 10_000
-MAX_SKIP = 1_000_000_000
-MAX_AGE_DAYS = 36_500
+from heedful.model import Reuse, limits
 
 
 def question(field: str, value: Any) -> str:
     if not isinstance(value, str) or not value.strip():
         raise Invalid(f"{field} must not be empty or blank, got {value!r}", field=field, value=value)
-    if len(value) > checks.MAX_QUERY:
+    if len(value) > limits.MAX_QUERY:
         raise Invalid(
-            f"{field} has {len(value)} characters, the limit is {checks.MAX_QUERY}", field=field, value=value[:50]
+            f"{field} has {len(value)} characters, the limit is {limits.MAX_QUERY}", field=field, value=value[:50]
         )
     return checks.any_text(field, value)
 
@@ -29,9 +23,9 @@ def question(field: str, value: Any) -> str:
 def sql(value: Any) -> str:
     if not isinstance(value, str) or not value.strip():
         raise Invalid(f"sql_query must not be empty or blank, got {value!r}", field="sql_query", value=value)
-    if len(value) > MAX_SQL:
+    if len(value) > limits.MAX_SQL:
         raise Invalid(
-            f"sql_query has {len(value)} characters, the limit is {MAX_SQL}", field="sql_query", value=value[:50]
+            f"sql_query has {len(value)} characters, the limit is {limits.MAX_SQL}", field="sql_query", value=value[:50]
         )
     return checks.identifier("sql_query", value)
 
@@ -41,9 +35,9 @@ def feedback_text(field: str, value: Any) -> str | None:
         return None
     if not isinstance(value, str):
         raise Invalid(f"{field} must be a text, got {value!r}", field=field, value=value)
-    if len(value) > MAX_FEEDBACK:
+    if len(value) > limits.MAX_FEEDBACK:
         raise Invalid(
-            f"{field} has {len(value)} characters, the limit is {MAX_FEEDBACK}", field=field, value=value[:50]
+            f"{field} has {len(value)} characters, the limit is {limits.MAX_FEEDBACK}", field=field, value=value[:50]
         )
     return checks.any_text(field, value)
 
@@ -61,9 +55,11 @@ def whole(field: str, value: Any, low: int, high: int) -> int:
 
 
 def age(value: Any) -> float:
-    if isinstance(value, bool) or not isinstance(value, int | float) or not 0 <= value <= MAX_AGE_DAYS:
+    if isinstance(value, bool) or not isinstance(value, int | float) or not 0 <= value <= limits.MAX_AGE_DAYS:
         raise Invalid(
-            f"max_age_days must be a number from 0 to {MAX_AGE_DAYS}, got {value!r}", field="max_age_days", value=value
+            f"max_age_days must be a number from 0 to {limits.MAX_AGE_DAYS}, got {value!r}",
+            field="max_age_days",
+            value=value,
         )
     return float(value)
 

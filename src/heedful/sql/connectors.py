@@ -9,6 +9,7 @@ from heedful.errors import Conflict, Invalid
 from heedful.ids import new_id
 from heedful.memory import checks as values
 from heedful.model import Connector, Metadata
+from heedful.protocols.sql import ConnectorList, ConnectorsProtocol
 from heedful.sql import connector_access, secrets
 from heedful.sql.databases import Schema, fingerprint
 from heedful.sql.space import ExecutionSpace
@@ -17,20 +18,13 @@ from heedful.storage.executions import connectors
 from heedful.storage.rows import AnyRow
 
 
-class Connectors:
+class Connectors(ConnectorsProtocol):
     """The connectors of one project, by id or by name."""
 
     def __init__(self, space: ExecutionSpace) -> None:
         self._space = space
 
     def create(self, name: str, url: str, *, role: str | None = None, privileged: bool = False) -> Connector:
-        """Adds a database by its SQLAlchemy URL and reads its schema; nothing is kept if that fails.
-
-        Secrets in the URL are references such as `${DB_PASSWORD}`, or are encrypted with HEEDFUL_SECRET_KEY. `role` is
-        the role that PostgreSQL runs queries as. Its login is refused if it may do more than read; `privileged` accepts
-        it. On a server, where it may lead, which variables it may refer to and what is privileged is for the operator
-        to say.
-        """
         values.name("name", name)
         if not isinstance(url, str) or not url.strip():
             raise Invalid(f"url must be a SQLAlchemy URL, got {url!r}", field="url", value=url)
@@ -56,17 +50,14 @@ class Connectors:
             return _shown(self._space.connector(connection, connector_id))
 
     def get(self, connector_id: str) -> Connector:
-        """One connector."""
         with self._space.workspace.read() as connection:
             return _shown(self._row(connection, connector_id))
 
-    def list(self) -> Many:
-        """All of them, in the order they were added."""
+    def list(self) -> ConnectorList:
         with self._space.workspace.read() as connection:
             return [_shown(row) for row in connectors.listed(connection, self._space.project(connection))]
 
     def refresh(self, connector_id: str) -> Connector:
-        """Reads the schema anew; what was proven for another schema is no longer used."""
         with self._space.workspace.read() as connection:
             row = self._row(connection, connector_id)
         schema = self._space.queries.read_schema(self._space.target(row))
@@ -76,7 +67,6 @@ class Connectors:
             return _shown(self._row(connection, row.id))
 
     def confirm(self, connector_id: str, *, privileged: bool = False) -> Connector:
-        """Switches on a connector that was imported, after a look at its URL; the same rules hold as for `create`."""
         with self._space.workspace.read() as connection:
             row = self._row(connection, connector_id)
         if row.enabled:
@@ -90,13 +80,11 @@ class Connectors:
             return _shown(self._row(connection, row.id))
 
     def schema(self, connector_id: str) -> Metadata:
-        """Tables and columns, as they were read last."""
         with self._space.workspace.read() as connection:
             found: Metadata = self._row(connection, connector_id).schema
         return found
 
     def delete(self, connector_id: str) -> bool:
-        """Removes a connector with its executions and golden examples."""
         with self._space.workspace.write() as connection:
             row = self._row(connection, connector_id)
             connectors.remove(connection, row.id)
@@ -127,10 +115,6 @@ class Connectors:
             fingerprint=fingerprint(schema),
             schema_at=self._space.now(),
         )
-
-
-# Inside the class, `list` is a method.
-Many = list[Connector]
 
 
 def _shown(row: AnyRow) -> Connector:

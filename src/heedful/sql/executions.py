@@ -7,6 +7,7 @@ from typing import Any
 from heedful.errors import NotFound
 from heedful.memory import checks as values
 from heedful.model import Execution, Page
+from heedful.protocols.sql import LIMIT, ExecutionsProtocol
 from heedful.sessions import checks as paging
 from heedful.sessions.conversations import page
 from heedful.sql import chat_sessions, checks
@@ -15,10 +16,8 @@ from heedful.sql.runs import Asked, Statement
 from heedful.sql.space import ExecutionSpace
 from heedful.storage.executions import proofs, runs
 
-LIMIT = 100
 
-
-class Executions:
+class Executions(ExecutionsProtocol):
     """The executions of one project."""
 
     def __init__(self, space: ExecutionSpace) -> None:
@@ -33,10 +32,6 @@ class Executions:
         parameters: dict[str, Any] | None = None,
         chat_message_id: str | None = None,
     ) -> Execution:
-        """Runs one statement that only reads, and keeps it with its result.
-
-        With the `question` that it answers, it can be found by the cache. `parameters` fill `:name` places.
-        """
         checks.sql(sql_query)
         message = self._message(chat_message_id)
         if question is None and message is not None:
@@ -49,7 +44,6 @@ class Executions:
         return running.execute(self._space, connector, Statement(sql_query, given), asked, "query")
 
     def execute_from_chat(self, chat_message_id: str, *, connector_id: str | None = None) -> Execution:
-        """Runs the SQL that a message of a chat has."""
         name = values.identifier("chat_message_id", chat_message_id)
         turn = chat_sessions.turn(self._space.sessions, name)
         if turn is None:
@@ -65,7 +59,6 @@ class Executions:
         return running.execute(self._space, connector, turn.statement, asked, turn.origin, turn.derived_from)
 
     def get(self, execution_id: str) -> Execution:
-        """One execution with its result."""
         with self._space.workspace.read() as connection:
             row = runs.get(connection, self._space.project(connection), values.identifier("execution_id", execution_id))
         if row is None:
@@ -75,7 +68,6 @@ class Executions:
     def list(
         self, *, connector_id: str | None = None, cursor: str | None = None, limit: int = LIMIT
     ) -> Page[Execution]:
-        """Executions, the newest first."""
         after = paging.cursor(cursor)
         with self._space.workspace.read() as connection:
             connector = None if connector_id is None else self._space.connector(connection, connector_id).id
@@ -83,7 +75,6 @@ class Executions:
             return page(lambda count: runs.listed(connection, project, connector, after, count), limit, running.shown)
 
     def delete(self, execution_id: str) -> bool:
-        """Removes an execution with its result; SQL that was wrong stays blocked. An unknown one is `NotFound`."""
         name = values.identifier("execution_id", execution_id)
         with self._space.workspace.write() as connection:
             project = self._space.project(connection)

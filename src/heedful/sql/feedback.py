@@ -5,7 +5,6 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass
 from itertools import pairwise
-from typing import Any
 
 from sqlalchemy import Connection
 
@@ -15,7 +14,8 @@ from heedful.memory import checks as values
 from heedful.memory import recall, remember
 from heedful.memory.documents import Piece, Pieces, split
 from heedful.memory.workspace import Workspace
-from heedful.model import BulkDeletion, ExecutionFeedback, FeedbackList, Metadata, Retraction
+from heedful.model import BulkDeletion, ExecutionFeedback, FeedbackList, Metadata, Retraction, limits
+from heedful.protocols.sql import LIMIT, UNCHANGED, FeedbackServiceProtocol
 from heedful.sql import checks
 from heedful.sql.space import ExecutionSpace
 from heedful.storage import facts, requests, scopes
@@ -24,20 +24,8 @@ from heedful.storage.executions.opinions import Said
 from heedful.storage.ledger import Event
 from heedful.storage.rows import AnyRow, batches
 
-LIMIT = 100
 
-
-class _Unchanged:
-    """What an argument of `update` is that was not given."""
-
-    def __repr__(self) -> str:
-        return "UNCHANGED"
-
-
-UNCHANGED: Any = _Unchanged()
-
-
-class FeedbackService:
+class FeedbackService(FeedbackServiceProtocol):
     """Opinions about executions and messages. Each is an event of the ledger; `retract` takes it back too."""
 
     def __init__(self, space: ExecutionSpace) -> None:
@@ -53,11 +41,6 @@ class FeedbackService:
         author: str | None = None,
         idempotency_key: str | None = None,
     ) -> ExecutionFeedback:
-        """Says whether an execution, or the message of a chat, was right.
-
-        Positive feedback lets an execution be used again; negative feedback keeps it, and all SQL like it, from that
-        until it is taken back. An author has one opinion of a thing, the latest.
-        """
         values.flag("is_positive", is_positive)
         checks.feedback_text("feedback", feedback)
         values.author(author)
@@ -86,7 +69,6 @@ class FeedbackService:
         chat_message_id: str | None = None,
         author: str | None = None,
     ) -> ExecutionFeedback:
-        """Says that an execution was right."""
         return self.create(
             is_positive=True,
             feedback=feedback_text,
@@ -103,7 +85,6 @@ class FeedbackService:
         chat_message_id: str | None = None,
         author: str | None = None,
     ) -> ExecutionFeedback:
-        """Says that an execution was wrong, and why."""
         return self.create(
             is_positive=False,
             feedback=feedback,
@@ -113,25 +94,20 @@ class FeedbackService:
         )
 
     def get(self, feedback_id: str) -> ExecutionFeedback:
-        """One feedback."""
         values.identifier("feedback_id", feedback_id)
         with self._space.workspace.read() as connection:
             return self._shown(self._row(connection, feedback_id))
 
     def list(self, *, skip: int = 0, limit: int = LIMIT, search: str | None = None) -> FeedbackList:
-        """Feedbacks, the newest first; `search` finds those whose text has it, in any case."""
         return self._listed(skip, limit, search=search)
 
     def list_positive(self, *, skip: int = 0, limit: int = LIMIT) -> FeedbackList:
-        """Those that say something was right."""
         return self._listed(skip, limit, is_positive=True)
 
     def list_negative(self, *, skip: int = 0, limit: int = LIMIT) -> FeedbackList:
-        """Those that say something was wrong."""
         return self._listed(skip, limit, is_positive=False)
 
     def get_feedback_for_message(self, chat_message_id: str, *, skip: int = 0, limit: int = LIMIT) -> FeedbackList:
-        """What is said of one message."""
         return self._listed(skip, limit, message_id=values.identifier("chat_message_id", chat_message_id))
 
     def update(
@@ -142,10 +118,6 @@ class FeedbackService:
         is_positive: bool = UNCHANGED,
         if_match: str | None = None,
     ) -> ExecutionFeedback:
-        """Changes what is given and leaves the rest; `feedback=None` clears the text.
-
-        With `if_match`, the `etag` of what you have seen, only if nobody changed it since.
-        """
         values.identifier("feedback_id", feedback_id)
         if is_positive is not UNCHANGED:
             values.flag("is_positive", is_positive)
@@ -166,7 +138,6 @@ class FeedbackService:
             return self._shown(self._row(connection, row.id))
 
     def delete(self, feedback_id: str) -> bool:
-        """Takes a feedback back, words and all; an unknown one is `NotFound`."""
         values.identifier("feedback_id", feedback_id)
         with self._space.workspace.write() as connection:
             row = self._row(connection, feedback_id)
@@ -174,12 +145,11 @@ class FeedbackService:
         return True
 
     def bulk_delete(self, feedback_ids: Sequence[str]) -> BulkDeletion:
-        """Takes many feedbacks back; those that are not there are in `failed_ids`."""
         if isinstance(feedback_ids, str) or not isinstance(feedback_ids, Sequence):
             raise Invalid(
                 f"feedback_ids must be a list of ids, got {feedback_ids!r}", field="feedback_ids", value=feedback_ids
             )
-        values.batch("feedback_ids", feedback_ids, checks.MAX_LIST)
+        values.batch("feedback_ids", feedback_ids, limits.MAX_LIST)
         failed: list[str] = []
         deleted = 0
         with self._space.workspace.write() as connection:
@@ -202,8 +172,8 @@ class FeedbackService:
         is_positive: bool | None = None,
         message_id: str | None = None,
     ) -> FeedbackList:
-        checks.whole("skip", skip, 0, checks.MAX_SKIP)
-        checks.whole("limit", limit, 1, checks.MAX_LIST)
+        checks.whole("skip", skip, 0, limits.MAX_SKIP)
+        checks.whole("limit", limit, 1, limits.MAX_LIST)
         if search is not None:
             values.any_text("search", search)
         with self._space.workspace.read() as connection:

@@ -2,23 +2,21 @@
 
 from __future__ import annotations
 
-import csv
-import io
-from collections.abc import Callable, Iterable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Mapping
 from pathlib import Path
 from typing import Any
 
-import orjson
 from sqlalchemy import Connection
 
 from heedful.clock import from_stored
 from heedful.errors import Conflict, Forbidden, Invalid, NotFound
 from heedful.ids import new_id
 from heedful.memory import checks as values
-from heedful.model import GoldenExample
+from heedful.model import GoldenExample, limits
+from heedful.protocols.sql import LIMIT, UNCHANGED, Examples, GoldenExamplesProtocol
 from heedful.sql import checks
 from heedful.sql.connector_access import dialect_of
-from heedful.sql.feedback import UNCHANGED
+from heedful.sql.example_files import read
 from heedful.sql.sandbox.queries import Checked
 from heedful.sql.space import ExecutionSpace
 from heedful.sql.statements import question_digest
@@ -26,25 +24,19 @@ from heedful.storage.executions import golden, opinions, runs
 from heedful.storage.executions.golden import NewExample
 from heedful.storage.rows import AnyRow
 
-LIMIT = 100
-
-# Inside the class, `list` is a method.
-Examples = list[GoldenExample]
 Rows = list[Mapping[str, Any]]
 
 
-class GoldenExamples:
+class GoldenExamples(GoldenExamplesProtocol):
     """Question and SQL pairs of one project. A question has one example on a connector."""
 
     def __init__(self, space: ExecutionSpace) -> None:
         self._space = space
 
     def create(self, question: str, sql_query: str, *, connector_id: str | None = None) -> GoldenExample:
-        """Adds an example; one for the same question on the same connector is a `Conflict`."""
         return self._added(question, sql_query, connector_id, "given", None)
 
     def promote(self, execution_id: str, *, question: str | None = None) -> GoldenExample:
-        """Makes an example of an execution that people say was right, and nobody that it was wrong."""
         values.identifier("execution_id", execution_id)
         with self._space.workspace.read() as connection:
             project = self._space.project(connection)
@@ -73,14 +65,12 @@ class GoldenExamples:
         return self._added(asked, row.sql_query, row.connector_id, "promoted", execution_id)
 
     def get(self, example_id: str) -> GoldenExample:
-        """One example."""
         with self._space.workspace.read() as connection:
             return _shown(_row(self._space, connection, example_id))
 
     def list(self, *, connector_id: str | None = None, skip: int = 0, limit: int = LIMIT) -> Examples:
-        """Examples, the newest first."""
-        checks.whole("skip", skip, 0, checks.MAX_SKIP)
-        checks.whole("limit", limit, 1, checks.MAX_LIST)
+        checks.whole("skip", skip, 0, limits.MAX_SKIP)
+        checks.whole("limit", limit, 1, limits.MAX_LIST)
         with self._space.workspace.read() as connection:
             connector = None if connector_id is None else self._space.connector(connection, connector_id).id
             rows = golden.listed(connection, self._space.project(connection), connector, skip, limit)
@@ -89,10 +79,6 @@ class GoldenExamples:
     def update(
         self, example_id: str, *, question: str = UNCHANGED, sql_query: str = UNCHANGED, if_match: str | None = None
     ) -> GoldenExample:
-        """Changes the question, the SQL, or both.
-
-        With `if_match`, the `etag` of what you have seen, only if nobody changed it since.
-        """
         with self._space.workspace.read() as connection:
             row = _row(self._space, connection, example_id)
             connector = self._space.connector(connection, row.connector_id)
@@ -116,27 +102,18 @@ class GoldenExamples:
             return _shown(_row(self._space, connection, example_id))
 
     def delete(self, example_id: str) -> bool:
-        """Removes an example; an unknown one is `NotFound`."""
         with self._space.workspace.write() as connection:
             row = _row(self._space, connection, example_id)
             return golden.remove(connection, row.project_id, row.id)
 
     def import_file(self, path: str | Path, *, connector_id: str | None = None) -> Examples:
-        """Adds examples from a .csv or .jsonl file with `question` and `sql_query`, all or none.
-
-        A question that has an example already gets the new SQL.
-        """
         return self._imported(list(read(Path(path))), connector_id, f"{path}, record ")
 
     def import_examples(self, examples: Iterable[Mapping[str, Any]], *, connector_id: str | None = None) -> Examples:
-        """Adds examples, mappings with `question` and `sql_query`, all or none.
-
-        A question that has an example already gets the new SQL.
-        """
         if isinstance(examples, str | Mapping) or not isinstance(examples, Iterable):
             raise Invalid(f"examples must be a list of mappings, got {examples!r}", field="examples", value=examples)
         rows = list(examples)
-        values.batch("examples", rows, checks.MAX_LIST)
+        values.batch("examples", rows, limits.MAX_LIST)
         for place, row in enumerate(rows):
             if not isinstance(row, Mapping):
                 raise Invalid(f"an example must be a mapping, got {row!r}", field=f"examples[{place}]", value=row)
@@ -275,32 +252,3 @@ def _shown(row: AnyRow) -> GoldenExample:
         created_at=from_stored(row.created_at),
         updated_at=from_stored(row.updated_at),
     )
-
-
-def read(path: Path) -> Iterator[Mapping[str, Any]]:
-    """The records of a file with questions and SQL; what they hold is not looked at yet."""
-    if not path.is_file():
-        raise NotFound(f"no file {path}", field="path", value=str(path))
-    try:
-        text = path.read_text(encoding="utf-8-sig")
-    except UnicodeDecodeError as error:
-        raise Invalid(f"{path} is not UTF-8 ({error})", field="path", value=str(path)) from error
-    if path.suffix.lower() == ".csv":
-        try:
-            yield from csv.DictReader(io.StringIO(text))
-        except csv.Error as error:
-            raise Invalid(f"{path} is not a table ({error})", field="path", value=str(path)) from error
-    elif path.suffix.lower() == ".jsonl":
-        for place, line in enumerate(text.splitlines(), start=1):
-            if line.strip():
-                try:
-                    record = orjson.loads(line)
-                except orjson.JSONDecodeError as error:
-                    raise Invalid(
-                        f"{path}, line {place} is not JSON ({error})", field="path", value=line[:50]
-                    ) from error
-                if not isinstance(record, dict):
-                    raise Invalid(f"{path}, line {place} is not a mapping", field="path", value=line[:50])
-                yield record
-    else:
-        raise Invalid(f"path is {str(path)!r}", field="path", value=str(path), remedy="Use a .csv or .jsonl file")

@@ -19,7 +19,7 @@ from sqlalchemy.exc import IntegrityError
 from heedful import files, settings
 from heedful.errors import Conflict, Invalid, NotFound, Unavailable
 from heedful.files import unwritable
-from heedful.memory.remember import Progress
+from heedful.protocols.engine import Progress
 from heedful.storage import Database
 from heedful.storage.database import UNFINISHED
 from heedful.storage.postgresql.backend import EVERYTHING, SCHEMA

@@ -14,7 +14,7 @@ from heedful.clock import system_clock
 from heedful.errors import NotFound
 from heedful.files import whole
 from heedful.memory import checks
-from heedful.memory.remember import Progress
+from heedful.protocols.engine import Progress
 from heedful.storage import scopes
 from heedful.storage.vectors import active_model
 from heedful.transfer import stores, targets

@@ -16,8 +16,8 @@ from sqlalchemy.exc import DataError, IntegrityError
 from heedful import settings
 from heedful.errors import Conflict, NotFound, Unavailable
 from heedful.memory import checks, maintenance
-from heedful.memory.remember import Progress
 from heedful.memory.workspace import fitting
+from heedful.protocols.engine import Progress
 from heedful.providers.embedding import Embedder, configured_embedder
 from heedful.storage import Database, locks, schema, scopes
 from heedful.storage.vectors import active_model, ensure_model, pack

@@ -11,7 +11,7 @@ from sqlalchemy import ColumnElement, Connection, Select, String, case, cast, ex
 
 from heedful.errors import NotFound
 from heedful.memory import checks, maintenance
-from heedful.memory.remember import Progress
+from heedful.protocols.engine import Progress
 from heedful.storage import facts as stored_facts
 from heedful.storage import link_scores, schema
 from heedful.storage.ledger import FEEDBACK, SIGNAL, SUPERSESSION, is_retracted

@@ -290,13 +290,10 @@ Command = Callable[..., Any]
 class NewStore:
     """A store that this command makes, if there was none: a command that fails leaves no empty one."""
 
-    def __init__(self) -> None:
-        self._file: Path | None = None
-
-    def look(self, options: Options) -> None:
-        """Looks whether there is a store before the command begins."""
+    def __init__(self, options: Options) -> None:
+        """Made before the command begins, to see whether there is a store."""
         file = None if options.server else store_file(options.store or settings.load().store)
-        self._file = file if file is not None and not file.exists() else None
+        self._file: Path | None = file if file is not None and not file.exists() else None
 
     def discard_empty(self) -> None:
         """Removes the store that was made, unless something was written to it or somebody else has opened it."""

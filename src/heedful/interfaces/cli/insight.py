@@ -10,7 +10,7 @@ from pydantic import BaseModel
 from heedful.bootstrap import Host
 from heedful.clock import to_stored
 from heedful.errors import Invalid
-from heedful.interfaces.cli import sums
+from heedful.interfaces.cli import exports, sums
 from heedful.interfaces.cli.common import Decorator, Options, as_json, dataset, echo, needs_project, print_json
 from heedful.interfaces.reports import write_report
 from heedful.model import OPINION_TARGETS, OVERS, OpinionTarget, Over
@@ -244,3 +244,7 @@ def report(
         )
     drawn = f", and {len(made.charts)} charts in {charts}" if charts is not None else ""
     echo(f"{made.opinions} opinions in {made.path}{drawn}")
+
+
+for command in (exports.export, exports.dictionary):
+    insight.add_command(command)

@@ -9,7 +9,6 @@ from typing import Any, ClassVar
 import click
 from rich.markup import escape
 
-from heedful.access.keys import USUAL
 from heedful.bootstrap import reseal_connectors as reseal
 from heedful.bootstrap import store_audit
 from heedful.errors import Invalid
@@ -27,6 +26,7 @@ from heedful.interfaces.cli.common import (
     table,
 )
 from heedful.model import AUDIT_KINDS, SCOPES, AuditKind, Scope
+from heedful.protocols.access import USUAL
 
 
 class _Seconds(click.ParamType[int]):

@@ -3,34 +3,142 @@
 from __future__ import annotations
 
 import sys
+from collections.abc import Iterator, Mapping
+from importlib import import_module
+from typing import TYPE_CHECKING, NamedTuple
 
 import click
 
-import heedful
 from heedful.errors import HeedfulError
-from heedful.interfaces.cli import (
-    demo,
-    execution_feedback,
-    executions,
-    exports,
-    facts,
-    feedback,
-    insight,
-    jobs,
-    keys,
-    maintenance,
-    replay,
-    review,
-    runs,
-    serve,
-    sessions,
-    transfer,
+from heedful.version import __version__
+
+if TYPE_CHECKING:
+    from heedful.interfaces.cli.common import NewStore
+
+
+class _Place(NamedTuple):
+    """Where a command is defined, and what it does in a line: both are known before it is loaded."""
+
+    module: str
+    name: str
+    help: str
+
+
+COMMANDS = {
+    "demo": _Place(
+        "demo", "demo", "Show the loop: facts, a question, opinions, the same question in other words, and undo."
+    ),
+    "remember": _Place("facts", "remember", "Store facts: TEXTS, or files and folders with --file."),
+    "recall": _Place("facts", "recall", "Find the facts that answer QUERY, best first."),
+    "explain": _Place(
+        "facts", "explain", "Show why each fact ranks where it does for QUERY, down to the events and the arithmetic."
+    ),
+    "supersede": _Place("facts", "supersede", "Correct FACT_ID: from now on TEXT is recalled in its place."),
+    "forget": _Place("facts", "forget", "Remove FACT_IDS, a source, or a dataset, with everything derived from them."),
+    "datasets": _Place("facts", "datasets", "List the sets of facts, oldest first."),
+    "signal": _Place(
+        "feedback", "signal", "Say how useful facts were: FACT_IDS for a --query, or what a --recall showed."
+    ),
+    "detect": _Place("feedback", "detect", "Tell which of the facts that RECALL_ID showed ANSWER used."),
+    "retract": _Place(
+        "feedback", "retract", "Undo the signal or supersession EVENT_ID, as if it had never been given."
+    ),
+    "stats": _Place("feedback", "stats", "Show what signals say of a dataset, or of one FACT_ID."),
+    "sessions": _Place(
+        "sessions", "sessions", "Conversations: messages, answers, metadata, and what people say of them."
+    ),
+    "improve": _Place("maintenance", "improve", "Turn the feedback of sessions into better recall."),
+    "insight": _Place("insight", "insight", "What people said, added up."),
+    "connect": _Place("executions", "connect", "Add a database to ask questions of, by its SQLAlchemy URL."),
+    "connectors": _Place("executions", "connectors", "Databases to ask questions of."),
+    "run": _Place("executions", "run", "Run one statement that only reads; a single - reads it from standard input."),
+    "executions": _Place("runs", "executions", "SQL that ran, with its results."),
+    "ask": _Place(
+        "executions", "ask", "Answer a question about data: by proven SQL, or by SQL that the language model writes."
+    ),
+    "cache": _Place("executions", "cache", "What ran before and may be used again."),
+    "golden": _Place("executions", "golden", "Golden examples: questions with the SQL that answers them."),
+    "feedback": _Place("execution_feedback", "feedback", "What people say of executions: right or wrong, and why."),
+    "review": _Place("review", "review", "What people disliked, as work to do: see, mend, resolve, and undo."),
+    "replay": _Place(
+        "replay", "replay", "Try other policies and weights on the recalls that people rated, and recommend a weight."
+    ),
+    "report": _Place("insight", "report", "Write what people said as one HTML file."),
+    "digest": _Place("insight", "digest", "Sum up what people said in a week, or in another time."),
+    "serve": _Place("serve", "serve", "Serve the store over HTTP."),
+    "dashboard": _Place("serve", "dashboard", "Serve the dashboard of the store."),
+    "keys": _Place("keys", "keys", "Keys to a server, for this project."),
+    "audit": _Place("keys", "audit", "Show who was refused what, and what admins did, the newest first."),
+    "jobs": _Place("jobs", "jobs", "Work in the background: what waits, runs, was done or failed."),
+    "worker": _Place(
+        "jobs",
+        "worker",
+        "Do the jobs of all projects until stopped; a job that runs then goes on elsewhere, from its last batch.",
+    ),
+    "mcp": _Place(
+        "serve", "mcp", "Serve the store to an agent by MCP, on standard input and output, until the input ends."
+    ),
+    "policy": _Place("maintenance", "policy", "Choose the rule that recalls go by; none takes the choice back."),
+    "reembed": _Place("maintenance", "reembed", "Make all vectors anew with the model of --embedding."),
+    "upkeep": _Place(
+        "maintenance", "upkeep", "Remove what is older than the settings keep it, and do the rest of the upkeep."
+    ),
+    "doctor": _Place(
+        "maintenance", "doctor", "Check the store, the model, the scores and the indexes, and repair what is derived."
+    ),
+    "verify": _Place(
+        "transfer",
+        "verify",
+        "Replay the ledger and compare every score with it, in all projects or in that of --project.",
+    ),
+    "backup": _Place(
+        "transfer", "backup", "Copy the file of the store to FILE while others use it, and check the copy."
+    ),
+    "copy": _Place(
+        "transfer", "copy", "Copy all projects of the store SOURCE into the empty store TARGET, and compare the two."
+    ),
+    "export": _Place("transfer", "export", "Write the project to FILE, or to standard output, as lines of JSON."),
+    "import": _Place(
+        "transfer",
+        "import_",
+        "Read a project from FILE, or from standard input (-), under its own name or that of --project.",
+    ),
+}
+
+
+class _Commands(Mapping[str, click.Command]):
+    """The commands by name, each loaded when somebody asks for it."""
+
+    def __getitem__(self, name: str) -> click.Command:
+        place = COMMANDS[name]
+        found: click.Command = getattr(import_module(f"heedful.interfaces.cli.{place.module}"), place.name)
+        return found
+
+    def __iter__(self) -> Iterator[str]:
+        return iter(COMMANDS)
+
+    def __len__(self) -> int:
+        return len(COMMANDS)
+
+
+class _Group(click.Group):
+    """Lists commands without loading them: `--help` needs neither a database nor a model."""
+
+    def list_commands(self, context: click.Context) -> list[str]:
+        return list(self.commands)
+
+    def format_commands(self, context: click.Context, formatter: click.HelpFormatter) -> None:
+        width = formatter.width - 6 - max(map(len, COMMANDS))
+        shown = {name: click.Command(name, help=place.help) for name, place in COMMANDS.items()}
+        with formatter.section("Commands"):
+            formatter.write_dl([(name, command.get_short_help_str(width)) for name, command in shown.items()])
+
+
+@click.group(
+    cls=_Group,
+    commands=_Commands(),
+    context_settings={"help_option_names": ["-h", "--help"], "max_content_width": 100},
 )
-from heedful.interfaces.cli.common import NewStore, Options
-from heedful.interfaces.cli.common import report as told
-
-
-@click.group(context_settings={"help_option_names": ["-h", "--help"], "max_content_width": 100})
 @click.option(
     "--store",
     metavar="URL_OR_PATH",
@@ -41,7 +149,7 @@ from heedful.interfaces.cli.common import report as told
 @click.option("--embedding", metavar="SPEC", help="bundled, fast, a folder, or URL#model; HEEDFUL_EMBEDDING.")
 @click.option("--language-model", metavar="URL#MODEL", help="What writes answers; HEEDFUL_LANGUAGE_MODEL.")
 @click.option("--sessions", metavar="URL", help="mongodb://… to keep sessions there; HEEDFUL_SESSIONS.")
-@click.version_option(heedful.__version__, message="heedful %(version)s")
+@click.version_option(__version__, message="heedful %(version)s")
 @click.pass_context
 def cli(
     context: click.Context,
@@ -52,68 +160,24 @@ def cli(
     sessions: str | None,
 ) -> None:
     """Heedful, the feedback loop for AI agents: remember, recall, say what was useful, recall better."""
-    new_store = context.obj
+    # Loaded with the command that is called, not with the help.
+    from heedful.interfaces.cli.common import NewStore, Options
+
+    new_stores = context.obj
     context.obj = Options(store, project, embedding, language_model, sessions)
-    if isinstance(new_store, NewStore):
-        new_store.look(context.obj)
-
-
-for command in (
-    demo.demo,
-    facts.remember,
-    facts.recall,
-    facts.explain,
-    facts.supersede,
-    facts.forget,
-    facts.datasets,
-    feedback.signal,
-    feedback.detect,
-    feedback.retract,
-    feedback.stats,
-    sessions.sessions,
-    maintenance.improve,
-    insight.insight,
-    executions.connect,
-    executions.connectors,
-    executions.run,
-    runs.executions,
-    executions.ask,
-    executions.cache,
-    executions.golden,
-    execution_feedback.feedback,
-    review.review,
-    replay.replay,
-    insight.report,
-    insight.digest,
-    serve.serve,
-    serve.dashboard,
-    keys.keys,
-    keys.audit,
-    jobs.jobs,
-    jobs.worker,
-    serve.mcp,
-    maintenance.policy,
-    maintenance.reembed,
-    maintenance.upkeep,
-    maintenance.doctor,
-    transfer.verify,
-    transfer.backup,
-    transfer.copy,
-    transfer.export,
-    transfer.import_,
-):
-    cli.add_command(command)
-
-for command in (exports.export, exports.dictionary):
-    insight.insight.add_command(command)
+    if isinstance(new_stores, list):
+        new_stores.append(NewStore(context.obj))
 
 
 def main() -> None:
-    """Runs the command line; an error of Heedful's own is told in a line, with what to do."""
-    new_store = NewStore()
+    """Runs the command line; an error of Heedful's own is reported in a line, with what to do."""
+    new_stores: list[NewStore] = []
     try:
-        cli(prog_name="heedful", obj=new_store)
+        cli(prog_name="heedful", obj=new_stores)
     except HeedfulError as error:
-        new_store.discard_empty()
-        told(error, as_json="--json" in sys.argv)
+        from heedful.interfaces.cli.common import report
+
+        for each in new_stores:
+            each.discard_empty()
+        report(error, as_json="--json" in sys.argv)
         sys.exit(2)

@@ -17,8 +17,7 @@ from pydantic_core import PydanticSerializationError, ValidationError, to_json
 
 from heedful.errors import HeedfulError, Invalid, Unavailable
 from heedful.ids import new_id
-from heedful.insight.exports import export
-from heedful.insight.writing import packed
+from heedful.insight.writing import export, packed
 from heedful.interfaces.client.surface import adapted
 from heedful.interfaces.operations import OPERATIONS, Shape, shape
 from heedful.interfaces.operations.shape import HEADERS, arguments

@@ -7,19 +7,6 @@ from functools import update_wrapper
 from types import TracebackType
 from typing import TYPE_CHECKING, Any, Concatenate, ParamSpec, Self, TypeVar
 
-from heedful.access.keys import Keys
-from heedful.engine import Heedful
-from heedful.insight.service import Insight
-from heedful.jobs.service import Jobs
-from heedful.review.service import Review
-from heedful.sessions.service import Sessions
-from heedful.sql.chat import Chat
-from heedful.sql.chat_sessions import ChatSessions
-from heedful.sql.connectors import Connectors
-from heedful.sql.executions import Executions
-from heedful.sql.feedback import FeedbackService
-from heedful.sql.golden import GoldenExamples
-
 if TYPE_CHECKING:
     from heedful.interfaces.client.transport import Transport
 from collections.abc import Iterable, Mapping
@@ -28,8 +15,23 @@ from pathlib import Path
 from heedful.errors import Invalid
 from heedful.memory import documents
 from heedful.model import Document, FileError, Hit, Message, Signal, Target
-from heedful.sql.feedback import UNCHANGED
-from heedful.sql.golden import read
+from heedful.protocols import (
+    ChatProtocol,
+    ChatSessionsProtocol,
+    ConnectorsProtocol,
+    ExecutionsProtocol,
+    FeedbackServiceProtocol,
+    GoldenExamplesProtocol,
+    HeedfulProtocol,
+    InsightProtocol,
+    JobsProtocol,
+    KeysProtocol,
+    ReviewProtocol,
+    SessionsProtocol,
+)
+from heedful.protocols.engine import Texts
+from heedful.protocols.sql import UNCHANGED
+from heedful.sql.example_files import read
 
 Parameters = ParamSpec("Parameters")
 Result = TypeVar("Result")
@@ -57,147 +59,147 @@ def _remote(
 class RemoteSessions(_Remote):
     """Every method of `Sessions`, over HTTP."""
 
-    create = _remote(Sessions.create)
-    get = _remote(Sessions.get)
-    exists = _remote(Sessions.exists)
-    list = _remote(Sessions.list)
-    delete = _remote(Sessions.delete)
-    add_message = _remote(Sessions.add_message)
-    add_messages = _remote(Sessions.add_messages)
-    messages = _remote(Sessions.messages)
-    get_metadata = _remote(Sessions.get_metadata)
-    update_metadata = _remote(Sessions.update_metadata)
-    delete_metadata = _remote(Sessions.delete_metadata)
-    add_entry = _remote(Sessions.add_entry)
-    entry = _remote(Sessions.entry)
-    entries = _remote(Sessions.entries)
-    add_feedback = _remote(Sessions.add_feedback)
-    delete_feedback = _remote(Sessions.delete_feedback)
-    add_session_feedback = _remote(Sessions.add_session_feedback)
-    feedbacks = _remote(Sessions.feedbacks)
-    feedback_metrics = _remote(Sessions.feedback_metrics)
-    alerts = _remote(Sessions.alerts)
-    deliver_alerts = _remote(Sessions.deliver_alerts)
-    discard_alert = _remote(Sessions.discard_alert)
+    create = _remote(SessionsProtocol.create)
+    get = _remote(SessionsProtocol.get)
+    exists = _remote(SessionsProtocol.exists)
+    list = _remote(SessionsProtocol.list)
+    delete = _remote(SessionsProtocol.delete)
+    add_message = _remote(SessionsProtocol.add_message)
+    add_messages = _remote(SessionsProtocol.add_messages)
+    messages = _remote(SessionsProtocol.messages)
+    get_metadata = _remote(SessionsProtocol.get_metadata)
+    update_metadata = _remote(SessionsProtocol.update_metadata)
+    delete_metadata = _remote(SessionsProtocol.delete_metadata)
+    add_entry = _remote(SessionsProtocol.add_entry)
+    entry = _remote(SessionsProtocol.entry)
+    entries = _remote(SessionsProtocol.entries)
+    add_feedback = _remote(SessionsProtocol.add_feedback)
+    delete_feedback = _remote(SessionsProtocol.delete_feedback)
+    add_session_feedback = _remote(SessionsProtocol.add_session_feedback)
+    feedbacks = _remote(SessionsProtocol.feedbacks)
+    feedback_metrics = _remote(SessionsProtocol.feedback_metrics)
+    alerts = _remote(SessionsProtocol.alerts)
+    deliver_alerts = _remote(SessionsProtocol.deliver_alerts)
+    discard_alert = _remote(SessionsProtocol.discard_alert)
 
 
 class RemoteInsight(_Remote):
     """Every method of `Insight`, over HTTP."""
 
-    satisfaction = _remote(Insight.satisfaction)
-    trend = _remote(Insight.trend)
-    coverage = _remote(Insight.coverage)
-    usefulness = _remote(Insight.usefulness)
-    cache = _remote(Insight.cache)
-    themes = _remote(Insight.themes)
-    notes = _remote(Insight.notes)
-    digest = _remote(Insight.digest)
-    rows = _remote(Insight.rows)
-    export = _remote(Insight.export)
-    dictionary = _remote(Insight.dictionary)
+    satisfaction = _remote(InsightProtocol.satisfaction)
+    trend = _remote(InsightProtocol.trend)
+    coverage = _remote(InsightProtocol.coverage)
+    usefulness = _remote(InsightProtocol.usefulness)
+    cache = _remote(InsightProtocol.cache)
+    themes = _remote(InsightProtocol.themes)
+    notes = _remote(InsightProtocol.notes)
+    digest = _remote(InsightProtocol.digest)
+    rows = _remote(InsightProtocol.rows)
+    export = _remote(InsightProtocol.export)
+    dictionary = _remote(InsightProtocol.dictionary)
 
 
 class RemoteConnectors(_Remote):
     """Every method of `Connectors`, over HTTP."""
 
-    create = _remote(Connectors.create)
-    get = _remote(Connectors.get)
-    list = _remote(Connectors.list)
-    refresh = _remote(Connectors.refresh)
-    confirm = _remote(Connectors.confirm)
-    schema = _remote(Connectors.schema)
-    delete = _remote(Connectors.delete)
+    create = _remote(ConnectorsProtocol.create)
+    get = _remote(ConnectorsProtocol.get)
+    list = _remote(ConnectorsProtocol.list)
+    refresh = _remote(ConnectorsProtocol.refresh)
+    confirm = _remote(ConnectorsProtocol.confirm)
+    schema = _remote(ConnectorsProtocol.schema)
+    delete = _remote(ConnectorsProtocol.delete)
 
 
 class RemoteExecutions(_Remote):
     """Every method of `Executions`, over HTTP."""
 
-    execute_query = _remote(Executions.execute_query)
-    execute_from_chat = _remote(Executions.execute_from_chat)
-    get = _remote(Executions.get)
-    list = _remote(Executions.list)
-    delete = _remote(Executions.delete)
+    execute_query = _remote(ExecutionsProtocol.execute_query)
+    execute_from_chat = _remote(ExecutionsProtocol.execute_from_chat)
+    get = _remote(ExecutionsProtocol.get)
+    list = _remote(ExecutionsProtocol.list)
+    delete = _remote(ExecutionsProtocol.delete)
 
 
 class RemoteFeedbackService(_Remote):
     """Every method of `FeedbackService`, over HTTP."""
 
-    create = _remote(FeedbackService.create)
-    create_positive = _remote(FeedbackService.create_positive)
-    create_negative = _remote(FeedbackService.create_negative)
-    get = _remote(FeedbackService.get)
-    list = _remote(FeedbackService.list)
-    list_positive = _remote(FeedbackService.list_positive)
-    list_negative = _remote(FeedbackService.list_negative)
-    get_feedback_for_message = _remote(FeedbackService.get_feedback_for_message)
-    update = _remote(FeedbackService.update)
-    delete = _remote(FeedbackService.delete)
-    bulk_delete = _remote(FeedbackService.bulk_delete)
+    create = _remote(FeedbackServiceProtocol.create)
+    create_positive = _remote(FeedbackServiceProtocol.create_positive)
+    create_negative = _remote(FeedbackServiceProtocol.create_negative)
+    get = _remote(FeedbackServiceProtocol.get)
+    list = _remote(FeedbackServiceProtocol.list)
+    list_positive = _remote(FeedbackServiceProtocol.list_positive)
+    list_negative = _remote(FeedbackServiceProtocol.list_negative)
+    get_feedback_for_message = _remote(FeedbackServiceProtocol.get_feedback_for_message)
+    update = _remote(FeedbackServiceProtocol.update)
+    delete = _remote(FeedbackServiceProtocol.delete)
+    bulk_delete = _remote(FeedbackServiceProtocol.bulk_delete)
 
 
 class RemoteChat(_Remote):
     """Every method of `Chat`, over HTTP."""
 
-    chat_to_sql = _remote(Chat.chat_to_sql)
-    chat_to_answer = _remote(Chat.chat_to_answer)
-    execution_cache_lookup = _remote(Chat.execution_cache_lookup)
+    chat_to_sql = _remote(ChatProtocol.chat_to_sql)
+    chat_to_answer = _remote(ChatProtocol.chat_to_answer)
+    execution_cache_lookup = _remote(ChatProtocol.execution_cache_lookup)
 
 
 class RemoteChatSessions(_Remote):
     """Every method of `ChatSessions`, over HTTP."""
 
-    create = _remote(ChatSessions.create)
-    get = _remote(ChatSessions.get)
-    list = _remote(ChatSessions.list)
-    delete = _remote(ChatSessions.delete)
-    get_questions = _remote(ChatSessions.get_questions)
+    create = _remote(ChatSessionsProtocol.create)
+    get = _remote(ChatSessionsProtocol.get)
+    list = _remote(ChatSessionsProtocol.list)
+    delete = _remote(ChatSessionsProtocol.delete)
+    get_questions = _remote(ChatSessionsProtocol.get_questions)
 
 
 class RemoteGoldenExamples(_Remote):
     """Every method of `GoldenExamples`, over HTTP."""
 
-    create = _remote(GoldenExamples.create)
-    promote = _remote(GoldenExamples.promote)
-    get = _remote(GoldenExamples.get)
-    list = _remote(GoldenExamples.list)
-    update = _remote(GoldenExamples.update)
-    delete = _remote(GoldenExamples.delete)
-    import_file = _remote(GoldenExamples.import_file)
-    import_examples = _remote(GoldenExamples.import_examples)
+    create = _remote(GoldenExamplesProtocol.create)
+    promote = _remote(GoldenExamplesProtocol.promote)
+    get = _remote(GoldenExamplesProtocol.get)
+    list = _remote(GoldenExamplesProtocol.list)
+    update = _remote(GoldenExamplesProtocol.update)
+    delete = _remote(GoldenExamplesProtocol.delete)
+    import_file = _remote(GoldenExamplesProtocol.import_file)
+    import_examples = _remote(GoldenExamplesProtocol.import_examples)
 
 
 class RemoteReview(_Remote):
     """Every method of `Review`, over HTTP."""
 
-    list = _remote(Review.list)
-    get = _remote(Review.get)
-    assign = _remote(Review.assign)
-    resolve = _remote(Review.resolve)
-    dismiss = _remote(Review.dismiss)
-    reopen = _remote(Review.reopen)
-    mend = _remote(Review.mend)
-    ask_again = _remote(Review.ask_again)
-    undo = _remote(Review.undo)
+    list = _remote(ReviewProtocol.list)
+    get = _remote(ReviewProtocol.get)
+    assign = _remote(ReviewProtocol.assign)
+    resolve = _remote(ReviewProtocol.resolve)
+    dismiss = _remote(ReviewProtocol.dismiss)
+    reopen = _remote(ReviewProtocol.reopen)
+    mend = _remote(ReviewProtocol.mend)
+    ask_again = _remote(ReviewProtocol.ask_again)
+    undo = _remote(ReviewProtocol.undo)
 
 
 class RemoteKeys(_Remote):
     """Every method of `Keys`, over HTTP."""
 
-    create = _remote(Keys.create)
-    list = _remote(Keys.list)
-    revoke = _remote(Keys.revoke)
-    create_token = _remote(Keys.create_token)
-    rotate_signing = _remote(Keys.rotate_signing)
+    create = _remote(KeysProtocol.create)
+    list = _remote(KeysProtocol.list)
+    revoke = _remote(KeysProtocol.revoke)
+    create_token = _remote(KeysProtocol.create_token)
+    rotate_signing = _remote(KeysProtocol.rotate_signing)
 
 
 class RemoteJobs(_Remote):
     """Every method of `Jobs`, over HTTP."""
 
-    improve = _remote(Jobs.improve)
-    list = _remote(Jobs.list)
-    get = _remote(Jobs.get)
-    cancel = _remote(Jobs.cancel)
-    retry = _remote(Jobs.retry)
+    improve = _remote(JobsProtocol.improve)
+    list = _remote(JobsProtocol.list)
+    get = _remote(JobsProtocol.get)
+    cancel = _remote(JobsProtocol.cancel)
+    retry = _remote(JobsProtocol.retry)
 
 
 class RemoteHeedful(_Remote):
@@ -229,28 +231,28 @@ class RemoteHeedful(_Remote):
     def __repr__(self) -> str:
         return self._shown
 
-    remember = _remote(Heedful.remember)
-    recall = _remote(Heedful.recall)
-    improve = _remote(Heedful.improve)
-    signal = _remote(Heedful.signal)
-    signal_recall = _remote(Heedful.signal_recall)
-    detect = _remote(Heedful.detect)
-    retract = _remote(Heedful.retract)
-    supersede = _remote(Heedful.supersede)
-    set_policy = _remote(Heedful.set_policy)
-    forget = _remote(Heedful.forget)
-    receipt = _remote(Heedful.receipt)
-    fact_stats = _remote(Heedful.fact_stats)
-    fact_history = _remote(Heedful.fact_history)
-    usefulness_stats = _remote(Heedful.usefulness_stats)
-    replay = _remote(Heedful.replay)
-    datasets = _remote(Heedful.datasets)
-    create_dataset = _remote(Heedful.create_dataset)
-    get_dataset = _remote(Heedful.get_dataset)
-    fact = _remote(Heedful.fact)
-    facts = _remote(Heedful.facts)
-    doctor = _remote(Heedful.doctor)
-    audit = _remote(Heedful.audit)
+    remember = _remote(HeedfulProtocol.remember)
+    recall = _remote(HeedfulProtocol.recall)
+    improve = _remote(HeedfulProtocol.improve)
+    signal = _remote(HeedfulProtocol.signal)
+    signal_recall = _remote(HeedfulProtocol.signal_recall)
+    detect = _remote(HeedfulProtocol.detect)
+    retract = _remote(HeedfulProtocol.retract)
+    supersede = _remote(HeedfulProtocol.supersede)
+    set_policy = _remote(HeedfulProtocol.set_policy)
+    forget = _remote(HeedfulProtocol.forget)
+    receipt = _remote(HeedfulProtocol.receipt)
+    fact_stats = _remote(HeedfulProtocol.fact_stats)
+    fact_history = _remote(HeedfulProtocol.fact_history)
+    usefulness_stats = _remote(HeedfulProtocol.usefulness_stats)
+    replay = _remote(HeedfulProtocol.replay)
+    datasets = _remote(HeedfulProtocol.datasets)
+    create_dataset = _remote(HeedfulProtocol.create_dataset)
+    get_dataset = _remote(HeedfulProtocol.get_dataset)
+    fact = _remote(HeedfulProtocol.fact)
+    facts = _remote(HeedfulProtocol.facts)
+    doctor = _remote(HeedfulProtocol.doctor)
+    audit = _remote(HeedfulProtocol.audit)
 
     def close(self) -> None:
         """Lets go of the connections to the server."""
@@ -275,7 +277,7 @@ def adapted(name: str, given: Arguments) -> tuple[str, Arguments, list[FileError
     return name, given, errors
 
 
-def _read(texts: documents.Given) -> tuple[list[str | Document] | Any, list[FileError]]:
+def _read(texts: Texts) -> tuple[list[str | Document] | Any, list[FileError]]:
     """Texts and documents; files and folders are read here, where they are."""
     if not isinstance(texts, str | Path | Document | list | tuple):
         return texts, []

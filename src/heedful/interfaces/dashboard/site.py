@@ -8,11 +8,12 @@ from dataclasses import dataclass
 from typing import Generic, TypeVar
 
 from heedful.access.refusals import Refusals
-from heedful.bootstrap import Host, Projects
+from heedful.bootstrap import Host
 from heedful.interfaces.dashboard.logins import Logins
 from heedful.interfaces.dashboard.registry import Action, Done
 from heedful.interfaces.dashboard.rendering import environment
 from heedful.interfaces.http.config import Limiter
+from heedful.projects import Projects
 
 Value = TypeVar("Value")
 

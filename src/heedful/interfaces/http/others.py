@@ -14,7 +14,6 @@ from starlette.requests import Request
 from starlette.responses import Response
 
 from heedful import request_context
-from heedful.bootstrap import Projects
 from heedful.engine import Heedful
 from heedful.errors import HeedfulError, Invalid
 from heedful.interfaces.http.callers import Caller, allowed
@@ -23,6 +22,7 @@ from heedful.interfaces.http.envelope import document, headers_of
 from heedful.interfaces.http.reading import body_of, json_of, path_of, query_of
 from heedful.interfaces.http.state import State
 from heedful.interfaces.problems import Asked, Reply, Wire, status_of
+from heedful.projects import Projects
 
 PROJECT = "x-heedful-project"
 """The header with which a key that opens all projects names one, where the path has no place for it."""

@@ -14,7 +14,7 @@ from typing import TypeVar
 from starlette.requests import Request
 
 from heedful.access.refusals import Refusals
-from heedful.bootstrap import Host, Projects, Served
+from heedful.bootstrap import Host
 from heedful.errors import HeedfulError
 from heedful.interfaces.http.callers import Caller, Callers, presented
 from heedful.interfaces.http.config import Config, Limiter
@@ -24,6 +24,7 @@ from heedful.interfaces.http.targets import RATE
 from heedful.jobs.kinds import do
 from heedful.jobs.worker import Worker
 from heedful.model import Scope
+from heedful.projects import Projects, Served
 
 logger = logging.getLogger("heedful")
 

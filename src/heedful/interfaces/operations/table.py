@@ -6,35 +6,37 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Any, Literal
 
-from heedful.access.keys import Keys
-from heedful.engine import Heedful
-from heedful.insight.service import Insight
-from heedful.jobs.service import Jobs
 from heedful.model import Scope
-from heedful.review.service import Review
-from heedful.sessions.service import Sessions
-from heedful.sql.chat import Chat
-from heedful.sql.chat_sessions import ChatSessions
-from heedful.sql.connectors import Connectors
-from heedful.sql.executions import Executions
-from heedful.sql.feedback import FeedbackService
-from heedful.sql.golden import GoldenExamples
+from heedful.protocols import (
+    ChatProtocol,
+    ChatSessionsProtocol,
+    ConnectorsProtocol,
+    ExecutionsProtocol,
+    FeedbackServiceProtocol,
+    GoldenExamplesProtocol,
+    HeedfulProtocol,
+    InsightProtocol,
+    JobsProtocol,
+    KeysProtocol,
+    ReviewProtocol,
+    SessionsProtocol,
+)
 
 Method = Literal["GET", "POST", "PUT", "PATCH", "DELETE"]
 
 OWNERS: dict[str, type] = {
-    "": Heedful,
-    "sessions": Sessions,
-    "insight": Insight,
-    "connectors": Connectors,
-    "executions": Executions,
-    "feedback": FeedbackService,
-    "chat": Chat,
-    "chat_sessions": ChatSessions,
-    "golden_examples": GoldenExamples,
-    "review": Review,
-    "keys": Keys,
-    "jobs": Jobs,
+    "": HeedfulProtocol,
+    "sessions": SessionsProtocol,
+    "insight": InsightProtocol,
+    "connectors": ConnectorsProtocol,
+    "executions": ExecutionsProtocol,
+    "feedback": FeedbackServiceProtocol,
+    "chat": ChatProtocol,
+    "chat_sessions": ChatSessionsProtocol,
+    "golden_examples": GoldenExamplesProtocol,
+    "review": ReviewProtocol,
+    "keys": KeysProtocol,
+    "jobs": JobsProtocol,
 }
 """The namespaces of the engine."""
 

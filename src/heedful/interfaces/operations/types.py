@@ -7,12 +7,8 @@ from typing import Annotated, Any
 
 from pydantic import BeforeValidator, Field, TypeAdapter
 
-from heedful.access import keys
-from heedful.memory import checks
-from heedful.model import Document, Model, Signal, Target
+from heedful.model import Document, Model, Signal, Target, limits
 from heedful.model.base import TEXT, WORDS
-from heedful.sessions import checks as sessions
-from heedful.sql import checks as executions
 
 KEY = r"^[^\u0000.$][^\u0000.]*(\.[^\u0000.$][^\u0000.]*)*$"
 """A name in metadata; a dot reaches inside."""
@@ -21,7 +17,7 @@ KEY = r"^[^\u0000.$][^\u0000.]*(\.[^\u0000.$][^\u0000.]*)*$"
 class NewMessage(Model):
     """A message that is to be added."""
 
-    role: str = Field(json_schema_extra={"minLength": 1, "maxLength": sessions.MAX_ROLE, "pattern": WORDS})
+    role: str = Field(json_schema_extra={"minLength": 1, "maxLength": limits.MAX_ROLE, "pattern": WORDS})
     content: str = Field(json_schema_extra={"pattern": TEXT})
     at: datetime | None = None
 
@@ -29,7 +25,7 @@ class NewMessage(Model):
 class NewExample(Model):
     """A question, and the SQL that answers it."""
 
-    question: str = Field(json_schema_extra={"minLength": 1, "maxLength": checks.MAX_QUERY, "pattern": WORDS})
+    question: str = Field(json_schema_extra={"minLength": 1, "maxLength": limits.MAX_QUERY, "pattern": WORDS})
     sql_query: str = Field(json_schema_extra={"minLength": 1, "pattern": WORDS})
 
 
@@ -48,15 +44,15 @@ NARROWED: dict[tuple[str, str], Any] = {
 }
 """By operation and parameter."""
 
-_NAME = {"minLength": 1, "maxLength": checks.MAX_NAME, "pattern": WORDS}
-_QUESTION = {"minLength": 1, "maxLength": checks.MAX_QUERY, "pattern": WORDS}
+_NAME = {"minLength": 1, "maxLength": limits.MAX_NAME, "pattern": WORDS}
+_QUESTION = {"minLength": 1, "maxLength": limits.MAX_QUERY, "pattern": WORDS}
 _WORDS = {"minLength": 1, "pattern": WORDS}
 _ID = {"pattern": TEXT}
 _IDS = {"items": {"type": "string"} | _ID}
-_SAID = {"maxLength": executions.MAX_FEEDBACK, "pattern": TEXT}
+_SAID = {"maxLength": limits.MAX_FEEDBACK, "pattern": TEXT}
 _FRACTION = {"minimum": 0, "maximum": 1}
-_PAGE = {"minimum": 1, "maximum": sessions.MAX_PAGE}
-_LIST = {"minimum": 1, "maximum": executions.MAX_LIST}
+_PAGE = {"minimum": 1, "maximum": limits.MAX_PAGE}
+_LIST = {"minimum": 1, "maximum": limits.MAX_LIST}
 _KEY = {"minLength": 1, "pattern": KEY}
 
 _LIMITS: dict[str, dict[str, Any]] = {
@@ -73,39 +69,39 @@ _LIMITS: dict[str, dict[str, Any]] = {
     "dataset": _NAME,
     "event_id": _ID,
     "execution_id": _ID,
-    "expires_in": {"minimum": 1, "maximum": keys.MAX_SECONDS},
+    "expires_in": {"minimum": 1, "maximum": limits.MAX_SECONDS},
     "exploration": _FRACTION,
     "fact_id": _ID,
     "fact_ids": _ID,
     "feedback": _SAID,
     "feedback_cutoff": _FRACTION,
-    "feedback_ids": {"maxItems": executions.MAX_LIST, "items": {"type": "string", "minLength": 1} | _ID},
+    "feedback_ids": {"maxItems": limits.MAX_LIST, "items": {"type": "string", "minLength": 1} | _ID},
     "feedback_influence": _FRACTION,
     "feedback_score": {"minimum": 1, "maximum": 5},
     "feedback_text": _SAID,
-    "grace": {"minimum": 0, "maximum": keys.MAX_GRACE},
+    "grace": {"minimum": 0, "maximum": limits.MAX_GRACE},
     "helpful": _IDS,
     "limit": _PAGE,
-    "max_age_days": {"minimum": 0, "maximum": executions.MAX_AGE_DAYS},
+    "max_age_days": {"minimum": 0, "maximum": limits.MAX_AGE_DAYS},
     "min_usefulness": _FRACTION,
     "name": _NAME,
     "not_helpful": _IDS,
     "note": _SAID,
     "query": _QUESTION,
     "question": _QUESTION,
-    "rate_limit": {"minimum": 1, "maximum": keys.MAX_RATE},
+    "rate_limit": {"minimum": 1, "maximum": limits.MAX_RATE},
     "recall_id": _ID,
-    "role": {"minLength": 1, "maxLength": sessions.MAX_ROLE, "pattern": WORDS},
+    "role": {"minLength": 1, "maxLength": limits.MAX_ROLE, "pattern": WORDS},
     "scopes": {"minItems": 1},
     "search": _ID,
     "session_id": _NAME,
     "similarity_threshold": _FRACTION,
-    "skip": {"minimum": 0, "maximum": executions.MAX_SKIP},
+    "skip": {"minimum": 0, "maximum": limits.MAX_SKIP},
     "source": _WORDS,
     "sql_query": _WORDS,
-    "targets": {"minItems": 1, "maxItems": keys.MAX_TARGETS},
+    "targets": {"minItems": 1, "maxItems": limits.MAX_TARGETS},
     "text": _WORDS,
-    "top_k": {"minimum": 1, "maximum": checks.MAX_TOP_K},
+    "top_k": {"minimum": 1, "maximum": limits.MAX_TOP_K},
     "top_n": {"minimum": 1, "maximum": 1_000},
     "url": _WORDS,
     "usefulness_weight": _FRACTION,
@@ -125,7 +121,7 @@ _OWN_LIMITS: dict[tuple[str, str], dict[str, Any]] = {
     ("feedback.get_feedback_for_message", "limit"): _LIST,
     ("forget", "source"): _ID,
     ("golden_examples.list", "limit"): _LIST,
-    ("golden_examples.import_examples", "examples"): {"maxItems": executions.MAX_LIST},
+    ("golden_examples.import_examples", "examples"): {"maxItems": limits.MAX_LIST},
     ("insight.satisfaction", "by"): _KEY,
     ("insight.trend", "by"): _KEY,
     ("insight.notes", "by"): _KEY,
@@ -136,10 +132,10 @@ _OWN_LIMITS: dict[tuple[str, str], dict[str, Any]] = {
     ("review.list", "cursor"): {"pattern": r"^[0-9]{1,18}(\.[0-9]{1,18}){2}$"},
     ("replay", "weights"): {"items": {"type": "number"} | _FRACTION},
     ("sessions.add_entry", "used"): {},
-    ("sessions.add_messages", "messages"): {"maxItems": sessions.MAX_MESSAGES},
+    ("sessions.add_messages", "messages"): {"maxItems": limits.MAX_MESSAGES},
     ("sessions.add_session_feedback", "feedback"): {},
     ("sessions.delete_metadata", "keys"): {"items": {"type": "string"} | _KEY},
-    ("signal", "signals"): {"maxItems": checks.MAX_SIGNALS},
+    ("signal", "signals"): {"maxItems": limits.MAX_SIGNALS},
 }
 """Where an operation keeps others."""
 

@@ -9,10 +9,11 @@ from typing import Any, TypeVar
 
 from heedful.errors import Invalid
 from heedful.interfaces.problems import Asked
+from heedful.model import limits
 from heedful.sql import checks
 
 PER_PAGE = 50
-MOST = checks.MAX_LIST
+MOST = limits.MAX_LIST
 
 Item = TypeVar("Item")
 
@@ -38,11 +39,11 @@ def window(asked: Asked, usual: int) -> Window:
     With `page`, the client collects pages until one says that it is the last. So the usual limit then limits nothing:
     who names no limit gets all. Any other limit is kept.
     """
-    skip = _number(asked, "skip", 0, 0, checks.MAX_SKIP)
+    skip = _number(asked, "skip", 0, 0, limits.MAX_SKIP)
     limit = _number(asked, "limit", usual, 1, MOST)
     if "page" not in asked.query:
         return Window(skip, limit, 1, ends=False)
-    page = _number(asked, "page", 1, 1, checks.MAX_SKIP)
+    page = _number(asked, "page", 1, 1, limits.MAX_SKIP)
     per_page = _number(asked, "per_page", PER_PAGE, 1, MOST)
     done = (page - 1) * per_page
     count = per_page if limit == usual else max(0, min(per_page, limit - done))

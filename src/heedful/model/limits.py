@@ -1,0 +1,32 @@
+"""The limits of what callers may send, in one place."""
+
+from __future__ import annotations
+
+from heedful.clock import MINUTE
+
+MAX_TEXT = 5_000_000
+MAX_QUERY = 10_000
+MAX_NAME = 200
+MAX_TOP_K = 1_000
+MAX_SIGNALS = 10_000
+MAX_METADATA = 65_536
+MAX_PAGE = 1_000
+MAX_DEPTH = 100
+MAX_AHEAD = 5 * MINUTE
+"""Microseconds that the clock of a caller may be fast."""
+
+MAX_ROLE = 50
+MAX_CONTENT = 1_000_000
+MAX_COMMENT = 10_000
+MAX_MESSAGES = 10_000
+
+MAX_SQL = 100_000
+MAX_FEEDBACK = 10_000
+MAX_LIST = 10_000
+MAX_SKIP = 1_000_000_000
+MAX_AGE_DAYS = 36_500
+
+MAX_RATE = 1_000_000
+MAX_SECONDS = 86_400
+MAX_GRACE = 604_800
+MAX_TARGETS = 100

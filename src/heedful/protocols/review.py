@@ -1,0 +1,86 @@
+"""`.review`: what people were unhappy with, as work to do."""
+
+from __future__ import annotations
+
+from typing import Protocol
+
+from heedful.model import Mend, OpinionTarget, Page, ReviewCase, ReviewComparison, ReviewEvent, ReviewItem, ReviewStatus
+
+LIMIT = 50
+
+
+class ReviewProtocol(Protocol):
+    """The review queue of one project. What people disliked becomes an item when somebody looks, or by a worker."""
+
+    def list(
+        self,
+        *,
+        status: ReviewStatus | None = "open",
+        assignee: str | None = None,
+        dataset: str | None = None,
+        target_type: OpinionTarget | None = None,
+        cursor: str | None = None,
+        limit: int = LIMIT,
+    ) -> Page[ReviewItem]:
+        """Items, those with the most opinions first, then the newest; `status=None` lists all."""
+
+    def get(self, item_id: str) -> ReviewCase:
+        """An item with the answer, the evidence, all opinions, what was done, and what can be done."""
+
+    def assign(
+        self, item_id: str, assignee: str | None, *, author: str | None = None, if_match: str | None = None
+    ) -> ReviewItem:
+        """Says who sees to an item; None for nobody."""
+
+    def resolve(
+        self, item_id: str, *, note: str | None = None, author: str | None = None, if_match: str | None = None
+    ) -> ReviewItem:
+        """Says that an item is mended. A negative opinion that is given afterwards opens it again.
+
+        Of an item that you resolved before, another note is kept beside the first.
+        """
+
+    def dismiss(
+        self, item_id: str, *, note: str | None = None, author: str | None = None, if_match: str | None = None
+    ) -> ReviewItem:
+        """Says that there is nothing to mend, whoever says it again."""
+
+    def reopen(
+        self, item_id: str, *, note: str | None = None, author: str | None = None, if_match: str | None = None
+    ) -> ReviewItem:
+        """Says that an item is work to do after all."""
+
+    def mend(
+        self,
+        item_id: str,
+        action: Mend,
+        *,
+        fact_id: str | None = None,
+        text: str | None = None,
+        event_id: str | None = None,
+        execution_id: str | None = None,
+        question: str | None = None,
+        sql_query: str | None = None,
+        connector_id: str | None = None,
+        note: str | None = None,
+        author: str | None = None,
+        if_match: str | None = None,
+    ) -> ReviewEvent:
+        """Does something about an item; `undo` takes it back.
+
+        `supersede` puts `text` in the place of the fact `fact_id`. `retract` takes the opinion `event_id` back. `teach`
+        makes a fact of the correction in it, or of `text`, since a visitor's word alone teaches nothing. `block`
+        says that the execution `execution_id` is wrong, with `note` as the reason. `promote` makes a golden example of
+        it, of its own `question` or another; if nobody says that it is right, the reviewer does. `add_example` adds the
+        golden example `sql_query`, for the item's question and connector or for others. The item stays open until it is
+        resolved.
+        """
+
+    def ask_again(self, item_id: str) -> ReviewComparison:
+        """Asks an item's question again, and compares what is answered now with what was disliked. Nothing is kept.
+
+        Of an execution, it is what the cache would run, without running it.
+        """
+
+    def undo(self, event_id: str, *, author: str | None = None) -> ReviewEvent:
+        """Takes back what was done about an item, with all that it did. Doing it again changes nothing."""

@@ -1,0 +1,287 @@
+"""`.connectors`, `.executions`, `.feedback`, `.chat`, `.chat_sessions` and `.golden_examples`: SQL and its reuse."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping, Sequence
+from pathlib import Path
+from typing import Any, Protocol
+
+from heedful.model import (
+    BulkDeletion,
+    CacheLookup,
+    ChatAnswer,
+    ChatQuestion,
+    ChatSession,
+    ChatSql,
+    Connector,
+    Execution,
+    ExecutionFeedback,
+    FeedbackList,
+    GoldenExample,
+    Metadata,
+    Page,
+    Reuse,
+)
+
+LIMIT = 100
+
+# Inside the classes, `list` is a method.
+ConnectorList = list[Connector]
+Questions = list[ChatQuestion]
+Examples = list[GoldenExample]
+
+
+class _Unchanged:
+    """The default of a parameter that leaves a value as it is, where None would remove it."""
+
+    def __repr__(self) -> str:
+        return "UNCHANGED"
+
+
+UNCHANGED: Any = _Unchanged()
+
+
+class ConnectorsProtocol(Protocol):
+    """The connectors of one project, by id or by name."""
+
+    def create(self, name: str, url: str, *, role: str | None = None, privileged: bool = False) -> Connector:
+        """Adds a database by its SQLAlchemy URL and reads its schema; nothing is kept if that fails.
+
+        Secrets in the URL are references such as `${DB_PASSWORD}`, or are encrypted with HEEDFUL_SECRET_KEY. `role` is
+        the role that PostgreSQL runs queries as. Its login is refused if it may do more than read; `privileged` accepts
+        it. On a server, where it may lead, which variables it may refer to and what is privileged is for the operator
+        to say.
+        """
+
+    def get(self, connector_id: str) -> Connector:
+        """One connector."""
+
+    def list(self) -> ConnectorList:
+        """All of them, in the order they were added."""
+
+    def refresh(self, connector_id: str) -> Connector:
+        """Reads the schema anew; what was proven for another schema is no longer used."""
+
+    def confirm(self, connector_id: str, *, privileged: bool = False) -> Connector:
+        """Switches on a connector that was imported, after a look at its URL; the same rules hold as for `create`."""
+
+    def schema(self, connector_id: str) -> Metadata:
+        """Tables and columns, as they were read last."""
+
+    def delete(self, connector_id: str) -> bool:
+        """Removes a connector with its executions and golden examples."""
+
+
+class ExecutionsProtocol(Protocol):
+    """The executions of one project."""
+
+    def execute_query(
+        self,
+        sql_query: str,
+        *,
+        connector_id: str | None = None,
+        question: str | None = None,
+        parameters: dict[str, Any] | None = None,
+        chat_message_id: str | None = None,
+    ) -> Execution:
+        """Runs one statement that only reads, and keeps it with its result.
+
+        With the `question` that it answers, it can be found by the cache. `parameters` fill `:name` places.
+        """
+
+    def execute_from_chat(self, chat_message_id: str, *, connector_id: str | None = None) -> Execution:
+        """Runs the SQL that a message of a chat has."""
+
+    def get(self, execution_id: str) -> Execution:
+        """One execution with its result."""
+
+    def list(
+        self, *, connector_id: str | None = None, cursor: str | None = None, limit: int = LIMIT
+    ) -> Page[Execution]:
+        """Executions, the newest first."""
+
+    def delete(self, execution_id: str) -> bool:
+        """Removes an execution with its result; SQL that was wrong stays blocked. An unknown one is `NotFound`."""
+
+
+class FeedbackServiceProtocol(Protocol):
+    """Opinions about executions and messages. Each is an event of the ledger; `retract` takes it back too."""
+
+    def create(
+        self,
+        *,
+        is_positive: bool,
+        feedback: str | None = None,
+        execution_id: str | None = None,
+        chat_message_id: str | None = None,
+        author: str | None = None,
+        idempotency_key: str | None = None,
+    ) -> ExecutionFeedback:
+        """Says whether an execution, or the message of a chat, was right.
+
+        Positive feedback lets an execution be used again; negative feedback keeps it, and all SQL like it, from that
+        until it is taken back. An author has one opinion of a thing, the latest.
+        """
+
+    def create_positive(
+        self,
+        *,
+        feedback_text: str | None = None,
+        execution_id: str | None = None,
+        chat_message_id: str | None = None,
+        author: str | None = None,
+    ) -> ExecutionFeedback:
+        """Says that an execution was right."""
+
+    def create_negative(
+        self,
+        *,
+        feedback: str | None = None,
+        execution_id: str | None = None,
+        chat_message_id: str | None = None,
+        author: str | None = None,
+    ) -> ExecutionFeedback:
+        """Says that an execution was wrong, and why."""
+
+    def get(self, feedback_id: str) -> ExecutionFeedback:
+        """One feedback."""
+
+    def list(self, *, skip: int = 0, limit: int = LIMIT, search: str | None = None) -> FeedbackList:
+        """Feedbacks, the newest first; `search` finds those whose text has it, in any case."""
+
+    def list_positive(self, *, skip: int = 0, limit: int = LIMIT) -> FeedbackList:
+        """Those that say something was right."""
+
+    def list_negative(self, *, skip: int = 0, limit: int = LIMIT) -> FeedbackList:
+        """Those that say something was wrong."""
+
+    def get_feedback_for_message(self, chat_message_id: str, *, skip: int = 0, limit: int = LIMIT) -> FeedbackList:
+        """What is said of one message."""
+
+    def update(
+        self,
+        feedback_id: str,
+        *,
+        feedback: str | None = UNCHANGED,
+        is_positive: bool = UNCHANGED,
+        if_match: str | None = None,
+    ) -> ExecutionFeedback:
+        """Changes what is given and leaves the rest; `feedback=None` clears the text.
+
+        With `if_match`, the `etag` of what you have seen, only if nobody changed it since.
+        """
+
+    def delete(self, feedback_id: str) -> bool:
+        """Takes a feedback back, words and all; an unknown one is `NotFound`."""
+
+    def bulk_delete(self, feedback_ids: Sequence[str]) -> BulkDeletion:
+        """Takes many feedbacks back; those that are not there are in `failed_ids`."""
+
+
+class ChatProtocol(Protocol):
+    """Questions to SQL and to answers, and the cache of what ran before."""
+
+    def chat_to_sql(
+        self,
+        chat_session_id: str,
+        query: str,
+        *,
+        connector_id: str | None = None,
+        feedback_cutoff: float = 0.5,
+        remarks: Sequence[str] = (),
+    ) -> ChatSql:
+        """The SQL for a question: proven if it can be, else written by the language model.
+
+        The model reads the facts of the datasets `contexts` and `schema_metadata` that are nearest to the question, and
+        `remarks` before them.
+
+        `feedback_cutoff` in [0, 1] says how reliable a rated execution must be to be an example for the model: the
+        share of positive opinions, with one of each kind added. Higher is stricter.
+        """
+
+    def chat_to_answer(
+        self,
+        chat_session_id: str,
+        query: str,
+        *,
+        connector_id: str | None = None,
+        feedback_cutoff: float = 0.5,
+        remarks: Sequence[str] = (),
+    ) -> ChatAnswer:
+        """The SQL for a question, run now, and what it gave in words."""
+
+    def execution_cache_lookup(
+        self,
+        user_query: str,
+        *,
+        connector_id: str | None = None,
+        max_age_days: float = 30,
+        similarity_threshold: float = 0.65,
+        limit: int = 50,
+        top_n: int = 5,
+        only_positive_feedback: bool = False,
+        reuse: Reuse = "sql",
+    ) -> CacheLookup:
+        """Looks for executions that answer a question, and says of each whether it may be used, and why.
+
+        Similarity finds candidates; it never decides. The first match that may be used is run now; with
+        `reuse="result"`, its stored result is taken instead, as old as it is.
+        """
+
+
+class ChatSessionsProtocol(Protocol):
+    """The chat sessions of one project."""
+
+    def create(self, *, name: str | None = None) -> ChatSession:
+        """Begins a conversation."""
+
+    def get(self, chat_session_id: str) -> ChatSession:
+        """One chat session."""
+
+    def list(self, *, cursor: str | None = None, limit: int = LIMIT) -> Page[ChatSession]:
+        """Chat sessions, the newest first."""
+
+    def delete(self, chat_session_id: str) -> bool:
+        """Removes a conversation with its messages; executions stay, as they belong to their connector."""
+
+    def get_questions(self, chat_session_id: str) -> Questions:
+        """What was asked, oldest first, with the SQL it got."""
+
+
+class GoldenExamplesProtocol(Protocol):
+    """Question and SQL pairs of one project. A question has one example on a connector."""
+
+    def create(self, question: str, sql_query: str, *, connector_id: str | None = None) -> GoldenExample:
+        """Adds an example; one for the same question on the same connector is a `Conflict`."""
+
+    def promote(self, execution_id: str, *, question: str | None = None) -> GoldenExample:
+        """Makes an example of an execution that people say was right, and nobody that it was wrong."""
+
+    def get(self, example_id: str) -> GoldenExample:
+        """One example."""
+
+    def list(self, *, connector_id: str | None = None, skip: int = 0, limit: int = LIMIT) -> Examples:
+        """Examples, the newest first."""
+
+    def update(
+        self, example_id: str, *, question: str = UNCHANGED, sql_query: str = UNCHANGED, if_match: str | None = None
+    ) -> GoldenExample:
+        """Changes the question, the SQL, or both.
+
+        With `if_match`, the `etag` of what you have seen, only if nobody changed it since.
+        """
+
+    def delete(self, example_id: str) -> bool:
+        """Removes an example; an unknown one is `NotFound`."""
+
+    def import_file(self, path: str | Path, *, connector_id: str | None = None) -> Examples:
+        """Adds examples from a .csv or .jsonl file with `question` and `sql_query`, all or none.
+
+        A question that has an example already gets the new SQL.
+        """
+
+    def import_examples(self, examples: Iterable[Mapping[str, Any]], *, connector_id: str | None = None) -> Examples:
+        """Adds examples, mappings with `question` and `sql_query`, all or none.
+
+        A question that has an example already gets the new SQL.
+        """

@@ -1,0 +1,42 @@
+"""Files with questions and the SQL that answers them."""
+
+from __future__ import annotations
+
+import csv
+import io
+from collections.abc import Iterator, Mapping
+from pathlib import Path
+from typing import Any
+
+import orjson
+
+from heedful.errors import Invalid, NotFound
+
+
+def read(path: Path) -> Iterator[Mapping[str, Any]]:
+    """The records of a file with questions and SQL; what they hold is not looked at yet."""
+    if not path.is_file():
+        raise NotFound(f"no file {path}", field="path", value=str(path))
+    try:
+        text = path.read_text(encoding="utf-8-sig")
+    except UnicodeDecodeError as error:
+        raise Invalid(f"{path} is not UTF-8 ({error})", field="path", value=str(path)) from error
+    if path.suffix.lower() == ".csv":
+        try:
+            yield from csv.DictReader(io.StringIO(text))
+        except csv.Error as error:
+            raise Invalid(f"{path} is not a table ({error})", field="path", value=str(path)) from error
+    elif path.suffix.lower() == ".jsonl":
+        for place, line in enumerate(text.splitlines(), start=1):
+            if line.strip():
+                try:
+                    record = orjson.loads(line)
+                except orjson.JSONDecodeError as error:
+                    raise Invalid(
+                        f"{path}, line {place} is not JSON ({error})", field="path", value=line[:50]
+                    ) from error
+                if not isinstance(record, dict):
+                    raise Invalid(f"{path}, line {place} is not a mapping", field="path", value=line[:50])
+                yield record
+    else:
+        raise Invalid(f"path is {str(path)!r}", field="path", value=str(path), remedy="Use a .csv or .jsonl file")
