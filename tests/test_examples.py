@@ -15,7 +15,7 @@ import heedful
 from heedful.interfaces.operations import OPERATIONS, Operation, shape
 
 ROOT = Path(__file__).parents[1]
-FILE = Path(heedful.__file__).parent / "server/examples.json"
+FILE = Path(heedful.__file__).parent / "interfaces/http/examples.json"
 
 
 @cache

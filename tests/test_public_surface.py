@@ -1,6 +1,10 @@
 from __future__ import annotations
 
+import ast
 import inspect
+import subprocess
+import sys
+from collections.abc import Sequence
 from types import ModuleType
 
 import pytest
@@ -12,6 +16,7 @@ import heedful.compat.text2everything as compat_text2everything
 from heedful import Heedful, Hit, SignalResult, notifications
 from heedful.access.keys import Keys
 from heedful.insight.service import Insight
+from heedful.interfaces.cli.main import COMMANDS, cli
 from heedful.jobs.service import Jobs
 from heedful.model import BulkDeletion, CacheLookup, CacheMatch, ChatAnswer, ExecutionFeedback, FactStats
 from heedful.review.service import Review
@@ -64,7 +69,7 @@ def test_the_public_names_are_these_and_sorted() -> None:
 
 def test_nothing_else_leaks() -> None:
     found = {
-        name for name, value in vars(heedful).items() if not name.startswith("_") and not isinstance(value, ModuleType)
+        name for name in dir(heedful) if not name.startswith("_") and not isinstance(getattr(heedful, name), ModuleType)
     }
     assert found == set(heedful.__all__) - {"__version__"}
 
@@ -331,14 +336,39 @@ def test_the_documented_fields_are_there() -> None:
     assert list(heedful.Signal.model_fields)[:5] == ["fact_id", "signal_type", "query", "confidence", "context"]
 
 
-def test_importing_is_light() -> None:
-    import subprocess
-    import sys
+OPTIONAL = (
+    *("onnxruntime", "tokenizers", "alembic", "wordllama", "pypdf", "pymongo", "boto3", "duckdb", "psycopg"),
+    *("cryptography", "fastapi", "uvicorn", "mcp", "prometheus_client"),
+)
+HEAVY = ("sqlalchemy", "numpy", "sqlglot")
 
-    heavy = (
-        "('onnxruntime', 'tokenizers', 'alembic', 'wordllama', 'pypdf', 'pymongo', 'boto3', 'duckdb', 'psycopg', "
-        "'cryptography', 'fastapi', 'uvicorn', 'mcp', 'prometheus_client')"
-    )
-    script = f"import sys, heedful; print([name for name in {heavy} if name in sys.modules])"
+
+def loaded(code: str, unwanted: Sequence[str]) -> list[str]:
+    """Which of these modules a process has loaded after running some code."""
+    script = f"import sys\n{code}\nprint([name for name in {tuple(unwanted)} if name in sys.modules], file=sys.stderr)"
     done = subprocess.run([sys.executable, "-c", script], capture_output=True, text=True, check=True)
-    assert done.stdout.strip() == "[]"
+    found: list[str] = ast.literal_eval(done.stderr.splitlines()[-1])
+    return found
+
+
+def test_importing_is_light() -> None:
+    # Opening a store needs the database and the indexes; what is optional stays out until it is used.
+    assert loaded("import heedful; heedful.open", OPTIONAL) == []
+    assert loaded("import heedful", (*OPTIONAL, *HEAVY, "pydantic", "httpx", "asyncio")) == []
+
+
+def test_a_client_needs_neither_a_database_nor_a_model() -> None:
+    calls = "import heedful; client = heedful.connect('http://127.0.0.1:9', api_key='k'); client.close()"
+    assert loaded(calls, (*OPTIONAL, *HEAVY)) == []
+    assert loaded("from heedful import AsyncHeedful, RemoteHeedful, aconnect", (*OPTIONAL, *HEAVY)) == []
+
+
+@pytest.mark.parametrize("arguments", [["--help"], ["--version"]])
+def test_the_help_of_the_command_line_loads_no_command(arguments: list[str]) -> None:
+    call = f"from heedful.interfaces.cli import main; sys.argv[1:] = {arguments}\ntry: main()\nexcept SystemExit: pass"
+    assert loaded(call, (*OPTIONAL, *HEAVY, "httpx", "rich")) == []
+
+
+def test_the_command_line_says_of_each_command_what_the_command_says() -> None:
+    for name, place in COMMANDS.items():
+        assert cli.commands[name].get_short_help_str(limit=1_000) == place.help

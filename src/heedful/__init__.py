@@ -1,11 +1,12 @@
 """Heedful: the feedback loop for AI agents."""
 
-from importlib import import_module
-from typing import TYPE_CHECKING, Any
+from importlib import import_module as _import_module
+from typing import TYPE_CHECKING as _TYPE_CHECKING
+from typing import Any as _Any
 
 from heedful.version import __version__
 
-if TYPE_CHECKING:
+if _TYPE_CHECKING:
     from heedful.aio import AsyncHeedful
     from heedful.bootstrap import aopen, open, reembed
     from heedful.engine import Heedful
@@ -111,11 +112,11 @@ _MODULES = {
 _ORIGINS = {name: module for module, names in _MODULES.items() for name in names}
 
 
-def __getattr__(name: str) -> Any:
+def __getattr__(name: str) -> _Any:
     """Loads what a name needs when it is first used: a client needs neither a database nor a model."""
     if name not in _ORIGINS:
         raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
-    found = globals()[name] = getattr(import_module(_ORIGINS[name]), name)
+    found = globals()[name] = getattr(_import_module(_ORIGINS[name]), name)
     return found
 
 

@@ -13,7 +13,6 @@ from heedful.interfaces.cli.common import (
     as_json,
     console,
     cursor,
-    echo,
     limit,
     more,
     needs_project,
@@ -21,6 +20,7 @@ from heedful.interfaces.cli.common import (
     shortened,
     table,
 )
+from heedful.interfaces.cli.output import echo
 from heedful.model import Entry
 
 

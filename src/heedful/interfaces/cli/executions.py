@@ -15,7 +15,6 @@ from heedful.interfaces.cli.common import (
     Options,
     as_json,
     console,
-    echo,
     if_match,
     needs_project,
     pairs,
@@ -23,6 +22,7 @@ from heedful.interfaces.cli.common import (
     shortened,
     table,
 )
+from heedful.interfaces.cli.output import echo
 from heedful.model import CacheLookup, Execution, QueryResult, etag
 
 SHOWN = 20

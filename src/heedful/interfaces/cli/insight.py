@@ -11,7 +11,8 @@ from heedful.bootstrap import Host
 from heedful.clock import to_stored
 from heedful.errors import Invalid
 from heedful.interfaces.cli import exports, sums
-from heedful.interfaces.cli.common import Decorator, Options, as_json, dataset, echo, needs_project, print_json
+from heedful.interfaces.cli.common import Decorator, Options, as_json, dataset, needs_project, print_json
+from heedful.interfaces.cli.output import echo
 from heedful.interfaces.reports import write_report
 from heedful.model import OPINION_TARGETS, OVERS, OpinionTarget, Over
 

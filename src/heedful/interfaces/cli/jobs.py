@@ -17,7 +17,6 @@ from heedful.interfaces.cli.common import (
     as_json,
     console,
     cursor,
-    echo,
     limit,
     more,
     needs_store,
@@ -25,6 +24,7 @@ from heedful.interfaces.cli.common import (
     shortened,
     table,
 )
+from heedful.interfaces.cli.output import echo
 from heedful.interfaces.client.surface import RemoteJobs
 from heedful.jobs.service import Jobs, StoreJobs
 from heedful.jobs.worker import Worker

@@ -17,7 +17,6 @@ from heedful.interfaces.cli.common import (
     as_json,
     console,
     cursor,
-    echo,
     limit,
     more,
     needs_project,
@@ -25,6 +24,7 @@ from heedful.interfaces.cli.common import (
     print_json,
     table,
 )
+from heedful.interfaces.cli.output import echo
 from heedful.model import AUDIT_KINDS, SCOPES, AuditKind, Scope
 from heedful.protocols.access import USUAL
 

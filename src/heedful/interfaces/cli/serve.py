@@ -13,7 +13,8 @@ import click
 import heedful
 from heedful import settings
 from heedful.errors import Unavailable
-from heedful.interfaces.cli.common import Options, echo, extra, needs_store
+from heedful.interfaces.cli.common import Options, extra, needs_store
+from heedful.interfaces.cli.output import echo
 from heedful.model import NewKey
 
 LOST = "this store has keys; lost yours? --new-key prints another, and revokes those for everything"

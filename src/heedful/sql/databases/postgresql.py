@@ -28,9 +28,6 @@ from heedful.sql.guard import Guarded
 
 if TYPE_CHECKING:
     import psycopg
-from psycopg import Connection, DataError
-from psycopg.adapt import Loader
-from psycopg.types import datetime as moments
 
 _OPTIONS = "-c default_transaction_read_only=on -c standard_conforming_strings=on"
 _GRACE_SECONDS = 5.0
@@ -107,6 +104,8 @@ class PostgreSQL:
 
     def _connect(self) -> Any:
         import psycopg
+
+        from heedful.sql.databases.postgresql_types import register
 
         try:
             connection = psycopg.connect(**parameters(self._url, psycopg.pq.version(), _OPTIONS))
@@ -238,30 +237,3 @@ def _connecting(said: str, address: str) -> HeedfulError:
     if "startup parameter" in text:
         return errors.unreachable(address, "a pooler refuses the parameter options: see its ignore_startup_parameters")
     return errors.unreachable(address, "timeout" if "timeout" in text else "no connection")
-
-
-def register(connection: Connection[Any]) -> None:
-    """Lets infinite and far dates through as text, instead of failing the query over one of them."""
-    for name, loader in _LOADERS.items():
-        connection.adapters.register_loader(name, loader)
-
-
-def _lenient(strict: type[Loader]) -> type[Loader]:
-    class Lenient(strict):  # type: ignore[valid-type,misc]
-        def load(self, data: Any) -> Any:
-            try:
-                return super().load(data)
-            except DataError:
-                return bytes(data).decode()
-
-    return Lenient
-
-
-_LOADERS = {
-    "date": _lenient(moments.DateLoader),
-    "time": _lenient(moments.TimeLoader),
-    "timetz": _lenient(moments.TimetzLoader),
-    "timestamp": _lenient(moments.TimestampLoader),
-    "timestamptz": _lenient(moments.TimestamptzLoader),
-    "interval": _lenient(moments.IntervalLoader),
-}
