@@ -21,7 +21,7 @@ from hypothesis import strategies as st
 from heedful import Invalid, Unavailable
 from heedful.clock import to_stored
 from heedful.notifications import Channel, Slack, Webhook
-from heedful.notifications.dispatcher import LEASE, LONGEST, SECOND, Courier, next_attempt
+from heedful.notifications.dispatcher import LEASE, MAX_BACKOFF, SECOND, Dispatcher, next_attempt
 from heedful.storage.database import Database
 from heedful.storage.sessions import SqlSessionStore
 from heedful.storage.sessions.base import AlertRow
@@ -93,8 +93,8 @@ class Post:
         assert found is not None
         return found
 
-    def courier(self, *channels: Any, store: SqlSessionStore | None = None, **options: Any) -> Courier:
-        courier = Courier(store or self.store, self.now, **options)
+    def courier(self, *channels: Any, store: SqlSessionStore | None = None, **options: Any) -> Dispatcher:
+        courier = Dispatcher(store or self.store, self.now, **options)
         self._opened.callback(courier.close)
         courier.add(*channels)
         return courier
@@ -169,7 +169,7 @@ def test_a_failed_alert_is_tried_again_later_and_later_and_never_dropped(post: P
 @given(st.integers(1, 10**9), st.floats(0, 1, exclude_max=True))
 def test_waits_are_between_a_second_and_an_hour_and_grow(attempts: int, jitter: float) -> None:
     wait = next_attempt(attempts, jitter)
-    assert SECOND <= wait <= LONGEST
+    assert SECOND <= wait <= MAX_BACKOFF
     assert next_attempt(attempts + 1, jitter) >= wait
 
 
@@ -260,7 +260,7 @@ def test_a_courier_with_nothing_to_do_rests(post: Post) -> None:
         return post.now()
 
     channel = Recorder()
-    courier = Courier(post.store, now)
+    courier = Dispatcher(post.store, now)
     post.write("a1")
     post.write("b1", channel="elsewhere")
     courier.add(channel)
@@ -444,7 +444,7 @@ def test_an_error_is_kept_short_and_on_one_line(post: Post) -> None:
 
 CHILD = """
 import os, signal, sys
-from heedful.notifications.dispatcher import Courier
+from heedful.notifications.dispatcher import Dispatcher
 from heedful.clock import to_stored
 from heedful.storage.database import Database
 from heedful.storage.sessions import SqlSessionStore
@@ -464,7 +464,7 @@ class Lines:
 
 database = Database(path)
 store = SqlSessionStore(database, "default", now)
-courier = Courier(store, now)
+courier = Dispatcher(store, now)
 if task == "fork":
     courier.add(Lines())
     child = os.fork()

@@ -19,9 +19,9 @@ import heedful
 from heedful import Conflict, Heedful, Invalid, NotFound
 from heedful.bootstrap import Host, store_jobs
 from heedful.jobs import worker
-from heedful.jobs.contract import Pace, Report, Task
+from heedful.jobs.contract import Report, Task, WorkerTiming
 from heedful.jobs.service import queue_of
-from heedful.jobs.worker import Companion, Worker
+from heedful.jobs.worker import BackgroundWorker, Worker
 from heedful.search import DatabaseIndex, DatasetIndex
 from heedful.sessions import improve
 from heedful.sessions.hooks import AlertHook
@@ -119,7 +119,7 @@ def test_what_others_left_is_not_waited_for(any_store: str, opening: Callable[..
             report(step, 3)
 
     host = Host(any_store, embedding=WordEmbedder())
-    companion = Companion(host.queue, work, "default")
+    companion = BackgroundWorker(host.queue, work, "default")
     companion.look()
     assert begun.wait(SOON)
     closing = threading.Thread(target=companion.close)
@@ -221,13 +221,13 @@ def test_a_worker_that_is_killed_in_the_middle_is_replaced_and_the_result_is_the
     added = store.jobs.improve()
     program = """
 import sys, time
-from heedful.jobs.contract import Pace
+from heedful.jobs.contract import WorkerTiming
 from heedful.jobs.service import queue_of
 from heedful.bootstrap import Host
 from heedful.sessions import improve
 from heedful.sessions.hooks import AlertHook
 from heedful.testing import WordEmbedder
-improve.TOGETHER = 1
+improve.BATCH_SIZE = 1
 host = Host(sys.argv[1], embedding=WordEmbedder())
 def work(task, report):
     def until_the_middle(done, total):
@@ -236,7 +236,7 @@ def work(task, report):
             print("in the middle", flush=True)
             time.sleep(600)
     host.do(task, until_the_middle)
-queue_of(host.database, host.now, Pace(lease=2.0, poll=0.1)).work(work, None, lambda: False, once=True)
+queue_of(host.database, host.now, WorkerTiming(lease=2.0, poll=0.1)).work(work, None, lambda: False, once=True)
 """
     process = subprocess.Popen([sys.executable, "-c", program, any_store], stdout=subprocess.PIPE, text=True)
     assert process.stdout is not None
@@ -248,9 +248,9 @@ queue_of(host.database, host.now, Pace(lease=2.0, poll=0.1)).work(work, None, la
     assert (job.status, job.done, job.total) == ("running", 2, 4)
     assert store.usefulness_stats().total_signals == 2
 
-    monkeypatch.setattr(improve, "TOGETHER", 1)
+    monkeypatch.setattr(improve, "BATCH_SIZE", 1)
     host = Host(any_store, clock=ManualClock(), embedding=WordEmbedder())
-    queue = queue_of(host.database, host.now, Pace(lease=2.0, poll=0.1))
+    queue = queue_of(host.database, host.now, WorkerTiming(lease=2.0, poll=0.1))
 
     def is_done() -> bool:
         queue.work(host.do, None, lambda: False, once=True)
@@ -269,12 +269,12 @@ def test_a_job_whose_workers_die_again_and_again_is_given_up(any_store: str, ope
     added = store.jobs.improve()
     program = """
 import os, sys
-from heedful.jobs.contract import Pace
+from heedful.jobs.contract import WorkerTiming
 from heedful.jobs.service import queue_of
 from heedful.bootstrap import Host
 from heedful.testing import WordEmbedder
 host = Host(sys.argv[1], embedding=WordEmbedder())
-queue = queue_of(host.database, host.now, Pace(attempts=2, lease=0.1, poll=0.1))
+queue = queue_of(host.database, host.now, WorkerTiming(attempts=2, lease=0.1, poll=0.1))
 queue.work(lambda task, report: os.kill(os.getpid(), 9), None, lambda: False, once=True)
 """
 
@@ -363,7 +363,7 @@ def test_upkeep_drops_old_receipts_and_has_large_datasets_indexed(
 def test_a_worker_outlives_a_store_that_fails(
     any_store: str, opening: Callable[..., Heedful], monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
 ) -> None:
-    monkeypatch.setattr(worker, "AGAIN", 0.01)
+    monkeypatch.setattr(worker, "STORE_RETRY_SECONDS", 0.01)
     host = Host(any_store, embedding=WordEmbedder())
     whole = host.queue.work
     failures = iter([heedful.Unavailable("the store is asleep")])
@@ -387,7 +387,7 @@ def test_a_worker_outlives_a_store_that_fails(
 def test_a_worker_outlives_the_loss_of_all_connections(
     empty_database: str, clock: ManualClock, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(worker, "AGAIN", 0.01)
+    monkeypatch.setattr(worker, "STORE_RETRY_SECONDS", 0.01)
     host = Host(empty_database, embedding=WordEmbedder())
     working = Worker(host.queue, host.do, host.now)
     working.start()

@@ -41,7 +41,7 @@ def stop_at(part: float) -> Callable[[int, int], None]:
 
 @pytest.fixture
 def small_batches(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(table_rows, "TOGETHER", 7)
+    monkeypatch.setattr(table_rows, "BATCH_SIZE", 7)
 
 
 def opened(url: str | Path, **options: Any) -> Heedful:

@@ -199,8 +199,8 @@ def test_an_export_reads_page_by_page(
     here: Heedful, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, table: TableName
 ) -> None:
     here.insight.export(table, tmp_path / "at-once.csv")
-    monkeypatch.setattr(reading, "TOGETHER", 2)
-    monkeypatch.setattr(recalls, "TOGETHER", 2)
+    monkeypatch.setattr(reading, "BATCH_SIZE", 2)
+    monkeypatch.setattr(recalls, "BATCH_SIZE", 2)
     here.insight.export(table, tmp_path / "by-two.csv")
     assert (tmp_path / "by-two.csv").read_bytes() == (tmp_path / "at-once.csv").read_bytes()
 
@@ -278,7 +278,7 @@ def test_an_export_that_fails_leaves_nothing(here: Heedful, tmp_path: Path, monk
                     raise Unavailable("the store went away")
                 yield rows
 
-    monkeypatch.setattr(reading, "TOGETHER", 1)
+    monkeypatch.setattr(reading, "BATCH_SIZE", 1)
     monkeypatch.setattr(exports, "every", failing)
     with pytest.raises(Unavailable):
         here.insight.export("feedback", folder / "said.csv", overwrite=True)

@@ -15,8 +15,8 @@ from hypothesis import strategies as st
 from heedful import Heedful, Signal, etag
 from heedful.errors import Conflict, Invalid, NotFound
 from heedful.model import ReviewItem
-from heedful.review import withdrawal
-from heedful.review.items import CLOSES, Act, folded
+from heedful.review import membership
+from heedful.review.items import CLOSES, ReviewAct, fold
 from heedful.testing import ManualClock
 
 OPENING = "When does the Lisbon office open?"
@@ -214,7 +214,7 @@ def test_items_with_the_most_opinions_come_first_in_pages(store: Heedful, clock:
 
 
 def test_many_old_opinions_are_taken_in_batches(store: Heedful, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(withdrawal, "TOGETHER", 3)
+    monkeypatch.setattr(membership, "BATCH_SIZE", 3)
     for number in range(10):
         dislike(store, ask(store, f"What is in room number {number}?"), f"author {number}")
         dislike(store, ask(store), f"author {number}")
@@ -394,14 +394,18 @@ def test_values_that_are_none_are_refused(store: Heedful) -> None:
 
 TIMES = st.integers(0, 20)
 ACTS = st.lists(
-    st.builds(Act, st.sampled_from(["assign", "resolve", "dismiss", "reopen", "block"]), TIMES, st.none(), st.none())
+    st.builds(
+        ReviewAct, st.sampled_from(["assign", "resolve", "dismiss", "reopen", "block"]), TIMES, st.none(), st.none()
+    )
 )
 
 
 @given(ACTS, st.none() | TIMES)
-def test_only_an_opinion_given_later_opens_and_only_what_was_resolved(acts: list[Act], last_at: int | None) -> None:
-    without = folded(acts, None)
-    state = folded(acts, last_at)
+def test_only_an_opinion_given_later_opens_and_only_what_was_resolved(
+    acts: list[ReviewAct], last_at: int | None
+) -> None:
+    without = fold(acts, None)
+    state = fold(acts, last_at)
     news = without.closed is not None and last_at is not None and last_at > without.closed.at
     assert state.status == ("open" if without.status == "resolved" and news else without.status)
     assert (state.closed is None) == (state.status == "open")
@@ -442,8 +446,8 @@ def test_what_the_list_shows_is_the_fold_of_the_events(new_store: Callable[..., 
         store.review.list()
         item = only(store, status=None)
         negative = [at for at, is_negative in said.values() if is_negative]
-        wanted = folded(
-            [Act(action, at, "rev", assignee) for action, at, assignee in done], max(negative, default=None)
+        wanted = fold(
+            [ReviewAct(action, at, "rev", assignee) for action, at, assignee in done], max(negative, default=None)
         )
         assert (item.status, item.assignee, item.opinions) == (wanted.status, wanted.assignee, len(negative))
 

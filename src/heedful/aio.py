@@ -47,7 +47,7 @@ class _Awaiting:
         self._namespace = namespace
 
 
-def _awaited(
+def _as_async(
     method: Callable[Concatenate[Any, Parameters], Result],
 ) -> Callable[Concatenate[_Awaiting, Parameters], Coroutine[Any, Any, Result]]:
     async def run(self: _Awaiting, /, *args: Parameters.args, **kwargs: Parameters.kwargs) -> Result:
@@ -61,147 +61,147 @@ def _awaited(
 class AsyncSessions(_Awaiting):
     """Every method of `Sessions`, awaited."""
 
-    create = _awaited(Sessions.create)
-    get = _awaited(Sessions.get)
-    exists = _awaited(Sessions.exists)
-    list = _awaited(Sessions.list)
-    delete = _awaited(Sessions.delete)
-    add_message = _awaited(Sessions.add_message)
-    add_messages = _awaited(Sessions.add_messages)
-    messages = _awaited(Sessions.messages)
-    get_metadata = _awaited(Sessions.get_metadata)
-    update_metadata = _awaited(Sessions.update_metadata)
-    delete_metadata = _awaited(Sessions.delete_metadata)
-    add_entry = _awaited(Sessions.add_entry)
-    entry = _awaited(Sessions.entry)
-    entries = _awaited(Sessions.entries)
-    add_feedback = _awaited(Sessions.add_feedback)
-    delete_feedback = _awaited(Sessions.delete_feedback)
-    add_session_feedback = _awaited(Sessions.add_session_feedback)
-    feedbacks = _awaited(Sessions.feedbacks)
-    feedback_metrics = _awaited(Sessions.feedback_metrics)
-    alerts = _awaited(Sessions.alerts)
-    deliver_alerts = _awaited(Sessions.deliver_alerts)
-    discard_alert = _awaited(Sessions.discard_alert)
+    create = _as_async(Sessions.create)
+    get = _as_async(Sessions.get)
+    exists = _as_async(Sessions.exists)
+    list = _as_async(Sessions.list)
+    delete = _as_async(Sessions.delete)
+    add_message = _as_async(Sessions.add_message)
+    add_messages = _as_async(Sessions.add_messages)
+    messages = _as_async(Sessions.messages)
+    get_metadata = _as_async(Sessions.get_metadata)
+    update_metadata = _as_async(Sessions.update_metadata)
+    delete_metadata = _as_async(Sessions.delete_metadata)
+    add_entry = _as_async(Sessions.add_entry)
+    entry = _as_async(Sessions.entry)
+    entries = _as_async(Sessions.entries)
+    add_feedback = _as_async(Sessions.add_feedback)
+    delete_feedback = _as_async(Sessions.delete_feedback)
+    add_session_feedback = _as_async(Sessions.add_session_feedback)
+    feedbacks = _as_async(Sessions.feedbacks)
+    feedback_metrics = _as_async(Sessions.feedback_metrics)
+    alerts = _as_async(Sessions.alerts)
+    deliver_alerts = _as_async(Sessions.deliver_alerts)
+    discard_alert = _as_async(Sessions.discard_alert)
 
 
 class AsyncInsight(_Awaiting):
     """Every method of `Insight`, awaited."""
 
-    satisfaction = _awaited(Insight.satisfaction)
-    trend = _awaited(Insight.trend)
-    coverage = _awaited(Insight.coverage)
-    usefulness = _awaited(Insight.usefulness)
-    cache = _awaited(Insight.cache)
-    themes = _awaited(Insight.themes)
-    notes = _awaited(Insight.notes)
-    digest = _awaited(Insight.digest)
-    rows = _awaited(Insight.rows)
-    export = _awaited(Insight.export)
-    dictionary = _awaited(Insight.dictionary)
+    satisfaction = _as_async(Insight.satisfaction)
+    trend = _as_async(Insight.trend)
+    coverage = _as_async(Insight.coverage)
+    usefulness = _as_async(Insight.usefulness)
+    cache = _as_async(Insight.cache)
+    themes = _as_async(Insight.themes)
+    notes = _as_async(Insight.notes)
+    digest = _as_async(Insight.digest)
+    rows = _as_async(Insight.rows)
+    export = _as_async(Insight.export)
+    dictionary = _as_async(Insight.dictionary)
 
 
 class AsyncConnectors(_Awaiting):
     """Every method of `Connectors`, awaited."""
 
-    create = _awaited(Connectors.create)
-    get = _awaited(Connectors.get)
-    list = _awaited(Connectors.list)
-    refresh = _awaited(Connectors.refresh)
-    confirm = _awaited(Connectors.confirm)
-    schema = _awaited(Connectors.schema)
-    delete = _awaited(Connectors.delete)
+    create = _as_async(Connectors.create)
+    get = _as_async(Connectors.get)
+    list = _as_async(Connectors.list)
+    refresh = _as_async(Connectors.refresh)
+    confirm = _as_async(Connectors.confirm)
+    schema = _as_async(Connectors.schema)
+    delete = _as_async(Connectors.delete)
 
 
 class AsyncExecutions(_Awaiting):
     """Every method of `Executions`, awaited."""
 
-    execute_query = _awaited(Executions.execute_query)
-    execute_from_chat = _awaited(Executions.execute_from_chat)
-    get = _awaited(Executions.get)
-    list = _awaited(Executions.list)
-    delete = _awaited(Executions.delete)
+    execute_query = _as_async(Executions.execute_query)
+    execute_from_chat = _as_async(Executions.execute_from_chat)
+    get = _as_async(Executions.get)
+    list = _as_async(Executions.list)
+    delete = _as_async(Executions.delete)
 
 
 class AsyncFeedbackService(_Awaiting):
     """Every method of `FeedbackService`, awaited."""
 
-    create = _awaited(FeedbackService.create)
-    create_positive = _awaited(FeedbackService.create_positive)
-    create_negative = _awaited(FeedbackService.create_negative)
-    get = _awaited(FeedbackService.get)
-    list = _awaited(FeedbackService.list)
-    list_positive = _awaited(FeedbackService.list_positive)
-    list_negative = _awaited(FeedbackService.list_negative)
-    get_feedback_for_message = _awaited(FeedbackService.get_feedback_for_message)
-    update = _awaited(FeedbackService.update)
-    delete = _awaited(FeedbackService.delete)
-    bulk_delete = _awaited(FeedbackService.bulk_delete)
+    create = _as_async(FeedbackService.create)
+    create_positive = _as_async(FeedbackService.create_positive)
+    create_negative = _as_async(FeedbackService.create_negative)
+    get = _as_async(FeedbackService.get)
+    list = _as_async(FeedbackService.list)
+    list_positive = _as_async(FeedbackService.list_positive)
+    list_negative = _as_async(FeedbackService.list_negative)
+    get_feedback_for_message = _as_async(FeedbackService.get_feedback_for_message)
+    update = _as_async(FeedbackService.update)
+    delete = _as_async(FeedbackService.delete)
+    bulk_delete = _as_async(FeedbackService.bulk_delete)
 
 
 class AsyncChat(_Awaiting):
     """Every method of `Chat`, awaited."""
 
-    chat_to_sql = _awaited(Chat.chat_to_sql)
-    chat_to_answer = _awaited(Chat.chat_to_answer)
-    execution_cache_lookup = _awaited(Chat.execution_cache_lookup)
+    chat_to_sql = _as_async(Chat.chat_to_sql)
+    chat_to_answer = _as_async(Chat.chat_to_answer)
+    execution_cache_lookup = _as_async(Chat.execution_cache_lookup)
 
 
 class AsyncChatSessions(_Awaiting):
     """Every method of `ChatSessions`, awaited."""
 
-    create = _awaited(ChatSessions.create)
-    get = _awaited(ChatSessions.get)
-    list = _awaited(ChatSessions.list)
-    delete = _awaited(ChatSessions.delete)
-    get_questions = _awaited(ChatSessions.get_questions)
+    create = _as_async(ChatSessions.create)
+    get = _as_async(ChatSessions.get)
+    list = _as_async(ChatSessions.list)
+    delete = _as_async(ChatSessions.delete)
+    get_questions = _as_async(ChatSessions.get_questions)
 
 
 class AsyncGoldenExamples(_Awaiting):
     """Every method of `GoldenExamples`, awaited."""
 
-    create = _awaited(GoldenExamples.create)
-    promote = _awaited(GoldenExamples.promote)
-    get = _awaited(GoldenExamples.get)
-    list = _awaited(GoldenExamples.list)
-    update = _awaited(GoldenExamples.update)
-    delete = _awaited(GoldenExamples.delete)
-    import_file = _awaited(GoldenExamples.import_file)
-    import_examples = _awaited(GoldenExamples.import_examples)
+    create = _as_async(GoldenExamples.create)
+    promote = _as_async(GoldenExamples.promote)
+    get = _as_async(GoldenExamples.get)
+    list = _as_async(GoldenExamples.list)
+    update = _as_async(GoldenExamples.update)
+    delete = _as_async(GoldenExamples.delete)
+    import_file = _as_async(GoldenExamples.import_file)
+    import_examples = _as_async(GoldenExamples.import_examples)
 
 
 class AsyncReview(_Awaiting):
     """Every method of `Review`, awaited."""
 
-    list = _awaited(Review.list)
-    get = _awaited(Review.get)
-    assign = _awaited(Review.assign)
-    resolve = _awaited(Review.resolve)
-    dismiss = _awaited(Review.dismiss)
-    reopen = _awaited(Review.reopen)
-    mend = _awaited(Review.mend)
-    ask_again = _awaited(Review.ask_again)
-    undo = _awaited(Review.undo)
+    list = _as_async(Review.list)
+    get = _as_async(Review.get)
+    assign = _as_async(Review.assign)
+    resolve = _as_async(Review.resolve)
+    dismiss = _as_async(Review.dismiss)
+    reopen = _as_async(Review.reopen)
+    mend = _as_async(Review.mend)
+    ask_again = _as_async(Review.ask_again)
+    undo = _as_async(Review.undo)
 
 
 class AsyncKeys(_Awaiting):
     """Every method of `Keys`, awaited."""
 
-    create = _awaited(Keys.create)
-    list = _awaited(Keys.list)
-    revoke = _awaited(Keys.revoke)
-    create_token = _awaited(Keys.create_token)
-    rotate_signing = _awaited(Keys.rotate_signing)
+    create = _as_async(Keys.create)
+    list = _as_async(Keys.list)
+    revoke = _as_async(Keys.revoke)
+    create_token = _as_async(Keys.create_token)
+    rotate_signing = _as_async(Keys.rotate_signing)
 
 
 class AsyncJobs(_Awaiting):
     """Every method of `Jobs`, awaited."""
 
-    improve = _awaited(Jobs.improve)
-    list = _awaited(Jobs.list)
-    get = _awaited(Jobs.get)
-    cancel = _awaited(Jobs.cancel)
-    retry = _awaited(Jobs.retry)
+    improve = _as_async(Jobs.improve)
+    list = _as_async(Jobs.list)
+    get = _as_async(Jobs.get)
+    cancel = _as_async(Jobs.cancel)
+    retry = _as_async(Jobs.retry)
 
 
 class AsyncHeedful(_Awaiting):
@@ -234,28 +234,28 @@ class AsyncHeedful(_Awaiting):
     def __repr__(self) -> str:
         return self._shown
 
-    remember = _awaited(Heedful.remember)
-    recall = _awaited(Heedful.recall)
-    improve = _awaited(Heedful.improve)
-    signal = _awaited(Heedful.signal)
-    signal_recall = _awaited(Heedful.signal_recall)
-    detect = _awaited(Heedful.detect)
-    retract = _awaited(Heedful.retract)
-    supersede = _awaited(Heedful.supersede)
-    set_policy = _awaited(Heedful.set_policy)
-    forget = _awaited(Heedful.forget)
-    receipt = _awaited(Heedful.receipt)
-    fact_stats = _awaited(Heedful.fact_stats)
-    fact_history = _awaited(Heedful.fact_history)
-    usefulness_stats = _awaited(Heedful.usefulness_stats)
-    replay = _awaited(Heedful.replay)
-    fact = _awaited(Heedful.fact)
-    facts = _awaited(Heedful.facts)
-    create_dataset = _awaited(Heedful.create_dataset)
-    get_dataset = _awaited(Heedful.get_dataset)
-    datasets = _awaited(Heedful.datasets)
-    doctor = _awaited(Heedful.doctor)
-    audit = _awaited(Heedful.audit)
+    remember = _as_async(Heedful.remember)
+    recall = _as_async(Heedful.recall)
+    improve = _as_async(Heedful.improve)
+    signal = _as_async(Heedful.signal)
+    signal_recall = _as_async(Heedful.signal_recall)
+    detect = _as_async(Heedful.detect)
+    retract = _as_async(Heedful.retract)
+    supersede = _as_async(Heedful.supersede)
+    set_policy = _as_async(Heedful.set_policy)
+    forget = _as_async(Heedful.forget)
+    receipt = _as_async(Heedful.receipt)
+    fact_stats = _as_async(Heedful.fact_stats)
+    fact_history = _as_async(Heedful.fact_history)
+    usefulness_stats = _as_async(Heedful.usefulness_stats)
+    replay = _as_async(Heedful.replay)
+    fact = _as_async(Heedful.fact)
+    facts = _as_async(Heedful.facts)
+    create_dataset = _as_async(Heedful.create_dataset)
+    get_dataset = _as_async(Heedful.get_dataset)
+    datasets = _as_async(Heedful.datasets)
+    doctor = _as_async(Heedful.doctor)
+    audit = _as_async(Heedful.audit)
 
     async def close(self) -> None:
         """Waits for calls that are under way, saves the indexes and lets go of the store."""
@@ -305,7 +305,7 @@ async def aopen(
     return AsyncHeedful(run, close, f"<Async{repr(heedful)[1:]}")
 
 
-def hosted(projects: Projects, project: str, pool: ThreadPoolExecutor) -> AsyncHeedful:
+def async_project(projects: Projects, project: str, pool: ThreadPoolExecutor) -> AsyncHeedful:
     """One of many projects, for asyncio: it is open while a call runs. Whoever calls closes `projects` and `pool`."""
 
     def call(namespace: str, name: str, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:

@@ -11,7 +11,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from heedful import settings
-from heedful.access.audit import entries
+from heedful.access.audit import list_entries
 from heedful.access.hardening import check_security
 from heedful.clock import Clock, system_clock, to_stored
 from heedful.engine import Heedful
@@ -20,20 +20,20 @@ from heedful.jobs import kinds
 from heedful.jobs.contract import Report, Task, Work
 from heedful.jobs.kinds import FollowReview, Improve, SendDigest, forget_jobs
 from heedful.jobs.service import Jobs, StoreJobs, queue_of
-from heedful.jobs.worker import Companion
+from heedful.jobs.worker import BackgroundWorker
 from heedful.memory import checks
 from heedful.memory import maintenance as _reembed
 from heedful.memory.remember import Progress
 from heedful.memory.workspace import Workspace
 from heedful.model import DEFAULT_PROJECT, AuditEntry, AuditKind, Check, Page, TableSize
 from heedful.notifications.digests import digest_channels
-from heedful.notifications.dispatcher import Courier
+from heedful.notifications.dispatcher import Dispatcher
 from heedful.providers.embedding import Embedder, configured_embedder
 from heedful.providers.llm import LanguageModel
 from heedful.providers.llm import language_model_from as choose_language_model
 from heedful.ranking.signals import Trust
 from heedful.sessions.feedback import metrics
-from heedful.sessions.hooks import Hook, every
+from heedful.sessions.hooks import Hook, combined_hooks
 from heedful.sessions.space import SessionSpace
 from heedful.sql import secrets
 from heedful.sql.connector_access import Permissions
@@ -138,7 +138,7 @@ class Host:
         checks.name("project", name)
         if work is None:
             return self._opened(name, shared=True, added=lambda job_id: self.added(job_id))
-        companion = Companion(self.queue, work, name)
+        companion = BackgroundWorker(self.queue, work, name)
         opened = self._opened(name, shared=True, added=companion.added, finish_jobs=companion.close)
         companion.look()
         return opened
@@ -148,7 +148,7 @@ class Host:
         try:
             if not worker:
                 return self._opened(name, shared=False)
-            companion = Companion(self.queue, self.do, name)
+            companion = BackgroundWorker(self.queue, self.do, name)
             self._only = self._opened(name, shared=False, added=companion.added, finish_jobs=companion.close)
             companion.look()
             return self._only
@@ -158,7 +158,7 @@ class Host:
 
     def do(self, task: Task, report: Report) -> None:
         """Does a job."""
-        kinds.do(self, task, report)
+        kinds.run_job(self, task, report)
 
     @contextmanager
     def improving(self, project: str) -> Iterator[Improve]:
@@ -273,7 +273,7 @@ def reseal_connectors(url_or_path: str | Path | None = None) -> int:
     """
     database = Database(settings.load().store if url_or_path is None else url_or_path, create=False)
     try:
-        return secrets.reseal(database)
+        return secrets.reencrypt(database)
     finally:
         database.close()
 
@@ -299,7 +299,7 @@ def store_audit(
     """The audit trail of all projects of a store, and of the store itself; no model is loaded."""
     database = Database(settings.load().store if url_or_path is None else url_or_path, create=False)
     try:
-        return entries(database, None, kind, since, cursor, limit)
+        return list_entries(database, None, kind, since, cursor, limit)
     finally:
         database.close()
 
@@ -406,12 +406,12 @@ def session_space(
     workspace: Workspace | None,
     feedback_hook: Hook | None,
     metadata_hook: Hook | None,
-    courier: Courier | None = None,
+    courier: Dispatcher | None = None,
 ) -> SessionSpace:
     """What sessions work on. Hooks that need the store get it: channels go to the courier, counters can count."""
-    courier = courier or Courier(store, now)
+    courier = courier or Dispatcher(store, now)
     space = SessionSpace(store, project, now, courier, workspace, feedback_hook, metadata_hook)
-    for hook in every(feedback_hook):
+    for hook in combined_hooks(feedback_hook):
         if hasattr(hook, "bind"):
             hook.bind(lambda: metrics(space))
         space.courier.add(*getattr(hook, "channels", ()))
@@ -442,21 +442,23 @@ def _language_model(given: settings.Settings, named: str | LanguageModel | None)
     )
 
 
-MOST = 256
+MAX_OPEN_PROJECTS = 256
 """Projects that stay open while nobody uses them."""
 
 
 class Projects:
     """Projects of one store, opened when they are first used; those in use are never closed."""
 
-    def __init__(self, host: Host, *, most: int = MOST, companions: bool = False, embedded: bool = False) -> None:
+    def __init__(
+        self, host: Host, *, most: int = MAX_OPEN_PROJECTS, companions: bool = False, embedded: bool = False
+    ) -> None:
         """At most `most` stay open while nobody uses them. With `companions`, the jobs that a project adds are done in
         a thread beside it; without, by whoever works for the store. Callers are held to what the operator allows over
         HTTP, unless they are the operator: in an `embedded` store."""
         self.host = host
         self._embedded = embedded
         self._most = most
-        self._work: Work | None = partial(kinds.do, Served(self)) if companions else None
+        self._work: Work | None = partial(kinds.run_job, ServedStore(self)) if companions else None
         self._lock = threading.Lock()
         self._open: OrderedDict[str, Heedful] = OrderedDict()
         self._users: dict[str, int] = {}
@@ -525,7 +527,7 @@ class Projects:
         return [self._open.pop(name) for name in names[: max(0, len(self._open) - self._most)]]
 
 
-class Served:
+class ServedStore:
     """What jobs need of a store that is served: projects that are open anyway are used."""
 
     def __init__(self, projects: Projects) -> None:

@@ -13,7 +13,7 @@ from heedful.access import audit as _audit
 from heedful.access.keys import Keys
 from heedful.clock import from_stored
 from heedful.errors import Invalid
-from heedful.insight import sending as _sending
+from heedful.insight import digest_delivery as _sending
 from heedful.insight.service import Insight
 from heedful.jobs.contract import Report
 from heedful.jobs.service import Jobs
@@ -32,7 +32,7 @@ from heedful.memory import signals as _signals
 from heedful.memory import stats as _stats
 from heedful.memory import supersede as _supersede
 from heedful.memory import usefulness as _policies
-from heedful.memory.documents import Given
+from heedful.memory.documents import Source
 from heedful.memory.remember import Progress
 from heedful.memory.signals import Facts
 from heedful.memory.workspace import Workspace
@@ -145,7 +145,7 @@ class Heedful:
 
     def remember(
         self,
-        texts: Given,
+        texts: Source,
         *,
         dataset: str = DEFAULT_DATASET,
         metadata: Metadata | Sequence[Metadata] | None = None,
@@ -203,7 +203,7 @@ class Heedful:
         if feedback_influence is not None:
             usefulness_weight = checks.fraction("feedback_influence", feedback_influence)
             boost_by_usefulness = boost_by_usefulness or usefulness_weight > 0
-        request = _recall.checked(
+        request = _recall.check_request(
             query,
             dataset,
             top_k,
@@ -249,7 +249,7 @@ class Heedful:
         applied. A call that is sent again with its
         `idempotency_key` counts once and returns the first result.
         """
-        return _signals.signal(self._workspace, _signals.parsed(signals), idempotency_key, dataset)
+        return _signals.signal(self._workspace, _signals.parse_signals(signals), idempotency_key, dataset)
 
     def signal_recall(
         self,
@@ -401,7 +401,7 @@ class Heedful:
         newest_first: bool = False,
     ) -> Page[Fact]:
         """The facts of a dataset, or of one source, in the order in which they were stored."""
-        return _browse.listed(self._workspace, dataset, source, cursor, limit, newest_first)
+        return _browse.list_facts(self._workspace, dataset, source, cursor, limit, newest_first)
 
     def create_dataset(self, dataset: str, *, metadata: Metadata | None = None) -> Dataset:
         """Makes a dataset before it has facts. One that is there stays as it is, with `metadata` merged into it."""
@@ -429,7 +429,7 @@ class Heedful:
         limit: int = 100,
     ) -> Page[AuditEntry]:
         """Who was refused what in this project, over HTTP, and what admins did, the newest first."""
-        return _audit.entries(self._workspace.database, self._workspace.project, kind, since, cursor, limit)
+        return _audit.list_entries(self._workspace.database, self._workspace.project, kind, since, cursor, limit)
 
     def close(self) -> None:
         """Finishes what runs in the background, saves the indexes and lets go of the store."""

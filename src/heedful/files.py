@@ -28,7 +28,7 @@ def readable_by_others(path: Path) -> bool:
 
 
 @contextmanager
-def whole(path: Path, *, overwrite: bool) -> Iterator[IO[bytes]]:
+def write_atomically(path: Path, *, overwrite: bool) -> Iterator[IO[bytes]]:
     """A file to write to. It is written beside its place and put there at the end: a failure leaves nothing."""
     check(path, overwrite=overwrite)
     partial = path.with_name(f".{path.name}.{secrets.token_hex(4)}")
@@ -40,7 +40,7 @@ def whole(path: Path, *, overwrite: bool) -> Iterator[IO[bytes]]:
         check(path, overwrite=overwrite)
         partial.replace(path)
     except OSError as error:
-        raise unwritable(path, error) from error
+        raise write_error(path, error) from error
     finally:
         partial.unlink(missing_ok=True)
 
@@ -60,7 +60,7 @@ def check(path: Path, *, overwrite: bool) -> None:
         )
 
 
-def unwritable(file: Path, error: OSError) -> Unavailable:
+def write_error(file: Path, error: OSError) -> Unavailable:
     """What it means that a file can't be written."""
     if error.errno in (errno.ENOSPC, errno.EDQUOT):
         return Unavailable(

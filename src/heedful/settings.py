@@ -101,18 +101,18 @@ class Settings(Retention):
     @field_validator("connector_hosts")
     @classmethod
     def _hosts(cls, hosts: tuple[str, ...]) -> tuple[str, ...]:
-        return tuple(_fitting(each, _HOST, "is no host", "Use host, or host:port") for each in hosts)
+        return tuple(_check_pattern(each, _HOST, "is no host", "Use host, or host:port") for each in hosts)
 
     @field_validator("connector_folders")
     @classmethod
     def _folders(cls, folders: tuple[str, ...]) -> tuple[str, ...]:
-        return tuple(_fitting(each, _FOLDER, "is no whole path", "Begin it with / or ~") for each in folders)
+        return tuple(_check_pattern(each, _FOLDER, "is no whole path", "Begin it with / or ~") for each in folders)
 
     @field_validator("connector_secrets")
     @classmethod
     def _names(cls, names: tuple[str, ...]) -> tuple[str, ...]:
         # Ours are refused when they are used, too; here it is said before somebody relies on it.
-        return tuple(_fitting(each, _NAME, "is no variable for connectors", "Name another") for each in names)
+        return tuple(_check_pattern(each, _NAME, "is no variable for connectors", "Name another") for each in names)
 
 
 def load(environment: Mapping[str, str] = os.environ, folder: Path | None = None) -> Settings:
@@ -157,7 +157,7 @@ def _check_pair(in_file: Mapping[str, Any], name: str, key: str, environment: Ma
     )
 
 
-def _fitting(given: str, pattern: re.Pattern[str], wrong: str, remedy: str) -> str:
+def _check_pattern(given: str, pattern: re.Pattern[str], wrong: str, remedy: str) -> str:
     if pattern.fullmatch(given) is None:
         raise Invalid(f"has {given!r}, which {wrong}", value=given, remedy=remedy)
     return given

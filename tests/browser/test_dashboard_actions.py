@@ -7,7 +7,7 @@ from dashboards import connect_shop
 from playwright.sync_api import Locator, expect
 
 from heedful.interfaces.dashboard.pages import ACTIONS
-from heedful.model import MENDS
+from heedful.model import FIXES
 from heedful.storage.sessions.base import AlertRow
 
 ASKED = "How many days do refunds take?"
@@ -49,7 +49,7 @@ def status(visit: Visit, word: str) -> None:
 
 def test_every_action_is_done_here() -> None:
     names = {action.name for action in ACTIONS} - {"review_mend"}
-    assert (names | {f"review_mend {mend}" for mend in MENDS}) - TESTED == set()
+    assert (names | {f"review_mend {mend}" for mend in FIXES}) - TESTED == set()
 
 
 @does("supersede", "retract")

@@ -56,7 +56,7 @@ def test_every_wrong_key_is_refused_in_the_same_words(dashboard: Dashboard) -> N
 
 
 def test_many_wrong_keys_at_once_have_to_wait(path: Path, clock: ManualClock, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("heedful.interfaces.dashboard.entrance.PAUSE", 0)
+    monkeypatch.setattr("heedful.interfaces.dashboard.login_pages.PAUSE", 0)
     dashboard = Dashboard(path, clock)
     client = dashboard.client()
     answers = [client.post("/login", data={"api_key": "nonsense"}) for _ in range(40)]

@@ -24,7 +24,7 @@ from heedful.storage.database import Database
 from heedful.storage.mongo import MongoSessionStore
 from heedful.storage.sessions import SessionStore, SqlSessionStore
 from heedful.storage.sessions.base import AlertRow, Counts, EntryRow, FeedbackRow, MessageRow, SessionRow
-from heedful.storage.tallies import Asked
+from heedful.storage.tallies import TallyQuery
 
 AT = 1_767_225_600_123_457
 """A time that milliseconds can't hold."""
@@ -405,7 +405,7 @@ def test_feedback_is_counted_by_each_value_of_a_metadata_key(store: SessionStore
     store.write(lambda t: t.feedbacks.withdraw([gone], None, AT))
 
     def by(key: str, since: int | None = None) -> dict[str, tuple[int, ...]]:
-        lines = store.read(lambda t: t.feedbacks.tallies(Asked(key=key, since=since)))
+        lines = store.read(lambda t: t.feedbacks.tallies(TallyQuery(key=key, since=since)))
         sums: dict[str, tuple[int, ...]] = {}
         for line in lines:
             before = sums.get(line.value, (0,) * 5)
@@ -485,7 +485,7 @@ def test_projects_see_nothing_of_each_other(place: Place) -> None:
         assert store.read(lambda t: t.feedbacks.with_key("key/same")).comment == name
         assert store.read(lambda t: t.feedbacks.counts()).up == 1
         assert list(store.read(lambda t: t.feedbacks.values("of"))) == [f'"{name}']
-        assert sum(line.up for line in store.read(lambda t: t.feedbacks.tallies(Asked(key="of")))) == 1
+        assert sum(line.up for line in store.read(lambda t: t.feedbacks.tallies(TallyQuery(key="of")))) == 1
         assert len(store.read(lambda t: t.outbox.list(None, 9, False))) == 1
     ours.write(lambda t: t.conversations.delete("s", AT))
     assert theirs.read(lambda t: t.conversations.messages("s", None, 9, False)) != []

@@ -369,7 +369,7 @@ def test_thoughts_that_are_not_shown_are_no_silence(make: Make, server: Server) 
 
 
 def test_an_answer_without_an_end_is_given_up(make: Make, server: Server, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(module, "LONGEST", 10_000)
+    monkeypatch.setattr(module, "MAX_RESPONSE", 10_000)
     server.script = [server.keeps_alive(delta("again and again " * 20))]
     with pytest.raises(Unavailable, match="without an end"):
         make().complete(ASKED)

@@ -67,7 +67,7 @@ def test_segments_merges_and_removals_do_not_change_a_score(
     assert coverage([merged], query, alive) == expected
     if living:
         moved = np.where(alive, np.cumsum(alive) - 1, -1).astype(np.int32)
-        kept = lexical.only(merged, moved)
+        kept = lexical.keep_only(merged, moved)
         assert coverage([kept], query, np.ones(len(living), bool)) == pytest.approx(naive(living, query), abs=1e-5)
 
 

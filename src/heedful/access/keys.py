@@ -15,11 +15,11 @@ from heedful.ids import new_id
 from heedful.memory import checks
 from heedful.memory.workspace import Workspace
 from heedful.model import SCOPES, FeedbackToken, Key, NewKey, Scope, SigningRotation, Target
-from heedful.ranking.signals import ANYONE, VISITOR, standing_of
+from heedful.ranking.signals import ANYONE, VISITOR, trust_of
 from heedful.storage import audit, keys, scopes
 from heedful.storage.rows import AnyRow
 
-USUAL: tuple[Scope, ...] = ("read", "write", "feedback")
+DEFAULT_SCOPES: tuple[Scope, ...] = ("read", "write", "feedback")
 MAX_RATE = 1_000_000
 MAX_SECONDS = 86_400
 MAX_GRACE = 604_800
@@ -35,18 +35,18 @@ class Keys:
     def __init__(self, workspace: Workspace) -> None:
         self._workspace = workspace
 
-    def create(self, name: str, *, scopes: Sequence[Scope] = USUAL, rate_limit: int | None = None) -> NewKey:
+    def create(self, name: str, *, scopes: Sequence[Scope] = DEFAULT_SCOPES, rate_limit: int | None = None) -> NewKey:
         """Makes a key. `scopes` are some of read, write, feedback and admin, which includes the others.
 
         `rate_limit` is how many calls a second it may make; what the server allows, if left out.
         """
-        return made(self._workspace, self._workspace.project, name, scopes, rate_limit)
+        return create_key(self._workspace, self._workspace.project, name, scopes, rate_limit)
 
-    def list(self) -> Many:
+    def list(self) -> KeyList:
         """All keys of the project, oldest first, also those that were revoked."""
         with self._workspace.read() as connection:
             project = scopes.project_id(connection, self._workspace.project)
-            return [] if project is None else [shown(row) for row in keys.listed(connection, project)]
+            return [] if project is None else [to_key(row) for row in keys.list_keys(connection, project)]
 
     def revoke(self, key_id: str) -> Key:
         """Makes a key useless, within a second on servers that run."""
@@ -62,7 +62,7 @@ class Keys:
                 audit.note_action(connection, "keys.revoke", self._workspace.now(), row.project_id, key_id)
             row = keys.get(connection, key_id)
             assert row is not None
-            return shown(row)
+            return to_key(row)
 
     def create_token(
         self,
@@ -101,9 +101,9 @@ class Keys:
         plain = tuple(tokens.target(**each.plain()) for each in wanted)
         claims = tokens.Claims(self._workspace.project, who, plain, until)
         return FeedbackToken(
-            token=tokens.signed(claims, secret),
+            token=tokens.sign(claims, secret),
             author=who,
-            author_standing=standing_of(who),
+            author_standing=trust_of(who),
             targets=wanted,
             expires_at=from_stored(until),
         )
@@ -126,10 +126,10 @@ class Keys:
 
 
 # Inside the class, `list` is a method.
-Many = list[Key]
+KeyList = list[Key]
 
 
-def made(
+def create_key(
     workspace: Workspace, project: str | None, name: str, wanted: Sequence[Scope], rate_limit: int | None
 ) -> NewKey:
     """A new key of a project, or of all."""
@@ -144,7 +144,7 @@ def made(
             value=rate_limit,
         )
     key_id = new_id()
-    api_key = secrets.new(key_id)
+    api_key = secrets.new_key(key_id)
     with workspace.database.write(project) as connection:
         now = workspace.now()
         number = None if project is None else scopes.ensure_project(connection, project, now)
@@ -152,10 +152,10 @@ def made(
         audit.note_action(connection, "keys.create", now, number, key_id)
         row = keys.get(connection, key_id)
     assert row is not None
-    return NewKey(api_key=api_key, **dict(shown(row)))
+    return NewKey(api_key=api_key, **dict(to_key(row)))
 
 
-def shown(row: AnyRow) -> Key:
+def to_key(row: AnyRow) -> Key:
     """A key as callers see it."""
     return Key(
         key_id=row.id,

@@ -15,7 +15,7 @@ from enum import StrEnum
 from pathlib import Path
 from typing import Any, NamedTuple
 
-from heedful.aio import THREADS, AsyncHeedful, hosted
+from heedful.aio import THREADS, AsyncHeedful, async_project
 from heedful.bootstrap import Host, Projects
 from heedful.errors import Invalid
 from heedful.memory import checks
@@ -35,7 +35,7 @@ __all__ = [
 
 SessionQAEntry = Entry
 
-ALL = 1_000
+PAGE_LIMIT = 1_000
 """Entries that are read at once."""
 
 
@@ -93,7 +93,7 @@ class RecallResult(Model):
     score: float | None = None
 
 
-MOST = 32
+MAX_OPEN_USERS = 32
 """Users whose projects stay open while they do nothing."""
 
 
@@ -190,7 +190,7 @@ class session:  # noqa: N801 - cognee's name
         found: list[SessionQAEntry] = []
         cursor = None
         while last_n is None or len(found) < last_n:
-            limit = ALL if last_n is None else min(ALL, last_n - len(found))
+            limit = PAGE_LIMIT if last_n is None else min(PAGE_LIMIT, last_n - len(found))
             page = await store.sessions.entries(session_id, cursor=cursor, limit=limit, newest_first=newest_first)
             found += page.items
             cursor = page.next_cursor
@@ -217,12 +217,12 @@ class session:  # noqa: N801 - cognee's name
 
 
 async def _store(user: Any) -> AsyncHeedful:
-    opened = _OPEN[0] if _OPEN else await asyncio.to_thread(_opened)
+    opened = _OPEN[0] if _OPEN else await asyncio.to_thread(_open_for)
     project = opened.project if user is None else checks.name("user", str(getattr(user, "id", user)))
-    return hosted(opened.projects, project, opened.pool)
+    return async_project(opened.projects, project, opened.pool)
 
 
-def _opened() -> _Opened:
+def _open_for() -> _Opened:
     with _LOCK:
         if not _OPEN:
             options = dict(_OPTIONS)
@@ -230,7 +230,7 @@ def _opened() -> _Opened:
             host = Host(options.pop("url_or_path", None), **options)
             name = host.default_project if project is None else checks.name("project", project)
             pool = ThreadPoolExecutor(THREADS, thread_name_prefix="heedful")
-            _OPEN.append(_Opened(Projects(host, most=MOST, companions=worker, embedded=True), pool, name))
+            _OPEN.append(_Opened(Projects(host, most=MAX_OPEN_USERS, companions=worker, embedded=True), pool, name))
         return _OPEN[0]
 
 

@@ -35,7 +35,7 @@ __all__ = [
 ]
 
 DATABASE = "heedful"
-ALL = 1_000
+PAGE_LIMIT = 1_000
 
 
 class MongoDBSessionManager:
@@ -89,7 +89,7 @@ class MongoDBSessionManager:
         found: list[dict[str, Any]] = []
         cursor = None
         while True:
-            page = self.sessions.feedbacks(self.session_id, cursor=cursor, limit=ALL)
+            page = self.sessions.feedbacks(self.session_id, cursor=cursor, limit=PAGE_LIMIT)
             found += [
                 {
                     **each.extra,

@@ -26,7 +26,7 @@ from heedful.memory import checks
 
 __all__ = ["Text2EverythingClient"]
 
-MOST = 32
+MAX_OPEN_PROJECTS = 32
 """Projects that stay open while nobody uses them."""
 
 
@@ -88,6 +88,9 @@ class Text2EverythingClient:
         with self._lock:
             if self._open is None:
                 self._open = Projects(
-                    Host(self._store, **self._options), most=MOST, companions=self._companions, embedded=True
+                    Host(self._store, **self._options),
+                    most=MAX_OPEN_PROJECTS,
+                    companions=self._companions,
+                    embedded=True,
                 )
             return self._open

@@ -43,10 +43,10 @@ from heedful.model import (
     UsefulnessReport,
 )
 from heedful.sessions import checks as session_checks
-from heedful.storage.exports import Wanted
+from heedful.storage.exports import ExportQuery
 from heedful.storage.sessions import SessionStore
 
-NEWEST = 20
+DEFAULT_LIMIT = 20
 
 
 class Insight:
@@ -75,7 +75,7 @@ class Insight:
         and whether that is known well enough to stop. With `target_type`, only opinions about such things; of a `fact`,
         `helpful` is up and `not_helpful` is down.
         """
-        start, stop = counting.checked_range(since, until)
+        start, stop = counting.check_range(since, until)
         self._dataset(dataset)
         targets = () if by == "target_type" and target_type is None else _targets(target_type)
         return _satisfaction.satisfaction(self._counting, by, start, stop, dataset, targets)
@@ -92,7 +92,7 @@ class Insight:
     ) -> Trend:
         """Satisfaction over time, by day or week, with intervals and counts; `by` and `target_type` as in
         `satisfaction`."""
-        start, stop = counting.checked_range(since, until)
+        start, stop = counting.check_range(since, until)
         self._dataset(dataset)
         if over not in OVERS:
             raise Invalid(f"over is {over!r}", field="over", value=over, remedy=f"Use {' or '.join(OVERS)}")
@@ -103,7 +103,7 @@ class Insight:
         self, *, since: datetime | None = None, until: datetime | None = None, dataset: str | None = None
     ) -> Coverage:
         """How much of what was shown in this time was rated until now: answers, executions and recalls."""
-        start, stop = counting.checked_range(since, until)
+        start, stop = counting.check_range(since, until)
         self._dataset(dataset)
         return _coverage.coverage(self._counting, self._workspace, start, stop, dataset)
 
@@ -113,18 +113,18 @@ class Insight:
         return _usefulness.usefulness(self._workspace, dataset)
 
     def cache(
-        self, *, since: datetime | None = None, until: datetime | None = None, limit: int = NEWEST
+        self, *, since: datetime | None = None, until: datetime | None = None, limit: int = DEFAULT_LIMIT
     ) -> CacheReport:
         """What the cache of executions decided, by reason, and the newest decisions."""
-        start, stop = counting.checked_range(since, until)
-        return _cache.cache(self._workspace, start, stop, checks.limit(limit))
+        start, stop = counting.check_range(since, until)
+        return _cache.cache_report(self._workspace, start, stop, checks.limit(limit))
 
     def themes(
         self, *, since: datetime | None = None, until: datetime | None = None, dataset: str | None = None
     ) -> Themes:
         """What negative comments are about: those that mean the same, under their own words. No language model is
         needed. The newest 500 are read."""
-        start, stop = counting.checked_range(since, until)
+        start, stop = counting.check_range(since, until)
         self._dataset(dataset)
         return self._comments.themes(start, stop, dataset)
 
@@ -142,7 +142,7 @@ class Insight:
         keys of the sessions' metadata: those that have up to 20 values (the five with the fewest, because whatever is
         looked at makes a change harder to tell from luck), and the one that `by` names.
         """
-        start, stop = counting.checked_range(since, until)
+        start, stop = counting.check_range(since, until)
         self._dataset(dataset)
         last = self._workspace.now() + 1 if stop is None else stop
         first = last - _notes.SPAN * DAY if start is None else start
@@ -150,9 +150,9 @@ class Insight:
 
     def digest(self, *, since: datetime | None = None, until: datetime | None = None) -> Digest:
         """What people said in the last seven days, or in this time, beside the time before it, in short."""
-        start, stop = counting.checked_range(since, until)
+        start, stop = counting.check_range(since, until)
         last = self._workspace.now() + 1 if stop is None else stop
-        first = last - _digest.LENGTH if start is None else start
+        first = last - _digest.DEFAULT_PERIOD if start is None else start
         if first >= last:
             raise Invalid(f"since is {since}, and that is not over yet", field="since", value=since)
         return _digest.digest(self._workspace, self._counting, self._comments, first, last)
@@ -178,7 +178,7 @@ class Insight:
         wanted = self._wanted(since, until, dataset)
         chosen = table_named(table, dataset)
         found, following = self._reading.page(chosen, wanted, cursor, checks.limit(limit))
-        return Page(items=writing.plain(chosen, found), next_cursor=following)
+        return Page(items=writing.to_json_rows(chosen, found), next_cursor=following)
 
     def export(
         self,
@@ -202,10 +202,10 @@ class Insight:
                 made.add(found)
         return made.result()
 
-    def _wanted(self, since: Any, until: Any, dataset: Any) -> Wanted:
-        start, stop = counting.checked_range(since, until)
+    def _wanted(self, since: Any, until: Any, dataset: Any) -> ExportQuery:
+        start, stop = counting.check_range(since, until)
         self._dataset(dataset)
-        return Wanted(self._workspace.now(), start, stop, dataset)
+        return ExportQuery(self._workspace.now(), start, stop, dataset)
 
     def _dataset(self, name: Any) -> None:
         if name is not None:

@@ -16,7 +16,7 @@ def _table(name: TableName, meaning: str, *columns: tuple[str, ColumnType, str])
     )
 
 
-_ALL = (
+_TABLES = (
     _table(
         "feedback",
         "One opinion about a session, an answer, a message or an execution, also if it was taken back.",
@@ -200,7 +200,7 @@ _ALL = (
     ),
 )
 
-TABLES: dict[TableName, ExportTable] = {table.name: table for table in _ALL}
+TABLES: dict[TableName, ExportTable] = {table.name: table for table in _TABLES}
 """By name."""
 
 
@@ -210,7 +210,7 @@ def table_named(name: Any, dataset: str | None) -> ExportTable:
         raise Invalid(f"table is {name!r}", field="table", value=name, remedy=f"Use one of {', '.join(TABLE_NAMES)}")
     table = TABLES[name]
     if dataset is not None and not any(column.name == "dataset" for column in table.columns):
-        with_one = [each.name for each in _ALL if any(column.name == "dataset" for column in each.columns)]
+        with_one = [each.name for each in _TABLES if any(column.name == "dataset" for column in each.columns)]
         raise Invalid(
             f"the rows of {name} belong to no dataset",
             field="dataset",

@@ -37,15 +37,15 @@ class Reading:
     errors: list[FileError] = field(default_factory=list)
 
 
-Given = str | Path | Document | Sequence[str | Path | Document]
+Source = str | Path | Document | Sequence[str | Path | Document]
 """What can be remembered: texts, files and folders, and documents that were read elsewhere."""
 
 
-def read(texts: Given, metadata: Metadata | Sequence[Metadata] | None, source: str | None) -> Reading:
+def read(texts: Source, metadata: Metadata | Sequence[Metadata] | None, source: str | None) -> Reading:
     """Checks and splits all that was given: a `str` is a text, a `Path` is a file or folder."""
     if not isinstance(texts, str | Path | Document | Sequence):
         raise Invalid(f"texts must be a text, a Path or a list of them, got {texts!r}", field="texts", value=texts)
-    items = listed(texts)
+    items = as_list(texts)
     common = _metadata_of(items, metadata)
     if source is not None:
         checks.text("source", source)
@@ -54,7 +54,7 @@ def read(texts: Given, metadata: Metadata | Sequence[Metadata] | None, source: s
     reading = Reading()
     for place, (item, about) in enumerate(zip(items, common, strict=True)):
         if isinstance(item, Path):
-            documents, errors = opened(item)
+            documents, errors = read_path(item)
             reading.errors.extend(errors)
             for document in documents:
                 _split_document(document, about, reading)
@@ -78,12 +78,12 @@ def pieces(source: str | None, replaces: bool, texts: Sequence[tuple[str, Metada
     return Pieces(made, source, replaces=replaces and source is not None)
 
 
-def listed(texts: Given) -> list[str | Path | Document]:
+def as_list(texts: Source) -> list[str | Path | Document]:
     """What was given, as a list."""
     return [texts] if isinstance(texts, str | Path | Document) else list(texts)
 
 
-def opened(path: Path) -> tuple[list[Document], list[FileError]]:
+def read_path(path: Path) -> tuple[list[Document], list[FileError]]:
     """What a file says, or all files in a folder; and those that can't be read."""
     documents: list[Document] = []
     errors: list[FileError] = []
@@ -250,7 +250,7 @@ def _pdf(file: Path) -> str:
         raise Invalid(f"{file.name} is not a readable PDF ({error})", code="undecodable", field="file") from error
 
 
-LONGEST = 1000
+MAX_PIECE = 1000
 """Characters of a piece at most; what the bundled model reads at once."""
 
 _HEADING = re.compile(r"(?m)^(?=#{1,6} )")
@@ -268,24 +268,24 @@ class Piece:
     stop: int
 
 
-def split(text: str, longest: int = LONGEST) -> list[Piece]:
+def split(text: str, longest: int = MAX_PIECE) -> list[Piece]:
     """The pieces of a text, in order, none longer than `longest`; a short text is one piece.
 
     >>> [piece.text for piece in split("# A\\nOne. Two.\\n# B\\nThree.", longest=12)]
     ['# A\\nOne.', 'Two.', '# B\\nThree.']
     """
     if len(text.strip()) <= longest:
-        return _trimmed(text, [(0, len(text))])
+        return _trim(text, [(0, len(text))])
     spans = []
     for section in _cut(text, (0, len(text)), _HEADING):
-        spans += _packed(text, section, [_PARAGRAPH, _SENTENCE, _SPACE], longest)
-    return _trimmed(text, spans)
+        spans += _pack(text, section, [_PARAGRAPH, _SENTENCE, _SPACE], longest)
+    return _trim(text, spans)
 
 
 Span = tuple[int, int]
 
 
-def _packed(text: str, span: Span, boundaries: list[re.Pattern[str]], longest: int) -> list[Span]:
+def _pack(text: str, span: Span, boundaries: list[re.Pattern[str]], longest: int) -> list[Span]:
     """Spans no longer than `longest`, cut at the coarsest boundary that allows it, and filled up."""
     if span[1] - span[0] <= longest:
         return [span]
@@ -293,7 +293,7 @@ def _packed(text: str, span: Span, boundaries: list[re.Pattern[str]], longest: i
         return [(start, min(start + longest, span[1])) for start in range(span[0], span[1], longest)]
     parts: list[Span] = []
     for part in _cut(text, span, boundaries[0]):
-        parts += _packed(text, part, boundaries[1:], longest)
+        parts += _pack(text, part, boundaries[1:], longest)
     filled = [parts[0]]
     for start, stop in parts[1:]:
         if stop - filled[-1][0] <= longest:
@@ -309,7 +309,7 @@ def _cut(text: str, span: Span, boundary: re.Pattern[str]) -> list[Span]:
     return list(pairwise(edges))
 
 
-def _trimmed(text: str, spans: list[Span]) -> list[Piece]:
+def _trim(text: str, spans: list[Span]) -> list[Piece]:
     pieces = []
     for start, stop in spans:
         body = text[start:stop]

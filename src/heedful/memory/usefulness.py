@@ -21,7 +21,7 @@ from heedful.search.scores import EvidenceIndex, OverallIndex
 from heedful.storage import audit, ledger, scopes, scores
 from heedful.storage.scores import ALL_QUERIES
 
-NOBODY: NDArray[np.int64] = np.empty(0, np.int64)
+NO_FACTS: NDArray[np.int64] = np.empty(0, np.int64)
 """No fact was judged."""
 
 DOCUMENTED = Documented()
@@ -124,7 +124,7 @@ class DocumentedJudge:
         tallies = {fact: found[0] for fact, found in in_context.items() if len(found) == 1}
         # Steps are clamped, so two scores can't be added up: their signals are folded together.
         several = [fact for fact, found in in_context.items() if len(found) > 1]
-        tallies |= together(self._connection, several, self._context.query_ids)
+        tallies |= combined_tallies(self._connection, several, self._context.query_ids)
         return every | {
             fact: DOCUMENTED.usefulness(tallies.get(fact), stored.get((fact, ALL_QUERIES)), self._now) for fact in heard
         }
@@ -167,7 +167,7 @@ class AdaptiveJudge:
         return ADAPTIVE.order(candidates, self._counts, self._rate, weight)
 
 
-def together(connection: Connection, fact_seqs: Sequence[int], query_ids: Sequence[int]) -> dict[int, Tally]:
+def combined_tallies(connection: Connection, fact_seqs: Sequence[int], query_ids: Sequence[int]) -> dict[int, Tally]:
     """One tally for each fact, over the signals of all these queries."""
     if not fact_seqs:
         return {}

@@ -93,7 +93,7 @@ class Workspace:
 
     def fitting(self, active: ModelRow | None) -> ModelRow | None:
         """The model itself, if it is ours or there is none."""
-        return fitting(active, self.embedder)
+        return matching_model(active, self.embedder)
 
     def dataset(self, connection: Connection, name: str) -> int | None:
         """The number of a dataset to read from; None if it is the default one and still empty."""
@@ -113,7 +113,7 @@ class Workspace:
             kept = self._indexes.get(key)
             built = None
             if kept is None or len(kept) > self._search_in_memory:
-                built = words.known(connection, dataset, model.id)
+                built = words.searched_dataset(connection, dataset, model.id)
             if built is not None and built.facts > self._search_in_memory // 2:
                 with self._lock:
                     self._indexes.pop(key, None)
@@ -212,7 +212,7 @@ class Workspace:
             number = scopes.dataset_id(connection, self.project, dataset)
             lacking = [] if number is None else graph.unlinked(connection, number)
         # A few at a time, so that no other writer has to wait for all of them.
-        for run in batches(lacking, graph.TOGETHER):
+        for run in batches(lacking, graph.BATCH_SIZE):
             assert number is not None
             with self.write() as connection:
                 graph.link_unread(connection, number, run)
@@ -280,7 +280,7 @@ class Workspace:
             self.database.close()
 
 
-def fitting(active: ModelRow | None, embedder: Embedder) -> ModelRow | None:
+def matching_model(active: ModelRow | None, embedder: Embedder) -> ModelRow | None:
     """The model itself, if it is the embedder's or there is none."""
     if active is not None and active.name == embedder.name and active.dimensions != embedder.dimensions:
         raise Conflict(

@@ -5,13 +5,13 @@ from __future__ import annotations
 from datetime import datetime
 from typing import Any, Literal, get_args
 
-from heedful.model.base import AuthorStanding, Model
+from heedful.model.base import AuthorTrust, Model
 from heedful.model.insight import OpinionTarget
 from heedful.model.memory import Hit
 
 ReviewStatus = Literal["open", "resolved", "dismissed"]
 ReviewKind = Literal["negative", "contradictory"]
-Mend = Literal["supersede", "retract", "teach", "block", "promote", "add_example"]
+Fix = Literal["supersede", "retract", "teach", "block", "promote", "add_example"]
 """What can be done about an item: correct a fact; take an opinion back; make a fact of an opinion; say that an
 execution is wrong, or that it is right; give the SQL for a question."""
 
@@ -20,7 +20,7 @@ ReviewAction = Literal[
 ]
 
 REVIEW_STATUSES: tuple[ReviewStatus, ...] = get_args(ReviewStatus)
-MENDS: tuple[Mend, ...] = get_args(Mend)
+FIXES: tuple[Fix, ...] = get_args(Fix)
 
 
 class ReviewItem(Model):
@@ -70,7 +70,7 @@ class ReviewOpinion(Model):
     """1 (worst) to 5 (best), where one was given."""
     comment: str | None
     author: str | None
-    author_standing: AuthorStanding
+    author_standing: AuthorTrust
     """How far the author is trusted: what an anonymous visitor says counts when a person teaches it."""
     at: datetime
 
@@ -130,7 +130,7 @@ class ReviewCase(Model):
     history: list[ReviewEvent]
     """The oldest first. An opinion that opened the item again is a `reopen` whose `details` name it as `opinion`; it is
     told for as long as it stands, and `retract` takes it back."""
-    mends: list[Mend]
+    mends: list[Fix]
     """What can be done about it."""
 
 

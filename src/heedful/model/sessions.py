@@ -7,7 +7,7 @@ from typing import Any, Generic, Literal, TypeVar, get_args
 
 from pydantic import Field
 
-from heedful.model.base import AuthorStanding, Metadata, Model
+from heedful.model.base import AuthorTrust, Metadata, Model
 
 Rating = Literal["up", "down"]
 FeedbackTarget = Literal["session", "entry"]
@@ -98,7 +98,7 @@ class Feedback(Model):
     """1 to 5, for entries."""
     comment: str | None
     author: str | None
-    author_standing: AuthorStanding
+    author_standing: AuthorTrust
     """How far the author is trusted."""
     created_at: datetime
     extra: Metadata

@@ -50,8 +50,8 @@ class Email:
         self._recipients = _addresses(recipients)
         self._login = None if username is None or password is None else (username, password)
         self._starttls = starttls
-        self._timeout = channels.checked_timeout(timeout)
-        self.name = channels.checked_name(name, "email:" + ",".join(each.addr_spec for each in self._recipients))
+        self._timeout = channels.check_timeout(timeout)
+        self.name = channels.check_name(name, "email:" + ",".join(each.addr_spec for each in self._recipients))
 
     def __repr__(self) -> str:
         return f"Email({self.name!r})"

@@ -14,8 +14,8 @@ from sqlalchemy import Connection
 
 from heedful.model import Mode
 from heedful.search import codes, lexical, snapshot
-from heedful.search.fusion import Neighbours, best, fuse, lent, place
-from heedful.search.searcher import POOL, Found, Reach
+from heedful.search.fusion import Neighbours, best, borrowed_scores, fuse, source_position
+from heedful.search.searcher import POOL, Expand, Found
 from heedful.search.vectors import Growable, VectorIndex
 from heedful.storage import facts
 from heedful.storage.filters import Allowed
@@ -25,7 +25,7 @@ from heedful.storage.vectors import ModelRow, Vectors, unpack
 SAVE_AFTER = 2000
 """A change of this many facts, and of a quarter of all, is worth saving."""
 
-TOGETHER = 2000
+BATCH_SIZE = 2000
 """Facts that are read and taken in at once."""
 
 Floats = NDArray[np.float32]
@@ -35,7 +35,7 @@ Rows = NDArray[np.int64]
 class DatasetIndex:
     """Answers from memory; `follow` brings it to the state of the store that a connection sees."""
 
-    _held: Held
+    _held: RowTable
     _change: int
     _unsaved: int
     _last: tuple[int, str]
@@ -104,7 +104,7 @@ class DatasetIndex:
         allowed: Allowed,
         also: list[int],
         pool: int,
-        reach: Reach | None = None,
+        reach: Expand | None = None,
     ) -> Found:
         """The candidates of a query among the allowed facts, and `also` these, whatever their relevance.
 
@@ -172,7 +172,7 @@ class DatasetIndex:
         return self._file is not None and changed >= SAVE_AFTER and (last or 4 * changed >= len(self))
 
     def _reset(self) -> None:
-        self._held = Held.empty(self.model.dimensions)
+        self._held = RowTable.empty(self.model.dimensions)
         self._change = 0
         self._unsaved = 0
         self._last = (0, "")
@@ -185,10 +185,10 @@ class DatasetIndex:
         if about["model"] != self.model.name or about["change"] > newest:
             return
         # A store that was replaced or set back has other facts under the same numbers.
-        if not facts.was(connection, self.dataset, *about["last"]):
+        if not facts.is_same_fact(connection, self.dataset, *about["last"]):
             return
         self._last = tuple(about["last"])
-        self._held = Held(
+        self._held = RowTable(
             np.array(arrays["seqs"]),
             VectorIndex(arrays["vectors"], np.array(arrays["mean"]), arrays["bits"], arrays["total"]),
             [lexical.Segment(0, *(arrays[name] for name in ("terms", "offsets", "rows", "counts", "lengths")))],
@@ -218,7 +218,7 @@ class DatasetIndex:
             self._change = lines[-1].seq
 
     def _append(self, rows: Iterator[AnyRow]) -> None:
-        while run := list(islice(rows, TOGETHER)):
+        while run := list(islice(rows, BATCH_SIZE)):
             self._held.append(run, self.model.dimensions)
             self._unsaved += len(run)
             self._last = (run[-1].seq, run[-1].id)
@@ -266,21 +266,21 @@ class DatasetIndex:
         own_words = words[rows]
         if cosines is None:
             return Found(seqs, own_words, None, own_words, None)
-        near, far = lent(words, self._held.neighbours.table[rows])
+        near, far = borrowed_scores(words, self._held.neighbours.table[rows])
         fused = fuse(cosines, own_words, near, far)
         return Found(seqs, fused.relevance, cosines, own_words, fused.neighbours)
 
 
 Bools = NDArray[np.bool_]
 
-FEW_DEAD = 256
+MIN_DEAD_ROWS = 256
 """Dead rows that are never worth a compaction."""
 
 DEAD_SHARE = 0.5
 """Dead rows, as a share of the living, that are."""
 
 
-class Held:
+class RowTable:
     """Rows by number, in the order they were added. A fact that changes leaves its row dead and gets a new one.
 
     It has no lock. What `Compaction.build` reads is never changed in place, so that may run beside everything else.
@@ -306,7 +306,7 @@ class Held:
         self.settle()
 
     @classmethod
-    def empty(cls, dimensions: int) -> Held:
+    def empty(cls, dimensions: int) -> RowTable:
         """No rows yet."""
         vectors = VectorIndex(np.empty((0, dimensions), np.float32))
         return cls(np.empty(0, np.int64), vectors, [], np.empty(0, np.float32), Neighbours(np.empty(0, np.uint64)))
@@ -332,7 +332,7 @@ class Held:
         self._merge_alike()
         self._lengths.append(segment.lengths)
         self.vectors.append(unpack([row.vector for row in run], dimensions))
-        self.neighbours.append(np.array([place(row.source, row.ordinal) for row in run], np.uint64))
+        self.neighbours.append(np.array([source_position(row.source, row.ordinal) for row in run], np.uint64))
         self._alive.append(np.ones(len(run), bool))
         self._seqs.append(np.array([row.seq for row in run], np.int64))
         self.living += len(run)
@@ -354,7 +354,7 @@ class Held:
 
     def worth_compacting(self) -> bool:
         """Whether so many rows are dead that the living ones should be copied out from among them."""
-        return not self._kept_apart and self.dead > max(FEW_DEAD, DEAD_SHARE * self.living)
+        return not self._kept_apart and self.dead > max(MIN_DEAD_ROWS, DEAD_SHARE * self.living)
 
     def compaction(self) -> Compaction:
         """What makes a copy without the rows that are dead now."""
@@ -379,24 +379,24 @@ class Held:
 class Compaction:
     """A copy of the living rows on its way: `build` takes long and needs no lock, `finish` is quick and needs it."""
 
-    held: Held
+    held: RowTable
     _alive: Bools
     _segments: list[lexical.Segment]
     _places: NDArray[np.uint64]
 
-    def build(self) -> Held:
+    def build(self) -> RowTable:
         """The rows that were alive when the compaction began."""
         kept = np.flatnonzero(self._alive)
         moved = np.full(len(self._alive), -1, np.int32)
         moved[kept] = np.arange(len(kept), dtype=np.int32)
-        segments = [lexical.only(lexical.merge(self._segments), moved)] if self._segments else []
+        segments = [lexical.keep_only(lexical.merge(self._segments), moved)] if self._segments else []
         vectors = VectorIndex(self.held.vectors.taken(kept))
         if len(kept) > codes.EXACT_BELOW:
             vectors.coded()
         lengths = np.array(segments[0].lengths) if segments else np.empty(0, np.float32)
-        return Held(self.held.seqs[kept], vectors, segments, lengths, Neighbours(self._places[kept]))
+        return RowTable(self.held.seqs[kept], vectors, segments, lengths, Neighbours(self._places[kept]))
 
-    def finish(self, built: Held) -> Held:
+    def finish(self, built: RowTable) -> RowTable:
         """What was built, with all that was added and removed meanwhile."""
         before, held = len(self._alive), self.held
         removed = before - built.living

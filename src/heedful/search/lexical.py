@@ -57,7 +57,7 @@ def merge(segments: Sequence[Segment]) -> Segment:
     return _grouped(base, every_term, rows, counts, lengths)
 
 
-def only(segment: Segment, moved: NDArray[np.int32]) -> Segment:
+def keep_only(segment: Segment, moved: NDArray[np.int32]) -> Segment:
     """The segment without the rows that moved to -1, the others at their new places."""
     kept = moved >= 0
     every_term = np.repeat(segment.terms, np.diff(segment.offsets))
@@ -104,7 +104,7 @@ def coverage(segments: Sequence[Segment], query: str, alive: Bools, norms: Float
         bound += weight
         for rows, counts in found:
             total[rows] += gains(weight, counts, norms[rows])
-    covered(total, bound)
+    to_coverage(total, bound)
     if living < len(alive):
         total[~alive] = 0
     return total
@@ -138,7 +138,7 @@ def norms(lengths: Floats, mean: float) -> Floats:
     return found
 
 
-def covered(total: Floats, bound: float) -> Floats:
+def to_coverage(total: Floats, bound: float) -> Floats:
     """Sums of gains over the sum of all weights, in [0, 1]; changes what it is given.
 
     A word that no text has counts in the bound too: when half of a query is unknown, words can say at most half.

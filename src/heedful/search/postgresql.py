@@ -16,7 +16,7 @@ from sqlalchemy import Connection
 from heedful.model import Mode
 from heedful.search import lexical
 from heedful.search.fusion import best, fuse
-from heedful.search.searcher import POOL, Floats, Found, Reach
+from heedful.search.searcher import POOL, Expand, Floats, Found
 from heedful.storage import Database, scopes, vectors, words
 from heedful.storage.filters import Allowed
 from heedful.storage.postgresql import search
@@ -50,7 +50,7 @@ class DatabaseIndex:
         return False
 
     def differences(self, connection: Connection) -> int:
-        return words.differing(connection, self.dataset)
+        return words.count_differing(connection, self.dataset)
 
     def rebuild(self, connection: Connection) -> None:
         words.remove_stale(connection, self.dataset)
@@ -66,7 +66,7 @@ class DatabaseIndex:
         allowed: Allowed,
         also: list[int],
         pool: int,
-        reach: Reach | None = None,
+        reach: Expand | None = None,
     ) -> Found:
         allowed = searching.narrowed(connection, self.dataset, allowed)
         count = max(POOL, pool)
@@ -120,7 +120,7 @@ class _Question:
 
     def nearest(self, count: int, allowed: Allowed) -> Iterable[int]:
         """The allowed facts that are nearest in meaning."""
-        if allowed.only is None or len(allowed.only) > searching.FEW:
+        if allowed.only is None or len(allowed.only) > searching.EXACT_LIMIT:
             effort = min(1000, max(count, EFFORT))
             self._cosines |= searching.nearest(
                 self._connection, self._dataset, self._model, self._vector, count, effort, allowed
@@ -134,7 +134,7 @@ class _Question:
         """The allowed facts whose words cover most of the query."""
         if not self._terms:
             return []
-        if allowed.only is None or len(allowed.only) > searching.FEW:
+        if allowed.only is None or len(allowed.only) > searching.EXACT_LIMIT:
             grouped = groups(self._terms, self._holders, self._known.facts)
             counted = searching.with_terms(self._connection, self._dataset, self._terms, grouped, 2 * ENOUGH, allowed)
         else:
@@ -189,7 +189,7 @@ class _Question:
         total: NDArray[np.float32] = np.zeros(len(counted.facts), np.float32)
         for column, term in enumerate(self._terms):
             total += lexical.gains(self._weights[term], counts[:, column], norms)
-        covered = lexical.covered(total, sum(self._weights.values()))
+        covered = lexical.to_coverage(total, sum(self._weights.values()))
         self._words |= zip(counted.facts, covered.tolist(), strict=True)
         return covered
 
@@ -251,7 +251,7 @@ def build(database: Database, dataset: int, model: ModelRow, report: Report) -> 
         with database.read() as looking:
             project = scopes.project_of(looking, dataset)
             size = scopes.sizes(looking, dataset).get(dataset, 0)
-            before = words.known(looking, dataset, model.id)
+            before = words.searched_dataset(looking, dataset, model.id)
         if project is None or (
             before is not None and size <= GROWTH * before.facts and _is_whole(connection, dataset, model)
         ):
@@ -263,7 +263,7 @@ def build(database: Database, dataset: int, model: ModelRow, report: Report) -> 
             report(f"words of dataset {dataset}")
             # A few at a time, because other writers of the project wait for it.
             with database.write(project) as writing:
-                last = words.fill(writing, dataset, last, words.TOGETHER)
+                last = words.fill(writing, dataset, last, words.BATCH_SIZE)
         for name, statement in _indexes(dataset, model).items():
             if not _is_valid(connection, name):
                 report(f"index {name}")

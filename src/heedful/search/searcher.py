@@ -31,7 +31,7 @@ class Found:
     neighbours: Floats | None
 
 
-Reach: TypeAlias = Callable[[Found], list[int]]
+Expand: TypeAlias = Callable[[Found], list[int]]
 """Is shown candidates, and names others that should join them."""
 
 
@@ -53,7 +53,7 @@ class Searcher(Protocol):
         allowed: Allowed,
         also: list[int],
         pool: int,
-        reach: Reach | None = None,
+        reach: Expand | None = None,
     ) -> Found:
         """The candidates of a query among the allowed facts, and `also` these, whatever their relevance.
 

@@ -17,7 +17,7 @@ MAX_MESSAGES = 10_000
 
 limit, cursor = checks.limit, checks.cursor
 
-OURS = frozenset({"id", "feedback_id", "created_at", "rating", "comment", "qa_id", "feedback_score"})
+RESERVED_KEYS = frozenset({"id", "feedback_id", "created_at", "rating", "comment", "qa_id", "feedback_score"})
 """Keys of a feedback that are not extras."""
 
 
@@ -77,15 +77,17 @@ def score(value: Any) -> int | None:
 
 def extra(feedback: Mapping[str, Any]) -> Metadata:
     """What hooks added to a feedback."""
-    return keyed("feedback", checks.metadata("feedback", {k: v for k, v in feedback.items() if k not in OURS}))
+    return check_keys(
+        "feedback", checks.metadata("feedback", {k: v for k, v in feedback.items() if k not in RESERVED_KEYS})
+    )
 
 
 def metadata(value: Any) -> Metadata:
     """Metadata to merge: keys may be dotted at the top, and are plain names inside."""
-    return keyed("metadata", checks.metadata("metadata", value), dotted=True)
+    return check_keys("metadata", checks.metadata("metadata", value), dotted=True)
 
 
-def keyed(field: str, values: Metadata, *, dotted: bool = False) -> Metadata:
+def check_keys(field: str, values: Metadata, *, dotted: bool = False) -> Metadata:
     """The values, if every store can hold their keys."""
     for name, value in values.items():
         if dotted:

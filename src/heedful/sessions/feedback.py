@@ -11,10 +11,10 @@ from heedful.errors import Conflict, Invalid
 from heedful.ids import new_id
 from heedful.memory import checks as values
 from heedful.model import Feedback, FeedbackMetrics, Metadata, Page, Rating, Retraction
-from heedful.ranking.signals import standing_of
+from heedful.ranking.signals import trust_of
 from heedful.sessions import checks
 from heedful.sessions.conversations import page
-from heedful.sessions.hooks import Guarded, attached
+from heedful.sessions.hooks import Guarded, hook_channels
 from heedful.sessions.space import SessionSpace
 from heedful.sessions.undo import Gone, change
 from heedful.storage import requests
@@ -32,14 +32,14 @@ def rate_entry(
     checks.score(score)
     if space.feedback_hook is None or not isinstance(text, str | None):
         checks.comment("feedback_text", text)
-        _says_something(text, score)
+        _check_content(text, score)
     elif not space.store.read(lambda tx: tx.conversations.has_entry(name, qa_id)):
         return False
 
     def store(given: Any) -> FeedbackRow | None:
         said = _mapping(given)
         row = _row(space, said, name, author, rating_of(checks.score(said.get("feedback_score"))), qa_id)
-        _says_something(row.comment, row.score)
+        _check_content(row.comment, row.score)
         kept, _ = change(space, lambda tx, gone: _replace(space, tx, gone, row))
         _alert(space)
         return kept
@@ -63,7 +63,7 @@ def rate_session(
         return change(space, lambda tx, gone: _append(space, tx, gone, row, key))[0]
 
     if space.feedback_hook is None:
-        return shown(keep(_row(space, given, name, author, checks.rating(given.get("rating")), None)))
+        return to_feedback(keep(_row(space, given, name, author, checks.rating(given.get("rating")), None)))
     if space.store.read(lambda tx: tx.conversations.session(name)) is None:
         raise space.missing(name)
 
@@ -79,7 +79,7 @@ def rate_session(
     # Hooks find both, whatever the caller left out, and are asked before anything is refused: the words may be theirs.
     given |= {"rating": given.get("rating"), "comment": given.get("comment") or ""}
     done = Guarded(space.feedback_hook, partial(metrics, space)).run(store, "add", name, feedback=given)
-    return shown(done[-1]) if done else None
+    return to_feedback(done[-1]) if done else None
 
 
 def clear_entry(space: SessionSpace, session_id: str, qa_id: str, author: str | None) -> bool:
@@ -113,7 +113,7 @@ def retract(space: SessionSpace, feedback_id: str, author: str | None) -> Retrac
     return None if event is None else Retraction(event_id=event, retracted=feedback_id, updated_facts=undone.facts)
 
 
-def of_session(
+def list_for_session(
     space: SessionSpace, session_id: str, cursor: str | None, limit: int, newest_first: bool
 ) -> Page[Feedback]:
     name, after = checks.session_id(session_id), checks.cursor(cursor)
@@ -124,7 +124,7 @@ def of_session(
             raise space.missing(name)
         return tx.feedbacks.of_session(name, after, count, newest_first)
 
-    return page(lambda count: space.store.read(lambda tx: read(tx, count)), limit, shown)
+    return page(lambda count: space.store.read(lambda tx: read(tx, count)), limit, to_feedback)
 
 
 def metrics(space: SessionSpace) -> FeedbackMetrics:
@@ -146,7 +146,7 @@ def rating_of(score: int | None) -> Rating | None:
     return "up" if score > 3 else "down"
 
 
-def shown(row: FeedbackRow) -> Feedback:
+def to_feedback(row: FeedbackRow) -> Feedback:
     return Feedback(
         feedback_id=row.id,
         session_id=row.session_id,
@@ -162,7 +162,7 @@ def shown(row: FeedbackRow) -> Feedback:
     )
 
 
-def _says_something(text: str | None, score: int | None) -> None:
+def _check_content(text: str | None, score: int | None) -> None:
     if score is None and not (text or "").strip():
         raise Invalid(
             "neither feedback_text nor feedback_score is given",
@@ -210,7 +210,7 @@ def _row(
         comment=(comment or "") if qa_id is None else (comment or None),
         extra=checks.extra(given),
         at=space.now(),
-        author_standing=standing_of(author),
+        author_standing=trust_of(author),
     )
 
 
@@ -241,7 +241,7 @@ def _put(
     gone.withdraw(tx, before, row.author, row.at)
     if not tx.feedbacks.add(row, key, row.at):
         raise space.missing(row.session_id)
-    channels = attached()
+    channels = hook_channels()
     if channels:
         about = _about(space, row)
         tx.outbox.add(
@@ -270,7 +270,7 @@ def _about(space: SessionSpace, row: FeedbackRow) -> Metadata:
 
 def _alert(space: SessionSpace) -> None:
     """Has the alerts delivered that hooks asked for; called when they are stored."""
-    channels = attached()
+    channels = hook_channels()
     if channels:
         space.courier.add(*channels)
         space.courier.wake()

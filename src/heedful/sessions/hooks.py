@@ -144,16 +144,16 @@ class AnalyticsHook:
         return self._metrics().model_dump()
 
 
-def every(hook: Hook | None) -> Iterator[Hook]:
+def combined_hooks(hook: Hook | None) -> Iterator[Hook]:
     """A hook, and those it was combined of."""
     if hook is None:
         return
     yield hook
     for inner in getattr(hook, "hooks", ()):
-        yield from every(inner)
+        yield from combined_hooks(inner)
 
 
-def attached() -> tuple[Channel, ...]:
+def hook_channels() -> tuple[Channel, ...]:
     """The channels that hooks want to alert of what is being stored."""
     return _ATTACHED.get()
 

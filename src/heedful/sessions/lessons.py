@@ -12,13 +12,13 @@ from typing import Literal, NamedTuple
 
 from sqlalchemy import Connection
 
-from heedful.memory.answer import LEARNT, NOTHING
-from heedful.model import AuthorStanding, Metadata, NotLearnt, NotLearntReason
+from heedful.memory.answer import LEARNT, NO_ANSWER
+from heedful.model import AuthorTrust, Metadata, NotLearnt, NotLearntReason
 from heedful.ranking.signals import suffices
 from heedful.storage import facts
 from heedful.storage.rows import AnyRow
 from heedful.storage.sessions.base import EntryRow, FeedbackRow
-from heedful.text.corrections import corrected, given_instead
+from heedful.text.corrections import corrected, replacement_terms
 from heedful.text.sentences import without_citations
 from heedful.text.statements import statement
 
@@ -83,7 +83,7 @@ def source_of(session_id: str) -> str:
     return f"session/{session_id}"
 
 
-def worded(question: str, answer: str) -> str:
+def lesson_text(question: str, answer: str) -> str:
     """A lesson in words: an answer is nothing without its question, which is the first line."""
     return f"{' '.join(question.split())}\n{without_citations(answer).strip()}"
 
@@ -106,16 +106,16 @@ def corrections(entry: EntryRow, standing: Sequence[FeedbackRow]) -> list[tuple[
         if row.comment is not None and (row.score is None or row.score <= MAY_CORRECT):
             stated = statement(row.comment)
             if stated is not None:
-                found.append((row, worded(entry.question, stated)))
+                found.append((row, lesson_text(entry.question, stated)))
     return found
 
 
-def trusted(standing: Sequence[FeedbackRow]) -> list[FeedbackRow]:
+def without_anonymous(standing: Sequence[FeedbackRow]) -> list[FeedbackRow]:
     """Opinions without those of anonymous visitors."""
     return [row for row in standing if row.author_standing != "anonymous"]
 
 
-def votes(standing: Sequence[FeedbackRow]) -> list[tuple[AuthorStanding, str | None]]:
+def votes(standing: Sequence[FeedbackRow]) -> list[tuple[AuthorTrust, str | None]]:
     """Who gave these opinions."""
     return [(row.author_standing, row.author) for row in standing]
 
@@ -124,9 +124,9 @@ def is_justified(
     learnt: Learnt, entry: EntryRow, standing: Sequence[FeedbackRow], gone: Set[str], authors: int
 ) -> bool:
     """Whether what people say of an entry still bears a lesson out, after the opinions `gone` were taken back."""
-    said = trusted(standing)
+    said = without_anonymous(standing)
     if learnt.kind == "answer":
-        bearing = well_rating(said) if learnt.text == worded(entry.question, entry.answer) else []
+        bearing = well_rating(said) if learnt.text == lesson_text(entry.question, entry.answer) else []
     else:
         bearing = [row for row, text in corrections(entry, said) if text == learnt.text]
     if learnt.taught_by and not learnt.taught_by & gone:
@@ -185,7 +185,7 @@ def proposals(
         is_whole = len(evidence) == len(entry.used or ())
         if is_whole and _teaches(entry, [text for _, text in evidence]):
             made_from = tuple(fact for fact, _ in evidence)
-            text = worded(entry.question, entry.answer)
+            text = lesson_text(entry.question, entry.answer)
             lesson = Lesson(text, "answer", entry.session_id, entry.id, made_from=made_from)
             found += [Proposal(("answer", text), lesson, row) for row in well_rating(standing)]
         for row, text in corrections(entry, standing):
@@ -195,12 +195,12 @@ def proposals(
                 refused.append(_refused(row, "feedback", "corrects_nothing", "it corrects no fact of the answer"))
                 continue
             fact, said = evidence[place]
-            subject = (fact, given_instead(comment, said, entry.question))
+            subject = (fact, replacement_terms(comment, said, entry.question))
             found.append(Proposal(subject, Lesson(text, "feedback", entry.session_id, entry.id, fact), row))
     return found, refused
 
 
-def decided(proposed: Iterable[Proposal], authors: int) -> tuple[list[Lesson], list[NotLearnt]]:
+def decide(proposed: Iterable[Proposal], authors: int) -> tuple[list[Lesson], list[NotLearnt]]:
     """The lessons that enough people propose, and those that too few do."""
     taught: list[Lesson] = []
     refused: list[NotLearnt] = []
@@ -235,7 +235,7 @@ def refused_visitors(entries: Iterable[EntryRow], by_visitors: Mapping[str, Sequ
 def _teaches(entry: EntryRow, evidence: Sequence[str]) -> bool:
     """Whether an answer says more than one fact that is there already."""
     said = without_citations(entry.answer).strip()
-    return bool(said) and said != NOTHING and not any(said in text for text in evidence)
+    return bool(said) and said != NO_ANSWER and not any(said in text for text in evidence)
 
 
 def _refused(row: FeedbackRow, kind: Kind, reason: NotLearntReason, detail: str) -> NotLearnt:

@@ -50,7 +50,7 @@ class Sessions:
 
     def list(self, *, where: Metadata | None = None, cursor: str | None = None, limit: int = PAGE) -> Page[Session]:
         """Sessions, the newest first; `where` compares metadata, as in `recall`."""
-        return conversations.listed(self._space, where, cursor, limit)
+        return conversations.list_sessions(self._space, where, cursor, limit)
 
     def delete(self, session_id: str) -> SessionDeletion:
         """Removes a session with its messages, entries and feedback, and all that was learnt from it."""
@@ -113,7 +113,7 @@ class Sessions:
         self, session_id: str, *, cursor: str | None = None, limit: int = PAGE, newest_first: bool = False
     ) -> Page[Entry]:
         """The questions and answers of a session, in order."""
-        return _entries.listed(self._space, session_id, cursor, limit, newest_first)
+        return _entries.list_entries(self._space, session_id, cursor, limit, newest_first)
 
     def add_feedback(
         self,
@@ -152,7 +152,7 @@ class Sessions:
         self, session_id: str, *, cursor: str | None = None, limit: int = PAGE, newest_first: bool = False
     ) -> Page[Feedback]:
         """What people say of a session as a whole, and stands."""
-        return _feedback.of_session(self._space, session_id, cursor, limit, newest_first)
+        return _feedback.list_for_session(self._space, session_id, cursor, limit, newest_first)
 
     def feedback_metrics(self) -> FeedbackMetrics:
         """All feedback of the project that stands, counted by the store."""
@@ -160,7 +160,7 @@ class Sessions:
 
     def alerts(self, *, pending: bool = False, cursor: str | None = None, limit: int = PAGE) -> Page[Alert]:
         """Alerts, the newest first; with `pending`, those that are still to be delivered."""
-        return outbox.listed(self._space, pending, cursor, limit)
+        return outbox.list_alerts(self._space, pending, cursor, limit)
 
     def deliver_alerts(self) -> int:
         """Delivers what is due now, and returns how many were; a background thread does it otherwise."""

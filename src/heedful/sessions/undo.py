@@ -19,18 +19,18 @@ from heedful.storage.sessions.sql import SqlTransaction
 
 Result = TypeVar("Result")
 
-DERIVED = "improve/"
+DERIVED_PREFIX = "improve/"
 """How the idempotency keys of events begin that `improve` made of feedback; the id of that feedback follows."""
 
 
-class Undone(NamedTuple):
+class UndoResult(NamedTuple):
     """Facts whose scores changed, and learnt facts that were forgotten."""
 
     facts: list[str]
     forgotten: list[str]
 
 
-NOTHING = Undone([], [])
+NOTHING_UNDONE = UndoResult([], [])
 
 
 @dataclass(slots=True)
@@ -62,21 +62,21 @@ class Gone:
                     self.entries.append((entry, tx.feedbacks.standing("entry", [entry.id])))
 
 
-def change(space: SessionSpace, body: Callable[[Transaction, Gone], Result]) -> tuple[Result, Undone]:
+def change(space: SessionSpace, body: Callable[[Transaction, Gone], Result]) -> tuple[Result, UndoResult]:
     """Runs a change; what `improve` made of opinions that it takes back is undone.
 
     With facts and sessions in one database that is one transaction. Otherwise it follows at once; should the process
     die between the two, the next `improve` does it.
     """
 
-    def attempt(tx: Transaction) -> tuple[Result, Gone, Undone]:
+    def attempt(tx: Transaction) -> tuple[Result, Gone, UndoResult]:
         gone = Gone()
         result = body(tx, gone)
         gone.look(tx)
         if isinstance(tx, SqlTransaction):
-            undone = NOTHING if gone.is_empty else _undo(space.workspace, tx.connection, gone)
+            undone = NOTHING_UNDONE if gone.is_empty else _undo(space.workspace, tx.connection, gone)
             return result, gone, undone
-        return result, gone, NOTHING
+        return result, gone, NOTHING_UNDONE
 
     result, gone, undone = space.store.write(attempt)
     if not isinstance(space.store, SqlSessionStore) and space.workspace is not None and not gone.is_empty:
@@ -85,11 +85,13 @@ def change(space: SessionSpace, body: Callable[[Transaction, Gone], Result]) -> 
     return result, undone
 
 
-def _undo(workspace: Workspace | None, connection: Connection, gone: Gone) -> Undone:
+def _undo(workspace: Workspace | None, connection: Connection, gone: Gone) -> UndoResult:
     if workspace is None:
-        return NOTHING
+        return NOTHING_UNDONE
     derived = [
-        event for row in gone.rows for event in ledger.with_prefix(connection, workspace.project, f"{DERIVED}{row.id}/")
+        event
+        for row in gone.rows
+        for event in ledger.with_prefix(connection, workspace.project, f"{DERIVED_PREFIX}{row.id}/")
     ]
     updated = retract_events(workspace, connection, derived, None)
     ids = {row.id for row in gone.rows}
@@ -101,7 +103,7 @@ def _undo(workspace: Workspace | None, connection: Connection, gone: Gone) -> Un
     forgotten += _forget(connection, [each for each in elsewhere if each.qa_id not in looked_at])
     if gone.session_id is not None:
         forgotten += _forget(connection, lessons.learnt(connection, workspace.project, [gone.session_id]))
-    return Undone(updated, forgotten)
+    return UndoResult(updated, forgotten)
 
 
 def unjustified(

@@ -20,7 +20,7 @@ from heedful.sql.space import ExecutionSpace
 from heedful.storage.sessions import Transaction
 from heedful.storage.sessions.base import MessageRow, SessionRow
 
-LIMIT = 100
+PAGE_LIMIT = 100
 KIND = {"kind": "chat"}
 """The metadata that tell a chat session from others."""
 
@@ -46,12 +46,12 @@ class ChatSessions:
 
     def get(self, chat_session_id: str) -> ChatSession:
         """One chat session."""
-        return _shown(row_of(self._space, chat_session_id))
+        return _to_session(row_of(self._space, chat_session_id))
 
-    def list(self, *, cursor: str | None = None, limit: int = LIMIT) -> Page[ChatSession]:
+    def list(self, *, cursor: str | None = None, limit: int = PAGE_LIMIT) -> Page[ChatSession]:
         """Chat sessions, the newest first."""
-        checks.whole("limit", limit, 1, 1_000)
-        found = conversations.listed(self._space.sessions, dict(KIND), cursor, limit)
+        checks.whole_number("limit", limit, 1, 1_000)
+        found = conversations.list_sessions(self._space.sessions, dict(KIND), cursor, limit)
         return Page(
             items=[
                 ChatSession(
@@ -100,7 +100,7 @@ def row_of(space: ExecutionSpace, chat_session_id: str) -> SessionRow:
     return row
 
 
-def _shown(row: SessionRow) -> ChatSession:
+def _to_session(row: SessionRow) -> ChatSession:
     return ChatSession(
         id=row.session_id,
         name=row.metadata.get("name"),
@@ -109,7 +109,7 @@ def _shown(row: SessionRow) -> ChatSession:
     )
 
 
-MOST = 1_000
+MAX_MESSAGES = 1_000
 """Messages of a chat session that are read."""
 
 
@@ -131,7 +131,7 @@ class Turn:
         return self.statement.display or self.statement.sql
 
 
-def keep(
+def store_turn(
     space: SessionSpace,
     session_id: str,
     question: str,
@@ -157,7 +157,7 @@ def keep(
     return answered.id
 
 
-def turns(space: SessionSpace, session_id: str, last: int = MOST // 2) -> list[Turn]:
+def turns(space: SessionSpace, session_id: str, last: int = MAX_MESSAGES // 2) -> list[Turn]:
     """The newest turns of a session, oldest first."""
 
     def read(tx: Transaction) -> list[MessageRow]:

@@ -54,7 +54,7 @@ def remarks(value: Any) -> list[str]:
     return [checks.text("remarks", each) for each in value]
 
 
-def whole(field: str, value: Any, low: int, high: int) -> int:
+def whole_number(field: str, value: Any, low: int, high: int) -> int:
     if isinstance(value, bool) or not isinstance(value, int) or not low <= value <= high:
         raise Invalid(f"{field} must be a whole number from {low} to {high}, got {value!r}", field=field, value=value)
     return value

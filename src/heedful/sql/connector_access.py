@@ -97,13 +97,13 @@ def _listed(entry: str, kind: Kind) -> tuple[str, int | None]:
 FILES = ("sqlite", "duckdb")
 """Databases that are files."""
 
-TELL_CHANGES = frozenset({"sqlite", "duckdb"})
+NOTICE_CHANGES = frozenset({"sqlite", "duckdb"})
 """Databases that can always tell when their data changed, but for a moment after a change."""
 
 PRIVILEGED = "privileged"
 """The option of a connector whose login may do more than read, which the operator has accepted."""
 
-LISTED = "listed"
+RESTRICTED = "listed"
 """The option of a connector that was created within the operator's lists, and stays within them."""
 
 
@@ -123,26 +123,28 @@ def target_of(connector: AnyRow, permissions: Permissions, store: URL) -> Target
 
 def target_at(kept: str, options: Metadata, permissions: Permissions, store: URL) -> Target:
     """The database at a URL as it is kept, once it has passed all rules."""
-    url = secrets.plain(kept, secrets.keys_from())
+    url = secrets.decrypt_url(kept, secrets.keys_from())
     check(url, options, permissions)
-    _check_other_file(secrets.parsed(url), store)
+    _check_other_file(secrets.parse_url(url), store)
     # A process that runs queries may have been started in another folder.
     return Target(
-        located(secrets.resolved(url, permissions.secrets)), options.get("role"), privileged=is_privileged(options)
+        located(secrets.resolve_references(url, permissions.secrets)),
+        options.get("role"),
+        privileged=is_privileged(options),
     )
 
 
 def check(url: str, options: Metadata, permissions: Permissions) -> None:
     """Fails if a connector may not have such a URL, or not lead there; nothing is looked up."""
-    address = secrets.parsed(url)
-    kind = kinds.checked(address)
-    if options.get(LISTED):
+    address = secrets.parse_url(url)
+    kind = kinds.check_url(address)
+    if options.get(RESTRICTED):
         permissions.check(address, kind)
 
 
 def located(url: str) -> str:
     """The URL with the whole path of a file, so that it means the same from every folder."""
-    address = secrets.parsed(url)
+    address = secrets.parse_url(url)
     file = address.database
     if address.get_backend_name() not in FILES or not file or file.startswith((":", "file:")):
         return url
@@ -194,4 +196,4 @@ def _check_other_file(address: URL, store: URL) -> None:
         # It is not there, which those who open it say better.
         same = False
     if same:
-        raise errors.our_own(files[0])
+        raise errors.own_store(files[0])

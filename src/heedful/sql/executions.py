@@ -11,11 +11,11 @@ from heedful.sessions import checks as paging
 from heedful.sessions.conversations import page
 from heedful.sql import chat_sessions, checks
 from heedful.sql import runs as running
-from heedful.sql.runs import Asked, Statement
+from heedful.sql.runs import QuestionSource, Statement
 from heedful.sql.space import ExecutionSpace
 from heedful.storage.executions import proofs, runs
 
-LIMIT = 100
+PAGE_LIMIT = 100
 
 
 class Executions:
@@ -42,7 +42,7 @@ class Executions:
         if question is None and message is not None:
             turn = chat_sessions.turn(self._space.sessions, message)
             question = None if turn is None else turn.question
-        asked = Asked(None if question is None else checks.question("question", question), message)
+        asked = QuestionSource(None if question is None else checks.question("question", question), message)
         with self._space.workspace.read() as connection:
             connector = self._space.connector(connection, connector_id)
         given = values.metadata("parameters", parameters or {})
@@ -61,7 +61,7 @@ class Executions:
             )
         with self._space.workspace.read() as connection:
             connector = self._space.connector(connection, connector_id or turn.connector_id)
-        asked = Asked(turn.question, name)
+        asked = QuestionSource(turn.question, name)
         return running.execute(self._space, connector, turn.statement, asked, turn.origin, turn.derived_from)
 
     def get(self, execution_id: str) -> Execution:
@@ -70,17 +70,19 @@ class Executions:
             row = runs.get(connection, self._space.project(connection), values.identifier("execution_id", execution_id))
         if row is None:
             raise self._missing(execution_id)
-        return running.shown(row)
+        return running.to_execution(row)
 
     def list(
-        self, *, connector_id: str | None = None, cursor: str | None = None, limit: int = LIMIT
+        self, *, connector_id: str | None = None, cursor: str | None = None, limit: int = PAGE_LIMIT
     ) -> Page[Execution]:
         """Executions, the newest first."""
         after = paging.cursor(cursor)
         with self._space.workspace.read() as connection:
             connector = None if connector_id is None else self._space.connector(connection, connector_id).id
             project = self._space.project(connection)
-            return page(lambda count: runs.listed(connection, project, connector, after, count), limit, running.shown)
+            return page(
+                lambda count: runs.list_runs(connection, project, connector, after, count), limit, running.to_execution
+            )
 
     def delete(self, execution_id: str) -> bool:
         """Removes an execution with its result; SQL that was wrong stays blocked. An unknown one is `NotFound`."""
@@ -90,7 +92,7 @@ class Executions:
             row = runs.get(connection, project, name)
             if row is None:
                 raise self._missing(execution_id)
-            proofs.outlive(connection, project, row)
+            proofs.retain_sql(connection, project, row)
             runs.remove(connection, project, name)
         self._space.proofs.forget(row.connector_id)
         return True

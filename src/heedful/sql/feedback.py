@@ -20,11 +20,11 @@ from heedful.sql import checks
 from heedful.sql.space import ExecutionSpace
 from heedful.storage import facts, requests, scopes
 from heedful.storage.executions import opinions, runs
-from heedful.storage.executions.opinions import Said
+from heedful.storage.executions.opinions import NewOpinion
 from heedful.storage.ledger import Event
 from heedful.storage.rows import AnyRow, batches
 
-LIMIT = 100
+PAGE_LIMIT = 100
 
 
 class _Unchanged:
@@ -118,19 +118,19 @@ class FeedbackService:
         with self._space.workspace.read() as connection:
             return self._shown(self._row(connection, feedback_id))
 
-    def list(self, *, skip: int = 0, limit: int = LIMIT, search: str | None = None) -> FeedbackList:
+    def list(self, *, skip: int = 0, limit: int = PAGE_LIMIT, search: str | None = None) -> FeedbackList:
         """Feedbacks, the newest first; `search` finds those whose text has it, in any case."""
         return self._listed(skip, limit, search=search)
 
-    def list_positive(self, *, skip: int = 0, limit: int = LIMIT) -> FeedbackList:
+    def list_positive(self, *, skip: int = 0, limit: int = PAGE_LIMIT) -> FeedbackList:
         """Those that say something was right."""
         return self._listed(skip, limit, is_positive=True)
 
-    def list_negative(self, *, skip: int = 0, limit: int = LIMIT) -> FeedbackList:
+    def list_negative(self, *, skip: int = 0, limit: int = PAGE_LIMIT) -> FeedbackList:
         """Those that say something was wrong."""
         return self._listed(skip, limit, is_positive=False)
 
-    def get_feedback_for_message(self, chat_message_id: str, *, skip: int = 0, limit: int = LIMIT) -> FeedbackList:
+    def get_feedback_for_message(self, chat_message_id: str, *, skip: int = 0, limit: int = PAGE_LIMIT) -> FeedbackList:
         """What is said of one message."""
         return self._listed(skip, limit, message_id=values.identifier("chat_message_id", chat_message_id))
 
@@ -154,7 +154,7 @@ class FeedbackService:
         with self._space.workspace.write() as connection:
             row = self._row(connection, feedback_id)
             values.if_match(if_match, self._shown(row))
-            said = Said(
+            said = NewOpinion(
                 row.target_id if row.target_type == "execution" else None,
                 row.message_id,
                 row.rating == "up" if is_positive is UNCHANGED else is_positive,
@@ -202,12 +202,12 @@ class FeedbackService:
         is_positive: bool | None = None,
         message_id: str | None = None,
     ) -> FeedbackList:
-        checks.whole("skip", skip, 0, checks.MAX_SKIP)
-        checks.whole("limit", limit, 1, checks.MAX_LIST)
+        checks.whole_number("skip", skip, 0, checks.MAX_SKIP)
+        checks.whole_number("limit", limit, 1, checks.MAX_LIST)
         if search is not None:
             values.any_text("search", search)
         with self._space.workspace.read() as connection:
-            rows, total = opinions.listed(
+            rows, total = opinions.list_opinions(
                 connection,
                 self._space.project(connection),
                 skip=skip,
@@ -226,7 +226,7 @@ class FeedbackService:
         is_positive: bool,
         text: str | None,
         author: str | None,
-    ) -> Said:
+    ) -> NewOpinion:
         if execution_id is None and chat_message_id is None:
             raise Invalid(
                 "it is not said what the feedback is about",
@@ -250,7 +250,7 @@ class FeedbackService:
                     value=chat_message_id,
                     remedy="Leave one of the two out",
                 )
-        return Said(execution_id, chat_message_id, is_positive, text, author)
+        return NewOpinion(execution_id, chat_message_id, is_positive, text, author)
 
     def _check_execution(self, execution_id: str | None) -> None:
         """Before the message is looked at: of two things that are missing, the execution is what it is about."""
@@ -268,7 +268,9 @@ class FeedbackService:
         if self._space.sessions.store.read(lambda tx: tx.conversations.message(name)) is None:
             raise self._missing("message", "chat_message_id", name)
 
-    def _same(self, first: AnyRow | Event, said: Said, stands: AnyRow | None, key: str | None) -> ExecutionFeedback:
+    def _same(
+        self, first: AnyRow | Event, said: NewOpinion, stands: AnyRow | None, key: str | None
+    ) -> ExecutionFeedback:
         """What stands of the call that was made with a key first."""
         if stands is None:
             raise Conflict(
@@ -381,7 +383,7 @@ class Remarks:
             )
         return found
 
-    def list(self) -> Many:
+    def list(self) -> RemarkList:
         """All of them, the oldest first."""
         return sorted(self._read(None), key=lambda each: (each.made_at, each.id))
 
@@ -393,7 +395,7 @@ class Remarks:
             if number is not None:
                 facts.remove(connection, number, [seq for seq, _ in facts.of_dataset(connection, number, remark_id)])
 
-    def _read(self, remark_id: str | None) -> Many:
+    def _read(self, remark_id: str | None) -> RemarkList:
         with self._workspace.read() as connection:
             number = self._number(connection)
             seqs = [] if number is None else [seq for seq, _ in facts.of_dataset(connection, number, remark_id)]
@@ -410,7 +412,7 @@ class Remarks:
 
 
 # Inside the class, `list` is a method.
-Many = list[Remark]
+RemarkList = list[Remark]
 
 
 def relevant(workspace: Workspace, question: str) -> list[str]:
@@ -425,7 +427,7 @@ def relevant(workspace: Workspace, question: str) -> list[str]:
             current = facts.recallable(connection, number, now)
             always = [seq for seq in facts.tagged(connection, number, ALWAYS, [True]) if seq in current]
             rows = _rows(connection, sorted(always))
-        request = recall.checked(
+        request = recall.check_request(
             question, dataset, RELEVANT, "hybrid", None, False, 0.0, 0.0, None, 0.0, None, explain=False
         )
         found |= dict.fromkeys(_titled(row.text, row.metadata) for row in rows)

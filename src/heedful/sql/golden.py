@@ -26,7 +26,7 @@ from heedful.storage.executions import golden, opinions, runs
 from heedful.storage.executions.golden import NewExample
 from heedful.storage.rows import AnyRow
 
-LIMIT = 100
+PAGE_LIMIT = 100
 
 # Inside the class, `list` is a method.
 Examples = list[GoldenExample]
@@ -56,7 +56,7 @@ class GoldenExamples:
                     value=execution_id,
                 )
             said = opinions.about(connection, project, [execution_id]).get(execution_id, [])
-        positive, negative = opinions.heard(said, self._space.trust.authors_to_veto)
+        positive, negative = opinions.counted_opinions(said, self._space.trust.authors_to_veto)
         if not positive or negative:
             raise Conflict(
                 f"execution {execution_id} has no positive feedback, or has negative feedback",
@@ -75,16 +75,16 @@ class GoldenExamples:
     def get(self, example_id: str) -> GoldenExample:
         """One example."""
         with self._space.workspace.read() as connection:
-            return _shown(_row(self._space, connection, example_id))
+            return _to_example(_row(self._space, connection, example_id))
 
-    def list(self, *, connector_id: str | None = None, skip: int = 0, limit: int = LIMIT) -> Examples:
+    def list(self, *, connector_id: str | None = None, skip: int = 0, limit: int = PAGE_LIMIT) -> Examples:
         """Examples, the newest first."""
-        checks.whole("skip", skip, 0, checks.MAX_SKIP)
-        checks.whole("limit", limit, 1, checks.MAX_LIST)
+        checks.whole_number("skip", skip, 0, checks.MAX_SKIP)
+        checks.whole_number("limit", limit, 1, checks.MAX_LIST)
         with self._space.workspace.read() as connection:
             connector = None if connector_id is None else self._space.connector(connection, connector_id).id
-            rows = golden.listed(connection, self._space.project(connection), connector, skip, limit)
-        return [_shown(row) for row in rows]
+            rows = golden.list_examples(connection, self._space.project(connection), connector, skip, limit)
+        return [_to_example(row) for row in rows]
 
     def update(
         self, example_id: str, *, question: str = UNCHANGED, sql_query: str = UNCHANGED, if_match: str | None = None
@@ -106,14 +106,14 @@ class GoldenExamples:
             changed |= {"sql_query": checked.sql, "template": checked.template}
         with self._space.workspace.write() as connection:
             row = _row(self._space, connection, example_id)
-            values.if_match(if_match, _shown(row))
+            values.if_match(if_match, _to_example(row))
             if "digest" in changed:
-                other = golden.asked(connection, row.connector_id, changed["digest"])
+                other = golden.find_by_question(connection, row.connector_id, changed["digest"])
                 if other is not None and other.id != row.id:
                     raise _taken(question, other.id)
                 changed["model_id"] = self._space.embedded(connection, changed["vector"])
             golden.change(connection, row.id, **changed, updated_at=self._space.now())
-            return _shown(_row(self._space, connection, example_id))
+            return _to_example(_row(self._space, connection, example_id))
 
     def delete(self, example_id: str) -> bool:
         """Removes an example; an unknown one is `NotFound`."""
@@ -168,12 +168,12 @@ class GoldenExamples:
     def _added(
         self, question: str, sql_query: str, connector_id: str | None, origin: str, execution_id: str | None
     ) -> GoldenExample:
-        add = prepared(self._space, question, sql_query, connector_id, origin, execution_id)
+        add = prepare(self._space, question, sql_query, connector_id, origin, execution_id)
         with self._space.workspace.write() as connection:
             return add(connection)
 
 
-def prepared(
+def prepare(
     space: ExecutionSpace,
     question: str,
     sql_query: str,
@@ -205,12 +205,12 @@ def _put(
     replace: bool,
 ) -> GoldenExample:
     now = space.now()
-    known = golden.asked(connection, connector.id, question_digest(question))
+    known = golden.find_by_question(connection, connector.id, question_digest(question))
     if known is not None and not replace:
         raise _taken(question, known.id)
     if known is not None:
         golden.change(connection, known.id, sql_query=sql.sql, template=sql.template, updated_at=now)
-        return _shown(_row(space, connection, known.id))
+        return _to_example(_row(space, connection, known.id))
     new = NewExample(
         id=new_id(),
         project_id=connector.project_id,
@@ -227,7 +227,7 @@ def _put(
         updated_at=now,
     )
     golden.add(connection, new)
-    return _shown(_row(space, connection, new.id))
+    return _to_example(_row(space, connection, new.id))
 
 
 def _row(space: ExecutionSpace, connection: Connection, example_id: str) -> AnyRow:
@@ -264,7 +264,7 @@ def _taken(question: str, example_id: str) -> Conflict:
     )
 
 
-def _shown(row: AnyRow) -> GoldenExample:
+def _to_example(row: AnyRow) -> GoldenExample:
     return GoldenExample(
         id=row.id,
         connector_id=row.connector_id,

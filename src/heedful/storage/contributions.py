@@ -34,7 +34,7 @@ MEASURES = ("up", "down", "neutral", "scores", "score_sum", "rated", "shown")
 PROGRAM = "program:"
 """How the names of authors begin that are programs."""
 
-LONGEST = 200
+MAX_VALUE_LENGTH = 200
 """Characters of a value that are told apart: an index has no room for more."""
 
 
@@ -292,4 +292,4 @@ def _one_if(condition: ColumnElement[bool]) -> ColumnElement[int]:
 
 
 def _text(column: ColumnElement[Any]) -> ColumnElement[str]:
-    return func.coalesce(func.substr(column, 1, LONGEST), "")
+    return func.coalesce(func.substr(column, 1, MAX_VALUE_LENGTH), "")

@@ -191,21 +191,21 @@ _MIGRATING = threading.Lock()
 _OPEN: weakref.WeakSet[Database] = weakref.WeakSet()
 
 
-def _leave_connections() -> None:
+def _forget_connections() -> None:
     """A forked child must not use its parent's connections, nor wait for its parent's threads."""
     for database in list(_OPEN):
         database._backend.left()
 
 
 if hasattr(os, "register_at_fork"):
-    os.register_at_fork(after_in_child=_leave_connections)
+    os.register_at_fork(after_in_child=_forget_connections)
 
 
 def _version(connection: Connection) -> str | None:
     schema = SCHEMA if connection.dialect.name == "postgresql" else None
     tables = set(inspect(connection).get_table_names(schema))
     if {"alembic_version", events.name, facts.name} <= tables:
-        if schema is not None and not connection.execute(_MAY_LOOK).scalar():
+        if schema is not None and not connection.execute(_HAS_SCHEMA_USAGE).scalar():
             raise Unavailable(
                 f"the schema {schema} of store {connection.engine.url.database} belongs to another user",
                 code="store_read_only",
@@ -221,7 +221,7 @@ def _version(connection: Connection) -> str | None:
     return None
 
 
-_MAY_LOOK = text(f"SELECT has_schema_privilege('{SCHEMA}', 'USAGE')")
+_HAS_SCHEMA_USAGE = text(f"SELECT has_schema_privilege('{SCHEMA}', 'USAGE')")
 
 
 def store_url(url_or_path: str | Path) -> URL:

@@ -11,8 +11,8 @@ import orjson
 from sqlalchemy import ColumnElement, Connection, Select, bindparam, case, exists, func, insert, select
 
 from heedful.ids import new_id
-from heedful.model import AuthorStanding, Metadata, SignalType
-from heedful.ranking.signals import Observation, Opinion, counted, standing_of
+from heedful.model import AuthorTrust, Metadata, SignalType
+from heedful.ranking.signals import Observation, Opinion, counted_votes, trust_of
 from heedful.storage.rows import AnyRow, Direct, Prepared, batches, insert_many, of_project
 from heedful.storage.schema import event_keys, events, facts, notes, projects, queries
 
@@ -42,7 +42,7 @@ class Event:
     recorded_at: int
     dataset_id: int | None = None
     author: str | None = None
-    author_standing: AuthorStanding | None = None
+    author_standing: AuthorTrust | None = None
     """What the author's name says, if left out."""
     query_id: int | None = None
     value: str | None = None
@@ -298,7 +298,7 @@ def row(event: Event) -> dict[str, Any]:
         "target_type": event.target_type,
         "target_id": event.target_id,
         "author": event.author,
-        "author_standing": event.author_standing or standing_of(event.author),
+        "author_standing": event.author_standing or trust_of(event.author),
         "source": event.source,
         "at": event.at,
         "recorded_at": event.recorded_at,
@@ -347,7 +347,7 @@ class Surviving:
     query_id: int
     observation: Observation
     author: str | None
-    author_standing: AuthorStanding
+    author_standing: AuthorTrust
     seq: int = 0
 
 
@@ -357,7 +357,7 @@ def surviving(
     """The signals about these facts (for these queries) that still count, in folding order."""
     found: list[Surviving] = []
     for run in batches(fact_seqs, 2000):
-        statement = _standing(facts.c.seq.in_(run))
+        statement = _active_signals(facts.c.seq.in_(run))
         if query_ids is not None:
             statement = statement.where(events.c.query_id.in_(query_ids))
         for row in connection.execute(statement):
@@ -367,27 +367,27 @@ def surviving(
 
 def votes(signals: Iterable[Surviving]) -> list[Surviving]:
     """The signals that count, of those given, which are in folding order."""
-    return counted(signals, _voter, lambda each: (each.observation.signal_type, each.observation.confidence))
+    return counted_votes(signals, _voter, lambda each: (each.observation.signal_type, each.observation.confidence))
 
 
 def of_queries(connection: Connection, query_ids: Sequence[int]) -> dict[int, list[Opinion]]:
     """The signals for these queries that still count, by query, in the order they were given."""
     found: dict[int, list[Opinion]] = {query: [] for query in query_ids}
     for run in batches(query_ids):
-        for row in counted_rows(connection.execute(_standing(events.c.query_id.in_(run)))):
+        for row in counted_rows(connection.execute(_active_signals(events.c.query_id.in_(run)))):
             found[row.query_id].append(_opinion(row))
     return found
 
 
-def recorded(connection: Connection, dataset: int) -> list[tuple[int, Opinion]]:
+def recorded_opinions(connection: Connection, dataset: int) -> list[tuple[int, Opinion]]:
     """All signals of a dataset that still count, as (when it was recorded, opinion), in that order."""
-    rows = counted_rows(connection.execute(_standing(events.c.dataset_id == dataset)))
+    rows = counted_rows(connection.execute(_active_signals(events.c.dataset_id == dataset)))
     return [(row.recorded_at, _opinion(row)) for row in sorted(rows, key=lambda row: (row.recorded_at, row.seq))]
 
 
 def ratings(connection: Connection, dataset: int) -> list[AnyRow]:
     """The explicit opinions of a dataset that name a receipt and still count, in the order they were given."""
-    statement = _standing(
+    statement = _active_signals(
         events.c.dataset_id == dataset,
         events.c.value.in_(("helpful", "not_helpful")),
         events.c.receipt_id.is_not(None),
@@ -406,7 +406,7 @@ def of_authors(
         for queries in batches(query_ids)
         for some in batches(authors)
     ]
-    found = [_surviving(row) for conditions in asked for row in connection.execute(_standing(*conditions))]
+    found = [_surviving(row) for conditions in asked for row in connection.execute(_active_signals(*conditions))]
     return found if len(asked) == 1 else sorted(found, key=lambda each: (each.observation.at, each.seq))
 
 
@@ -431,7 +431,7 @@ SIGNALS = (events.c.kind == SIGNAL, events.c.author_standing != "anonymous")
 
 def counted_rows(rows: Iterable[AnyRow]) -> list[AnyRow]:
     """Rows of signals in the order they were given, without those that another one of their author replaces."""
-    return counted(rows, _voter_of, _said)
+    return counted_votes(rows, _voter_of, _signal_value)
 
 
 def _voter(signal: Surviving) -> tuple[int, int, str] | None:
@@ -442,11 +442,11 @@ def _voter_of(row: AnyRow) -> tuple[str, int, str] | None:
     return None if row.author is None else (row.target_id, row.query_id, row.author)
 
 
-def _said(row: AnyRow) -> tuple[SignalType, float]:
+def _signal_value(row: AnyRow) -> tuple[SignalType, float]:
     return row.value, row.confidence
 
 
-def _standing(*conditions: ColumnElement[bool]) -> Select[*tuple[object, ...]]:
+def _active_signals(*conditions: ColumnElement[bool]) -> Select[*tuple[object, ...]]:
     """Signals that stand, of facts that are there, in the order they were given."""
     return (
         select(*_SIGNAL, facts.c.seq.label("fact"), given_at().label("given"))

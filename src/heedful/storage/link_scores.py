@@ -21,7 +21,7 @@ Key = tuple[int, int]
 _COUNTS = ("used", "ignored", "helpful", "not_helpful")
 _POLICY = Documented()
 
-TOGETHER = 2000
+BATCH_SIZE = 2000
 """Links that are folded at once."""
 
 
@@ -30,7 +30,7 @@ def target(fact_id: str, entity: int) -> str:
     return f"{fact_id}/{entity}"
 
 
-def parsed(name: str) -> tuple[str, int] | None:
+def parse_target(name: str) -> tuple[str, int] | None:
     """The fact's id and the entity's number behind such a name; None if it is none."""
     fact_id, _, entity = name.rpartition("/")
     return (fact_id, int(entity)) if fact_id and entity.isascii() and entity.isdigit() else None
@@ -94,7 +94,7 @@ def observe(connection: Connection, ids: Mapping[int, str], signals: Iterable[tu
 def refold(connection: Connection, names: Mapping[Key, str]) -> None:
     """Makes the scores of these links anew from the signals that survive; each link is given with its name."""
     folded: dict[Key, Tally] = dict.fromkeys(names, Tally())
-    for run in batches(list(names.values()), TOGETHER):
+    for run in batches(list(names.values()), BATCH_SIZE):
         folded |= _folded(connection, events.c.target_id.in_(run))
     _write(connection, {key: folded[key] for key in names})
 
@@ -126,7 +126,7 @@ def _folded(connection: Connection, condition: ColumnElement[bool]) -> dict[Key,
 
 def _keys(connection: Connection, names: Sequence[str]) -> dict[str, Key]:
     """The links behind names in the ledger, where they are still there."""
-    split = {name: pair for name in names if (pair := parsed(name)) is not None}
+    split = {name: pair for name in names if (pair := parse_target(name)) is not None}
     seqs: dict[str, int] = {}
     for run in batches(sorted({fact_id for fact_id, _ in split.values()})):
         rows = connection.execute(select(facts.c.id, facts.c.seq).where(facts.c.id.in_(run)))

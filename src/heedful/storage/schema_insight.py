@@ -44,7 +44,7 @@ tallies = Table(
 opinions; those with a key of the sessions' metadata have them by its `value`. Where there is nothing to say, texts are
 empty. `rated` and `shown` are counted on the day of the thing itself."""
 
-marks = Table(
+watermarks = Table(
     "marks",
     metadata,
     Column("project_id", ForeignKey("projects.id"), primary_key=True),

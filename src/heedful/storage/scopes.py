@@ -177,7 +177,7 @@ _STATE = Prepared(
 )
 
 
-def look(direct: Direct, project: str, dataset: str) -> State:
+def read_state(direct: Direct, project: str, dataset: str) -> State:
     """The state of a dataset; nothing is created."""
     (row,) = direct.run(_STATE, project=project, wanted=dataset)
     model_id, name, dimensions, number, policy, change, event, first_end = row

@@ -55,7 +55,7 @@ def corrected(comment: str, facts: Sequence[str], question: str) -> int | None:
     return min(found)[2] if found else None
 
 
-def given_instead(comment: str, fact: str, question: str) -> frozenset[str]:
+def replacement_terms(comment: str, fact: str, question: str) -> frozenset[str]:
     """What a comment gives in the place of what a fact says, in terms that can be compared: its numbers and names, or
     its other words where it has none. Two comments that give the same correct the fact in the same way.
 

@@ -12,7 +12,7 @@ from sqlalchemy import Connection, func, select
 from heedful import settings
 from heedful.clock import system_clock
 from heedful.errors import NotFound
-from heedful.files import whole
+from heedful.files import write_atomically
 from heedful.memory import checks
 from heedful.memory.remember import Progress
 from heedful.storage import scopes
@@ -21,7 +21,7 @@ from heedful.transfer import stores, targets
 from heedful.transfer.checksum import Checksum
 from heedful.transfer.lines import KINDS, Line, lines, ours
 from heedful.transfer.names import Names
-from heedful.transfer.results import Moved
+from heedful.transfer.results import Transferred
 from heedful.version import __version__
 
 FORMAT = 2
@@ -39,13 +39,13 @@ def export(
     project: str,
     vectors: bool = True,
     progress: Progress | None = None,
-) -> Moved:
+) -> Transferred:
     """Hands the lines of a project to `write`, one after the other.
 
     Without `vectors`, the file is smaller, and whoever imports it embeds the facts anew.
     """
     checks.name("project", project)
-    database = stores.existing(url_or_path)
+    database = stores.open_existing(url_or_path)
     try:
         with database.read() as connection:
             number = scopes.project_id(connection, project)
@@ -70,11 +70,11 @@ def export_file(
     vectors: bool = True,
     force: bool = False,
     progress: Progress | None = None,
-) -> Moved:
+) -> Transferred:
     """Writes a project to a file, which is there when it is whole."""
     target = Path(file)
     targets.check(settings.load().store if url_or_path is None else url_or_path, target, force=force)
-    with whole(target, overwrite=force) as output:
+    with write_atomically(target, overwrite=force) as output:
         return export(url_or_path, output.write, project=project, vectors=vectors, progress=progress)
 
 
@@ -85,7 +85,7 @@ class _Exporting:
         self._project = project
         self._model = active_model(connection) if vectors else None
 
-    def run(self, write: Write, progress: Progress | None) -> Moved:
+    def run(self, write: Write, progress: Progress | None) -> Transferred:
         counts = {name: self._count(name) for name in KINDS}
         sums = {"fact": Checksum(), "event": Checksum()}
         write(_packed(self._header(counts)))
@@ -99,7 +99,7 @@ class _Exporting:
             if progress is not None:
                 progress(done, sum(counts.values()))
         write(_packed(closing(counts, sums)))
-        return Moved(
+        return Transferred(
             project=self._project,
             counts=counts,
             facts_checksum=sums["fact"].value,

@@ -10,7 +10,7 @@ from heedful.storage import graph
 from heedful.storage.rows import batches
 from heedful.storage.schema import facts, queries, sessions
 from heedful.storage.schema_insight import review_items
-from heedful.transfer.names import GONE
+from heedful.transfer.names import DELETED_PREFIX
 
 Pair = tuple[int, str]
 """The number of a dataset, and a name in it."""
@@ -41,12 +41,16 @@ class Numbers:
         """The names that links in words have here, by the dataset that they are in."""
         split = {(dataset, link): link.partition("/") for dataset, link in wanted}
         keys = _by_dataset((dataset, key) for (dataset, _), (_, _, key) in split.items())
-        known = {dataset: graph.known(self._connection, dataset, list(names)) for dataset, names in keys.items()}
+        known = {
+            dataset: graph.entity_numbers(self._connection, dataset, list(names)) for dataset, names in keys.items()
+        }
         made: dict[Pair, str] = {}
         for (dataset, link), (fact, _, key) in split.items():
             number = known[dataset].get(key)
             # What is gone must not read as the number of anything.
-            made[dataset, link] = f"{fact}/{GONE}{key.removeprefix(GONE)}" if number is None else f"{fact}/{number}"
+            made[dataset, link] = (
+                f"{fact}/{DELETED_PREFIX}{key.removeprefix(DELETED_PREFIX)}" if number is None else f"{fact}/{number}"
+            )
         return made
 
     def facts(self, ids: Iterable[str]) -> dict[str, int]:

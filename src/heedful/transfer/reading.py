@@ -13,14 +13,14 @@ import orjson
 from sqlalchemy import JSON, Column, Float, Integer, LargeBinary, String
 
 from heedful.errors import Invalid
-from heedful.model import REVIEW_STATUSES, AuthorStanding
+from heedful.model import REVIEW_STATUSES, AuthorTrust
 from heedful.model.base import storable
 from heedful.storage.schema_insight import review_items, review_notes
 from heedful.transfer.checksum import Checksum
 from heedful.transfer.exporting import END, FORMAT, HEADER, closing
 from heedful.transfer.lines import KINDS, REFERENCES, Kind, Line
 
-TOGETHER = 1000
+BATCH_SIZE = 1000
 """Lines that are taken at once."""
 
 SHAPES: dict[str, type] = {"metadata": dict, "extra": dict, "shown": list, "used": list, "body": dict, "options": dict}
@@ -100,7 +100,7 @@ def groups(file: IO[bytes]) -> Iterator[tuple[Kind, list[Numbered]]]:
         batch: list[Numbered] = []
         for each in run:
             batch.append(each)
-            if len(batch) == TOGETHER:
+            if len(batch) == BATCH_SIZE:
                 yield KINDS[name], batch
                 batch = []
         if batch:
@@ -111,7 +111,7 @@ OLDER = {"caller": ""}
 """What a column is taken to be that files of older versions don't have."""
 
 
-def unpacked(kind: Kind, line: Line) -> dict[str, Any]:
+def to_columns(kind: Kind, line: Line) -> dict[str, Any]:
     """A line's plain columns, as the table takes them."""
     return {
         column.name: bytes.fromhex(line[column.name])
@@ -194,7 +194,7 @@ def _check_line(kind: Kind, each: Numbered, header: Header) -> None:
 def _check_links(kind: Kind, each: Numbered) -> None:
     assert kind.links is not None
     try:
-        sound = all(isinstance(link, str) and "/" in link for link in kind.links(unpacked(kind, each.line)))
+        sound = all(isinstance(link, str) and "/" in link for link in kind.links(to_columns(kind, each.line)))
     except (TypeError, ValueError) as error:
         raise damaged(each.number, f"has links of another shape ({error})") from error
     if not sound:
@@ -221,7 +221,7 @@ def _check_value(each: Numbered, column: Column[Any], value: Any) -> None:
     if isinstance(value, str):
         _check_text(each, column, value)
         _check_review(each, column, value)
-        if column.name == "author_standing" and value not in get_args(AuthorStanding):
+        if column.name == "author_standing" and value not in get_args(AuthorTrust):
             raise damaged(each.number, f"has the author_standing {value!r}, which is not known")
 
 

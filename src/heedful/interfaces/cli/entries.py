@@ -110,7 +110,7 @@ def add_feedback(
     with options.open() as heedful:
         heedful.sessions.get(session_id)
         found = heedful.sessions.add_feedback(session_id, qa_id, feedback_text, feedback_score, author=author)
-    _told(found, session_id, qa_id)
+    _report_found(found, session_id, qa_id)
     echo("kept; it counts for recall after: heedful improve")
 
 
@@ -124,11 +124,11 @@ def delete_feedback(options: Options, session_id: str, qa_id: str, author: str |
     with options.open() as heedful:
         heedful.sessions.get(session_id)
         found = heedful.sessions.delete_feedback(session_id, qa_id, author=author)
-    _told(found, session_id, qa_id)
+    _report_found(found, session_id, qa_id)
     echo("cleared")
 
 
-def _told(found: bool, session_id: str, qa_id: str) -> None:
+def _report_found(found: bool, session_id: str, qa_id: str) -> None:
     if not found:
         raise NotFound(
             f"session {session_id!r} has no entry {qa_id!r}",

@@ -12,7 +12,7 @@ from rich.markup import escape
 
 from heedful.engine import Heedful
 from heedful.errors import Invalid
-from heedful.insight.writing import harmless
+from heedful.insight.writing import escape_formula
 from heedful.interfaces.cli.common import (
     Options,
     as_json,
@@ -30,7 +30,7 @@ from heedful.interfaces.client.surface import RemoteHeedful
 from heedful.model import ExecutionFeedback, etag
 
 FIELDS = list(ExecutionFeedback.model_fields)
-TOGETHER = 1_000
+PAGE_SIZE = 1_000
 
 
 @click.group()
@@ -84,7 +84,7 @@ def add(
 @click.option("--limit", default=100, show_default=True, help="How many at most.")
 @as_json
 @needs_project
-def listed(
+def list_feedback(
     options: Options, is_positive: bool | None, search: str | None, skip: int, limit: int, as_json: bool
 ) -> None:
     """List feedback, the newest first."""
@@ -176,20 +176,20 @@ def export(options: Options, kind: str) -> None:
         if kind == "csv":
             writer = csv.DictWriter(sys.stdout, FIELDS)
             writer.writeheader()
-            for each in _all(heedful):
+            for each in _read_all(heedful):
                 said = each.model_dump(mode="json")
                 writer.writerow(
-                    {name: harmless(value) if isinstance(value, str) else value for name, value in said.items()}
+                    {name: escape_formula(value) if isinstance(value, str) else value for name, value in said.items()}
                 )
         else:
-            for each in _all(heedful):
+            for each in _read_all(heedful):
                 echo_json(orjson.dumps(each.model_dump(mode="json")).decode())
 
 
-def _all(heedful: Heedful | RemoteHeedful) -> list[ExecutionFeedback]:
+def _read_all(heedful: Heedful | RemoteHeedful) -> list[ExecutionFeedback]:
     found: list[ExecutionFeedback] = []
     while True:
-        page = heedful.feedback.list(skip=len(found), limit=TOGETHER)
+        page = heedful.feedback.list(skip=len(found), limit=PAGE_SIZE)
         found += page.items
         if len(found) >= page.total or not page.items:
             return found

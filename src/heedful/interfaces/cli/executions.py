@@ -25,7 +25,7 @@ from heedful.interfaces.cli.common import (
 )
 from heedful.model import CacheLookup, Execution, QueryResult, etag
 
-SHOWN = 20
+MAX_ROWS = 20
 """Rows of a result that are shown."""
 
 connector = click.option(
@@ -280,10 +280,10 @@ def show(done: Execution, as_json: bool) -> None:
 
 def _rows(result: QueryResult) -> Table:
     made = table(*(column.name for column in result.columns))
-    for row in result.rows[:SHOWN]:
+    for row in result.rows[:MAX_ROWS]:
         made.add_row(*("" if value is None else escape(shortened(str(value), 60)) for value in row))
-    if len(result.rows) > SHOWN:
-        made.add_row(f"… {len(result.rows) - SHOWN} more rows")
+    if len(result.rows) > MAX_ROWS:
+        made.add_row(f"… {len(result.rows) - MAX_ROWS} more rows")
     return made
 
 

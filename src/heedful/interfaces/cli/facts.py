@@ -27,7 +27,7 @@ from heedful.interfaces.cli.common import (
 )
 from heedful.model import MODES, POLICY_NAMES, Erasure, Mode, PolicyName, Recall
 
-SHOWN = 10
+MAX_LISTED = 10
 """Files and facts that are listed one by one."""
 
 
@@ -79,10 +79,10 @@ def remember(
         screen = console()
         removed = f", {result.removed} removed" if result.removed else ""
         screen.print(f"{result.added} new, {result.known} known{removed} in {result.dataset}")
-        for fact in result.facts[:SHOWN]:
+        for fact in result.facts[:MAX_LISTED]:
             screen.print(f"  {fact.fact_id}  {escape(shortened(fact.text))}")
-        if len(result.facts) > SHOWN:
-            screen.print(f"  … and {len(result.facts) - SHOWN} more")
+        if len(result.facts) > MAX_LISTED:
+            screen.print(f"  … and {len(result.facts) - MAX_LISTED} more")
     for error in result.errors:
         echo(f"not remembered: {error.source}: {error.message}", err=True)
     for text in texts:
@@ -230,7 +230,7 @@ def _show_reasons(result: Recall) -> None:
             screen.print(f"   {line}")
         if why.events:
             rows = table("   event", "signal", "confidence", "at", "query", numbers=("confidence",))
-            for event in why.events[-SHOWN:]:
+            for event in why.events[-MAX_LISTED:]:
                 rows.add_row(
                     f"   {event.event_id}",
                     event.signal_type,

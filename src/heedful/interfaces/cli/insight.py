@@ -10,7 +10,7 @@ from pydantic import BaseModel
 from heedful.bootstrap import Host
 from heedful.clock import to_stored
 from heedful.errors import Invalid
-from heedful.interfaces.cli import sums
+from heedful.interfaces.cli import insight_output
 from heedful.interfaces.cli.common import Decorator, Options, as_json, dataset, echo, needs_project, print_json
 from heedful.interfaces.reports import write_report
 from heedful.model import OPINION_TARGETS, OVERS, OpinionTarget, Over
@@ -50,8 +50,8 @@ def satisfaction(
     """Compare satisfaction by a metadata key, or by dataset, model and others."""
     with options.open(worker=False) as heedful:
         found = heedful.insight.satisfaction(by, since=since, until=until, dataset=dataset, target_type=target_type)
-    if not _printed(found, as_json):
-        sums.show_satisfaction(found)
+    if not _print(found, as_json):
+        insight_output.show_satisfaction(found)
 
 
 @insight.command()
@@ -78,8 +78,8 @@ def trend(
         found = heedful.insight.trend(
             over=over, by=by, since=since, until=until, dataset=dataset, target_type=target_type
         )
-    if not _printed(found, as_json):
-        sums.show_trend(found)
+    if not _print(found, as_json):
+        insight_output.show_trend(found)
 
 
 @insight.command()
@@ -94,8 +94,8 @@ def coverage(
     """How much of what was shown was rated."""
     with options.open(worker=False) as heedful:
         found = heedful.insight.coverage(since=since, until=until, dataset=dataset)
-    if not _printed(found, as_json):
-        sums.show_coverage(found)
+    if not _print(found, as_json):
+        insight_output.show_coverage(found)
 
 
 @insight.command()
@@ -106,8 +106,8 @@ def usefulness(options: Options, dataset: str, as_json: bool) -> None:
     """How useful facts are: the distribution, both ends, and those that help here and hurt there."""
     with options.open(worker=False) as heedful:
         found = heedful.insight.usefulness(dataset)
-    if not _printed(found, as_json):
-        sums.show_usefulness(found)
+    if not _print(found, as_json):
+        insight_output.show_usefulness(found)
 
 
 @insight.command()
@@ -120,8 +120,8 @@ def cache(options: Options, since: datetime | None, until: datetime | None, limi
     """What the cache of executions decided, and why."""
     with options.open(worker=False) as heedful:
         found = heedful.insight.cache(since=since, until=until, limit=limit)
-    if not _printed(found, as_json):
-        sums.show_cache(found)
+    if not _print(found, as_json):
+        insight_output.show_cache(found)
 
 
 @insight.command()
@@ -136,8 +136,8 @@ def themes(
     """What negative comments are about."""
     with options.open(worker=False) as heedful:
         found = heedful.insight.themes(since=since, until=until, dataset=dataset)
-    if not _printed(found, as_json):
-        sums.show_themes(found)
+    if not _print(found, as_json):
+        insight_output.show_themes(found)
 
 
 @insight.command()
@@ -161,10 +161,10 @@ def notes(
     if as_json:
         print_json(found)
     else:
-        sums.show_notes(found)
+        insight_output.show_notes(found)
 
 
-def _printed(found: BaseModel, as_json: bool) -> bool:
+def _print(found: BaseModel, as_json: bool) -> bool:
     if as_json:
         print_json(found)
     return as_json

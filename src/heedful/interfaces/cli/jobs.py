@@ -43,7 +43,7 @@ def jobs() -> None:
 @limit
 @as_json
 @needs_store
-def listed(
+def list_jobs(
     options: Options, status: JobStatus | None, kind: JobKind | None, cursor: str | None, limit: int, as_json: bool
 ) -> None:
     """List jobs, the newest first."""

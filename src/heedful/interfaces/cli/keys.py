@@ -9,7 +9,7 @@ from typing import Any, ClassVar
 import click
 from rich.markup import escape
 
-from heedful.access.keys import USUAL
+from heedful.access.keys import DEFAULT_SCOPES
 from heedful.bootstrap import reseal_connectors as reseal
 from heedful.bootstrap import store_audit
 from heedful.errors import Invalid
@@ -54,7 +54,7 @@ def keys() -> None:
     "scopes",
     multiple=True,
     type=click.Choice(SCOPES),
-    default=USUAL,
+    default=DEFAULT_SCOPES,
     show_default=True,
     help="What it may do; may be repeated.",
 )
@@ -74,7 +74,7 @@ def create(options: Options, name: str, scopes: tuple[Scope, ...], rate_limit: i
 @keys.command("list")
 @as_json
 @needs_project
-def listed(options: Options, as_json: bool) -> None:
+def list_keys(options: Options, as_json: bool) -> None:
     """List keys, oldest first; those revoked too."""
     with options.open() as heedful:
         found = heedful.keys.list()

@@ -117,7 +117,7 @@ def improve(options: Options, dataset: str, session_ids: tuple[str, ...], backgr
         return
     if not done.changed:
         echo(f"{done.entries} rated answers; nothing new")
-        _not_learnt(done)
+        _show_not_learnt(done)
         return
     echo(
         f"{done.entries} rated answers: {done.signals_added} signals added, {done.signals_retracted} retracted; "
@@ -132,10 +132,10 @@ def improve(options: Options, dataset: str, session_ids: tuple[str, ...], backgr
         echo(f"  learnt from {fact.learnt_from}: {shortened(fact.text)}  {fact.fact_id}")
     for fact_id in done.forgotten:
         echo(f"  forgotten, as its source is gone: {fact_id}")
-    _not_learnt(done)
+    _show_not_learnt(done)
 
 
-def _not_learnt(done: Improvement) -> None:
+def _show_not_learnt(done: Improvement) -> None:
     if done.anonymous_ratings:
         echo(f"  {done.anonymous_ratings} ratings by anonymous visitors make no signals")
     for each in done.not_learnt:

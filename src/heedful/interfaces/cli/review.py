@@ -20,10 +20,10 @@ from heedful.interfaces.cli.common import (
     table,
 )
 from heedful.model import (
-    MENDS,
+    FIXES,
     OPINION_TARGETS,
     REVIEW_STATUSES,
-    Mend,
+    Fix,
     OpinionTarget,
     ReviewCase,
     ReviewEvent,
@@ -51,7 +51,7 @@ def review() -> None:
 @click.option("--limit", default=50, show_default=True, help="How many at most.")
 @as_json
 @needs_project
-def listed(
+def list_items(
     options: Options,
     status: str,
     assignee: str | None,
@@ -121,7 +121,7 @@ def assign(
 ) -> None:
     """Say who sees to an item; nobody, without ASSIGNEE."""
     with options.open() as heedful:
-        _told(heedful.review.assign(item_id, assignee, author=author, if_match=if_match), as_json)
+        _report(heedful.review.assign(item_id, assignee, author=author, if_match=if_match), as_json)
 
 
 @review.command()
@@ -136,7 +136,7 @@ def resolve(
 ) -> None:
     """Say that an item is mended; a later complaint opens it again."""
     with options.open() as heedful:
-        _told(heedful.review.resolve(item_id, note=note, author=author, if_match=if_match), as_json)
+        _report(heedful.review.resolve(item_id, note=note, author=author, if_match=if_match), as_json)
 
 
 @review.command()
@@ -151,7 +151,7 @@ def dismiss(
 ) -> None:
     """Say that there is nothing to mend."""
     with options.open() as heedful:
-        _told(heedful.review.dismiss(item_id, note=note, author=author, if_match=if_match), as_json)
+        _report(heedful.review.dismiss(item_id, note=note, author=author, if_match=if_match), as_json)
 
 
 @review.command()
@@ -166,12 +166,12 @@ def reopen(
 ) -> None:
     """Say that an item is work to do after all."""
     with options.open() as heedful:
-        _told(heedful.review.reopen(item_id, note=note, author=author, if_match=if_match), as_json)
+        _report(heedful.review.reopen(item_id, note=note, author=author, if_match=if_match), as_json)
 
 
 @review.command()
 @click.argument("item_id")
-@click.argument("action", type=click.Choice(MENDS))
+@click.argument("action", type=click.Choice(FIXES))
 @click.option("--fact-id", metavar="ID", help="supersede: the fact that is wrong.")
 @click.option("--text", metavar="TEXT", help="supersede, teach: what is true.")
 @click.option("--event-id", metavar="ID", help="retract, teach: the opinion.")
@@ -184,10 +184,10 @@ def reopen(
 @if_match
 @as_json
 @needs_project
-def mend(
+def fix(
     options: Options,
     item_id: str,
-    action: Mend,
+    action: Fix,
     fact_id: str | None,
     text: str | None,
     event_id: str | None,
@@ -251,7 +251,7 @@ def undo(options: Options, event_id: str, author: str | None, as_json: bool) -> 
         _done(heedful.review.undo(event_id, author=author), as_json)
 
 
-def _told(item: ReviewItem, as_json: bool) -> None:
+def _report(item: ReviewItem, as_json: bool) -> None:
     if as_json:
         print_json(item)
         return

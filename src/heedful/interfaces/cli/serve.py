@@ -16,7 +16,7 @@ from heedful.errors import Unavailable
 from heedful.interfaces.cli.common import Options, echo, extra, needs_store
 from heedful.model import NewKey
 
-LOST = "this store has keys; lost yours? --new-key prints another, and revokes those for everything"
+LOST_KEY_HINT = "this store has keys; lost yours? --new-key prints another, and revokes those for everything"
 
 
 @click.command()
@@ -76,7 +76,7 @@ def serve(
             echo(f"key for everything, shown once: {key.api_key}")
         echo(f"serving on {address}", err=True)
         if key is None and config.admin_key is None:
-            echo(LOST, err=True)
+            echo(LOST_KEY_HINT, err=True)
 
     # Ctrl-C is how it is stopped; what was under way has ended when it arrives here.
     with suppress(KeyboardInterrupt):
@@ -114,7 +114,7 @@ def dashboard(options: Options, store: str | None, host: str, port: int, open_br
             echo(f"key for everything, shown once: {key.api_key}")
         echo(f"dashboard on {address}", err=True)
         if key is None and config.admin_key is None:
-            echo(LOST.replace("--new-key", "heedful serve --new-key"), err=True)
+            echo(LOST_KEY_HINT.replace("--new-key", "heedful serve --new-key"), err=True)
         if open_browser:
             click.launch(address)
 

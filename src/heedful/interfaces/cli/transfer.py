@@ -21,7 +21,7 @@ from heedful.interfaces.cli.common import (
     progress,
     table,
 )
-from heedful.transfer import Sums
+from heedful.transfer import ProjectChecksum
 
 force: Decorator = click.option("--force", is_flag=True, help="Replace the file if it is there.")
 
@@ -45,7 +45,7 @@ def copy(source: str, target: str, as_json: bool) -> None:
         if count:
             rows.add_row(name, str(count))
     console().print(rows)
-    _print_sums(made.projects)
+    _print_checksums(made.projects)
     echo(f"{made.target} is a copy of {made.source}; {made.written} rows were written")
 
 
@@ -115,7 +115,7 @@ def verify(options: Options, as_json: bool) -> None:
     if as_json:
         print_json(found)
     else:
-        _print_sums(found.projects)
+        _print_checksums(found.projects)
         screen = console()
         for each in found.differences:
             where = "/".join(name for name in (each.project, each.dataset) if name is not None) or "the store"
@@ -125,7 +125,7 @@ def verify(options: Options, as_json: bool) -> None:
         raise SystemExit(1)
 
 
-def _print_sums(projects: list[Sums]) -> None:
+def _print_checksums(projects: list[ProjectChecksum]) -> None:
     rows = table("project", "facts", "events", "checksum of facts", "checksum of ledger", numbers=("facts", "events"))
     for each in projects:
         rows.add_row(escape(each.project), str(each.facts), str(each.events), each.facts_checksum, each.ledger_checksum)

@@ -275,15 +275,15 @@ def adapted(name: str, given: Arguments) -> tuple[str, Arguments, list[FileError
     return name, given, errors
 
 
-def _read(texts: documents.Given) -> tuple[list[str | Document] | Any, list[FileError]]:
+def _read(texts: documents.Source) -> tuple[list[str | Document] | Any, list[FileError]]:
     """Texts and documents; files and folders are read here, where they are."""
     if not isinstance(texts, str | Path | Document | list | tuple):
         return texts, []
     found: list[str | Document] = []
     errors: list[FileError] = []
-    for item in documents.listed(texts):
+    for item in documents.as_list(texts):
         if isinstance(item, Path):
-            opened, refused = documents.opened(item)
+            opened, refused = documents.read_path(item)
             found += opened
             errors += refused
         else:

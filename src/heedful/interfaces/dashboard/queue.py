@@ -14,7 +14,7 @@ from heedful.storage.executions import golden, opinions
 from heedful.storage.schema_insight import review_items, review_members
 
 
-def counted(
+def count_by_status(
     heedful: Heedful,
     *,
     dataset: str | None = None,

@@ -81,9 +81,9 @@ def environment() -> Environment:
         short=short,
         plain=plain,
         svg=Markup,
-        fault=wording.fault,
-        advice=wording.advice,
-        listed=wording.listed,
+        fault=wording.problem_text,
+        advice=wording.remedy_text,
+        listed=wording.list_page_for,
     )
     made.globals.update(
         asset=assets.address,

@@ -9,11 +9,11 @@ import orjson
 from pydantic import AliasChoices, ConfigDict, Field
 from pydantic.alias_generators import to_camel
 
-from heedful.compat.cognee import ALL, RecallResult, SearchType, dataset_of, results_of, search_type_of
+from heedful.compat.cognee import PAGE_LIMIT, RecallResult, SearchType, dataset_of, results_of, search_type_of
 from heedful.engine import Heedful
 from heedful.errors import HeedfulError, Invalid, NotFound
 from heedful.interfaces.http.hindsight_bodies import Body, problem, read, unsupported
-from heedful.interfaces.problems import Asked, Wire
+from heedful.interfaces.problems import ForeignRequest, Wire
 from heedful.model import DEFAULT_DATASET, Entry, Fraction, Metadata, NotBlank, Session, Text
 
 UNSUPPORTED: dict[str, dict[str, str]] = {
@@ -150,20 +150,20 @@ class Last(Camel):
     last_n: Annotated[int, Field(ge=1)] | None = None
 
 
-__all__ = ["ROUTES", "STATUSES", "refused"]
+__all__ = ["ROUTES", "STATUSES", "error_body"]
 
 STATUSES: Mapping[int, int] = {422: 400}
 TOP_K = 15
 
 
-def refused(error: HeedfulError, status: int) -> Any:
+def error_body(error: HeedfulError, status: int) -> Any:
     """The body of an error: a list of problems for a request that can't be read, else a sentence."""
     if isinstance(error, Invalid):
         return {"detail": [problem(error, "body")]}
     return {"detail": str(error)} | ({} if error.remedy is None else {"remediation": error.remedy})
 
 
-def remember(store: Heedful, asked: Asked) -> Any:
+def remember(store: Heedful, asked: ForeignRequest) -> Any:
     given = read(Remembering, _form(asked) if asked.files or asked.fields else asked.body, {})
     given.refuse("dataset_id", "content_type")
     texts = [given.data] if isinstance(given.data, str) else given.data
@@ -175,7 +175,7 @@ def remember(store: Heedful, asked: Asked) -> Any:
     return _remembered(given.dataset_name, len(texts), given.session_id) | {"items": kept.facts}
 
 
-def remember_entry(store: Heedful, asked: Asked) -> Any:
+def remember_entry(store: Heedful, asked: ForeignRequest) -> Any:
     given = read(RememberingEntry, asked.body, {})
     said = given.entry
     if said.type == "qa":
@@ -190,7 +190,7 @@ def remember_entry(store: Heedful, asked: Asked) -> Any:
     return _remembered(given.dataset_name, 1, given.session_id) | stored
 
 
-def recall(store: Heedful, asked: Asked) -> Any:
+def recall(store: Heedful, asked: ForeignRequest) -> Any:
     given = read(Asking, asked.body, {})
     given.refuse_what_has_no_like()
     kind = search_type_of(given.search_type or SearchType.GRAPH_COMPLETION)
@@ -206,7 +206,7 @@ def recall(store: Heedful, asked: Asked) -> Any:
     return [_result(each, kind, found.dataset) for each in results_of(found, kind)]
 
 
-def improve(store: Heedful, asked: Asked) -> Any:
+def improve(store: Heedful, asked: ForeignRequest) -> Any:
     given = read(Improving, asked.body, {})
     given.refuse("dataset_id")
     done = store.improve(given.dataset_name, given.session_ids)
@@ -229,7 +229,7 @@ def improve(store: Heedful, asked: Asked) -> Any:
     }
 
 
-def forget(store: Heedful, asked: Asked) -> Any:
+def forget(store: Heedful, asked: ForeignRequest) -> Any:
     given = read(Forgetting, asked.body, {})
     if given.everything:
         names = store.datasets()
@@ -250,12 +250,12 @@ def forget(store: Heedful, asked: Asked) -> Any:
     return {"data_id": given.data_id, "dataset_name": given.dataset, "status": "success"}
 
 
-def datasets(store: Heedful, asked: Asked) -> Any:
+def datasets(store: Heedful, asked: ForeignRequest) -> Any:
     found = [store.get_dataset(name) for name in store.datasets()]
     return [{"id": each.name, "name": each.name, "createdAt": each.created_at.isoformat()} for each in found]
 
 
-def sessions(store: Heedful, asked: Asked) -> Any:
+def sessions(store: Heedful, asked: ForeignRequest) -> Any:
     given = read(SessionPage, dict(asked.query))
     given.refuse("status")
     if given.range != "all":
@@ -271,7 +271,7 @@ def sessions(store: Heedful, asked: Asked) -> Any:
     }
 
 
-def session(store: Heedful, asked: Asked) -> Any:
+def session(store: Heedful, asked: ForeignRequest) -> Any:
     shown = _session(store.sessions.get(asked.path["session_id"]))
     qas = entries(store, asked)
     return shown | {
@@ -283,12 +283,12 @@ def session(store: Heedful, asked: Asked) -> Any:
     }
 
 
-def entries(store: Heedful, asked: Asked) -> list[Entry]:
+def entries(store: Heedful, asked: ForeignRequest) -> list[Entry]:
     name, last_n = asked.path["session_id"], read(Last, dict(asked.query)).last_n
     found: list[Entry] = []
     cursor = None
     while last_n is None or len(found) < last_n:
-        limit = ALL if last_n is None else min(ALL, last_n - len(found))
+        limit = PAGE_LIMIT if last_n is None else min(PAGE_LIMIT, last_n - len(found))
         page = store.sessions.entries(name, cursor=cursor, limit=limit, newest_first=True)
         found += page.items
         cursor = page.next_cursor
@@ -297,13 +297,13 @@ def entries(store: Heedful, asked: Asked) -> list[Entry]:
     return found[::-1]
 
 
-def add_feedback(store: Heedful, asked: Asked) -> Any:
+def add_feedback(store: Heedful, asked: ForeignRequest) -> Any:
     given = read(Rating, asked.body, {})
     _rate(store, asked.path["session_id"], asked.path["qa_id"], given.feedback_text, given.feedback_score)
     return {"success": True}
 
 
-def delete_feedback(store: Heedful, asked: Asked) -> Any:
+def delete_feedback(store: Heedful, asked: ForeignRequest) -> Any:
     if not store.sessions.delete_feedback(asked.path["session_id"], asked.path["qa_id"]):
         raise _no_entry(asked.path["session_id"], asked.path["qa_id"])
     return {"success": True}
@@ -325,7 +325,7 @@ def _required(said: SessionEntry, name: str) -> str:
     return value
 
 
-def _form(asked: Asked) -> dict[str, Any]:
+def _form(asked: ForeignRequest) -> dict[str, Any]:
     """A form as the body it stands for: files are texts, and an empty field is one that is left out."""
     given: dict[str, Any] = {name: value for name, value in asked.fields.items() if value != ""}
     given.pop("raw_data", None)
@@ -389,7 +389,7 @@ def _kind(kind: SearchType, each: RecallResult) -> str:
 def _sessions(store: Heedful) -> Iterator[Session]:
     cursor = None
     while True:
-        page = store.sessions.list(cursor=cursor, limit=ALL)
+        page = store.sessions.list(cursor=cursor, limit=PAGE_LIMIT)
         yield from page.items
         cursor = page.next_cursor
         if cursor is None:

@@ -14,11 +14,11 @@ from heedful.sql.sandbox.pool import busy
 Result = TypeVar("Result")
 Done = tuple["asyncio.Future[Any]", Any, BaseException | None]
 
-TOGETHER = 32
+BATCH_SIZE = 32
 """Results that are handed over at once while there is more to do."""
 
 
-class Lane:
+class SerialExecutor:
     """Runs calls in order. Handing results over in bunches wakes the loop less often."""
 
     def __init__(self, name: str) -> None:
@@ -56,13 +56,13 @@ class Lane:
                 done.append((future, work(), None))
             except BaseException as error:
                 done.append((future, None, error))
-            if len(done) >= TOGETHER or not self._waiting:
+            if len(done) >= BATCH_SIZE or not self._waiting:
                 assert self._loop is not None
-                self._loop.call_soon_threadsafe(_hand_over, done)
+                self._loop.call_soon_threadsafe(_deliver, done)
                 done = []
 
 
-def _hand_over(done: list[Done]) -> None:
+def _deliver(done: list[Done]) -> None:
     for future, result, error in done:
         if future.done():
             continue
@@ -72,7 +72,7 @@ def _hand_over(done: list[Done]) -> None:
             future.set_exception(error)
 
 
-class Turns:
+class CallCounter:
     """Counts the calls under way in one event loop."""
 
     def __init__(self, per_caller: int, per_project: int, wait: float) -> None:

@@ -12,8 +12,8 @@ from typing import Any
 from heedful.engine import Heedful
 from heedful.errors import HeedfulError, Invalid, NotFound
 from heedful.interfaces.http.hindsight_bodies import (
+    METADATA_KEY,
     NO_USEFULNESS,
-    OURS,
     RAW,
     UNSUPPORTED,
     VERSION,
@@ -23,9 +23,9 @@ from heedful.interfaces.http.hindsight_bodies import (
     Retain,
     Settings,
     Signals,
+    bank_summary,
     config,
     extras,
-    listed,
     problem,
     profile,
     ranked,
@@ -35,25 +35,25 @@ from heedful.interfaces.http.hindsight_bodies import (
     unsupported,
     within,
 )
-from heedful.interfaces.problems import Asked, Wire
+from heedful.interfaces.problems import ForeignRequest, Wire
 from heedful.model import Dataset, Fact, Metadata, Signal
 
-__all__ = ["ROUTES", "STATUSES", "refused"]
+__all__ = ["ROUTES", "STATUSES", "error_body"]
 
 STATUSES: Mapping[int, int] = {}
-ALL = 1_000
+PAGE_LIMIT = 1_000
 
 
-def refused(error: HeedfulError, status: int) -> Any:
+def error_body(error: HeedfulError, status: int) -> Any:
     """The body of an error: a list of problems for a request that can't be read, else a sentence."""
     if status == 422 and isinstance(error, Invalid):
         return {"detail": [problem(error, "body")]}
     return {"detail": str(error)}
 
 
-def list_banks(store: Heedful, asked: Asked) -> Any:
+def list_banks(store: Heedful, asked: ForeignRequest) -> Any:
     given = read(Listing, {name: asked.query[name] for name in ("q", "limit", "offset") if name in asked.query})
-    banks = [listed(store.get_dataset(name)) for name in reversed(store.datasets())]
+    banks = [bank_summary(store.get_dataset(name)) for name in reversed(store.datasets())]
     if given.q:
         banks = [bank for bank in banks if given.q.lower() in f"{bank['bank_id']}\n{bank['name']}".lower()]
     limit = given.limit if "limit" in asked.query else max(len(banks), 1)
@@ -65,46 +65,46 @@ def list_banks(store: Heedful, asked: Asked) -> Any:
     }
 
 
-def put_bank(store: Heedful, asked: Asked) -> Any:
+def put_bank(store: Heedful, asked: ForeignRequest) -> Any:
     bank = asked.path["bank_id"]
     changes = read(Profile, asked.body, {})
     known = _bank(store, bank)
     said = changes.merged({} if known is None else extras(known.metadata))
-    return profile(store.create_dataset(bank, metadata={OURS: said}))
+    return profile(store.create_dataset(bank, metadata={METADATA_KEY: said}))
 
 
-def get_bank(store: Heedful, asked: Asked) -> Any:
+def get_bank(store: Heedful, asked: ForeignRequest) -> Any:
     return profile(store.get_dataset(asked.path["bank_id"]))
 
 
-def change_bank(store: Heedful, asked: Asked) -> Any:
+def change_bank(store: Heedful, asked: ForeignRequest) -> Any:
     store.get_dataset(asked.path["bank_id"])
     return put_bank(store, asked)
 
 
-def get_config(store: Heedful, asked: Asked) -> Any:
+def get_config(store: Heedful, asked: ForeignRequest) -> Any:
     return config(store.get_dataset(asked.path["bank_id"]))
 
 
-def change_config(store: Heedful, asked: Asked) -> Any:
+def change_config(store: Heedful, asked: ForeignRequest) -> Any:
     changes = read(Settings, asked.body, {}).profile
     bank = store.get_dataset(asked.path["bank_id"])
-    return config(store.create_dataset(bank.name, metadata={OURS: changes.merged(extras(bank.metadata))}))
+    return config(store.create_dataset(bank.name, metadata={METADATA_KEY: changes.merged(extras(bank.metadata))}))
 
 
-def reset_config(store: Heedful, asked: Asked) -> Any:
+def reset_config(store: Heedful, asked: ForeignRequest) -> Any:
     bank = store.get_dataset(asked.path["bank_id"])
     stays = {name: value for name, value in extras(bank.metadata).items() if name not in ("mission", "disposition")}
-    return config(store.create_dataset(bank.name, metadata={OURS: stays}))
+    return config(store.create_dataset(bank.name, metadata={METADATA_KEY: stays}))
 
 
-def delete_bank(store: Heedful, asked: Asked) -> Any:
+def delete_bank(store: Heedful, asked: ForeignRequest) -> Any:
     bank = asked.path["bank_id"]
     gone = store.forget(dataset=bank)
     return {"success": True, "message": f"bank {bank!r} was deleted", "deleted_count": gone.facts}
 
 
-def clear_bank(store: Heedful, asked: Asked) -> Any:
+def clear_bank(store: Heedful, asked: ForeignRequest) -> Any:
     if "type" in asked.query:
         raise Invalid(
             "facts have no types here", field="type", value=asked.query["type"], remedy="Leave it out to clear the bank"
@@ -115,7 +115,7 @@ def clear_bank(store: Heedful, asked: Asked) -> Any:
     return {"success": True, "message": f"bank {bank.name!r} is empty", "deleted_count": gone.facts}
 
 
-def retain(store: Heedful, asked: Asked) -> Any:
+def retain(store: Heedful, asked: ForeignRequest) -> Any:
     bank = asked.path["bank_id"]
     given = read(Retain, asked.body, {})
     documents: dict[str | None, list[tuple[str, Metadata]]] = {}
@@ -135,7 +135,7 @@ def retain(store: Heedful, asked: Asked) -> Any:
     return {"success": True, "bank_id": bank, "items_count": len(given.items), "async": False}
 
 
-def recall(store: Heedful, asked: Asked) -> Any:
+def recall(store: Heedful, asked: ForeignRequest) -> Any:
     given = read(Recalling, asked.body, {})
     given.refuse_what_has_no_like()
     if not given.wants_facts or _bank(store, asked.path["bank_id"]) is None:
@@ -160,7 +160,7 @@ def recall(store: Heedful, asked: Asked) -> Any:
     return {"results": [result(hit) for hit in within(best[: given.top_k], given.max_tokens)]}
 
 
-def list_memories(store: Heedful, asked: Asked) -> Any:
+def list_memories(store: Heedful, asked: ForeignRequest) -> Any:
     given = read(Listing, {**asked.query, "tags": list(asked.every.get("tags", [])) or None})
     given.refuse_what_has_no_like()
     bank = _bank(store, asked.path["bank_id"])
@@ -180,11 +180,11 @@ def list_memories(store: Heedful, asked: Asked) -> Any:
     }
 
 
-def get_memory(store: Heedful, asked: Asked) -> Any:
+def get_memory(store: Heedful, asked: ForeignRequest) -> Any:
     return unit(_fact(store, asked.path["bank_id"], asked.path["memory_id"]))
 
 
-def delete_document(store: Heedful, asked: Asked) -> Any:
+def delete_document(store: Heedful, asked: ForeignRequest) -> Any:
     document = asked.path["document_id"]
     gone = store.forget(source=document, dataset=asked.path["bank_id"])
     return {
@@ -195,7 +195,7 @@ def delete_document(store: Heedful, asked: Asked) -> Any:
     }
 
 
-def signal(store: Heedful, asked: Asked) -> Any:
+def signal(store: Heedful, asked: ForeignRequest) -> Any:
     bank = asked.path["bank_id"]
     given = read(Signals, asked.body, {}).signals
     result = store.signal([Signal(**each.model_dump()) for each in given], dataset=bank)
@@ -211,7 +211,7 @@ def signal(store: Heedful, asked: Asked) -> Any:
     }
 
 
-def fact_stats(store: Heedful, asked: Asked) -> Any:
+def fact_stats(store: Heedful, asked: ForeignRequest) -> Any:
     fact = _fact(store, asked.path["bank_id"], asked.path["fact_id"])
     stats = store.fact_stats(fact.fact_id)
     return {
@@ -224,7 +224,7 @@ def fact_stats(store: Heedful, asked: Asked) -> Any:
     }
 
 
-def usefulness_stats(store: Heedful, asked: Asked) -> Any:
+def usefulness_stats(store: Heedful, asked: ForeignRequest) -> Any:
     bank = asked.path["bank_id"]
     if _bank(store, bank) is None:
         return NO_USEFULNESS | {"bank_id": bank}
@@ -240,7 +240,7 @@ def usefulness_stats(store: Heedful, asked: Asked) -> Any:
     }
 
 
-def version(store: Heedful, asked: Asked) -> Any:
+def version(store: Heedful, asked: ForeignRequest) -> Any:
     return VERSION
 
 
@@ -262,7 +262,7 @@ def _facts(store: Heedful, bank: str, source: str | None) -> Iterator[Fact]:
     """All facts of a bank, or of one document, the newest first."""
     cursor = None
     while True:
-        page = store.facts(dataset=bank, source=source, cursor=cursor, limit=ALL, newest_first=True)
+        page = store.facts(dataset=bank, source=source, cursor=cursor, limit=PAGE_LIMIT, newest_first=True)
         yield from page.items
         cursor = page.next_cursor
         if cursor is None:

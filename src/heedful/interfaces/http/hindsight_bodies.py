@@ -11,7 +11,7 @@ from pydantic import BaseModel, ConfigDict, Field, TypeAdapter, ValidationError
 
 from heedful.engine import Heedful
 from heedful.errors import Invalid
-from heedful.interfaces.problems import Asked, Reply
+from heedful.interfaces.problems import ForeignRequest, Reply
 from heedful.model import SIGNAL_TYPES, Dataset, Fact, Fraction, Hit, Metadata, NotBlank, RankedFact, SignalType, Text
 
 
@@ -34,10 +34,10 @@ def read(model: type[Read], given: Any, fallback: Any = None) -> Read:
         raise Invalid(found.message, code=kind, field=found.field, value=found.value, remedy=found.remedy) from None
 
 
-def unsupported(reason: str) -> Callable[[Heedful, Asked], Reply]:
+def unsupported(reason: str) -> Callable[[Heedful, ForeignRequest], Reply]:
     """What answers for a route that has no like here."""
 
-    def answer(store: Heedful, asked: Asked) -> Reply:
+    def answer(store: Heedful, asked: ForeignRequest) -> Reply:
         return Reply(501, {"detail": reason})
 
     return answer
@@ -50,14 +50,14 @@ def problem(error: Invalid, place: str) -> dict[str, Any]:
     return {"loc": [place, *where], "msg": str(error), "type": error.code}
 
 
-OURS = "hindsight"
+METADATA_KEY = "hindsight"
 """The key of the metadata, of a fact and of a dataset, under which stands what only Hindsight has a name for."""
 
-TAGS = f"{OURS}.tags"
+TAGS = f"{METADATA_KEY}.tags"
 BUDGETS = {"low": 10, "mid": 25, "high": 100}
 """How many facts a budget is good for."""
 
-MOST = 1_000
+MAX_RESULTS = 1_000
 """Facts that one recall finds at most."""
 
 RAW = frozenset({"world", "experience"})
@@ -103,15 +103,18 @@ class Item(Body):
     def about(self, document_tags: Sequence[str]) -> Metadata:
         """The metadata of the fact: the item's own, and what only Hindsight has a name for."""
         own = dict(self.metadata or {})
-        if OURS in own:
+        if METADATA_KEY in own:
             raise Invalid(
-                f"metadata has the key {OURS!r}", field="items.metadata", value=OURS, remedy="Use another name for it"
+                f"metadata has the key {METADATA_KEY!r}",
+                field="items.metadata",
+                value=METADATA_KEY,
+                remedy="Use another name for it",
             )
         at = self.timestamp.isoformat() if isinstance(self.timestamp, datetime) else None
         tags = list(dict.fromkeys([*(self.tags or []), *document_tags]))
         extra = {"tags": tags, "context": self.context, "timestamp": at}
         kept = {name: value for name, value in extra.items() if value}
-        return own | {OURS: kept} if kept else own
+        return own | {METADATA_KEY: kept} if kept else own
 
 
 class Retain(Body):
@@ -199,7 +202,7 @@ class TagFilter(Body):
 
     def enough(self, top_k: int) -> int:
         """How many to look at, so that `top_k` are left: conditions can name one of several tags that all must hold."""
-        return MOST if len(self.tags) > 1 and not self.match.startswith("any") else top_k
+        return MAX_RESULTS if len(self.tags) > 1 and not self.match.startswith("any") else top_k
 
 
 class SignalItem(Body):
@@ -311,7 +314,7 @@ class Listing(Body):
 
 def extras(metadata: Metadata) -> Metadata:
     """What only Hindsight has a name for."""
-    found = metadata.get(OURS)
+    found = metadata.get(METADATA_KEY)
     return found if isinstance(found, dict) else {}
 
 
@@ -414,7 +417,7 @@ def config(bank: Dataset) -> dict[str, Any]:
     return {"bank_id": bank.name, "config": defaults | overrides, "overrides": overrides}
 
 
-def listed(bank: Dataset) -> dict[str, Any]:
+def bank_summary(bank: Dataset) -> dict[str, Any]:
     """A bank in a list."""
     counts = {"fact_count": bank.facts, "memory_count": bank.facts}
     return profile(bank) | counts | {"created_at": bank.created_at.isoformat()}
@@ -462,7 +465,7 @@ def own(metadata: Metadata) -> dict[str, str]:
     return {
         name: value if isinstance(value, str) else orjson.dumps(value).decode()
         for name, value in metadata.items()
-        if name != OURS
+        if name != METADATA_KEY
     }
 
 

@@ -14,14 +14,14 @@ from typing import TypeVar
 from starlette.requests import Request
 
 from heedful.access.refusals import Refusals
-from heedful.bootstrap import Host, Projects, Served
+from heedful.bootstrap import Host, Projects, ServedStore
 from heedful.errors import HeedfulError
-from heedful.interfaces.http.callers import Caller, Callers, presented
+from heedful.interfaces.http.callers import Caller, Callers, presented_key
 from heedful.interfaces.http.config import Config, Limiter
 from heedful.interfaces.http.connections import UNKNOWN
-from heedful.interfaces.http.executors import Lane, Turns
+from heedful.interfaces.http.executors import CallCounter, SerialExecutor
 from heedful.interfaces.http.targets import RATE
-from heedful.jobs.kinds import do
+from heedful.jobs.kinds import run_job
 from heedful.jobs.worker import Worker
 from heedful.model import Scope
 
@@ -70,9 +70,9 @@ class State:
         self._thinking = ThreadPoolExecutor((os.cpu_count() or 1) + 1, thread_name_prefix="heedful-recall")
         # A query takes as long as a database does; who waits for one must not keep others waiting.
         self._querying = ThreadPoolExecutor(config.threads, thread_name_prefix="heedful-query")
-        self._turns = Turns(max(1, config.threads // 4), max(1, config.threads // 2), host.pool.limits.wait)
+        self._turns = CallCounter(max(1, config.threads // 4), max(1, config.threads // 2), host.pool.limits.wait)
         # A file has one writer at a time; a server has many.
-        self._lane = None if host.sessions or host.database.many_writers else Lane("heedful-feedback")
+        self._lane = None if host.sessions or host.database.many_writers else SerialExecutor("heedful-feedback")
         self._follower = Follower(self.projects)
         self._worker = _worker(self.projects) if config.worker else None
 
@@ -105,7 +105,7 @@ class State:
 
     async def caller(self, request: Request, scope: Scope | None) -> Caller:
         """Who calls, if they may do this now."""
-        given = presented(request.headers.get("authorization"), request.headers.get("x-api-key"))
+        given = presented_key(request.headers.get("authorization"), request.headers.get("x-api-key"))
         caller = self._callers.remembered(given)
         if caller is None:
             caller = await self.look(lambda: self._callers.find(given))
@@ -142,4 +142,4 @@ class State:
 
 def _worker(projects: Projects) -> Worker:
     host = projects.host
-    return Worker(host.queue, partial(do, Served(projects)), host.now, digest_every=host.digest_every)
+    return Worker(host.queue, partial(run_job, ServedStore(projects)), host.now, digest_every=host.digest_every)

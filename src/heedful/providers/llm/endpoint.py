@@ -12,9 +12,9 @@ import httpx
 from heedful.errors import Invalid, Unavailable
 from heedful.providers.llm.contract import ChatMessage, Completion, LanguageModel, OnToken, Usage
 from heedful.providers.llm.stream import Part, Reported, Unreadable, events, part
-from heedful.retrying import RETRIED, TryAgain, persist, seconds
+from heedful.retrying import RETRIED, TryAgain, retry, seconds
 
-LONGEST = 16 * 1024 * 1024
+MAX_RESPONSE = 16 * 1024 * 1024
 """Bytes that are read of one answer at most: a model that never ends must not either."""
 
 _REFUSALS = frozenset({400, 422})
@@ -53,7 +53,7 @@ class EndpointModel:
     def complete(self, messages: Sequence[ChatMessage], *, on_token: OnToken | None = None) -> Completion:
         answer = _Answer(on_token)
         try:
-            return persist(lambda: self._adapted(messages, answer), attempts=self._attempts, sleep=self._sleep)
+            return retry(lambda: self._adapted(messages, answer), attempts=self._attempts, sleep=self._sleep)
         except TryAgain as failure:
             raise self._unavailable(failure.problem) from failure
 
@@ -127,7 +127,7 @@ class EndpointModel:
         size = 0
         for chunk in response.iter_bytes():
             size += len(chunk)
-            if size > LONGEST:
+            if size > MAX_RESPONSE:
                 raise Unreadable("an answer without an end")
             yield chunk
             # The socket's own timeout can't see that a server sends signs of life and nothing else.

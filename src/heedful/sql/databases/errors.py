@@ -182,7 +182,7 @@ def privileged(user: str, address: str, may: Sequence[str], advice: Sequence[str
     )
 
 
-def our_own(address: object) -> Forbidden:
+def own_store(address: object) -> Forbidden:
     """For a Heedful store: what runs on it would see every project, and the secrets that guard them."""
     return Forbidden(
         f"{address} is a Heedful store, whose projects are kept apart from each other",

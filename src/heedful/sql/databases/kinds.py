@@ -69,7 +69,7 @@ KINDS = (
 )
 
 
-def checked(address: URL) -> Kind:
+def check_url(address: URL) -> Kind:
     """The kind of a URL that a connector may have; an error names the rule and the option, never a value."""
     kind = next((each for each in KINDS if address.drivername in each.drivers), None)
     if kind is None:

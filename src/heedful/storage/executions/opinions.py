@@ -9,8 +9,8 @@ from typing import Any
 from sqlalchemy import ColumnElement, Connection, delete, func, insert, select, update
 
 from heedful.ids import new_id
-from heedful.model import AuthorStanding, Metadata
-from heedful.ranking.signals import standing_of, suffices
+from heedful.model import AuthorTrust, Metadata
+from heedful.ranking.signals import suffices, trust_of
 from heedful.storage import ledger, tallies
 from heedful.storage.executions import connectors, runs
 from heedful.storage.ledger import FEEDBACK, Event
@@ -19,12 +19,12 @@ from heedful.storage.schema import feedbacks
 
 TARGETS = ("execution", "message")
 
-OUTLIVED = "outlived"
+RETAINED_SQL = "outlived"
 """The SQL of executions that are gone and that an opinion still is about."""
 
 
 @dataclass(frozen=True, slots=True)
-class Said:
+class NewOpinion:
     """One opinion as it is to stand."""
 
     execution_id: str | None
@@ -34,8 +34,8 @@ class Said:
     author: str | None
 
     @property
-    def author_standing(self) -> AuthorStanding:
-        return standing_of(self.author)
+    def author_standing(self) -> AuthorTrust:
+        return trust_of(self.author)
 
     @property
     def target(self) -> tuple[str, str]:
@@ -49,7 +49,7 @@ class Said:
         return _rating(self.is_positive)
 
 
-def add(connection: Connection, project: int, said: Said, key: str | None, at: int) -> str:
+def add(connection: Connection, project: int, said: NewOpinion, key: str | None, at: int) -> str:
     """Keeps an opinion and returns its id."""
     event = _event(project, said, key, at)
     ledger.append(connection, [event])
@@ -63,7 +63,9 @@ def add(connection: Connection, project: int, said: Said, key: str | None, at: i
     return event.id
 
 
-def replace(connection: Connection, project: int, row: AnyRow, said: Said, at: int, key: str | None = None) -> None:
+def replace(
+    connection: Connection, project: int, row: AnyRow, said: NewOpinion, at: int, key: str | None = None
+) -> None:
     """Puts another opinion in the place of one, under the same id; the ledger has both."""
     event = _event(project, said, key, at)
     ledger.append(connection, [ledger.retraction(project, row.event_id, said.author, at), event])
@@ -88,13 +90,13 @@ def withdraw(connection: Connection, project: int, row: AnyRow, author: str | No
 
 def snapshot(row: AnyRow) -> Metadata:
     """All that `restore` needs of an opinion."""
-    return {name: getattr(row, name) for name in _KEPT}
+    return {name: getattr(row, name) for name in _KEPT_COLUMNS}
 
 
 def restore(connection: Connection, project: int, kept: Metadata, at: int) -> str | None:
     """Gives an opinion that was taken back again as it was; returns its event. What its author said of the same thing
     since stays: then there is none."""
-    kept = {"author_standing": standing_of(kept["author"]), **kept}
+    kept = {"author_standing": trust_of(kept["author"]), **kept}
     of_author = feedbacks.c.author == kept["author"] if kept["author"] is not None else feedbacks.c.id == kept["id"]
     later = connection.execute(
         select(feedbacks.c.id).where(
@@ -128,7 +130,7 @@ def restore(connection: Connection, project: int, kept: Metadata, at: int) -> st
     return event.id
 
 
-_KEPT = (
+_KEPT_COLUMNS = (
     *("id", "target_type", "target_id", "message_id", "author", "author_standing", "rating", "comment", "extra", "at"),
     "updated_at",
 )
@@ -138,7 +140,7 @@ def _changed(connection: Connection, target_type: str, target_id: str, extra: Me
     """Tells those who keep what is proven in memory that an opinion is another one."""
     if target_type == "execution":
         runs.follow_ratings(connection, target_id)
-    outlived = {each["connector_id"] for each in (extra or {}).get(OUTLIVED, ())}
+    outlived = {each["connector_id"] for each in (extra or {}).get(RETAINED_SQL, ())}
     connectors.bump_revisions(
         connection, connectors.connectors_concerned(connection, target_type, target_id) | outlived
     )
@@ -165,7 +167,7 @@ def get(connection: Connection, project: int, feedback_id: str) -> AnyRow | None
     ).first()
 
 
-def by_author(connection: Connection, project: int, said: Said) -> AnyRow | None:
+def by_author(connection: Connection, project: int, said: NewOpinion) -> AnyRow | None:
     """What the same author says of the same thing already."""
     kind, target = said.target
     return connection.execute(
@@ -184,7 +186,7 @@ def with_key(connection: Connection, project: int, key: str) -> AnyRow | Event |
     return ledger.with_keys(connection, project, [key]).get(key)
 
 
-def listed(
+def list_opinions(
     connection: Connection,
     project: int,
     *,
@@ -241,12 +243,12 @@ def rated(project: int, target_type: str, *ratings: str) -> tuple[ColumnElement[
     )
 
 
-def votes(rows: Iterable[AnyRow]) -> list[tuple[AuthorStanding, str | None]]:
+def votes(rows: Iterable[AnyRow]) -> list[tuple[AuthorTrust, str | None]]:
     """Who gave these opinions."""
     return [(row.author_standing, row.author) for row in rows]
 
 
-def heard(rows: Sequence[AnyRow], authors: int) -> tuple[list[AnyRow], list[AnyRow]]:
+def counted_opinions(rows: Sequence[AnyRow], authors: int) -> tuple[list[AnyRow], list[AnyRow]]:
     """Of what is said of one execution, what counts for it, and against it; the word of too few is not heard."""
     trusted = [row for row in rows if row.author_standing != "anonymous"]
     negative = [row for row in trusted if row.rating == "down"]
@@ -264,7 +266,7 @@ def _rating(is_positive: bool) -> str:
     return "up" if is_positive else "down"
 
 
-def _row(said: Said) -> dict[str, Any]:
+def _row(said: NewOpinion) -> dict[str, Any]:
     kind, target = said.target
     return {
         "target_type": kind,
@@ -279,7 +281,7 @@ def _row(said: Said) -> dict[str, Any]:
     }
 
 
-def _event(project: int, said: Said, key: str | None, at: int) -> Event:
+def _event(project: int, said: NewOpinion, key: str | None, at: int) -> Event:
     kind, target = said.target
     return Event(
         id=new_id(),

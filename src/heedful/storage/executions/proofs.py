@@ -7,7 +7,7 @@ from collections.abc import Sequence
 from sqlalchemy import Connection, select, update
 
 from heedful.ranking.signals import suffices
-from heedful.storage.executions.opinions import OUTLIVED, TARGETS, rated, votes
+from heedful.storage.executions.opinions import RETAINED_SQL, TARGETS, rated, votes
 from heedful.storage.rows import AnyRow, batches, of_project
 from heedful.storage.schema import executions, feedbacks
 
@@ -33,7 +33,7 @@ def blocked(connection: Connection, project: int, connector: str, authors: int) 
         said += [
             (bytes.fromhex(each["template"]), row)
             for row in outlived
-            for each in row.extra.get(OUTLIVED, ())
+            for each in row.extra.get(RETAINED_SQL, ())
             if each["connector_id"] == connector
         ]
     by_template: dict[bytes, list[AnyRow]] = {}
@@ -42,7 +42,7 @@ def blocked(connection: Connection, project: int, connector: str, authors: int) 
     return {template: rows[-1].comment for template, rows in by_template.items() if suffices(votes(rows), authors)}
 
 
-def outlive(connection: Connection, project: int, run: AnyRow) -> None:
+def retain_sql(connection: Connection, project: int, run: AnyRow) -> None:
     """Keeps with the negative opinions about an execution, which is about to go, what SQL they are about."""
     about = {"connector_id": run.connector_id, "template": run.template.hex()}
     rows = connection.execute(
@@ -55,8 +55,8 @@ def outlive(connection: Connection, project: int, run: AnyRow) -> None:
         )
     ).all()
     for row in rows:
-        kept = [*row.extra.get(OUTLIVED, ()), about]
-        connection.execute(update(feedbacks).where(feedbacks.c.id == row.id).values(extra={OUTLIVED: kept}))
+        kept = [*row.extra.get(RETAINED_SQL, ()), about]
+        connection.execute(update(feedbacks).where(feedbacks.c.id == row.id).values(extra={RETAINED_SQL: kept}))
 
 
 def proven(connection: Connection, project: int, connector: str) -> dict[str, bytes]:

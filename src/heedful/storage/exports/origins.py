@@ -8,7 +8,7 @@ from typing import Any
 
 from sqlalchemy import Column, ColumnElement, FromClause, and_
 
-from heedful.storage.exports.asked import as_text
+from heedful.storage.exports.query import as_text
 from heedful.storage.insight import decayed
 from heedful.storage.ledger import SIGNAL, is_retracted
 from heedful.storage.schema import (

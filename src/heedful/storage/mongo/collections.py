@@ -34,7 +34,7 @@ class _PlainIntegers(TypeDecoder):
 
 CODEC: CodecOptions[Document] = CodecOptions(tz_aware=True, type_registry=TypeRegistry([_PlainIntegers()]))
 
-LANES = 16
+PARTITIONS = 16
 """In how many lanes the negative opinions of a project are numbered: writers of the same lane wait for each other."""
 
 _OF_SESSION = IndexModel([("project", ASCENDING), ("session", ASCENDING), ("number", ASCENDING)])
@@ -168,7 +168,7 @@ class View:
 
         They are taken outside the transaction, so that writers don't wait for each other; some may stay unused.
         """
-        before = unhurried(self.database, "counters").find_one_and_update(
+        before = without_journal(self.database, "counters").find_one_and_update(
             {"_id": self.project}, {"$inc": {name: count}}, upsert=True
         )
         return 1 + int((before or {}).get(name, 0))
@@ -180,9 +180,9 @@ class View:
         """
         if not count:
             return
-        lane = session % LANES
+        lane = session % PARTITIONS
         self.wrote = True
-        after = unhurried(self.database, self.lanes.name).find_one_and_update(
+        after = without_journal(self.database, self.lanes.name).find_one_and_update(
             {"project": self.project, "lane": lane},
             {"$inc": {"last": count}},
             upsert=True,
@@ -199,7 +199,7 @@ def updated(at: int) -> Document:
     return {"updated_at": from_stored(at), "at.updated": at}
 
 
-def unhurried(database: Database[Document], name: str) -> Collection[Document]:
+def without_journal(database: Database[Document], name: str) -> Collection[Document]:
     """A collection for what need not be safe by itself: the journal keeps it with the first write behind it that is."""
     return database.get_collection(name, write_concern=WriteConcern(1, j=False))
 

@@ -10,14 +10,14 @@ from pymongo import ASCENDING, DESCENDING
 from heedful.clock import from_stored
 from heedful.errors import Conflict, NotFound
 from heedful.ids import new_id
-from heedful.model import AuthorStanding, FeedbackTarget
-from heedful.ranking.signals import standing_of
+from heedful.model import AuthorTrust, FeedbackTarget
+from heedful.ranking.signals import trust_of
 from heedful.storage.ledger import FEEDBACK, RETRACTION
 from heedful.storage.mongo import tallies
 from heedful.storage.mongo.collections import Document, View, updated
 from heedful.storage.rows import batches
-from heedful.storage.sessions.base import Counts, FeedbackRow, key_of_the_deleted
-from heedful.storage.tallies import Asked, Counted
+from heedful.storage.sessions.base import Counts, FeedbackRow, deleted_key_error
+from heedful.storage.tallies import TallyCounts, TallyQuery
 
 MOST_SHOWN = 100
 """How many opinions a session's own document shows, the newest; all are in the collection `feedbacks`."""
@@ -58,7 +58,7 @@ class MongoFeedbacks:
         }
         change: Document = {"$inc": {"last": 1}, "$set": updated(new.at)}
         if new.target_type == "session":
-            change["$push"] = {"feedbacks": {"$each": [shown(said)], "$slice": -MOST_SHOWN}}
+            change["$push"] = {"feedbacks": {"$each": [embedded_document(said)], "$slice": -MOST_SHOWN}}
         session = self._view.sessions.change(
             {"_id": self._view.session_key(new.session_id)}, change, ["number", "last"]
         )
@@ -78,7 +78,7 @@ class MongoFeedbacks:
             return None
         said = self.get(found["_id"])
         if said is None:
-            raise key_of_the_deleted(key)
+            raise deleted_key_error(key)
         return said
 
     def get(self, feedback_id: str) -> FeedbackRow | None:
@@ -141,7 +141,7 @@ class MongoFeedbacks:
         self._view.feedbacks.update({"_id": {"$in": gone}}, {"$set": {"standing": False}})
         seen = [each["id"] for each in session["feedbacks"]]
         if len(seen) == MOST_SHOWN and not set(gone).isdisjoint(seen):
-            show(self._view, session["number"])
+            update_embedded(self._view, session["number"])
         return {each["target_id"]: each["_id"] for each in retractions}
 
     def retraction_of(self, feedback_id: str) -> str | None:
@@ -163,7 +163,7 @@ class MongoFeedbacks:
         found = self._view.feedbacks.aggregate({"standing": True}, {"$group": {"_id": None, **_COUNTED}})
         return _counts(found[0]) if found else Counts(0, 0, 0, 0, 0, 0)
 
-    def tallies(self, asked: Asked) -> list[Counted]:
+    def tallies(self, asked: TallyQuery) -> list[TallyCounts]:
         return tallies.counts(self._view, asked)
 
     def negative_comments(
@@ -181,18 +181,20 @@ class MongoFeedbacks:
         return tallies.variants(self._view, key, limit)
 
 
-def shown(said: Document) -> Document:
+def embedded_document(said: Document) -> Document:
     """An opinion as its session's document shows it."""
     ours = {name: said[name] for name in ("rating", "comment", "created_at")}
     return {"id": said["_id"], **ours, **{k: v for k, v in said["extra"].items() if k not in ours and k != "id"}}
 
 
-def show(view: View, session: int) -> None:
+def update_embedded(view: View, session: int) -> None:
     """Makes anew what a session's document shows of its opinions."""
     newest = view.feedbacks.find(
         {"session": session, "target_type": "session", "standing": True}, [("number", DESCENDING)], MOST_SHOWN
     )
-    view.sessions.update({"number": session}, {"$set": {"feedbacks": [shown(each) for each in newest][::-1]}})
+    view.sessions.update(
+        {"number": session}, {"$set": {"feedbacks": [embedded_document(each) for each in newest][::-1]}}
+    )
 
 
 def event_of(said: Document) -> Document:
@@ -209,7 +211,7 @@ def event_of(said: Document) -> Document:
             said["at"],
             said["recorded_at"],
         ),
-        "author_standing": standing_in(said),
+        "author_standing": trust_in(said),
         "value": said["rating"] if score is None else str(score),
         "idempotency_key": said["idempotency_key"],
         "session": said["session"],
@@ -235,7 +237,7 @@ def _event(
         "target_type": target_type,
         "target_id": target_id,
         "author": author,
-        "author_standing": standing_of(author),
+        "author_standing": trust_of(author),
         "source": source,
         "at": at,
         "recorded_at": recorded_at,
@@ -248,9 +250,9 @@ def _event(
     }
 
 
-def standing_in(found: Document) -> AuthorStanding:
+def trust_in(found: Document) -> AuthorTrust:
     """How far the author of an opinion or event is trusted; older documents say it by the name."""
-    said: AuthorStanding = found.get("author_standing") or standing_of(found["author"])
+    said: AuthorTrust = found.get("author_standing") or trust_of(found["author"])
     return said
 
 
@@ -284,7 +286,7 @@ def _feedback(found: Document) -> FeedbackRow:
         comment=found["comment"],
         extra=found["extra"],
         at=found["at"],
-        author_standing=standing_in(found),
+        author_standing=trust_in(found),
         standing=found["standing"],
         number=found["number"],
     )

@@ -14,12 +14,12 @@ from heedful.storage import facts
 from heedful.storage.erasure import PERSON_KEYS, PLACEHOLDER, Erased
 from heedful.storage.ledger import RETRACTION
 from heedful.storage.mongo.collections import Document, Part, View, updated
-from heedful.storage.mongo.feedbacks import MOST_SHOWN, event_of, show
-from heedful.storage.sessions.base import Theirs
+from heedful.storage.mongo.feedbacks import MOST_SHOWN, event_of, update_embedded
+from heedful.storage.sessions.base import PersonRecords
 
 
 @dataclass(slots=True)
-class Faults:
+class Inconsistencies:
     """Places where documents contradict each other."""
 
     orphans: list[tuple[str, int]] = field(default_factory=list)
@@ -41,9 +41,9 @@ class Faults:
         return ", ".join(f"{count} {what}" for count, what in counted if count)
 
 
-def faults(view: View) -> Faults:
+def find_inconsistencies(view: View) -> Inconsistencies:
     """Looks through the whole project."""
-    return Faults(
+    return Inconsistencies(
         orphans=[
             (part.name, session)
             for part in (view.messages, view.entries, view.feedbacks, view.outbox)
@@ -62,11 +62,11 @@ def faults(view: View) -> Faults:
     )
 
 
-def mend(view: View) -> str:
-    """Puts right what `faults` finds; returns what that was."""
+def repair(view: View) -> str:
+    """Puts right what `find_inconsistencies` finds; returns what that was."""
     found: list[str] = []
     # What is put right first can show more to put right: an opinion that no longer stands is still shown.
-    while str(wrong := faults(view)):
+    while str(wrong := find_inconsistencies(view)):
         found.append(str(wrong))
         for name, session in wrong.orphans:
             Part(view, name).delete({"session": session})
@@ -74,7 +74,7 @@ def mend(view: View) -> str:
         view.events.insert([event_of(said) for said in wrong.unrecorded if said["session"] not in gone])
         view.feedbacks.update({"_id": {"$in": wrong.retracted}}, {"$set": {"standing": False}})
         for session in wrong.misshown:
-            show(view, session)
+            update_embedded(view, session)
     return ", ".join(found)
 
 
@@ -143,7 +143,7 @@ class MongoErasure:
             )
         )
 
-    def erase(self, erased: Erased, at: int) -> Theirs:
+    def erase(self, erased: Erased, at: int) -> PersonRecords:
         view = self._view
         by_name, by_pseudonym = {"author": erased.name}, {"author": erased.pseudonym}
         self._release_keys(erased)
@@ -153,13 +153,13 @@ class MongoErasure:
         view.events.update(by_name, {"$set": by_pseudonym})
         rows = list(view.feedbacks.find(by_pseudonym, _ORDER))
         for session in sorted({row["session"] for row in rows if row["target_type"] == "session"}):
-            show(view, session)
+            update_embedded(view, session)
         self._clear_sessions(erased, at)
         own = list(view.sessions.find(_named(erased.pseudonym), _ORDER, fields={"number": 1, "session_id": 1}))
         inside = {"session": {"$in": [each["number"] for each in own]}}
         entries = list(view.entries.find(inside, _ORDER, fields={"recall_id": 1}))
         opinions = [row["_id"] for row in rows]
-        return Theirs(
+        return PersonRecords(
             opinions=opinions,
             rated=[(row["session_id"], row["target_id"]) for row in rows if row["target_type"] == "entry"],
             sessions=[each["session_id"] for each in own],

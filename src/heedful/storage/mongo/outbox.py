@@ -13,7 +13,7 @@ from pymongo.errors import ConnectionFailure, DuplicateKeyError
 
 from heedful.errors import Unavailable
 from heedful.ids import new_id
-from heedful.storage.mongo.collections import Document, View, unhurried
+from heedful.storage.mongo.collections import Document, View, without_journal
 from heedful.storage.sessions.base import AlertRow
 
 
@@ -97,7 +97,7 @@ LEASE_MS = 20_000
 """How long a turn lasts if nobody gives it back."""
 
 
-class Turns:
+class ProjectLeases:
     """The turns of one store; its threads queue up here, other processes at the server."""
 
     def __init__(self, project: str) -> None:
@@ -122,7 +122,7 @@ class Turns:
     def give_back(self, database: Database[Document]) -> None:
         """Ends the turn in good order."""
         try:
-            unhurried(database, "turns").update_one(
+            without_journal(database, "turns").update_one(
                 {"_id": self._project, "holder": self._holder}, {"$set": {"holder": None}}
             )
         except ConnectionFailure:
@@ -139,7 +139,7 @@ class Turns:
         """Whether the turn before was given back; None if somebody has it still."""
         # By the clock of the server, since those of the writers may differ.
         free = [{"holder": None}, {"holder": self._holder}, {"$expr": {"$lt": ["$until", "$$NOW"]}}]
-        before = unhurried(database, "turns").find_one_and_update(
+        before = without_journal(database, "turns").find_one_and_update(
             {"_id": self._project, "$or": free},
             [{"$set": {"holder": self._holder, "until": {"$add": ["$$NOW", LEASE_MS]}}}],
             return_document=ReturnDocument.BEFORE,
@@ -147,7 +147,7 @@ class Turns:
         if before is not None:
             return before["holder"] is None
         with suppress(DuplicateKeyError):
-            unhurried(database, "turns").insert_one({"_id": self._project, "holder": None})
+            without_journal(database, "turns").insert_one({"_id": self._project, "holder": None})
         return None
 
 

@@ -11,7 +11,7 @@ from sqlalchemy import Connection, Select, delete, insert, select, update
 from heedful.model import Metadata
 from heedful.storage import ledger
 from heedful.storage.ledger import REVIEW, SIGNAL, Event, is_retracted
-from heedful.storage.review.watermarks import DERIVED
+from heedful.storage.review.watermarks import DERIVED_SOURCE
 from heedful.storage.rows import AnyRow, batches, of_project
 from heedful.storage.schema import datasets, events, facts, notes, queries
 from heedful.storage.schema_insight import review_notes
@@ -142,7 +142,7 @@ def helpful(connection: Connection, project: int, fact_ids: Sequence[str]) -> li
                 events.c.target_id.in_(run),
                 events.c.kind == SIGNAL,
                 events.c.value == "helpful",
-                events.c.source != DERIVED,
+                events.c.source != DERIVED_SOURCE,
                 ~is_retracted(),
             )
         )

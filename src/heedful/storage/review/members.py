@@ -12,7 +12,7 @@ from heedful.storage.rows import AnyRow, batches
 from heedful.storage.schema import facts
 from heedful.storage.schema_insight import review_items, review_members
 
-OF_SESSIONS: tuple[FeedbackTarget, ...] = ("session", "entry")
+SESSION_TARGETS: tuple[FeedbackTarget, ...] = ("session", "entry")
 """What opinions are about whose words go with their session."""
 
 
@@ -25,7 +25,7 @@ class NewMember(NamedTuple):
     at: int
 
 
-class Stands(NamedTuple):
+class ActiveCounts(NamedTuple):
     """What of an item's opinions stands."""
 
     members: int
@@ -55,7 +55,7 @@ def add(connection: Connection, project: int, new: Sequence[tuple[NewMember, int
         )
 
 
-def named(connection: Connection, project: int, event_ids: Iterable[str]) -> dict[str, AnyRow]:
+def by_event(connection: Connection, project: int, event_ids: Iterable[str]) -> dict[str, AnyRow]:
     """The opinions of items that these events are, by event."""
     return {
         row.event_id: row
@@ -66,7 +66,7 @@ def named(connection: Connection, project: int, event_ids: Iterable[str]) -> dic
     }
 
 
-def fall(connection: Connection, event_ids: Sequence[str]) -> None:
+def deactivate(connection: Connection, event_ids: Sequence[str]) -> None:
     """Notes that opinions no longer stand."""
     for run in batches(event_ids):
         connection.execute(update(review_members).where(review_members.c.event_id.in_(run)).values(standing=0))
@@ -77,10 +77,10 @@ def remove(connection: Connection, event_ids: Sequence[str]) -> None:
         connection.execute(delete(review_members).where(review_members.c.event_id.in_(run)))
 
 
-def stands(connection: Connection, seqs: Iterable[int]) -> dict[int, Stands]:
+def active_counts(connection: Connection, seqs: Iterable[int]) -> dict[int, ActiveCounts]:
     """What stands of the opinions of items, by item."""
     found = {
-        row.item_seq: Stands(int(row.members), int(row.opinions), row.last_at)
+        row.item_seq: ActiveCounts(int(row.members), int(row.opinions), row.last_at)
         for run in batches(sorted(set(seqs)))
         for row in connection.execute(
             select(
@@ -93,7 +93,7 @@ def stands(connection: Connection, seqs: Iterable[int]) -> dict[int, Stands]:
             .group_by(review_members.c.item_seq)
         )
     }
-    return {seq: found.get(seq, Stands(0, 0, None)) for seq in seqs}
+    return {seq: found.get(seq, ActiveCounts(0, 0, None)) for seq in seqs}
 
 
 def newest(connection: Connection, seqs: Sequence[int], each: int) -> dict[int, list[AnyRow]]:
@@ -142,7 +142,7 @@ def of_sessions(connection: Connection, project: int, *, standing: bool) -> list
         connection.execute(
             select(review_members.c.event_id).where(
                 review_members.c.project_id == project,
-                review_members.c.target_type.in_(OF_SESSIONS),
+                review_members.c.target_type.in_(SESSION_TARGETS),
                 review_members.c.standing == int(standing),
             )
         ).scalars()
@@ -172,7 +172,7 @@ def about_nothing(connection: Connection, project: int) -> list[str]:
     )
 
 
-def one(connection: Connection, seq: int, event_id: str) -> AnyRow | None:
+def get_member(connection: Connection, seq: int, event_id: str) -> AnyRow | None:
     """One opinion of an item."""
     return connection.execute(
         select(review_members).where(review_members.c.item_seq == seq, review_members.c.event_id == event_id)

@@ -11,11 +11,11 @@ from dataclasses import dataclass, field
 from typing import Any, NamedTuple, Protocol, TypeVar
 
 from heedful.errors import Conflict
-from heedful.model import AuthorStanding, FeedbackTarget, Metadata, Rating
+from heedful.model import AuthorTrust, FeedbackTarget, Metadata, Rating
 from heedful.storage.erasure import Erased
-from heedful.storage.exports import Rows, Wanted
+from heedful.storage.exports import ExportQuery, Rows
 from heedful.storage.requests import given_key
-from heedful.storage.tallies import Asked, Counted
+from heedful.storage.tallies import TallyCounts, TallyQuery
 
 Result = TypeVar("Result")
 
@@ -75,7 +75,7 @@ class FeedbackRow:
     comment: str | None
     extra: Metadata
     at: int
-    author_standing: AuthorStanding = "anonymous"
+    author_standing: AuthorTrust = "anonymous"
     standing: bool = True
     number: int = 0
 
@@ -216,7 +216,7 @@ class Feedbacks(Protocol):
 
     def counts(self) -> Counts: ...
 
-    def tallies(self, asked: Asked) -> list[Counted]:
+    def tallies(self, asked: TallyQuery) -> list[TallyCounts]:
         """Opinions that stand, counted; a value and a bucket may come in several lines, to be added up.
 
         On SQL, this has the opinions about executions, messages and facts, too.
@@ -271,14 +271,14 @@ class Outbox(Protocol):
 class Exports(Protocol):
     """Rows as they leave the project."""
 
-    def page(self, table: str, wanted: Wanted, after: str | None, limit: int) -> tuple[Rows, str | None]:
+    def page(self, table: str, wanted: ExportQuery, after: str | None, limit: int) -> tuple[Rows, str | None]:
         """The next rows of `sessions`, `messages`, `entries`, `feedback` or `events`, and where to go on: None at the
         end. With a dataset, there may be fewer than `limit` before it."""
         ...
 
 
 @dataclass(frozen=True, slots=True)
-class Theirs:
+class PersonRecords:
     """What a person left in sessions, who has another name by now."""
 
     opinions: list[str] = field(default_factory=list)
@@ -303,7 +303,7 @@ class Erasure(Protocol):
         """Whether anything has this name."""
         ...
 
-    def erase(self, erased: Erased, at: int) -> Theirs:
+    def erase(self, erased: Erased, at: int) -> PersonRecords:
         """Puts the pseudonym in place of the name, and clears the words. Doing it again finishes what was begun, and
         returns the same."""
         ...
@@ -385,7 +385,7 @@ class SessionStore(Protocol):
     def close(self) -> None: ...
 
 
-def key_of_the_deleted(key: str) -> Conflict:
+def deleted_key_error(key: str) -> Conflict:
     """The error for an idempotency key whose opinion went with its session."""
     return Conflict(
         f"idempotency_key {given_key(key)!r} was used for feedback that was deleted with its session",

@@ -9,13 +9,13 @@ from typing import Any
 import orjson
 from sqlalchemy import Column, ColumnElement, Connection, Select, and_, bindparam, case, func, insert, select, update
 
-from heedful.model import AuthorStanding, FeedbackTarget, Rating
+from heedful.model import AuthorTrust, FeedbackTarget, Rating
 from heedful.storage import insight, ledger, tallies
 from heedful.storage.ledger import FEEDBACK, Event
 from heedful.storage.rows import AnyRow, Direct, Prepared, batches, of_project, unpacked
 from heedful.storage.schema import feedbacks, session_tags, sessions
-from heedful.storage.sessions.base import Counts, FeedbackRow, key_of_the_deleted
-from heedful.storage.tallies import Asked, Counted
+from heedful.storage.sessions.base import Counts, FeedbackRow, deleted_key_error
+from heedful.storage.tallies import TallyCounts, TallyQuery
 
 _ROW = (
     *(feedbacks.c.id, sessions.c.id, feedbacks.c.target_type, feedbacks.c.target_id, feedbacks.c.author),
@@ -24,15 +24,15 @@ _ROW = (
 )
 _ROWS = select(*_ROW).join(sessions, sessions.c.seq == feedbacks.c.session_seq)
 
-_STANDING = _ROWS.where(
+_ACTIVE = _ROWS.where(
     feedbacks.c.project_id == bindparam("project"),
     feedbacks.c.standing == 1,
     feedbacks.c.target_type == bindparam("type"),
     feedbacks.c.target_id == bindparam("target"),
 ).order_by(feedbacks.c.seq)
-_ABOUT = Prepared(_STANDING)
-_BY = Prepared(_STANDING.where(feedbacks.c.author.is_not_distinct_from(bindparam("by"))))
-_FALL = Prepared(update(feedbacks).where(feedbacks.c.id == bindparam("named")).values(standing=0))
+_ABOUT = Prepared(_ACTIVE)
+_BY = Prepared(_ACTIVE.where(feedbacks.c.author.is_not_distinct_from(bindparam("by"))))
+_DEACTIVATE = Prepared(update(feedbacks).where(feedbacks.c.id == bindparam("named")).values(standing=0))
 _ADD = Prepared(insert(feedbacks), [column.name for column in feedbacks.c if column.name != "seq"])
 
 
@@ -48,7 +48,7 @@ class SqlFeedbacks:
         return self._direct.connection
 
     def add(self, new: FeedbackRow, key: str, recorded_at: int) -> bool:
-        session = touched(self._direct, self._project, new.session_id, new.at)
+        session = touch_session(self._direct, self._project, new.session_id, new.at)
         if session is None:
             return False
         event = Event(
@@ -94,7 +94,7 @@ class SqlFeedbacks:
             return None
         said = self.get(found)
         if said is None:
-            raise key_of_the_deleted(key)
+            raise deleted_key_error(key)
         return said
 
     def get(self, feedback_id: str) -> FeedbackRow | None:
@@ -139,7 +139,7 @@ class SqlFeedbacks:
         with tallies.changing_folded(self._connection, self._project, [(row.target_id, row.number) for row in rows]):
             for row, event in zip(rows, retractions, strict=True):
                 ledger.append_one(self._direct, event)
-                self._direct.run(_FALL, named=row.id)
+                self._direct.run(_DEACTIVATE, named=row.id)
         return [event.id for event in retractions]
 
     def retraction_of(self, feedback_id: str) -> str | None:
@@ -171,7 +171,7 @@ class SqlFeedbacks:
         row = self._connection.execute(select(*_counted()).where(self._standing())).one()
         return _counts(row)
 
-    def tallies(self, asked: Asked) -> list[Counted]:
+    def tallies(self, asked: TallyQuery) -> list[TallyCounts]:
         return tallies.counts(self._connection, self._project, asked)
 
     def negative_comments(
@@ -243,7 +243,7 @@ def _feedback(
     comment: str | None,
     extra: Any,
     at: int,
-    author_standing: AuthorStanding,
+    author_standing: AuthorTrust,
     standing: int,
     number: int,
 ) -> FeedbackRow:
@@ -257,7 +257,7 @@ def _feedback(
     )
 
 
-_TOUCH = Prepared(
+_TOUCH_SESSION = Prepared(
     update(sessions)
     .where(sessions.c.project_id == bindparam("project"), sessions.c.id == bindparam("session"))
     .values(updated_at=bindparam("now"))
@@ -265,7 +265,7 @@ _TOUCH = Prepared(
 )
 
 
-def touched(direct: Direct, project: int, session_id: str, at: int) -> int | None:
+def touch_session(direct: Direct, project: int, session_id: str, at: int) -> int | None:
     """The number of a session in which something is written now; None if there is no such session."""
-    rows = direct.run(_TOUCH, project=project, session=session_id, now=at)
+    rows = direct.run(_TOUCH_SESSION, project=project, session=session_id, now=at)
     return rows[0][0] if rows else None

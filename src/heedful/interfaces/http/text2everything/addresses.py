@@ -14,7 +14,7 @@ FILES = ("sqlite", "duckdb")
 SECRETS = "environment/secrets/"
 """What the client takes for the place of a secret, before the name of the variable that holds it."""
 
-_OURS = ("role", "privileged")
+_OWN_OPTIONS = ("role", "privileged")
 """Options that are Heedful's, and not the driver's."""
 
 _VARIABLE = re.compile(r"[A-Za-z_][A-Za-z0-9_]*")
@@ -36,7 +36,7 @@ def url_of(given: dict[str, Any]) -> str:
         raise Invalid(f"database is {database!r}, and may have no ?", field="database", value=database)
     if kind in FILES:
         return f"{kind}:///{database}"
-    options = {name: each for name, each in config_of(given).items() if name not in _OURS}
+    options = {name: each for name, each in config_of(given).items() if name not in _OWN_OPTIONS}
     query = "&".join(f"{quote(name)}={quote(str(each), safe='')}" for name, each in options.items())
     return f"{kind}://{_user(given)}@{_place(given)}/{quote(database, safe='')}" + (f"?{query}" if query else "")
 
@@ -52,7 +52,7 @@ def config_of(given: dict[str, Any]) -> dict[str, Any]:
 def parts_of(url: str) -> dict[str, Any]:
     """What the client shows of a connector; nothing of a URL that can't be read, and never a password."""
     try:
-        address = secrets.parsed(url)
+        address = secrets.parse_url(url)
     except HeedfulError:
         return {"host": "", "port": None, "username": "", "database": "", "password_secret_name": None}
     reference = re.fullmatch(r"\$\{(\w+)\}", address.password or "")

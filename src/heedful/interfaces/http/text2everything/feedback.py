@@ -7,26 +7,26 @@ from typing import Any
 from heedful.engine import Heedful
 from heedful.errors import Invalid
 from heedful.interfaces.http.text2everything import executions, paging, reading
-from heedful.interfaces.problems import Asked, Wire
+from heedful.interfaces.problems import ForeignRequest, Wire
 from heedful.model import ExecutionFeedback
 
-USUAL = 100
+DEFAULT_LIMIT = 100
 _PLACE = "/api/projects/{project_id}/feedback"
 _ONE = f"{_PLACE}/{{feedback_id}}"
 
 
-def listed(heedful: Heedful, asked: Asked) -> Any:
-    part = paging.window(asked, USUAL)
+def list_feedback(heedful: Heedful, asked: ForeignRequest) -> Any:
+    part = paging.window(asked, DEFAULT_LIMIT)
     found = heedful.feedback.list(skip=part.start, limit=max(1, part.count), search=asked.query.get("q") or None)
-    shown = [_shown(heedful, each) for each in found.items[: part.count]]
+    shown = [_to_feedback(heedful, each) for each in found.items[: part.count]]
     return paging.page(shown, part, part.start + part.count < found.total) | {"total": found.total}
 
 
-def got(heedful: Heedful, asked: Asked) -> Any:
-    return _shown(heedful, heedful.feedback.get(asked.path["feedback_id"]))
+def get_feedback(heedful: Heedful, asked: ForeignRequest) -> Any:
+    return _to_feedback(heedful, heedful.feedback.get(asked.path["feedback_id"]))
 
 
-def created(heedful: Heedful, asked: Asked) -> Any:
+def create_feedback(heedful: Heedful, asked: ForeignRequest) -> Any:
     message, execution = reading.optional(asked, "chat_message_id"), reading.optional(asked, "execution_id")
     if execution is None and message is not None and executions.is_execution(heedful, message):
         execution = message
@@ -36,12 +36,12 @@ def created(heedful: Heedful, asked: Asked) -> Any:
         execution_id=execution,
         chat_message_id=None if message == execution else message,
     )
-    return _shown(heedful, made)
+    return _to_feedback(heedful, made)
 
 
-def updated(heedful: Heedful, asked: Asked) -> Any:
+def update_feedback(heedful: Heedful, asked: ForeignRequest) -> Any:
     """Changes what is said; what it is said of stays."""
-    known = _shown(heedful, heedful.feedback.get(asked.path["feedback_id"]))
+    known = _to_feedback(heedful, heedful.feedback.get(asked.path["feedback_id"]))
     for field in ("chat_message_id", "execution_id"):
         given = reading.optional(asked, field)
         if given not in (None, known[field]):
@@ -56,19 +56,19 @@ def updated(heedful: Heedful, asked: Asked) -> Any:
         changes["feedback"] = reading.optional(asked, "feedback")
     if reading.body(asked).get("is_positive") is not None:
         changes["is_positive"] = reading.flag(asked, "is_positive")
-    return _shown(heedful, heedful.feedback.update(known["id"], **changes))
+    return _to_feedback(heedful, heedful.feedback.update(known["id"], **changes))
 
 
-def deleted(heedful: Heedful, asked: Asked) -> Any:
+def delete_feedback(heedful: Heedful, asked: ForeignRequest) -> Any:
     heedful.feedback.delete(asked.path["feedback_id"])
     return {"message": f"{asked.path['feedback_id']} is taken back"}
 
 
-def bulk_deleted(heedful: Heedful, asked: Asked) -> Any:
+def bulk_delete(heedful: Heedful, asked: ForeignRequest) -> Any:
     return heedful.feedback.bulk_delete(reading.ids(asked))
 
 
-def _shown(heedful: Heedful, feedback: ExecutionFeedback) -> dict[str, Any]:
+def _to_feedback(heedful: Heedful, feedback: ExecutionFeedback) -> dict[str, Any]:
     return {
         "id": feedback.id,
         "project_id": reading.project(heedful),
@@ -83,10 +83,10 @@ def _shown(heedful: Heedful, feedback: ExecutionFeedback) -> dict[str, Any]:
 
 
 ROUTES = (
-    Wire("GET", _PLACE, listed, "read", "project_id"),
-    Wire("POST", _PLACE, created, "feedback", "project_id"),
-    Wire("POST", f"{_PLACE}/bulk-delete", bulk_deleted, "feedback", "project_id"),
-    Wire("GET", _ONE, got, "read", "project_id"),
-    Wire("PUT", _ONE, updated, "feedback", "project_id"),
-    Wire("DELETE", _ONE, deleted, "feedback", "project_id"),
+    Wire("GET", _PLACE, list_feedback, "read", "project_id"),
+    Wire("POST", _PLACE, create_feedback, "feedback", "project_id"),
+    Wire("POST", f"{_PLACE}/bulk-delete", bulk_delete, "feedback", "project_id"),
+    Wire("GET", _ONE, get_feedback, "read", "project_id"),
+    Wire("PUT", _ONE, update_feedback, "feedback", "project_id"),
+    Wire("DELETE", _ONE, delete_feedback, "feedback", "project_id"),
 )

@@ -8,11 +8,11 @@ from itertools import islice
 from typing import Any, TypeVar
 
 from heedful.errors import Invalid
-from heedful.interfaces.problems import Asked
+from heedful.interfaces.problems import ForeignRequest
 from heedful.sql import checks
 
 PER_PAGE = 50
-MOST = checks.MAX_LIST
+MAX_PAGE = checks.MAX_LIST
 
 Item = TypeVar("Item")
 
@@ -32,24 +32,24 @@ class Window:
         return list(islice(items, self.start, self.start + self.count + 1))
 
 
-def window(asked: Asked, usual: int) -> Window:
+def window(asked: ForeignRequest, usual: int) -> Window:
     """What a request asks for; `usual` is the limit that the client sends when its user named none.
 
     With `page`, the client collects pages until one says that it is the last. So the usual limit then limits nothing:
     who names no limit gets all. Any other limit is kept.
     """
     skip = _number(asked, "skip", 0, 0, checks.MAX_SKIP)
-    limit = _number(asked, "limit", usual, 1, MOST)
+    limit = _number(asked, "limit", usual, 1, MAX_PAGE)
     if "page" not in asked.query:
         return Window(skip, limit, 1, ends=False)
     page = _number(asked, "page", 1, 1, checks.MAX_SKIP)
-    per_page = _number(asked, "per_page", PER_PAGE, 1, MOST)
+    per_page = _number(asked, "per_page", PER_PAGE, 1, MAX_PAGE)
     done = (page - 1) * per_page
     count = per_page if limit == usual else max(0, min(per_page, limit - done))
     return Window(skip + done, count, page, ends=limit != usual and done + count >= limit)
 
 
-def paged(items: Iterable[Item], asked: Asked, usual: int, shown: Callable[[Item], Any]) -> dict[str, Any]:
+def paginate(items: Iterable[Item], asked: ForeignRequest, usual: int, shown: Callable[[Item], Any]) -> dict[str, Any]:
     """One page of a list that is read as far as needed; of a sequence, with its length."""
     part = window(asked, usual)
     found = part.of(items)
@@ -69,18 +69,18 @@ def page(items: Sequence[Any], part: Window, more: bool) -> dict[str, Any]:
     }
 
 
-def has(asked: Asked, *texts: str | None) -> bool:
+def has(asked: ForeignRequest, *texts: str | None) -> bool:
     """Whether one of the texts has the words that are searched for, in any case."""
     sought = asked.query.get("q", "").casefold()
     return any(sought in text.casefold() for text in texts if text is not None) or not sought
 
 
-def _number(asked: Asked, field: str, default: int, low: int, high: int) -> int:
+def _number(asked: ForeignRequest, field: str, default: int, low: int, high: int) -> int:
     given = asked.query.get(field)
     if given is None:
         return default
     try:
-        return checks.whole(field, int(given), low, high)
+        return checks.whole_number(field, int(given), low, high)
     except ValueError as error:
         if isinstance(error, Invalid):
             raise

@@ -7,7 +7,7 @@ from typing import Any
 
 from heedful.engine import Heedful
 from heedful.errors import Invalid, NotFound
-from heedful.interfaces.problems import Asked
+from heedful.interfaces.problems import ForeignRequest
 from heedful.memory import checks as values
 from heedful.sql.feedback import Remark, Remarks
 
@@ -15,14 +15,14 @@ DESCRIPTIONS = "descriptions"
 """The dataset for what the client says of things and Heedful has no field for."""
 
 
-def body(asked: Asked) -> dict[str, Any]:
+def body(asked: ForeignRequest) -> dict[str, Any]:
     """The body, which is an object."""
     if not isinstance(asked.body, dict):
         raise Invalid("the body of the request must be a JSON object", field="body")
     return asked.body
 
 
-def text(asked: Asked, field: str) -> str:
+def text(asked: ForeignRequest, field: str) -> str:
     """A text that must be there."""
     value = optional(asked, field)
     if value is None:
@@ -30,7 +30,7 @@ def text(asked: Asked, field: str) -> str:
     return value
 
 
-def optional(asked: Asked, field: str) -> str | None:
+def optional(asked: ForeignRequest, field: str) -> str | None:
     """A text that may be missing, null or blank."""
     value = body(asked).get(field)
     if value is not None and not isinstance(value, str):
@@ -38,13 +38,13 @@ def optional(asked: Asked, field: str) -> str | None:
     return value if value is not None and value.strip() else None
 
 
-def flag(asked: Asked, field: str, default: bool = False) -> bool:
+def flag(asked: ForeignRequest, field: str, default: bool = False) -> bool:
     """True or false; null is the default."""
     value = body(asked).get(field)
     return default if value is None else values.flag(field, value)
 
 
-def wanted(asked: Asked, field: str) -> bool | None:
+def wanted(asked: ForeignRequest, field: str) -> bool | None:
     """A yes or no in the query, if there is one."""
     value = asked.query.get(field)
     if value is None:
@@ -54,7 +54,7 @@ def wanted(asked: Asked, field: str) -> bool | None:
     return value.lower() == "true"
 
 
-def ids(asked: Asked) -> list[str]:
+def ids(asked: ForeignRequest) -> list[str]:
     """The ids in the body of a bulk deletion."""
     value = body(asked).get("ids")
     if not isinstance(value, list) or not value or not all(isinstance(each, str) for each in value):
@@ -62,7 +62,7 @@ def ids(asked: Asked) -> list[str]:
     return value
 
 
-def bulk(delete: Callable[[str], object], asked: Asked) -> dict[str, Any]:
+def bulk(delete: Callable[[str], object], asked: ForeignRequest) -> dict[str, Any]:
     """Deletes each of the ids, and says which were not there."""
     failed, deleted = [], 0
     for each in dict.fromkeys(ids(asked)):

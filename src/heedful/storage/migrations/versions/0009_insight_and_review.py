@@ -3,7 +3,7 @@
 import sqlalchemy as sa
 from alembic import op
 
-from heedful.storage.migrations.walls import build_wall
+from heedful.storage.migrations.row_security import secure_table
 
 revision = '0009'
 down_revision = '0008'
@@ -125,7 +125,7 @@ def upgrade() -> None:
         for table, columns in TEXTS.items():
             for column in columns:
                 op.execute(f'ALTER TABLE {table} ALTER "{column}" TYPE text COLLATE "C"')
-            build_wall(op.get_bind(), table, ['project_id'])
+            secure_table(op.get_bind(), table, ['project_id'])
 
 
 def downgrade() -> None:

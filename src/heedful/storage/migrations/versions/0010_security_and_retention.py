@@ -3,7 +3,7 @@
 import sqlalchemy as sa
 from alembic import op
 
-from heedful.storage.migrations.walls import build_shared_wall, build_wall
+from heedful.storage.migrations.row_security import secure_shared_table, secure_table
 
 revision = '0010'
 down_revision = '0009'
@@ -43,7 +43,7 @@ def _connectors() -> None:
     """Connectors that wait for somebody to confirm them, and a secret that no project's transaction sees."""
     op.add_column('connectors', sa.Column('enabled', sa.SmallInteger(), nullable=False, server_default='1'))
     if op.get_bind().dialect.name == 'postgresql':
-        build_shared_wall(op.get_bind(), 'signing')
+        secure_shared_table(op.get_bind(), 'signing')
 
 
 def _trust() -> None:
@@ -107,8 +107,8 @@ def _access() -> None:
         for table, columns in texts.items():
             for column in columns:
                 op.execute(f'ALTER TABLE {table} ALTER "{column}" TYPE text COLLATE "C"')
-        build_wall(op.get_bind(), 'audit', ['project_id'])
-        build_shared_wall(op.get_bind(), 'logins')
+        secure_table(op.get_bind(), 'audit', ['project_id'])
+        secure_shared_table(op.get_bind(), 'logins')
 
 
 def _access_before() -> None:

@@ -12,7 +12,7 @@ from cities import IN_ITALY, IN_ITALY_SQL, make_cities
 
 from heedful import Heedful, Signal, etag
 from heedful.errors import Conflict, Invalid, NotFound
-from heedful.model import Mend, ReviewItem
+from heedful.model import Fix, ReviewItem
 from heedful.testing import ManualClock
 
 OPENING = "When does the Lisbon office open?"
@@ -366,7 +366,7 @@ def count(store: Heedful, table: str) -> int:
     ("action", "given"),
     [("supersede", {"fact_id": "nope", "text": RIGHT}), ("block", {"execution_id": "nope"})],
 )
-def test_what_is_not_there_is_told_with_where_to_look(store: Heedful, action: Mend, given: dict[str, str]) -> None:
+def test_what_is_not_there_is_told_with_where_to_look(store: Heedful, action: Fix, given: dict[str, str]) -> None:
     store.remember("The Lisbon office opens at eight.")
     found = store.recall("When does the Lisbon office open?", session_id="monday")
     store.sessions.add_feedback("monday", str(found.qa_id), None, 1, author="ida")

@@ -12,14 +12,14 @@ from collections.abc import Set as AbstractSet
 from functools import partial
 
 from heedful.clock import DAY
-from heedful.review import withdrawal
-from heedful.review.items import placed, refold
-from heedful.sql.space import NOBODY, ExecutionSpace
+from heedful.review import membership
+from heedful.review.items import place_opinions, refold
+from heedful.sql.space import NO_PROJECT, ExecutionSpace
 from heedful.storage.review import members, watermarks
-from heedful.storage.review.members import OF_SESSIONS, NewMember
+from heedful.storage.review.members import SESSION_TARGETS, NewMember
 from heedful.storage.sessions.base import Change, RemoteTransaction
 
-WALK_AFTER = DAY
+FULL_COMPARISON_INTERVAL = DAY
 """When all opinions are compared again."""
 
 
@@ -28,16 +28,16 @@ def follow_sessions(space: ExecutionSpace, go_on: Callable[[], bool]) -> bool:
     newest = space.sessions.store.read(_newest)
     with space.workspace.read() as connection:
         project = space.project(connection)
-        seen = watermarks.lanes(connection, project)
+        seen = watermarks.get_partitions(connection, project)
     if any(newest.get(lane, 0) < place for lane, place in seen.items()):
         # The database was put back to what it was before: all of it is new again, and is compared when a worker can.
         with space.workspace.write() as connection:
-            watermarks.set_lanes(connection, project, {})
-            watermarks.set_mark(connection, project, watermarks.WALKED, 0)
+            watermarks.set_partitions(connection, project, {})
+            watermarks.set_watermark(connection, project, watermarks.FULL_COMPARISON, 0)
         seen = {}
     moved = False
     for lane, place in newest.items():
-        while place > seen.get(lane, 0) and _follow_lane(space, lane):
+        while place > seen.get(lane, 0) and _follow_partition(space, lane):
             moved = True
             if not go_on():
                 return True
@@ -47,62 +47,64 @@ def follow_sessions(space: ExecutionSpace, go_on: Callable[[], bool]) -> bool:
 def compare_when_due(space: ExecutionSpace) -> None:
     """Compares all opinions with those that are known, if that was not done for a day. It reads all of them."""
     with space.workspace.read() as connection:
-        walked = watermarks.mark(connection, space.project(connection), watermarks.WALKED)
-    if not walked <= space.now() < walked + WALK_AFTER:
-        _walk(space)
+        walked = watermarks.get_watermark(connection, space.project(connection), watermarks.FULL_COMPARISON)
+    if not walked <= space.now() < walked + FULL_COMPARISON_INTERVAL:
+        _compare_all(space)
 
 
-def _follow_lane(space: ExecutionSpace, lane: int) -> bool:
+def _follow_partition(space: ExecutionSpace, lane: int) -> bool:
     """Takes in the next changes of a lane; False if there are none."""
-    name = f"{watermarks.LANE}{lane}"
+    name = f"{watermarks.PARTITION_PREFIX}{lane}"
     with space.workspace.read() as connection:
         project = space.project(connection)
-        start = watermarks.mark(connection, project, name)
-    changes = space.sessions.store.read(partial(_behind, lane=lane, place=start))
+        start = watermarks.get_watermark(connection, project, name)
+    changes = space.sessions.store.read(partial(_changes_after, lane=lane, place=start))
     if not changes:
         return False
     taken_back = {each.feedback_id for each in changes if not each.given}
     with space.workspace.read() as connection:
-        fallen = list(members.named(connection, project, taken_back).values())
-    gone = withdrawal.gone(space, fallen)
-    places = placed(space, withdrawal.negative(space, _said([each.feedback_id for each in changes], taken_back)))
+        fallen = list(members.by_event(connection, project, taken_back).values())
+    gone = membership.deleted_opinions(space, fallen)
+    places = place_opinions(
+        space, membership.active_negatives(space, _new_members([each.feedback_id for each in changes], taken_back))
+    )
     with space.workspace.write() as connection:
         project = space.own_project(connection)
-        if watermarks.mark(connection, project, name) != start or not withdrawal.are_there(connection, places):
+        if watermarks.get_watermark(connection, project, name) != start or not membership.all_exist(connection, places):
             # Somebody else was here: look again.
             return True
-        touched = withdrawal.put(space, connection, project, places)
-        touched |= withdrawal.take_back(connection, fallen, gone)
+        touched = membership.add_members(space, connection, project, places)
+        touched |= membership.retract_members(connection, fallen, gone)
         refold(connection, project, touched)
-        watermarks.set_mark(connection, project, name, changes[-1].place)
+        watermarks.set_watermark(connection, project, name, changes[-1].place)
     return True
 
 
-def _walk(space: ExecutionSpace) -> bool:
+def _compare_all(space: ExecutionSpace) -> bool:
     """Compares all opinions that stand with those that are known; False if nothing differs."""
     # Before the first of them is read: what changes meanwhile stands behind these places, and is looked at after this.
-    reached = space.sessions.store.read(_reached)
+    reached = space.sessions.store.read(_current_positions)
     stand: set[str] = set()
     moved = False
     while ids := space.sessions.store.read(partial(_negatives, after=max(stand, default=None))):
         stand.update(ids)
         with space.workspace.read() as connection:
-            known = members.named(connection, space.project(connection), ids)
+            known = members.by_event(connection, space.project(connection), ids)
         moved = _join(space, [each for each in ids if each not in known]) or moved
     with space.workspace.read() as connection:
         project = space.project(connection)
         missing = [each for each in members.of_sessions(connection, project, standing=True) if each not in stand]
-        rows = members.named(connection, project, missing)
+        rows = members.by_event(connection, project, missing)
     # Some may have been given since they would have been read.
-    left = withdrawal.words(space, list(rows))
+    left = membership.active_by_id(space, list(rows))
     fallen = [row for event_id, row in rows.items() if not left.get(event_id)]
-    if project != NOBODY or moved:
+    if project != NO_PROJECT or moved:
         with space.workspace.write() as connection:
             project = space.own_project(connection)
             gone = {row.event_id for row in fallen if row.event_id not in left}
-            refold(connection, project, withdrawal.take_back(connection, fallen, gone))
-            watermarks.set_lanes(connection, project, reached)
-            watermarks.set_mark(connection, project, watermarks.WALKED, space.now())
+            refold(connection, project, membership.retract_members(connection, fallen, gone))
+            watermarks.set_partitions(connection, project, reached)
+            watermarks.set_watermark(connection, project, watermarks.FULL_COMPARISON, space.now())
     return moved or bool(fallen)
 
 
@@ -111,30 +113,30 @@ def _join(space: ExecutionSpace, ids: Sequence[str]) -> bool:
     if not ids:
         return False
     while True:
-        places = placed(space, withdrawal.negative(space, _said(ids)))
+        places = place_opinions(space, membership.active_negatives(space, _new_members(ids)))
         with space.workspace.write() as connection:
             project = space.own_project(connection)
-            if withdrawal.are_there(connection, places):
-                refold(connection, project, withdrawal.put(space, connection, project, places))
+            if membership.all_exist(connection, places):
+                refold(connection, project, membership.add_members(space, connection, project, places))
                 return True
 
 
-def _said(ids: Sequence[str], without: AbstractSet[str] = frozenset()) -> list[NewMember]:
+def _new_members(ids: Sequence[str], without: AbstractSet[str] = frozenset()) -> list[NewMember]:
     # Both kinds are looked up by their ids alone.
-    return [NewMember(each, kind, "", 0) for each in ids if each not in without for kind in OF_SESSIONS]
+    return [NewMember(each, kind, "", 0) for each in ids if each not in without for kind in SESSION_TARGETS]
 
 
 def _newest(tx: RemoteTransaction) -> dict[int, int]:
     return tx.changes.newest()
 
 
-def _reached(tx: RemoteTransaction) -> dict[int, int]:
+def _current_positions(tx: RemoteTransaction) -> dict[int, int]:
     return tx.changes.reached()
 
 
-def _behind(tx: RemoteTransaction, lane: int, place: int) -> list[Change]:
-    return tx.changes.behind(lane, place, withdrawal.TOGETHER)
+def _changes_after(tx: RemoteTransaction, lane: int, place: int) -> list[Change]:
+    return tx.changes.behind(lane, place, membership.BATCH_SIZE)
 
 
 def _negatives(tx: RemoteTransaction, after: str | None) -> list[str]:
-    return tx.feedbacks.negatives(after, withdrawal.TOGETHER)
+    return tx.feedbacks.negatives(after, membership.BATCH_SIZE)

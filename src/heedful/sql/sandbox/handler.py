@@ -14,7 +14,7 @@ from heedful.errors import HeedfulError
 from heedful.model.results import encode
 from heedful.sql.databases import Database, Limits, open_database, text_values
 from heedful.sql.databases.errors import out_of_memory
-from heedful.sql.guard import Guarded, guarded
+from heedful.sql.guard import CheckedStatement, check_statement
 from heedful.sql.sandbox.confine import reading, renew
 from heedful.sql.sandbox.protocol import error_sent, parameters_received, receive, send
 from heedful.sql.statements import template
@@ -25,7 +25,7 @@ READING_SECONDS = 2.0
 RETIRE_MEGABYTES = 256
 """A process that ever took more memory than this ends after its answer, and another takes its place."""
 
-Tell = Callable[[dict[str, Any]], None]
+SendReply = Callable[[dict[str, Any]], None]
 Request = dict[str, Any]
 
 
@@ -43,7 +43,7 @@ def serve(requests: int, replies: int) -> None:
             return
 
 
-def _answer(request: Request, tell: Tell) -> dict[str, Any]:
+def _answer(request: Request, tell: SendReply) -> dict[str, Any]:
     try:
         renew(request["seconds"], request["memory"], request["disk"])
         return {"result": _DO[request["do"]](request, tell)}
@@ -55,12 +55,12 @@ def _answer(request: Request, tell: Tell) -> dict[str, Any]:
         return {"fault": traceback.format_exc(limit=-10)}
 
 
-def _check(request: Request, tell: Tell) -> dict[str, Any]:
+def _check(request: Request, tell: SendReply) -> dict[str, Any]:
     query, hashed = _guarded(request["sql"], request["dialect"])
     return {"sql": query.sql, "parameters": list(query.parameters), "template": hashed}
 
 
-def _run(request: Request, tell: Tell) -> dict[str, Any]:
+def _run(request: Request, tell: SendReply) -> dict[str, Any]:
     database = _database(request)
     query, hashed = _guarded(request["sql"], database.dialect)
     sql = query.sql
@@ -79,24 +79,24 @@ def _run(request: Request, tell: Tell) -> dict[str, Any]:
     return {"sql": sql, "template": hashed, "version": version, "result": encode(result)}
 
 
-def _schema(request: Request, tell: Tell) -> dict[str, Any]:
+def _schema(request: Request, tell: SendReply) -> dict[str, Any]:
     database = _database(request)
     if not request["privileged"]:
         database.check_rights()
     return asdict(database.read_schema())
 
 
-def _values(request: Request, tell: Tell) -> list[Any]:
+def _values(request: Request, tell: SendReply) -> list[Any]:
     database = _database(request)
     found = text_values(database, database.read_schema())
     return [[table, column, texts] for (table, column), texts in found.values.items()]
 
 
-def _version(request: Request, tell: Tell) -> str | None:
+def _version(request: Request, tell: SendReply) -> str | None:
     return _database(request).data_version()
 
 
-_DO: dict[str, Callable[[Request, Tell], Any]] = {
+_DO: dict[str, Callable[[Request, SendReply], Any]] = {
     "check": _check,
     "run": _run,
     "schema": _schema,
@@ -109,10 +109,10 @@ def _database(request: Request) -> Database:
     return open_database(request["url"], role=request["role"], memory=request["memory"], disk=request["disk"])
 
 
-def _guarded(sql: str, dialect: str) -> tuple[Guarded, str]:
+def _guarded(sql: str, dialect: str) -> tuple[CheckedStatement, str]:
     """A statement that only reads, and a hash of it without its values."""
     with reading(READING_SECONDS):
-        query = guarded(sql, dialect)
+        query = check_statement(sql, dialect)
         return query, template(query.sql, query.dialect).hex()
 
 

@@ -28,11 +28,11 @@ def show_satisfaction(found: Satisfaction) -> None:
     rows = table(found.by, *numbers, numbers=numbers)
     for each in found.variants:
         shown = ["" if each.sessions is None else str(each.sessions), *_counts(each)]
-        rows.add_row(_worded(each.value), *shown, _percent(each.probability_best))
+        rows.add_row(_label(each.value), *shown, _percent(each.probability_best))
     screen = console()
     screen.print(rows)
     for pair in found.comparisons:
-        better, than = _worded(pair.better), _worded(pair.than)
+        better, than = _label(pair.better), _label(pair.than)
         screen.print(f"{better} is better than {than} with a probability of {pair.probability:.1%}")
     if found.stopping is not None:
         screen.print(f"{'Enough' if found.stopping.decided else 'Not enough yet'}: {escape(found.stopping.reason)}")
@@ -47,7 +47,7 @@ def show_trend(found: Trend) -> None:
     rows = table(*named, found.over, *numbers, numbers=numbers)
     for line in found.lines:
         for point in line.points:
-            rows.add_row(*([_worded(line.value)] if found.by else []), point.start.isoformat(), *_counts(point))
+            rows.add_row(*([_label(line.value)] if found.by else []), point.start.isoformat(), *_counts(point))
     rows.add_row(*([""] if found.by else []), "all", *_counts(found.total))
     console().print(rows)
 
@@ -151,5 +151,5 @@ def _interval(each: Any) -> str:
     return "" if each.low is None or each.high is None else f"{each.low:.1%} to {each.high:.1%}"
 
 
-def _worded(value: Any) -> str:
+def _label(value: Any) -> str:
     return "none" if value is None else escape(str(value))

@@ -17,7 +17,7 @@ Rows = Sequence[Sequence[Any]]
 
 
 @dataclass(frozen=True, slots=True)
-class Wanted:
+class ExportQuery:
     """Which rows."""
 
     now: int
@@ -41,7 +41,7 @@ def misplaced(position: str) -> Invalid:
     )
 
 
-def within(at: ColumnElement[int], wanted: Wanted) -> list[ColumnElement[bool]]:
+def within(at: ColumnElement[int], wanted: ExportQuery) -> list[ColumnElement[bool]]:
     """The rows of that time."""
     found = [] if wanted.since is None else [at >= wanted.since]
     return found if wanted.until is None else [*found, at < wanted.until]

@@ -26,7 +26,7 @@ which are sums: an index can't be searched by them behind a wall, and what is fo
 one."""
 
 
-def build_walls(connection: Connection) -> None:
+def secure_all_tables(connection: Connection) -> None:
     """Walls in all tables there are, and one order of texts, that of their bytes, in all of them."""
     columns: dict[str, dict[str, str]] = {}
     rows = connection.execute(
@@ -44,10 +44,10 @@ def build_walls(connection: Connection) -> None:
                 connection.exec_driver_sql(f'ALTER TABLE {table} ALTER "{column}" TYPE {kind} COLLATE "C"')
     for table, kinds in columns.items():
         if table not in _WITHOUT:
-            build_wall(connection, table, list(kinds))
+            secure_table(connection, table, list(kinds))
 
 
-def build_wall(connection: Connection, table: str, columns: list[str]) -> None:
+def secure_table(connection: Connection, table: str, columns: list[str]) -> None:
     """A wall in one table; it stands for the owner of the table, too."""
     if table == "projects":
         own = "name = current_setting('heedful.project', true)"
@@ -56,7 +56,7 @@ def build_wall(connection: Connection, table: str, columns: list[str]) -> None:
     _secure(connection, table, f"{_EVERYTHING} OR {own}")
 
 
-def build_shared_wall(connection: Connection, table: str) -> None:
+def secure_shared_table(connection: Connection, table: str) -> None:
     """Row-level security for a table that belongs to no project: only who may see everything sees it."""
     _secure(connection, table, _EVERYTHING)
 

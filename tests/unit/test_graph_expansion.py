@@ -5,7 +5,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from heedful.ranking.graph_expansion import FROM_QUERY, NAMED, Links, Paths, blended, factor, walk
+from heedful.ranking.graph_expansion import FROM_QUERY, NAMED, Links, Paths, blend, expand, factor
 
 Pair = tuple[int, int]
 
@@ -23,7 +23,7 @@ def walked(
 ) -> Paths:
     entities = np.unique(np.array([entity for _, entity in pairs], np.int64))
     starts = [pair for pair in pairs if pair[0] in relevance]
-    return walk(links(starts, factors), relevance, entities, named, links(pairs, factors))
+    return expand(links(starts, factors), relevance, entities, named, links(pairs, factors))
 
 
 def by_fact(paths: Paths) -> dict[int, tuple[float, int, int]]:
@@ -92,5 +92,5 @@ def test_it_is_the_best_of_all_paths(
 
 @given(st.floats(0, 1, width=32), st.floats(0, 1, width=32))
 def test_what_is_lent_is_bounded(relevance: float, lent: float) -> None:
-    (after,) = blended(np.array([relevance], np.float32), np.array([lent], np.float32)).tolist()
+    (after,) = blend(np.array([relevance], np.float32), np.array([lent], np.float32)).tolist()
     assert relevance - 1e-6 <= after <= min(1.0, relevance + 0.3) + 1e-6
