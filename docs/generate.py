@@ -427,7 +427,7 @@ def _types() -> str:
         ["`ReviewStatus`", "one of " + listed(f"`{each}`" for each in model.REVIEW_STATUSES)],
         ["`ReviewKind`", "one of " + listed(f"`{each}`" for each in get_args(model.ReviewKind))],
         ["`ReviewAction`", "one of " + listed(f"`{each}`" for each in get_args(model.ReviewAction))],
-        ["`Mend`", "one of " + listed(f"`{each}`" for each in model.FIXES)],
+        ["`Fix`", "one of " + listed(f"`{each}`" for each in model.FIXES)],
         ["`Origin`", "one of " + listed(f"`{each}`" for each in get_args(model.Origin))],
         ["`Decision`", "one of " + listed(f"`{each}`" for each in get_args(model.Decision))],
         ["`Reuse`", "one of " + listed(f"`{each}`" for each in get_args(model.Reuse))],

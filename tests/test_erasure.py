@@ -123,8 +123,8 @@ def _review(store: Heedful) -> None:
         for kind, item in items.items()
     }
     store.review.assign(items["entry"], NAME, author="lead")
-    store.review.mend(items["entry"], "teach", event_id=hers["entry"], text=f"A {WORD} it is.", author="lead")
-    store.review.mend(items["session"], "retract", event_id=hers["session"], author="lead", note="She was wrong.")
+    store.review.fix(items["entry"], "teach", event_id=hers["entry"], text=f"A {WORD} it is.", author="lead")
+    store.review.fix(items["session"], "retract", event_id=hers["session"], author="lead", note="She was wrong.")
     store.review.resolve(items["entry"], note=f"By a {WORD}.", author=NAME)
 
 

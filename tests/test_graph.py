@@ -354,16 +354,16 @@ class TestDoctor:
             "SELECT 3, id, dataset_id, 0.5, 0, 0, 0, 0 FROM entities",
         ],
     )
-    def test_wrong_links_are_mended(self, store: Heedful, facts: dict[str, str], path: Path, damage: str) -> None:
+    def test_wrong_links_are_fixed(self, store: Heedful, facts: dict[str, str], path: Path, damage: str) -> None:
         say(store, LinkSignal(shown(store, facts[HIDDEN]).links[0], "helpful"))
         statements = "SELECT * FROM links ORDER BY 1, 2", "SELECT key, name FROM entities"
         before = [rows(path, statement) for statement in statements], texts(store, boost_by_usefulness=True)
         rows(path, damage)
-        looked, mended, after = (
+        looked, fixed, after = (
             next(check for check in store.doctor(repair=repair) if check.name == "links of main_dataset")
             for repair in (False, True, True)
         )
-        assert (looked.ok, mended.ok, mended.repaired, after.ok, after.repaired) == (False, True, True, True, False)
+        assert (looked.ok, fixed.ok, fixed.repaired, after.ok, after.repaired) == (False, True, True, True, False)
         assert ([rows(path, each) for each in statements], texts(store, boost_by_usefulness=True)) == before
 
     def test_what_a_model_found_is_not_taken_for_wrong(self, store: Heedful, facts: dict[str, str]) -> None:

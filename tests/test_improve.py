@@ -668,7 +668,7 @@ def test_the_influence_of_feedback_is_the_weight_of_usefulness(plain: Shop) -> N
         assert error.value.field == "feedback_influence"
 
 
-def test_what_a_crash_left_between_two_databases_is_mended(
+def test_what_a_crash_left_between_two_databases_is_fixed(
     open_store: Callable[..., Heedful], mongodb_url: str, clock: ManualClock, path: Path
 ) -> None:
     shop = Shop(open_store(sessions=mongodb_url), clock, path)
@@ -687,7 +687,7 @@ def test_what_a_crash_left_between_two_databases_is_mended(
     assert shop.is_well()
 
 
-def test_what_a_crash_left_of_a_deleted_session_is_mended(
+def test_what_a_crash_left_of_a_deleted_session_is_fixed(
     open_store: Callable[..., Heedful], mongodb_url: str, clock: ManualClock, path: Path
 ) -> None:
     shop = Shop(open_store(sessions=mongodb_url), clock, path)

@@ -76,7 +76,7 @@ def test_a_disliked_answer_is_an_item_with_its_evidence(either: Heedful, clock: 
     (opinion,) = case.opinions
     assert (opinion.author, opinion.score, opinion.comment, opinion.positive) == ("ida", 1, "It opens at nine.", False)
     assert (opinion.target_id, opinion.session_id) == (qa_id, "monday")
-    assert case.mends == ["supersede", "retract", "teach"]
+    assert case.fixes == ["supersede", "retract", "teach"]
     assert case.history == []
 
 
@@ -130,7 +130,7 @@ def test_sessions_are_items_of_their_own(either: Heedful) -> None:
         either.sessions.add_session_feedback(session_id, {"rating": "down", "comment": session_id}, author="ida")
     items = either.review.list(target_type="session").items
     assert [(item.comment, item.question) for item in items] == [("tuesday", None), ("monday", None)]
-    assert either.review.get(items[0].item_id).mends == ["retract"]
+    assert either.review.get(items[0].item_id).fixes == ["retract"]
 
 
 def test_executions_with_the_same_sql_are_one_item(store: Heedful, tmp_path: Path) -> None:
@@ -146,7 +146,7 @@ def test_executions_with_the_same_sql_are_one_item(store: Heedful, tmp_path: Pat
     assert (same.opinions, alone.opinions, alone.question) == (2, 1, IN_ITALY)
     case = store.review.get(alone.item_id)
     assert (case.sql_query, case.execution_id) == (other.sql_query, other.execution_id)
-    assert case.mends == ["retract", "block", "promote", "add_example"]
+    assert case.fixes == ["retract", "block", "promote", "add_example"]
 
 
 def test_signals_are_items_and_what_improve_makes_of_them_is_not(store: Heedful) -> None:

@@ -243,7 +243,7 @@ def test_upkeep_counts_the_opinions_of_all_projects(
         assert connection.exec_driver_sql("SELECT sum(up) FROM tallies").scalar() == 4
 
 
-def test_the_doctor_mends_counts(store: Heedful) -> None:
+def test_the_doctor_fixes_counts(store: Heedful) -> None:
     store.sessions.create("s")
     store.sessions.add_session_feedback("s", {"rating": "up"})
     workspace = store._workspace

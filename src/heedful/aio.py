@@ -179,7 +179,7 @@ class AsyncReview(_Awaiting):
     resolve = _as_async(Review.resolve)
     dismiss = _as_async(Review.dismiss)
     reopen = _as_async(Review.reopen)
-    mend = _as_async(Review.mend)
+    fix = _as_async(Review.fix)
     ask_again = _as_async(Review.ask_again)
     undo = _as_async(Review.undo)
 

@@ -139,7 +139,7 @@ def _in_file(folder: Path | None) -> dict[str, Any]:
     try:
         return tomllib.loads(path.read_text(encoding="utf-8"))
     except (tomllib.TOMLDecodeError, UnicodeDecodeError) as error:
-        raise Invalid(f"{path} can't be read: {error}", field=FILE, remedy="Mend or remove it") from error
+        raise Invalid(f"{path} can't be read: {error}", field=FILE, remedy="Fix or remove it") from error
 
 
 def _check_pair(in_file: Mapping[str, Any], name: str, key: str, environment: Mapping[str, str]) -> None:

@@ -283,13 +283,13 @@ def test_what_is_kept_is_told_in_words_and_not_in_its_fields(dashboard: Dashboar
     item = dashboard.store.review.list().items[0].item_id
     form = {
         "item_id": item,
-        "mend": "supersede",
+        "fix": "supersede",
         "fact_id": fact,
         "text": "Thirty days.",
         "if_match": "x1",
         "seen": "0",
     }
-    client, kept = expired(dashboard, clock, form, "review_mend")
+    client, kept = expired(dashboard, clock, form, "review_fix")
     client.post("/login", data={"api_key": dashboard.admin, "kept": kept})
     page = client.get("/resume").text
     words = shown(page)

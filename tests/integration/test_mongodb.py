@@ -450,7 +450,7 @@ class Cut:
     def commits(self, times: int) -> None:
         self._set({"times": times}, ["commitTransaction"])
 
-    def mend(self) -> None:
+    def fix(self) -> None:
         self._client.admin.command("configureFailPoint", "failCommand", mode="off")
 
     def _set(self, mode: Any, commands: list[str]) -> None:
@@ -461,7 +461,7 @@ class Cut:
 TESTABLE = ["--setParameter", "enableTestCommands=1"]
 
 
-def test_a_change_that_is_cut_off_anywhere_is_mended_by_the_next(opening: Open, started: Callable[..., Mongod]) -> None:
+def test_a_change_that_is_cut_off_anywhere_is_fixed_by_the_next(opening: Open, started: Callable[..., Mongod]) -> None:
     server = started(replica_set=False, arguments=TESTABLE)
     with server.direct() as client:
         cut = Cut(client)
@@ -476,7 +476,7 @@ def test_a_change_that_is_cut_off_anywhere_is_mended_by_the_next(opening: Open, 
                 store.check()
                 cut.after(writes)
                 done = tried(store, lambda t: change(t, stood))  # noqa: B023
-                cut.mend()
+                cut.fix()
                 assert store.check() == "ok", (kind, writes)
                 assert_whole(calm, kind, stood, done)
                 calm.close()
@@ -550,7 +550,7 @@ def test_a_writer_that_died_in_its_turn_does_not_block_others(opening: Open, sta
         assert database.events.count_documents({"_id": said.id}) == 1
 
 
-def test_check_tells_what_is_wrong_and_repair_mends_it(store: MongoSessionStore, database: Any) -> None:
+def test_check_tells_what_is_wrong_and_repair_fixes_it(store: MongoSessionStore, database: Any) -> None:
     create(store)
     unrecorded, retracted, kept = (add(store, opinion()) for _ in range(3))
     store.write(lambda t: t.feedbacks.withdraw([retracted], None, AT))

@@ -221,7 +221,7 @@ def test_an_exported_queue_about_these_sessions_goes_on_beside_them(
         dislike(store, name, "ida")
     done, left = store.review.list().items
     opinion = store.review.get(done.item_id).opinions[0]
-    back = store.review.mend(done.item_id, "retract", event_id=opinion.event_id, note="By mistake.")
+    back = store.review.fix(done.item_id, "retract", event_id=opinion.event_id, note="By mistake.")
     store.review.resolve(left.item_id, note="Better now.", author="eva")
     before = [store.review.get(each.item_id) for each in store.review.list(status=None).items]
     export_file(path, tmp_path / "queue.jsonl", project="default")

@@ -99,12 +99,12 @@ def test_one_anonymous_comment_becomes_everybodys_fact(attack: Callable[..., Any
         (item,) = seen.admin.review.list().items
         case = seen.admin.review.get(item.item_id)
         assert {each.author_standing for each in case.opinions} == {"anonymous"}
-        assert "teach" in case.mends
+        assert "teach" in case.fixes
         event_id = case.opinions[0].event_id
         with seen.key("read", "feedback") as rater, pytest.raises(Forbidden):
-            rater.review.mend(item.item_id, "teach", event_id=event_id)
+            rater.review.fix(item.item_id, "teach", event_id=event_id)
         with seen.key("read", "write") as writer:
-            taught = writer.review.mend(item.item_id, "teach", event_id=event_id, author="rev")
+            taught = writer.review.fix(item.item_id, "teach", event_id=event_id, author="rev")
             assert "XX66" in seen.told()
             assert seen.admin.improve().forgotten == []
             assert writer.review.undo(taught.event_id).undone
@@ -331,7 +331,7 @@ def test_a_feedback_key_takes_back_what_it_could_not_make(attack: Callable[..., 
         assert "DE22" in seen.told()
         seen.correct("s", author="ann")
         item = seen.admin.review.list().items[0].item_id
-        taught = writer.review.mend(item, "teach", event_id=seen.admin.review.get(item).opinions[0].event_id)
+        taught = writer.review.fix(item, "teach", event_id=seen.admin.review.get(item).opinions[0].event_id)
         seen.admin.improve()
         derived = [row for row in seen.admin.insight.rows("signals").items if row["source"] == "improve"]
         for event_id in (taught.event_id, derived[0]["event_id"]):

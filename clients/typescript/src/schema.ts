@@ -875,7 +875,7 @@ export interface ReviewAssignRequest {
   author?: string | null;
 }
 
-/** An item with all that is needed to mend it. */
+/** An item with all that is needed to fix it. */
 export interface ReviewCase {
   item: ReviewItem;
   answer: string | null;
@@ -885,7 +885,7 @@ export interface ReviewCase {
   evidence: ReviewEvidence[];
   opinions: ReviewOpinion[];
   history: ReviewEvent[];
-  mends: ("supersede" | "retract" | "teach" | "block" | "promote" | "add_example")[];
+  fixes: ("supersede" | "retract" | "teach" | "block" | "promote" | "add_example")[];
 }
 
 /** The same question, asked again. */
@@ -927,6 +927,19 @@ export interface ReviewEvidence {
   superseded: boolean;
 }
 
+export interface ReviewFixRequest {
+  action: "supersede" | "retract" | "teach" | "block" | "promote" | "add_example";
+  fact_id?: string | null;
+  text?: string | null;
+  event_id?: string | null;
+  execution_id?: string | null;
+  question?: string | null;
+  sql_query?: string | null;
+  connector_id?: string | null;
+  note?: string | null;
+  author?: string | null;
+}
+
 /** Opinions that say the same, as one piece of work. */
 export interface ReviewItem {
   item_id: string;
@@ -942,19 +955,6 @@ export interface ReviewItem {
   opened_at: string;
   last_at: string;
   changed_at: string;
-}
-
-export interface ReviewMendRequest {
-  action: "supersede" | "retract" | "teach" | "block" | "promote" | "add_example";
-  fact_id?: string | null;
-  text?: string | null;
-  event_id?: string | null;
-  execution_id?: string | null;
-  question?: string | null;
-  sql_query?: string | null;
-  connector_id?: string | null;
-  note?: string | null;
-  author?: string | null;
 }
 
 /** One opinion of an item. */
@@ -1979,7 +1979,7 @@ export interface ReviewMethods {
    */
   assign(item_id: string, fields: ReviewAssignRequest, options?: ChangeOptions & Pick<Extras, "ifMatch">): Promise<ReviewItem>;
   /**
-   * Says that an item is mended. A negative opinion that is given afterwards opens it again.
+   * Says that an item is fixed. A negative opinion that is given afterwards opens it again.
    *
    * Of an item that you resolved before, another note is kept beside the first.
    *
@@ -1987,7 +1987,7 @@ export interface ReviewMethods {
    */
   resolve(item_id: string, fields?: ReviewResolveRequest, options?: ChangeOptions & Pick<Extras, "ifMatch">): Promise<ReviewItem>;
   /**
-   * Says that there is nothing to mend, whoever says it again.
+   * Says that there is nothing to fix, whoever says it again.
    *
    * Needs the scope `feedback`.
    */
@@ -2010,7 +2010,7 @@ export interface ReviewMethods {
    *
    * Needs the scope `write`.
    */
-  mend(item_id: string, fields: ReviewMendRequest, options?: ChangeOptions & Pick<Extras, "ifMatch">): Promise<ReviewEvent>;
+  fix(item_id: string, fields: ReviewFixRequest, options?: ChangeOptions & Pick<Extras, "ifMatch">): Promise<ReviewEvent>;
   /**
    * Asks an item's question again, and compares what is answered now with what was disliked. Nothing is kept.
    *
@@ -2412,7 +2412,7 @@ export const OPERATIONS: Readonly<Record<string, Operation>> = {
   "review.resolve": {"method":"POST","path":"{project}/review/{item_id}/resolve","places":["item_id"],"fields":"body","once":true},
   "review.dismiss": {"method":"POST","path":"{project}/review/{item_id}/dismiss","places":["item_id"],"fields":"body","once":true},
   "review.reopen": {"method":"POST","path":"{project}/review/{item_id}/reopen","places":["item_id"],"fields":"body","once":true},
-  "review.mend": {"method":"POST","path":"{project}/review/{item_id}/mend","places":["item_id"],"fields":"body","once":true},
+  "review.fix": {"method":"POST","path":"{project}/review/{item_id}/fix","places":["item_id"],"fields":"body","once":true},
   "review.askAgain": {"method":"POST","path":"{project}/review/{item_id}/ask-again","places":["item_id"],"slow":true},
   "review.undo": {"method":"POST","path":"{project}/review/events/{event_id}/undo","places":["event_id"],"fields":"body"},
   "keys.create": {"method":"POST","path":"{project}/keys","places":[],"fields":"body","once":true},

@@ -112,7 +112,7 @@ class ReviewEvent(Model):
 
 
 class ReviewCase(Model):
-    """An item with all that is needed to mend it."""
+    """An item with all that is needed to fix it."""
 
     item: ReviewItem
     """The item itself; its `etag` goes into `if_match`."""
@@ -130,7 +130,7 @@ class ReviewCase(Model):
     history: list[ReviewEvent]
     """The oldest first. An opinion that opened the item again is a `reopen` whose `details` name it as `opinion`; it is
     told for as long as it stands, and `retract` takes it back."""
-    mends: list[Fix]
+    fixes: list[Fix]
     """What can be done about it."""
 
 

@@ -1,4 +1,4 @@
-"""All that is needed to mend an item: what was answered, from what, and what was done about it."""
+"""All that is needed to fix an item: what was answered, from what, and what was done about it."""
 
 from __future__ import annotations
 
@@ -42,7 +42,7 @@ def case(space: ExecutionSpace, seen: LoadedItem) -> ReviewCase:
         evidence=shown,
         opinions=[each.shown() for each in sorted([*stand, *against], key=lambda each: each.at, reverse=True)],
         history=history(space, seen.row),
-        mends=_available_fixes(seen, shown, execution_id),
+        fixes=_available_fixes(seen, shown, execution_id),
     )
 
 

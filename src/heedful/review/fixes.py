@@ -1,4 +1,4 @@
-"""What can be done about an item. Each mend is made ready first, and then done in one transaction with its event."""
+"""What can be done about an item. Each fix is made ready first, and then done in one transaction with its event."""
 
 from __future__ import annotations
 
@@ -37,7 +37,7 @@ OPTIONAL_ARGUMENTS = {
 
 @dataclass(frozen=True, slots=True)
 class FixArguments:
-    """The arguments of a mend."""
+    """The arguments of a fix."""
 
     fact_id: str | None = None
     text: str | None = None
@@ -49,7 +49,7 @@ class FixArguments:
 
 
 class FixResult(NamedTuple):
-    """What a mend came to."""
+    """What a fix came to."""
 
     body: Metadata
     """The ids of what it was done to, and of what it made."""
@@ -64,31 +64,31 @@ def check_arguments(action: Any, given: FixArguments) -> Fix:
     """The action, if it is one and has the arguments that it takes."""
     if action not in FIXES:
         raise Invalid(f"action is {action!r}", field="action", value=action, remedy=f"Use one of {', '.join(FIXES)}")
-    mend: Fix = action
+    fix: Fix = action
     for name, value in asdict(given).items():
-        if value is not None and name not in REQUIRED_ARGUMENTS[mend]:
+        if value is not None and name not in REQUIRED_ARGUMENTS[fix]:
             raise Invalid(
-                f"{mend} does not take {name}",
+                f"{fix} does not take {name}",
                 field=name,
                 value=value,
-                remedy=f"It takes {', '.join(REQUIRED_ARGUMENTS[mend])}",
+                remedy=f"It takes {', '.join(REQUIRED_ARGUMENTS[fix])}",
             )
-        if value is None and name in REQUIRED_ARGUMENTS[mend] and (mend, name) not in OPTIONAL_ARGUMENTS:
-            raise Invalid(f"{mend} needs {name}", field=name, value=value, remedy=f"Pass {name}=…")
+        if value is None and name in REQUIRED_ARGUMENTS[fix] and (fix, name) not in OPTIONAL_ARGUMENTS:
+            raise Invalid(f"{fix} needs {name}", field=name, value=value, remedy=f"Pass {name}=…")
         if value is not None and name.endswith("_id"):
             values.identifier(name, value)
-    return mend
+    return fix
 
 
 def prepare(
-    space: ExecutionSpace, seen: LoadedItem, mend: Fix, given: FixArguments, author: str | None, note: str | None
+    space: ExecutionSpace, seen: LoadedItem, fix: Fix, given: FixArguments, author: str | None, note: str | None
 ) -> ApplyFix:
-    """What does a mend other than `retract` and `teach`."""
-    if mend == "supersede":
+    """What does a fix other than `retract` and `teach`."""
+    if fix == "supersede":
         return _prepare_supersession(space, given, author)
-    if mend == "block":
+    if fix == "block":
         return lambda connection: _block(space, connection, str(given.execution_id), author, note)
-    if mend == "promote":
+    if fix == "promote":
         return _prepare_promotion(space, given, author)
     question = given.question or seen.item.question
     if question is None:

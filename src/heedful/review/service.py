@@ -92,7 +92,7 @@ class Review:
     def resolve(
         self, item_id: str, *, note: str | None = None, author: str | None = None, if_match: str | None = None
     ) -> ReviewItem:
-        """Says that an item is mended. A negative opinion that is given afterwards opens it again.
+        """Says that an item is fixed. A negative opinion that is given afterwards opens it again.
 
         Of an item that you resolved before, another note is kept beside the first.
         """
@@ -101,7 +101,7 @@ class Review:
     def dismiss(
         self, item_id: str, *, note: str | None = None, author: str | None = None, if_match: str | None = None
     ) -> ReviewItem:
-        """Says that there is nothing to mend, whoever says it again."""
+        """Says that there is nothing to fix, whoever says it again."""
         return self._close(item_id, "dismiss", note, author, if_match)
 
     def reopen(
@@ -116,7 +116,7 @@ class Review:
                 self._record(connection, row, "reopen", author, {}, Note(note))
         return self._item(item_id)
 
-    def mend(
+    def fix(
         self,
         item_id: str,
         action: Fix,
@@ -142,21 +142,21 @@ class Review:
         resolved.
         """
         given = FixArguments(fact_id, text, event_id, execution_id, question, sql_query, connector_id)
-        mend = fixes.check_arguments(action, given)
+        fix = fixes.check_arguments(action, given)
         executions.feedback_text("note", note)
         before = self._checked(item_id, author, if_match)
 
         def record(connection: Connection, done: FixResult) -> str:
             row = self._current(connection, before, if_match)
-            return self._record(connection, row, mend, author, done.body, Note(note, done.kept))
+            return self._record(connection, row, fix, author, done.body, Note(note, done.kept))
 
-        if mend == "retract":
+        if fix == "retract":
             made = retraction.retract(self._space, before, str(event_id), author, record)
         else:
-            if mend == "teach":
+            if fix == "teach":
                 do = teaching.prepare(self._space, before, given)
             else:
-                do = fixes.prepare(self._space, before, mend, given, author, note)
+                do = fixes.prepare(self._space, before, fix, given, author, note)
             with self._space.workspace.write() as connection:
                 made = record(connection, do(connection))
         return self._event(made)

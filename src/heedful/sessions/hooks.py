@@ -187,7 +187,7 @@ class Guarded:
                 f"{type(error).__name__}: {error}",
                 code="hook_failed_after_storing",
                 value=getattr(done[-1], "id", None),
-                remedy="Don't send it again; mend the hook",
+                remedy="Don't send it again; fix the hook",
             ) from error
         finally:
             _METRICS.reset(token)

@@ -37,7 +37,7 @@ note = click.option("--note", metavar="TEXT", help="Why, for those who come late
 
 @click.group()
 def review() -> None:
-    """What people disliked, as work to do: see, mend, resolve, and undo."""
+    """What people disliked, as work to do: see, fix, resolve, and undo."""
 
 
 @review.command("list")
@@ -134,7 +134,7 @@ def assign(
 def resolve(
     options: Options, item_id: str, note: str | None, author: str | None, if_match: str | None, as_json: bool
 ) -> None:
-    """Say that an item is mended; a later complaint opens it again."""
+    """Say that an item is fixed; a later complaint opens it again."""
     with options.open() as heedful:
         _report(heedful.review.resolve(item_id, note=note, author=author, if_match=if_match), as_json)
 
@@ -149,7 +149,7 @@ def resolve(
 def dismiss(
     options: Options, item_id: str, note: str | None, author: str | None, if_match: str | None, as_json: bool
 ) -> None:
-    """Say that there is nothing to mend."""
+    """Say that there is nothing to fix."""
     with options.open() as heedful:
         _report(heedful.review.dismiss(item_id, note=note, author=author, if_match=if_match), as_json)
 
@@ -202,7 +202,7 @@ def fix(
 ) -> None:
     """Do something about an item."""
     with options.open() as heedful:
-        done = heedful.review.mend(
+        done = heedful.review.fix(
             item_id,
             action,
             fact_id=fact_id,
@@ -301,8 +301,8 @@ def show(case: ReviewCase) -> None:
                 event.event_id,
             )
         console().print(done)
-    if case.mends:
-        echo(f"to mend it: heedful review mend {item.item_id} {'|'.join(case.mends)} …")
+    if case.fixes:
+        echo(f"to fix it: heedful review fix {item.item_id} {'|'.join(case.fixes)} …")
 
 
 def _evidence(evidence: list[ReviewEvidence]) -> None:

@@ -175,7 +175,7 @@ class RemoteReview(_Remote):
     resolve = _remote(Review.resolve)
     dismiss = _remote(Review.dismiss)
     reopen = _remote(Review.reopen)
-    mend = _remote(Review.mend)
+    fix = _remote(Review.fix)
     ask_again = _remote(Review.ask_again)
     undo = _remote(Review.undo)
 

@@ -34,7 +34,7 @@ LABELS = {
 
 def describe(action: Action, fields: Mapping[str, str]) -> str:
     """What it is: "correct a fact"."""
-    return FIX_LABELS.get(fields.get("mend", ""), action.about) if action.name == "review_mend" else action.about
+    return FIX_LABELS.get(fields.get("fix", ""), action.about) if action.name == "review_fix" else action.about
 
 
 def label(field: str) -> str:

@@ -1,4 +1,4 @@
-"""What a crash can leave on a server without transactions, and how it is mended.
+"""What a crash can leave on a server without transactions, and how it is fixed.
 
 Every write there is a row of single steps, in this order: the session's document, then words, then the ledger, then
 what follows from the ledger. Whatever the row is cut off at, what is missing follows from what is there.

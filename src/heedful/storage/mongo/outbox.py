@@ -132,7 +132,7 @@ class ProjectLeases:
             self._queue.release()
 
     def abandon(self) -> None:
-        """Ends the turn without a word to the server: whoever is next looks for what is to be mended."""
+        """Ends the turn without a word to the server: whoever is next looks for what is to be fixed."""
         self._queue.release()
 
     def _took(self, database: Database[Document]) -> bool | None:

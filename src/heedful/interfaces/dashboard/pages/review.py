@@ -1,4 +1,4 @@
-"""Review: what people were unhappy with, as work to do, and what mends it."""
+"""Review: what people were unhappy with, as work to do, and what fixes it."""
 
 from __future__ import annotations
 
@@ -95,7 +95,7 @@ def _count(
 
 
 def detail_page(here: PageContext) -> Response:
-    """One item, with all that is needed to mend it."""
+    """One item, with all that is needed to fix it."""
     return _render_item(here, here.path["item_id"])
 
 
@@ -134,17 +134,17 @@ def reopen(here: PageContext) -> ActionResult:
 
 def fix(here: PageContext) -> ActionResult:
     """Corrects a fact, takes an opinion back, teaches one, blocks or promotes an execution, or adds an example."""
-    item_id, action = here.field("item_id"), here.field("mend")
+    item_id, action = here.field("item_id"), here.field("fix")
     if action not in FIXES:
-        raise Invalid(f"mend is {action!r}", field="mend", value=action, remedy=f"Use one of {', '.join(FIXES)}")
+        raise Invalid(f"fix is {action!r}", field="fix", value=action, remedy=f"Use one of {', '.join(FIXES)}")
     names = ("fact_id", "text", "event_id", "execution_id", "question", "sql_query", "note")
     given = {name: here.form[name] for name in names if here.form.get(name, "").strip()}
-    done = here.heedful.review.mend(
+    done = here.heedful.review.fix(
         item_id, action, **cast(dict[str, Any], given), author=here.author, if_match=_etag_of(here)
     )
     # An opinion that was given back has another event: taking it back once more begins on its page.
-    once_more = {} if action == "retract" else {"item_id": item_id, "mend": action, **given}
-    undo = _undo(here, item_id, done.event_id, "review_mend", once_more)
+    once_more = {} if action == "retract" else {"item_id": item_id, "fix": action, **given}
+    undo = _undo(here, item_id, done.event_id, "review_fix", once_more)
     return ActionResult(FIX_MESSAGES[action], here.at("review", item_id), undo)
 
 
@@ -235,7 +235,7 @@ ACTIONS = (
     Action("review_resolve", "review.resolve", "resolve an item", resolve, ("note",), refused),
     Action("review_dismiss", "review.dismiss", "dismiss an item", dismiss, ("note",), refused),
     Action("review_reopen", "review.reopen", "open an item again", reopen, ("note",), refused),
-    Action("review_mend", "review.mend", "mend an item", fix, ("text", "question", "sql_query", "note"), refused),
+    Action("review_fix", "review.fix", "fix an item", fix, ("text", "question", "sql_query", "note"), refused),
     Action("review_undo", "review.undo", "undo what was done", undo),
 )
 REDOABLE = frozenset(action.name for action in ACTIONS if action.refused is not None)
