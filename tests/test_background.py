@@ -405,7 +405,7 @@ def test_a_worker_outlives_the_loss_of_all_connections(
     host.close()
 
 
-def test_vectors_are_made_anew_in_the_background(any_store: str, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_vectors_are_rebuilt_in_the_background(any_store: str, monkeypatch: pytest.MonkeyPatch) -> None:
     class Shorter(WordEmbedder):
         name = "shorter"
 

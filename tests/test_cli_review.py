@@ -60,7 +60,7 @@ def test_an_item_is_seen_fixed_resolved_and_undone(run: Run) -> None:
     assert again.endswith("changed\n")
     assert read(run("review", "ask-again", item_id, "--json"))["changed"] is True
     told = run("review", "assign", item_id, "eva", "--author", "ida").stdout
-    assert told == f"item {item_id}: open, eva sees to it\n"
+    assert told == f"item {item_id}: open, assigned to eva\n"
     assert read(run("review", "assign", item_id, "--json"))["assignee"] is None
     assert run("review", "resolve", item_id, "--author", "eva").stdout == f"item {item_id}: resolved\n"
     assert isinstance(run("review", "dismiss", item_id, "--author", "ole").exception, Conflict)
@@ -76,7 +76,7 @@ def test_a_fix_says_how_to_take_it_back(run: Run) -> None:
     (opinion,) = read(run("review", "show", item["item_id"], "--json"))["opinions"]
     told = run("review", "fix", item["item_id"], "retract", "--event-id", opinion["event_id"]).stdout
     event_id = told.split()[-1]
-    assert told.startswith(f"retract, event {event_id}; to take it back: ")
+    assert told.startswith(f"retract, event {event_id}; to retract it: ")
     assert run("review", "list").stdout == "Nothing to review.\n"
     assert run("review", "undo", event_id).exit_code == 0
     assert item["item_id"] in run("review", "list").stdout

@@ -51,7 +51,7 @@ def test_an_empty_store_is_sound(store: Heedful) -> None:
         "UPDATE scores SET last_at = 1",
     ],
 )
-def test_wrong_scores_are_folded_anew(store: Heedful, facts: list[str], path: Path, damage: str) -> None:
+def test_wrong_scores_are_recomputed(store: Heedful, facts: list[str], path: Path, damage: str) -> None:
     before = [store.fact_stats(fact) for fact in facts]
     harm(path, damage)
     looked = by_name(store.doctor(repair=False))["scores of main_dataset"]
@@ -63,7 +63,7 @@ def test_wrong_scores_are_folded_anew(store: Heedful, facts: list[str], path: Pa
     assert by_name(store.doctor())["scores of main_dataset"].repaired is False
 
 
-def test_an_index_that_lacks_facts_is_made_anew(store: Heedful, facts: list[str], path: Path) -> None:
+def test_an_index_that_lacks_facts_is_rebuilt(store: Heedful, facts: list[str], path: Path) -> None:
     store.recall("fact")
     harm(path, "DELETE FROM facts WHERE text = 'fact number 3'")
     looked = by_name(store.doctor(repair=False))["index of main_dataset"]
@@ -73,7 +73,7 @@ def test_an_index_that_lacks_facts_is_made_anew(store: Heedful, facts: list[str]
     assert by_name(store.doctor())["index of main_dataset"].repaired is False
 
 
-def test_a_saved_index_with_other_content_is_made_anew(
+def test_a_saved_index_with_other_content_is_rebuilt(
     open_store: Callable[..., Heedful], path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr("heedful.search.dataset.SAVE_AFTER", 100)

@@ -256,7 +256,7 @@ def test_parquet_has_the_meaning_of_each_column(here: Heedful, tmp_path: Path) -
 def test_a_file_is_not_replaced_unless_that_is_asked_for(here: Heedful, tmp_path: Path) -> None:
     file = tmp_path / "said.csv"
     file.write_text("precious")
-    with pytest.raises(Conflict, match="is there already"):
+    with pytest.raises(Conflict, match="already exists"):
         here.insight.export("feedback", file)
     assert file.read_text() == "precious"
     here.insight.export("feedback", file, overwrite=True)

@@ -431,7 +431,7 @@ steps = st.lists(st.tuples(st.sampled_from(["add", "forget", "supersede", "enric
 
 
 @given(steps, st.integers(1, 4))
-def test_a_graph_that_follows_is_the_one_that_is_built_anew(
+def test_a_graph_that_follows_is_the_one_that_is_built_again(
     open_store: Callable[..., Heedful], path: Path, steps: list[tuple[str, int]], every: int
 ) -> None:
     path.unlink(missing_ok=True)
@@ -457,20 +457,20 @@ def test_a_graph_that_follows_is_the_one_that_is_built_anew(
             if number % every == 0:
                 with workspace.database.read() as connection:
                     following.follow(connection)
-        anew = GraphIndex(1)
+        fresh = GraphIndex(1)
         with workspace.database.read() as connection:
-            for index in (following, anew):
+            for index in (following, fresh):
                 index.follow(connection)
             entities = np.array(sorted(row for row in range(60)), np.int64)
             everyone = np.arange(100)
-        assert len(following) == len(anew)
+        assert len(following) == len(fresh)
         for most in (2, 100):
-            (one, counts), (other, again) = (index.links_to(entities, most) for index in (following, anew))
+            (one, counts), (other, again) = (index.links_to(entities, most) for index in (following, fresh))
             assert counts.tolist() == again.tolist()
             assert sorted(zip(*map(np.ndarray.tolist, one), strict=True)) == sorted(
                 zip(*map(np.ndarray.tolist, other), strict=True)
             )
-        one, other = (index.links_of(everyone) for index in (following, anew))
+        one, other = (index.links_of(everyone) for index in (following, fresh))
         assert sorted(zip(*map(np.ndarray.tolist, one), strict=True)) == sorted(
             zip(*map(np.ndarray.tolist, other), strict=True)
         )

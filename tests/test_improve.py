@@ -1,4 +1,4 @@
-"""`improve`: what people say of answers becomes better recall, and nothing is left of what they take back."""
+"""`improve`: what people say of answers becomes better recall, and nothing is left of what they retract."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The review queue: what becomes an item, which opinions are one, who sees to it, and where it stands."""
+"""The review queue: what becomes an item, which opinions are one, who is assigned, and what state it is in."""
 
 from __future__ import annotations
 

@@ -168,7 +168,7 @@ def test_a_file_without_a_queue_is_read_as_ever(
 ) -> None:
     target = place("sqlite")
     import_file(target, packed(older(exported(path))), embedding=WordEmbedder())
-    # What people said makes items anew; what was done about others is about them.
+    # What people said makes items again; what was done about others is about them.
     assert {item.question for item in listed(opened(target))} >= {WRONG, NEVER_MIND}
     assert {item.status for item in listed(opened(target))} == {"open"}
     lines = older(exported(path))

@@ -253,7 +253,7 @@ def reembed(
     embedding: str | Embedder | None = None,
     progress: Progress | None = None,
 ) -> int:
-    """Makes the vectors of a store anew with another model; returns how many were made.
+    """Re-embeds a store with another model; returns how many were made.
 
     It may be stopped and started again; until it ends, the store serves with its former model.
     """
@@ -389,7 +389,7 @@ def _session_store(workspace: Workspace, url: str | None) -> SessionStore:
 def _mongodb(url: str, project: str) -> MongoSessionStore:
     if not url.startswith(("mongodb://", "mongodb+srv://")):
         raise Invalid(
-            f"sessions is {url!r}",
+            f"invalid sessions {url!r}",
             field="sessions",
             value=url,
             remedy="Use mongodb://host/database, or leave it out to keep sessions with the facts",

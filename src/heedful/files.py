@@ -53,10 +53,10 @@ def check(path: Path, *, overwrite: bool) -> None:
         )
     if path.exists() and not overwrite:
         raise Conflict(
-            f"{path} is there already",
+            f"{path} already exists",
             field="path",
             value=str(path),
-            remedy="Name another file, or have it replaced: overwrite=True, --force",
+            remedy="Use another file name, or overwrite it: overwrite=True, --force",
         )
 
 
@@ -64,7 +64,7 @@ def write_error(file: Path, error: OSError) -> Unavailable:
     """What it means that a file can't be written."""
     if error.errno in (errno.ENOSPC, errno.EDQUOT):
         return Unavailable(
-            f"{file} has no room left on its disk", code="disk_full", remedy="Free some space and try again"
+            f"{file} can't be written: the disk is full", code="disk_full", remedy="Free some space and try again"
         )
     reason, remedy = error.strerror or error, "Name another file"
     if not file.parent.exists():

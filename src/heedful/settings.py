@@ -88,7 +88,7 @@ class Settings(Retention):
                 ip_network(each, strict=False)
             except ValueError:
                 raise Invalid(
-                    f"has {each!r}, which is no address", value=each, remedy="Use 10.0.0.7 or 10.0.0.0/24"
+                    f"has {each!r}, which is not an address", value=each, remedy="Use 10.0.0.7 or 10.0.0.0/24"
                 ) from None
         return named
 
@@ -149,11 +149,11 @@ def _check_pair(in_file: Mapping[str, Any], name: str, key: str, environment: Ma
     if variable in environment or not environment.get(key) or not address.lower().startswith(("http://", "https://")):
         return
     raise Invalid(
-        f"{FILE} in this folder names the address in {name}, and {key} is in the environment: a file does not choose "
-        "where a key of yours is sent",
+        f"{FILE} in this folder sets the address in {name}, and {key} is in the environment: a file may not choose "
+        "where your key is sent",
         code="key_not_for_file",
         field=name,
-        remedy=f"If you trust the address, name it yourself: {variable}={address}",
+        remedy=f"If you trust the address, set it yourself: {variable}={address}",
     )
 
 

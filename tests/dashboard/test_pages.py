@@ -190,7 +190,7 @@ def test_what_can_not_be_done_keeps_what_was_typed(dashboard: Dashboard) -> None
     form = {"fact_id": fact, "text": "Refunds take 30 days.", "token": token(client.get("/p/default/overview").text)}
     answer = client.post("/p/default/do/supersede", data=form)
     assert answer.status_code == 409
-    assert "is superseded already" in answer.text
+    assert "is already superseded" in answer.text
     assert "Refunds take 30 days.</textarea>" in answer.text
 
 

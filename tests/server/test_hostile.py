@@ -372,7 +372,7 @@ def test_what_is_unknown_is_told_with_what_is_known(server: Running, http: httpx
     root = httpx.get(server.url).json()
     assert root == {"name": "heedful", "version": heedful.__version__, "openapi": "/openapi.json"}
     nowhere = httpx.get(f"{server.url}/nowhere").json()
-    assert (nowhere["code"], nowhere["remedy"]) == ("no_route", "What there is: /openapi.json")
+    assert (nowhere["code"], nowhere["remedy"]) == ("no_route", "All routes: /openapi.json")
     unknown = http.post("/recall", json={"query": "a", "zzz": 1}).json()
     assert (unknown["field"], unknown["detail"]) == ("zzz", "zzz is not a parameter of this call")
     assert unknown["remedy"].startswith("Its parameters are query, ")

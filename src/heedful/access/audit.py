@@ -23,7 +23,7 @@ def list_entries(
 ) -> Page[AuditEntry]:
     """A page of the entries of a project, or of the whole store, the newest first."""
     if kind is not None and kind not in AUDIT_KINDS:
-        raise Invalid(f"kind is {kind!r}", field="kind", value=kind, remedy=f"Use one of {', '.join(AUDIT_KINDS)}")
+        raise Invalid(f"unknown kind {kind!r}", field="kind", value=kind, remedy=f"Use one of {', '.join(AUDIT_KINDS)}")
     start, before, count = _moment(since), checks.cursor(cursor), checks.limit(limit)
     with database.read(project) as connection:
         rows = audit.list_entries(connection, project, kind, start, before, count + 1)

@@ -105,7 +105,7 @@ def _unconfirmed(connection: Connection) -> Check:
     return _check(
         "connectors",
         waiting,
-        "none waits to be confirmed",
+        "none is waiting for confirmation",
         f"{_join_names(waiting)} came from an imported file; look at the URL, then run: "
         "heedful connectors confirm NAME, or delete it",
     )
@@ -126,8 +126,8 @@ def _encryption(connection: Connection, environment: Mapping[str, str]) -> Check
     return _check(
         "passwords of connectors",
         bool(sealed) and SECRET_KEY not in environment,
-        "references, or encrypted with a key that is there",
-        f"{_join_names(sealed)} can't be opened here; set {SECRET_KEY} where the server runs",
+        "references, or encrypted with an available key",
+        f"{_join_names(sealed)} can't be decrypted here; set {SECRET_KEY} where the server runs",
     )
 
 
@@ -150,8 +150,8 @@ def _proxies(settings: Settings) -> Check:
     return _check(
         "proxies",
         wide,
-        "forwarded addresses are believed from named proxies alone" if settings.trusted_proxies else "none is trusted",
-        f"{_join_names(wide)} in trusted_proxies lets strangers choose their address; name your proxy alone",
+        "forwarded addresses are accepted only from named proxies" if settings.trusted_proxies else "none is trusted",
+        f"{_join_names(wide)} in trusted_proxies lets strangers choose their address; name only your proxy",
     )
 
 

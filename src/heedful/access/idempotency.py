@@ -34,7 +34,7 @@ def run_once(
 ) -> Any:
     """What `work` returned when it was first done under this key; JSON.
 
-    The same key with other arguments is a `Conflict`, and so is a call that is still under way, however long it takes.
+    The same key with other arguments is a `Conflict`, and so is a call that is still in progress.
     A call that failed may be sent again; so may one whose process died, a minute later, and whether that one was done
     nobody knows. What is `secret` is returned once and not kept: sending that again is a `Conflict` too.
     """
@@ -60,11 +60,11 @@ def run_once(
             requests.replace(connection, number, key, _lease(mine, at), at)
         else:
             raise Conflict(
-                f"the call with idempotency_key {key!r} is still under way",
+                f"the call with idempotency_key {key!r} is still in progress",
                 code="in_progress",
                 field="idempotency_key",
                 value=key,
-                remedy="Send it again in a moment",
+                remedy="Retry in a moment",
             )
 
     def renew() -> None:

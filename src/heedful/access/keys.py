@@ -87,7 +87,7 @@ class Keys:
             )
         if author is not None and subject is not None:
             raise Invalid(
-                "both author and subject are given",
+                "author and subject can't be combined",
                 field="subject",
                 value=subject,
                 remedy="Pass author for somebody you know, or subject for an anonymous visitor",
@@ -180,7 +180,7 @@ def _visitor(project: str, subject: str | None) -> str:
 def _targets(named: Any) -> list[Target]:
     if isinstance(named, str) or not isinstance(named, Sequence) or not named:
         raise Invalid(
-            f"targets must be a list that is not empty, got {named!r}",
+            f"targets must be a non-empty list, got {named!r}",
             field="targets",
             value=named,
             remedy="Name what may be rated",

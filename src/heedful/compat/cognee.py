@@ -64,7 +64,7 @@ class SearchType(StrEnum):
         """The mode of `heedful.recall` that does this."""
         if self in (SearchType.CYPHER, SearchType.NATURAL_LANGUAGE, SearchType.CODING_RULES):
             raise Invalid(
-                f"query_type is {self.value}, which has no like here",
+                f"query_type is {self.value}, which is not supported here",
                 field="query_type",
                 value=self.value,
                 remedy="Use GRAPH_COMPLETION, RAG_COMPLETION, CHUNKS, CHUNKS_LEXICAL or SUMMARIES",
@@ -239,7 +239,9 @@ def search_type_of(given: Any) -> SearchType:
     try:
         return SearchType(given)
     except ValueError:
-        raise Invalid(f"query_type is {given!r}", field="query_type", value=given, remedy="Use a SearchType") from None
+        raise Invalid(
+            f"unknown query_type {given!r}", field="query_type", value=given, remedy="Use a SearchType"
+        ) from None
 
 
 def dataset_of(datasets: str | Sequence[str] | None) -> str:

@@ -46,7 +46,7 @@ class Comments:
         self._vectors: OrderedDict[bytes, Vectors] = OrderedDict()
 
     def newest(self, since: int | None, until: int | None, dataset: str | None) -> list[Comment]:
-        """The newest that stand."""
+        """The newest that are active."""
         reading = partial(_read, dataset, since, until)
         found: list[tuple[str, str, int]] = self._store.read(reading)
         if not isinstance(self._store, SqlSessionStore):

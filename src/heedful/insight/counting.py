@@ -85,7 +85,7 @@ class Counting:
         key = by.removeprefix(PREFIX) if isinstance(by, str) else by
         if not isinstance(key, str) or not key.strip():
             raise Invalid(
-                f"by is {by!r}, which names nothing",
+                f"unknown value {by!r} of by",
                 field="by",
                 value=by,
                 remedy=f"Name a key of the sessions' metadata, metadata.variant say, or one of {', '.join(FACETS)}",

@@ -142,7 +142,7 @@ class Reading:
 def _read(cursor: Any) -> tuple[str, str | None]:
     if not isinstance(cursor, str):
         raise Invalid(
-            f"cursor is {cursor!r}", field="cursor", value=cursor, remedy="Use the next_cursor of the page before"
+            f"invalid cursor {cursor!r}", field="cursor", value=cursor, remedy="Use the next_cursor of the page before"
         )
     place, dot, after = cursor.partition(".")
     if not dot or "\0" in after:

@@ -50,7 +50,7 @@ DEFAULT_LIMIT = 20
 
 
 class Insight:
-    """Reports over the opinions of one project that stand. The database adds them up; days are days in UTC."""
+    """Reports over the active opinions of one project. The database adds them up; days are days in UTC."""
 
     def __init__(self, workspace: Workspace, store: SessionStore) -> None:
         self._workspace = workspace
@@ -95,7 +95,7 @@ class Insight:
         start, stop = counting.check_range(since, until)
         self._dataset(dataset)
         if over not in OVERS:
-            raise Invalid(f"over is {over!r}", field="over", value=over, remedy=f"Use {' or '.join(OVERS)}")
+            raise Invalid(f"invalid over {over!r}", field="over", value=over, remedy=f"Use {' or '.join(OVERS)}")
         now = self._workspace.now()
         return _trend.trend(self._counting, over, by, start, stop, now, dataset, _targets(target_type))
 
@@ -154,7 +154,7 @@ class Insight:
         last = self._workspace.now() + 1 if stop is None else stop
         first = last - _digest.DEFAULT_PERIOD if start is None else start
         if first >= last:
-            raise Invalid(f"since is {since}, and that is not over yet", field="since", value=since)
+            raise Invalid(f"since is {since}, and that period is not over yet", field="since", value=since)
         return _digest.digest(self._workspace, self._counting, self._comments, first, last)
 
     def dictionary(self) -> list[ExportTable]:
@@ -218,7 +218,7 @@ def _targets(given: Any) -> tuple[OpinionTarget, ...]:
         return OUTCOMES
     if given not in OPINION_TARGETS:
         raise Invalid(
-            f"target_type is {given!r}",
+            f"unknown target_type {given!r}",
             field="target_type",
             value=given,
             remedy=f"Use one of {', '.join(OPINION_TARGETS)}",

@@ -48,10 +48,10 @@ def format_of(path: Target, given: Any) -> ExportFormat:
         if named == known:
             return known
     raise Invalid(
-        "format is not given, and the file's name does not tell it" if given is None else f"format is {given!r}",
+        "format is missing and can't be inferred from the file name" if given is None else f"unknown format {given!r}",
         field="format",
         value=given,
-        remedy=f"Use one of {', '.join(EXPORT_FORMATS)}, or a name that ends so",
+        remedy=f"Use one of {', '.join(EXPORT_FORMATS)}, or a file name with that extension",
     )
 
 

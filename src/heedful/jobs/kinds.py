@@ -144,9 +144,7 @@ KINDS: Mapping[str, Callable[[Host, Task, Report], object]] = {
 def run_job(host: Host, task: Task, report: Report) -> None:
     """Does a job of any kind."""
     if task.kind not in KINDS:
-        raise Invalid(
-            f"no kind of job is called {task.kind!r}", field="kind", value=task.kind, remedy="Upgrade heedful"
-        )
+        raise Invalid(f"unknown job kind {task.kind!r}", field="kind", value=task.kind, remedy="Upgrade heedful")
     KINDS[task.kind](host, task, report)
 
 

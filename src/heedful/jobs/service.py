@@ -88,7 +88,7 @@ class StoreJobs:
         self._queue = queue
 
     def reembed(self, embedding: str) -> Job:
-        """Has all vectors made anew, with the model that `embedding` names."""
+        """Re-embeds the store in the background with the model that `embedding` names."""
         return to_job(self._queue.add(None, "reembed", {"embedding": embedding}))
 
     def list(
@@ -173,7 +173,7 @@ def to_delivery_job(alert: Alert, project: str) -> Job:
 
 def _one_of(field: str, value: Any, known: Sequence[str]) -> None:
     if value is not None and value not in known:
-        raise Invalid(f"{field} is {value!r}", field=field, value=value, remedy=f"Use one of {', '.join(known)}")
+        raise Invalid(f"unknown {field} {value!r}", field=field, value=value, remedy=f"Use one of {', '.join(known)}")
 
 
 def queue_of(database: Database, now: Callable[[], int], pace: WorkerTiming | None = None) -> Queue:

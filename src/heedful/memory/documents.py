@@ -160,7 +160,7 @@ def _records(file: Path) -> Iterator[tuple[str, Metadata]]:
     suffix = file.suffix.lower()
     if suffix not in SUFFIXES:
         raise Invalid(
-            f"{file.name} is not a kind of file that can be remembered",
+            f"{file.name} is an unsupported file type",
             code="unsupported",
             field="file",
             value=file.suffix,

@@ -19,7 +19,7 @@ from heedful.storage.rows import AnyRow, batches
 
 
 def fact_history(workspace: Workspace, fact_id: str) -> FactHistory:
-    """The score after each signal that stands, as the documented policy folds them, and the supersessions."""
+    """The score after each active signal, as the documented policy folds them, and the supersessions."""
     checks.identifier("fact_id", fact_id)
     with workspace.read() as connection:
         place = facts.locate(connection, workspace.project, [fact_id]).get(fact_id)
@@ -114,7 +114,7 @@ def retract_event(workspace: Workspace, connection: Connection, event: AnyRow, a
 def retract_events(
     workspace: Workspace, connection: Connection, standing: Sequence[AnyRow], author: str | None
 ) -> list[str]:
-    """Undoes many signals that stand, in a transaction that is open already; returns the facts that changed."""
+    """Undoes many active signals in a transaction that is open already; returns the facts that changed."""
     now = workspace.now()
     for run in batches(standing):
         with tallies.changing(connection, run[0].project_id, events=[event.id for event in run]):

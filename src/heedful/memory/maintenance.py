@@ -70,13 +70,13 @@ def compare_links(connection: Connection, dataset: int) -> tuple[int, set[Key]]:
 
 
 def refold_links(connection: Connection, wrong: set[Key]) -> None:
-    """Makes the scores of links anew."""
+    """Recomputes the scores of links."""
     ids = facts.ids(connection, sorted({fact for fact, _ in wrong}))
     link_scores.refold(connection, {key: link_scores.target(ids[key[0]], key[1]) for key in wrong})
 
 
 def refold(database: Database, connection: Connection, dataset: int) -> None:
-    """Makes all scores of a dataset anew."""
+    """Recomputes all scores of a dataset."""
     seqs = [seq for seq, _ in facts.of_dataset(connection, dataset)]
     scores.refold(database, connection, dict.fromkeys(seqs, dataset), seqs)
     refold_links(connection, compare_links(connection, dataset)[1])

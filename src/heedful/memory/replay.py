@@ -120,7 +120,7 @@ def _distinct(
     if given is None:
         return list(default)
     if isinstance(given, str) or not isinstance(given, Sequence) or not given:
-        raise Invalid(f"{field} must be a list that is not empty, got {given!r}", field=field, value=given)
+        raise Invalid(f"{field} must be a non-empty list, got {given!r}", field=field, value=given)
     return list(dict.fromkeys(check(each) for each in given))
 
 

@@ -22,7 +22,7 @@ PROVENANCE = "supersedes"
 
 
 def supersede(workspace: Workspace, fact_id: str, text: str | None, by: str | None, author: str | None) -> Supersession:
-    """Takes a fact out of recall in favour of a new text, or of a fact that is there already."""
+    """Takes a fact out of recall in favour of a new text, or of a fact that already exists."""
     correct = prepare(workspace, fact_id, text, by, author)
     with workspace.write() as connection:
         return correct(connection)
@@ -36,7 +36,7 @@ def prepare(
     checks.author(author)
     if (text is None) == (by is None):
         raise Invalid(
-            "it is not said what supersedes the fact",
+            "the replacement is missing",
             field="text",
             value=text,
             remedy="Pass text, or by=FACT_ID, and not both",
@@ -50,7 +50,7 @@ def prepare(
         _check_unexpired(workspace, connection, "fact_id", fact_id)
         if ledger.is_superseded(connection, fact_id):
             raise Conflict(
-                f"fact {fact_id} is superseded already",
+                f"fact {fact_id} is already superseded",
                 field="fact_id",
                 value=fact_id,
                 remedy="Supersede its successor, or retract the first supersession",

@@ -178,7 +178,7 @@ def combined_tallies(connection: Connection, fact_seqs: Sequence[int], query_ids
 
 
 def set_policy(workspace: Workspace, policy: PolicyName | None, dataset: str | None) -> None:
-    """Sets the policy of a dataset, or of the project; None takes it back."""
+    """Sets the policy of a dataset, or of the project; None resets it."""
     if policy is not None:
         checks.policy(policy)
     with workspace.write() as connection:

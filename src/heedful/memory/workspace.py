@@ -199,7 +199,7 @@ class Workspace:
             return self._overall.setdefault(dataset, OverallIndex(dataset))
 
     def drop_scores(self, dataset: int) -> None:
-        """Forgets what was read of scores that were made anew."""
+        """Forgets what was read of scores that were recomputed."""
         with self._lock:
             self._overall.pop(dataset, None)
 
@@ -233,7 +233,7 @@ class Workspace:
                 index.follow(connection)
 
     def drop(self, dataset: int) -> None:
-        """Forgets the indexes of a dataset that is no more, in memory and on disk."""
+        """Forgets the indexes of a deleted dataset, in memory and on disk."""
         with self._lock:
             for indexes in (self._indexes, self._contexts):
                 for key in [key for key in indexes if key[0] == dataset]:
@@ -293,7 +293,7 @@ def matching_model(active: ModelRow | None, embedder: Embedder) -> ModelRow | No
         raise Conflict(
             f"the vectors of this store were made by {active.name}, and it was opened with {embedder.name}",
             code="other_model",
-            remedy="Open it with its own model (embedding=…, --embedding or HEEDFUL_EMBEDDING), or make all "
-            "vectors anew with this one: heedful reembed",
+            remedy="Open it with its own model (embedding=…, --embedding or HEEDFUL_EMBEDDING), or re-embed "
+            "the store with this one: heedful reembed",
         )
     return active

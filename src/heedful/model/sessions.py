@@ -64,7 +64,7 @@ class Usage(Model):
 
 
 class Entry(Model):
-    """One question and answer of a session, with the feedback that stands."""
+    """One question and answer of a session, with the active feedback."""
 
     qa_id: str
     question: str
@@ -88,7 +88,7 @@ class Feedback(Model):
     """One opinion about a session or an entry."""
 
     feedback_id: str
-    """Also the id of its event: `retract` takes it back."""
+    """Also the id of its event: `retract` undoes it."""
     session_id: str
     target_type: FeedbackTarget
     target_id: str
@@ -194,7 +194,7 @@ class Alert(Model):
 
 
 class FeedbackMetrics(Model):
-    """All feedback that stands, counted."""
+    """All active feedback, counted."""
 
     total: int
     positive: int

@@ -54,7 +54,9 @@ def check_url(value: Any) -> SplitResult:
     if parts is None or parts.scheme not in ("http", "https") or not parts.hostname:
         raise Invalid("url must be an address that starts with https:// or http://", field="url")
     if "@" in parts.netloc:
-        raise Invalid("url must not hold a user name or password", field="url", remedy="Leave out what is before the @")
+        raise Invalid(
+            "url must not contain a user name or password", field="url", remedy="Leave out what is before the @"
+        )
     return parts
 
 

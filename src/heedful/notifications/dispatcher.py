@@ -81,7 +81,7 @@ class Dispatcher:
         named = {valid_name(channel.name): channel for channel in channels}
         with self._lock:
             if self._closed:
-                raise Unavailable("the courier is closed", remedy="Open the store again")
+                raise Unavailable("the dispatcher is closed", remedy="Open the store again")
             self._channels = {**self._channels, **named}
         self.wake()
 

@@ -61,7 +61,7 @@ class Email:
         try:
             refused = self._deliver(message)
         except (smtplib.SMTPException, OSError) as error:
-            raise Unavailable(f"{self._host} did not take the mail ({_reason(error)})") from error
+            raise Unavailable(f"{self._host} rejected the mail ({_reason(error)})") from error
         if refused:
             logger.warning("%s: %d of %d recipients were refused", self.name, len(refused), len(self._recipients))
 

@@ -58,7 +58,7 @@ class Sns:
         try:
             self._client().publish(**message)
         except Exception as error:  # A client that was given may raise anything, and boto3's errors may be elsewhere.
-            raise Unavailable(f"{self.name} did not take the message ({_reason(error)})") from error
+            raise Unavailable(f"{self.name} rejected the message ({_reason(error)})") from error
 
     def _client(self) -> Any:
         if self._given is not None:

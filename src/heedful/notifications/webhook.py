@@ -56,7 +56,7 @@ def key(secret: str | bytes) -> bytes:
     """The secret as bytes."""
     found = secret.encode() if isinstance(secret, str) else secret
     if not isinstance(found, bytes) or not found.strip():
-        raise Invalid("secret must be a text or bytes, and not empty", field="secret")
+        raise Invalid("secret must be a non-empty string or bytes", field="secret")
     return found
 
 

@@ -27,7 +27,7 @@ class Observation:
 
 @dataclass(frozen=True, slots=True)
 class Opinion:
-    """A signal that stands, as seen from the query that is asked."""
+    """An active signal, as seen from the query that is asked."""
 
     fact: int
     query: int

@@ -117,7 +117,7 @@ class LoadedItem:
     row: AnyRow
     item: ReviewItem
     newest: list[Opinion]
-    """Those that stand, the newest first; of an item whose opinions were all taken back, those."""
+    """Those that are active, the newest first; of an item whose opinions were all retracted, those."""
     against: list[Opinion]
     subject: Subject | None
 
@@ -145,7 +145,7 @@ def load_items(space: ExecutionSpace, rows: Sequence[AnyRow], latest: int = LATE
 
 
 def _without_text(row: AnyRow) -> Opinion | None:
-    """An opinion about an execution or a message that was taken back, words and all: what it was about is known."""
+    """An opinion about an execution or a message that was retracted with its text: what it was about is known."""
     if row.target_type not in TARGETS:
         return None
     return Opinion(row.event_id, row.target_type, row.target_id, False, row.at, None, "verified", standing=False)

@@ -63,7 +63,9 @@ ApplyFix = Callable[[Connection], FixResult]
 def check_arguments(action: Any, given: FixArguments) -> Fix:
     """The action, if it is one and has the arguments that it takes."""
     if action not in FIXES:
-        raise Invalid(f"action is {action!r}", field="action", value=action, remedy=f"Use one of {', '.join(FIXES)}")
+        raise Invalid(
+            f"unknown action {action!r}", field="action", value=action, remedy=f"Use one of {', '.join(FIXES)}"
+        )
     fix: Fix = action
     for name, value in asdict(given).items():
         if value is not None and name not in REQUIRED_ARGUMENTS[fix]:
@@ -92,7 +94,7 @@ def prepare(
         return _prepare_promotion(space, given, author)
     question = given.question or seen.item.question
     if question is None:
-        raise Invalid("it is not known what was asked", field="question", remedy="Pass the question")
+        raise Invalid("the question is unknown", field="question", remedy="Pass the question")
     connector = given.connector_id
     if connector is None and seen.subject is not None:
         run, turn = seen.subject.run, seen.subject.turn
@@ -119,7 +121,7 @@ def _block(
     before = None if author is None else opinions.by_author(connection, row.project_id, said)
     if before is not None and before.rating == "down":
         raise Conflict(
-            f"{author} says already that execution {execution_id} is wrong",
+            f"{author} already marked execution {execution_id} as wrong",
             field="execution_id",
             value=execution_id,
             remedy="It is blocked; there is nothing left to do",
@@ -150,11 +152,11 @@ def _prepare_promotion(space: ExecutionSpace, given: FixArguments, author: str |
         if wrong:
             names = ", ".join(sorted({each.author or "somebody" for each in wrong}))
             raise Conflict(
-                f"execution {execution_id} is wrong by the word of {names}",
+                f"execution {execution_id} was marked as wrong by {names}",
                 code="not_proven",
                 field="execution_id",
                 value=execution_id,
-                remedy="Retract what was said first, or add an example with other SQL",
+                remedy="Retract that feedback first, or add an example with other SQL",
             )
         body: Metadata = {}
         kept = None

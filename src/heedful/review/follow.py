@@ -96,7 +96,7 @@ def _skip(space: ExecutionSpace, project: int, start: int) -> None:
 
 
 def _prune(space: ExecutionSpace, moved: bool) -> None:
-    """Removes what is about facts and sessions that are no more."""
+    """Removes what is about deleted facts and sessions."""
     with space.workspace.read() as connection:
         project = space.project(connection)
         changed = watermarks.newest_change(connection) != watermarks.get_watermark(

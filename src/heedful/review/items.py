@@ -162,7 +162,7 @@ def read_opinions(space: ExecutionSpace, named: Iterable[OpinionRef]) -> dict[st
 
 
 def read_positive(space: ExecutionSpace, targets: Iterable[tuple[str, str]]) -> list[Opinion]:
-    """The opinions that stand and say that one of these things was right."""
+    """The active opinions that say that one of these things was right."""
     of: dict[str, list[str]] = {}
     for kind, target in sorted(set(targets)):
         of.setdefault(kind, []).append(target)
@@ -236,7 +236,7 @@ CLOSES: dict[str, ReviewStatus] = {"resolve": "resolved", "dismiss": "dismissed"
 
 
 class ReviewAct(NamedTuple):
-    """An action that stands, as the fold sees it."""
+    """An action that was not undone, as the fold sees it."""
 
     action: str
     at: int
@@ -245,7 +245,7 @@ class ReviewAct(NamedTuple):
 
 
 class ItemState(NamedTuple):
-    """Where an item stands."""
+    """The state of an item."""
 
     status: ReviewStatus = "open"
     assignee: str | None = None
@@ -254,7 +254,7 @@ class ItemState(NamedTuple):
 
 
 def fold(acts: Iterable[ReviewAct], last_at: int | None) -> ItemState:
-    """What the actions that stand, in order, and the time of the newest opinion that stands come to."""
+    """The state that the actions that were not undone, in order, and the time of the newest active opinion lead to."""
     assignee: str | None = None
     closed: ReviewAct | None = None
     for act in acts:
@@ -411,13 +411,13 @@ def remaining_acts(rows: Iterable[AnyRow]) -> list[ReviewAct]:
 
 
 def item_state(connection: Connection, item: AnyRow) -> ItemState:
-    """Where one item stands."""
+    """The state of one item."""
     rows = actions.of_items(connection, item.project_id, [item.id])[item.id]
     return fold(remaining_acts(rows), members.active_counts(connection, [item.seq])[item.seq].last_at)
 
 
 def refold(connection: Connection, project: int, seqs: Iterable[int]) -> None:
-    """Folds items anew; those that have no opinion left are removed."""
+    """Recomputes items; those that have no opinion left are removed."""
     known = items.by_seq(connection, seqs)
     stands = members.active_counts(connection, list(known))
     done = actions.of_items(connection, project, [row.id for row in known.values()])

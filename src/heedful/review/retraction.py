@@ -1,4 +1,4 @@
-"""Taking an opinion of an item back, and giving it again."""
+"""Retracting an opinion of an item, and restoring it."""
 
 from __future__ import annotations
 
@@ -32,7 +32,7 @@ Record = Callable[[Connection, FixResult], str]
 
 
 def retract(space: ExecutionSpace, seen: LoadedItem, event_id: str, author: str | None, record: Record) -> str:
-    """Takes back one of the opinions of an item, or one that says the contrary; returns the event of the action."""
+    """Retracts one of the opinions of an item, or one that says the contrary; returns the event of the action."""
     opinion = find_opinion(space, seen, event_id)
     if opinion.target_type in SESSION_TARGETS:
         return _of_session(space, event_id, author, record)
@@ -149,7 +149,7 @@ def find_opinion(space: ExecutionSpace, seen: LoadedItem, event_id: str) -> Opin
 
 def _already_retracted(event_id: str) -> Conflict:
     return Conflict(
-        f"opinion {event_id} was taken back already",
+        f"opinion {event_id} was already retracted",
         field="event_id",
         value=event_id,
         remedy="Read the item again",
@@ -158,7 +158,7 @@ def _already_retracted(event_id: str) -> Conflict:
 
 def _text_deleted(event_id: str) -> Conflict:
     return Conflict(
-        f"what event {event_id} took back was deleted with its session, and can't be given again",
+        f"the opinion that event {event_id} retracted was deleted with its session and can't be restored",
         field="event_id",
         value=event_id,
     )

@@ -132,9 +132,9 @@ class Review:
         author: str | None = None,
         if_match: str | None = None,
     ) -> ReviewEvent:
-        """Does something about an item; `undo` takes it back.
+        """Does something about an item; `undo` reverts it.
 
-        `supersede` puts `text` in the place of the fact `fact_id`. `retract` takes the opinion `event_id` back. `teach`
+        `supersede` puts `text` in the place of the fact `fact_id`. `retract` retracts the opinion `event_id`. `teach`
         makes a fact of the correction in it, or of `text`, since a visitor's word alone teaches nothing. `block`
         says that the execution `execution_id` is wrong, with `note` as the reason. `promote` makes a golden example of
         it, of its own `question` or another; if nobody says that it is right, the reviewer does. `add_example` adds the
@@ -170,7 +170,7 @@ class Review:
         return compare_now(self._space, before, cases.case(self._space, before))
 
     def undo(self, event_id: str, *, author: str | None = None) -> ReviewEvent:
-        """Takes back what was done about an item, with all that it did. Doing it again changes nothing."""
+        """Undoes an action on an item with everything it did. Doing it again changes nothing."""
         values.identifier("event_id", event_id)
         values.author(author)
         if undoing.undo(self._space, event_id, author) is None:
@@ -199,7 +199,7 @@ class Review:
         return self._item(item_id)
 
     def _last_note(self, connection: Connection, row: AnyRow, action: str) -> str | None:
-        """The note of the last of these actions that stands."""
+        """The note of the last of these actions that was not undone."""
         rows = actions.of_items(connection, row.project_id, [row.id])[row.id]
         last = next(each.id for each in reversed(rows) if each.value == action and not each.retracted)
         return actions.read(connection, row.project_id, [last]).get(last, Note()).note
@@ -207,7 +207,7 @@ class Review:
     def _record(
         self, connection: Connection, row: AnyRow, action: str, author: str | None, body: Metadata, note: Note
     ) -> str:
-        """Appends the event of an action, and folds the item anew."""
+        """Appends the event of an action, and recomputes the item."""
         now = self._space.now()
         event = actions.append(connection, row.project_id, row.id, action, author, now, body)
         actions.write(connection, row.project_id, row.seq, event, note)
@@ -229,11 +229,11 @@ class Review:
             raise self._missing(before.row.id)
         if if_match is not None and tuple(row) != tuple(before.row):
             raise Conflict(
-                "it was changed since you read it",
+                "it was changed after you read it",
                 code="changed_meanwhile",
                 field="if_match",
                 value=if_match,
-                remedy="Read it again, and decide anew",
+                remedy="Read it again, then retry",
             )
         return row
 
@@ -261,10 +261,10 @@ class Review:
         with self._space.workspace.read() as connection:
             if members.by_event(connection, self._space.project(connection), [event_id]):
                 raise Invalid(
-                    f"event {event_id} is an opinion, and no action of a reviewer",
+                    f"event {event_id} is an opinion, not a review action",
                     field="event_id",
                     value=event_id,
-                    remedy="retract takes it back: retract(event_id), or heedful retract",
+                    remedy="Retract it: retract(event_id), or heedful retract",
                 )
 
     def _missing(self, item_id: str) -> NotFound:
@@ -293,7 +293,7 @@ def _check_unclaimed(item_id: str, state: ItemState, author: str | None) -> None
 def _choice(field: str, value: Any, choices: tuple[str, ...]) -> None:
     if value is not None and value not in choices:
         remedy = f"Use one of {', '.join(choices)}, or None for all"
-        raise Invalid(f"{field} is {value!r}", field=field, value=value, remedy=remedy)
+        raise Invalid(f"unknown {field} {value!r}", field=field, value=value, remedy=remedy)
 
 
 def _place(cursor: Any) -> Place | None:
@@ -303,7 +303,7 @@ def _place(cursor: Any) -> Place | None:
     parts = cursor.split(".") if isinstance(cursor, str) else []
     if len(parts) != 3 or not all(part.isdecimal() and part.isascii() and len(part) <= 18 for part in parts):
         raise Invalid(
-            f"cursor is {cursor!r}", field="cursor", value=cursor, remedy="Use the next_cursor of the page before"
+            f"invalid cursor {cursor!r}", field="cursor", value=cursor, remedy="Use the next_cursor of the page before"
         )
     opinions, last_at, seq = map(int, parts)
     return opinions, last_at, seq

@@ -2,7 +2,7 @@
 
 Negative opinions and their retractions stand there in lanes, and the queue keeps the place up to which it has seen
 each. What older versions write is in no lane, and a database may be put back to what it was before: so now and then
-all opinions that stand are compared with those that are known.
+all active opinions are compared with those that are known.
 """
 
 from __future__ import annotations
@@ -24,7 +24,7 @@ FULL_COMPARISON_INTERVAL = DAY
 
 
 def follow_sessions(space: ExecutionSpace, go_on: Callable[[], bool]) -> bool:
-    """Takes in what was said and taken back since the last time; False if that is nothing."""
+    """Takes in what was said and retracted since the last time; False if that is nothing."""
     newest = space.sessions.store.read(_newest)
     with space.workspace.read() as connection:
         project = space.project(connection)
@@ -81,7 +81,7 @@ def _follow_partition(space: ExecutionSpace, lane: int) -> bool:
 
 
 def _compare_all(space: ExecutionSpace) -> bool:
-    """Compares all opinions that stand with those that are known; False if nothing differs."""
+    """Compares all active opinions with those that are known; False if nothing differs."""
     # Before the first of them is read: what changes meanwhile stands behind these places, and is looked at after this.
     reached = space.sessions.store.read(_current_positions)
     stand: set[str] = set()

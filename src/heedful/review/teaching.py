@@ -33,7 +33,7 @@ def prepare(space: ExecutionSpace, seen: LoadedItem, given: FixArguments) -> App
     entry = None if subject is None else subject.entry
     if said is None or entry is None or entry.dataset is None:
         raise Invalid(
-            f"opinion {event_id} is about no answer that was made from facts",
+            f"opinion {event_id} is not about an answer made from facts",
             field="event_id",
             value=event_id,
             remedy="Teach from an opinion about an answer; for SQL, use add_example",
@@ -41,7 +41,7 @@ def prepare(space: ExecutionSpace, seen: LoadedItem, given: FixArguments) -> App
     comment = said.comment or ""
     stated = given.text or statement(comment) or comment
     if not stated.strip():
-        raise Invalid("the opinion has no words", field="text", remedy="Pass text: what is true")
+        raise Invalid("the opinion has no comment", field="text", remedy="Pass text: what is true")
     text = checks.text("text", lessons.lesson_text(entry.question, stated))
     vector = space.vector(text)
     dataset, about = entry.dataset, _metadata(space, entry, comment)
@@ -54,7 +54,7 @@ def prepare(space: ExecutionSpace, seen: LoadedItem, given: FixArguments) -> App
         known = facts.ids_by_digest(connection, number, [made.digest]).get(made.digest)
         if known is not None:
             raise Conflict(
-                f"fact {known} says so already",
+                f"fact {known} already says so",
                 code="taught_already",
                 field="text",
                 value=stated,

@@ -87,7 +87,7 @@ def _undo(
 def _retract_own_opinion(
     space: ExecutionSpace, connection: Connection, event: AnyRow, kept: Metadata | None, author: str | None
 ) -> None:
-    """Takes the reviewer's own opinion back, and gives the one again that it replaced. What was said since stays."""
+    """Retracts the reviewer's own opinion, and restores the one that it replaced. What was said since stays."""
     row = opinions.get(connection, event.project_id, event.body["event_id"])
     if row is not None and row.event_id == event.body["event_id"]:
         opinions.withdraw(connection, event.project_id, row, author, space.now())

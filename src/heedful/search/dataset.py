@@ -76,7 +76,7 @@ class DatasetIndex:
             self._compact(compaction)
 
     def rebuild(self, connection: Connection) -> None:
-        """Forgets what was saved, makes the index anew from the store, and saves that."""
+        """Forgets what was saved, rebuilds the index from the store, and saves that."""
         with self._lock:
             if self._file is not None:
                 self._file.unlink(missing_ok=True)
@@ -232,7 +232,7 @@ class DatasetIndex:
                 compaction.held.abandon()
             raise
         with self._lock:
-            # It may have been made anew or saved meanwhile, which compacts it, too.
+            # It may have been rebuilt or saved meanwhile, which compacts it, too.
             if self._held is compaction.held:
                 self._held = compaction.finish(built)
 

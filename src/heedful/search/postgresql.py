@@ -206,7 +206,7 @@ IN_MEMORY = 100_000
 """Facts that every process can be asked to keep an index of in memory: it takes some hundred megabytes and seconds."""
 
 GROWTH = 1.2
-"""Words are counted anew when a dataset has grown by this factor."""
+"""Words are counted again when a dataset has grown by this factor."""
 
 LINKS, CARE = 16, 128
 """The links of a vector in the graph, and the candidates for them: pgvector's `m` and `ef_construction`. With half the

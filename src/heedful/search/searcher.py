@@ -67,4 +67,4 @@ class Searcher(Protocol):
         """How many facts the store and the index do not have in common."""
 
     def rebuild(self, connection: Connection) -> None:
-        """Makes anew what it has derived from the store; `connection` may write."""
+        """Rebuilds what it has derived from the store; `connection` may write."""

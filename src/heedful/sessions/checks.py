@@ -45,7 +45,7 @@ def question(value: Any) -> str:
 def content(field: str, value: Any, limit: int = MAX_CONTENT) -> str:
     """A text that may be empty."""
     if not isinstance(value, str):
-        raise Invalid(f"{field} must be a text, got {value!r}", field=field, value=value)
+        raise Invalid(f"{field} must be a string, got {value!r}", field=field, value=value)
     if len(value) > limit:
         raise Invalid(f"{field} has {len(value)} characters, the limit is {limit}", field=field, value=value[:50])
     return checks.any_text(field, value)
@@ -54,7 +54,7 @@ def content(field: str, value: Any, limit: int = MAX_CONTENT) -> str:
 def rating(value: Any) -> Rating | None:
     if value is not None and (not isinstance(value, str) or value not in RATINGS):
         raise Invalid(
-            f"rating is {value!r}", field="rating", value=value, remedy='Use "up", "down", or None for neutral'
+            f"invalid rating {value!r}", field="rating", value=value, remedy='Use "up", "down", or None for neutral'
         )
     found: Rating | None = value
     return found
@@ -124,7 +124,7 @@ def part(field: str, whole: str, value: str) -> None:
             f"{field} has the key {whole!r}",
             field=field,
             value=whole,
-            remedy="Use names without a leading $ or dot; a dot reaches inside",
+            remedy="Use names without a leading $ or dot; a dot addresses a nested key",
         )
 
 

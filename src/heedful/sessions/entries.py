@@ -44,9 +44,7 @@ def add(
         checks.content("context", context)
     dataset, uses = None, None
     if used is not None and recall_id is None:
-        raise Invalid(
-            "used is given without a recall_id", field="used", remedy="Pass the recall_id that showed these facts"
-        )
+        raise Invalid("used requires a recall_id", field="used", remedy="Pass the recall_id that showed these facts")
     if recall_id is not None and space.workspace is not None:
         values.identifier("recall_id", recall_id)
         shown: list[receipts.Line] = []

@@ -1,4 +1,4 @@
-"""Opinions about answers and about whole sessions: given, replaced, taken back."""
+"""Opinions about answers and about whole sessions: given, replaced, retracted."""
 
 from __future__ import annotations
 
@@ -83,7 +83,7 @@ def rate_session(
 
 
 def clear_entry(space: SessionSpace, session_id: str, qa_id: str, author: str | None) -> bool:
-    """Takes back what was said of an answer: by this author, or, without one, by anybody. False without an entry."""
+    """Retracts what was said about an answer: by this author, or, without one, by anybody. False without an entry."""
     name = checks.session_id(session_id)
     values.identifier("qa_id", qa_id)
     values.author(author)
@@ -99,7 +99,7 @@ def clear_entry(space: SessionSpace, session_id: str, qa_id: str, author: str | 
 
 
 def retract(space: SessionSpace, feedback_id: str, author: str | None) -> Retraction | None:
-    """Takes back one opinion by its id; None if there is none with that id. Doing it again changes nothing."""
+    """Retracts one opinion by its id; None if there is none with that id. Doing it again changes nothing."""
 
     def take_back(tx: Transaction, gone: Gone) -> str | None:
         row = tx.feedbacks.get(feedback_id)

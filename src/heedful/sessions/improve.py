@@ -1,8 +1,8 @@
 """Turns what people said of answers into better recall: signals, lessons, and a richer graph.
 
 Ratings are events that never change, so each makes its own signals: their idempotency keys name the rating. What is
-there is compared with what the ratings that stand ask for, so running it again changes nothing; taking a rating back
-takes its signals back (`undo`).
+there is compared with what the active ratings ask for, so running it again changes nothing; retracting a rating
+retracts its signals (`undo`).
 """
 
 from __future__ import annotations
@@ -216,14 +216,14 @@ def _ranks(workspace: Workspace, connection: Connection, run: Sequence[Derived])
 
 
 def _events(workspace: Workspace, dataset: str) -> list[AnyRow]:
-    """All that stands and was made of ratings."""
+    """All active signals that were made of ratings."""
     with workspace.read() as connection:
         number = workspace.dataset(connection, dataset)
         return [] if number is None else ledger.with_source(connection, number, IMPROVE)
 
 
 def _events_of(workspace: Workspace, dataset: str, ratings: Set[str]) -> list[AnyRow]:
-    """What stands and was made of these ratings."""
+    """The active signals that were made of these ratings."""
     with workspace.read() as connection:
         number = workspace.dataset(connection, dataset)
         if number is None:
@@ -240,7 +240,7 @@ def _events_of(workspace: Workspace, dataset: str, ratings: Set[str]) -> list[An
 
 
 def _retract(workspace: Workspace, stale: Sequence[AnyRow]) -> Changed:
-    """Takes back what no rating asks for any more: another one says more about the entry, or a process died."""
+    """Retracts what no rating asks for any more: another one says more about the entry, or a process died."""
     if not stale:
         return Changed()
     with workspace.write() as connection:
@@ -252,6 +252,6 @@ def _retract(workspace: Workspace, stale: Sequence[AnyRow]) -> Changed:
 
 
 def _retracted(workspace: Workspace, connection: Connection, event_ids: Sequence[str]) -> set[str]:
-    """Which of these events were taken back."""
+    """Which of these events were retracted."""
     keys = {f"retract/{event_id}": event_id for event_id in event_ids}
     return {keys[key] for key in ledger.known_keys(connection, workspace.project, list(keys))}

@@ -46,7 +46,7 @@ class Lesson:
     made_from: tuple[str, ...] = ()
     """The facts that the answer used: it goes when one of them is forgotten."""
     taught_by: tuple[str, ...] = ()
-    """The opinions of known authors that teach it together: it goes when one of them is taken back."""
+    """The opinions of known authors that teach it together: it goes when one of them is retracted."""
 
     @property
     def source(self) -> str:
@@ -123,7 +123,7 @@ def votes(standing: Sequence[FeedbackRow]) -> list[tuple[AuthorTrust, str | None
 def is_justified(
     learnt: Learnt, entry: EntryRow, standing: Sequence[FeedbackRow], gone: Set[str], authors: int
 ) -> bool:
-    """Whether what people say of an entry still bears a lesson out, after the opinions `gone` were taken back."""
+    """Whether what people say of an entry still bears a lesson out, after the opinions `gone` were retracted."""
     said = without_anonymous(standing)
     if learnt.kind == "answer":
         bearing = well_rating(said) if learnt.text == lesson_text(entry.question, entry.answer) else []
@@ -233,7 +233,7 @@ def refused_visitors(entries: Iterable[EntryRow], by_visitors: Mapping[str, Sequ
 
 
 def _teaches(entry: EntryRow, evidence: Sequence[str]) -> bool:
-    """Whether an answer says more than one fact that is there already."""
+    """Whether an answer says more than one fact that already exists."""
     said = without_citations(entry.answer).strip()
     return bool(said) and said != NO_ANSWER and not any(said in text for text in evidence)
 

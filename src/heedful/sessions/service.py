@@ -151,11 +151,11 @@ class Sessions:
     def feedbacks(
         self, session_id: str, *, cursor: str | None = None, limit: int = PAGE, newest_first: bool = False
     ) -> Page[Feedback]:
-        """What people say of a session as a whole, and stands."""
+        """The active feedback about a session as a whole."""
         return _feedback.list_for_session(self._space, session_id, cursor, limit, newest_first)
 
     def feedback_metrics(self) -> FeedbackMetrics:
-        """All feedback of the project that stands, counted by the store."""
+        """All active feedback of the project, counted by the store."""
         return _feedback.metrics(self._space)
 
     def alerts(self, *, pending: bool = False, cursor: str | None = None, limit: int = PAGE) -> Page[Alert]:

@@ -35,7 +35,7 @@ NOTHING_UNDONE = UndoResult([], [])
 
 @dataclass(slots=True)
 class Gone:
-    """Opinions that a transaction took back, and what still stands about the same entries."""
+    """Opinions that a transaction retracted, and what is still active about the same entries."""
 
     rows: list[FeedbackRow] = field(default_factory=list)
     session_id: str | None = None
@@ -47,7 +47,7 @@ class Gone:
         return not self.rows and self.session_id is None
 
     def withdraw(self, tx: Transaction, rows: Sequence[FeedbackRow], author: str | None, at: int) -> list[str]:
-        """Takes opinions back; returns the events that say so."""
+        """Retracts opinions; returns the events that say so."""
         if not rows:
             return []
         self.rows += rows
@@ -63,7 +63,7 @@ class Gone:
 
 
 def change(space: SessionSpace, body: Callable[[Transaction, Gone], Result]) -> tuple[Result, UndoResult]:
-    """Runs a change; what `improve` made of opinions that it takes back is undone.
+    """Runs a change; what `improve` made of opinions that it retracts is undone.
 
     With facts and sessions in one database that is one transaction. Otherwise it follows at once; should the process
     die between the two, the next `improve` does it.

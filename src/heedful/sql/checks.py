@@ -40,7 +40,7 @@ def feedback_text(field: str, value: Any) -> str | None:
     if value is None:
         return None
     if not isinstance(value, str):
-        raise Invalid(f"{field} must be a text, got {value!r}", field=field, value=value)
+        raise Invalid(f"{field} must be a string, got {value!r}", field=field, value=value)
     if len(value) > MAX_FEEDBACK:
         raise Invalid(
             f"{field} has {len(value)} characters, the limit is {MAX_FEEDBACK}", field=field, value=value[:50]
@@ -70,5 +70,5 @@ def age(value: Any) -> float:
 
 def reuse(value: Any) -> Reuse:
     if value not in ("sql", "result"):
-        raise Invalid(f"reuse is {value!r}", field="reuse", value=value, remedy='Use "sql" or "result"')
+        raise Invalid(f"invalid reuse {value!r}", field="reuse", value=value, remedy='Use "sql" or "result"')
     return cast(Reuse, value)

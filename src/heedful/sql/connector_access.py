@@ -44,18 +44,18 @@ class Permissions:
             self._check_file(address.database or "")
         elif _place(address.host, address.port or kind.port, kind) not in {_listed(each, kind) for each in self.hosts}:
             raise Forbidden(
-                "only the key of the whole server may connect a host that is not listed",
+                "only a server-wide key may connect a host that is not listed",
                 code="connector_host",
                 field="url",
                 remedy="Have the operator add host:port to connector_hosts (HEEDFUL_CONNECTOR_HOSTS), or create it "
-                "with the key of the whole server",
+                "with a server-wide key",
             )
 
     def check_operator(self, field: str) -> None:
         """Fails if this caller may not accept a login that may do more than read."""
         if not self.everywhere:
             raise Forbidden(
-                "only the key of the whole server may accept a login that may do more than read",
+                "only a server-wide key may accept a login that may do more than read",
                 code="role_privileged",
                 field=field,
                 remedy="Connect as a role that may only read, or have the operator create the connector",
@@ -70,11 +70,11 @@ class Permissions:
             allowed = False
         if not allowed:
             raise Forbidden(
-                "only the key of the whole server may name a file outside of the folders that are listed",
+                "only a server-wide key may name a file outside of the folders that are listed",
                 code="connector_folder",
                 field="url",
                 remedy="Have the operator add its folder to connector_folders (HEEDFUL_CONNECTOR_FOLDERS), or create "
-                "it with the key of the whole server",
+                "it with a server-wide key",
             )
 
 
@@ -98,7 +98,7 @@ FILES = ("sqlite", "duckdb")
 """Databases that are files."""
 
 NOTICE_CHANGES = frozenset({"sqlite", "duckdb"})
-"""Databases that can always tell when their data changed, but for a moment after a change."""
+"""Databases that can always detect that their data changed, but for a moment after a change."""
 
 PRIVILEGED = "privileged"
 """The option of a connector whose login may do more than read, which the operator has accepted."""
@@ -111,7 +111,7 @@ def target_of(connector: AnyRow, permissions: Permissions, store: URL) -> Target
     """The database behind a connector, with its secrets in place; `store` is the one that the connector is kept in."""
     if not connector.enabled:
         raise Forbidden(
-            f"connector {connector.name!r} was imported, and nobody has confirmed where it leads",
+            f"connector {connector.name!r} was imported, and its URL has not been confirmed",
             code="connector_unconfirmed",
             field="connector_id",
             value=connector.id,

@@ -44,7 +44,7 @@ class Connectors:
             project = self._space.own_project(connection)
             if connectors.get(connection, project, name) is not None:
                 raise Conflict(
-                    f"project {self._space.workspace.project!r} has a connector {name!r} already",
+                    f"project {self._space.workspace.project!r} already has a connector {name!r}",
                     field="name",
                     value=name,
                     remedy="Choose another name, or delete it first",
@@ -68,7 +68,7 @@ class Connectors:
             ]
 
     def refresh(self, connector_id: str) -> Connector:
-        """Reads the schema anew; what was proven for another schema is no longer used."""
+        """Reads the schema again; what was proven for another schema is no longer used."""
         with self._space.workspace.read() as connection:
             row = self._row(connection, connector_id)
         schema = self._space.queries.read_schema(self._space.target(row))

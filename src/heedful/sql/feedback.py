@@ -38,7 +38,7 @@ UNCHANGED: Any = _Unchanged()
 
 
 class FeedbackService:
-    """Opinions about executions and messages. Each is an event of the ledger; `retract` takes it back too."""
+    """Opinions about executions and messages. Each is an event of the ledger; `retract` undoes it too."""
 
     def __init__(self, space: ExecutionSpace) -> None:
         self._space = space
@@ -56,7 +56,7 @@ class FeedbackService:
         """Says whether an execution, or the message of a chat, was right.
 
         Positive feedback lets an execution be used again; negative feedback keeps it, and all SQL like it, from that
-        until it is taken back. An author has one opinion of a thing, the latest.
+        until it is retracted. An author has one opinion of a thing, the latest.
         """
         values.flag("is_positive", is_positive)
         checks.feedback_text("feedback", feedback)
@@ -166,7 +166,7 @@ class FeedbackService:
             return self._shown(self._row(connection, row.id))
 
     def delete(self, feedback_id: str) -> bool:
-        """Takes a feedback back, words and all; an unknown one is `NotFound`."""
+        """Deletes a feedback with its text; an unknown one is `NotFound`."""
         values.identifier("feedback_id", feedback_id)
         with self._space.workspace.write() as connection:
             row = self._row(connection, feedback_id)
@@ -174,7 +174,7 @@ class FeedbackService:
         return True
 
     def bulk_delete(self, feedback_ids: Sequence[str]) -> BulkDeletion:
-        """Takes many feedbacks back; those that are not there are in `failed_ids`."""
+        """Deletes many feedbacks; those that are not there are in `failed_ids`."""
         if isinstance(feedback_ids, str) or not isinstance(feedback_ids, Sequence):
             raise Invalid(
                 f"feedback_ids must be a list of ids, got {feedback_ids!r}", field="feedback_ids", value=feedback_ids
@@ -229,7 +229,7 @@ class FeedbackService:
     ) -> NewOpinion:
         if execution_id is None and chat_message_id is None:
             raise Invalid(
-                "it is not said what the feedback is about",
+                "the feedback has no target",
                 field="execution_id",
                 remedy="Pass execution_id, chat_message_id, or both",
             )

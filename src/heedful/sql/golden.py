@@ -247,17 +247,17 @@ def _checked(space: ExecutionSpace, sql_query: Any, connector: AnyRow) -> Checke
     query = space.queries.check(checks.sql(sql_query), dialect_of(connector))
     if query.parameters:
         raise Invalid(
-            f"sql_query leaves values open: {', '.join(query.parameters)}",
+            f"sql_query has parameters without values: {', '.join(query.parameters)}",
             field="sql_query",
             value=query.sql[:200],
-            remedy="Write the values of this question into the SQL; other values are found by themselves",
+            remedy="Write the values of this question into the SQL; other values are bound automatically",
         )
     return query
 
 
 def _taken(question: str, example_id: str) -> Conflict:
     return Conflict(
-        f"{question!r} has a golden example already, {example_id}",
+        f"{question!r} already has a golden example, {example_id}",
         field="question",
         value=question,
         remedy="Update that one, or delete it first",
@@ -303,4 +303,6 @@ def read(path: Path) -> Iterator[Mapping[str, Any]]:
                     raise Invalid(f"{path}, line {place} is not a mapping", field="path", value=line[:50])
                 yield record
     else:
-        raise Invalid(f"path is {str(path)!r}", field="path", value=str(path), remedy="Use a .csv or .jsonl file")
+        raise Invalid(
+            f"unsupported file {str(path)!r}", field="path", value=str(path), remedy="Use a .csv or .jsonl file"
+        )

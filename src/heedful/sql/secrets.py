@@ -119,7 +119,7 @@ def parse_url(url: str) -> URL:
     """A URL in its parts, references and all; an error shows nothing of it, since any part may be the password."""
     if "${" in _without_user(url):
         raise Invalid(
-            "a reference stands elsewhere than in the user or the password of the connector's URL",
+            "a reference is only allowed in the user and the password of the connector's URL",
             code="secret_reference",
             field="url",
             remedy="Write host, database and options out, e.g. postgresql://me:${PASSWORD}@host/database",

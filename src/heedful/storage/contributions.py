@@ -238,7 +238,7 @@ def _of_the_same_receipts(ids: BindParameter[Any]) -> ColumnElement[bool]:
 
 
 def _is_first_of_receipt() -> ColumnElement[bool]:
-    """That no earlier signal under the same receipt stands."""
+    """That no earlier signal under the same receipt is active."""
     earlier, later = events.alias("earlier"), events.alias("retraction")
     return ~exists().where(
         earlier.c.receipt_id == events.c.receipt_id,
@@ -268,7 +268,7 @@ def _valued(origin: FromClause, session: ColumnElement[int], key: str) -> tuple[
 
 
 def _is_first() -> ColumnElement[bool]:
-    """That no earlier opinion about the same thing stands."""
+    """That no earlier opinion about the same thing is active."""
     earlier = feedbacks.alias("earlier")
     return ~exists().where(
         earlier.c.target_id == feedbacks.c.target_id,

@@ -181,7 +181,7 @@ def _check_finished(connection: Connection, name: str) -> None:
         raise Conflict(
             f"store {name} is a copy that was not finished",
             code="store_unfinished",
-            remedy="Run the same heedful copy again: it goes on where it was",
+            remedy="Run the same heedful copy again: it resumes where it stopped",
         )
 
 
@@ -214,7 +214,7 @@ def _version(connection: Connection) -> str | None:
         return connection.execute(text("SELECT version_num FROM alembic_version")).scalar()
     if tables:
         raise Conflict(
-            f"{connection.engine.url.database} is a database of another program",
+            f"{connection.engine.url.database} belongs to another program",
             code="store_foreign",
             remedy="Name another one; nothing was changed",
         )
@@ -256,7 +256,7 @@ def store_url(url_or_path: str | Path) -> URL:
         text_form = f"postgresql{colon}{rest}"
     if text_form.startswith(("postgresql/", "postgres/")):
         raise Invalid(
-            "url_or_path has no colon behind its scheme",
+            "url_or_path has no colon after its scheme",
             field="url_or_path",
             value=text_form.partition("@")[2],
             remedy="Use postgresql://user@host/database",

@@ -117,7 +117,7 @@ def with_wrong_tags(connection: Connection, dataset: int) -> list[int]:
 
 
 def retag(connection: Connection, dataset: int, seqs: Sequence[int]) -> None:
-    """Makes the tags of facts anew from their metadata."""
+    """Rebuilds the tags of facts from their metadata."""
     for run in batches(seqs):
         connection.execute(delete(fact_tags).where(fact_tags.c.fact_seq.in_(run)))
         rows = connection.execute(select(facts.c.seq, facts.c.metadata).where(facts.c.seq.in_(run))).all()

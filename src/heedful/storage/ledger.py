@@ -68,7 +68,7 @@ def retraction(
     dataset_id: int | None = None,
     query_id: int | None = None,
 ) -> Event:
-    """The event that takes another one back; its key lets nobody do so twice."""
+    """The event that retracts another one; its key lets nobody do so twice."""
     return Event(
         project_id=project,
         kind=RETRACTION,
@@ -165,7 +165,7 @@ def with_source(connection: Connection, dataset: int, source: str) -> list[AnyRo
 
 
 def with_prefix(connection: Connection, project: str, prefix: str) -> list[AnyRow]:
-    """The events of a project whose idempotency key begins with `prefix`, which ends in a slash, and that stand."""
+    """The active events of a project whose idempotency key begins with `prefix`, which ends in a slash."""
     after = prefix[:-1] + chr(ord("/") + 1)
     return list(
         connection.execute(
@@ -209,7 +209,7 @@ def retraction_of(connection: Connection, project: int, event_id: str) -> str | 
 
 
 def is_superseded(connection: Connection, fact_id: str) -> bool:
-    """Whether a supersession of this fact stands."""
+    """Whether a supersession of this fact is active."""
     found = connection.execute(
         select(events.c.id).where(events.c.target_id == fact_id, events.c.kind == SUPERSESSION, ~is_retracted())
     )
@@ -217,7 +217,7 @@ def is_superseded(connection: Connection, fact_id: str) -> bool:
 
 
 def is_recallable(connection: Connection, fact_id: str) -> bool:
-    """Whether recall may find a fact: nothing supersedes it, and if a correction made it, one that names it stands."""
+    """Whether recall may find a fact: nothing supersedes it, and a correction that made it is still active."""
     if is_superseded(connection, fact_id):
         return False
     named = connection.execute(
@@ -229,7 +229,7 @@ def is_recallable(connection: Connection, fact_id: str) -> bool:
 
 
 def supersessions(connection: Connection, fact_ids: Sequence[str]) -> list[AnyRow]:
-    """The supersessions of these facts that stand, oldest first."""
+    """The active supersessions of these facts, oldest first."""
     statement = select(events).where(events.c.target_id.in_(fact_ids), events.c.kind == SUPERSESSION, ~is_retracted())
     return list(connection.execute(statement.order_by(events.c.seq)))
 
@@ -253,7 +253,7 @@ def facts_after(connection: Connection, dataset: int, seq: int) -> list[int]:
 
 
 def rejudged_after(connection: Connection, dataset: int, seq: int) -> list[int]:
-    """The facts that signals were given about, or taken back of, after a known event, and that are still there."""
+    """The facts that signals were given about, or retracted of, after a known event, and that are still there."""
     later = events.alias("later")
     retracted = (
         select(facts.c.seq)
@@ -333,7 +333,7 @@ def given_at() -> ColumnElement[int]:
 
 
 def is_retracted() -> ColumnElement[bool]:
-    """The condition that an event was taken back."""
+    """The condition that an event was retracted."""
     later = events.alias("later")
     return exists().where(later.c.target_id == events.c.id, later.c.kind == RETRACTION)
 
@@ -398,7 +398,7 @@ def ratings(connection: Connection, dataset: int) -> list[AnyRow]:
 def of_authors(
     connection: Connection, fact_seqs: Sequence[int], query_ids: Sequence[int], authors: Sequence[str]
 ) -> list[Surviving]:
-    """The signals that these authors gave about these facts for these queries and that stand, in folding order; also
+    """The active signals that these authors gave about these facts for these queries, in folding order; also
     those that another one of theirs replaces."""
     asked = [
         (facts.c.seq.in_(run), events.c.query_id.in_(queries), events.c.author.in_(some))
@@ -447,7 +447,7 @@ def _signal_value(row: AnyRow) -> tuple[SignalType, float]:
 
 
 def _active_signals(*conditions: ColumnElement[bool]) -> Select[*tuple[object, ...]]:
-    """Signals that stand, of facts that are there, in the order they were given."""
+    """Active signals, of facts that are there, in the order they were given."""
     return (
         select(*_SIGNAL, facts.c.seq.label("fact"), given_at().label("given"))
         .join(facts, facts.c.id == events.c.target_id)

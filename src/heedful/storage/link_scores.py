@@ -1,4 +1,4 @@
-"""The folds of what was said about links, kept with them. Derived: `refold` makes them anew from the ledger."""
+"""The folds of what was said about links, kept with them. Derived: `refold` recomputes them from the ledger."""
 
 from __future__ import annotations
 
@@ -70,7 +70,7 @@ def present(connection: Connection, fact_seqs: Sequence[int]) -> set[Key]:
 def observe(connection: Connection, ids: Mapping[int, str], signals: Iterable[tuple[Key, Observation]]) -> None:
     """Takes new signals about links into their scores; `ids` are those of the facts, by number.
 
-    A signal older than the last one a link has seen can't be added at the end: that link is folded anew.
+    A signal older than the last one a link has seen can't be added at the end: that link is recomputed.
     """
     by_key: dict[Key, list[Observation]] = defaultdict(list)
     for key, observation in signals:
@@ -92,7 +92,7 @@ def observe(connection: Connection, ids: Mapping[int, str], signals: Iterable[tu
 
 
 def refold(connection: Connection, names: Mapping[Key, str]) -> None:
-    """Makes the scores of these links anew from the signals that survive; each link is given with its name."""
+    """Recomputes the scores of these links from the signals that survive; each link is given with its name."""
     folded: dict[Key, Tally] = dict.fromkeys(names, Tally())
     for run in batches(list(names.values()), BATCH_SIZE):
         folded |= _folded(connection, events.c.target_id.in_(run))
@@ -100,7 +100,7 @@ def refold(connection: Connection, names: Mapping[Key, str]) -> None:
 
 
 def refold_named(connection: Connection, names: Sequence[str]) -> list[str]:
-    """Makes the scores of the links with these names anew; returns the ids of the facts whose links are still there."""
+    """Recomputes the scores of the links with these names; returns the ids of the facts whose links are still there."""
     keys = _keys(connection, names)
     refold(connection, {key: name for name, key in keys.items()})
     return [name.rpartition("/")[0] for name in keys]

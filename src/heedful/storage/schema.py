@@ -132,7 +132,7 @@ changes = Table(
     Index("ix_changes_dataset_id_seq", "dataset_id", "seq"),
     sqlite_autoincrement=True,
 )
-"""The feed that indexes follow: facts added (1), removed (0) and linked anew (2), in order."""
+"""The feed that indexes follow: facts added (1), removed (0) and relinked (2), in order."""
 
 queries = Table(
     "queries",

@@ -52,7 +52,7 @@ def ensure_dataset(connection: Connection, project: str, name: str, at: int) -> 
 
 
 def set_policy(connection: Connection, project: int, dataset: int | None, policy: str | None) -> None:
-    """Sets the policy of a dataset, or of a whole project; None takes it back."""
+    """Sets the policy of a dataset, or of a whole project; None resets it."""
     if dataset is None:
         connection.execute(update(projects).where(projects.c.id == project).values(policy=policy))
     else:

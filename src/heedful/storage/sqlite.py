@@ -218,7 +218,7 @@ def _direct(engine: Engine, borrowed: PoolProxiedConnection, *, write: bool, dur
     except sqlite3.Error as error:
         raise translate_error(error, engine) or error from error
     finally:
-        # Only what was not committed is taken back.
+        # Only what was not committed is rolled back.
         driver.rollback()
 
 
@@ -257,7 +257,7 @@ def translate_error(error: BaseException, engine: Engine | None) -> Unavailable 
         sqlite3.SQLITE_CORRUPT: ("store_damaged", "is damaged", _DAMAGED),
         sqlite3.SQLITE_READONLY: ("store_read_only", "can't be written", _READ_ONLY),
         sqlite3.SQLITE_CANTOPEN: ("store_read_only", "can't be opened or created", _READ_ONLY),
-        sqlite3.SQLITE_FULL: ("disk_full", "has no room left on its disk", _SPACE_REMEDY),
+        sqlite3.SQLITE_FULL: ("disk_full", "can't be written: the disk is full", _SPACE_REMEDY),
         sqlite3.SQLITE_IOERR: ("store_io", "can't be read or written", _READ_ONLY),
         sqlite3.SQLITE_BUSY: ("store_busy", f"was locked for {BUSY_SECONDS} s", _BUSY),
     }

@@ -313,7 +313,7 @@ def differences(connection: Connection, project: int) -> list[str]:
 
 
 def refold(connection: Connection, project: int, key: str) -> None:
-    """Makes the counts of a key anew."""
+    """Recomputes the counts of a key."""
     for table in (tallies, watermarks):
         connection.execute(delete(table).where(table.c.project_id == project, table.c.key == key))
     fold(connection, project, key)

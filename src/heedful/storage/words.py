@@ -147,7 +147,7 @@ WHERE dataset_id = :dataset GROUP BY term HAVING count(*) >= :common
 
 
 def count(connection: Connection, dataset: int) -> None:
-    """Counts facts, their length, and the common terms anew."""
+    """Counts facts, their length, and the common terms again."""
     found = connection.execute(
         select(func.count(), func.coalesce(func.avg(func.cardinality(words.c.terms)), 0.0)).where(
             words.c.dataset_id == dataset

@@ -119,7 +119,7 @@ def _check_store(file: str, connection: sqlite3.Connection) -> None:
         raise Conflict(
             f"store {file} is a copy that was not finished",
             code="store_unfinished",
-            remedy="Run the same heedful copy again: it goes on where it was",
+            remedy="Run the same heedful copy again: it resumes where it stopped",
         )
 
 
@@ -270,7 +270,7 @@ class _Copying:
                     f"the copy {self._target.name} differs from its source: {what} of {name} are "
                     f"{found.get(name)} instead of {wanted.get(name)}",
                     code="copy_differs",
-                    remedy="Nobody else may write to it: run the same copy again, and it is put right",
+                    remedy="Nobody else may write to it: run the same copy again, and it is corrected",
                 )
 
 

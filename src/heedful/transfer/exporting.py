@@ -42,7 +42,7 @@ def export(
 ) -> Transferred:
     """Hands the lines of a project to `write`, one after the other.
 
-    Without `vectors`, the file is smaller, and whoever imports it embeds the facts anew.
+    Without `vectors`, the file is smaller, and whoever imports it re-embeds the facts.
     """
     checks.name("project", project)
     database = stores.open_existing(url_or_path)

@@ -43,7 +43,7 @@ def import_file(
 ) -> Transferred:
     """Reads an exported project into a store, under the name it had or under another one.
 
-    The project must be new or empty. If the store has another model than the file, the facts are embedded anew.
+    The project must be new or empty. If the store has another model than the file, the facts are re-embedded.
     """
     if not isinstance(file, str | Path):
         return _spooled(url_or_path, file, project, embedding, progress)
@@ -168,7 +168,7 @@ def _check_free(connection: Connection, name: str) -> None:
             continue
         if connection.execute(select(*table.primary_key).where(ours(table, project)).limit(1)).first() is not None:
             raise Conflict(
-                f"project {name!r} has something in it already (in {table.name})",
+                f"project {name!r} is not empty (it has rows in {table.name})",
                 code="project_not_empty",
                 field="project",
                 value=name,

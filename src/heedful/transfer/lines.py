@@ -44,7 +44,7 @@ class Kind:
     name: str
     table: Table
     derived: frozenset[str] = frozenset()
-    """Columns that are made anew."""
+    """Columns that are derived."""
     links: Callable[[Row], list[str]] | None = None
     renamed: Callable[[Row, dict[str, str]], Row] | None = None
     """Where rows name links, and how they get other names."""

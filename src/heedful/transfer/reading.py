@@ -44,7 +44,7 @@ class Header:
 
 @dataclass(frozen=True, slots=True)
 class Numbered:
-    """One line and where it stands."""
+    """One line and its state."""
 
     number: int
     line: Line
@@ -70,7 +70,7 @@ def check(file: IO[bytes]) -> Header:
     last = 1
     for each in _lines(file):
         if end is not None:
-            raise damaged(each.number, "stands behind the end")
+            raise damaged(each.number, "comes after the end")
         name = each.line["type"]
         if name == END:
             end = each

@@ -26,14 +26,14 @@ def check(store: str | Path, target: Path, *, force: bool) -> None:
         )
     if target.exists() and not force:
         raise Conflict(
-            f"{target} is there already",
+            f"{target} already exists",
             field="file",
             value=str(target),
             remedy="Name another file, or pass --force to replace it",
         )
     if target.with_name(f"{target.name}-wal").exists():
         raise Conflict(
-            f"{target} is a store that somebody has open, or that was not closed",
+            f"{target} is a store that is open or was not closed",
             field="file",
             value=str(target),
             remedy="Name another file",

@@ -135,7 +135,7 @@ def feedback_without_event(connection: Connection, project: int) -> Iterator[str
 
 
 def feedback_unlike_event(connection: Connection, project: int) -> Iterator[str]:
-    """Ratings that the ledger has otherwise, or that stand though they were taken back, or the other way round."""
+    """Ratings that the ledger has otherwise, or that are active though they were retracted, or the other way round."""
     said = case((feedbacks.c.score.is_not(None), cast(feedbacks.c.score, String)), else_=feedbacks.c.rating)
     unlike = (
         said.is_distinct_from(events.c.value)
@@ -171,7 +171,7 @@ def notes_without_event(connection: Connection, project: int) -> Iterator[str]:
 def superseded_unlike_ledger(connection: Connection, project: int) -> Iterator[str]:
     """Facts that can be recalled though they are superseded, or the other way round."""
     said = exists().where(events.c.target_id == facts.c.id, events.c.kind == SUPERSESSION, ~is_retracted())
-    # A correction that was made for a supersession goes when that is taken back, unless another one names it.
+    # A correction that was made for a supersession goes when that is retracted, unless another one names it.
     names = exists().where(events.c.value == facts.c.id, events.c.kind == SUPERSESSION)
     undone = names.where(is_retracted()) & ~names.where(~is_retracted())
     unlike = ((facts.c.superseded == 0) & said) | ((facts.c.superseded == 1) & ~said & ~undone)

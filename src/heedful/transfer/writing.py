@@ -1,4 +1,4 @@
-"""Lines become rows again, with new numbers; what is derived from them is made anew."""
+"""Lines become rows again, with new numbers; what is derived from them is rebuilt."""
 
 from __future__ import annotations
 
@@ -136,7 +136,7 @@ class Writing:
                 code="id_taken",
                 field="file",
                 value=known,
-                remedy="Ids are of one thing only: import it into another store; nothing was imported",
+                remedy="Ids are unique: import it into another store; nothing was imported",
             )
 
     def _add_vectors(self, run: Sequence[Numbered], rows: list[Row]) -> None:

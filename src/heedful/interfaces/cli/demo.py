@@ -51,7 +51,7 @@ def demo(options: Options, dashboard: bool, port: int, keep: Path | None) -> Non
     if dashboard:
         show_dashboard(options, port, keep)
     elif keep is not None:
-        raise Invalid("--keep is given without --dashboard", field="keep", value=str(keep), remedy="Add --dashboard")
+        raise Invalid("--keep requires --dashboard", field="keep", value=str(keep), remedy="Add --dashboard")
     else:
         show_loop(options)
 

@@ -59,9 +59,7 @@ def add(
 ) -> None:
     """Say whether an execution was right."""
     if is_positive is None:
-        raise Invalid(
-            "it is not said whether it was right", field="is_positive", remedy="Pass --positive or --negative"
-        )
+        raise Invalid("the rating is missing", field="is_positive", remedy="Pass --positive or --negative")
     with options.open() as heedful:
         kept = heedful.feedback.create(
             is_positive=is_positive,
@@ -74,7 +72,7 @@ def add(
     if as_json:
         print_json(kept)
     else:
-        echo(f"feedback {kept.id}; to take it back: heedful feedback retract {kept.id}")
+        echo(f"feedback {kept.id}; to retract it: heedful feedback retract {kept.id}")
 
 
 @feedback.command("list")
@@ -89,7 +87,7 @@ def list_feedback(
 ) -> None:
     """List feedback, the newest first."""
     if search is not None and is_positive is not None:
-        raise Invalid("--search is given along with --positive or --negative", field="search", value=search)
+        raise Invalid("--search can't be combined with --positive or --negative", field="search", value=search)
     with options.open() as heedful:
         if is_positive is None:
             found = heedful.feedback.list(skip=skip, limit=limit, search=search)
@@ -159,7 +157,7 @@ def _show(given: ExecutionFeedback, as_json: bool) -> None:
 @click.argument("feedback_id")
 @needs_project
 def retract(options: Options, feedback_id: str) -> None:
-    """Take a feedback back."""
+    """Retract a feedback."""
     with options.open() as heedful:
         heedful.feedback.delete(feedback_id)
     echo("retracted")

@@ -83,7 +83,7 @@ def list_connectors(options: Options, as_json: bool) -> None:
 @as_json
 @needs_project
 def refresh(options: Options, name: str, as_json: bool) -> None:
-    """Read the schema of a connector anew."""
+    """Refresh the schema of a connector."""
     with options.open() as heedful:
         made = heedful.connectors.refresh(name)
     if as_json:

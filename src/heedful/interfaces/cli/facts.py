@@ -62,7 +62,7 @@ def remember(
     """Store facts: TEXTS, or files and folders with --file. A single - reads lines from standard input."""
     given: list[str | Path] = [*_lines(texts), *files]
     if not given:
-        raise Invalid("nothing is given to remember", field="texts", remedy="Pass texts, or --file PATH")
+        raise Invalid("nothing to remember", field="texts", remedy="Pass texts, or --file PATH")
     with options.open() as heedful, progress("remembering") as show:
         result = heedful.remember(
             given,
@@ -97,7 +97,7 @@ def _time(field: str, typed: str | None) -> datetime | None:
         return None if typed is None else datetime.fromisoformat(typed)
     except ValueError:
         raise Invalid(
-            f"{field} is {typed!r}, which is not a time",
+            f"{field} is {typed!r}, which is not a valid time",
             field=field,
             value=typed,
             remedy="Write it as 2030-01-31T12:00:00Z",
@@ -244,7 +244,7 @@ def _show_reasons(result: Recall) -> None:
 @click.command()
 @click.argument("fact_id")
 @click.argument("text", required=False)
-@click.option("--by", metavar="FACT_ID", help="Instead of TEXT: a fact that is there already.")
+@click.option("--by", metavar="FACT_ID", help="Instead of TEXT: a fact that already exists.")
 @click.option("--author", metavar="NAME", help="Who corrects it.")
 @as_json
 @needs_project
@@ -310,7 +310,7 @@ def _show_erased(facts: int, erased: Erasure) -> None:
     if erased.author is None:
         echo("Nothing has this name in this project, so nothing was erased. Names must match exactly.")
         return
-    echo(f"Erased; what is left stands under {erased.author}")
+    echo(f"Erased; what remains is attributed to {erased.author}")
     counts = erased.model_dump(exclude={"author", "event_id"})
     for what, count in {"facts": facts, **counts}.items():
         if count:

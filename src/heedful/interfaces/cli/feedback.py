@@ -71,13 +71,13 @@ def signal(
     """
     if recall_id is None and (not fact_ids or signal_type is None or query is None):
         raise Invalid(
-            "it is not said which facts were useful for what",
+            "the facts and the query are missing",
             field="fact_ids",
             remedy='Pass FACT_ID --type used --query "…", or --recall RECALL_ID --used 1',
         )
     if recall_id is not None and (fact_ids or signal_type or query):
         raise Invalid(
-            "--recall is given along with FACT_IDS, --type or --query",
+            "--recall can't be combined with FACT_IDS, --type or --query",
             field="recall",
             value=recall_id,
             remedy="Name its facts with --used, --helpful and --not-helpful",
@@ -157,7 +157,7 @@ def detect(options: Options, recall_id: str, answer: str, as_json: bool) -> None
 
 @click.command()
 @click.argument("event_id")
-@click.option("--author", metavar="NAME", help="Who takes it back.")
+@click.option("--author", metavar="NAME", help="Who retracts it.")
 @as_json
 @needs_project
 def retract(options: Options, event_id: str, author: str | None, as_json: bool) -> None:
@@ -167,7 +167,7 @@ def retract(options: Options, event_id: str, author: str | None, as_json: bool) 
     if as_json:
         print_json(result)
     elif result.updated_facts:
-        echo(f"retracted {result.retracted}; scores of {', '.join(result.updated_facts)} folded anew")
+        echo(f"retracted {result.retracted}; scores of {', '.join(result.updated_facts)} recomputed")
     else:
         echo(f"{result.retracted} was retracted before, or its fact is gone; nothing changed")
 
@@ -279,7 +279,7 @@ def add_session_feedback(
     if as_json:
         print_json(kept)
     else:
-        echo(f"feedback {kept.feedback_id}; to take it back: heedful retract {kept.feedback_id}")
+        echo(f"feedback {kept.feedback_id}; to retract it: heedful retract {kept.feedback_id}")
 
 
 @click.command()
@@ -315,7 +315,7 @@ def feedbacks(
 @as_json
 @needs_project
 def feedback_metrics(options: Options, as_json: bool) -> None:
-    """Count all feedback that stands."""
+    """Count all active feedback."""
     with options.open() as heedful:
         metrics = heedful.sessions.feedback_metrics()
     if as_json:

@@ -199,7 +199,7 @@ def _send(options: Options, since: datetime | None, until: datetime | None) -> N
     try:
         if not host.digest_channels:
             raise Invalid(
-                "there is nowhere to send the digest to",
+                "no digest channel is configured",
                 field="digest_email",
                 remedy="Set digest_email or digest_webhook in heedful.toml, or HEEDFUL_DIGEST_EMAIL",
             )
@@ -213,7 +213,7 @@ def _send(options: Options, since: datetime | None, until: datetime | None) -> N
     finally:
         host.close()
     if not sent:
-        echo("nobody said anything in this time; nothing was sent")
+        echo("no feedback in this period; nothing was sent")
     for row in sent:
         echo(f"{row.channel}: " + ("delivered" if row.delivered_at else f"waits in the outbox ({row.error})"))
 

@@ -40,7 +40,7 @@ def show_satisfaction(found: Satisfaction) -> None:
 
 def show_trend(found: Trend) -> None:
     if not any(line.points for line in found.lines):
-        echo("No opinions in this time")
+        echo("No opinions in this period")
         return
     numbers = ("up", "down", "neutral", "satisfaction", "95% interval", "mean score")
     named = [found.by] if found.by else []
@@ -92,7 +92,7 @@ def _show_facts(title: str, facts: list[RankedFact]) -> None:
 
 def show_cache(found: CacheReport) -> None:
     if not found.total:
-        echo("The cache was not asked in this time")
+        echo("No cache lookups in this period")
         return
     echo(f"{found.total} decisions, {found.reused} times something was reused")
     screen = console()
@@ -113,9 +113,9 @@ def show_cache(found: CacheReport) -> None:
 
 def show_themes(found: Themes) -> None:
     if not found.comments:
-        echo("No negative comments in this time")
+        echo("No negative comments in this period")
         return
-    echo(f"{found.comments} negative comments; {found.other} are like no others")
+    echo(f"{found.comments} negative comments; {found.other} match no theme")
     screen = console()
     for each in found.themes:
         screen.print(f"[bold]{escape(each.name)}[/bold]: {each.comments}, the last on {each.last_at:%Y-%m-%d}")
@@ -125,7 +125,7 @@ def show_themes(found: Themes) -> None:
 
 def show_notes(found: list[Note]) -> None:
     if not found:
-        echo("Nothing changed that luck does not explain")
+        echo("No significant changes")
     for each in found:
         echo(each.text)
         for line in each.arithmetic:

@@ -105,7 +105,7 @@ def revoke(options: Options, key_id: str, as_json: bool) -> None:
     if as_json:
         print_json(gone)
     else:
-        echo(f"{gone.name} is revoked; servers that run refuse it within a second")
+        echo(f"{gone.name} is revoked; running servers reject it within a second")
 
 
 @keys.command()
@@ -157,9 +157,9 @@ def rotate_signing(options: Options, grace: int, as_json: bool) -> None:
     if as_json:
         print_json(made)
     elif made.former_good_until > made.rotated_at:
-        echo(f"tokens and logins of before are good until {made.former_good_until:%Y-%m-%d %H:%M:%S}")
+        echo(f"existing tokens and logins stay valid until {made.former_good_until:%Y-%m-%d %H:%M:%S}")
     else:
-        echo("tokens and logins of before are not good any more; servers that run refuse them within a second")
+        echo("existing tokens and logins are no longer valid; running servers reject them within a second")
 
 
 @keys.command("reseal-connectors")
@@ -177,7 +177,7 @@ def _target(given: str) -> dict[str, str]:
     """What is named as session_id=ID,qa_id=ID; an id may have commas of its own."""
     name, equals, value = given.partition("=")
     if not equals:
-        raise Invalid(f"target is {given!r}", field="targets", value=given, remedy="Write it as session_id=ID")
+        raise Invalid(f"invalid target {given!r}", field="targets", value=given, remedy="Write it as session_id=ID")
     session, answer, qa_id = value.rpartition(",qa_id=")
     return {name: session, "qa_id": qa_id} if answer else {name: value}
 
@@ -205,7 +205,7 @@ def audit(
         print_json(page)
         return
     if not page.items:
-        echo("Nothing was refused, and no admin did anything.")
+        echo("No refused requests and no admin actions.")
         return
     rows = table(
         "at", "kind", "operation", "code", "times", "caller", "address", "project", "target", numbers=("times",)

@@ -32,11 +32,11 @@ from heedful.model import POLICY_NAMES, Check, Improvement, PolicyName
 @click.option("--background", is_flag=True, help="Leave it to a worker: heedful worker, or heedful serve.")
 @needs_store
 def reembed(options: Options, background: bool) -> None:
-    """Make all vectors anew with the model of --embedding. It can be stopped and started again."""
+    """Re-embed the whole store with the model of --embedding. It can be stopped and started again."""
     if background:
         with store_jobs(options.local("reembed")) as jobs:
             added = jobs.reembed(options.embedding or settings.load().embedding)
-        echo(f"job {added.job_id} is {added.status}; how far it is: heedful jobs show {added.job_id}")
+        echo(f"job {added.job_id} is {added.status}; progress: heedful jobs show {added.job_id}")
         return
     with progress("embedding") as show:
         made = heedful.reembed(options.local("reembed"), embedding=options.embedding, progress=show)
@@ -61,14 +61,14 @@ def upkeep(options: Options, as_json: bool) -> None:
 @click.option("--dataset", metavar="NAME", help="For this dataset alone; else for the whole project.")
 @needs_project
 def policy(options: Options, name: str, dataset: str | None) -> None:
-    """Choose the rule that recalls go by; none takes the choice back."""
+    """Choose the rule that recalls go by; none resets it."""
     with options.open() as opened:
         opened.set_policy(None if name == "none" else cast(PolicyName, name), dataset=dataset)
     echo(f"{f'dataset {dataset}' if dataset else 'the project'} recalls by: {name}")
 
 
 @click.command()
-@click.option("--repair/--no-repair", default=True, show_default=True, help="Make anew what is derived and wrong.")
+@click.option("--repair/--no-repair", default=True, show_default=True, help="Rebuild derived data that is wrong.")
 @click.option(
     "--security", is_flag=True, help="Check what production needs instead: files, keys, connectors, a server."
 )
@@ -131,7 +131,7 @@ def improve(options: Options, dataset: str, session_ids: tuple[str, ...], backgr
     for fact in done.learnt:
         echo(f"  learnt from {fact.learnt_from}: {shortened(fact.text)}  {fact.fact_id}")
     for fact_id in done.forgotten:
-        echo(f"  forgotten, as its source is gone: {fact_id}")
+        echo(f"  forgotten because its source was deleted: {fact_id}")
     _show_not_learnt(done)
 
 

@@ -58,7 +58,7 @@ def replay(
 ) -> None:
     """Try other policies and weights on the recalls that people rated, and recommend a weight.
 
-    Each recall is ordered anew by what was said before it, and judged by its own helpful and not_helpful ratings.
+    Each recall is reordered by the feedback given before it, and judged by its own helpful and not_helpful ratings.
     Nothing is changed.
     """
     if picture is not None:

@@ -246,7 +246,7 @@ def ask_again(options: Options, item_id: str, as_json: bool) -> None:
 @as_json
 @needs_project
 def undo(options: Options, event_id: str, author: str | None, as_json: bool) -> None:
-    """Take back what was done, with all that it did."""
+    """Undo an action with everything it did."""
     with options.open() as heedful:
         _done(heedful.review.undo(event_id, author=author), as_json)
 
@@ -255,7 +255,7 @@ def _report(item: ReviewItem, as_json: bool) -> None:
     if as_json:
         print_json(item)
         return
-    echo(f"item {item.item_id}: {item.status}" + (f", {item.assignee} sees to it" if item.assignee else ""))
+    echo(f"item {item.item_id}: {item.status}" + (f", assigned to {item.assignee}" if item.assignee else ""))
 
 
 def _done(event: ReviewEvent, as_json: bool) -> None:
@@ -264,13 +264,13 @@ def _done(event: ReviewEvent, as_json: bool) -> None:
     elif event.undone:
         echo(f"{event.action}, event {event.event_id}, is undone")
     else:
-        echo(f"{event.action}, event {event.event_id}; to take it back: heedful review undo {event.event_id}")
+        echo(f"{event.action}, event {event.event_id}; to undo it: heedful review undo {event.event_id}")
 
 
 def show(case: ReviewCase) -> None:
     """Prints all that is known of an item."""
     item = case.item
-    sees = f", {item.assignee} sees to it" if item.assignee else ""
+    sees = f", assigned to {item.assignee}" if item.assignee else ""
     echo(f"{item.target_type} {item.item_id}: {item.status}{sees}, {item.opinions} against {item.against}")
     for name, text in (("asked", item.question), ("answered", case.answer), ("SQL", case.sql_query)):
         if text is not None:

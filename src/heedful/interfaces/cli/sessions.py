@@ -276,7 +276,7 @@ def fill_or_reuse(store: Path, embedding: Embedding, *, sessions: int = traffic.
     with heedful.open(store, project=PROJECT, embedding=embedding, worker=False) as memory:
         if not traffic.is_filled(memory):
             raise Conflict(
-                f"{store} is no store that this command has filled to the end",
+                f"{store} was not completely filled by this command",
                 field="keep",
                 value=str(store.parent),
                 remedy="Delete it, or name another folder",

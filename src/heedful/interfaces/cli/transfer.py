@@ -51,7 +51,9 @@ def copy(source: str, target: str, as_json: bool) -> None:
 
 @click.command()
 @click.argument("file", required=False)
-@click.option("--vectors/--no-vectors", default=True, show_default=True, help="Without, an import embeds facts anew.")
+@click.option(
+    "--vectors/--no-vectors", default=True, show_default=True, help="Without vectors, the import re-embeds the facts."
+)
 @force
 @needs_project
 def export(options: Options, file: str | None, vectors: bool, force: bool) -> None:

@@ -28,7 +28,7 @@ from heedful.retrying import seconds
 
 ATTEMPTS = 4
 MAX_POLLS = 60
-"""How often it is asked what became of an attempt that broke off and is still under way there."""
+"""How often it is asked what became of an attempt that broke off and is still in progress there."""
 
 SLOW_FACTOR = 10
 """How many times as long calls may take that are known to be slow."""
@@ -140,7 +140,7 @@ def _request(made: Shape, project: str, given: dict[str, Any]) -> Send:
 def _segment(name: str, value: Any) -> str:
     """A part of a path; it is never empty and has no dots that are steps."""
     if not isinstance(value, str) or not value:
-        raise Invalid(f"{name} must be a text that is not empty, got {value!r}", field=name, value=value)
+        raise Invalid(f"{name} must be a non-empty string, got {value!r}", field=name, value=value)
     try:
         quoted = quote(value, safe="")
     except UnicodeEncodeError as error:
@@ -203,9 +203,9 @@ def _retry_after(answer: Answer) -> float:
 def _result(made: Shape, answer: Answer, attempts: int) -> Any:
     if answer.late:
         raise Unavailable(
-            f"there was no answer in time: {answer.problem}; whether it was done is not known",
+            f"the request timed out: {answer.problem}; it may or may not have been done",
             code="server_timeout",
-            remedy="Allow more: connect(url, timeout=SECONDS); what has an idempotency_key may be sent again",
+            remedy="Raise the timeout: connect(url, timeout=SECONDS); a call with an idempotency_key can be retried",
         )
     if answer.status == 0:
         raise Unavailable(
@@ -240,7 +240,7 @@ def _unexpected_response(answer: Answer) -> Unavailable:
     kind = answer.headers.get("content-type", "no type")
     to = f", and points to {answer.headers['location']}" if "location" in answer.headers else ""
     return Unavailable(
-        f"what answers is not a Heedful server of this version: {answer.status}, {kind}{to}",
+        f"the response is not from a compatible Heedful server: {answer.status}, {kind}{to}",
         code="not_heedful",
         remedy="Check the address: http://host:port of heedful serve, without a path",
     )

@@ -115,10 +115,10 @@ def _next(steps: Exchange, answer: Answer | None) -> Send | Sleep | tuple[Any]:
 
 def _options(url: str, api_key: str | None, timeout: float) -> dict[str, Any]:
     if not isinstance(url, str) or not _is_address(url):
-        raise Invalid(f"url is {url!r}", field="url", value=url, remedy="Use http://host:port or https://host")
+        raise Invalid(f"invalid url {url!r}", field="url", value=url, remedy="Use http://host:port or https://host")
     if httpx.URL(url).userinfo:
         raise Invalid(
-            "url holds a name or a password",
+            "url contains a user name or a password",
             field="url",
             remedy="Use http://host:port or https://host, and pass the key as api_key",
         )
@@ -198,7 +198,7 @@ def _check_options(project: str | None, api_key: str | None, timeout: float) -> 
     key = os.environ.get(settings.API_KEY) or None if api_key is None else api_key
     if key is not None and (not key.isascii() or not key.isprintable() or not key.strip()):
         given = f"{settings.API_KEY} in the environment" if api_key is None else "api_key"
-        raise Invalid(f"{given} is not a key", field="api_key", remedy="Give it as it was shown: hf_…")
+        raise Invalid(f"{given} is not a key", field="api_key", remedy="Pass it as it was shown: hf_…")
     return name, key
 
 

@@ -171,7 +171,7 @@ def _not_found(site: Site) -> responses.Endpoint:
         visitor = site.logins.visitor(request.cookies.get(COOKIE))
         if visitor is None:
             return RedirectResponse("/login", 303)
-        missing = NotFound("There is nothing at this address", remedy="Choose a page on the left")
+        missing = NotFound("Page not found", remedy="Choose a page on the left")
         return responses.error_page(site, request, visitor, missing)
 
     async def answer(request: Request) -> Response:

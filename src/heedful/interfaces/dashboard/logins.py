@@ -70,7 +70,7 @@ class Logins:
         """The cookie for a key that is good; `Forbidden` otherwise, in the same words for every reason."""
         try:
             if api_key.startswith(tokens.PREFIX):
-                raise Forbidden("a token is no key")
+                raise Forbidden("a token is not a key")
             caller = self._callers.find(api_key)
         except Forbidden:
             raise Forbidden(

@@ -11,7 +11,7 @@ from heedful.interfaces.dashboard.registry import Action
 
 FIX_LABELS = {
     "supersede": "correct a fact",
-    "retract": "take an opinion back",
+    "retract": "retract an opinion",
     "teach": "make a fact of an opinion",
     "block": "say that an execution is wrong",
     "promote": "make a golden example of an execution",

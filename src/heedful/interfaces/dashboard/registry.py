@@ -28,7 +28,7 @@ class Page:
 
 @dataclass(frozen=True, slots=True)
 class Undo:
-    """The action that takes another one back."""
+    """The action that undoes another one."""
 
     action: str
     fields: Mapping[str, str]

@@ -116,9 +116,11 @@ def _run_action(here: PageContext, wanted: Action, token: tuple[str, str, str] |
     """Does an action whose form is this login's own; one of an earlier login of the same key is shown again."""
     login = here.visitor.login
     if token is None or token[0] != login.key_id:
-        raise Forbidden("this form is not from a page of yours", remedy="Open the page again, and send it from there")
+        raise Forbidden(
+            "this form was not sent from one of your pages", remedy="Open the page again, and send it from there"
+        )
     if token[1] != login.number:
-        message = "You have logged in anew since this form was opened. Nothing was done yet."
+        message = "You have logged in again since this form was opened. Nothing was done yet."
         return retry_page(here, wanted, here.form, message, status=403)
     back = local(here.form.get(BACK), here.at("overview"))
     if not here.site.posted.put(token[2], True):

@@ -50,7 +50,7 @@ def summaries(heedful: Heedful, session_ids: Sequence[str]) -> dict[str, Summary
 
 
 def opinions(heedful: Heedful, qa_ids: Sequence[str]) -> dict[str, list[Feedback]]:
-    """What people say of these answers and stands, oldest first."""
+    """The active feedback about these answers, oldest first."""
     found: dict[str, list[Feedback]] = {each: [] for each in qa_ids}
     if qa_ids:
         for row in heedful._space.store.read(lambda tx: tx.feedbacks.standing("entry", qa_ids)):

@@ -192,12 +192,10 @@ async def _not_found(request: Request, error: Exception) -> Response:
     if error.status_code == 405:
         allowed = (error.headers or {}).get("Allow", "")
         known: HeedfulError = Invalid(
-            f"{request.method} is not possible here", code="method", value=request.method, remedy=f"Use {allowed}"
+            f"{request.method} is not allowed here", code="method", value=request.method, remedy=f"Use {allowed}"
         )
         response = await _error_response(request, known)
         response.headers["Allow"] = allowed
         return response
-    missing = NotFound(
-        f"there is nothing at {request.url.path[:200]}", code="no_route", remedy="What there is: /openapi.json"
-    )
+    missing = NotFound(f"no route for {request.url.path[:200]}", code="no_route", remedy="All routes: /openapi.json")
     return await _error_response(request, missing)

@@ -58,7 +58,7 @@ class Caller:
     def check_everywhere(self, remedy: str = "Use an admin key of the whole server") -> None:
         """Whether this caller may do what concerns all projects."""
         if self.project is not None:
-            raise Forbidden(f"the {self._kind} opens project {self.project!r} alone", code="project_key", remedy=remedy)
+            raise Forbidden(f"the {self._kind} opens only project {self.project!r}", code="project_key", remedy=remedy)
 
     def choose(self, project: str) -> str:
         """The project itself, if this caller may see it."""

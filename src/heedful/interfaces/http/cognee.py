@@ -49,7 +49,9 @@ class Camel(Body):
         """A part of a request that would be dropped is worse than an error."""
         for name in names:
             if getattr(self, name):
-                raise Invalid(f"{name} has no like here", field=name, value=getattr(self, name), remedy="Leave it out")
+                raise Invalid(
+                    f"{name} is not supported here", field=name, value=getattr(self, name), remedy="Leave it out"
+                )
 
 
 class Remembering(Camel):

@@ -70,7 +70,7 @@ class Config(Model):
         if len(key) < MIN_KEY_LENGTH:
             raise Invalid(f"(HEEDFUL_ADMIN_KEY) has {len(key)} characters, and needs {MIN_KEY_LENGTH}", remedy=remedy)
         if not key.isascii() or not key.isprintable() or " " in key:
-            raise Invalid("(HEEDFUL_ADMIN_KEY) has characters that a header can't hold", remedy=remedy)
+            raise Invalid("(HEEDFUL_ADMIN_KEY) has characters that are not allowed in a header", remedy=remedy)
         return key
 
     @field_validator("cors_origins")
@@ -90,7 +90,7 @@ def _origin(given: str) -> str:
         known = False
     if not known or parts.path or parts.query or parts.fragment or "@" in parts.netloc or given.endswith(("?", "#")):
         raise Invalid(
-            f"has {given!r}, which is no origin",
+            f"has {given!r}, which is not an origin",
             value=given,
             remedy="Use https://host or http://host:port, without a path; * for all",
         )

@@ -108,7 +108,9 @@ def document(error: Exception, request_id: str) -> tuple[int, bytes, HeedfulErro
     if not isinstance(error, HeedfulError):
         logger.error("fault in request %s", request_id, exc_info=error)
         error = Unavailable(
-            "the server failed", code="fault", remedy=f"Look for {request_id} in the server's log; it can be sent again"
+            "internal server error",
+            code="fault",
+            remedy=f"Look for {request_id} in the server's log; the call can be retried",
         )
         return 500, orjson.dumps(problem(error, 500, request_id)), error
     status = status_of(error)

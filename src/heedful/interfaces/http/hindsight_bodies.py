@@ -35,7 +35,7 @@ def read(model: type[Read], given: Any, fallback: Any = None) -> Read:
 
 
 def unsupported(reason: str) -> Callable[[Heedful, ForeignRequest], Reply]:
-    """What answers for a route that has no like here."""
+    """What answers for a route that is not supported here."""
 
     def answer(store: Heedful, asked: ForeignRequest) -> Reply:
         return Reply(501, {"detail": reason})
@@ -166,12 +166,14 @@ class Recalling(Body):
     def refuse_what_has_no_like(self) -> None:
         """A filter that is not applied would be worse than an error."""
         if self.tag_groups:
-            raise Invalid("tag_groups has no like here", field="tag_groups", remedy="Use tags and tags_match")
+            raise Invalid("tag_groups is not supported here", field="tag_groups", remedy="Use tags and tags_match")
         least = self.min_scores
         for name in ("semantic", "keyword", "reranker"):
             if least is not None and getattr(least, name) is not None:
                 raise Invalid(
-                    f"min_scores.{name} has no like here", field=f"min_scores.{name}", remedy="Use min_scores.final"
+                    f"min_scores.{name} is not supported here",
+                    field=f"min_scores.{name}",
+                    remedy="Use min_scores.final",
                 )
 
 
@@ -269,7 +271,7 @@ class Settings(Body):
         other = sorted(self.updates.keys() - known)
         if other:
             raise Invalid(
-                f"updates.{other[0]} has no like here",
+                f"updates.{other[0]} is not supported here",
                 field=f"updates.{other[0]}",
                 value=self.updates[other[0]],
                 remedy=f"Change {', '.join(sorted(known))}",
@@ -298,7 +300,7 @@ class Listing(Body):
         """A filter that is not applied would be worse than an error."""
         for name in ("entity_id", "consolidation_state", "time_field", "start_date", "end_date"):
             if getattr(self, name) is not None:
-                raise Invalid(f"{name} has no like here", field=name, remedy="Leave it out")
+                raise Invalid(f"{name} is not supported here", field=name, remedy="Leave it out")
 
     @property
     def filters(self) -> bool:

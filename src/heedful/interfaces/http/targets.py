@@ -1,4 +1,4 @@
-"""What a token may do: rate the things it names, under its own name, and change or take back what it said."""
+"""What a token may do: rate the things it names, under its own name, and change or retract what it said."""
 
 from __future__ import annotations
 

@@ -73,14 +73,14 @@ def _(result: Entry) -> str:
 @describe.register
 def _(result: Feedback) -> str:
     said = result.rating or "no rating"
-    return f"feedback {result.feedback_id}: {said} for the session {result.session_id}; to take it back, retract it"
+    return f"feedback {result.feedback_id}: {said} for the session {result.session_id}; to undo it, retract it"
 
 
 @describe.register
 def _(result: ExecutionFeedback) -> str:
     said = "right" if result.is_positive else "wrong"
     about = result.execution_id or f"of message {result.chat_message_id}"
-    return f"feedback {result.id}: execution {about} was {said}; to take it back, retract it"
+    return f"feedback {result.id}: execution {about} was {said}; to undo it, retract it"
 
 
 @describe.register

@@ -225,7 +225,8 @@ def _checked_key(api_key: str | None) -> str:
     key = (api_key or "").strip()
     if not key.isascii() or not key.isprintable():
         raise Invalid(
-            "the key of the language model has characters that no header can hold", field="language_model_api_key"
+            "the key of the language model has characters that are not allowed in a header",
+            field="language_model_api_key",
         )
     return key
 

@@ -75,7 +75,7 @@ def check_url(address: URL) -> Kind:
     if kind is None:
         known = ", ".join(each.drivers[0] for each in KINDS)
         raise Invalid(
-            f"there are no connectors to {address.drivername[:50]!r}",
+            f"no connector supports {address.drivername[:50]!r}",
             code="connector_kind",
             field="url",
             value=address.drivername[:50],

@@ -61,7 +61,7 @@ def bindings(words: Sequence[str], changes: Sequence[Change], values: Values) ->
     made: dict[int, Bound] = {}
     for change in changes:
         if _count(words, change.new.text) != 1:
-            raise Doubt("literals", f"“{change.new.text}” stands more than once in the question")
+            raise Doubt("literals", f"“{change.new.text}” appears more than once in the question")
         for literal in change.old.literals:
             if change.old.kind == NUMBER:
                 made[literal.place] = _numeric(change.new.text, literal.operator)

@@ -92,7 +92,7 @@ def refusal(readings: Sequence[Frame], proven: Frame) -> tuple[Gate, str, tuple[
     runs = changes(_shown(asked), _shown(proven))
     found = tuple(Difference(_gate((*left, *right), values), " ".join(left), " ".join(right)) for left, right in runs)
     if sorted(asked.words) == sorted(proven.words):
-        return "argument_order", f"the same words stand in another order: {_sentence(found)}", found
+        return "argument_order", f"the same words appear in another order: {_sentence(found)}", found
     kinds = [each.kind for each in found]
     gate: Gate = next((name for name in _SAYS if name in kinds), "words")
     return gate, f"{_SAYS[gate]}: {_sentence([each for each in found if each.kind == gate])}", found

@@ -132,7 +132,7 @@ class Proofs:
                 kept.follow(connection, project(connection))
 
     def forget(self, connector_id: str) -> None:
-        """Has everything about a connector read anew."""
+        """Has everything about a connector read again."""
         with self._lock:
             self._kept.pop(connector_id, None)
 

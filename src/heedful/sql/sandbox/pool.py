@@ -150,7 +150,7 @@ class Gate:
 def busy() -> Unavailable:
     """The error for a query that found no room."""
     return Unavailable(
-        "other queries of this caller, or of others, take all the room that there is",
+        "too many queries are running",
         code="query_busy",
         value=RETRY_SECONDS,
         remedy="Wait for them to end and send it again, or raise query_processes in the settings",
@@ -234,7 +234,7 @@ class Stock:
                 return self._starter.submit(Process)
             except RuntimeError as error:
                 raise Unavailable(
-                    "this process is about to end, and starts no more queries", code="query_process"
+                    "this process is shutting down and starts no more queries", code="query_process"
                 ) from error
 
     def _after_fork(self) -> None:

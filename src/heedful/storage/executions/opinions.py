@@ -25,7 +25,7 @@ RETAINED_SQL = "outlived"
 
 @dataclass(frozen=True, slots=True)
 class NewOpinion:
-    """One opinion as it is to stand."""
+    """One opinion as it is to be stored."""
 
     execution_id: str | None
     message_id: str | None
@@ -79,7 +79,7 @@ def replace(
 
 
 def withdraw(connection: Connection, project: int, row: AnyRow, author: str | None, at: int) -> str:
-    """Takes an opinion back, words and all; returns the event that says so."""
+    """Deletes an opinion with its text; returns the event that says so."""
     retraction = ledger.retraction(project, row.event_id, author, at)
     ledger.append(connection, [retraction])
     with tallies.changing_folded(connection, project, [(row.target_id, row.seq)]):
@@ -94,7 +94,7 @@ def snapshot(row: AnyRow) -> Metadata:
 
 
 def restore(connection: Connection, project: int, kept: Metadata, at: int) -> str | None:
-    """Gives an opinion that was taken back again as it was; returns its event. What its author said of the same thing
+    """Restores a retracted opinion as it was; returns its event. What its author said of the same thing
     since stays: then there is none."""
     kept = {"author_standing": trust_of(kept["author"]), **kept}
     of_author = feedbacks.c.author == kept["author"] if kept["author"] is not None else feedbacks.c.id == kept["id"]

@@ -37,7 +37,7 @@ def number(position: str) -> int:
 def misplaced(position: str) -> Invalid:
     """The error for a position that no page gave."""
     return Invalid(
-        f"cursor is {position!r}", field="cursor", value=position, remedy="Use the next_cursor of the page before"
+        f"invalid cursor {position!r}", field="cursor", value=position, remedy="Use the next_cursor of the page before"
     )
 
 

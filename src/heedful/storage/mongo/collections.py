@@ -174,7 +174,7 @@ class View:
         return 1 + int((before or {}).get(name, 0))
 
     def places(self, session: int, count: int) -> Iterator[Document]:
-        """Where the next negative opinions of a session stand that are given or taken back, as fields of their events.
+        """Positions of the next negative opinions of a session, given or retracted, as fields of their events.
 
         They are taken inside the transaction. So nobody who sees a place can later find a new one before it.
         """

@@ -69,7 +69,7 @@ class Clients:
         shared.client.close()
 
     def leave_parent(self) -> None:
-        """Has a forked child begin anew; the parent's are kept, because closing them would speak on its connections."""
+        """Has a forked child start afresh; the parent's are kept: closing them would use its connections."""
         self._lock = threading.Lock()
         self._left += self._shared.values()
         self._shared = {}

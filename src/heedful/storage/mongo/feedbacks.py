@@ -118,7 +118,7 @@ class MongoFeedbacks:
         return [ids[row.id] for row in rows]
 
     def _withdraw(self, session_id: str, rows: Sequence[FeedbackRow], author: str | None, at: int) -> dict[str, str]:
-        """Takes back opinions about one session and its entries; the retractions by what they take back."""
+        """Retracts opinions about one session and its entries; the retractions by what they retract."""
         gone = [row.id for row in rows]
         key = {"_id": self._view.session_key(session_id)}
         change = {"$inc": {"last": len(rows)}, "$pull": {"feedbacks": {"id": {"$in": gone}}}}
@@ -188,7 +188,7 @@ def embedded_document(said: Document) -> Document:
 
 
 def update_embedded(view: View, session: int) -> None:
-    """Makes anew what a session's document shows of its opinions."""
+    """Rebuilds what a session's document shows of its opinions."""
     newest = view.feedbacks.find(
         {"session": session, "target_type": "session", "standing": True}, [("number", DESCENDING)], MOST_SHOWN
     )

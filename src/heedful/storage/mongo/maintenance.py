@@ -27,9 +27,9 @@ class Inconsistencies:
     unrecorded: list[Document] = field(default_factory=list)
     """Opinions without an event."""
     retracted: list[str] = field(default_factory=list)
-    """Opinions that stand although they were taken back."""
+    """Opinions that are active although they were retracted."""
     misshown: list[int] = field(default_factory=list)
-    """Sessions whose document does not show the opinions that stand."""
+    """Sessions whose document does not show the active opinions."""
 
     def __str__(self) -> str:
         counted = [
@@ -65,7 +65,7 @@ def find_inconsistencies(view: View) -> Inconsistencies:
 def repair(view: View) -> str:
     """Puts right what `find_inconsistencies` finds; returns what that was."""
     found: list[str] = []
-    # What is put right first can show more to put right: an opinion that no longer stands is still shown.
+    # What is put right first can show more to put right: an opinion that is no longer active is still shown.
     while str(wrong := find_inconsistencies(view)):
         found.append(str(wrong))
         for name, session in wrong.orphans:

@@ -230,7 +230,7 @@ class MongoSessionStore:
     def _in_transaction(self, body: Callable[[MongoTransaction], Result], until: float) -> Result:
         database = self._database
         with self._client.start_session() as session:
-            # Leaving the session takes back a transaction that was not committed.
+            # Leaving the session rolls back a transaction that was not committed.
             session.start_transaction(ReadConcern("snapshot"), database.write_concern, ReadPreference.PRIMARY)
             result = body(MongoTransaction(View(database, self._project, session)))
             while True:

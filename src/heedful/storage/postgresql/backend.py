@@ -113,7 +113,8 @@ class PostgreSql:
             ).one()
         if unwalled:
             logger.warning(
-                "the user of %s sees past the walls between projects: use one that is no superuser", self.name
+                "the user of %s bypasses row-level security between projects: use a role that is not a superuser",
+                self.name,
             )
         if there:
             return
@@ -155,7 +156,7 @@ class PostgreSql:
             self._give_back(borrowed)
 
     def _give_back(self, borrowed: PoolProxiedConnection) -> None:
-        """Only what was not committed is taken back. A connection that is lost takes it back by itself, and must not
+        """Only what was not committed is rolled back. A connection that is lost rolls back by itself, and must not
         hide what else was wrong."""
         driver: Any = borrowed.dbapi_connection
         if driver is not None:
@@ -195,7 +196,7 @@ class PostgreSql:
                         waited = POLL_SECONDS
             except (self._psycopg.Error, Unavailable) as error:
                 if waited == POLL_SECONDS:
-                    logger.info("no notices from store %s for now: %s", self.name, error)
+                    logger.info("no notifications from store %s for now: %s", self.name, error)
                 waited = min(2 * waited, MAX_BACKOFF)
                 stopped.wait(waited)
 
@@ -206,9 +207,9 @@ class PostgreSql:
             if not driver.closed:
                 raise
             raise Unavailable(
-                f"store {self.name} was lost while it stored a change, so it isn't known whether it did ({error})",
+                f"store {self.name} was lost while it stored a change, which may or may not be stored ({error})",
                 code="store_unreachable",
-                remedy="Do it again with the same idempotency key; it counts once",
+                remedy="Retry with the same idempotency key; it counts once",
             ) from error
 
     def _begun(self, opening: _Opening) -> PoolProxiedConnection:
@@ -365,15 +366,13 @@ def translate_error(error: BaseException, name: str) -> Unavailable | None:
     if state.startswith("53"):
         return Unavailable(f"store {name} has no room left ({error})", code="disk_full", remedy=_SPACE_REMEDY)
     if isinstance(error, psycopg.ProgrammingError) and "connection option" in str(error):
-        return Unavailable(
-            f"store {name} has an option that is none ({error})", code="store_refused", remedy=_OPTION_REMEDY
-        )
+        return Unavailable(f"store {name} has an unknown option ({error})", code="store_refused", remedy=_OPTION_REMEDY)
     if isinstance(error, psycopg.OperationalError):
         # Errors of connecting have no code, only words.
         if re.search(r"password|role .* does not exist|no pg_hba.conf entry", str(error)):
-            return Unavailable(f"store {name} refused its user ({error})", code="store_refused", remedy=_LOGIN_REMEDY)
+            return Unavailable(f"store {name} rejected the user ({error})", code="store_refused", remedy=_LOGIN_REMEDY)
         if re.search(r"database .* does not exist", str(error)):
-            return Unavailable(f"store {name} is not there ({error})", code="store_refused", remedy=_DATABASE_REMEDY)
+            return Unavailable(f"store {name} does not exist ({error})", code="store_refused", remedy=_DATABASE_REMEDY)
     if isinstance(error, psycopg.OperationalError | psycopg.InterfaceError):
         return Unavailable(
             f"store {name} can't be reached ({error})", code="store_unreachable", remedy=_CONNECTION_REMEDY
@@ -389,4 +388,4 @@ _SPACE_REMEDY = "Free some space or raise the server's limits, and try again; no
 _CONNECTION_REMEDY = "Check the address and that the server runs; what was under way was not stored"
 _LOGIN_REMEDY = "Check the user of the URL and the password, which may be in the URL, in PGPASSWORD or in ~/.pgpass"
 _DATABASE_REMEDY = "Check the name, or make it: CREATE DATABASE … OWNER …"
-_OPTION_REMEDY = "Check what stands behind the ? of the URL"
+_OPTION_REMEDY = "Check the options after the ? in the URL"

@@ -52,7 +52,7 @@ def append(
 
 
 def of_items(connection: Connection, project: int, item_ids: Sequence[str]) -> dict[str, list[AnyRow]]:
-    """The events about items, in order, by item; `retracted` says whether they were taken back."""
+    """The events about items, in order, by item; `retracted` says whether they were retracted."""
     found: dict[str, list[AnyRow]] = {item_id: [] for item_id in item_ids}
     for run in batches(item_ids):
         rows = connection.execute(
@@ -133,7 +133,7 @@ def signals(connection: Connection, project: int, event_ids: Sequence[str]) -> l
 
 
 def helpful(connection: Connection, project: int, fact_ids: Sequence[str]) -> list[AnyRow]:
-    """The signals that stand and say that one of these facts was helpful."""
+    """The active signals that say that one of these facts was helpful."""
     return [
         row
         for run in batches(fact_ids)

@@ -47,7 +47,7 @@ def get(connection: Connection, project: int, item_id: str) -> AnyRow | None:
 def list_items(
     connection: Connection, project: int, wanted: ItemFilter, after: Place | None, limit: int
 ) -> list[AnyRow]:
-    """Those with the most opinions first, then the newest. An item is open only while an opinion of it stands."""
+    """Those with the most opinions first, then the newest. An item is open only while an opinion of it is active."""
     order = (review_items.c.opinions, review_items.c.last_at, review_items.c.seq)
     conditions: list[ColumnElement[bool]] = [review_items.c.project_id == project]
     for name in ItemFilter.__slots__:

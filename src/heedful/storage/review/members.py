@@ -26,7 +26,7 @@ class NewMember(NamedTuple):
 
 
 class ActiveCounts(NamedTuple):
-    """What of an item's opinions stands."""
+    """How many of an item's opinions are active."""
 
     members: int
     opinions: int
@@ -47,7 +47,7 @@ def of_targets(connection: Connection, project: int, targets: Iterable[str]) -> 
 
 
 def add(connection: Connection, project: int, new: Sequence[tuple[NewMember, int]]) -> None:
-    """Adds opinions that stand, each with the number of its item."""
+    """Adds active opinions, each with the number of its item."""
     if new:
         connection.execute(
             insert(review_members),
@@ -67,7 +67,7 @@ def by_event(connection: Connection, project: int, event_ids: Iterable[str]) -> 
 
 
 def deactivate(connection: Connection, event_ids: Sequence[str]) -> None:
-    """Notes that opinions no longer stand."""
+    """Notes that opinions are no longer active."""
     for run in batches(event_ids):
         connection.execute(update(review_members).where(review_members.c.event_id.in_(run)).values(standing=0))
 
@@ -78,7 +78,7 @@ def remove(connection: Connection, event_ids: Sequence[str]) -> None:
 
 
 def active_counts(connection: Connection, seqs: Iterable[int]) -> dict[int, ActiveCounts]:
-    """What stands of the opinions of items, by item."""
+    """The active opinions of items, counted, by item."""
     found = {
         row.item_seq: ActiveCounts(int(row.members), int(row.opinions), row.last_at)
         for run in batches(sorted(set(seqs)))
@@ -97,7 +97,7 @@ def active_counts(connection: Connection, seqs: Iterable[int]) -> dict[int, Acti
 
 
 def newest(connection: Connection, seqs: Sequence[int], each: int) -> dict[int, list[AnyRow]]:
-    """Some opinions of each item: those that stand first, then the newest."""
+    """Some opinions of each item: those that are active first, then the newest."""
     found: dict[int, list[AnyRow]] = {seq: [] for seq in seqs}
     for run in batches(seqs):
         rows = connection.execute(_newest(*review_members.c, seqs=run, each=each))
@@ -120,7 +120,7 @@ def _newest(*columns: ColumnElement[Any], seqs: Sequence[int], each: int) -> Sel
 
 
 def first_between(connection: Connection, seq: int, after: int, before: int | None) -> AnyRow | None:
-    """The first opinion of an item that stands and was given after a moment, and not after another."""
+    """The first opinion of an item that is active and was given after a moment, and not after another."""
     conditions = [review_members.c.item_seq == seq, review_members.c.standing == 1, review_members.c.at > after]
     if before is not None:
         conditions.append(review_members.c.at <= before)
@@ -137,7 +137,7 @@ def targets(connection: Connection, seqs: Sequence[int], each: int) -> list[AnyR
 
 
 def of_sessions(connection: Connection, project: int, *, standing: bool) -> list[str]:
-    """The opinions about sessions and entries that stand, or that do not."""
+    """The active or the inactive opinions about sessions and entries."""
     return list(
         connection.execute(
             select(review_members.c.event_id).where(
@@ -160,7 +160,7 @@ def has_facts(connection: Connection, project: int) -> bool:
 
 
 def about_nothing(connection: Connection, project: int) -> list[str]:
-    """The opinions about facts that are no more."""
+    """The opinions about deleted facts."""
     return list(
         connection.execute(
             select(review_members.c.event_id).where(

@@ -107,7 +107,7 @@ class Removed(NamedTuple):
 
 
 class Counts(NamedTuple):
-    """Feedback that stands, counted."""
+    """Active feedback, counted."""
 
     up: int
     down: int
@@ -125,7 +125,7 @@ class Conversations(Protocol):
     def session(self, session_id: str) -> SessionRow | None: ...
 
     def create(self, session_id: str, metadata: Metadata, at: int) -> bool:
-        """Makes a session; False if it is there already, and left as it is."""
+        """Makes a session; False if it already exists, and left as it is."""
         ...
 
     def touch(self, session_id: str, at: int) -> bool:
@@ -183,23 +183,23 @@ class Feedbacks(Protocol):
     def get(self, feedback_id: str) -> FeedbackRow | None: ...
 
     def named(self, feedback_ids: Sequence[str]) -> list[FeedbackRow]:
-        """Those of these opinions whose words are still there, whether they stand or not."""
+        """Those of these opinions whose words are still there, whether they are active or not."""
         ...
 
     def negatives(self, after: str | None, limit: int) -> list[str]:
-        """The ids of negative opinions that stand, in order; `after` is the last that was seen."""
+        """The ids of active negative opinions, in order; `after` is the last that was seen."""
         ...
 
     def standing(self, target_type: FeedbackTarget, target_ids: Sequence[str]) -> list[FeedbackRow]:
-        """The opinions about these targets that stand; those of one session oldest first."""
+        """The active opinions about these targets; those of one session oldest first."""
         ...
 
     def standing_by(self, author: str | None, target_type: FeedbackTarget, target_id: str) -> list[FeedbackRow]:
-        """The opinions of one author about a target that stand, oldest first; None is the author that has no name."""
+        """The active opinions of one author about a target, oldest first; None is the author without a name."""
         ...
 
     def withdraw(self, rows: Sequence[FeedbackRow], author: str | None, at: int) -> list[str]:
-        """Appends a retraction for each, whose ids are returned; they no longer stand."""
+        """Appends a retraction for each, whose ids are returned; they are no longer active."""
         ...
 
     def retraction_of(self, feedback_id: str) -> str | None:
@@ -207,17 +207,17 @@ class Feedbacks(Protocol):
         ...
 
     def of_session(self, session_id: str, after: int | None, limit: int, newest_first: bool) -> list[FeedbackRow]:
-        """The opinions that stand about a session as a whole."""
+        """The active opinions about a session as a whole."""
         ...
 
     def of_sessions(self, session_ids: Sequence[str] | None) -> Iterable[FeedbackRow]:
-        """All opinions that stand, about these sessions and their entries, or about all."""
+        """All active opinions, about these sessions and their entries, or about all."""
         ...
 
     def counts(self) -> Counts: ...
 
     def tallies(self, asked: TallyQuery) -> list[TallyCounts]:
-        """Opinions that stand, counted; a value and a bucket may come in several lines, to be added up.
+        """Active opinions, counted; a value and a bucket may come in several lines, to be added up.
 
         On SQL, this has the opinions about executions, messages and facts, too.
         """
@@ -226,7 +226,7 @@ class Feedbacks(Protocol):
     def negative_comments(
         self, dataset: str | None, since: int | None, until: int | None, limit: int
     ) -> list[tuple[str, str, int]]:
-        """(id, comment, at) of negative opinions that stand and were given with words, the newest first."""
+        """(id, comment, at) of active negative opinions that have a comment, the newest first."""
         ...
 
     def values(self, key: str) -> dict[str, int]:
@@ -282,7 +282,7 @@ class PersonRecords:
     """What a person left in sessions, who has another name by now."""
 
     opinions: list[str] = field(default_factory=list)
-    """The ids of their feedback, also of what does not stand."""
+    """The ids of their feedback, inactive ones too."""
     rated: list[tuple[str, str]] = field(default_factory=list)
     """(session, entry) of the answers that it is about."""
     sessions: list[str] = field(default_factory=list)
@@ -310,7 +310,7 @@ class Erasure(Protocol):
 
 
 class Change(NamedTuple):
-    """A negative opinion that was given or taken back."""
+    """A negative opinion that was given or retracted."""
 
     place: int
     feedback_id: str
@@ -318,7 +318,7 @@ class Change(NamedTuple):
 
 
 class Changes(Protocol):
-    """Which negative opinions were given and taken back, in lanes. Within one, they are seen in the order of their
+    """Which negative opinions were given and retracted, in partitions. Within one, they are seen in the order of their
     places, whoever wrote them. What versions wrote that knew no lanes is in none."""
 
     def newest(self) -> dict[int, int]:

@@ -81,11 +81,11 @@ def rate(here: PageContext) -> ActionResult:
 
 
 def unrate(here: PageContext) -> ActionResult:
-    """Takes an opinion of an execution back."""
+    """Retracts an opinion about an execution."""
     given = here.heedful.feedback.get(here.field("feedback_id"))
     here.heedful.retract(given.id, author=here.author)
     undo = Undo("rate_execution", _again(given)) if given.execution_id and given.author == here.author else None
-    return ActionResult("It was taken back, as if it had never been said.", undo=undo)
+    return ActionResult("It was retracted, as if it had never been said.", undo=undo)
 
 
 def promote(here: PageContext) -> ActionResult:
@@ -109,7 +109,7 @@ def remove_example(here: PageContext) -> ActionResult:
 def _right(here: PageContext) -> bool:
     said = here.field("said")
     if said not in ("right", "wrong"):
-        raise Invalid("it is not said whether it is right", field="said", value=said, remedy="Choose right or wrong")
+        raise Invalid("the rating is missing", field="said", value=said, remedy="Choose right or wrong")
     return said == "right"
 
 
@@ -139,7 +139,7 @@ PAGES = (
 )
 ACTIONS = (
     Action("rate_execution", "feedback.create", "say whether an execution is right", rate, ("comment",)),
-    Action("unrate_execution", "feedback.delete", "take your opinion back", unrate),
+    Action("unrate_execution", "feedback.delete", "retract your opinion", unrate),
     Action("promote_execution", "golden_examples.promote", "make a golden example", promote, ("question",)),
     Action("remove_example", "golden_examples.delete", "remove a golden example", remove_example),
 )

@@ -136,17 +136,17 @@ def supersede(here: PageContext) -> ActionResult:
 
 
 def retract(here: PageContext) -> ActionResult:
-    """Takes an opinion or a supersession back."""
+    """Retracts an opinion or a supersession."""
     event_id = here.field("event_id")
     here.visitor.caller.check(here.heedful._scope_to_retract(event_id))
     here.heedful.retract(event_id, author=here.author)
     again = {name: here.form[name] for name in SIGNAL if name in here.form}
     undo = Undo("signal", again) if len(again) == len(SIGNAL) else None
-    return ActionResult("It was taken back, as if it had never been said.", undo=undo)
+    return ActionResult("It was retracted, as if it had never been said.", undo=undo)
 
 
 def signal(here: PageContext) -> ActionResult:
-    """Says again what was taken back, as it was said then."""
+    """Repeats what was retracted, as it was said then."""
     try:
         confidence, at = float(here.field("confidence")), datetime.fromisoformat(here.field("at"))
     except ValueError:
@@ -179,6 +179,6 @@ PAGES = (
 )
 ACTIONS = (
     Action("supersede", "supersede", "correct a fact", supersede, ("text",)),
-    Action("retract", "retract", "take an opinion back", retract),
+    Action("retract", "retract", "retract an opinion", retract),
     Action("signal", "signal", "give an opinion back", signal),
 )

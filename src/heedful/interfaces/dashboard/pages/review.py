@@ -35,7 +35,7 @@ ACTION_MESSAGES = {
 
 FIX_MESSAGES: dict[Fix, str] = {
     "supersede": "The fact was corrected: the new text is recalled from now on.",
-    "retract": "The opinion was taken back, as if it had never been given.",
+    "retract": "The opinion was retracted, as if it had never been given.",
     "teach": "It is a fact now, and is recalled from now on.",
     "block": "The execution is blocked, and all SQL like it.",
     "promote": "The execution is a golden example now.",
@@ -116,7 +116,7 @@ def ask_again(here: PageContext) -> Response:
 def assign(here: PageContext) -> ActionResult:
     item_id, assignee = here.field("item_id"), here.form.get("assignee", "").strip() or None
     here.heedful.review.assign(item_id, assignee, author=here.author, if_match=_etag_of(here))
-    message = f"{assignee} sees to it now." if assignee else "Nobody is assigned now."
+    message = f"{assignee} is assigned now." if assignee else "Nobody is assigned now."
     return ActionResult(message, here.at("review", item_id), _undo_last(here, item_id, "assign"))
 
 
@@ -133,23 +133,23 @@ def reopen(here: PageContext) -> ActionResult:
 
 
 def fix(here: PageContext) -> ActionResult:
-    """Corrects a fact, takes an opinion back, teaches one, blocks or promotes an execution, or adds an example."""
+    """Corrects a fact, retracts an opinion, teaches one, blocks or promotes an execution, or adds an example."""
     item_id, action = here.field("item_id"), here.field("fix")
     if action not in FIXES:
-        raise Invalid(f"fix is {action!r}", field="fix", value=action, remedy=f"Use one of {', '.join(FIXES)}")
+        raise Invalid(f"unknown fix {action!r}", field="fix", value=action, remedy=f"Use one of {', '.join(FIXES)}")
     names = ("fact_id", "text", "event_id", "execution_id", "question", "sql_query", "note")
     given = {name: here.form[name] for name in names if here.form.get(name, "").strip()}
     done = here.heedful.review.fix(
         item_id, action, **cast(dict[str, Any], given), author=here.author, if_match=_etag_of(here)
     )
-    # An opinion that was given back has another event: taking it back once more begins on its page.
+    # An opinion that was given back has another event: retracting it again begins on its page.
     once_more = {} if action == "retract" else {"item_id": item_id, "fix": action, **given}
     undo = _undo(here, item_id, done.event_id, "review_fix", once_more)
     return ActionResult(FIX_MESSAGES[action], here.at("review", item_id), undo)
 
 
 def undo(here: PageContext) -> ActionResult:
-    """Takes an action back; what brings it about once more is offered where that can be told."""
+    """Undoes an action; redoing it is offered where possible."""
     event = here.heedful.review.undo(here.field("event_id"), author=here.author)
     fields = {
         name.removeprefix(REDO_PREFIX): value for name, value in here.form.items() if name.startswith(REDO_PREFIX)
@@ -206,7 +206,7 @@ def _status(here: PageContext, action: str, message: str, to: str) -> ActionResu
 
 
 def _undo_last(here: PageContext, item_id: str, action: str) -> Undo | None:
-    """What takes back the last action of this kind; None if nothing was done."""
+    """What undoes the last action of this kind; None if nothing was done."""
     history = here.heedful.review.get(item_id).history
     acts = [event for event in history if event.action == action and "opinion" not in event.details]
     done = [event for event in acts if not event.undone and event.author == here.author]
@@ -214,7 +214,7 @@ def _undo_last(here: PageContext, item_id: str, action: str) -> Undo | None:
 
 
 def redo_fields(item_id: str, event: ReviewEvent) -> dict[str, str]:
-    """The fields that bring about once more what an event did to where an item stands."""
+    """The fields that bring about once more what an event did to the state of an item."""
     if event.action == "assign":
         return {"item_id": item_id, "assignee": str(event.details.get("assignee") or "")}
     return {"item_id": item_id, "note": event.note or ""}

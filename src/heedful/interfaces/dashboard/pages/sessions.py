@@ -93,7 +93,7 @@ def _where(typed: str) -> Metadata | None:
     for word in words:
         key, equals, value = word.partition("=")
         if not key or not equals:
-            raise Invalid(f"“{word}” is no key=value", field="q", value=word, remedy="Write it as channel=web")
+            raise Invalid(f"“{word}” is not key=value", field="q", value=word, remedy="Write it as channel=web")
         try:
             found[key] = orjson.loads(value)
         except orjson.JSONDecodeError:

@@ -70,7 +70,7 @@ def _user(given: dict[str, Any]) -> str:
     if secret:
         if not isinstance(secret, str) or not _VARIABLE.fullmatch(secret):
             raise Invalid(
-                f"password_secret_id is {secret!r}",
+                f"invalid password_secret_id {secret!r}",
                 field="password_secret_id",
                 value=secret,
                 remedy="Give the name of a variable of the server's environment that holds the password",
@@ -87,7 +87,7 @@ def _user(given: dict[str, Any]) -> str:
 def _place(given: dict[str, Any]) -> str:
     host, port = _text(given, "host"), given.get("port")
     if not _HOST.fullmatch(host):
-        raise Invalid(f"host is {host!r}, which is no name or address", field="host", value=host)
+        raise Invalid(f"host is {host!r}, which is not a host name or an address", field="host", value=host)
     if port is not None and (isinstance(port, bool) or not isinstance(port, int) or not 0 < port < 65_536):
         raise Invalid(f"port must be a whole number from 1 to 65535, got {port!r}", field="port", value=port)
     bare = host.strip("[]")

@@ -64,7 +64,7 @@ def delete_connector(heedful: Heedful, asked: ForeignRequest) -> Any:
 
 
 def test_connector(heedful: Heedful, asked: ForeignRequest) -> Any:
-    """Connects, and reads the schema anew."""
+    """Connects, and reads the schema again."""
     began = monotonic()
     heedful.connectors.refresh(asked.path["connector_id"])
     return {"ok": True, "elapsed_ms": round((monotonic() - began) * 1000)}

@@ -61,7 +61,7 @@ def update_feedback(heedful: Heedful, asked: ForeignRequest) -> Any:
 
 def delete_feedback(heedful: Heedful, asked: ForeignRequest) -> Any:
     heedful.feedback.delete(asked.path["feedback_id"])
-    return {"message": f"{asked.path['feedback_id']} is taken back"}
+    return {"message": f"{asked.path['feedback_id']} was retracted"}
 
 
 def bulk_delete(heedful: Heedful, asked: ForeignRequest) -> Any:

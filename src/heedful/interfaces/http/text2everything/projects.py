@@ -37,7 +37,7 @@ def create_project(heedful: Heedful, asked: ForeignRequest) -> Any:
     name = reading.text(asked, "name").strip()
     if not _IN_A_PATH.fullmatch(name) or name in (".", ".."):
         raise Invalid(
-            f"name is {name!r}, which can't stand in an address",
+            f"name is {name!r}, which can't be part of a URL",
             field="name",
             value=name,
             remedy="A project's name is its id: leave out / ? # % and \\",
@@ -45,7 +45,7 @@ def create_project(heedful: Heedful, asked: ForeignRequest) -> Any:
     made = _open(heedful, asked, name)
     if reading.remarks(made, reading.DESCRIPTIONS).find(PROJECT) is not None:
         raise Conflict(
-            f"there is a project {name!r} already", field="name", value=name, remedy="Use it, or take another"
+            f"project {name!r} already exists", field="name", value=name, remedy="Use it, or choose another name"
         )
     workspace = made._workspace
     with workspace.write() as connection:

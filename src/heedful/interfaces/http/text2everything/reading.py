@@ -34,7 +34,7 @@ def optional(asked: ForeignRequest, field: str) -> str | None:
     """A text that may be missing, null or blank."""
     value = body(asked).get(field)
     if value is not None and not isinstance(value, str):
-        raise Invalid(f"{field} must be a text, got {value!r}", field=field, value=value)
+        raise Invalid(f"{field} must be a string, got {value!r}", field=field, value=value)
     return value if value is not None and value.strip() else None
 
 

@@ -64,7 +64,7 @@ def _put(dataset: str, heedful: Heedful, asked: ForeignRequest, text_id: str) ->
 def _schema(asked: ForeignRequest) -> str:
     data = reading.body(asked).get("schema_data")
     if not isinstance(data, dict) or not data:
-        raise Invalid("schema_data must be an object that is not empty", field="schema_data")
+        raise Invalid("schema_data must be a non-empty object", field="schema_data")
     # On many lines, so that a long schema is split between two of them.
     return orjson.dumps(data, option=orjson.OPT_INDENT_2).decode()
 
