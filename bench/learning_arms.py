@@ -71,7 +71,7 @@ class Variant:
     proof: bool = True
 
     def __call__(self, corpus: Corpus, world: World) -> Place:
-        said = {query: self._heard(opinions) for query, opinions in world.opinions.items()}
+        said = {query: self._evidence(opinions) for query, opinions in world.opinions.items()}
         every = [each for opinions in world.opinions.values() for each in self._seen(opinions)]
         positive = sum(mass(each) for each in every if each.signal_type in POSITIVE)
         negative = sum(mass(each) for each in every if each.signal_type not in POSITIVE)
@@ -98,9 +98,9 @@ class Variant:
     def _seen(self, opinions: Sequence[Opinion]) -> Iterable[Opinion]:
         return opinions if self.rank_correction else [replace(each, rank=None) for each in opinions]
 
-    def _heard(self, opinions: Sequence[Opinion]) -> tuple[Sequence[AuthorVote], Mapping[str, Agreement]]:
-        heard = votes_per_author(self._seen(opinions))
-        return heard, agreement(heard) if self.trust else {}
+    def _evidence(self, opinions: Sequence[Opinion]) -> tuple[Sequence[AuthorVote], Mapping[str, Agreement]]:
+        votes = votes_per_author(self._seen(opinions))
+        return votes, agreement(votes) if self.trust else {}
 
     def _candidates(self, corpus: Corpus, query: int, near: Sequence[QueryEvidence]) -> list[Candidate]:
         own = corpus.relevance[query]

@@ -208,5 +208,5 @@ def loaded(monkeypatch: pytest.MonkeyPatch) -> list[object]:
         found.append(given)
         return configured_embedder(*given)
 
-    monkeypatch.setattr(bootstrap, "configured", counted)
+    monkeypatch.setattr(bootstrap, "configured_embedder", counted)
     return found

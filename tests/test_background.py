@@ -119,12 +119,12 @@ def test_what_others_left_is_not_waited_for(any_store: str, opening: Callable[..
             report(step, 3)
 
     host = Host(any_store, embedding=WordEmbedder())
-    companion = BackgroundWorker(host.queue, work, "default")
-    companion.look()
+    background = BackgroundWorker(host.queue, work, "default")
+    background.look()
     assert begun.wait(SOON)
-    closing = threading.Thread(target=companion.close)
+    closing = threading.Thread(target=background.close)
     closing.start()
-    until(lambda: companion._closing)
+    until(lambda: background._closing)
     go_on.set()
     closing.join(SOON)
     assert steps == [0]
@@ -137,7 +137,7 @@ def test_no_thread_is_there_before_there_is_work_nor_after_it(opening: Callable[
     store = opening()
 
     def threads() -> int:
-        return sum(each.name == "heedful-companion" for each in threading.enumerate())
+        return sum(each.name == "heedful-background" for each in threading.enumerate())
 
     assert threads() == 0
     added = store.jobs.improve()
@@ -310,7 +310,7 @@ def test_a_worker_of_the_whole_store_does_all_projects_and_upkeep(
 def test_upkeep_takes_many_opinions_into_the_review_queue(
     any_store: str, opening: Callable[..., Heedful], monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    for module, name in ((tallies, "TAIL"), (watermarks, "MANY")):
+    for module, name in ((tallies, "FOLD_AFTER"), (watermarks, "MAX_BACKLOG")):
         monkeypatch.setattr(module, name, 2)
     for project, opinions in (("busy", 5), ("quiet", 1)):
         store = opening(project=project, worker=False)

@@ -133,8 +133,8 @@ def test_a_process_that_is_killed_leaves_a_copy_that_goes_on(lived: Path, place:
     target = place(kind)
     program = (
         "import os, signal, sys\n"
-        "from heedful.transfer import copy, rows, verify\n"
-        "rows.TOGETHER = 5\n"
+        "from heedful.transfer import copy, table_rows, verify\n"
+        "table_rows.BATCH_SIZE = 5\n"
         "die = lambda done, total: done > 150 and os.kill(os.getpid(), signal.SIGKILL)\n"
         "copy(sys.argv[1], sys.argv[2], progress=die)\n"
     )

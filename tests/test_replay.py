@@ -297,7 +297,7 @@ class TestCommandLine:
         self, store: Heedful, clock: ManualClock, path: Path, monkeypatch: pytest.MonkeyPatch
     ) -> Callable[..., Result]:
         ask(store, clock, needs(store), (SimulatedUser(1, noise=0.2, examination=0),), times=25)
-        monkeypatch.setattr(heedful.bootstrap, "configured", lambda *given, **options: WordEmbedder())
+        monkeypatch.setattr(heedful.bootstrap, "configured_embedder", lambda *given, **options: WordEmbedder())
 
         def run(*arguments: str) -> Result:
             return CliRunner().invoke(cli, ["--store", str(path), "replay", *arguments])

@@ -138,9 +138,9 @@ class Host:
         checks.name("project", name)
         if work is None:
             return self._opened(name, shared=True, added=lambda job_id: self.added(job_id))
-        companion = BackgroundWorker(self.queue, work, name)
-        opened = self._opened(name, shared=True, added=companion.added, finish_jobs=companion.close)
-        companion.look()
+        background = BackgroundWorker(self.queue, work, name)
+        opened = self._opened(name, shared=True, added=background.added, finish_jobs=background.close)
+        background.look()
         return opened
 
     def only(self, name: str, *, worker: bool = True) -> Heedful:
@@ -148,9 +148,9 @@ class Host:
         try:
             if not worker:
                 return self._opened(name, shared=False)
-            companion = BackgroundWorker(self.queue, self.do, name)
-            self._only = self._opened(name, shared=False, added=companion.added, finish_jobs=companion.close)
-            companion.look()
+            background = BackgroundWorker(self.queue, self.do, name)
+            self._only = self._opened(name, shared=False, added=background.added, finish_jobs=background.close)
+            background.look()
             return self._only
         except BaseException:
             self.close()
@@ -406,15 +406,15 @@ def session_space(
     workspace: Workspace | None,
     feedback_hook: Hook | None,
     metadata_hook: Hook | None,
-    courier: Dispatcher | None = None,
+    dispatcher: Dispatcher | None = None,
 ) -> SessionSpace:
-    """What sessions work on. Hooks that need the store get it: channels go to the courier, counters can count."""
-    courier = courier or Dispatcher(store, now)
-    space = SessionSpace(store, project, now, courier, workspace, feedback_hook, metadata_hook)
+    """What sessions work on. Hooks that need the store get it: channels go to the dispatcher, counters can count."""
+    dispatcher = dispatcher or Dispatcher(store, now)
+    space = SessionSpace(store, project, now, dispatcher, workspace, feedback_hook, metadata_hook)
     for hook in combined_hooks(feedback_hook):
         if hasattr(hook, "bind"):
             hook.bind(lambda: metrics(space))
-        space.courier.add(*getattr(hook, "channels", ()))
+        space.dispatcher.add(*getattr(hook, "channels", ()))
     return space
 
 
@@ -450,15 +450,15 @@ class Projects:
     """Projects of one store, opened when they are first used; those in use are never closed."""
 
     def __init__(
-        self, host: Host, *, most: int = MAX_OPEN_PROJECTS, companions: bool = False, embedded: bool = False
+        self, host: Host, *, most: int = MAX_OPEN_PROJECTS, background_jobs: bool = False, embedded: bool = False
     ) -> None:
-        """At most `most` stay open while nobody uses them. With `companions`, the jobs that a project adds are done in
-        a thread beside it; without, by whoever works for the store. Callers are held to what the operator allows over
-        HTTP, unless they are the operator: in an `embedded` store."""
+        """At most `most` stay open while nobody uses them. With `background_jobs`, the jobs that a project adds
+        run in a thread beside it; without, by whoever works for the store. Callers are held to what the operator allows
+        over HTTP, unless they are the operator: in an `embedded` store."""
         self.host = host
         self._embedded = embedded
         self._most = most
-        self._work: Work | None = partial(kinds.run_job, ServedStore(self)) if companions else None
+        self._work: Work | None = partial(kinds.run_job, ServedStore(self)) if background_jobs else None
         self._lock = threading.Lock()
         self._open: OrderedDict[str, Heedful] = OrderedDict()
         self._users: dict[str, int] = {}

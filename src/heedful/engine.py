@@ -434,7 +434,7 @@ class Heedful:
     def close(self) -> None:
         """Finishes what runs in the background, saves the indexes and lets go of the store."""
         self._finish()
-        self._space.courier.close()
+        self._space.dispatcher.close()
         self._space.store.close()
         self._workspace.close()
 

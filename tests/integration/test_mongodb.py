@@ -466,7 +466,7 @@ def test_a_change_that_is_cut_off_anywhere_is_fixed_by_the_next(opening: Open, s
     with server.direct() as client:
         cut = Cut(client)
         for kind, change in CHANGES.items():
-            # The first write takes the turn; before it, nothing can be left open.
+            # The first write takes the lease; before it, nothing can be left open.
             for writes in itertools.count(1):
                 calm = opening(server.url("db"), f"{kind}{writes}")
                 create(calm)
@@ -544,7 +544,7 @@ def test_a_writer_that_died_in_its_turn_does_not_block_others(opening: Open, sta
     said = add(store, opinion())
     with MongoClient[Document](standalone_mongodb_url) as client:
         database = client.get_default_database()
-        database.turns.update_one({}, {"$set": {"holder": "the dead", "until": datetime(2020, 1, 1, tzinfo=UTC)}})
+        database.leases.update_one({}, {"$set": {"holder": "the dead", "until": datetime(2020, 1, 1, tzinfo=UTC)}})
         database.events.delete_one({"_id": said.id})
         create(store, "next")
         assert database.events.count_documents({"_id": said.id}) == 1

@@ -163,13 +163,13 @@ def test_a_writer_who_commits_late_is_not_missed(
 def as_older_versions_wrote(database: Any) -> None:
     """Takes away what tells where opinions stand."""
     for name in ("events", "feedbacks"):
-        database[name].update_many({}, {"$unset": {"lane": "", "place": ""}})
+        database[name].update_many({}, {"$unset": {"partition": "", "place": ""}})
 
 
 def test_what_older_versions_wrote_is_found_too(store: Heedful, database: Any, clock: ManualClock) -> None:
     dislike(store, "before")
     as_older_versions_wrote(database)
-    database.drop_collection("lanes")
+    database.drop_collection("partitions")
     compare(store)
     assert open_items(store) == 1
     dislike(store, "after")

@@ -112,10 +112,10 @@ def test_an_author_whom_nobody_contradicts_is_trusted() -> None:
 
 
 def test_who_disagrees_with_everyone_counts_less_and_the_others_hardly() -> None:
-    heard = [
+    evidence = [
         vote(author, -1 if author == "eve" else 1, fact) for fact in range(5) for author in ("ann", "bob", "cy", "eve")
     ]
-    found = agreement(heard)
+    found = agreement(evidence)
     assert found["eve"].trust < 0.5 < 0.8 < found["ann"].trust
 
 

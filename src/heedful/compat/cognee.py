@@ -230,7 +230,9 @@ def _open_for() -> _Opened:
             host = Host(options.pop("url_or_path", None), **options)
             name = host.default_project if project is None else checks.name("project", project)
             pool = ThreadPoolExecutor(THREADS, thread_name_prefix="heedful")
-            _OPEN.append(_Opened(Projects(host, most=MAX_OPEN_USERS, companions=worker, embedded=True), pool, name))
+            _OPEN.append(
+                _Opened(Projects(host, most=MAX_OPEN_USERS, background_jobs=worker, embedded=True), pool, name)
+            )
         return _OPEN[0]
 
 

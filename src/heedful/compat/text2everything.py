@@ -43,7 +43,7 @@ class Text2EverythingClient:
         # Tokens and workspaces are the other system's; here, whoever can read the file may use it.
         del access_token, workspace_name
         self._store = None if str(base_url or "").startswith(("http://", "https://")) else base_url
-        self._companions = checks.flag("worker", options.pop("worker", True))
+        self._background_jobs = checks.flag("worker", options.pop("worker", True))
         self._options = options
         self._open: Projects | None = None
         self._kept = ExitStack()
@@ -90,7 +90,7 @@ class Text2EverythingClient:
                 self._open = Projects(
                     Host(self._store, **self._options),
                     most=MAX_OPEN_PROJECTS,
-                    companions=self._companions,
+                    background_jobs=self._background_jobs,
                     embedded=True,
                 )
             return self._open

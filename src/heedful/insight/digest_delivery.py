@@ -38,9 +38,9 @@ def send(
             tx.outbox.add(None, [row for row in rows if tx.outbox.get(row.id) is None])
 
         space.store.write(put)
-    courier = Dispatcher(space.store, space.now, background=False)
-    courier.add(*channels)
-    courier.deliver_due()
+    dispatcher = Dispatcher(space.store, space.now, background=False)
+    dispatcher.add(*channels)
+    dispatcher.deliver_due()
     return [row for row in _stored_alerts(space, named.values()) if row is not None]
 
 

@@ -138,7 +138,7 @@ KINDS: Mapping[str, Callable[[Host, Task, Report], object]] = {
     "index": _index,
     "digest": _digest,
 }
-"""By name. `deliver` is not among them: the courier of the process that has the channel does it."""
+"""By name. `deliver` is not among them: the dispatcher of the process that has the channel does it."""
 
 
 def run_job(host: Host, task: Task, report: Report) -> None:

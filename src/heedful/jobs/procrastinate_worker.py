@@ -109,9 +109,9 @@ class Procrastination:
                     install_signal_handlers=False,
                 )
             )
-            await self._look_after(app, self._worker, now_and_then)
+            await self._maintain(app, self._worker, now_and_then)
 
-    async def _look_after(self, app: App, worker: asyncio.Future[None], now_and_then: Callable[[], object]) -> None:
+    async def _maintain(self, app: App, worker: asyncio.Future[None], now_and_then: Callable[[], object]) -> None:
         looked = -self._pace.poll
         while not worker.done():
             if self._stopping():

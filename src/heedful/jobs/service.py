@@ -153,7 +153,7 @@ def retry_job(queue: Queue, project: str | None, job_id: str) -> AnyRow:
 
 
 def to_delivery_job(alert: Alert, project: str) -> Job:
-    """An alert as a job; the courier of a process that has its channel does it."""
+    """An alert as a job; the dispatcher of a process that has its channel does it."""
     discarded = alert.delivered_at is None and alert.next_at is None
     return Job(
         job_id=alert.alert_id,

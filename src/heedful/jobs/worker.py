@@ -137,7 +137,7 @@ class BackgroundWorker:
     def _start(self) -> None:
         self._again = True
         if self._thread is None:
-            self._thread = threading.Thread(target=self._run, name="heedful-companion")
+            self._thread = threading.Thread(target=self._run, name="heedful-background")
             self._thread.start()
 
     def _run(self) -> None:
@@ -180,8 +180,8 @@ _RUNNING: weakref.WeakSet[BackgroundWorker] = weakref.WeakSet()
 
 
 def _forget_threads() -> None:
-    for companion in list(_RUNNING):
-        companion._leave_parent()
+    for background in list(_RUNNING):
+        background._leave_parent()
 
 
 if hasattr(os, "register_at_fork"):

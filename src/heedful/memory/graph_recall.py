@@ -7,7 +7,7 @@ from dataclasses import dataclass, field, replace
 import numpy as np
 from sqlalchemy import Connection
 
-from heedful.ranking.graph_expansion import FROM_QUERY, SEEDS, WIDEST, Links, Paths, blend, expand, factor
+from heedful.ranking.graph_expansion import FROM_QUERY, SEEDS, WIDEST, Links, Paths, best_paths, blend, factor
 from heedful.ranking.policies import Tally
 from heedful.search.graph import GraphIndex, Pairs
 from heedful.search.searcher import Found
@@ -38,7 +38,7 @@ class Expanded:
 
 
 class GraphExpansion:
-    """The walk of one recall. `reach` from what a search finds, then `take` the paths into the relevance of all."""
+    """The graph expansion of one recall: `expand` from what a search finds, then `take` adds the paths."""
 
     def __init__(
         self, connection: Connection, index: GraphIndex, dataset: int, query: str, weight: float, now: int
@@ -50,7 +50,7 @@ class GraphExpansion:
         self._now = now
         self._paths: Paths | None = None
 
-    def reach(self, found: Found) -> list[int]:
+    def expand(self, found: Found) -> list[int]:
         """The facts that paths from the most relevant of those found lead to, as far as they are not among them."""
         order = np.lexsort((found.facts, -found.relevance))[:SEEDS]
         seeds = found.facts[order]
@@ -61,7 +61,7 @@ class GraphExpansion:
         kept = np.isin(starts[1], entities)
         # The facts that the walk starts from are among those it can end at.
         said = link_scores.rated(self._connection, np.unique(ends[0]).tolist()) if self._weight else {}
-        paths = expand(
+        paths = best_paths(
             self._with_factors((starts[0][kept], starts[1][kept]), said),
             dict(zip(seeds.tolist(), found.relevance[order].tolist(), strict=True)),
             entities,
@@ -70,7 +70,7 @@ class GraphExpansion:
         )
         self._paths = paths
         new = np.flatnonzero(~np.isin(paths.facts, found.facts))
-        most = new[np.lexsort((paths.facts[new], -paths.lent[new]))][:MAX_ADDED]
+        most = new[np.lexsort((paths.facts[new], -paths.borrowed[new]))][:MAX_ADDED]
         reached: list[int] = paths.facts[most].tolist()
         return reached
 
@@ -81,8 +81,8 @@ class GraphExpansion:
             return Expanded(found)
         places = np.minimum(np.searchsorted(paths.facts, found.facts), len(paths.facts) - 1)
         hit = paths.facts[places] == found.facts
-        lent = np.where(hit, paths.lent[places], 0).astype(np.float32)
-        relevance = blend(found.relevance, lent)
+        borrowed = np.where(hit, paths.borrowed[places], 0).astype(np.float32)
+        relevance = blend(found.relevance, borrowed)
         added = (relevance - found.relevance).tolist()
         ways = {
             int(found.facts[row]): Path(

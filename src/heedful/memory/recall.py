@@ -185,14 +185,14 @@ def _search(
         graph = workspace.graph(dataset)
         graph.follow(connection, state.change)
         walk = GraphExpansion(connection, graph, dataset, request.query, request.weight if state.event else 0.0, now)
-        found = index.search(connection, request.query, vector, "hybrid", allowed, also, 2 * request.top_k, walk.reach)
-        walked = walk.take(found)
+        found = index.search(connection, request.query, vector, "hybrid", allowed, also, 2 * request.top_k, walk.expand)
+        expanded = walk.take(found)
     else:
         found = index.search(connection, request.query, vector, request.mode, allowed, also, 2 * request.top_k)
-        walked = Expanded(found)
-    ranked, propensity = _rank(request, walked.found, judge, recall_id)
-    hits = _hits(direct, request, walked, ranked, context, policy)
-    return _Outcome(hits, policy, vector, _path_links(connection, walked, ranked), propensity)
+        expanded = Expanded(found)
+    ranked, propensity = _rank(request, expanded.found, judge, recall_id)
+    hits = _hits(direct, request, expanded, ranked, context, policy)
+    return _Outcome(hits, policy, vector, _path_links(connection, expanded, ranked), propensity)
 
 
 def _filter(request: RecallRequest, dataset: int, judge: Judge, expired: list[int]) -> Allowed:
@@ -229,7 +229,7 @@ def _rank(request: RecallRequest, found: Found, judge: Judge, recall_id: str) ->
 def _hits(
     direct: Direct,
     request: RecallRequest,
-    walked: Expanded,
+    expanded: Expanded,
     ranked: list[Ranked],
     context: Context,
     policy: PolicyName,
@@ -240,7 +240,7 @@ def _hits(
         row = rows[each.fact]
         explanation = None
         if request.explain:
-            explanation = stats.explanation(direct.connection, walked, each, context, policy, request.weight)
+            explanation = stats.explanation(direct.connection, expanded, each, context, policy, request.weight)
         hits.append(
             Hit(
                 fact_id=row.id,
@@ -259,9 +259,9 @@ def _hits(
     return hits
 
 
-def _path_links(connection: Connection, walked: Expanded, ranked: list[Ranked]) -> dict[str, list[str]]:
+def _path_links(connection: Connection, expanded: Expanded, ranked: list[Ranked]) -> dict[str, list[str]]:
     """The links of the path to each hit that was reached by one: the hit's own, then that of the fact it came from."""
-    paths = {each.fact: walked.paths[each.fact] for each in ranked if each.fact in walked.paths}
+    paths = {each.fact: expanded.paths[each.fact] for each in ranked if each.fact in expanded.paths}
     if not paths:
         return {}
     ids = facts.ids(connection, [*paths, *(path.seed for path in paths.values() if path.seed is not None)])

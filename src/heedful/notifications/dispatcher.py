@@ -211,20 +211,20 @@ class Dispatcher:
 class _Rounds:
     """The thread of one channel, which looks at the outbox again and again."""
 
-    def __init__(self, courier: Dispatcher, name: str) -> None:
+    def __init__(self, dispatcher: Dispatcher, name: str) -> None:
         self.woken = threading.Event()
         self.thread = threading.Thread(target=self._run, name=f"heedful-alerts {name}", daemon=True)
-        self._courier = courier
+        self._dispatcher = dispatcher
         self._name = name
 
     def _run(self) -> None:
         well = True
         while True:
             # Read before the round, so that there is one whole round after closing.
-            last = self._courier._closed
+            last = self._dispatcher._closed
             self.woken.clear()
             try:
-                pause = self._courier._deliver_all(self._name)
+                pause = self._dispatcher._deliver_all(self._name)
                 well = True
             except BaseException as error:
                 # Nothing may end the thread: neither a store that is closed or gone, nor a channel that exits.
@@ -245,8 +245,8 @@ _RUNNING: weakref.WeakSet[Dispatcher] = weakref.WeakSet()
 
 
 def _drop_threads() -> None:
-    for courier in list(_RUNNING):
-        courier._forget_threads()
+    for dispatcher in list(_RUNNING):
+        dispatcher._forget_threads()
 
 
 if hasattr(os, "register_at_fork"):

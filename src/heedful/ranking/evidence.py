@@ -96,10 +96,10 @@ def votes_per_author(opinions: Iterable[Opinion]) -> list[AuthorVote]:
     return found
 
 
-def agreement(heard: Iterable[AuthorVote]) -> dict[str, Agreement]:
+def agreement(evidence: Iterable[AuthorVote]) -> dict[str, Agreement]:
     """How each author agrees with the others about the facts of one query: one vote each, however often repeated."""
     votes: dict[int, list[tuple[str, int]]] = defaultdict(list)
-    for voice in heard:
+    for voice in evidence:
         votes[voice.fact].append((voice.author, voice.verdict))
     found: dict[str, Agreement] = defaultdict(Agreement)
     for cast in votes.values():

@@ -246,14 +246,14 @@ class DocumentedFold:
 
     def __init__(self) -> None:
         self._policy = Documented()
-        self._heard = 0
+        self._evidence = 0
         self._said: dict[int, list[tuple[int, Opinion]]] = defaultdict(list)
         self._overall: dict[int, _Growing] = defaultdict(_Growing)
         self._contexts: dict[int, _Context] = defaultdict(_Context)
 
     def hear(self, opinion: Opinion) -> None:
-        self._heard += 1
-        self._said[opinion.query].append((self._heard, opinion))
+        self._evidence += 1
+        self._said[opinion.query].append((self._evidence, opinion))
         self._overall[opinion.fact].add(_observation(opinion))
 
     def orders(self, asked: LoggedRecall, weights: Sequence[float]) -> list[Order]:
@@ -305,7 +305,7 @@ class AdaptiveFold:
             said = votes_per_author(self._said[query])
             self._kept[query] = QueryEvidence(1.0, said, agreement(said))
         kept = self._kept[query]
-        return QueryEvidence(similarity, kept.voices, kept.agreement)
+        return QueryEvidence(similarity, kept.votes, kept.agreement)
 
 
 def _observation(opinion: Opinion) -> Observation:

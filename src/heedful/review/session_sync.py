@@ -1,7 +1,7 @@
 """Follows sessions that are in a database of their own, whose events are not in the ledger of the store.
 
-Negative opinions and their retractions stand there in lanes, and the queue keeps the place up to which it has seen
-each. What older versions write is in no lane, and a database may be put back to what it was before: so now and then
+Negative opinions and their retractions stand there in partitions, and the queue keeps the place up to which it has seen
+each. What older versions write is in no partition, and a database may be restored from a backup: so now and then
 all active opinions are compared with those that are known.
 """
 
@@ -29,15 +29,15 @@ def follow_sessions(space: ExecutionSpace, go_on: Callable[[], bool]) -> bool:
     with space.workspace.read() as connection:
         project = space.project(connection)
         seen = watermarks.get_partitions(connection, project)
-    if any(newest.get(lane, 0) < place for lane, place in seen.items()):
+    if any(newest.get(partition, 0) < place for partition, place in seen.items()):
         # The database was put back to what it was before: all of it is new again, and is compared when a worker can.
         with space.workspace.write() as connection:
             watermarks.set_partitions(connection, project, {})
             watermarks.set_watermark(connection, project, watermarks.FULL_COMPARISON, 0)
         seen = {}
     moved = False
-    for lane, place in newest.items():
-        while place > seen.get(lane, 0) and _follow_partition(space, lane):
+    for partition, place in newest.items():
+        while place > seen.get(partition, 0) and _follow_partition(space, partition):
             moved = True
             if not go_on():
                 return True
@@ -52,13 +52,13 @@ def compare_when_due(space: ExecutionSpace) -> None:
         _compare_all(space)
 
 
-def _follow_partition(space: ExecutionSpace, lane: int) -> bool:
-    """Takes in the next changes of a lane; False if there are none."""
-    name = f"{watermarks.PARTITION_PREFIX}{lane}"
+def _follow_partition(space: ExecutionSpace, partition: int) -> bool:
+    """Takes in the next changes of a partition; False if there are none."""
+    name = f"{watermarks.PARTITION_PREFIX}{partition}"
     with space.workspace.read() as connection:
         project = space.project(connection)
         start = watermarks.get_watermark(connection, project, name)
-    changes = space.sessions.store.read(partial(_changes_after, lane=lane, place=start))
+    changes = space.sessions.store.read(partial(_changes_after, partition=partition, place=start))
     if not changes:
         return False
     taken_back = {each.feedback_id for each in changes if not each.given}
@@ -83,7 +83,7 @@ def _follow_partition(space: ExecutionSpace, lane: int) -> bool:
 def _compare_all(space: ExecutionSpace) -> bool:
     """Compares all active opinions with those that are known; False if nothing differs."""
     # Before the first of them is read: what changes meanwhile stands behind these places, and is looked at after this.
-    reached = space.sessions.store.read(_current_positions)
+    positions = space.sessions.store.read(_current_positions)
     stand: set[str] = set()
     moved = False
     while ids := space.sessions.store.read(partial(_negatives, after=max(stand, default=None))):
@@ -103,7 +103,7 @@ def _compare_all(space: ExecutionSpace) -> bool:
             project = space.own_project(connection)
             gone = {row.event_id for row in fallen if row.event_id not in left}
             refold(connection, project, membership.retract_members(connection, fallen, gone))
-            watermarks.set_partitions(connection, project, reached)
+            watermarks.set_partitions(connection, project, positions)
             watermarks.set_watermark(connection, project, watermarks.FULL_COMPARISON, space.now())
     return moved or bool(fallen)
 
@@ -131,11 +131,11 @@ def _newest(tx: RemoteTransaction) -> dict[int, int]:
 
 
 def _current_positions(tx: RemoteTransaction) -> dict[int, int]:
-    return tx.changes.reached()
+    return tx.changes.positions()
 
 
-def _changes_after(tx: RemoteTransaction, lane: int, place: int) -> list[Change]:
-    return tx.changes.behind(lane, place, membership.BATCH_SIZE)
+def _changes_after(tx: RemoteTransaction, partition: int, place: int) -> list[Change]:
+    return tx.changes.changes_after(partition, place, membership.BATCH_SIZE)
 
 
 def _negatives(tx: RemoteTransaction, after: str | None) -> list[str]:

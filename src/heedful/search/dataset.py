@@ -92,7 +92,7 @@ class DatasetIndex:
         """How many facts the store and the index do not have in common."""
         stored = facts.recallable(connection, self.dataset)
         with self._lock:
-            indexed = set(self._held.seqs[self._held.alive].tolist())
+            indexed = set(self._held.seqs[self._held.live].tolist())
         return len(stored ^ indexed)
 
     def search(
@@ -104,7 +104,7 @@ class DatasetIndex:
         allowed: Allowed,
         also: list[int],
         pool: int,
-        reach: Expand | None = None,
+        expand: Expand | None = None,
     ) -> Found:
         """The candidates of a query among the allowed facts, and `also` these, whatever their relevance.
 
@@ -119,7 +119,7 @@ class DatasetIndex:
             if vector is not None and mode != "lexical":
                 rows, _ = held.vectors.nearest(vector, max(POOL, pool), permitted)
             if mode != "semantic":
-                words = lexical.coverage(held.segments, query, held.alive, held.norms)
+                words = lexical.coverage(held.segments, query, held.live, held.norms)
                 wanted = words if allowed.everything else np.where(permitted, words, np.float32(0))
                 rows = self._with_words(rows, wanted, max(POOL, pool), neighbours=mode == "hybrid")
             if also:
@@ -127,7 +127,7 @@ class DatasetIndex:
             chosen = np.zeros(len(permitted), bool)
             chosen[rows] = True
             found = self._scored(np.flatnonzero(chosen & permitted), vector, mode, words)
-            further = [] if reach is None else reach(found)
+            further = [] if expand is None else expand(found)
             if further:
                 chosen[held.rows_of(further)] = True
                 found = self._scored(np.flatnonzero(chosen & permitted), vector, mode, words)
@@ -210,7 +210,7 @@ class DatasetIndex:
 
     def _catch_up(self, connection: Connection, lines: Sequence[AnyRow]) -> None:
         touched = {line.fact_seq: line.kind for line in lines if line.kind != facts.LINKED}
-        self._held.bury(touched)
+        self._held.tombstone(touched)
         self._unsaved += len(touched)
         added = [seq for seq, kind in touched.items() if kind == facts.ADDED]
         self._append(facts.indexable(connection, self.dataset, self.model.id, added))
@@ -238,8 +238,8 @@ class DatasetIndex:
 
     def _permitted(self, allowed: Allowed, passing: list[int] | None) -> NDArray[np.bool_]:
         if allowed.everything:
-            return self._held.alive
-        permitted = self._held.alive.copy()
+            return self._held.live
+        permitted = self._held.live.copy()
         for seqs in (passing, allowed.only):
             if seqs is not None:
                 listed = np.zeros(len(permitted), bool)
@@ -277,7 +277,7 @@ MIN_DEAD_ROWS = 256
 """Dead rows that are never worth a compaction."""
 
 DEAD_SHARE = 0.5
-"""Dead rows, as a share of the living, that are."""
+"""Dead rows, as a share of the live ones, that are."""
 
 
 class RowTable:
@@ -295,7 +295,7 @@ class RowTable:
         neighbours: Neighbours,
     ) -> None:
         self._seqs: Growable[np.int64] = Growable(seqs)
-        self._alive: Growable[np.bool_] = Growable(np.ones(len(seqs), bool))
+        self._live: Growable[np.bool_] = Growable(np.ones(len(seqs), bool))
         self._lengths: Growable[np.float32] = Growable(lengths)
         self.vectors = vectors
         self.segments = segments
@@ -317,9 +317,9 @@ class RowTable:
         return self._seqs.rows
 
     @property
-    def alive(self) -> Bools:
+    def live(self) -> Bools:
         """Which rows are what their fact is now."""
-        return self._alive.rows
+        return self._live.rows
 
     @property
     def dead(self) -> int:
@@ -333,24 +333,24 @@ class RowTable:
         self._lengths.append(segment.lengths)
         self.vectors.append(unpack([row.vector for row in run], dimensions))
         self.neighbours.append(np.array([source_position(row.source, row.ordinal) for row in run], np.uint64))
-        self._alive.append(np.ones(len(run), bool))
+        self._live.append(np.ones(len(run), bool))
         self._seqs.append(np.array([row.seq for row in run], np.int64))
         self.living += len(run)
 
-    def bury(self, seqs: Collection[int]) -> None:
+    def tombstone(self, seqs: Collection[int]) -> None:
         """Leaves the rows of these facts dead."""
         rows = self.rows_of(seqs)
-        self.alive[rows] = False
+        self.live[rows] = False
         self.living -= len(rows)
 
     def rows_of(self, seqs: Collection[int] | Rows) -> Rows:
         """The living rows of facts; those it does not have are left out."""
         wanted = seqs if isinstance(seqs, np.ndarray) else np.fromiter(seqs, np.int64, len(seqs))
-        return np.flatnonzero(np.isin(self.seqs, wanted) & self.alive)
+        return np.flatnonzero(np.isin(self.seqs, wanted) & self.live)
 
     def settle(self) -> None:
         """Brings up to date what depends on all rows."""
-        self.norms = lexical.length_norms(self._lengths.rows, self.alive)
+        self.norms = lexical.length_norms(self._lengths.rows, self.live)
 
     def worth_compacting(self) -> bool:
         """Whether so many rows are dead that the living ones should be copied out from among them."""
@@ -359,7 +359,7 @@ class RowTable:
     def compaction(self) -> Compaction:
         """What makes a copy without the rows that are dead now."""
         self._kept_apart = len(self.segments)
-        return Compaction(self, np.array(self.alive), list(self.segments), self.neighbours.places)
+        return Compaction(self, np.array(self.live), list(self.segments), self.neighbours.places)
 
     def abandon(self) -> None:
         """Ends a compaction that came to nothing."""
@@ -380,14 +380,14 @@ class Compaction:
     """A copy of the living rows on its way: `build` takes long and needs no lock, `finish` is quick and needs it."""
 
     held: RowTable
-    _alive: Bools
+    _live: Bools
     _segments: list[lexical.Segment]
     _places: NDArray[np.uint64]
 
     def build(self) -> RowTable:
         """The rows that were alive when the compaction began."""
-        kept = np.flatnonzero(self._alive)
-        moved = np.full(len(self._alive), -1, np.int32)
+        kept = np.flatnonzero(self._live)
+        moved = np.full(len(self._live), -1, np.int32)
         moved[kept] = np.arange(len(kept), dtype=np.int32)
         segments = [lexical.keep_only(lexical.merge(self._segments), moved)] if self._segments else []
         vectors = VectorIndex(self.held.vectors.taken(kept))
@@ -398,7 +398,7 @@ class Compaction:
 
     def finish(self, built: RowTable) -> RowTable:
         """What was built, with all that was added and removed meanwhile."""
-        before, held = len(self._alive), self.held
+        before, held = len(self._live), self.held
         removed = before - built.living
         built.segments += [replace(each, base=each.base - removed) for each in held.segments[len(self._segments) :]]
         added = np.arange(before, len(held.seqs))
@@ -406,7 +406,7 @@ class Compaction:
         built.neighbours.append(held.neighbours.places[before:])
         built._lengths.append(held._lengths.rows[before:])
         built._seqs.append(held.seqs[before:])
-        built._alive = Growable(np.concatenate([held.alive[:before][self._alive], held.alive[before:]]))
-        built.living = int(np.count_nonzero(built.alive))
+        built._live = Growable(np.concatenate([held.live[:before][self._live], held.live[before:]]))
+        built.living = int(np.count_nonzero(built.live))
         built.settle()
         return built

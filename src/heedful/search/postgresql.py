@@ -66,7 +66,7 @@ class DatabaseIndex:
         allowed: Allowed,
         also: list[int],
         pool: int,
-        reach: Expand | None = None,
+        expand: Expand | None = None,
     ) -> Found:
         allowed = searching.narrowed(connection, self.dataset, allowed)
         count = max(POOL, pool)
@@ -82,7 +82,7 @@ class DatabaseIndex:
                 joining += [other for _, other, _ in searching.beside(connection, self.dataset, worded, FAR)]
         chosen.update(searching.permitted(connection, self.dataset, joining, allowed))
         found = question.scored(chosen)
-        further = [] if reach is None else reach(found)
+        further = [] if expand is None else expand(found)
         if further:
             chosen.update(searching.permitted(connection, self.dataset, further, allowed))
             found = question.scored(chosen)
@@ -159,13 +159,13 @@ class _Question:
             return Found(seqs, cosines, cosines, None, None)
         if cosines is None:
             return Found(seqs, own, None, own, None)
-        near, far = self._lent(order)
+        near, far = self._borrowed(order)
         fused = fuse(cosines, own, near, far)
         return Found(seqs, fused.relevance, cosines, own, fused.neighbours)
 
-    def _lent(self, order: Sequence[int]) -> tuple[Floats, Floats]:
+    def _borrowed(self, order: Sequence[int]) -> tuple[Floats, Floats]:
         """The words of the better fact at distance 1, and at distance 2."""
-        lent = np.zeros((FAR, len(order)), np.float32)
+        borrowed = np.zeros((FAR, len(order)), np.float32)
         if self._terms:
             places = {fact: place for place, fact in enumerate(order)}
             links = searching.beside(self._connection, self._dataset, order, FAR)
@@ -174,8 +174,8 @@ class _Question:
             at = {(fact, step): other for fact, other, step in links}
             for (fact, step), other in at.items():
                 row, place = abs(step) - NEAR, places[fact]
-                lent[row, place] = max(lent[row, place], self._words[other])
-        return lent[0], lent[1]
+                borrowed[row, place] = max(borrowed[row, place], self._words[other])
+        return borrowed[0], borrowed[1]
 
     def _look_up(self, seqs: Sequence[int]) -> None:
         """Learns how much of the query is covered by facts that are not known yet."""

@@ -95,14 +95,14 @@ class EvidenceIndex:
         with self._lock:
             return round(dataset_rate(*self._masses), 9)
 
-    def heard(self, connection: Connection, matches: Sequence[Match]) -> list[QueryEvidence]:
+    def near(self, connection: Connection, matches: Sequence[Match]) -> list[QueryEvidence]:
         """What was said for queries that are like the one asked."""
         with self._lock:
             said = {match.query_id: self._said.get(match.query_id) for match in matches}
             lacking = [query for query, known in said.items() if known is None]
             for query, given in ledger.of_queries(connection, lacking).items():
-                heard = votes_per_author(given)
-                said[query] = (heard, agreement(heard))
+                votes = votes_per_author(given)
+                said[query] = (votes, agreement(votes))
             # A view that is older than what was followed lacks opinions, so what it reads is not kept.
             if lacking and ledger.last_event(connection, self.dataset) == self._event:
                 self._said.update((query, known) for query, known in said.items() if known is not None)

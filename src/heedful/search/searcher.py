@@ -53,7 +53,7 @@ class Searcher(Protocol):
         allowed: Allowed,
         also: list[int],
         pool: int,
-        reach: Expand | None = None,
+        expand: Expand | None = None,
     ) -> Found:
         """The candidates of a query among the allowed facts, and `also` these, whatever their relevance.
 

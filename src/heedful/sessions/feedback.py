@@ -272,8 +272,8 @@ def _alert(space: SessionSpace) -> None:
     """Has the alerts delivered that hooks asked for; called when they are stored."""
     channels = hook_channels()
     if channels:
-        space.courier.add(*channels)
-        space.courier.wake()
+        space.dispatcher.add(*channels)
+        space.dispatcher.wake()
 
 
 def _reused(key: str) -> Conflict:

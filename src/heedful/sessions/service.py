@@ -164,7 +164,7 @@ class Sessions:
 
     def deliver_alerts(self) -> int:
         """Delivers what is due now, and returns how many were; a background thread does it otherwise."""
-        return self._space.courier.deliver_due()
+        return self._space.dispatcher.deliver_due()
 
     def discard_alert(self, alert_id: str) -> Alert:
         """Gives up an alert that can't be delivered."""

@@ -19,7 +19,7 @@ class SessionSpace:
     store: SessionStore
     project: str
     now: Callable[[], int]
-    courier: Dispatcher
+    dispatcher: Dispatcher
     workspace: Workspace | None = None
     feedback_hook: Hook | None = None
     metadata_hook: Hook | None = None

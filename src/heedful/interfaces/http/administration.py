@@ -37,7 +37,7 @@ def healthz(state: State) -> Endpoint:
 def readyz(state: State) -> Endpoint:
     """Ready when the store can be read; `Unavailable` otherwise."""
 
-    def look() -> None:
+    def check() -> None:
         try:
             with state.projects.host.database.read() as connection:
                 connection.exec_driver_sql("SELECT 1")
@@ -47,7 +47,7 @@ def readyz(state: State) -> Endpoint:
             raise Unavailable("the store can't be read", code=error.code, remedy="Look into the log") from None
 
     async def answer(request: Request) -> Response:
-        await state.look(look)
+        await state.run_lookup(check)
         return _json({"status": "ready"})
 
     return answer
@@ -88,14 +88,14 @@ def projects(state: State) -> Endpoint:
 def jobs(state: State) -> Endpoint:
     """The newest jobs of all projects and of the store, for those who open all."""
 
-    def look() -> list[dict[str, object]]:
+    def check() -> list[dict[str, object]]:
         rows = state.projects.host.queue.listed(None, None, None, None, JOBS)
         return [to_job(row).model_dump(mode="json") for row in rows]
 
     async def answer(request: Request) -> Response:
         caller = await state.caller(request, "admin")
         caller.check_everywhere(f"Look at its own jobs: /v1/projects/{caller.project}/jobs")
-        return _json(await state.run(look))
+        return _json(await state.run(check))
 
     return answer
 

@@ -96,9 +96,9 @@ def _runner(
     if operation.queries:
         return partial(state.query, project, caller)
     if operation.scope == "feedback":
-        return state.run_in_turn
+        return state.run_serially
     answers = given.get("answer") or given.get("session_id") is not None
-    return state.think if operation.name == "recall" and not answers else state.run
+    return state.run_on_cpu if operation.name == "recall" and not answers else state.run
 
 
 def _called(

@@ -19,7 +19,7 @@ BATCH_SIZE = 32
 
 
 class SerialExecutor:
-    """Runs calls in order. Handing results over in bunches wakes the loop less often."""
+    """Runs calls in order. Delivering results in batches wakes the loop less often."""
 
     def __init__(self, name: str) -> None:
         self._waiting: deque[tuple[asyncio.Future[Any], Callable[[], Any]]] = deque()
@@ -72,7 +72,7 @@ def _deliver(done: list[Done]) -> None:
             future.set_exception(error)
 
 
-class CallCounter:
+class ConcurrencyLimiter:
     """Counts the calls under way in one event loop."""
 
     def __init__(self, per_caller: int, per_project: int, wait: float) -> None:
@@ -84,7 +84,7 @@ class CallCounter:
         self._projects: Counter[str] = Counter()
 
     @asynccontextmanager
-    async def turn(self, project: str, caller: str) -> AsyncIterator[None]:
+    async def slot(self, project: str, caller: str) -> AsyncIterator[None]:
         """Waits for room, and takes it while the block runs; `Unavailable` if there is none in time."""
         async with self._changed:
             try:

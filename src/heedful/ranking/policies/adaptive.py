@@ -40,7 +40,7 @@ class QueryEvidence:
     """What was said for one query: its voices, its authors' agreement, and how alike it is to the query asked."""
 
     similarity: float
-    voices: Sequence[AuthorVote]
+    votes: Sequence[AuthorVote]
     agreement: Mapping[str, Agreement]
 
 
@@ -78,8 +78,8 @@ class Adaptive:
         negative = sum(mass(each) for each in opinions if each.signal_type not in POSITIVE)
         near = []
         for theirs in by_query.values():
-            heard = votes_per_author(theirs)
-            near.append(QueryEvidence(theirs[0].similarity, heard, agreement(heard)))
+            votes = votes_per_author(theirs)
+            near.append(QueryEvidence(theirs[0].similarity, votes, agreement(votes)))
         return self.order(candidates, self.counts(near, now), dataset_rate(positive, negative), weight)
 
     def kernel(self, similarity: float) -> float:
@@ -89,18 +89,18 @@ class Adaptive:
 
     def counts(self, near: Iterable[QueryEvidence], now: int) -> dict[int, Counts]:
         """The evidence about each fact that the queries near the one asked lend it."""
-        heard = [each for each in near if self.kernel(each.similarity) > 0]
+        evidence = [each for each in near if self.kernel(each.similarity) > 0]
         known: dict[str, Agreement] = defaultdict(Agreement)
-        for each in heard:
+        for each in evidence:
             for author, theirs in each.agreement.items():
                 known[author] += theirs
         trusted = {author: theirs.trust for author, theirs in known.items()}
         sums: dict[int, list[float]] = defaultdict(lambda: [0.0, 0.0])
         latest: dict[int, int] = defaultdict(int)
         faded = aging(now)
-        for each in heard:
+        for each in evidence:
             lent = self.kernel(each.similarity) * faded
-            for voice in each.voices:
+            for voice in each.votes:
                 weight = lent * trusted.get(voice.author, 1.0)
                 if weight:
                     both = sums[voice.fact]

@@ -39,7 +39,7 @@ class Pool:
         """What a process answers to a request; what it refuses is raised here. `seconds` is what a query may take."""
         self._open()
         request = {"seconds": seconds, "memory": self.limits.memory, "disk": self.limits.disk, **request}
-        with self._gate.turn(project, request_context.subject() or None):
+        with self._gate.slot(project, request_context.subject() or None):
             process = STOCK.take()
             try:
                 answer = process.ask(request, stages)
@@ -116,7 +116,7 @@ class Gate:
         self._by_caller: Counter[tuple[str, str]] = Counter()
 
     @contextmanager
-    def turn(self, project: str, caller: str | None) -> Iterator[None]:
+    def slot(self, project: str, caller: str | None) -> Iterator[None]:
         """Waits for room, and takes it while the block runs; `Unavailable` if there is none in time."""
         with self._changed:
             if not self._changed.wait_for(lambda: self._has_room(project, caller), self._wait):

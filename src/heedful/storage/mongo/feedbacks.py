@@ -216,7 +216,7 @@ def event_of(said: Document) -> Document:
         "idempotency_key": said["idempotency_key"],
         "session": said["session"],
         "seq": said["number"],
-        **{name: said[name] for name in ("lane", "place") if name in said},
+        **{name: said[name] for name in ("partition", "place") if name in said},
     }
 
 

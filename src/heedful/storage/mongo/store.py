@@ -3,7 +3,7 @@
 On a replica set or a sharded cluster, each `write` is a transaction, and each `read` sees one moment. Conflicts
 between writers, lost connections and changes of the primary are retried for `RETRY_SECONDS` seconds.
 
-A standalone server has no transactions. There the writers of a project take turns, and each write is a row of steps,
+A standalone server has no transactions. There the writers of a project take a lease, and each write is a row of steps,
 of which readers may see the first ones early. If a step fails, or the process or the server dies, the next writer
 first fixes what the row left open (see `upkeep`): an opinion whose words are stored is completed, a retraction that is
 in the ledger takes effect, and what is left of a deleted session is removed. So nothing that was acknowledged is
@@ -69,7 +69,7 @@ _SERVERS: weakref.WeakKeyDictionary[MongoClient[Document], Server] = weakref.Wea
 
 
 class MongoTransaction:
-    """A transaction of the server, or a turn where it has none."""
+    """A transaction of the server, or a lease where it has none."""
 
     def __init__(self, view: View) -> None:
         self.view = view
@@ -136,7 +136,7 @@ class MongoSessionStore:
             self._prepare()
             if self._has_transactions():
                 return self._in_transaction(body, until)
-            return self._in_turn(body, until)
+            return self._with_lease(body, until)
 
         return self._trying(attempt)
 
@@ -148,9 +148,9 @@ class MongoSessionStore:
         def look(transaction: MongoTransaction) -> str:
             return str(maintenance.find_inconsistencies(transaction.view)) or "ok"
 
-        # In a turn of its own it can't take a write that is under way for a fault.
+        # Under a lease of its own it can't take a write that is under way for a fault.
         return self._trying(
-            lambda until: self._reading(look) if self._has_transactions() else self._in_turn(look, until)
+            lambda until: self._reading(look) if self._has_transactions() else self._with_lease(look, until)
         )
 
     def repair(self) -> str:
@@ -171,7 +171,7 @@ class MongoSessionStore:
 
     def _reset(self) -> None:
         self._server = _SERVERS.setdefault(self._client, Server())
-        self._turns = ProjectLeases(self._project)
+        self._leases = ProjectLeases(self._project)
 
     def _after_fork(self) -> None:
         if self._owned and not self._closed:
@@ -242,9 +242,9 @@ class MongoSessionStore:
                     if not unknown or time.monotonic() > until or not self._may_pass(error):
                         raise
 
-    def _in_turn(self, body: Callable[[MongoTransaction], Result], until: float) -> Result:
+    def _with_lease(self, body: Callable[[MongoTransaction], Result], until: float) -> Result:
         database = self._database
-        orderly = self._turns.take(database, until)
+        orderly = self._leases.take(database, until)
         view = self._view(None)
         try:
             if not orderly:
@@ -258,23 +258,23 @@ class MongoSessionStore:
                 raise translate_error(error, self.name) from error
             raise
         except BaseException:
-            self._turns.abandon()
+            self._leases.abandon()
             raise
-        self._turns.give_back(database)
+        self._leases.give_back(database)
         return result
 
     def _cut_off(self, view: View, error: Exception) -> None:
-        """Ends a turn in which `error` was raised."""
+        """Ends a lease in which `error` was raised."""
         if isinstance(error, ConnectionFailure):
-            self._turns.abandon()
+            self._leases.abandon()
             return
         try:
             if view.wrote:
                 maintenance.repair(view)
         except PyMongoError:
-            self._turns.abandon()
+            self._leases.abandon()
             return
-        self._turns.give_back(self._database)
+        self._leases.give_back(self._database)
 
 
 _OPEN: weakref.WeakSet[MongoSessionStore] = weakref.WeakSet()

@@ -149,7 +149,7 @@ class PostgreSql:
             yield borrowed
             self._commit(driver)
             if project is not None and borrowed.info.get(CHANGED):
-                self._tell(driver, project)
+                self._notify(driver, project)
         except self._psycopg.Error as error:
             raise translate_error(error, self.name) or error from error
         finally:
@@ -167,7 +167,7 @@ class PostgreSql:
         elif borrowed.is_valid:
             borrowed.invalidate()
 
-    def _tell(self, driver: Any, project: str) -> None:
+    def _notify(self, driver: Any, project: str) -> None:
         """Not in the transaction itself: those that notify are committed one after the other, in the whole server. And
         not each time: nobody relies on it."""
         now = time.monotonic()

@@ -12,8 +12,8 @@ from heedful.storage.schema_insight import review_members, tallies, watermarks
 EVENTS, FACTS = "review", "review_facts"
 """The marks: the last event, and the last change of facts, that were looked at."""
 
-PARTITION_PREFIX, FULL_COMPARISON = "review_lane_", "review_walked"
-"""The marks of sessions in a database of their own: the last place of each lane, and when all were gone through."""
+PARTITION_PREFIX, FULL_COMPARISON = "review_partition_", "review_full_comparison"
+"""The watermarks of sessions in another database: the last place of each partition, and when all were compared."""
 
 NEGATIVE = ("down", "1", "2")
 """What the event of a negative opinion says: a rating, or a score."""
@@ -42,7 +42,7 @@ def set_watermark(connection: Connection, project: int, name: str, seq: int) -> 
 
 
 def get_partitions(connection: Connection, project: int) -> dict[int, int]:
-    """The places that were looked at last, by lane."""
+    """The places that were looked at last, by partition."""
     rows = connection.execute(select(watermarks.c.name, watermarks.c.seq).where(*_partition_rows(project)))
     return {int(row.name.removeprefix(PARTITION_PREFIX)): int(row.seq) for row in rows}
 
@@ -50,8 +50,8 @@ def get_partitions(connection: Connection, project: int) -> dict[int, int]:
 def set_partitions(connection: Connection, project: int, places: dict[int, int]) -> None:
     """Puts these in the place of all that were there."""
     connection.execute(delete(watermarks).where(*_partition_rows(project)))
-    for lane, place in places.items():
-        set_watermark(connection, project, f"{PARTITION_PREFIX}{lane}", place)
+    for partition, place in places.items():
+        set_watermark(connection, project, f"{PARTITION_PREFIX}{partition}", place)
 
 
 def _partition_rows(project: int) -> tuple[ColumnElement[bool], ...]:

@@ -319,18 +319,18 @@ class Change(NamedTuple):
 
 class Changes(Protocol):
     """Which negative opinions were given and retracted, in partitions. Within one, they are seen in the order of their
-    places, whoever wrote them. What versions wrote that knew no lanes is in none."""
+    places, whoever wrote them. What versions wrote that knew no partitions is in none."""
 
     def newest(self) -> dict[int, int]:
-        """The place that was taken last, by lane; what is to stand there may be on its way."""
+        """The place that was taken last, by partition; what is to stand there may be on its way."""
         ...
 
-    def reached(self) -> dict[int, int]:
-        """The last place at which something is, by lane."""
+    def positions(self) -> dict[int, int]:
+        """The last place at which something is, by partition."""
         ...
 
-    def behind(self, lane: int, place: int, limit: int) -> list[Change]:
-        """What stands behind a place in a lane, in order."""
+    def changes_after(self, partition: int, place: int, limit: int) -> list[Change]:
+        """What stands behind a place in a partition, in order."""
         ...
 
 
