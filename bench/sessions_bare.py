@@ -162,7 +162,7 @@ class BareMongo:
             "extra": {},
             "created_at": from_stored(now),
             "at": now,
-            "standing": True,
+            "active": True,
             "idempotency_key": key,
             "recorded_at": now,
             "project": "default",

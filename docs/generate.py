@@ -69,7 +69,7 @@ def pages() -> dict[str, str]:
         "sessions.md": sessions_page(),
         "executions.md": executions_page(),
         "hooks-and-alerts.md": hooks_page(),
-        "moving.md": moving_page(),
+        "transfer.md": transfer_page(),
         "compat.md": compat_page(),
         "cli.md": cli_page(),
         "rest.md": rest_page(),
@@ -224,10 +224,10 @@ def hooks_page() -> str:
     )
 
 
-def moving_page() -> str:
+def transfer_page() -> str:
     """Copies, exports, backups and verification."""
     members = (_member(getattr(transfer, name), "heedful.transfer") for name in transfer.__all__)
-    return "\n\n".join(["# Moving and verifying", NOTICE, "## heedful.transfer", _doc(transfer), *members])
+    return "\n\n".join(["# Transfer and verification", NOTICE, "## heedful.transfer", _doc(transfer), *members])
 
 
 def compat_page() -> str:

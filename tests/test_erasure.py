@@ -265,7 +265,7 @@ def test_a_visitor_stays_a_visitor_and_a_program_a_program(store: Heedful) -> No
     for name, begins in names.items():
         assert str(erased(store.forget(author=name)).author).startswith(begins)
     assert store.insight.satisfaction(by="author_kind") == before
-    assert [each.author_standing for each in store.sessions.feedbacks("s").items] == ["anonymous", "known", "known"]
+    assert [each.author_trust for each in store.sessions.feedbacks("s").items] == ["anonymous", "known", "known"]
 
 
 def test_only_who_has_exactly_this_name_is_erased(open_store: Callable[..., Heedful]) -> None:

@@ -117,7 +117,7 @@ def test_what_was_said_is_in_the_rows(either_lived: Heedful) -> None:
     assert (formula["rating"], formula["score"], formula["target_type"], formula["session_id"]) == (
         *("down", 1, "entry", "monday"),
     )
-    assert (formula["standing"], formula["dataset"]) == (True, "main_dataset")
+    assert (formula["active"], formula["dataset"]) == (True, "main_dataset")
     assert said['He said "yes",\nand so\tdid I.']["extra"] == {"n": 1}
     [session] = every(either_lived, "sessions")
     assert session["metadata"] == {"variant": "a", "weight": 1.5}
@@ -151,7 +151,7 @@ def test_every_way_to_begin_a_formula_is_taken_away(store: Heedful, first: str) 
 def test_what_was_taken_back_no_longer_stands(either_lived: Heedful) -> None:
     gone = every(either_lived, "feedback")[0]
     either_lived.retract(gone["feedback_id"])
-    after = {row["feedback_id"]: row["standing"] for row in every(either_lived, "feedback")}
+    after = {row["feedback_id"]: row["active"] for row in every(either_lived, "feedback")}
     assert after.pop(gone["feedback_id"]) is False
     assert set(after.values()) == {True}
 
@@ -161,7 +161,7 @@ def test_signals_tell_whether_they_stand(here: Heedful) -> None:
     given = here.signal(Signal(fact_id=fact, query="kettles", signal_type="not_helpful"))
     here.retract(given.event_ids[0])
     rows = {row["event_id"]: row for row in every(here, "signals")}
-    assert rows[given.event_ids[0]]["standing"] is False
+    assert rows[given.event_ids[0]]["active"] is False
     assert [row["signal"] for row in rows.values() if row["author"] == "Ida"] == ["helpful", "ignored"]
 
 

@@ -678,7 +678,7 @@ def test_what_a_crash_left_between_two_databases_is_fixed(
     shop.store.sessions.add_feedback("s", asked.qa_id, "No, parcels may be returned within 45 days.", 1)
     assert shop.store.improve().learnt
     store = shop.store._space.store
-    store.write(lambda tx: tx.feedbacks.withdraw(tx.feedbacks.standing("entry", [asked.qa_id]), None, 0))
+    store.write(lambda tx: tx.feedbacks.withdraw(tx.feedbacks.active("entry", [asked.qa_id]), None, 0))
     assert shop.signals() != []
     done = shop.store.improve()
     assert (done.signals_retracted, len(done.forgotten)) == (1, 1)

@@ -440,8 +440,8 @@ def test_what_the_list_shows_is_the_fold_of_the_events(new_store: Callable[..., 
                 done.append((step, number, str(number)))
             elif step == "undo" and done:
                 history = store.review.get(item_id).history
-                standing = [each for each in history if not each.undone and "opinion" not in each.details]
-                store.review.undo(standing[-1].event_id)
+                active = [each for each in history if not each.undone and "opinion" not in each.details]
+                store.review.undo(active[-1].event_id)
                 done.pop()
         store.review.list()
         item = only(store, status=None)

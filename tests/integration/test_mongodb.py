@@ -139,7 +139,7 @@ def test_pages_are_read_by_an_index_and_never_sorted(store: MongoSessionStore, d
     for name, wanted in (
         ("messages", {"project": "default", "session": 1, "number": {"$gt": 5}}),
         ("entries", {"project": "default", "session": 1, "number": {"$gt": 5}}),
-        ("feedbacks", {"project": "default", "target_type": "session", "target_id": "s", "standing": True}),
+        ("feedbacks", {"project": "default", "target_type": "session", "target_id": "s", "active": True}),
         ("sessions", {"project": "default", "number": {"$lt": 5}}),
         ("outbox", {"project": "default", "number": {"$lt": 5}}),
     ):
@@ -206,7 +206,7 @@ def test_the_ledger_keeps_every_field_and_no_words(store: MongoSessionStore, dat
         "target_type": "session",
         "target_id": "s",
         "author": "ann",
-        "author_standing": "anonymous",
+        "author_trust": "anonymous",
         "source": "add_feedback",
         "value": "up",
     }
@@ -225,7 +225,7 @@ def test_the_ledger_keeps_every_field_and_no_words(store: MongoSessionStore, dat
         **common,
         **about,
         "_id": retraction,
-        "author_standing": "known",
+        "author_trust": "known",
         "kind": "retraction",
         "at": AT + 1,
         "recorded_at": AT + 1,
@@ -514,8 +514,8 @@ def assert_whole(store: MongoSessionStore, kind: str, stood: list[FeedbackRow], 
     session = store.read(lambda t: t.conversations.session("s"))
     added = store.read(lambda t: t.feedbacks.with_key("key/new"))
     retracted = [row for row in stood if store.read(lambda t: t.feedbacks.retraction_of(row.id))]  # noqa: B023
-    standing = {row.id for row in stood} - {row.id for row in retracted} | ({added.id} if added else set())
-    assert {row.id for row in rows} == (standing if session else set())
+    active = {row.id for row in stood} - {row.id for row in retracted} | ({added.id} if added else set())
+    assert {row.id for row in rows} == (active if session else set())
     if session is None:
         assert kind == "delete"
         assert retracted == stood
@@ -555,7 +555,7 @@ def test_check_tells_what_is_wrong_and_repair_fixes_it(store: MongoSessionStore,
     unrecorded, retracted, kept = (add(store, opinion()) for _ in range(3))
     store.write(lambda t: t.feedbacks.withdraw([retracted], None, AT))
     database.events.delete_one({"_id": unrecorded.id})
-    database.feedbacks.update_one({"_id": retracted.id}, {"$set": {"standing": True}})
+    database.feedbacks.update_one({"_id": retracted.id}, {"$set": {"active": True}})
     database.sessions.update_one({}, {"$set": {"feedbacks": []}})
     database.messages.insert_one({"_id": "m", "project": "default", "session": 77, "number": 1})
     told_ = store.check()
@@ -564,7 +564,7 @@ def test_check_tells_what_is_wrong_and_repair_fixes_it(store: MongoSessionStore,
     assert told_ in store.repair()
     assert store.check() == "ok"
     assert store.repair() == ""
-    stands = store.read(lambda t: t.feedbacks.standing("session", ["s"]))
+    stands = store.read(lambda t: t.feedbacks.active("session", ["s"]))
     assert [row.id for row in stands] == [unrecorded.id, kept.id]
     assert [each["id"] for each in database.sessions.find_one()["feedbacks"]] == [unrecorded.id, kept.id]
     assert database.messages.count_documents({}) == 0

@@ -359,7 +359,7 @@ export interface ExecutionFeedback {
   feedback: string | null;
   is_positive: boolean;
   author: string | null;
-  author_standing: "verified" | "known" | "anonymous";
+  author_trust: "verified" | "known" | "anonymous";
   created_at: string;
   updated_at: string;
 }
@@ -453,7 +453,7 @@ export interface Feedback {
   score: number | null;
   comment: string | null;
   author: string | null;
-  author_standing: "verified" | "known" | "anonymous";
+  author_trust: "verified" | "known" | "anonymous";
   created_at: string;
   extra: Record<string, unknown>;
 }
@@ -505,7 +505,7 @@ export interface FeedbackMetrics {
 export interface FeedbackToken {
   token: string;
   author: string;
-  author_standing: "verified" | "known" | "anonymous";
+  author_trust: "verified" | "known" | "anonymous";
   targets: Target[];
   expires_at: string;
 }
@@ -967,7 +967,7 @@ export interface ReviewOpinion {
   score: number | null;
   comment: string | null;
   author: string | null;
-  author_standing: "verified" | "known" | "anonymous";
+  author_trust: "verified" | "known" | "anonymous";
   at: string;
 }
 

@@ -103,7 +103,7 @@ class Keys:
         return FeedbackToken(
             token=tokens.sign(claims, secret),
             author=who,
-            author_standing=trust_of(who),
+            author_trust=trust_of(who),
             targets=wanted,
             expires_at=from_stored(until),
         )

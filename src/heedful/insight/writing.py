@@ -98,7 +98,7 @@ def _iso(stored: Sequence[int]) -> list[str]:
 def escape_formula(text: str) -> str:
     """A text that no spreadsheet takes for a formula.
 
-    >>> harmless("=1+1"), harmless(" ＝1+1"), harmless("1+1")
+    >>> escape_formula("=1+1"), escape_formula(" ＝1+1"), escape_formula("1+1")
     ("'=1+1", "' ＝1+1", '1+1')
     """
     skipped = _SKIPPED.match(text)

@@ -72,7 +72,7 @@ class WorkerTiming:
     def before(self, attempts: int) -> float:
         """Seconds to wait after so many attempts.
 
-        >>> [Pace().before(attempts) for attempts in (1, 2, 3, 9)]
+        >>> [WorkerTiming().before(attempts) for attempts in (1, 2, 3, 9)]
         [1.0, 4.0, 16.0, 3600.0]
         """
         return float(min(MAX_BACKOFF, self.pause * 4 ** (attempts - 1)))

@@ -179,9 +179,9 @@ def add_digest_when_due(queue: Queue, now: int, every: Over | None) -> None:
 def last_full_period(every: Over, now: int) -> tuple[int, int]:
     """The last day or week that is over, in UTC; weeks begin on Mondays.
 
-    >>> last_whole("day", 5 * DAY + 7)
+    >>> last_full_period("day", 5 * DAY + 7)
     (345600000000, 432000000000)
-    >>> [moment // DAY for moment in last_whole("week", 14 * DAY)]
+    >>> [moment // DAY for moment in last_full_period("week", 14 * DAY)]
     [4, 11]
     """
     today = now // DAY

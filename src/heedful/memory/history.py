@@ -112,19 +112,19 @@ def retract_event(workspace: Workspace, connection: Connection, event: AnyRow, a
 
 
 def retract_events(
-    workspace: Workspace, connection: Connection, standing: Sequence[AnyRow], author: str | None
+    workspace: Workspace, connection: Connection, active: Sequence[AnyRow], author: str | None
 ) -> list[str]:
     """Undoes many active signals in a transaction that is open already; returns the facts that changed."""
     now = workspace.now()
-    for run in batches(standing):
+    for run in batches(active):
         with tallies.changing(connection, run[0].project_id, events=[event.id for event in run]):
             ledger.append(connection, [_retraction(event, author, now) for event in run])
     places = facts.locate(
-        connection, workspace.project, sorted({event.target_id for event in standing if event.kind == SIGNAL})
+        connection, workspace.project, sorted({event.target_id for event in active if event.kind == SIGNAL})
     )
     dataset_of = dict(places.values())
     scores.refold(workspace.database, connection, dataset_of, sorted(dataset_of))
-    link_scores.refold_named(connection, sorted({event.target_id for event in standing if event.kind == LINK_SIGNAL}))
+    link_scores.refold_named(connection, sorted({event.target_id for event in active if event.kind == LINK_SIGNAL}))
     return list(places)
 
 

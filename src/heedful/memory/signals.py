@@ -355,13 +355,13 @@ def _resolve_signals(
 ) -> tuple[list[SignalInput], list[ItemError], list[AnyRow]]:
     """The signals that are meant, what can't be meant, and earlier `ignored` events that turn out mistaken."""
     ranks = {line[0]: rank for rank, line in enumerate(receipt.shown, start=1)}
-    standing = {
+    active = {
         (event.target_id, event.value): event
         for event in ledger.of_receipt(connection, receipt.id)
         # What was made of a rating is another voice: it goes with the rating.
         if event.author == author and event.source == SOURCE
     }
-    about = {fact for fact, kind in standing if kind != "ignored"} | {each.fact_id for each in named}
+    about = {fact for fact, kind in active if kind != "ignored"} | {each.fact_id for each in named}
     present = facts.present(connection, list(ranks))
     unnamed = [fact for fact in ranks if fact not in about and fact in present]
     # Whoever names a fact that was not shown may have meant one of the others: nothing is said of those.
@@ -372,7 +372,7 @@ def _resolve_signals(
         if each.fact_id not in ranks:
             errors.append(_not_shown(index, each.fact_id, receipt.id))
             continue
-        before = standing.get((each.fact_id, each.kind))
+        before = active.get((each.fact_id, each.kind))
         given = Signal(
             fact_id=each.fact_id,
             signal_type=each.kind,
@@ -384,7 +384,7 @@ def _resolve_signals(
         key = new_id() if before is None else before.idempotency_key
         items.append(SignalInput(index, given, SOURCE, receipt.id, ranks[each.fact_id], key))
     known = {each.fact_id for each in said if each.kind != "ignored"}
-    return items, errors, [standing[fact, "ignored"] for fact in known if (fact, "ignored") in standing]
+    return items, errors, [active[fact, "ignored"] for fact in known if (fact, "ignored") in active]
 
 
 def _not_shown(index: int, fact_id: str, recall_id: str) -> ItemError:

@@ -108,7 +108,7 @@ class FeedbackToken(Model):
     """What the browser sends as its key."""
     author: str
     """Under whose name it speaks."""
-    author_standing: AuthorTrust
+    author_trust: AuthorTrust
     """How far that is trusted: `known` with an author, else `anonymous`."""
     targets: list[Target]
     """What it may rate."""

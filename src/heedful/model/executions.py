@@ -121,7 +121,7 @@ class ExecutionFeedback(Model):
     feedback: str | None
     is_positive: bool
     author: str | None
-    author_standing: AuthorTrust
+    author_trust: AuthorTrust
     """How far the author is trusted: an anonymous visitor's word neither proves SQL nor blocks it."""
     created_at: datetime
     updated_at: datetime

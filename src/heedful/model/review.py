@@ -70,7 +70,7 @@ class ReviewOpinion(Model):
     """1 (worst) to 5 (best), where one was given."""
     comment: str | None
     author: str | None
-    author_standing: AuthorTrust
+    author_trust: AuthorTrust
     """How far the author is trusted: what an anonymous visitor says counts when a person teaches it."""
     at: datetime
 

@@ -98,7 +98,7 @@ class Feedback(Model):
     """1 to 5, for entries."""
     comment: str | None
     author: str | None
-    author_standing: AuthorTrust
+    author_trust: AuthorTrust
     """How far the author is trusted."""
     created_at: datetime
     extra: Metadata

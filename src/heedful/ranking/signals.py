@@ -90,7 +90,7 @@ class Trust:
 def trust_of(author: str | None) -> AuthorTrust:
     """What a name says of who speaks.
 
-    >>> standing_of(None), standing_of("ann"), standing_of("visitor-anyone")
+    >>> trust_of(None), trust_of("ann"), trust_of("visitor-anyone")
     ('verified', 'known', 'anonymous')
     """
     if author is None:
@@ -107,8 +107,8 @@ def suffices(votes: Iterable[tuple[AuthorTrust, str | None]], authors: int) -> b
     (False, True)
     """
     given = list(votes)
-    known = {author for standing, author in given if standing == "known"}
-    return any(standing == "verified" for standing, _ in given) or len(known) >= authors
+    known = {author for trust, author in given if trust == "known"}
+    return any(trust == "verified" for trust, _ in given) or len(known) >= authors
 
 
 RATINGS: frozenset[SignalType] = frozenset({"helpful", "not_helpful"})
@@ -140,9 +140,9 @@ def counted_votes(
 def effective_vote(said: Sequence[SignalValue]) -> int:
     """The place of the vote that counts among those of one author, oldest first.
 
-    >>> chosen([("used", 1.0), ("helpful", 1.0), ("used", 1.0), ("not_helpful", 0.5), ("not_helpful", 0.5)])
+    >>> effective_vote([("used", 1.0), ("helpful", 1.0), ("used", 1.0), ("not_helpful", 0.5), ("not_helpful", 0.5)])
     3
-    >>> chosen([("ignored", 1.0), ("used", 1.0)])
+    >>> effective_vote([("ignored", 1.0), ("used", 1.0)])
     1
     """
     places = [place for place, (kind, _) in enumerate(said) if kind in RATINGS] or list(range(len(said)))

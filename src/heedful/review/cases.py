@@ -31,7 +31,7 @@ def case(space: ExecutionSpace, seen: LoadedItem) -> ReviewCase:
         project = space.project(connection)
         if turn is not None:
             execution_id = next((row.id for row in runs.of_message(connection, project, turn.message_id)), None)
-    stand = [each for each in seen.newest if each.standing] if seen.row.opinions else []
+    stand = [each for each in seen.newest if each.active] if seen.row.opinions else []
     against = sorted(seen.against, key=lambda each: each.at, reverse=True)[:MAX_OPINIONS]
     return ReviewCase(
         item=seen.item,
@@ -148,7 +148,7 @@ def _without_text(row: AnyRow) -> Opinion | None:
     """An opinion about an execution or a message that was retracted with its text: what it was about is known."""
     if row.target_type not in TARGETS:
         return None
-    return Opinion(row.event_id, row.target_type, row.target_id, False, row.at, None, "verified", standing=False)
+    return Opinion(row.event_id, row.target_type, row.target_id, False, row.at, None, "verified", active=False)
 
 
 def _load_item(row: AnyRow, newest: list[Opinion], against: list[Opinion], about: dict[str, Subject]) -> LoadedItem:

@@ -103,7 +103,7 @@ def _prune(space: ExecutionSpace, moved: bool) -> None:
             connection, project, watermarks.FACTS
         )
         changed = changed and members.has_facts(connection, project)
-        fallen = members.of_sessions(connection, project, standing=False) if moved else []
+        fallen = members.of_sessions(connection, project, active=False) if moved else []
         notes = actions.with_words(connection, project)
     gone = sorted(set(fallen) - membership.active_by_id(space, fallen).keys())
     lost = {event_id: each for event_id, each in notes.items() if _is_of_no_session(space, each)}

@@ -112,11 +112,11 @@ class Opinion:
     positive: bool
     at: int
     author: str | None
-    author_standing: AuthorTrust
+    author_trust: AuthorTrust
     score: int | None = None
     comment: str | None = None
     session_id: str | None = None
-    standing: bool = True
+    active: bool = True
     sql: tuple[str, str] | None = None
     """The connector and the template of an execution that is gone."""
     question: str | None = None
@@ -138,7 +138,7 @@ class Opinion:
             score=self.score,
             comment=self.comment,
             author=self.author,
-            author_standing=self.author_standing,
+            author_trust=self.author_trust,
             at=from_stored(self.at),
         )
 
@@ -180,7 +180,7 @@ def read_positive(space: ExecutionSpace, targets: Iterable[tuple[str, str]]) -> 
 
 
 def _active_rows(tx: Transaction, kind: FeedbackTarget, ids: Sequence[str]) -> list[FeedbackRow]:
-    return tx.feedbacks.standing(kind, ids)
+    return tx.feedbacks.active(kind, ids)
 
 
 def _of_session(row: FeedbackRow) -> Opinion:
@@ -191,11 +191,11 @@ def _of_session(row: FeedbackRow) -> Opinion:
         positive=row.rating == "up",
         at=row.at,
         author=row.author,
-        author_standing=row.author_standing,
+        author_trust=row.author_trust,
         score=row.score,
         comment=row.comment or None,
         session_id=row.session_id,
-        standing=row.standing,
+        active=row.active,
     )
 
 
@@ -208,7 +208,7 @@ def _of_run(row: AnyRow) -> Opinion:
         positive=row.rating == "up",
         at=row.updated_at,
         author=row.author,
-        author_standing=row.author_standing,
+        author_trust=row.author_trust,
         comment=row.comment or None,
         sql=(outlived[0]["connector_id"], outlived[0]["template"]) if outlived else None,
     )
@@ -222,9 +222,9 @@ def _of_fact(row: AnyRow) -> Opinion:
         positive=row.value == "helpful",
         at=row.at,
         author=row.author,
-        author_standing=row.author_standing,
+        author_trust=row.author_trust,
         comment=row.note,
-        standing=not row.retracted,
+        active=not row.retracted,
         question=row.question,
         dataset=row.dataset,
         receipt_id=row.receipt_id,

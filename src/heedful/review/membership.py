@@ -24,14 +24,14 @@ def active_negatives(space: ExecutionSpace, said: Sequence[NewMember]) -> list[O
     """The active ones whose text is there, in order."""
     found = read_opinions(space, said)
     known = [found[each] for each in dict.fromkeys(each.event_id for each in said) if each in found]
-    return [each for each in known if each.standing and not each.positive]
+    return [each for each in known if each.active and not each.positive]
 
 
 def active_by_id(space: ExecutionSpace, ids: Sequence[str]) -> dict[str, bool]:
     """The opinions about sessions and entries whose words are there, and whether they are active."""
     found: dict[str, bool] = {}
     for run in batches(ids, BATCH_SIZE):
-        found |= {row.id: row.standing for row in space.sessions.store.read(partial(_rows_by_id, ids=run))}
+        found |= {row.id: row.active for row in space.sessions.store.read(partial(_rows_by_id, ids=run))}
     return found
 
 

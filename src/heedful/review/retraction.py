@@ -57,14 +57,14 @@ def _of_session(space: ExecutionSpace, event_id: str, author: str | None, record
 
     def take_back(tx: Transaction, gone: Gone) -> None:
         row = tx.feedbacks.get(event_id)
-        if row is None or not row.standing:
+        if row is None or not row.active:
             raise _already_retracted(event_id)
         if isinstance(tx, SqlTransaction):
             made.append(record(tx.connection, _capture(space, tx.connection, row)))
         gone.withdraw(tx, [row], author, space.now())
 
     row = space.sessions.store.read(lambda tx: tx.feedbacks.get(event_id))
-    if row is None or not row.standing:
+    if row is None or not row.active:
         raise _already_retracted(event_id)
     if not isinstance(space.sessions.store, SqlSessionStore):
         # What is needed to undo it is safe before it is done.
@@ -97,9 +97,9 @@ def restore_feedback(space: ExecutionSpace, event_id: str, kept: Metadata | None
         if tx.feedbacks.with_key(key) is not None:
             return
         alone = row.target_type == "entry" or row.author is not None
-        if alone and tx.feedbacks.standing_by(row.author, row.target_type, row.target_id):
+        if alone and tx.feedbacks.active_by(row.author, row.target_type, row.target_id):
             return
-        if not tx.feedbacks.add(replace(row, id=new_id(), standing=True), key, space.now()):
+        if not tx.feedbacks.add(replace(row, id=new_id(), active=True), key, space.now()):
             raise _text_deleted(event_id)
 
     space.sessions.store.write(give)
@@ -131,7 +131,7 @@ def _copy(event: AnyRow, now: int) -> Event:
 def find_opinion(space: ExecutionSpace, seen: LoadedItem, event_id: str) -> Opinion | NewMember:
     """The opinion of an item, or one that says the contrary, that stands under this id."""
     for each in (*seen.newest, *seen.against):
-        if each.event_id == event_id and each.standing:
+        if each.event_id == event_id and each.active:
             return each
     with space.workspace.read() as connection:
         row = members.get_member(connection, seen.row.seq, event_id)
@@ -142,7 +142,7 @@ def find_opinion(space: ExecutionSpace, seen: LoadedItem, event_id: str) -> Opin
             value=event_id,
             remedy="Use the event_id of one of its opinions",
         )
-    if not row.standing:
+    if not row.active:
         raise _already_retracted(event_id)
     return NewMember(row.event_id, row.target_type, row.target_id, row.at)
 

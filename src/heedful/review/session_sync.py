@@ -93,7 +93,7 @@ def _compare_all(space: ExecutionSpace) -> bool:
         moved = _join(space, [each for each in ids if each not in known]) or moved
     with space.workspace.read() as connection:
         project = space.project(connection)
-        missing = [each for each in members.of_sessions(connection, project, standing=True) if each not in stand]
+        missing = [each for each in members.of_sessions(connection, project, active=True) if each not in stand]
         rows = members.by_event(connection, project, missing)
     # Some may have been given since they would have been read.
     left = membership.active_by_id(space, list(rows))

@@ -271,7 +271,7 @@ def _message(row: MessageRow) -> Message:
 def merge(current: Metadata, changes: Metadata) -> Metadata:
     """The metadata with each of the changes made.
 
-    >>> merged({"a": 1, "b": {"c": 2}}, {"a": 3, "b.d": 4})
+    >>> merge({"a": 1, "b": {"c": 2}}, {"a": 3, "b.d": 4})
     {'a': 3, 'b': {'c': 2, 'd': 4}}
     """
     result = _copy(current)
@@ -292,7 +292,7 @@ def merge(current: Metadata, changes: Metadata) -> Metadata:
 def remove_keys(current: Metadata, keys: Sequence[str]) -> Metadata:
     """The metadata less these keys; those that are not there are no matter.
 
-    >>> without({"a": 1, "b": {"c": 2, "d": 3}}, ["b.c", "x"])
+    >>> remove_keys({"a": 1, "b": {"c": 2, "d": 3}}, ["b.c", "x"])
     {'a': 1, 'b': {'d': 3}}
     """
     result = _copy(current)

@@ -80,7 +80,7 @@ def list_entries(
         if tx.conversations.session(name) is None:
             raise space.missing(name)
         rows = tx.conversations.entries(name, after, checks.limit(limit) + 1, newest_first)
-        return rows, tx.feedbacks.standing("entry", [row.id for row in rows])
+        return rows, tx.feedbacks.active("entry", [row.id for row in rows])
 
     rows, said = space.store.read(read)
     contexts = _contexts(space, rows)
@@ -92,7 +92,7 @@ def get(space: SessionSpace, session_id: str, qa_id: str) -> Entry:
     values.identifier("qa_id", qa_id)
 
     def read(tx: Transaction) -> tuple[EntryRow | None, list[FeedbackRow]]:
-        return tx.conversations.entry(name, qa_id), tx.feedbacks.standing("entry", [qa_id])
+        return tx.conversations.entry(name, qa_id), tx.feedbacks.active("entry", [qa_id])
 
     row, said = space.store.read(read)
     if row is None:

@@ -77,7 +77,7 @@ def _erase_elsewhere(
 
 def _rated_entries(tx: Transaction, theirs: PersonRecords) -> RatedEntries:
     found = [tx.conversations.entry(session_id, qa_id) for session_id, qa_id in sorted(set(theirs.rated))]
-    return [(entry, tx.feedbacks.standing("entry", [entry.id])) for entry in found if entry is not None]
+    return [(entry, tx.feedbacks.active("entry", [entry.id])) for entry in found if entry is not None]
 
 
 def _erase_here(
@@ -130,8 +130,8 @@ def _learnt(
     """What was learnt from the person's comments, alone or together with others, and in their sessions."""
     found = [
         each
-        for entry, standing in judged
-        for each in unjustified(workspace, connection, entry, standing, opinions)
+        for entry, active in judged
+        for each in unjustified(workspace, connection, entry, active, opinions)
         if each.kind == "feedback"
     ]
     found += [

@@ -91,8 +91,8 @@ def clear_entry(space: SessionSpace, session_id: str, qa_id: str, author: str | 
     def clear(tx: Transaction, gone: Gone) -> bool:
         if not tx.conversations.has_entry(name, qa_id):
             return False
-        stands = [row for row in tx.feedbacks.standing("entry", [qa_id]) if author in (None, row.author)]
-        gone.withdraw(tx, stands, author, space.now())
+        active = [row for row in tx.feedbacks.active("entry", [qa_id]) if author in (None, row.author)]
+        gone.withdraw(tx, active, author, space.now())
         return True
 
     return change(space, clear)[0]
@@ -105,7 +105,7 @@ def retract(space: SessionSpace, feedback_id: str, author: str | None) -> Retrac
         row = tx.feedbacks.get(feedback_id)
         if row is None:
             return None
-        if not row.standing:
+        if not row.active:
             return tx.feedbacks.retraction_of(feedback_id)
         return gone.withdraw(tx, [row], author, space.now())[0]
 
@@ -156,7 +156,7 @@ def to_feedback(row: FeedbackRow) -> Feedback:
         score=row.score,
         comment=row.comment,
         author=row.author,
-        author_standing=row.author_standing,
+        author_trust=row.author_trust,
         created_at=from_stored(row.at),
         extra=row.extra,
     )
@@ -210,7 +210,7 @@ def _row(
         comment=(comment or "") if qa_id is None else (comment or None),
         extra=checks.extra(given),
         at=space.now(),
-        author_standing=trust_of(author),
+        author_trust=trust_of(author),
     )
 
 
@@ -218,7 +218,7 @@ def _replace(space: SessionSpace, tx: Transaction, gone: Gone, row: FeedbackRow)
     """The opinion of an entry's author as it stands afterwards."""
     if not tx.conversations.has_entry(row.session_id, row.target_id):
         return None
-    before = tx.feedbacks.standing_by(row.author, "entry", row.target_id)
+    before = tx.feedbacks.active_by(row.author, "entry", row.target_id)
     if len(before) == 1 and before[0].says() == row.says():
         return before[0]
     return _put(space, tx, gone, row, before, row.id)
@@ -231,7 +231,7 @@ def _append(space: SessionSpace, tx: Transaction, gone: Gone, row: FeedbackRow, 
             if first.says() != row.says() or (first.session_id, first.author) != (row.session_id, row.author):
                 raise _reused(key)
             return first
-    before = [] if row.author is None else tx.feedbacks.standing_by(row.author, "session", row.target_id)
+    before = [] if row.author is None else tx.feedbacks.active_by(row.author, "session", row.target_id)
     return _put(space, tx, gone, row, before, key or row.id)
 
 
@@ -262,7 +262,7 @@ def _about(space: SessionSpace, row: FeedbackRow) -> Metadata:
         "score": row.score,
         "comment": row.comment,
         "author": row.author,
-        "author_standing": row.author_standing,
+        "author_trust": row.author_trust,
         "created_at": from_stored(row.at).isoformat(),
     }
     return {"type": "feedback", "project": space.project, "session_id": row.session_id, "feedback": feedback}

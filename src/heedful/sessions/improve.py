@@ -128,7 +128,7 @@ def _read(space: SessionSpace, workspace: Workspace, dataset: str, session_ids: 
     def look(tx: Transaction) -> DatasetRatings:
         found = DatasetRatings()
         for row in tx.feedbacks.of_sessions(session_ids):
-            if row.author_standing == "anonymous":
+            if row.author_trust == "anonymous":
                 found.by_visitors[row.target_id].append(row)
             elif row.target_type == "entry":
                 found.about_entry[row.target_id].append(row)

@@ -88,21 +88,21 @@ def lesson_text(question: str, answer: str) -> str:
     return f"{' '.join(question.split())}\n{without_citations(answer).strip()}"
 
 
-def is_well_rated(standing: Sequence[FeedbackRow]) -> bool:
+def is_well_rated(active: Sequence[FeedbackRow]) -> bool:
     """Whether people, on the whole, found an answer good."""
-    scores = [row.score for row in standing if row.score is not None]
+    scores = [row.score for row in active if row.score is not None]
     return bool(scores) and sum(scores) / len(scores) >= WELL_RATED
 
 
-def well_rating(standing: Sequence[FeedbackRow]) -> list[FeedbackRow]:
+def well_rating(active: Sequence[FeedbackRow]) -> list[FeedbackRow]:
     """Those who found an answer good, if people did on the whole."""
-    return [row for row in standing if (row.score or 0) >= WELL_RATED] if is_well_rated(standing) else []
+    return [row for row in active if (row.score or 0) >= WELL_RATED] if is_well_rated(active) else []
 
 
-def corrections(entry: EntryRow, standing: Sequence[FeedbackRow]) -> list[tuple[FeedbackRow, str]]:
+def corrections(entry: EntryRow, active: Sequence[FeedbackRow]) -> list[tuple[FeedbackRow, str]]:
     """The opinions about an entry whose comments may correct a fact, each with the lesson in words."""
     found = []
-    for row in standing:
+    for row in active:
         if row.comment is not None and (row.score is None or row.score <= MAY_CORRECT):
             stated = statement(row.comment)
             if stated is not None:
@@ -110,21 +110,19 @@ def corrections(entry: EntryRow, standing: Sequence[FeedbackRow]) -> list[tuple[
     return found
 
 
-def without_anonymous(standing: Sequence[FeedbackRow]) -> list[FeedbackRow]:
+def without_anonymous(active: Sequence[FeedbackRow]) -> list[FeedbackRow]:
     """Opinions without those of anonymous visitors."""
-    return [row for row in standing if row.author_standing != "anonymous"]
+    return [row for row in active if row.author_trust != "anonymous"]
 
 
-def votes(standing: Sequence[FeedbackRow]) -> list[tuple[AuthorTrust, str | None]]:
+def votes(active: Sequence[FeedbackRow]) -> list[tuple[AuthorTrust, str | None]]:
     """Who gave these opinions."""
-    return [(row.author_standing, row.author) for row in standing]
+    return [(row.author_trust, row.author) for row in active]
 
 
-def is_justified(
-    learnt: Learnt, entry: EntryRow, standing: Sequence[FeedbackRow], gone: Set[str], authors: int
-) -> bool:
+def is_justified(learnt: Learnt, entry: EntryRow, active: Sequence[FeedbackRow], gone: Set[str], authors: int) -> bool:
     """Whether what people say of an entry still bears a lesson out, after the opinions `gone` were retracted."""
-    said = without_anonymous(standing)
+    said = without_anonymous(active)
     if learnt.kind == "answer":
         bearing = well_rating(said) if learnt.text == lesson_text(entry.question, entry.answer) else []
     else:
@@ -179,7 +177,7 @@ def proposals(
     found: list[Proposal] = []
     refused: list[NotLearnt] = []
     for entry in entries:
-        standing = about.get(entry.id, ())
+        active = about.get(entry.id, ())
         evidence = [(fact, texts[fact]) for fact, _, _ in entry.used or () if fact in texts]
         # What was forgotten or corrected must not come back in an answer that was made from it.
         is_whole = len(evidence) == len(entry.used or ())
@@ -187,8 +185,8 @@ def proposals(
             made_from = tuple(fact for fact, _ in evidence)
             text = lesson_text(entry.question, entry.answer)
             lesson = Lesson(text, "answer", entry.session_id, entry.id, made_from=made_from)
-            found += [Proposal(("answer", text), lesson, row) for row in well_rating(standing)]
-        for row, text in corrections(entry, standing):
+            found += [Proposal(("answer", text), lesson, row) for row in well_rating(active)]
+        for row, text in corrections(entry, active):
             comment = row.comment or ""
             place = corrected(comment, [text for _, text in evidence], entry.question)
             if place is None:

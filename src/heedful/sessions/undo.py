@@ -59,7 +59,7 @@ class Gone:
             for row in self.rows:
                 entry = tx.conversations.entry(row.session_id, row.target_id) if row.target_type == "entry" else None
                 if entry is not None:
-                    self.entries.append((entry, tx.feedbacks.standing("entry", [entry.id])))
+                    self.entries.append((entry, tx.feedbacks.active("entry", [entry.id])))
 
 
 def change(space: SessionSpace, body: Callable[[Transaction, Gone], Result]) -> tuple[Result, UndoResult]:
@@ -96,8 +96,8 @@ def _undo(workspace: Workspace | None, connection: Connection, gone: Gone) -> Un
     updated = retract_events(workspace, connection, derived, None)
     ids = {row.id for row in gone.rows}
     forgotten: list[str] = []
-    for entry, standing in gone.entries:
-        forgotten += _forget(connection, unjustified(workspace, connection, entry, standing, ids))
+    for entry, active in gone.entries:
+        forgotten += _forget(connection, unjustified(workspace, connection, entry, active, ids))
     looked_at = {entry.id for entry, _ in gone.entries}
     elsewhere = lessons.taught_by(connection, workspace.project, sorted(ids))
     forgotten += _forget(connection, [each for each in elsewhere if each.qa_id not in looked_at])
@@ -107,7 +107,7 @@ def _undo(workspace: Workspace | None, connection: Connection, gone: Gone) -> Un
 
 
 def unjustified(
-    workspace: Workspace, connection: Connection, entry: EntryRow, standing: Sequence[FeedbackRow], gone: Set[str]
+    workspace: Workspace, connection: Connection, entry: EntryRow, active: Sequence[FeedbackRow], gone: Set[str]
 ) -> list[lessons.Learnt]:
     """What was learnt from an entry and is no longer borne out by what people say of it."""
     known = lessons.learnt(connection, workspace.project, [entry.session_id])
@@ -115,7 +115,7 @@ def unjustified(
     return [
         each
         for each in known
-        if each.qa_id == entry.id and not lessons.is_justified(each, entry, standing, gone, authors)
+        if each.qa_id == entry.id and not lessons.is_justified(each, entry, active, gone, authors)
     ]
 
 

@@ -308,7 +308,7 @@ class FeedbackService:
             feedback=row.comment,
             is_positive=row.rating == "up",
             author=row.author,
-            author_standing=row.author_standing,
+            author_trust=row.author_trust,
             created_at=from_stored(row.at),
             updated_at=from_stored(row.updated_at),
         )

@@ -109,7 +109,7 @@ def _opinions(key: str) -> Part:
         at=feedbacks.c.at,
         origin=origin,
         owner=feedbacks.c.project_id,
-        conditions=(feedbacks.c.standing == 1,),
+        conditions=(feedbacks.c.active == 1,),
         dimensions={
             "value": value,
             "target_type": feedbacks.c.target_type,
@@ -139,7 +139,7 @@ def _rated_entries(key: str) -> Part:
         at=entries.c.at,
         origin=origin,
         owner=feedbacks.c.project_id,
-        conditions=(feedbacks.c.standing == 1, feedbacks.c.target_type == "entry", _is_first()),
+        conditions=(feedbacks.c.active == 1, feedbacks.c.target_type == "entry", _is_first()),
         dimensions=_of_entry(value),
         measures={"rated": literal(1)},
         scopes={"sessions": feedbacks.c.session_seq.in_, "targets": feedbacks.c.target_id.in_},
@@ -168,7 +168,7 @@ def _rated_executions() -> Part:
         at=executions.c.at,
         origin=feedbacks.join(executions, executions.c.id == feedbacks.c.target_id),
         owner=feedbacks.c.project_id,
-        conditions=(feedbacks.c.standing == 1, feedbacks.c.target_type == "execution", _is_first()),
+        conditions=(feedbacks.c.active == 1, feedbacks.c.target_type == "execution", _is_first()),
         dimensions={"target_type": literal("execution", Text)},
         measures={"rated": literal(1)},
         scopes={"targets": feedbacks.c.target_id.in_},
@@ -273,7 +273,7 @@ def _is_first() -> ColumnElement[bool]:
     return ~exists().where(
         earlier.c.target_id == feedbacks.c.target_id,
         earlier.c.target_type == feedbacks.c.target_type,
-        earlier.c.standing == 1,
+        earlier.c.active == 1,
         earlier.c.seq < feedbacks.c.seq,
     )
 

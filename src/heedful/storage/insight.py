@@ -111,7 +111,7 @@ def negative_comments(
     """(id, comment, at) of active negative opinions that have a comment, the newest first."""
     statement = select(feedbacks.c.id, feedbacks.c.comment, feedbacks.c.at).where(
         feedbacks.c.project_id == project,
-        feedbacks.c.standing == 1,
+        feedbacks.c.active == 1,
         feedbacks.c.rating == "down",
         feedbacks.c.comment.is_not(None),
     )

@@ -42,7 +42,7 @@ class Event:
     recorded_at: int
     dataset_id: int | None = None
     author: str | None = None
-    author_standing: AuthorTrust | None = None
+    author_trust: AuthorTrust | None = None
     """What the author's name says, if left out."""
     query_id: int | None = None
     value: str | None = None
@@ -298,7 +298,7 @@ def row(event: Event) -> dict[str, Any]:
         "target_type": event.target_type,
         "target_id": event.target_id,
         "author": event.author,
-        "author_standing": event.author_standing or trust_of(event.author),
+        "author_trust": event.author_trust or trust_of(event.author),
         "source": event.source,
         "at": event.at,
         "recorded_at": event.recorded_at,
@@ -347,7 +347,7 @@ class Surviving:
     query_id: int
     observation: Observation
     author: str | None
-    author_standing: AuthorTrust
+    author_trust: AuthorTrust
     seq: int = 0
 
 
@@ -418,14 +418,14 @@ _SIGNAL = (
     events.c.value,
     events.c.confidence,
     events.c.author,
-    events.c.author_standing,
+    events.c.author_trust,
     events.c.recorded_at,
     events.c.receipt_id,
     events.c.rank,
 )
 """Without what no fold reads: recalls read many of these rows."""
 
-SIGNALS = (events.c.kind == SIGNAL, events.c.author_standing != "anonymous")
+SIGNALS = (events.c.kind == SIGNAL, events.c.author_trust != "anonymous")
 """What makes an event a signal that may count."""
 
 
@@ -458,7 +458,7 @@ def _active_signals(*conditions: ColumnElement[bool]) -> Select[*tuple[object, .
 
 def _surviving(row: AnyRow) -> Surviving:
     observation = Observation(cast(SignalType, row.value), row.confidence, row.given)
-    return Surviving(row.id, row.fact, row.query_id, observation, row.author, row.author_standing, row.seq)
+    return Surviving(row.id, row.fact, row.query_id, observation, row.author, row.author_trust, row.seq)
 
 
 def _opinion(row: AnyRow) -> Opinion:

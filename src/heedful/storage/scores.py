@@ -56,7 +56,7 @@ def observe(
     A signal older than the last one a score has seen can't be added at the end: that score is recomputed. So is that
     of a fact of which an author says something else than before.
     """
-    counting, changed = _new_votes(connection, [each for each in signals if each.author_standing != "anonymous"])
+    counting, changed = _new_votes(connection, [each for each in signals if each.author_trust != "anonymous"])
     by_key: dict[Key, list[Observation]] = defaultdict(list)
     for each in counting:
         by_key[each.fact_seq, each.query_id].append(each.observation)

@@ -74,7 +74,7 @@ class TallyCounts(NamedTuple):
 
 
 def counts(connection: Connection, project: int, asked: TallyQuery) -> list[TallyCounts]:
-    """The opinions that are asked for, from the counts and from what lies behind the marks."""
+    """The opinions that are asked for, from the counts and from what lies after the watermarks."""
     key = asked.key or ""
     known = _watermarks(connection, project, key)
     first, last = _whole_days(asked)
@@ -115,13 +115,13 @@ def counts(connection: Connection, project: int, asked: TallyQuery) -> list[Tall
 
 
 def needs_fold(connection: Connection, project: int, key: str) -> bool:
-    """Whether so much lies behind the marks that it should be folded in."""
+    """Whether so much lies after the watermarks that it should be folded in."""
     known = _watermarks(connection, project, key)
     return any(end - known.get(name, 0) > FOLD_AFTER for name, end in _ends(connection, key).items())
 
 
 def fold(connection: Connection, project: int, key: str) -> None:
-    """Moves the marks to the end, in a transaction that keeps other writers of the project away."""
+    """Moves the watermarks to the end, in a transaction that keeps other writers of the project away."""
     known = _watermarks(connection, project, key)
     ends = _ends(connection, key)
     for part in parts(key):

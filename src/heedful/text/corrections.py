@@ -60,9 +60,9 @@ def replacement_terms(comment: str, fact: str, question: str) -> frozenset[str]:
     its other words where it has none. Two comments that give the same correct the fact in the same way.
 
     >>> fact, question = "Returns are accepted within 30 days", "How many days do I have for returns?"
-    >>> sorted(given_instead("No, it is 45 days", fact, question))
+    >>> sorted(replacement_terms("No, it is 45 days", fact, question))
     ['45']
-    >>> sorted(given_instead("Wrong. Returns are accepted within 45 days, not 30.", fact, question))
+    >>> sorted(replacement_terms("Wrong. Returns are accepted within 45 days, not 30.", fact, question))
     ['45']
     """
     stated = _TITLE.sub(r"\1 ", statement(comment) or "")

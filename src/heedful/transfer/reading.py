@@ -221,8 +221,8 @@ def _check_value(each: Numbered, column: Column[Any], value: Any) -> None:
     if isinstance(value, str):
         _check_text(each, column, value)
         _check_review(each, column, value)
-        if column.name == "author_standing" and value not in get_args(AuthorTrust):
-            raise damaged(each.number, f"has the author_standing {value!r}, which is not known")
+        if column.name == "author_trust" and value not in get_args(AuthorTrust):
+            raise damaged(each.number, f"has the author_trust {value!r}, which is not known")
 
 
 def _check_text(each: Numbered, column: Column[Any], value: str) -> None:

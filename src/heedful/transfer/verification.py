@@ -140,8 +140,8 @@ def feedback_unlike_event(connection: Connection, project: int) -> Iterator[str]
     unlike = (
         said.is_distinct_from(events.c.value)
         | feedbacks.c.author.is_distinct_from(events.c.author)
-        | (feedbacks.c.author_standing != events.c.author_standing)
-        | ((feedbacks.c.standing == 1) == is_retracted())
+        | (feedbacks.c.author_trust != events.c.author_trust)
+        | ((feedbacks.c.active == 1) == is_retracted())
     )
     statement = select(feedbacks.c.id).join(events, _its_event()).where(feedbacks.c.project_id == project, unlike)
     yield from _found(connection, statement)

@@ -64,9 +64,9 @@ class Writing:
         """Rows with numbers in the place of names."""
         rows = [to_columns(kind, each.line) for each in run]
         columns = kind.table.columns
-        if "author_standing" in columns:
+        if "author_trust" in columns:
             # Files of older versions say it by the name alone.
-            rows = [{**row, "author_standing": row["author_standing"] or trust_of(row["author"])} for row in rows]
+            rows = [{**row, "author_trust": row["author_trust"] or trust_of(row["author"])} for row in rows]
         if "project_id" in columns:
             rows = [row | {"project_id": self.numbers.project} for row in rows]
         if "dataset_id" in columns:

@@ -285,7 +285,7 @@ def date_ticks(low: float, high: float, about: int = 6, *, finest: float = 3600.
 def format_value(value: float, percent: bool = False) -> str:
     """A number as short as it can be.
 
-    >>> written(0.25, percent=True), written(1200), written(0.5), written(3.0)
+    >>> format_value(0.25, percent=True), format_value(1200), format_value(0.5), format_value(3.0)
     ('25%', '1,200', '0.5', '3')
     """
     if percent:

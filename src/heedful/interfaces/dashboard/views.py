@@ -53,7 +53,7 @@ def opinions(heedful: Heedful, qa_ids: Sequence[str]) -> dict[str, list[Feedback
     """The active feedback about these answers, oldest first."""
     found: dict[str, list[Feedback]] = {each: [] for each in qa_ids}
     if qa_ids:
-        for row in heedful._space.store.read(lambda tx: tx.feedbacks.standing("entry", qa_ids)):
+        for row in heedful._space.store.read(lambda tx: tx.feedbacks.active("entry", qa_ids)):
             found[row.target_id].append(to_feedback(row))
     return found
 

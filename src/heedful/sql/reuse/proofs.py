@@ -95,17 +95,17 @@ class _ConnectorState:
             return
         blocked = proofs.blocked(connection, project, self.connector.id, self.authors)
         runs = proofs.proven(connection, project, self.connector.id)
-        standing = {name for name, template in runs.items() if template not in blocked}
+        active = {name for name, template in runs.items() if template not in blocked}
         # An example that was changed is another one: its time is part of its name.
         examples = {f"{row.id}/{row.updated_at}": row for row in golden.of_connector(connection, self.connector.id)}
-        for gone in self.ids - standing - examples.keys():
+        for gone in self.ids - active - examples.keys():
             self.evidence.remove(gone)
-        for row in proofs.questions(connection, sorted(standing - self.ids)):
+        for row in proofs.questions(connection, sorted(active - self.ids)):
             self.evidence.add(ProvenQuery(row.id, row.question, row.sql_query, from_stored(row.at)))
         for name in examples.keys() - self.ids:
             row = examples[name]
             self.evidence.add(ProvenQuery(name, row.question, row.sql_query, from_stored(row.updated_at)))
-        self.ids, self.blocked, self.revision = standing | examples.keys(), blocked, now
+        self.ids, self.blocked, self.revision = active | examples.keys(), blocked, now
 
 
 class Proofs:

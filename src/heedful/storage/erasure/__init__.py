@@ -266,7 +266,7 @@ PLACEHOLDER = "[erased]"
 _OWN_KEYS = ("retract/", "improve/", "undo/")
 """How idempotency keys begin that the engine makes of ids."""
 
-_OF_AN_ALERT = ("id", "target_type", "target_id", "rating", "score", "author_standing", "created_at")
+_OF_AN_ALERT = ("id", "target_type", "target_id", "rating", "score", "author_trust", "created_at")
 
 
 @dataclass(frozen=True, slots=True)

@@ -34,7 +34,7 @@ class NewOpinion:
     author: str | None
 
     @property
-    def author_standing(self) -> AuthorTrust:
+    def author_trust(self) -> AuthorTrust:
         return trust_of(self.author)
 
     @property
@@ -96,12 +96,12 @@ def snapshot(row: AnyRow) -> Metadata:
 def restore(connection: Connection, project: int, kept: Metadata, at: int) -> str | None:
     """Restores a retracted opinion as it was; returns its event. What its author said of the same thing
     since stays: then there is none."""
-    kept = {"author_standing": trust_of(kept["author"]), **kept}
+    kept = {"author_trust": trust_of(kept["author"]), **kept}
     of_author = feedbacks.c.author == kept["author"] if kept["author"] is not None else feedbacks.c.id == kept["id"]
     later = connection.execute(
         select(feedbacks.c.id).where(
             of_project(connection, feedbacks.c.project_id, project),
-            feedbacks.c.standing == 1,
+            feedbacks.c.active == 1,
             feedbacks.c.target_type == kept["target_type"],
             feedbacks.c.target_id == kept["target_id"],
             of_author,
@@ -118,20 +118,20 @@ def restore(connection: Connection, project: int, kept: Metadata, at: int) -> st
         at=kept["updated_at"],
         recorded_at=at,
         author=kept["author"],
-        author_standing=kept["author_standing"],
+        author_trust=kept["author_trust"],
         value=kept["rating"],
     )
     ledger.append(connection, [event])
     about = runs.counts_for(connection, kept["target_type"], kept["target_id"])
     connection.execute(
-        insert(feedbacks).values(project_id=project, event_id=event.id, about_id=about, standing=1, **kept)
+        insert(feedbacks).values(project_id=project, event_id=event.id, about_id=about, active=1, **kept)
     )
     _changed(connection, kept["target_type"], kept["target_id"], kept["extra"])
     return event.id
 
 
 _KEPT_COLUMNS = (
-    *("id", "target_type", "target_id", "message_id", "author", "author_standing", "rating", "comment", "extra", "at"),
+    *("id", "target_type", "target_id", "message_id", "author", "author_trust", "rating", "comment", "extra", "at"),
     "updated_at",
 )
 
@@ -173,7 +173,7 @@ def by_author(connection: Connection, project: int, said: NewOpinion) -> AnyRow 
     return connection.execute(
         select(feedbacks).where(
             of_project(connection, feedbacks.c.project_id, project),
-            feedbacks.c.standing == 1,
+            feedbacks.c.active == 1,
             feedbacks.c.target_type == kind,
             feedbacks.c.target_id == target,
             feedbacks.c.author == said.author,
@@ -238,24 +238,24 @@ def rated(project: int, target_type: str, *ratings: str) -> tuple[ColumnElement[
         feedbacks.c.target_type == target_type,
         feedbacks.c.rating.in_(ratings),
         feedbacks.c.about_id.is_not(None),
-        feedbacks.c.standing == 1,
-        feedbacks.c.author_standing != "anonymous",
+        feedbacks.c.active == 1,
+        feedbacks.c.author_trust != "anonymous",
     )
 
 
 def votes(rows: Iterable[AnyRow]) -> list[tuple[AuthorTrust, str | None]]:
     """Who gave these opinions."""
-    return [(row.author_standing, row.author) for row in rows]
+    return [(row.author_trust, row.author) for row in rows]
 
 
 def counted_opinions(rows: Sequence[AnyRow], authors: int) -> tuple[list[AnyRow], list[AnyRow]]:
     """Of what is said of one execution, what counts for it, and against it; the word of too few is not heard."""
-    trusted = [row for row in rows if row.author_standing != "anonymous"]
+    trusted = [row for row in rows if row.author_trust != "anonymous"]
     negative = [row for row in trusted if row.rating == "down"]
     return [row for row in trusted if row.rating == "up"], negative if suffices(votes(negative), authors) else []
 
 
-_OPINIONS = (feedbacks.c.standing == 1, feedbacks.c.target_type.in_(TARGETS))
+_OPINIONS = (feedbacks.c.active == 1, feedbacks.c.target_type.in_(TARGETS))
 
 
 def _ours(project: int) -> tuple[ColumnElement[bool], ...]:
@@ -273,11 +273,11 @@ def _row(said: NewOpinion) -> dict[str, Any]:
         "target_id": target,
         "message_id": said.message_id,
         "author": said.author,
-        "author_standing": said.author_standing,
+        "author_trust": said.author_trust,
         "rating": said.rating,
         "comment": said.text,
         "extra": {},
-        "standing": 1,
+        "active": 1,
     }
 
 
@@ -293,7 +293,7 @@ def _event(project: int, said: NewOpinion, key: str | None, at: int) -> Event:
         at=at,
         recorded_at=at,
         author=said.author,
-        author_standing=said.author_standing,
+        author_trust=said.author_trust,
         value=said.rating,
         idempotency_key=key or "",
     )

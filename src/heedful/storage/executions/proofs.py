@@ -18,7 +18,7 @@ def blocked(connection: Connection, project: int, connector: str, authors: int) 
 
     What is said of a message is said of all that ran for it.
     """
-    words = (feedbacks.c.seq, feedbacks.c.comment, feedbacks.c.author, feedbacks.c.author_standing)
+    words = (feedbacks.c.seq, feedbacks.c.comment, feedbacks.c.author, feedbacks.c.author_trust)
     said: list[tuple[bytes, AnyRow]] = []
     for kind, meant in zip(TARGETS, (executions.c.id, executions.c.message_id), strict=True):
         wrong = rated(project, kind, "down")
@@ -49,7 +49,7 @@ def retain_sql(connection: Connection, project: int, run: AnyRow) -> None:
         select(feedbacks.c.id, feedbacks.c.extra).where(
             of_project(connection, feedbacks.c.project_id, project),
             feedbacks.c.target_type.in_(TARGETS),
-            feedbacks.c.standing == 1,
+            feedbacks.c.active == 1,
             feedbacks.c.rating == "down",
             feedbacks.c.target_id.in_([run.id, run.message_id or run.id]),
         )

@@ -263,8 +263,8 @@ def follow_ratings(connection: Connection, execution_id: str) -> None:
         feedbacks.c.target_id == execution_id,
         feedbacks.c.target_type == "execution",
         feedbacks.c.rating == "up",
-        feedbacks.c.standing == 1,
-        feedbacks.c.author_standing != "anonymous",
+        feedbacks.c.active == 1,
+        feedbacks.c.author_trust != "anonymous",
     )
     found = connection.execute(select(is_right)).scalar()
     connection.execute(

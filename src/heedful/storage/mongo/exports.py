@@ -128,7 +128,7 @@ def _feedback(each: Document, dataset: str | None) -> Row:
             each["at"],
             each["at"],
         ),
-        *(each["standing"], each["_id"], None),
+        *(each["active"], each["_id"], None),
     )
 
 

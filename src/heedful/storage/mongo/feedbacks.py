@@ -45,14 +45,14 @@ class MongoFeedbacks:
             "target_type": new.target_type,
             "target_id": new.target_id,
             "author": new.author,
-            "author_standing": new.author_standing,
+            "author_trust": new.author_trust,
             "rating": new.rating,
             "score": new.score,
             "comment": new.comment,
             "extra": new.extra,
             "created_at": from_stored(new.at),
             "at": new.at,
-            "standing": True,
+            "active": True,
             "idempotency_key": key,
             "recorded_at": recorded_at,
         }
@@ -93,22 +93,22 @@ class MongoFeedbacks:
         ]
 
     def negatives(self, after: str | None, limit: int) -> list[str]:
-        wanted: Document = {"standing": True, "rating": "down"}
+        wanted: Document = {"active": True, "rating": "down"}
         if after is not None:
             wanted["_id"] = {"$gt": after}
         return [each["_id"] for each in self._view.feedbacks.find(wanted, [("_id", ASCENDING)], limit, {"_id": 1})]
 
-    def standing(self, target_type: FeedbackTarget, target_ids: Sequence[str]) -> list[FeedbackRow]:
+    def active(self, target_type: FeedbackTarget, target_ids: Sequence[str]) -> list[FeedbackRow]:
         return [
             _feedback(each)
             for run in batches(target_ids)
             for each in self._view.feedbacks.find(
-                {"target_type": target_type, "target_id": {"$in": list(run)}, "standing": True}, _IN_ORDER
+                {"target_type": target_type, "target_id": {"$in": list(run)}, "active": True}, _IN_ORDER
             )
         ]
 
-    def standing_by(self, author: str | None, target_type: FeedbackTarget, target_id: str) -> list[FeedbackRow]:
-        wanted = {"target_type": target_type, "target_id": target_id, "author": author, "standing": True}
+    def active_by(self, author: str | None, target_type: FeedbackTarget, target_id: str) -> list[FeedbackRow]:
+        wanted = {"target_type": target_type, "target_id": target_id, "author": author, "active": True}
         return [_feedback(each) for each in self._view.feedbacks.find(wanted, _IN_ORDER)]
 
     def withdraw(self, rows: Sequence[FeedbackRow], author: str | None, at: int) -> list[str]:
@@ -138,7 +138,7 @@ class MongoFeedbacks:
             for number, row in enumerate(rows, session["last"] + 1)
         ]
         self._view.events.insert(retractions)
-        self._view.feedbacks.update({"_id": {"$in": gone}}, {"$set": {"standing": False}})
+        self._view.feedbacks.update({"_id": {"$in": gone}}, {"$set": {"active": False}})
         seen = [each["id"] for each in session["feedbacks"]]
         if len(seen) == MOST_SHOWN and not set(gone).isdisjoint(seen):
             update_embedded(self._view, session["number"])
@@ -149,7 +149,7 @@ class MongoFeedbacks:
         return None if found is None else found["_id"]
 
     def of_session(self, session_id: str, after: int | None, limit: int, newest_first: bool) -> list[FeedbackRow]:
-        wanted: Document = {"target_type": "session", "target_id": session_id, "standing": True}
+        wanted: Document = {"target_type": "session", "target_id": session_id, "active": True}
         if after is not None:
             wanted["number"] = {"$lt" if newest_first else "$gt": after}
         order = [("number", DESCENDING if newest_first else ASCENDING)]
@@ -157,10 +157,10 @@ class MongoFeedbacks:
 
     def of_sessions(self, session_ids: Sequence[str] | None) -> Iterable[FeedbackRow]:
         for wanted in self._view.inside(session_ids):
-            yield from map(_feedback, self._view.feedbacks.find({**wanted, "standing": True}, _IN_ORDER))
+            yield from map(_feedback, self._view.feedbacks.find({**wanted, "active": True}, _IN_ORDER))
 
     def counts(self) -> Counts:
-        found = self._view.feedbacks.aggregate({"standing": True}, {"$group": {"_id": None, **_COUNTED}})
+        found = self._view.feedbacks.aggregate({"active": True}, {"$group": {"_id": None, **_COUNTED}})
         return _counts(found[0]) if found else Counts(0, 0, 0, 0, 0, 0)
 
     def tallies(self, asked: TallyQuery) -> list[TallyCounts]:
@@ -190,7 +190,7 @@ def embedded_document(said: Document) -> Document:
 def update_embedded(view: View, session: int) -> None:
     """Rebuilds what a session's document shows of its opinions."""
     newest = view.feedbacks.find(
-        {"session": session, "target_type": "session", "standing": True}, [("number", DESCENDING)], MOST_SHOWN
+        {"session": session, "target_type": "session", "active": True}, [("number", DESCENDING)], MOST_SHOWN
     )
     view.sessions.update(
         {"number": session}, {"$set": {"feedbacks": [embedded_document(each) for each in newest][::-1]}}
@@ -211,7 +211,7 @@ def event_of(said: Document) -> Document:
             said["at"],
             said["recorded_at"],
         ),
-        "author_standing": trust_in(said),
+        "author_trust": trust_in(said),
         "value": said["rating"] if score is None else str(score),
         "idempotency_key": said["idempotency_key"],
         "session": said["session"],
@@ -237,7 +237,7 @@ def _event(
         "target_type": target_type,
         "target_id": target_id,
         "author": author,
-        "author_standing": trust_of(author),
+        "author_trust": trust_of(author),
         "source": source,
         "at": at,
         "recorded_at": recorded_at,
@@ -252,7 +252,7 @@ def _event(
 
 def trust_in(found: Document) -> AuthorTrust:
     """How far the author of an opinion or event is trusted; older documents say it by the name."""
-    said: AuthorTrust = found.get("author_standing") or trust_of(found["author"])
+    said: AuthorTrust = found.get("author_trust") or trust_of(found["author"])
     return said
 
 
@@ -286,7 +286,7 @@ def _feedback(found: Document) -> FeedbackRow:
         comment=found["comment"],
         extra=found["extra"],
         at=found["at"],
-        author_standing=trust_in(found),
-        standing=found["standing"],
+        author_trust=trust_in(found),
+        active=found["active"],
         number=found["number"],
     )

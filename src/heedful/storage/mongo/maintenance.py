@@ -55,7 +55,7 @@ def find_inconsistencies(view: View) -> Inconsistencies:
             for each in view.events.aggregate(
                 {"kind": RETRACTION},
                 *_joined("feedbacks", "target_id", "said"),
-                {"$match": {"said.standing": True}},
+                {"$match": {"said.active": True}},
             )
         ],
         misshown=[each["number"] for each in view.sessions.aggregate({}, *_compared(view))],
@@ -72,7 +72,7 @@ def repair(view: View) -> str:
             Part(view, name).delete({"session": session})
         gone = {session for name, session in wrong.orphans if name == "feedbacks"}
         view.events.insert([event_of(said) for said in wrong.unrecorded if said["session"] not in gone])
-        view.feedbacks.update({"_id": {"$in": wrong.retracted}}, {"$set": {"standing": False}})
+        view.feedbacks.update({"_id": {"$in": wrong.retracted}}, {"$set": {"active": False}})
         for session in wrong.misshown:
             update_embedded(view, session)
     return ", ".join(found)
@@ -101,7 +101,7 @@ def _joined(name: str, key: str, under: str) -> list[Document]:
 
 
 def _compared(view: View) -> list[Document]:
-    standing = {"project": view.project, "target_type": "session", "standing": True}
+    active = {"project": view.project, "target_type": "session", "active": True}
     return [
         {"$project": {"number": 1, "shown": "$feedbacks.id"}},
         {
@@ -110,7 +110,7 @@ def _compared(view: View) -> list[Document]:
                 "localField": "number",
                 "foreignField": "session",
                 "pipeline": [
-                    {"$match": standing},
+                    {"$match": active},
                     {"$sort": {"number": -1}},
                     {"$limit": MOST_SHOWN},
                     {"$sort": {"number": 1}},

@@ -15,8 +15,8 @@ _TARGETS = ("session", "entry")
 
 def counts(view: View, asked: TallyQuery) -> list[TallyCounts]:
     """See `base.Feedbacks.tallies`."""
-    opinions: Document = {"standing": True, "target_type": {"$in": list(asked.target_types or _TARGETS)}}
-    rated: Document = {"standing": True, "target_type": "entry"}
+    opinions: Document = {"active": True, "target_type": {"$in": list(asked.target_types or _TARGETS)}}
+    rated: Document = {"active": True, "target_type": "entry"}
     if "add_feedback" in asked.without_sources:
         return []
     found = view.feedbacks.aggregate(
@@ -50,7 +50,7 @@ def negative_comments(
     """See `base.Feedbacks.negative_comments`."""
     asked = TallyQuery(since=since, until=until, dataset=dataset)
     found = view.feedbacks.aggregate(
-        {"standing": True, "rating": "down", "comment": {"$ne": None}, **_between("at", asked)},
+        {"active": True, "rating": "down", "comment": {"$ne": None}, **_between("at", asked)},
         {"$sort": {"at": -1, "_id": 1}},
         *_about(asked),
         {"$limit": limit},

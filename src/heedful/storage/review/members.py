@@ -51,7 +51,7 @@ def add(connection: Connection, project: int, new: Sequence[tuple[NewMember, int
     if new:
         connection.execute(
             insert(review_members),
-            [{**each._asdict(), "item_seq": seq, "project_id": project, "standing": 1} for each, seq in new],
+            [{**each._asdict(), "item_seq": seq, "project_id": project, "active": 1} for each, seq in new],
         )
 
 
@@ -69,7 +69,7 @@ def by_event(connection: Connection, project: int, event_ids: Iterable[str]) -> 
 def deactivate(connection: Connection, event_ids: Sequence[str]) -> None:
     """Notes that opinions are no longer active."""
     for run in batches(event_ids):
-        connection.execute(update(review_members).where(review_members.c.event_id.in_(run)).values(standing=0))
+        connection.execute(update(review_members).where(review_members.c.event_id.in_(run)).values(active=0))
 
 
 def remove(connection: Connection, event_ids: Sequence[str]) -> None:
@@ -86,8 +86,8 @@ def active_counts(connection: Connection, seqs: Iterable[int]) -> dict[int, Acti
             select(
                 review_members.c.item_seq,
                 func.count().label("members"),
-                func.sum(review_members.c.standing).label("opinions"),
-                func.max(review_members.c.at).filter(review_members.c.standing == 1).label("last_at"),
+                func.sum(review_members.c.active).label("opinions"),
+                func.max(review_members.c.at).filter(review_members.c.active == 1).label("last_at"),
             )
             .where(review_members.c.item_seq.in_(run))
             .group_by(review_members.c.item_seq)
@@ -101,7 +101,7 @@ def newest(connection: Connection, seqs: Sequence[int], each: int) -> dict[int, 
     found: dict[int, list[AnyRow]] = {seq: [] for seq in seqs}
     for run in batches(seqs):
         rows = connection.execute(_newest(*review_members.c, seqs=run, each=each))
-        for row in sorted(rows, key=lambda row: (row.standing, row.at, row.event_id), reverse=True):
+        for row in sorted(rows, key=lambda row: (row.active, row.at, row.event_id), reverse=True):
             found[row.item_seq].append(row)
     return found
 
@@ -109,7 +109,7 @@ def newest(connection: Connection, seqs: Sequence[int], each: int) -> dict[int, 
 def _newest(*columns: ColumnElement[Any], seqs: Sequence[int], each: int) -> Select[Any]:
     """The rows of `newest`, of which no more are read, however many an item has."""
     ours = review_members.alias("ours")
-    order = (ours.c.standing.desc(), ours.c.at.desc(), ours.c.event_id.desc())
+    order = (ours.c.active.desc(), ours.c.at.desc(), ours.c.event_id.desc())
     chosen = select(ours.c.event_id).where(ours.c.item_seq == review_items.c.seq).order_by(*order).limit(each)
     return (
         select(*columns)
@@ -121,7 +121,7 @@ def _newest(*columns: ColumnElement[Any], seqs: Sequence[int], each: int) -> Sel
 
 def first_between(connection: Connection, seq: int, after: int, before: int | None) -> AnyRow | None:
     """The first opinion of an item that is active and was given after a moment, and not after another."""
-    conditions = [review_members.c.item_seq == seq, review_members.c.standing == 1, review_members.c.at > after]
+    conditions = [review_members.c.item_seq == seq, review_members.c.active == 1, review_members.c.at > after]
     if before is not None:
         conditions.append(review_members.c.at <= before)
     order = (review_members.c.at, review_members.c.event_id)
@@ -136,14 +136,14 @@ def targets(connection: Connection, seqs: Sequence[int], each: int) -> list[AnyR
     ]
 
 
-def of_sessions(connection: Connection, project: int, *, standing: bool) -> list[str]:
+def of_sessions(connection: Connection, project: int, *, active: bool) -> list[str]:
     """The active or the inactive opinions about sessions and entries."""
     return list(
         connection.execute(
             select(review_members.c.event_id).where(
                 review_members.c.project_id == project,
                 review_members.c.target_type.in_(SESSION_TARGETS),
-                review_members.c.standing == int(standing),
+                review_members.c.active == int(active),
             )
         ).scalars()
     )

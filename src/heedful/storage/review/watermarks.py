@@ -10,7 +10,7 @@ from heedful.storage.schema import changes, events, projects
 from heedful.storage.schema_insight import review_members, tallies, watermarks
 
 EVENTS, FACTS = "review", "review_facts"
-"""The marks: the last event, and the last change of facts, that were looked at."""
+"""The watermarks: the last event, and the last change of facts, that were looked at."""
 
 PARTITION_PREFIX, FULL_COMPARISON = "review_partition_", "review_full_comparison"
 """The watermarks of sessions in another database: the last place of each partition, and when all were compared."""

@@ -75,8 +75,8 @@ class FeedbackRow:
     comment: str | None
     extra: Metadata
     at: int
-    author_standing: AuthorTrust = "anonymous"
-    standing: bool = True
+    author_trust: AuthorTrust = "anonymous"
+    active: bool = True
     number: int = 0
 
     def says(self) -> tuple[Any, ...]:
@@ -190,11 +190,11 @@ class Feedbacks(Protocol):
         """The ids of active negative opinions, in order; `after` is the last that was seen."""
         ...
 
-    def standing(self, target_type: FeedbackTarget, target_ids: Sequence[str]) -> list[FeedbackRow]:
+    def active(self, target_type: FeedbackTarget, target_ids: Sequence[str]) -> list[FeedbackRow]:
         """The active opinions about these targets; those of one session oldest first."""
         ...
 
-    def standing_by(self, author: str | None, target_type: FeedbackTarget, target_id: str) -> list[FeedbackRow]:
+    def active_by(self, author: str | None, target_type: FeedbackTarget, target_id: str) -> list[FeedbackRow]:
         """The active opinions of one author about a target, oldest first; None is the author without a name."""
         ...
 

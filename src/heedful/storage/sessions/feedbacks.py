@@ -20,19 +20,19 @@ from heedful.storage.tallies import TallyCounts, TallyQuery
 _ROW = (
     *(feedbacks.c.id, sessions.c.id, feedbacks.c.target_type, feedbacks.c.target_id, feedbacks.c.author),
     *(feedbacks.c.rating, feedbacks.c.score, feedbacks.c.comment, feedbacks.c.extra, feedbacks.c.at),
-    *(feedbacks.c.author_standing, feedbacks.c.standing, feedbacks.c.seq),
+    *(feedbacks.c.author_trust, feedbacks.c.active, feedbacks.c.seq),
 )
 _ROWS = select(*_ROW).join(sessions, sessions.c.seq == feedbacks.c.session_seq)
 
 _ACTIVE = _ROWS.where(
     feedbacks.c.project_id == bindparam("project"),
-    feedbacks.c.standing == 1,
+    feedbacks.c.active == 1,
     feedbacks.c.target_type == bindparam("type"),
     feedbacks.c.target_id == bindparam("target"),
 ).order_by(feedbacks.c.seq)
 _ABOUT = Prepared(_ACTIVE)
 _BY = Prepared(_ACTIVE.where(feedbacks.c.author.is_not_distinct_from(bindparam("by"))))
-_DEACTIVATE = Prepared(update(feedbacks).where(feedbacks.c.id == bindparam("named")).values(standing=0))
+_DEACTIVATE = Prepared(update(feedbacks).where(feedbacks.c.id == bindparam("named")).values(active=0))
 _ADD = Prepared(insert(feedbacks), [column.name for column in feedbacks.c if column.name != "seq"])
 
 
@@ -61,7 +61,7 @@ class SqlFeedbacks:
             at=new.at,
             recorded_at=recorded_at,
             author=new.author,
-            author_standing=new.author_standing,
+            author_trust=new.author_trust,
             value=str(new.score) if new.score is not None else new.rating,
             idempotency_key=key,
         )
@@ -78,13 +78,13 @@ class SqlFeedbacks:
             target_type=new.target_type,
             target_id=new.target_id,
             author=new.author,
-            author_standing=new.author_standing,
+            author_trust=new.author_trust,
             rating=new.rating,
             score=new.score,
             comment=new.comment,
             extra=orjson.dumps(new.extra).decode(),
             at=new.at,
-            standing=1,
+            active=1,
         )
         return True
 
@@ -109,12 +109,12 @@ class SqlFeedbacks:
         ]
 
     def negatives(self, after: str | None, limit: int) -> list[str]:
-        statement = select(feedbacks.c.id).where(self._standing(), feedbacks.c.rating == "down")
+        statement = select(feedbacks.c.id).where(self._active(), feedbacks.c.rating == "down")
         if after is not None:
             statement = statement.where(feedbacks.c.id > after)
         return list(self._connection.execute(statement.order_by(feedbacks.c.id).limit(limit)).scalars())
 
-    def standing(self, target_type: FeedbackTarget, target_ids: Sequence[str]) -> list[FeedbackRow]:
+    def active(self, target_type: FeedbackTarget, target_ids: Sequence[str]) -> list[FeedbackRow]:
         if len(target_ids) == 1:
             rows = self._direct.run(_ABOUT, project=self._project, type=target_type, target=target_ids[0])
             return [_feedback(*row) for row in rows]
@@ -123,14 +123,14 @@ class SqlFeedbacks:
             for run in batches(target_ids)
             for row in self._connection.execute(
                 self._rows(
-                    feedbacks.c.standing == 1,
+                    feedbacks.c.active == 1,
                     feedbacks.c.target_type == target_type,
                     feedbacks.c.target_id.in_(run),
                 ).order_by(feedbacks.c.seq)
             )
         ]
 
-    def standing_by(self, author: str | None, target_type: FeedbackTarget, target_id: str) -> list[FeedbackRow]:
+    def active_by(self, author: str | None, target_type: FeedbackTarget, target_id: str) -> list[FeedbackRow]:
         rows = self._direct.run(_BY, project=self._project, type=target_type, target=target_id, by=author)
         return [_feedback(*row) for row in rows]
 
@@ -149,7 +149,7 @@ class SqlFeedbacks:
         # By its number, so that the index gives them in order however many there are.
         number = select(sessions.c.seq).where(sessions.c.project_id == self._project, sessions.c.id == session_id)
         statement = self._rows(
-            feedbacks.c.standing == 1,
+            feedbacks.c.active == 1,
             feedbacks.c.target_type == "session",
             feedbacks.c.session_seq == number.scalar_subquery(),
         )
@@ -160,7 +160,7 @@ class SqlFeedbacks:
 
     def of_sessions(self, session_ids: Sequence[str] | None) -> Iterable[FeedbackRow]:
         ours = feedbacks.c.project_id == self._project
-        statement: Select[Any] = _ROWS.where(ours, feedbacks.c.standing == 1).order_by(feedbacks.c.seq)
+        statement: Select[Any] = _ROWS.where(ours, feedbacks.c.active == 1).order_by(feedbacks.c.seq)
         if session_ids is None:
             yield from starmap(_feedback, self._connection.execute(statement))
             return
@@ -168,7 +168,7 @@ class SqlFeedbacks:
             yield from starmap(_feedback, self._connection.execute(statement.where(sessions.c.id.in_(run))))
 
     def counts(self) -> Counts:
-        row = self._connection.execute(select(*_counted()).where(self._standing())).one()
+        row = self._connection.execute(select(*_counted()).where(self._active())).one()
         return _counts(row)
 
     def tallies(self, asked: TallyQuery) -> list[TallyCounts]:
@@ -202,10 +202,10 @@ class SqlFeedbacks:
         rows = self._connection.execute(select(found.c.found).where(found.c.found.is_not(None)).limit(limit))
         return list(rows.scalars())
 
-    def _standing(self) -> ColumnElement[bool]:
+    def _active(self) -> ColumnElement[bool]:
         return and_(
             feedbacks.c.project_id == self._project,
-            feedbacks.c.standing == 1,
+            feedbacks.c.active == 1,
             feedbacks.c.target_type.in_(("session", "entry")),
         )
 
@@ -243,16 +243,16 @@ def _feedback(
     comment: str | None,
     extra: Any,
     at: int,
-    author_standing: AuthorTrust,
-    standing: int,
+    author_trust: AuthorTrust,
+    active: int,
     number: int,
 ) -> FeedbackRow:
     return FeedbackRow(
         *(feedback_id, session_id, target_type, target_id, author, rating, score, comment),
         extra=unpacked(extra),
         at=at,
-        author_standing=author_standing,
-        standing=bool(standing),
+        author_trust=author_trust,
+        active=bool(active),
         number=number,
     )
 

@@ -49,13 +49,13 @@ def _connectors() -> None:
 def _trust() -> None:
     """How far an author is trusted, beside each opinion; and an index by which an author's earlier votes are found."""
     for table in ('events', 'feedbacks'):
-        op.add_column(table, sa.Column('author_standing', sa.String(length=10), nullable=False, server_default='anonymous'))
+        op.add_column(table, sa.Column('author_trust', sa.String(length=10), nullable=False, server_default='anonymous'))
         op.execute(
-            f"UPDATE {table} SET author_standing = CASE WHEN author IS NULL THEN 'verified' ELSE 'known' END "
+            f"UPDATE {table} SET author_trust = CASE WHEN author IS NULL THEN 'verified' ELSE 'known' END "
             "WHERE author IS NULL OR substr(author, 1, 8) <> 'visitor-'"
         )
         if op.get_bind().dialect.name == 'postgresql':
-            op.execute(f'ALTER TABLE {table} ALTER author_standing TYPE text COLLATE "C"')
+            op.execute(f'ALTER TABLE {table} ALTER author_trust TYPE text COLLATE "C"')
     op.create_index(
         'ix_events_target_id_query_id_author', 'events', ['target_id', 'query_id', 'author'], unique=False,
         sqlite_where=sa.text('author IS NOT NULL'), postgresql_where=sa.text('author IS NOT NULL'),
@@ -65,7 +65,7 @@ def _trust() -> None:
 def _trust_before() -> None:
     op.drop_index('ix_events_target_id_query_id_author', table_name='events')
     for table in ('events', 'feedbacks'):
-        op.drop_column(table, 'author_standing')
+        op.drop_column(table, 'author_trust')
 
 
 def _access() -> None:
