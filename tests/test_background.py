@@ -120,7 +120,7 @@ def test_what_others_left_is_not_waited_for(any_store: str, opening: Callable[..
 
     host = Host(any_store, embedding=WordEmbedder())
     background = BackgroundWorker(host.queue, work, "default")
-    background.look()
+    background.start_due()
     assert begun.wait(SOON)
     closing = threading.Thread(target=background.close)
     closing.start()

@@ -1,4 +1,4 @@
-"""What only a store on PostgreSQL has: walls between projects, parts by time, locks by project, lost connections."""
+"""What only a store on PostgreSQL has: row-level security, parts by time, locks by project, lost connections."""
 
 from __future__ import annotations
 

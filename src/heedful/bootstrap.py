@@ -140,7 +140,7 @@ class Host:
             return self._opened(name, shared=True, added=lambda job_id: self.added(job_id))
         background = BackgroundWorker(self.queue, work, name)
         opened = self._opened(name, shared=True, added=background.added, finish_jobs=background.close)
-        background.look()
+        background.start_due()
         return opened
 
     def only(self, name: str, *, worker: bool = True) -> Heedful:
@@ -150,7 +150,7 @@ class Host:
                 return self._opened(name, shared=False)
             background = BackgroundWorker(self.queue, self.do, name)
             self._only = self._opened(name, shared=False, added=background.added, finish_jobs=background.close)
-            background.look()
+            background.start_due()
             return self._only
         except BaseException:
             self.close()

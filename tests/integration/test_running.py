@@ -1,4 +1,4 @@
-"""Queries on real databases: what the second and third wall hold by themselves, and what comes back."""
+"""Queries on real databases: what the second and third safeguard do by themselves, and what comes back."""
 
 from __future__ import annotations
 
@@ -242,7 +242,7 @@ def test_the_second_wall_holds_without_the_first(
 
 
 def refuse() -> None:
-    """The guard can't know what a function of the user's own does; the second wall does."""
+    """The guard can't know what a function of the user's own does; the second safeguard does."""
     raise Forbidden("not known")
 
 

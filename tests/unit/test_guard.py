@@ -1,4 +1,4 @@
-"""The first wall: which SQL passes as one statement that only reads, and what is said about the rest."""
+"""The first safeguard: which SQL passes as one statement that only reads, and what is said about the rest."""
 
 from __future__ import annotations
 

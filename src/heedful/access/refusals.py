@@ -46,7 +46,7 @@ class Refusals:
         self._counted: Counter[Refusal] = Counter()
         self._more = 0
         self._left, self._at = float(BURST_LIMIT), time.monotonic()
-        self._told = -60.0
+        self._reported_at = -60.0
         self._come, self._closing = threading.Event(), threading.Event()
         self._thread: threading.Thread | None = None
 
@@ -72,9 +72,9 @@ class Refusals:
             fitting = counted.most_common(int(self._left))
             self._left -= len(fitting)
             self._more += counted.total() - sum(times for _, times in fitting)
-            if self._more and (last or at - self._told >= 60):
+            if self._more and (last or at - self._reported_at >= 60):
                 fitting.append((Refusal("", SUMMARY_CODE), self._more))
-                self._more, self._told = 0, at
+                self._more, self._reported_at = 0, at
         if not fitting:
             return
         try:

@@ -83,7 +83,7 @@ class Procrastination:
         self._work = work
         self._stopping = stopping
         self._worker: asyncio.Future[None] | None = None
-        self._told = False
+        self._stop_requested = False
 
     def run(self, queues: list[str] | None, once: bool, now_and_then: Callable[[], object]) -> None:
         # Psycopg has no use for the loop that is usual on Windows.
@@ -126,8 +126,8 @@ class Procrastination:
 
     def _stop(self) -> None:
         # Once lets the worker finish what runs; twice would not.
-        if self._worker is not None and not self._told:
-            self._told = self._worker.cancel()
+        if self._worker is not None and not self._stop_requested:
+            self._stop_requested = self._worker.cancel()
 
     async def _resume(self, app: App) -> None:
         """Puts back what dead workers had."""

@@ -102,7 +102,7 @@ class BackgroundWorker:
             self._ours.add(job_id)
             self._start()
 
-    def look(self) -> None:
+    def start_due(self) -> None:
         """Does what is there, now or when it is due."""
         due = self._queue.due_in(self._project)
         if due == 0:

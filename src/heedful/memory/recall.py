@@ -184,9 +184,13 @@ def _search(
     if request.mode == "graph":
         graph = workspace.graph(dataset)
         graph.follow(connection, state.change)
-        walk = GraphExpansion(connection, graph, dataset, request.query, request.weight if state.event else 0.0, now)
-        found = index.search(connection, request.query, vector, "hybrid", allowed, also, 2 * request.top_k, walk.expand)
-        expanded = walk.take(found)
+        expansion = GraphExpansion(
+            connection, graph, dataset, request.query, request.weight if state.event else 0.0, now
+        )
+        found = index.search(
+            connection, request.query, vector, "hybrid", allowed, also, 2 * request.top_k, expansion.expand
+        )
+        expanded = expansion.take(found)
     else:
         found = index.search(connection, request.query, vector, request.mode, allowed, also, 2 * request.top_k)
         expanded = Expanded(found)

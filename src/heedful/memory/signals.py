@@ -297,14 +297,14 @@ def signal_recall(
         first = earlier_result(workspace, connection, idempotency_key, fingerprint)
     if first is not None:
         return first
-    told = None if answer is None else detect_recall(workspace, answer, recall_id)
+    detected = None if answer is None else detect_recall(workspace, answer, recall_id)
     with workspace.write() as connection:
         first = earlier_result(workspace, connection, idempotency_key, fingerprint)
         if first is not None:
             return first
         receipt = receipt_of(workspace, connection, recall_id)
         said = [_FactSignal(kind, fact, confidence) for kind, each in ids.items() for fact in each]
-        items, errors, mistaken = _resolve_signals(connection, receipt, said, told, confidence, author)
+        items, errors, mistaken = _resolve_signals(connection, receipt, said, detected, confidence, author)
         result = record_signals(workspace, connection, idempotency_key, fingerprint, items, errors)
         # Who names a fact later has not ignored it.
         for event in mistaken:
@@ -349,7 +349,7 @@ def _resolve_signals(
     connection: Connection,
     receipt: AnyRow,
     named: list[_FactSignal],
-    told: list[Detection] | None,
+    detected: list[Detection] | None,
     confidence: float,
     author: str | None,
 ) -> tuple[list[SignalInput], list[ItemError], list[AnyRow]]:
@@ -366,7 +366,7 @@ def _resolve_signals(
     unnamed = [fact for fact in ranks if fact not in about and fact in present]
     # Whoever names a fact that was not shown may have meant one of the others: nothing is said of those.
     mistaken = any(each.fact_id not in ranks for each in named)
-    said = named if mistaken else named + _signals_for_unnamed(unnamed, told, confidence)
+    said = named if mistaken else named + _signals_for_unnamed(unnamed, detected, confidence)
     items, errors = [], []
     for index, each in enumerate(said):
         if each.fact_id not in ranks:
@@ -392,12 +392,12 @@ def _not_shown(index: int, fact_id: str, recall_id: str) -> ItemError:
     return ItemError(index=index, code="not_found", message=message, fact_id=fact_id)
 
 
-def _signals_for_unnamed(unnamed: list[str], told: list[Detection] | None, confidence: float) -> list[_FactSignal]:
+def _signals_for_unnamed(unnamed: list[str], detected: list[Detection] | None, confidence: float) -> list[_FactSignal]:
     """What is said of facts that nobody named: what the answer tells, else that they were ignored."""
-    if told is None:
+    if detected is None:
         return [_FactSignal("ignored", fact, confidence) for fact in unnamed]
     return [
         _FactSignal(each.signal_type, each.fact_id, round(confidence * each.confidence, 6))
-        for each in told
+        for each in detected
         if each.signal_type is not None and each.fact_id in unnamed
     ]

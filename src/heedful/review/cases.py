@@ -31,7 +31,7 @@ def case(space: ExecutionSpace, seen: LoadedItem) -> ReviewCase:
         project = space.project(connection)
         if turn is not None:
             execution_id = next((row.id for row in runs.of_message(connection, project, turn.message_id)), None)
-    stand = [each for each in seen.newest if each.active] if seen.row.opinions else []
+    active = [each for each in seen.newest if each.active] if seen.row.opinions else []
     against = sorted(seen.against, key=lambda each: each.at, reverse=True)[:MAX_OPINIONS]
     return ReviewCase(
         item=seen.item,
@@ -40,7 +40,7 @@ def case(space: ExecutionSpace, seen: LoadedItem) -> ReviewCase:
         execution_id=execution_id,
         recall_id=_recall_of(seen),
         evidence=shown,
-        opinions=[each.shown() for each in sorted([*stand, *against], key=lambda each: each.at, reverse=True)],
+        opinions=[each.shown() for each in sorted([*active, *against], key=lambda each: each.at, reverse=True)],
         history=history(space, seen.row),
         fixes=_available_fixes(seen, shown, execution_id),
     )

@@ -69,8 +69,8 @@ def _follow_ledger(space: ExecutionSpace) -> bool:
         if newest - start > MAX_SKIPPED and project != NO_PROJECT:
             _skip(space, project, start)
         return False
-    fallen = list(known.values())
-    gone = membership.deleted_opinions(space, fallen)
+    retracted = list(known.values())
+    gone = membership.deleted_opinions(space, retracted)
     said = [NewMember(row.id, row.target_type, row.target_id, row.at) for row in rows if row.kind != RETRACTION]
     places = place_opinions(space, membership.active_negatives(space, said))
     with space.workspace.write() as connection:
@@ -80,7 +80,7 @@ def _follow_ledger(space: ExecutionSpace) -> bool:
             # Somebody else was here: look again.
             return True
         touched = membership.add_members(space, connection, project, places)
-        touched |= membership.retract_members(connection, fallen, gone)
+        touched |= membership.retract_members(connection, retracted, gone)
         refold(connection, project, touched)
         watermarks.set_watermark(connection, project, watermarks.EVENTS, rows[-1].seq)
     return True
@@ -103,9 +103,9 @@ def _prune(space: ExecutionSpace, moved: bool) -> None:
             connection, project, watermarks.FACTS
         )
         changed = changed and members.has_facts(connection, project)
-        fallen = members.of_sessions(connection, project, active=False) if moved else []
+        retracted = members.of_sessions(connection, project, active=False) if moved else []
         notes = actions.with_words(connection, project)
-    gone = sorted(set(fallen) - membership.active_by_id(space, fallen).keys())
+    gone = sorted(set(retracted) - membership.active_by_id(space, retracted).keys())
     lost = {event_id: each for event_id, each in notes.items() if _is_of_no_session(space, each)}
     if gone or lost or changed:
         with space.workspace.write() as connection:

@@ -200,7 +200,7 @@ def _of_session(row: FeedbackRow) -> Opinion:
 
 
 def _of_run(row: AnyRow) -> Opinion:
-    outlived = (row.extra or {}).get(about_runs.RETAINED_SQL)
+    retained = (row.extra or {}).get(about_runs.RETAINED_SQL)
     return Opinion(
         event_id=row.event_id,
         target_type=row.target_type,
@@ -210,7 +210,7 @@ def _of_run(row: AnyRow) -> Opinion:
         author=row.author,
         author_trust=row.author_trust,
         comment=row.comment or None,
-        sql=(outlived[0]["connector_id"], outlived[0]["template"]) if outlived else None,
+        sql=(retained[0]["connector_id"], retained[0]["template"]) if retained else None,
     )
 
 

@@ -35,9 +35,9 @@ def active_by_id(space: ExecutionSpace, ids: Sequence[str]) -> dict[str, bool]:
     return found
 
 
-def deleted_opinions(space: ExecutionSpace, fallen: Sequence[AnyRow]) -> set[str]:
+def deleted_opinions(space: ExecutionSpace, retracted: Sequence[AnyRow]) -> set[str]:
     """Opinions about sessions and entries that went with their session."""
-    ids = [row.event_id for row in fallen if row.target_type in SESSION_TARGETS]
+    ids = [row.event_id for row in retracted if row.target_type in SESSION_TARGETS]
     return set(ids) - active_by_id(space, ids).keys()
 
 
@@ -62,11 +62,11 @@ def add_members(
     return {seq for _, seq in joined}
 
 
-def retract_members(connection: Connection, fallen: Sequence[AnyRow], gone: set[str]) -> set[int]:
+def retract_members(connection: Connection, retracted: Sequence[AnyRow], gone: set[str]) -> set[int]:
     """Notes that opinions fell, and removes those that are gone; returns the items."""
-    members.deactivate(connection, [row.event_id for row in fallen if row.event_id not in gone])
+    members.deactivate(connection, [row.event_id for row in retracted if row.event_id not in gone])
     members.remove(connection, sorted(gone))
-    return {row.item_seq for row in fallen}
+    return {row.item_seq for row in retracted}
 
 
 def _rows_by_id(tx: Transaction, ids: Sequence[str]) -> list[FeedbackRow]:

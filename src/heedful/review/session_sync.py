@@ -63,8 +63,8 @@ def _follow_partition(space: ExecutionSpace, partition: int) -> bool:
         return False
     taken_back = {each.feedback_id for each in changes if not each.given}
     with space.workspace.read() as connection:
-        fallen = list(members.by_event(connection, project, taken_back).values())
-    gone = membership.deleted_opinions(space, fallen)
+        retracted = list(members.by_event(connection, project, taken_back).values())
+    gone = membership.deleted_opinions(space, retracted)
     places = place_opinions(
         space, membership.active_negatives(space, _new_members([each.feedback_id for each in changes], taken_back))
     )
@@ -74,7 +74,7 @@ def _follow_partition(space: ExecutionSpace, partition: int) -> bool:
             # Somebody else was here: look again.
             return True
         touched = membership.add_members(space, connection, project, places)
-        touched |= membership.retract_members(connection, fallen, gone)
+        touched |= membership.retract_members(connection, retracted, gone)
         refold(connection, project, touched)
         watermarks.set_watermark(connection, project, name, changes[-1].place)
     return True
@@ -84,28 +84,28 @@ def _compare_all(space: ExecutionSpace) -> bool:
     """Compares all active opinions with those that are known; False if nothing differs."""
     # Before the first of them is read: what changes meanwhile stands behind these places, and is looked at after this.
     positions = space.sessions.store.read(_current_positions)
-    stand: set[str] = set()
+    active: set[str] = set()
     moved = False
-    while ids := space.sessions.store.read(partial(_negatives, after=max(stand, default=None))):
-        stand.update(ids)
+    while ids := space.sessions.store.read(partial(_negatives, after=max(active, default=None))):
+        active.update(ids)
         with space.workspace.read() as connection:
             known = members.by_event(connection, space.project(connection), ids)
         moved = _join(space, [each for each in ids if each not in known]) or moved
     with space.workspace.read() as connection:
         project = space.project(connection)
-        missing = [each for each in members.of_sessions(connection, project, active=True) if each not in stand]
+        missing = [each for each in members.of_sessions(connection, project, active=True) if each not in active]
         rows = members.by_event(connection, project, missing)
     # Some may have been given since they would have been read.
     left = membership.active_by_id(space, list(rows))
-    fallen = [row for event_id, row in rows.items() if not left.get(event_id)]
+    retracted = [row for event_id, row in rows.items() if not left.get(event_id)]
     if project != NO_PROJECT or moved:
         with space.workspace.write() as connection:
             project = space.own_project(connection)
-            gone = {row.event_id for row in fallen if row.event_id not in left}
-            refold(connection, project, membership.retract_members(connection, fallen, gone))
+            gone = {row.event_id for row in retracted if row.event_id not in left}
+            refold(connection, project, membership.retract_members(connection, retracted, gone))
             watermarks.set_partitions(connection, project, positions)
             watermarks.set_watermark(connection, project, watermarks.FULL_COMPARISON, space.now())
-    return moved or bool(fallen)
+    return moved or bool(retracted)
 
 
 def _join(space: ExecutionSpace, ids: Sequence[str]) -> bool:

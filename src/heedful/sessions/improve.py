@@ -125,7 +125,7 @@ def _exist(space: SessionSpace, session_ids: Sequence[str]) -> None:
 
 
 def _read(space: SessionSpace, workspace: Workspace, dataset: str, session_ids: Sequence[str] | None) -> DatasetRatings:
-    def look(tx: Transaction) -> DatasetRatings:
+    def read(tx: Transaction) -> DatasetRatings:
         found = DatasetRatings()
         for row in tx.feedbacks.of_sessions(session_ids):
             if row.author_trust == "anonymous":
@@ -143,7 +143,7 @@ def _read(space: SessionSpace, workspace: Workspace, dataset: str, session_ids: 
                     found.visited.append(entry)
         return found
 
-    found = space.store.read(look)
+    found = space.store.read(read)
     found.entries = [_with_uses(space, workspace, entry) for entry in found.entries]
     return found
 

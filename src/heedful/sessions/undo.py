@@ -53,7 +53,7 @@ class Gone:
         self.rows += rows
         return tx.feedbacks.withdraw(rows, author, at)
 
-    def look(self, tx: Transaction) -> None:
+    def read_remaining(self, tx: Transaction) -> None:
         """Reads what learnt facts must be justified by from now on."""
         if self.session_id is None:
             for row in self.rows:
@@ -72,7 +72,7 @@ def change(space: SessionSpace, body: Callable[[Transaction, Gone], Result]) -> 
     def attempt(tx: Transaction) -> tuple[Result, Gone, UndoResult]:
         gone = Gone()
         result = body(tx, gone)
-        gone.look(tx)
+        gone.read_remaining(tx)
         if isinstance(tx, SqlTransaction):
             undone = NOTHING_UNDONE if gone.is_empty else _undo(space.workspace, tx.connection, gone)
             return result, gone, undone

@@ -1,4 +1,4 @@
-"""The first wall: exactly one statement that only reads, or an error that says what was found instead.
+"""The first safeguard: exactly one statement that only reads, or an error that says what was found instead.
 
 What runs afterwards is `Guarded.sql`: the words that were checked, without the comments between them.
 """

@@ -82,7 +82,7 @@ class Part:
     def newest(self, connection: Connection) -> int:
         """The greatest number that was given, in any project."""
         if connection.dialect.name == "postgresql":
-            # Not the maximum: to find that behind its wall, PostgreSQL looks at all sessions there are.
+            # Not the maximum: to find that under row-level security, PostgreSQL looks at all sessions there are.
             found = connection.exec_driver_sql(_LAST_NUMBER.format(table=self.seq.table.name))
         else:
             found = connection.execute(select(func.max(self.seq)))

@@ -130,18 +130,18 @@ def flattened(metadata: Metadata) -> list[dict[str, Any]]:
     """Metadata as (key, value, number) rows; inner keys are dotted, each item of a list is a row."""
     rows: dict[tuple[str, str], float | None] = {}
 
-    def walk(key: str, value: Any) -> None:
+    def visit(key: str, value: Any) -> None:
         if isinstance(value, dict):
             for inner, below in value.items():
-                walk(f"{key}.{inner}" if key else inner, below)
+                visit(f"{key}.{inner}" if key else inner, below)
         elif isinstance(value, list):
             for item in value:
-                walk(key, item)
+                visit(key, item)
         else:
             number = float(value) if isinstance(value, int | float) and not isinstance(value, bool) else None
             rows[key, tag(value)] = number
 
-    walk("", metadata)
+    visit("", metadata)
     return [{"key": key, "value": value, "number": number} for (key, value), number in rows.items()]
 
 

@@ -1,4 +1,4 @@
-"""Projects and datasets: the walls that nothing crosses. Reading never creates one."""
+"""Projects and datasets: what isolates data from each other. Reading never creates one."""
 
 from __future__ import annotations
 

@@ -197,13 +197,13 @@ class _Copying:
                     code="copy_differs",
                     remedy="Nobody else may write to it: empty it, or name another target, and copy again",
                 ) from error
-            sums = checksum.of_store(reading)
+            checksums = checksum.of_store(reading)
             last = [(each, self._last(reading, each)) for each in _sequence_columns()]
         with self._target.read() as connection:
             found = {table.name: table_rows.count(connection, table) for table in table_rows.TABLES}
             self._compare(counts, found, "rows")
             self._compare(
-                {each.project: each for each in sums},
+                {each.project: each for each in checksums},
                 {each.project: each for each in checksum.of_store(connection)},
                 "facts or events of project",
             )
@@ -213,7 +213,7 @@ class _Copying:
                 self._target.set_last_number(connection, column, number)
             self._marker.remove(connection)
         return Copied(
-            source=self._source.name, target=self._target.name, tables=counts, written=self._written, projects=sums
+            source=self._source.name, target=self._target.name, tables=counts, written=self._written, projects=checksums
         )
 
     def _fill(self, reading: Connection, total: int) -> None:

@@ -1,4 +1,4 @@
-"""Sums over facts and ledger that are the same in every store which holds the same."""
+"""Checksums over facts and ledger that are the same in every store which holds the same."""
 
 from __future__ import annotations
 
@@ -24,21 +24,21 @@ class Checksum:
     """Folds lines in their order; vectors and what is derived are left out."""
 
     def __init__(self) -> None:
-        self._sum = hashlib.blake2b(digest_size=16)
+        self._digest = hashlib.blake2b(digest_size=16)
         self.count = 0
 
     def add(self, line: Line) -> None:
         told = {name: value for name, value in line.items() if name not in _LEFT_OUT}
-        self._sum.update(orjson.dumps(told, option=orjson.OPT_SORT_KEYS | orjson.OPT_APPEND_NEWLINE))
+        self._digest.update(orjson.dumps(told, option=orjson.OPT_SORT_KEYS | orjson.OPT_APPEND_NEWLINE))
         self.count += 1
 
     @property
     def value(self) -> str:
-        return self._sum.hexdigest()
+        return self._digest.hexdigest()
 
 
 def of_project(connection: Connection, number: int, name: str) -> ProjectChecksum:
-    """The sums of one project, in the order of its facts and events."""
+    """The checksums of one project, in the order of its facts and events."""
     names = Names(connection, number)
     made = {}
     for kind in ("fact", "event"):
@@ -56,7 +56,7 @@ def of_project(connection: Connection, number: int, name: str) -> ProjectChecksu
 
 
 def of_store(connection: Connection) -> list[ProjectChecksum]:
-    """The sums of all projects, oldest first."""
+    """The checksums of all projects, oldest first."""
     rows = connection.execute(select(projects.c.id, projects.c.name).order_by(projects.c.id)).all()
     return [of_project(connection, row.id, row.name) for row in rows]
 

@@ -87,23 +87,23 @@ class _Exporting:
 
     def run(self, write: Write, progress: Progress | None) -> Transferred:
         counts = {name: self._count(name) for name in KINDS}
-        sums = {"fact": Checksum(), "event": Checksum()}
+        checksums = {"fact": Checksum(), "event": Checksum()}
         write(_packed(self._header(counts)))
         done = 0
         for run in self._lines():
             for line in run:
-                if line["type"] in sums:
-                    sums[line["type"]].add(line)
+                if line["type"] in checksums:
+                    checksums[line["type"]].add(line)
                 write(_packed(line))
             done += len(run)
             if progress is not None:
                 progress(done, sum(counts.values()))
-        write(_packed(closing(counts, sums)))
+        write(_packed(closing(counts, checksums)))
         return Transferred(
             project=self._project,
             counts=counts,
-            facts_checksum=sums["fact"].value,
-            ledger_checksum=sums["event"].value,
+            facts_checksum=checksums["fact"].value,
+            ledger_checksum=checksums["event"].value,
         )
 
     def _lines(self) -> Iterator[list[Line]]:
@@ -131,13 +131,13 @@ class _Exporting:
         return int(self._connection.execute(statement).scalar_one())
 
 
-def closing(counts: dict[str, int], sums: dict[str, Checksum]) -> Line:
+def closing(counts: dict[str, int], checksums: dict[str, Checksum]) -> Line:
     """The last line, by which a file is known to be whole."""
     return {
         "type": END,
         "counts": counts,
-        "facts_checksum": sums["fact"].value,
-        "ledger_checksum": sums["event"].value,
+        "facts_checksum": checksums["fact"].value,
+        "ledger_checksum": checksums["event"].value,
     }
 
 

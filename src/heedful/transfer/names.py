@@ -1,4 +1,4 @@
-"""Numbers differ from store to store. Here they become words that mean the same in any: names, ids and sums.
+"""Numbers differ from store to store. Here they become words that mean the same in any: names, ids and hashes.
 
 A link is "fact/number of entity" in a store, and "fact/key of entity" in words. If the entity is gone, its number
 stands behind a minus: that is no key, and no number of a store either.
@@ -29,7 +29,7 @@ class Names:
         self.datasets: dict[int, str] = {row.id: row.name for row in rows}
 
     def queries(self, numbers: Iterable[int | None]) -> dict[int | None, str]:
-        """The sums of queries, by number; those that are gone are left out."""
+        """The hashes of queries, by number; those that are gone are left out."""
         wanted = sorted({number for number in numbers if number is not None})
         return {
             row.id: row.digest.hex()

@@ -1,4 +1,4 @@
-"""The way back from names, ids and sums to the numbers of the store that a project is imported into."""
+"""The way back from names, ids and hashes to the numbers of the store that a project is imported into."""
 
 from __future__ import annotations
 
@@ -25,10 +25,10 @@ class Numbers:
         self.datasets: dict[str, int] = {}
 
     def queries(self, wanted: Iterable[Pair]) -> dict[Pair, int]:
-        """The numbers of queries, by dataset and sum."""
+        """The numbers of queries, by dataset and hash."""
         found: dict[Pair, int] = {}
-        for dataset, sums in _by_dataset(wanted).items():
-            for run in batches([bytes.fromhex(each) for each in sums]):
+        for dataset, checksums in _by_dataset(wanted).items():
+            for run in batches([bytes.fromhex(each) for each in checksums]):
                 rows = self._connection.execute(
                     select(queries.c.id, queries.c.digest).where(
                         queries.c.dataset_id == dataset, queries.c.digest.in_(run)

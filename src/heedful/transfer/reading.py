@@ -65,7 +65,7 @@ def check(file: IO[bytes]) -> Header:
     """Reads a whole file. What is damaged, unknown or missing in it is an error that names the line."""
     header = _header(file)
     counts = dict.fromkeys(KINDS, 0)
-    sums = {"fact": Checksum(), "event": Checksum()}
+    checksums = {"fact": Checksum(), "event": Checksum()}
     end: Numbered | None = None
     last = 1
     for each in _lines(file):
@@ -77,17 +77,19 @@ def check(file: IO[bytes]) -> Header:
             continue
         _check_line(KINDS[name], each, header)
         counts[name] += 1
-        if name in sums:
-            sums[name].add(each.line)
+        if name in checksums:
+            checksums[name].add(each.line)
         last = each.number
     if end is None:
         raise damaged(last, f"is the last one, and the file is cut off: it says it has {sum(header.counts.values())}")
     if counts["project"] != 1:
         raise damaged(end.number, f"closes a file with {counts['project']} projects instead of one")
     said = end.line | {"counts": _counts(end.line.get("counts"))}
-    if said != closing(counts, sums) or header.counts != counts:
-        raise damaged(end.number, "counts or sums up other lines than the file has")
-    return Header(header.project, header.model, header.dimensions, counts, sums["fact"].value, sums["event"].value)
+    if said != closing(counts, checksums) or header.counts != counts:
+        raise damaged(end.number, "has other counts or checksums than the lines of the file")
+    return Header(
+        header.project, header.model, header.dimensions, counts, checksums["fact"].value, checksums["event"].value
+    )
 
 
 def groups(file: IO[bytes]) -> Iterator[tuple[Kind, list[Numbered]]]:

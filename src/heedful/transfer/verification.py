@@ -47,7 +47,7 @@ def verify(
                 verifying.rows_of_the_store()
         return Verified(
             store=database.name,
-            projects=verifying.sums,
+            projects=verifying.checksums,
             compared=verifying.compared,
             differences=verifying.differences,
         )
@@ -68,13 +68,13 @@ def _projects(connection: Connection, store: str, project: str | None) -> list[t
 class _Verifying:
     def __init__(self, connection: Connection) -> None:
         self._connection = connection
-        self.sums: list[ProjectChecksum] = []
+        self.checksums: list[ProjectChecksum] = []
         self.differences: list[Difference] = []
         self.compared = 0
 
     def project(self, number: int, name: str) -> None:
         if self._lines_are_readable(number, name):
-            self.sums.append(checksum.of_project(self._connection, number, name))
+            self.checksums.append(checksum.of_project(self._connection, number, name))
         unknown = checksum.unknown_signals(self._connection, number)
         self._note(name, None, "rows of events with an unknown signal (so no scores were compared)", unknown)
         if not unknown:

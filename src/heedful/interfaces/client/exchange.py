@@ -64,7 +64,7 @@ class Answer:
     problem: str = ""
     late: bool = False
     """Whether it was waited for as long as the caller allows."""
-    told: bool = False
+    streamed: bool = False
     """Whether a callback has heard something, which it would hear again."""
 
 
@@ -189,7 +189,7 @@ def _is_retryable(answer: Answer) -> bool:
     if answer.status in (500, 503):
         # A proxy says nothing of when to come back, and its servers may be back in a moment.
         return "retry-after" in answer.headers or "code" not in _document(answer)
-    return answer.status in (0, 429, 502, 504) and not answer.late and not answer.told
+    return answer.status in (0, 429, 502, 504) and not answer.late and not answer.streamed
 
 
 def _in_progress(answer: Answer) -> bool:

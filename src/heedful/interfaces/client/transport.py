@@ -161,7 +161,7 @@ def _is_stream(response: httpx.Response) -> bool:
 
 def _connection_error(error: httpx.RequestError, events: Events) -> Answer:
     late = isinstance(error, httpx.TimeoutException) and not isinstance(error, httpx.ConnectTimeout)
-    return Answer(0, problem=str(error) or type(error).__name__, late=late, told=events.told)
+    return Answer(0, problem=str(error) or type(error).__name__, late=late, streamed=events.streamed)
 
 
 TIMEOUT = 60.0
@@ -210,7 +210,7 @@ class Events:
         self._name = ""
         self._left: list[bytes] = []
         self.answer: Answer | None = None
-        self.told = False
+        self.streamed = False
         """Whether a callback has heard something."""
 
     def take(self, part: bytes) -> None:
@@ -233,9 +233,9 @@ class Events:
         elif self._name == "problem":
             self.answer = Answer(orjson.loads(data)["status"], data)
         elif self._name in self._callbacks:
-            self.told = True
+            self.streamed = True
             self._callbacks[self._name](*orjson.loads(data))
 
     def end(self) -> Answer:
         """What the stream said in the end."""
-        return self.answer or Answer(0, problem="the stream ended before the result", told=self.told)
+        return self.answer or Answer(0, problem="the stream ended before the result", streamed=self.streamed)

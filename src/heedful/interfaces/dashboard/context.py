@@ -107,9 +107,9 @@ class PageContext:
         """What a form needs to be taken: for this login, and once."""
         return self.site.logins.form(self.visitor.login)
 
-    def told(self) -> ActionResult | None:
+    def notice(self) -> ActionResult | None:
         """What the last action did, once."""
-        return self.site.told.take(self.visitor.login.number)
+        return self.site.notice.take(self.visitor.login.number)
 
     def html(self, template: str, *, status: int = 200, **values: Any) -> Response:
         """A page."""

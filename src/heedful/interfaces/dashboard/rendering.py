@@ -59,8 +59,8 @@ def icon(name: str, label: str = "", extra: str = "") -> Markup:
     """An icon; without a label, it is there for the eye alone."""
     if not label:
         return _FRAME.format(extra, Markup('aria-hidden="true"'), "", PATHS[name])
-    told = Markup('role="img" aria-label="{}"').format(label)
-    return _FRAME.format(extra, told, Markup("<title>{}</title>").format(label), PATHS[name])
+    attributes = Markup('role="img" aria-label="{}"').format(label)
+    return _FRAME.format(extra, attributes, Markup("<title>{}</title>").format(label), PATHS[name])
 
 
 def environment() -> Environment:

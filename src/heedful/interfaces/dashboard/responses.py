@@ -140,8 +140,8 @@ def _run_action(here: PageContext, wanted: Action, token: tuple[str, str, str] |
 
 def _after_action(here: PageContext, done: ActionResult, back: str) -> Response:
     number = here.visitor.login.number
-    here.site.told.take(number)
-    here.site.told.put(number, done)
+    here.site.notice.take(number)
+    here.site.notice.put(number, done)
     return RedirectResponse(done.to or back, 303)
 
 
@@ -156,7 +156,7 @@ def retry_page(
         status=status,
         action=wanted,
         about=pending.describe(wanted, given),
-        told=pending.details(here, wanted, given),
+        notice=pending.details(here, wanted, given),
         label=pending.label,
         fields=given,
         back=back,

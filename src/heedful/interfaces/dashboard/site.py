@@ -66,7 +66,7 @@ class Site:
         self.refusals = Refusals(host.database, host.now)
         self.limiter = Limiter()
         self.templates = environment()
-        self.told: Notes[ActionResult] = Notes()
+        self.notice: Notes[ActionResult] = Notes()
         """What the next page of a login tells."""
         self.kept: Notes[PendingAction] = Notes()
         """What a login was about to do."""

@@ -87,7 +87,7 @@ async def _respond(route: Wire, state: State, request: Request) -> Response:
 
     def work() -> Response:
         with request_context.acting_as(caller.calling(request)), ExitStack() as held:
-            asked = ForeignRequest(
+            foreign = ForeignRequest(
                 path=path,
                 query=dict(pairs),
                 every=_every(pairs),
@@ -98,7 +98,7 @@ async def _respond(route: Wire, state: State, request: Request) -> Response:
                 fields=fields,
             )
             engine = check_allowed(held.enter_context(state.projects.using(project)), caller)
-            given = route.handle(engine, asked)
+            given = route.handle(engine, foreign)
             reply = given if isinstance(given, Reply) else Reply(route.status, given)
         content = b"" if reply.status == 204 else to_json(reply.body)
         return Response(content, reply.status, dict(reply.headers), "application/json")

@@ -37,7 +37,7 @@ def read(model: type[Read], given: Any, fallback: Any = None) -> Read:
 def unsupported(reason: str) -> Callable[[Heedful, ForeignRequest], Reply]:
     """What answers for a route that is not supported here."""
 
-    def answer(store: Heedful, asked: ForeignRequest) -> Reply:
+    def answer(store: Heedful, request: ForeignRequest) -> Reply:
         return Reply(501, {"detail": reason})
 
     return answer

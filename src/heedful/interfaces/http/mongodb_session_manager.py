@@ -29,10 +29,10 @@ def error_body(error: HeedfulError, status: int) -> Any:
     return {"detail": str(error)}
 
 
-def add_feedback(store: Heedful, asked: ForeignRequest) -> Any:
-    given = read(FeedbackBody, asked.body, {})
+def add_feedback(store: Heedful, request: ForeignRequest) -> Any:
+    given = read(FeedbackBody, request.body, {})
     try:
-        store.sessions.add_session_feedback(asked.path["session_id"], given.model_dump())
+        store.sessions.add_session_feedback(request.path["session_id"], given.model_dump())
     except Invalid:
         raise
     except ValueError as error:
@@ -41,8 +41,8 @@ def add_feedback(store: Heedful, asked: ForeignRequest) -> Any:
     return {"status": "success", "message": "Feedback recorded"}
 
 
-def get_feedback(store: Heedful, asked: ForeignRequest) -> Any:
-    session_id = asked.path["session_id"]
+def get_feedback(store: Heedful, request: ForeignRequest) -> Any:
+    session_id = request.path["session_id"]
     found: list[dict[str, Any]] = []
     cursor = None
     while True:
@@ -53,7 +53,7 @@ def get_feedback(store: Heedful, asked: ForeignRequest) -> Any:
             return {"session_id": session_id, "feedbacks": found, "total": len(found)}
 
 
-def metrics(store: Heedful, asked: ForeignRequest) -> Any:
+def metrics(store: Heedful, request: ForeignRequest) -> Any:
     return store.sessions.feedback_metrics()
 
 

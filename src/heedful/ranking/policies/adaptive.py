@@ -99,9 +99,9 @@ class Adaptive:
         latest: dict[int, int] = defaultdict(int)
         faded = aging(now)
         for each in evidence:
-            lent = self.kernel(each.similarity) * faded
+            borrowed = self.kernel(each.similarity) * faded
             for voice in each.votes:
-                weight = lent * trusted.get(voice.author, 1.0)
+                weight = borrowed * trusted.get(voice.author, 1.0)
                 if weight:
                     both = sums[voice.fact]
                     both[0] += weight * voice.positive

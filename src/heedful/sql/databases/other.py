@@ -1,6 +1,6 @@
 """A database through SQLAlchemy alone, as MySQL is asked: a transaction that is rolled back, and a line that is cut.
 
-There are two walls here and not three: what keeps a statement that passed the guard from writing is the rollback,
+There are two safeguards here and not three: what keeps a statement that passed the guard from writing is the rollback,
 and the rights of the user in the URL. Give it one that may only read.
 """
 

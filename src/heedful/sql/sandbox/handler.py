@@ -31,22 +31,22 @@ Request = dict[str, Any]
 
 def serve(requests: int, replies: int) -> None:
     """Answers requests until there are no more."""
-    tell = partial(send, replies)
-    tell({"ready": True})
+    reply = partial(send, replies)
+    reply({"ready": True})
     while (request := receive(requests, LONGEST_REQUEST)) is not None:
-        answer = _answer(request, tell)
+        answer = _answer(request, reply)
         # None of what a request brought, such as a password, is kept for longer than it takes.
         del request
         answer["last"] = answer.get("last", False) or _peak_megabytes() > RETIRE_MEGABYTES
-        tell(answer)
+        reply(answer)
         if answer["last"]:
             return
 
 
-def _answer(request: Request, tell: SendReply) -> dict[str, Any]:
+def _answer(request: Request, reply: SendReply) -> dict[str, Any]:
     try:
         renew(request["seconds"], request["memory"], request["disk"])
-        return {"result": _DO[request["do"]](request, tell)}
+        return {"result": _DO[request["do"]](request, reply)}
     except HeedfulError as error:
         return {"error": error_sent(error)}
     except MemoryError:
@@ -55,12 +55,12 @@ def _answer(request: Request, tell: SendReply) -> dict[str, Any]:
         return {"fault": traceback.format_exc(limit=-10)}
 
 
-def _check(request: Request, tell: SendReply) -> dict[str, Any]:
+def _check(request: Request, reply: SendReply) -> dict[str, Any]:
     query, hashed = _guarded(request["sql"], request["dialect"])
     return {"sql": query.sql, "parameters": list(query.parameters), "template": hashed}
 
 
-def _run(request: Request, tell: SendReply) -> dict[str, Any]:
+def _run(request: Request, reply: SendReply) -> dict[str, Any]:
     database = _database(request)
     query, hashed = _guarded(request["sql"], database.dialect)
     sql = query.sql
@@ -69,30 +69,30 @@ def _run(request: Request, tell: SendReply) -> dict[str, Any]:
         sql = shown.sql
     version = database.data_version() if request["keep"] else None
     with database.session() as session:
-        tell({"stage": "running"})
+        reply({"stage": "running"})
         result = session.run(
             query,
             parameters_received(request["parameters"]),
             Limits(request["seconds"], request["rows"], request["bytes"]),
         )
-    tell({"stage": "answering"})
+    reply({"stage": "answering"})
     return {"sql": sql, "template": hashed, "version": version, "result": encode(result)}
 
 
-def _schema(request: Request, tell: SendReply) -> dict[str, Any]:
+def _schema(request: Request, reply: SendReply) -> dict[str, Any]:
     database = _database(request)
     if not request["privileged"]:
         database.check_rights()
     return asdict(database.read_schema())
 
 
-def _values(request: Request, tell: SendReply) -> list[Any]:
+def _values(request: Request, reply: SendReply) -> list[Any]:
     database = _database(request)
     found = text_values(database, database.read_schema())
     return [[table, column, texts] for (table, column), texts in found.values.items()]
 
 
-def _version(request: Request, tell: SendReply) -> str | None:
+def _version(request: Request, reply: SendReply) -> str | None:
     return _database(request).data_version()
 
 

@@ -19,7 +19,7 @@ from heedful.storage.schema import feedbacks
 
 TARGETS = ("execution", "message")
 
-RETAINED_SQL = "outlived"
+RETAINED_SQL = "retained_sql"
 """The SQL of executions that are gone and that an opinion still is about."""
 
 
@@ -140,9 +140,9 @@ def _changed(connection: Connection, target_type: str, target_id: str, extra: Me
     """Tells those who keep what is proven in memory that an opinion is another one."""
     if target_type == "execution":
         runs.follow_ratings(connection, target_id)
-    outlived = {each["connector_id"] for each in (extra or {}).get(RETAINED_SQL, ())}
+    retained = {each["connector_id"] for each in (extra or {}).get(RETAINED_SQL, ())}
     connectors.bump_revisions(
-        connection, connectors.connectors_concerned(connection, target_type, target_id) | outlived
+        connection, connectors.connectors_concerned(connection, target_type, target_id) | retained
     )
 
 

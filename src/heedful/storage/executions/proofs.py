@@ -29,10 +29,10 @@ def blocked(connection: Connection, project: int, connector: str, authors: int) 
             .where(*wrong, executions.c.connector_id == connector)
         )
         said += [(row.template, row) for row in rows]
-        outlived = connection.execute(select(feedbacks.c.extra, *words).where(*wrong, feedbacks.c.extra.is_not(None)))
+        retained = connection.execute(select(feedbacks.c.extra, *words).where(*wrong, feedbacks.c.extra.is_not(None)))
         said += [
             (bytes.fromhex(each["template"]), row)
-            for row in outlived
+            for row in retained
             for each in row.extra.get(RETAINED_SQL, ())
             if each["connector_id"] == connector
         ]

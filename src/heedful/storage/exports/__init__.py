@@ -32,7 +32,7 @@ def page(
 def every(
     connection: Connection, project: int, table: str, wanted: ExportQuery, together: int
 ) -> Generator[Rows, None, None]:
-    """All rows of a table, some at a time, from one statement: PostgreSQL looks behind its walls once."""
+    """All rows of a table, some at a time, from one statement: PostgreSQL checks row-level security once."""
     if table != "recalls":
         statement = _rows(connection, project, ORIGINS[table], wanted)
         with closing(connection.execute(statement, execution_options={"yield_per": together})) as found:

@@ -145,12 +145,12 @@ class MongoSessionStore:
         return sorted(self._trying(lambda until: self._database["sessions"].distinct("project")))
 
     def check(self) -> str:
-        def look(transaction: MongoTransaction) -> str:
+        def find(transaction: MongoTransaction) -> str:
             return str(maintenance.find_inconsistencies(transaction.view)) or "ok"
 
         # Under a lease of its own it can't take a write that is under way for a fault.
         return self._trying(
-            lambda until: self._reading(look) if self._has_transactions() else self._with_lease(look, until)
+            lambda until: self._reading(find) if self._has_transactions() else self._with_lease(find, until)
         )
 
     def repair(self) -> str:

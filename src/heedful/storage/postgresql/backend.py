@@ -101,7 +101,7 @@ class PostgreSql:
         self._psycopg = psycopg
         self.name = _name(url)
         self.engine = _engine(url.set(drivername="postgresql+psycopg"))
-        self._told: dict[str, float] = {}
+        self._notified_at: dict[str, float] = {}
 
     def reserve(self) -> None:
         """Nothing: a database is made by its administrator."""
@@ -171,8 +171,8 @@ class PostgreSql:
         """Not in the transaction itself: those that notify are committed one after the other, in the whole server. And
         not each time: nobody relies on it."""
         now = time.monotonic()
-        if now - self._told.get(project, -NOTIFY_SECONDS) >= NOTIFY_SECONDS:
-            self._told[project] = now
+        if now - self._notified_at.get(project, -NOTIFY_SECONDS) >= NOTIFY_SECONDS:
+            self._notified_at[project] = now
             # What it tells of is stored; that nobody hears of it is no fault of the write.
             with suppress(self._psycopg.Error):
                 driver.execute(_NOTIFY, (project,))

@@ -19,77 +19,77 @@ _ONE = f"{_PLACE}/{{chat_session_id}}"
 _NAMED = ("context_id", "schema_metadata_id", "example_id")
 
 
-def list_sessions(heedful: Heedful, asked: ForeignRequest) -> Any:
-    found = (each for each in _every(heedful) if paging.has(asked, each.name))
-    return paging.paginate(found, asked, DEFAULT_LIMIT, _to_session)
+def list_sessions(heedful: Heedful, request: ForeignRequest) -> Any:
+    found = (each for each in _every(heedful) if paging.has(request, each.name))
+    return paging.paginate(found, request, DEFAULT_LIMIT, _to_session)
 
 
-def get_session(heedful: Heedful, asked: ForeignRequest) -> Any:
-    return _to_session(heedful.chat_sessions.get(asked.path["chat_session_id"]))
+def get_session(heedful: Heedful, request: ForeignRequest) -> Any:
+    return _to_session(heedful.chat_sessions.get(request.path["chat_session_id"]))
 
 
-def create_session(heedful: Heedful, asked: ForeignRequest) -> Any:
-    if reading.optional(asked, "custom_tool_id") is not None:
+def create_session(heedful: Heedful, request: ForeignRequest) -> Any:
+    if reading.optional(request, "custom_tool_id") is not None:
         raise unsupported.missing(unsupported.CUSTOM_TOOLS)
-    return _to_session(heedful.chat_sessions.create(name=reading.optional(asked, "name")))
+    return _to_session(heedful.chat_sessions.create(name=reading.optional(request, "name")))
 
 
-def delete_session(heedful: Heedful, asked: ForeignRequest) -> Any:
-    heedful.chat_sessions.delete(asked.path["chat_session_id"])
-    return {"message": f"{asked.path['chat_session_id']} is deleted"}
+def delete_session(heedful: Heedful, request: ForeignRequest) -> Any:
+    heedful.chat_sessions.delete(request.path["chat_session_id"])
+    return {"message": f"{request.path['chat_session_id']} is deleted"}
 
 
-def list_questions(heedful: Heedful, asked: ForeignRequest) -> Any:
+def list_questions(heedful: Heedful, request: ForeignRequest) -> Any:
     """What was asked in a session, the newest first, each once."""
-    found = heedful.chat_sessions.get_questions(asked.path["chat_session_id"])
+    found = heedful.chat_sessions.get_questions(request.path["chat_session_id"])
     newest = dict.fromkeys(each.question for each in reversed(found))
-    return [{"question": each} for each in list(newest)[: paging.window(asked, QUESTIONS).count]]
+    return [{"question": each} for each in list(newest)[: paging.window(request, QUESTIONS).count]]
 
 
-def no_tool(heedful: Heedful, asked: ForeignRequest) -> Any:
+def no_tool(heedful: Heedful, request: ForeignRequest) -> Any:
     """No session has a custom tool, and the client asks whether one has."""
-    heedful.chat_sessions.get(asked.path["chat_session_id"])
+    heedful.chat_sessions.get(request.path["chat_session_id"])
 
 
-def to_sql(heedful: Heedful, asked: ForeignRequest) -> Any:
-    done = heedful.chat.chat_to_sql(asked.path["chat_session_id"], **_question(heedful, asked))
-    return _answer(heedful, asked, done)
+def to_sql(heedful: Heedful, request: ForeignRequest) -> Any:
+    done = heedful.chat.chat_to_sql(request.path["chat_session_id"], **_question(heedful, request))
+    return _answer(heedful, request, done)
 
 
-def to_answer(heedful: Heedful, asked: ForeignRequest) -> Any:
-    reading.text(asked, "connector_id")
-    done = heedful.chat.chat_to_answer(asked.path["chat_session_id"], **_question(heedful, asked))
+def to_answer(heedful: Heedful, request: ForeignRequest) -> Any:
+    reading.text(request, "connector_id")
+    done = heedful.chat.chat_to_answer(request.path["chat_session_id"], **_question(heedful, request))
     ran = done.execution_result
-    return _answer(heedful, asked, done) | {
+    return _answer(heedful, request, done) | {
         "answer": done.answer,
         "execution_result": None if ran is None else executions.to_execution(ran),
         "feedback": None,
     }
 
 
-def _question(heedful: Heedful, asked: ForeignRequest) -> dict[str, Any]:
-    given = reading.body(asked)
-    if reading.flag(asked, "use_agent"):
+def _question(heedful: Heedful, request: ForeignRequest) -> dict[str, Any]:
+    given = reading.body(request)
+    if reading.flag(request, "use_agent"):
         raise unsupported.missing(unsupported.AGENTS)
-    if reading.optional(asked, "custom_tool_id") is not None:
+    if reading.optional(request, "custom_tool_id") is not None:
         raise unsupported.missing(unsupported.CUSTOM_TOOLS)
     automatic = given.get("auto_add_feedback")
     if isinstance(automatic, dict) and any(automatic.values()):
         raise unsupported.missing(unsupported.AUTOMATIC)
     asking: dict[str, Any] = {
-        "query": reading.text(asked, "query"),
-        "connector_id": reading.optional(asked, "connector_id"),
-        "remarks": _remarks(heedful, asked),
+        "query": reading.text(request, "query"),
+        "connector_id": reading.optional(request, "connector_id"),
+        "remarks": _remarks(heedful, request),
     }
     if given.get("feedback_cutoff") is not None:
         asking["feedback_cutoff"] = given["feedback_cutoff"]
     return asking
 
 
-def _remarks(heedful: Heedful, asked: ForeignRequest) -> list[str]:
+def _remarks(heedful: Heedful, request: ForeignRequest) -> list[str]:
     """What the language model is to read, by the client's word."""
-    told = reading.optional(asked, "system_prompt")
-    context, schema, example = (reading.optional(asked, field) for field in _NAMED)
+    told = reading.optional(request, "system_prompt")
+    context, schema, example = (reading.optional(request, field) for field in _NAMED)
     found = [] if told is None else [told]
     if context is not None:
         found.append(reading.remarks(heedful, CONTEXTS).get(context).text)
@@ -100,7 +100,7 @@ def _remarks(heedful: Heedful, asked: ForeignRequest) -> list[str]:
     return [*found, *golden.always_shown(heedful)]
 
 
-def _answer(heedful: Heedful, asked: ForeignRequest, done: ChatSql) -> dict[str, Any]:
+def _answer(heedful: Heedful, request: ForeignRequest, done: ChatSql) -> dict[str, Any]:
     return {
         "id": done.chat_message_id,
         "chat_message_id": done.chat_message_id,
@@ -110,8 +110,8 @@ def _answer(heedful: Heedful, asked: ForeignRequest, done: ChatSql) -> dict[str,
         "sql_query": done.sql_query,
         "explanation": done.explanation,
         "agent_tool_response": None,
-        "connector_id": reading.optional(asked, "connector_id"),
-        **{field: reading.optional(asked, field) for field in _NAMED},
+        "connector_id": reading.optional(request, "connector_id"),
+        **{field: reading.optional(request, field) for field in _NAMED},
     }
 
 

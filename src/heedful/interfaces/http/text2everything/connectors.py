@@ -17,30 +17,30 @@ _ONE = f"{_PLACE}/{{connector_id}}"
 _STAYS = ("name", "db_type", "host", "port", "username", "database")
 
 
-def list_connectors(heedful: Heedful, asked: ForeignRequest) -> Any:
-    found = [each for each in heedful.connectors.list() if paging.has(asked, each.name)]
-    return paging.paginate(found, asked, DEFAULT_LIMIT, lambda each: _to_connector(heedful, each))
+def list_connectors(heedful: Heedful, request: ForeignRequest) -> Any:
+    found = [each for each in heedful.connectors.list() if paging.has(request, each.name)]
+    return paging.paginate(found, request, DEFAULT_LIMIT, lambda each: _to_connector(heedful, each))
 
 
-def get_connector(heedful: Heedful, asked: ForeignRequest) -> Any:
-    return _to_connector(heedful, heedful.connectors.get(asked.path["connector_id"]))
+def get_connector(heedful: Heedful, request: ForeignRequest) -> Any:
+    return _to_connector(heedful, heedful.connectors.get(request.path["connector_id"]))
 
 
-def create_connector(heedful: Heedful, asked: ForeignRequest) -> Any:
-    given = reading.body(asked)
+def create_connector(heedful: Heedful, request: ForeignRequest) -> Any:
+    given = reading.body(request)
     url = addresses.url_of(given)
     config = addresses.config_of(given)
     made = heedful.connectors.create(
-        reading.text(asked, "name"), url, role=config.get("role"), privileged=config.get("privileged", False)
+        reading.text(request, "name"), url, role=config.get("role"), privileged=config.get("privileged", False)
     )
-    reading.describe(heedful, made.connector_id, reading.optional(asked, "description"))
+    reading.describe(heedful, made.connector_id, reading.optional(request, "description"))
     return _to_connector(heedful, made)
 
 
-def update_connector(heedful: Heedful, asked: ForeignRequest) -> Any:
+def update_connector(heedful: Heedful, request: ForeignRequest) -> Any:
     """Changes the description; where a connector leads to stays, since proven SQL belongs to its database."""
-    found = heedful.connectors.get(asked.path["connector_id"])
-    given, known = reading.body(asked), _to_connector(heedful, found)
+    found = heedful.connectors.get(request.path["connector_id"])
+    given, known = reading.body(request), _to_connector(heedful, found)
     secret = given.get("password_secret_id")
     moved = [field for field in _STAYS if given.get(field) not in (None, known[field])]
     moved += ["password"] if given.get("password") else []
@@ -52,21 +52,21 @@ def update_connector(heedful: Heedful, asked: ForeignRequest) -> Any:
             field=moved[0],
             remedy="Create another connector, or change the password in the variable that it refers to",
         )
-    reading.describe(heedful, found.connector_id, reading.optional(asked, "description"))
+    reading.describe(heedful, found.connector_id, reading.optional(request, "description"))
     return _to_connector(heedful, found)
 
 
-def delete_connector(heedful: Heedful, asked: ForeignRequest) -> Any:
-    found = heedful.connectors.get(asked.path["connector_id"])
+def delete_connector(heedful: Heedful, request: ForeignRequest) -> Any:
+    found = heedful.connectors.get(request.path["connector_id"])
     heedful.connectors.delete(found.connector_id)
     reading.describe(heedful, found.connector_id, None)
     return {"message": f"connector {found.name} is deleted"}
 
 
-def test_connector(heedful: Heedful, asked: ForeignRequest) -> Any:
+def test_connector(heedful: Heedful, request: ForeignRequest) -> Any:
     """Connects, and reads the schema again."""
     began = monotonic()
-    heedful.connectors.refresh(asked.path["connector_id"])
+    heedful.connectors.refresh(request.path["connector_id"])
     return {"ok": True, "elapsed_ms": round((monotonic() - began) * 1000)}
 
 

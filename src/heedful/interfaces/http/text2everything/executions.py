@@ -22,10 +22,10 @@ _PROJECT = "/api/projects/{project_id}"
 _TUNING = ("max_age_days", "similarity_threshold", "limit", "top_n")
 
 
-def execute(heedful: Heedful, asked: ForeignRequest) -> Any:
-    sql, message = reading.optional(asked, "sql_query"), reading.optional(asked, "chat_message_id")
-    connector = reading.text(asked, "connector_id")
-    session = reading.optional(asked, "h2ogpte_session_id")
+def execute(heedful: Heedful, request: ForeignRequest) -> Any:
+    sql, message = reading.optional(request, "sql_query"), reading.optional(request, "chat_message_id")
+    connector = reading.text(request, "connector_id")
+    session = reading.optional(request, "h2ogpte_session_id")
     if session is not None:
         heedful.chat_sessions.get(session)
     if (sql is None) == (message is None):
@@ -43,27 +43,27 @@ def execute(heedful: Heedful, asked: ForeignRequest) -> Any:
     return to_execution(heedful.executions.execute_from_chat(message, connector_id=connector))
 
 
-def get_execution(heedful: Heedful, asked: ForeignRequest) -> Any:
-    return to_execution(heedful.executions.get(asked.path["execution_id"]))
+def get_execution(heedful: Heedful, request: ForeignRequest) -> Any:
+    return to_execution(heedful.executions.get(request.path["execution_id"]))
 
 
-def list_executions(heedful: Heedful, asked: ForeignRequest) -> Any:
-    message = asked.query.get("chat_message_id")
+def list_executions(heedful: Heedful, request: ForeignRequest) -> Any:
+    message = request.query.get("chat_message_id")
     found = (
         each
-        for each in _every(heedful, asked.query.get("connector_id"))
-        if message in (None, message_of(each)) and paging.has(asked, each.sql_query, each.question)
+        for each in _every(heedful, request.query.get("connector_id"))
+        if message in (None, message_of(each)) and paging.has(request, each.sql_query, each.question)
     )
-    return paging.paginate(found, asked, DEFAULT_LIMIT, _summary)
+    return paging.paginate(found, request, DEFAULT_LIMIT, _summary)
 
 
-def look_up(heedful: Heedful, asked: ForeignRequest) -> Any:
+def look_up(heedful: Heedful, request: ForeignRequest) -> Any:
     """What may be used, and nothing else: the client can't be told that a match is to be left alone."""
-    given = reading.body(asked)
+    given = reading.body(request)
     found = heedful.chat.execution_cache_lookup(
-        reading.text(asked, "user_query"),
-        connector_id=reading.text(asked, "connector_id"),
-        only_positive_feedback=reading.flag(asked, "only_positive_feedback"),
+        reading.text(request, "user_query"),
+        connector_id=reading.text(request, "connector_id"),
+        only_positive_feedback=reading.flag(request, "only_positive_feedback"),
         **{name: given[name] for name in _TUNING if given.get(name) is not None},
     )
     # The SQL of one to rebind has other values, unless it was just run.

@@ -15,35 +15,35 @@ _PLACE = "/api/projects/{project_id}/feedback"
 _ONE = f"{_PLACE}/{{feedback_id}}"
 
 
-def list_feedback(heedful: Heedful, asked: ForeignRequest) -> Any:
-    part = paging.window(asked, DEFAULT_LIMIT)
-    found = heedful.feedback.list(skip=part.start, limit=max(1, part.count), search=asked.query.get("q") or None)
+def list_feedback(heedful: Heedful, request: ForeignRequest) -> Any:
+    part = paging.window(request, DEFAULT_LIMIT)
+    found = heedful.feedback.list(skip=part.start, limit=max(1, part.count), search=request.query.get("q") or None)
     shown = [_to_feedback(heedful, each) for each in found.items[: part.count]]
     return paging.page(shown, part, part.start + part.count < found.total) | {"total": found.total}
 
 
-def get_feedback(heedful: Heedful, asked: ForeignRequest) -> Any:
-    return _to_feedback(heedful, heedful.feedback.get(asked.path["feedback_id"]))
+def get_feedback(heedful: Heedful, request: ForeignRequest) -> Any:
+    return _to_feedback(heedful, heedful.feedback.get(request.path["feedback_id"]))
 
 
-def create_feedback(heedful: Heedful, asked: ForeignRequest) -> Any:
-    message, execution = reading.optional(asked, "chat_message_id"), reading.optional(asked, "execution_id")
+def create_feedback(heedful: Heedful, request: ForeignRequest) -> Any:
+    message, execution = reading.optional(request, "chat_message_id"), reading.optional(request, "execution_id")
     if execution is None and message is not None and executions.is_execution(heedful, message):
         execution = message
     made = heedful.feedback.create(
-        is_positive=reading.flag(asked, "is_positive", default=True),
-        feedback=reading.optional(asked, "feedback"),
+        is_positive=reading.flag(request, "is_positive", default=True),
+        feedback=reading.optional(request, "feedback"),
         execution_id=execution,
         chat_message_id=None if message == execution else message,
     )
     return _to_feedback(heedful, made)
 
 
-def update_feedback(heedful: Heedful, asked: ForeignRequest) -> Any:
+def update_feedback(heedful: Heedful, request: ForeignRequest) -> Any:
     """Changes what is said; what it is said of stays."""
-    known = _to_feedback(heedful, heedful.feedback.get(asked.path["feedback_id"]))
+    known = _to_feedback(heedful, heedful.feedback.get(request.path["feedback_id"]))
     for field in ("chat_message_id", "execution_id"):
-        given = reading.optional(asked, field)
+        given = reading.optional(request, field)
         if given not in (None, known[field]):
             raise Invalid(
                 f"feedback {known['id']} can't be moved to another {field}",
@@ -52,20 +52,20 @@ def update_feedback(heedful: Heedful, asked: ForeignRequest) -> Any:
                 remedy="Delete it, and create another",
             )
     changes: dict[str, Any] = {}
-    if "feedback" in reading.body(asked):
-        changes["feedback"] = reading.optional(asked, "feedback")
-    if reading.body(asked).get("is_positive") is not None:
-        changes["is_positive"] = reading.flag(asked, "is_positive")
+    if "feedback" in reading.body(request):
+        changes["feedback"] = reading.optional(request, "feedback")
+    if reading.body(request).get("is_positive") is not None:
+        changes["is_positive"] = reading.flag(request, "is_positive")
     return _to_feedback(heedful, heedful.feedback.update(known["id"], **changes))
 
 
-def delete_feedback(heedful: Heedful, asked: ForeignRequest) -> Any:
-    heedful.feedback.delete(asked.path["feedback_id"])
-    return {"message": f"{asked.path['feedback_id']} was retracted"}
+def delete_feedback(heedful: Heedful, request: ForeignRequest) -> Any:
+    heedful.feedback.delete(request.path["feedback_id"])
+    return {"message": f"{request.path['feedback_id']} was retracted"}
 
 
-def bulk_delete(heedful: Heedful, asked: ForeignRequest) -> Any:
-    return heedful.feedback.bulk_delete(reading.ids(asked))
+def bulk_delete(heedful: Heedful, request: ForeignRequest) -> Any:
+    return heedful.feedback.bulk_delete(reading.ids(request))
 
 
 def _to_feedback(heedful: Heedful, feedback: ExecutionFeedback) -> dict[str, Any]:

@@ -19,50 +19,50 @@ _PLACE = "/api/projects/{project_id}/golden-examples"
 _ONE = f"{_PLACE}/{{example_id}}"
 
 
-def list_examples(heedful: Heedful, asked: ForeignRequest) -> Any:
-    always, described = reading.wanted(asked, ALWAYS), reading.descriptions(heedful)
+def list_examples(heedful: Heedful, request: ForeignRequest) -> Any:
+    always, described = reading.wanted(request, ALWAYS), reading.descriptions(heedful)
     shown = [_with(heedful, each, described.get(each.id)) for each in _every(heedful)]
     found = [
         each
         for each in shown
         if always in (None, each[ALWAYS])
-        and paging.has(asked, each["user_query"], each["sql_query"], each["description"])
+        and paging.has(request, each["user_query"], each["sql_query"], each["description"])
     ]
-    return paging.paginate(found, asked, DEFAULT_LIMIT, lambda each: each)
+    return paging.paginate(found, request, DEFAULT_LIMIT, lambda each: each)
 
 
-def get_example(heedful: Heedful, asked: ForeignRequest) -> Any:
-    return _to_example(heedful, heedful.golden_examples.get(asked.path["example_id"]))
+def get_example(heedful: Heedful, request: ForeignRequest) -> Any:
+    return _to_example(heedful, heedful.golden_examples.get(request.path["example_id"]))
 
 
-def create_example(heedful: Heedful, asked: ForeignRequest) -> Any:
+def create_example(heedful: Heedful, request: ForeignRequest) -> Any:
     """On the project's connector; of several, `connector_id` names one."""
     made = heedful.golden_examples.create(
-        reading.text(asked, "user_query"),
-        reading.text(asked, "sql_query"),
-        connector_id=reading.optional(asked, "connector_id"),
+        reading.text(request, "user_query"),
+        reading.text(request, "sql_query"),
+        connector_id=reading.optional(request, "connector_id"),
     )
-    _describe(heedful, asked, made.id)
+    _describe(heedful, request, made.id)
     return _to_example(heedful, made)
 
 
-def update_example(heedful: Heedful, asked: ForeignRequest) -> Any:
+def update_example(heedful: Heedful, request: ForeignRequest) -> Any:
     changed = heedful.golden_examples.update(
-        asked.path["example_id"],
-        question=reading.text(asked, "user_query"),
-        sql_query=reading.text(asked, "sql_query"),
+        request.path["example_id"],
+        question=reading.text(request, "user_query"),
+        sql_query=reading.text(request, "sql_query"),
     )
-    _describe(heedful, asked, changed.id)
+    _describe(heedful, request, changed.id)
     return _to_example(heedful, changed)
 
 
-def delete_example(heedful: Heedful, asked: ForeignRequest) -> Any:
-    _delete(heedful, asked.path["example_id"])
-    return {"message": f"{asked.path['example_id']} is deleted"}
+def delete_example(heedful: Heedful, request: ForeignRequest) -> Any:
+    _delete(heedful, request.path["example_id"])
+    return {"message": f"{request.path['example_id']} is deleted"}
 
 
-def bulk_delete(heedful: Heedful, asked: ForeignRequest) -> Any:
-    return reading.bulk(lambda example_id: _delete(heedful, example_id), asked)
+def bulk_delete(heedful: Heedful, request: ForeignRequest) -> Any:
+    return reading.bulk(lambda example_id: _delete(heedful, example_id), request)
 
 
 def always_shown(heedful: Heedful) -> list[str]:
@@ -89,9 +89,9 @@ def _every(heedful: Heedful) -> Iterator[GoldenExample]:
         skip += len(some)
 
 
-def _describe(heedful: Heedful, asked: ForeignRequest, example_id: str) -> None:
-    flags = {ALWAYS: reading.flag(asked, ALWAYS)}
-    reading.describe(heedful, example_id, reading.optional(asked, "description"), **flags)
+def _describe(heedful: Heedful, request: ForeignRequest, example_id: str) -> None:
+    flags = {ALWAYS: reading.flag(request, ALWAYS)}
+    reading.describe(heedful, example_id, reading.optional(request, "description"), **flags)
 
 
 def _delete(heedful: Heedful, example_id: str) -> None:

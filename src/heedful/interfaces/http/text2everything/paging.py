@@ -32,26 +32,28 @@ class Window:
         return list(islice(items, self.start, self.start + self.count + 1))
 
 
-def window(asked: ForeignRequest, usual: int) -> Window:
+def window(request: ForeignRequest, usual: int) -> Window:
     """What a request asks for; `usual` is the limit that the client sends when its user named none.
 
     With `page`, the client collects pages until one says that it is the last. So the usual limit then limits nothing:
     who names no limit gets all. Any other limit is kept.
     """
-    skip = _number(asked, "skip", 0, 0, checks.MAX_SKIP)
-    limit = _number(asked, "limit", usual, 1, MAX_PAGE)
-    if "page" not in asked.query:
+    skip = _number(request, "skip", 0, 0, checks.MAX_SKIP)
+    limit = _number(request, "limit", usual, 1, MAX_PAGE)
+    if "page" not in request.query:
         return Window(skip, limit, 1, ends=False)
-    page = _number(asked, "page", 1, 1, checks.MAX_SKIP)
-    per_page = _number(asked, "per_page", PER_PAGE, 1, MAX_PAGE)
+    page = _number(request, "page", 1, 1, checks.MAX_SKIP)
+    per_page = _number(request, "per_page", PER_PAGE, 1, MAX_PAGE)
     done = (page - 1) * per_page
     count = per_page if limit == usual else max(0, min(per_page, limit - done))
     return Window(skip + done, count, page, ends=limit != usual and done + count >= limit)
 
 
-def paginate(items: Iterable[Item], asked: ForeignRequest, usual: int, shown: Callable[[Item], Any]) -> dict[str, Any]:
+def paginate(
+    items: Iterable[Item], request: ForeignRequest, usual: int, shown: Callable[[Item], Any]
+) -> dict[str, Any]:
     """One page of a list that is read as far as needed; of a sequence, with its length."""
-    part = window(asked, usual)
+    part = window(request, usual)
     found = part.of(items)
     total = {"total": len(items)} if isinstance(items, Sequence) else {}
     return page([shown(each) for each in found[: part.count]], part, len(found) > part.count) | total
@@ -69,14 +71,14 @@ def page(items: Sequence[Any], part: Window, more: bool) -> dict[str, Any]:
     }
 
 
-def has(asked: ForeignRequest, *texts: str | None) -> bool:
+def has(request: ForeignRequest, *texts: str | None) -> bool:
     """Whether one of the texts has the words that are searched for, in any case."""
-    sought = asked.query.get("q", "").casefold()
+    sought = request.query.get("q", "").casefold()
     return any(sought in text.casefold() for text in texts if text is not None) or not sought
 
 
-def _number(asked: ForeignRequest, field: str, default: int, low: int, high: int) -> int:
-    given = asked.query.get(field)
+def _number(request: ForeignRequest, field: str, default: int, low: int, high: int) -> int:
+    given = request.query.get(field)
     if given is None:
         return default
     try:

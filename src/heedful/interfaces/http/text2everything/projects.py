@@ -22,19 +22,19 @@ PROJECT = "project"
 _IN_A_PATH = re.compile(r"[^/?#%\\\x00-\x1f]+")
 
 
-def list_projects(heedful: Heedful, asked: ForeignRequest) -> Any:
+def list_projects(heedful: Heedful, request: ForeignRequest) -> Any:
     """The projects that the key opens: all, or its own."""
-    names = [name for name in asked.server.projects() if asked.server.known(name)]
-    found = [name for name in sorted(names, key=str.casefold) if paging.has(asked, name)]
-    return paging.paginate(found, asked, DEFAULT_LIMIT, lambda name: _to_project(_open(heedful, asked, name)))
+    names = [name for name in request.server.projects() if request.server.known(name)]
+    found = [name for name in sorted(names, key=str.casefold) if paging.has(request, name)]
+    return paging.paginate(found, request, DEFAULT_LIMIT, lambda name: _to_project(_open(heedful, request, name)))
 
 
-def get_project(heedful: Heedful, asked: ForeignRequest) -> Any:
+def get_project(heedful: Heedful, request: ForeignRequest) -> Any:
     return _to_project(heedful)
 
 
-def create_project(heedful: Heedful, asked: ForeignRequest) -> Any:
-    name = reading.text(asked, "name").strip()
+def create_project(heedful: Heedful, request: ForeignRequest) -> Any:
+    name = reading.text(request, "name").strip()
     if not _IN_A_PATH.fullmatch(name) or name in (".", ".."):
         raise Invalid(
             f"name is {name!r}, which can't be part of a URL",
@@ -42,7 +42,7 @@ def create_project(heedful: Heedful, asked: ForeignRequest) -> Any:
             value=name,
             remedy="A project's name is its id: leave out / ? # % and \\",
         )
-    made = _open(heedful, asked, name)
+    made = _open(heedful, request, name)
     if reading.remarks(made, reading.DESCRIPTIONS).find(PROJECT) is not None:
         raise Conflict(
             f"project {name!r} already exists", field="name", value=name, remedy="Use it, or choose another name"
@@ -51,14 +51,14 @@ def create_project(heedful: Heedful, asked: ForeignRequest) -> Any:
     with workspace.write() as connection:
         # Before its description is written, or it would be younger than its last change.
         scopes.ensure_project(connection, name, workspace.now())
-    _describe(made, reading.optional(asked, "description"))
+    _describe(made, reading.optional(request, "description"))
     return _to_project(made)
 
 
-def update_project(heedful: Heedful, asked: ForeignRequest) -> Any:
+def update_project(heedful: Heedful, request: ForeignRequest) -> Any:
     """Changes the description; the name is the id, and stays."""
     _to_project(heedful)
-    name = reading.optional(asked, "name")
+    name = reading.optional(request, "name")
     if name is not None and name != reading.project(heedful):
         raise Invalid(
             f"project {reading.project(heedful)!r} can't be renamed",
@@ -66,12 +66,12 @@ def update_project(heedful: Heedful, asked: ForeignRequest) -> Any:
             value=name,
             remedy="Its name is its id: create another project",
         )
-    _describe(heedful, reading.optional(asked, "description"))
+    _describe(heedful, reading.optional(request, "description"))
     return _to_project(heedful)
 
 
-def _open(heedful: Heedful, asked: ForeignRequest, name: str) -> Heedful:
-    return heedful if name == reading.project(heedful) else asked.server.opened(name)
+def _open(heedful: Heedful, request: ForeignRequest, name: str) -> Heedful:
+    return heedful if name == reading.project(heedful) else request.server.opened(name)
 
 
 def _describe(heedful: Heedful, description: str | None) -> None:

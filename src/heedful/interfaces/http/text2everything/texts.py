@@ -18,51 +18,51 @@ from heedful.sql.feedback import ALWAYS, CONTEXTS, SCHEMA_METADATA, Remark
 DEFAULT_LIMITS = {CONTEXTS: 50, SCHEMA_METADATA: 100}
 
 
-def list_texts(dataset: str, heedful: Heedful, asked: ForeignRequest) -> Any:
-    always = reading.wanted(asked, ALWAYS)
+def list_texts(dataset: str, heedful: Heedful, request: ForeignRequest) -> Any:
+    always = reading.wanted(request, ALWAYS)
     found = [
         each
         for each in reading.remarks(heedful, dataset).list()
         if always in (None, each.metadata[ALWAYS])
-        and paging.has(asked, each.metadata["name"], each.metadata["description"], each.text)
+        and paging.has(request, each.metadata["name"], each.metadata["description"], each.text)
     ]
-    return paging.paginate(found, asked, DEFAULT_LIMITS[dataset], lambda each: _to_text(dataset, heedful, each))
+    return paging.paginate(found, request, DEFAULT_LIMITS[dataset], lambda each: _to_text(dataset, heedful, each))
 
 
-def get_text(dataset: str, heedful: Heedful, asked: ForeignRequest) -> Any:
-    return _to_text(dataset, heedful, reading.remarks(heedful, dataset).get(asked.path["text_id"]))
+def get_text(dataset: str, heedful: Heedful, request: ForeignRequest) -> Any:
+    return _to_text(dataset, heedful, reading.remarks(heedful, dataset).get(request.path["text_id"]))
 
 
-def create_text(dataset: str, heedful: Heedful, asked: ForeignRequest) -> Any:
-    return _put(dataset, heedful, asked, new_id())
+def create_text(dataset: str, heedful: Heedful, request: ForeignRequest) -> Any:
+    return _put(dataset, heedful, request, new_id())
 
 
-def update_text(dataset: str, heedful: Heedful, asked: ForeignRequest) -> Any:
+def update_text(dataset: str, heedful: Heedful, request: ForeignRequest) -> Any:
     """Takes the place of what is there; the client sends all of it."""
-    return _put(dataset, heedful, asked, reading.remarks(heedful, dataset).get(asked.path["text_id"]).id)
+    return _put(dataset, heedful, request, reading.remarks(heedful, dataset).get(request.path["text_id"]).id)
 
 
-def delete_text(dataset: str, heedful: Heedful, asked: ForeignRequest) -> Any:
-    reading.remarks(heedful, dataset).delete(asked.path["text_id"])
-    return {"message": f"{asked.path['text_id']} is deleted"}
+def delete_text(dataset: str, heedful: Heedful, request: ForeignRequest) -> Any:
+    reading.remarks(heedful, dataset).delete(request.path["text_id"])
+    return {"message": f"{request.path['text_id']} is deleted"}
 
 
-def bulk_delete(dataset: str, heedful: Heedful, asked: ForeignRequest) -> Any:
-    return reading.bulk(reading.remarks(heedful, dataset).delete, asked)
+def bulk_delete(dataset: str, heedful: Heedful, request: ForeignRequest) -> Any:
+    return reading.bulk(reading.remarks(heedful, dataset).delete, request)
 
 
-def _put(dataset: str, heedful: Heedful, asked: ForeignRequest, text_id: str) -> Any:
+def _put(dataset: str, heedful: Heedful, request: ForeignRequest, text_id: str) -> Any:
     about = {
-        "name": reading.text(asked, "name"),
-        "description": reading.optional(asked, "description"),
-        ALWAYS: reading.flag(asked, ALWAYS),
+        "name": reading.text(request, "name"),
+        "description": reading.optional(request, "description"),
+        ALWAYS: reading.flag(request, ALWAYS),
     }
-    written = reading.text(asked, "content") if dataset == CONTEXTS else _schema(asked)
+    written = reading.text(request, "content") if dataset == CONTEXTS else _schema(request)
     return _to_text(dataset, heedful, reading.remarks(heedful, dataset).put(text_id, written, about))
 
 
-def _schema(asked: ForeignRequest) -> str:
-    data = reading.body(asked).get("schema_data")
+def _schema(request: ForeignRequest) -> str:
+    data = reading.body(request).get("schema_data")
     if not isinstance(data, dict) or not data:
         raise Invalid("schema_data must be a non-empty object", field="schema_data")
     # On many lines, so that a long schema is split between two of them.

@@ -46,7 +46,7 @@ def missing(what: str) -> NotFound:
     return NotFound(f"not part of Heedful: {name} ({reason})", code="not_part_of_heedful")
 
 
-def _refuse(what: str, heedful: Heedful, asked: ForeignRequest) -> NoReturn:
+def _refuse(what: str, heedful: Heedful, request: ForeignRequest) -> NoReturn:
     raise missing(what)
 
 

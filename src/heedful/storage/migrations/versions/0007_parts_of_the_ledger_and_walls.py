@@ -1,4 +1,4 @@
-"""Parts of the ledger, and walls between projects."""
+"""Parts of the ledger, and row-level security between projects."""
 
 import sqlalchemy as sa
 from alembic import op

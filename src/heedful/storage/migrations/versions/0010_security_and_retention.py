@@ -33,7 +33,7 @@ def downgrade() -> None:
     _access_before()
     _trust_before()
     if op.get_bind().dialect.name == 'postgresql':
-        op.execute('DROP POLICY wall ON signing')
+        op.execute('DROP POLICY project_isolation ON signing')
         op.execute('ALTER TABLE signing NO FORCE ROW LEVEL SECURITY')
         op.execute('ALTER TABLE signing DISABLE ROW LEVEL SECURITY')
     op.drop_column('connectors', 'enabled')
