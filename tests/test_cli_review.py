@@ -76,7 +76,7 @@ def test_a_fix_says_how_to_take_it_back(run: Run) -> None:
     (opinion,) = read(run("review", "show", item["item_id"], "--json"))["opinions"]
     told = run("review", "fix", item["item_id"], "retract", "--event-id", opinion["event_id"]).stdout
     event_id = told.split()[-1]
-    assert told.startswith(f"retract, event {event_id}; to retract it: ")
+    assert told.startswith(f"retract, event {event_id}; to undo it: ")
     assert run("review", "list").stdout == "Nothing to review.\n"
     assert run("review", "undo", event_id).exit_code == 0
     assert item["item_id"] in run("review", "list").stdout

@@ -240,7 +240,7 @@ def test_an_item_that_is_not_there_is_said_so(dashboard: Dashboard) -> None:
 @pytest.mark.parametrize(
     ("query", "said"),
     [
-        ("status=nope", "status is &#39;nope&#39;"),
+        ("status=nope", "unknown status &#39;nope&#39;"),
         ("cursor=garbage", "Go to the start of the list"),
         ("dataset=nope", "has no dataset &#39;nope&#39;. It has: main_dataset"),
         ("kind=nope", "nothing is about &#39;nope&#39;"),

@@ -28,7 +28,7 @@ from heedful.model import Entry
 @click.argument("session_id")
 @cursor
 @limit
-@click.option("--newest-first", is_flag=True, help="Begin at the end.")
+@click.option("--newest-first", is_flag=True, help="Newest first.")
 @as_json
 @needs_project
 def entries(
@@ -79,7 +79,7 @@ def add_entry(
     used: tuple[str, ...],
     as_json: bool,
 ) -> None:
-    """Keep an ANSWER that was made elsewhere; a single - reads it from standard input."""
+    """Store an ANSWER that was made elsewhere; a single - reads it from standard input."""
     text = sys.stdin.read() if answer == "-" else answer
     with options.open() as heedful:
         added = heedful.sessions.add_entry(
@@ -106,7 +106,7 @@ def add_feedback(
     feedback_score: int | None,
     author: str | None,
 ) -> None:
-    """Rate an answer, say something of it, or both."""
+    """Rate an answer, comment on it, or both."""
     with options.open() as heedful:
         heedful.sessions.get(session_id)
         found = heedful.sessions.add_feedback(session_id, qa_id, feedback_text, feedback_score, author=author)

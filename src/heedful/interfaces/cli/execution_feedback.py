@@ -35,7 +35,7 @@ PAGE_SIZE = 1_000
 
 @click.group()
 def feedback() -> None:
-    """What people say of executions: right or wrong, and why."""
+    """Feedback on executions: right or wrong, and why."""
 
 
 @feedback.command()
@@ -57,7 +57,7 @@ def add(
     idempotency_key: str | None,
     as_json: bool,
 ) -> None:
-    """Say whether an execution was right."""
+    """Rate an execution as right or wrong."""
     if is_positive is None:
         raise Invalid("the rating is missing", field="is_positive", remedy="Pass --positive or --negative")
     with options.open() as heedful:
@@ -77,7 +77,7 @@ def add(
 
 @feedback.command("list")
 @click.option("--positive/--negative", "is_positive", default=None, help="Only those.")
-@click.option("--search", metavar="TEXT", help="Only those whose text has this.")
+@click.option("--search", metavar="TEXT", help="Only those whose text contains this.")
 @click.option("--skip", default=0, show_default=True, help="How many to leave out at the beginning.")
 @click.option("--limit", default=100, show_default=True, help="How many at most.")
 @as_json
@@ -137,7 +137,7 @@ def update(
     if_match: str | None,
     as_json: bool,
 ) -> None:
-    """Change a feedback: what is not named stays."""
+    """Update a feedback; fields that are not given stay unchanged."""
     given: dict[str, Any] = {"is_positive": is_positive, "feedback": text}
     changed = {name: value for name, value in given.items() if value is not None}
     with options.open() as heedful:

@@ -116,11 +116,11 @@ def _lines(texts: tuple[str, ...]) -> Sequence[str]:
 @click.option("--top-k", default=10, show_default=True, help="How many facts.")
 @click.option("--mode", type=click.Choice(MODES), default="hybrid", show_default=True, help="How to search.")
 @click.option("--where", multiple=True, metavar="KEY=VALUE", help="Only facts with this metadata; may be repeated.")
-@click.option("--boost-by-usefulness", is_flag=True, help="Blend in what signals say.")
+@click.option("--boost-by-usefulness", is_flag=True, help="Rank by usefulness, too.")
 @click.option("--usefulness-weight", default=0.3, show_default=True, help="The share of usefulness in the score.")
 @click.option("--feedback-influence", type=float, help="The same dial; above 0, it turns the boost on.")
 @click.option("--min-usefulness", default=0.0, show_default=True, help="Leave out facts below this.")
-@click.option("--policy", type=click.Choice(POLICY_NAMES), help="Another rule than the dataset's.")
+@click.option("--policy", type=click.Choice(POLICY_NAMES), help="Override the dataset's policy.")
 @click.option("--exploration", default=0.0, show_default=True, help="The chance to try a fact nobody has judged.")
 @click.option("--seed", type=int, help="The seed of that draw.")
 @click.option("--explain", is_flag=True, help="Show the reasons for every rank.")
@@ -174,7 +174,7 @@ def recall(
 @dataset
 @click.option("--top-k", default=3, show_default=True, help="How many facts.")
 @click.option("--usefulness-weight", default=0.3, show_default=True, help="The share of usefulness in the score.")
-@click.option("--policy", type=click.Choice(POLICY_NAMES), help="Another rule than the dataset's.")
+@click.option("--policy", type=click.Choice(POLICY_NAMES), help="Override the dataset's policy.")
 @as_json
 @needs_project
 def explain(
@@ -251,7 +251,7 @@ def _show_reasons(result: Recall) -> None:
 def supersede(
     options: Options, fact_id: str, text: str | None, by: str | None, author: str | None, as_json: bool
 ) -> None:
-    """Correct FACT_ID: from now on TEXT is recalled in its place. Retract the event to undo it."""
+    """Replace FACT_ID with TEXT. Retract the event to undo it."""
     with options.open() as heedful:
         result = heedful.supersede(fact_id, text, by=by, author=author)
     if as_json:
@@ -264,7 +264,7 @@ def supersede(
 @click.command()
 @needs_project
 def datasets(options: Options) -> None:
-    """List the sets of facts, oldest first."""
+    """List datasets, oldest first."""
     with options.open() as heedful:
         for name in heedful.datasets():
             echo(name)
@@ -274,8 +274,8 @@ def datasets(options: Options) -> None:
 @click.argument("fact_ids", nargs=-1)
 @click.option("--source", metavar="NAME", help="Forget all facts of a source.")
 @click.option("--dataset", metavar="NAME", help="The source's dataset; alone, forget the whole dataset.")
-@click.option("--author", metavar="NAME", help="Erase whoever has exactly this name from the project.")
-@click.option("--yes", is_flag=True, help="Don't ask before a whole dataset goes, or an author.")
+@click.option("--author", metavar="NAME", help="Erase the author with exactly this name from the project.")
+@click.option("--yes", is_flag=True, help="Don't ask before deleting a dataset or erasing an author.")
 @as_json
 @needs_project
 def forget(

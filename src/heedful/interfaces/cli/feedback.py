@@ -34,11 +34,11 @@ from heedful.model import RATINGS, SIGNAL_TYPES, FactStats, RankedFact, SignalRe
 
 @click.command()
 @click.argument("fact_ids", nargs=-1)
-@click.option("--type", "signal_type", type=click.Choice(SIGNAL_TYPES), help="What to say of FACT_IDS.")
+@click.option("--type", "signal_type", type=click.Choice(SIGNAL_TYPES), help="The signal for FACT_IDS.")
 @click.option("--query", metavar="TEXT", help="The query FACT_IDS were (not) useful for.")
 @click.option("--context", metavar="TEXT", help="A note that is kept with the signal.")
 @click.option("--dataset", metavar="NAME", help="Only facts of this dataset; others are refused.")
-@click.option("--recall", "--recall-id", "recall_id", metavar="ID", help="Instead: speak of what a recall showed.")
+@click.option("--recall", "--recall-id", "recall_id", metavar="ID", help="Rate the facts of this recall instead.")
 @click.option("--used", multiple=True, metavar="FACT", help="With --recall: a fact_id or a rank; may be repeated.")
 @click.option("--helpful", multiple=True, metavar="FACT", help="With --recall; may be repeated.")
 @click.option("--not-helpful", multiple=True, metavar="FACT", help="With --recall; may be repeated.")
@@ -140,7 +140,7 @@ def _show(result: SignalResult, as_json: bool) -> None:
 @as_json
 @needs_project
 def detect(options: Options, recall_id: str, answer: str, as_json: bool) -> None:
-    """Tell which of the facts that RECALL_ID showed ANSWER used. A single - reads it from standard input."""
+    """Detect which facts of RECALL_ID the ANSWER used. A single - reads it from standard input."""
     text = sys.stdin.read() if answer == "-" else answer
     with options.open() as heedful:
         found = heedful.detect(text, recall_id)
@@ -175,11 +175,11 @@ def retract(options: Options, event_id: str, author: str | None, as_json: bool) 
 @click.command()
 @click.argument("fact_id", required=False)
 @dataset
-@click.option("--storage", is_flag=True, help="Show what takes how much room in the whole store instead.")
+@click.option("--storage", is_flag=True, help="Show storage sizes of the whole store instead.")
 @as_json
 @needs_project
 def stats(options: Options, fact_id: str | None, dataset: str, storage: bool, as_json: bool) -> None:
-    """Show what signals say of a dataset, or of one FACT_ID."""
+    """Show the usefulness of a dataset, or of one FACT_ID."""
     if storage:
         _show_storage(store_sizes(options.local("stats --storage")), as_json)
         return
@@ -286,13 +286,13 @@ def add_session_feedback(
 @click.argument("session_id")
 @cursor
 @limit
-@click.option("--newest-first", is_flag=True, help="Begin at the end.")
+@click.option("--newest-first", is_flag=True, help="Newest first.")
 @as_json
 @needs_project
 def feedbacks(
     options: Options, session_id: str, cursor: str | None, limit: int, newest_first: bool, as_json: bool
 ) -> None:
-    """Show what people say of a session as a whole."""
+    """Show the feedback on a session as a whole."""
     with options.open() as heedful:
         page = heedful.sessions.feedbacks(session_id, cursor=cursor, limit=limit, newest_first=newest_first)
     if as_json:
@@ -363,7 +363,7 @@ def alerts(options: Options, pending: bool, cursor: str | None, limit: int, as_j
 @as_json
 @needs_project
 def discard_alert(options: Options, alert_id: str, as_json: bool) -> None:
-    """Give up an alert that can't be delivered."""
+    """Discard an alert that can't be delivered."""
     with options.open() as heedful:
         alert = heedful.sessions.discard_alert(alert_id)
     if as_json:

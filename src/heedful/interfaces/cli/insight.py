@@ -27,7 +27,7 @@ BY = "A key of the sessions' metadata, such as variant; or dataset, model, sourc
 
 @click.group()
 def insight() -> None:
-    """What people said, added up."""
+    """Reports on feedback."""
 
 
 @insight.command()
@@ -91,7 +91,7 @@ def trend(
 def coverage(
     options: Options, since: datetime | None, until: datetime | None, dataset: str | None, as_json: bool
 ) -> None:
-    """How much of what was shown was rated."""
+    """How much of what was shown has been rated."""
     with options.open(worker=False) as heedful:
         found = heedful.insight.coverage(since=since, until=until, dataset=dataset)
     if not _print(found, as_json):
@@ -103,7 +103,7 @@ def coverage(
 @as_json
 @needs_project
 def usefulness(options: Options, dataset: str, as_json: bool) -> None:
-    """How useful facts are: the distribution, both ends, and those that help here and hurt there."""
+    """How useful facts are: the distribution, the best, the worst, and those with mixed feedback."""
     with options.open(worker=False) as heedful:
         found = heedful.insight.usefulness(dataset)
     if not _print(found, as_json):
@@ -155,7 +155,7 @@ def notes(
     by: str | None,
     as_json: bool,
 ) -> None:
-    """What changed, and is not luck."""
+    """Significant changes."""
     with options.open(worker=False) as heedful:
         found = heedful.insight.notes(since=since, until=until, dataset=dataset, by=by)
     if as_json:
@@ -177,7 +177,7 @@ def _print(found: BaseModel, as_json: bool) -> bool:
 @as_json
 @needs_project
 def digest(options: Options, since: datetime | None, until: datetime | None, send: bool, as_json: bool) -> None:
-    """Sum up what people said in a week, or in another time."""
+    """Summarise the feedback of a week, or of another period."""
     if send:
         _send(options, since, until)
         return
@@ -225,7 +225,7 @@ def _send(options: Options, since: datetime | None, until: datetime | None) -> N
 @click.option("--dataset", metavar="NAME", help="Only answers from this dataset.")
 @click.option("--by", metavar="KEY", help="Compare by this, too: metadata.variant, source, author_kind, …")
 @click.option("--charts", metavar="FOLDER", help="Write each chart there as well, as SVG.")
-@click.option("--force", "overwrite", is_flag=True, help="Replace files that are there.")
+@click.option("--force", "overwrite", is_flag=True, help="Replace existing files.")
 @needs_project
 def report(
     options: Options,
@@ -237,7 +237,7 @@ def report(
     charts: str | None,
     overwrite: bool,
 ) -> None:
-    """Write what people said as one HTML file."""
+    """Write a feedback report as one HTML file."""
     with options.open(worker=False) as heedful:
         made = write_report(
             heedful, path, since=since, until=until, dataset=dataset, by=by, charts=charts, overwrite=overwrite

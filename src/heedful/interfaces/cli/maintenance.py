@@ -47,7 +47,7 @@ def reembed(options: Options, background: bool) -> None:
 @as_json
 @needs_store
 def upkeep(options: Options, as_json: bool) -> None:
-    """Remove what is older than the settings keep it, and do the rest of the upkeep. Workers do this every hour."""
+    """Remove data beyond its retention period, and run other maintenance. Workers do this every hour."""
     done = maintain(options.local("upkeep"))
     if as_json:
         print_json(done)
@@ -61,7 +61,7 @@ def upkeep(options: Options, as_json: bool) -> None:
 @click.option("--dataset", metavar="NAME", help="For this dataset alone; else for the whole project.")
 @needs_project
 def policy(options: Options, name: str, dataset: str | None) -> None:
-    """Choose the rule that recalls go by; none resets it."""
+    """Set the ranking policy of recalls; none resets it."""
     with options.open() as opened:
         opened.set_policy(None if name == "none" else cast(PolicyName, name), dataset=dataset)
     echo(f"{f'dataset {dataset}' if dataset else 'the project'} recalls by: {name}")

@@ -37,14 +37,14 @@ note = click.option("--note", metavar="TEXT", help="Why, for those who come late
 
 @click.group()
 def review() -> None:
-    """What people disliked, as work to do: see, fix, resolve, and undo."""
+    """Negative feedback as a queue: show, fix, resolve and undo."""
 
 
 @review.command("list")
 @click.option(
     "--status", type=click.Choice([*REVIEW_STATUSES, "all"]), default="open", show_default=True, help="Only these."
 )
-@click.option("--assignee", metavar="NAME", help="Only what this one sees to.")
+@click.option("--assignee", metavar="NAME", help="Only items assigned to this person.")
 @click.option("--dataset", metavar="NAME", help="Only questions to this dataset.")
 @click.option("--target-type", type=click.Choice(OPINION_TARGETS), help="Only opinions about these.")
 @cursor
@@ -119,7 +119,7 @@ def get(options: Options, item_id: str, as_json: bool) -> None:
 def assign(
     options: Options, item_id: str, assignee: str | None, author: str | None, if_match: str | None, as_json: bool
 ) -> None:
-    """Say who sees to an item; nobody, without ASSIGNEE."""
+    """Assign an item; without ASSIGNEE, unassign it."""
     with options.open() as heedful:
         _report(heedful.review.assign(item_id, assignee, author=author, if_match=if_match), as_json)
 
@@ -134,7 +134,7 @@ def assign(
 def resolve(
     options: Options, item_id: str, note: str | None, author: str | None, if_match: str | None, as_json: bool
 ) -> None:
-    """Say that an item is fixed; a later complaint opens it again."""
+    """Mark an item as resolved; a later complaint reopens it."""
     with options.open() as heedful:
         _report(heedful.review.resolve(item_id, note=note, author=author, if_match=if_match), as_json)
 
@@ -149,7 +149,7 @@ def resolve(
 def dismiss(
     options: Options, item_id: str, note: str | None, author: str | None, if_match: str | None, as_json: bool
 ) -> None:
-    """Say that there is nothing to fix."""
+    """Mark an item as needing no fix."""
     with options.open() as heedful:
         _report(heedful.review.dismiss(item_id, note=note, author=author, if_match=if_match), as_json)
 
@@ -164,7 +164,7 @@ def dismiss(
 def reopen(
     options: Options, item_id: str, note: str | None, author: str | None, if_match: str | None, as_json: bool
 ) -> None:
-    """Say that an item is work to do after all."""
+    """Reopen an item."""
     with options.open() as heedful:
         _report(heedful.review.reopen(item_id, note=note, author=author, if_match=if_match), as_json)
 
@@ -200,7 +200,7 @@ def fix(
     if_match: str | None,
     as_json: bool,
 ) -> None:
-    """Do something about an item."""
+    """Fix what an item complains about."""
     with options.open() as heedful:
         done = heedful.review.fix(
             item_id,

@@ -23,7 +23,7 @@ from heedful.interfaces.cli.executions import connector, show
 
 @click.group()
 def executions() -> None:
-    """SQL that ran, with its results."""
+    """Executed SQL with its results."""
 
 
 @executions.command("list")

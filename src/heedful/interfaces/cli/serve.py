@@ -30,7 +30,7 @@ LOST_KEY_HINT = "this store has keys; lost yours? --new-key prints another, and 
 @click.option(
     "--cors-origin", "cors_origins", multiple=True, help="Pages of this origin may call, * for all; may be repeated."
 )
-@click.option("--worker/--no-worker", default=True, show_default=True, help="Also do jobs; see heedful worker.")
+@click.option("--worker/--no-worker", default=True, show_default=True, help="Also run jobs; see heedful worker.")
 @click.option("--quiet", is_flag=True, help="No line for each request; warnings and errors are still written.")
 @click.pass_obj
 def serve(

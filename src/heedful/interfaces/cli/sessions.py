@@ -37,12 +37,12 @@ from heedful.model import NewKey, Session
 from heedful.simulate import traffic
 from heedful.simulate.traffic import Embedding
 
-newest_first = click.option("--newest-first", is_flag=True, help="Begin at the end.")
+newest_first = click.option("--newest-first", is_flag=True, help="Newest first.")
 
 
 @click.group()
 def sessions() -> None:
-    """Conversations: messages, answers, metadata, and what people say of them."""
+    """Conversations: messages, answers, metadata and feedback."""
 
 
 @sessions.command()
@@ -51,7 +51,7 @@ def sessions() -> None:
 @as_json
 @click.pass_obj
 def create(options: Options, session_id: str | None, metadata: tuple[str, ...], as_json: bool) -> None:
-    """Make a session, with an id of its own if none is given."""
+    """Create a session; without an id, one is generated."""
     with options.open() as heedful:
         _show(heedful.sessions.create(session_id, metadata=pairs("metadata", metadata)), as_json)
 
@@ -101,7 +101,7 @@ def list_sessions(options: Options, where: tuple[str, ...], cursor: str | None, 
 @as_json
 @needs_project
 def delete(options: Options, session_id: str, yes: bool, as_json: bool) -> None:
-    """Remove a session with all that is in it and was learnt from it."""
+    """Delete a session with its content and everything learnt from it."""
     if not yes:
         click.confirm(f"Delete session {session_id}?", abort=True, err=True)
     with options.open() as heedful:
@@ -164,7 +164,7 @@ def messages(
 def update_metadata(
     options: Options, session_id: str, pairs_given: tuple[str, ...], if_match: str | None, as_json: bool
 ) -> None:
-    """Merge metadata into a session's; a dotted key reaches inside."""
+    """Merge metadata into a session's; a dotted key addresses a nested one."""
     given = pairs("metadata", pairs_given)
     if given is None:
         raise Invalid("no metadata is given", field="metadata", remedy="Write it as KEY=VALUE")
@@ -182,7 +182,7 @@ def update_metadata(
 def delete_metadata(
     options: Options, session_id: str, keys: tuple[str, ...], if_match: str | None, as_json: bool
 ) -> None:
-    """Remove keys from a session's metadata; a dotted key reaches inside."""
+    """Remove keys from a session's metadata; a dotted key addresses a nested one."""
     with options.open() as heedful:
         heedful.sessions.delete_metadata(session_id, keys, if_match=if_match)
         _show(heedful.sessions.get(session_id), as_json)

@@ -23,7 +23,7 @@ from heedful.interfaces.cli.common import (
 )
 from heedful.transfer import ProjectChecksum
 
-force: Decorator = click.option("--force", is_flag=True, help="Replace the file if it is there.")
+force: Decorator = click.option("--force", is_flag=True, help="Replace an existing file.")
 
 
 @click.command()

@@ -364,7 +364,7 @@ def translate_error(error: BaseException, name: str) -> Unavailable | None:
     if state in ("42501", "25006"):
         return Unavailable(f"store {name} can't be written ({error})", code="store_read_only", remedy=_ALLOWED)
     if state.startswith("53"):
-        return Unavailable(f"store {name} has no room left ({error})", code="disk_full", remedy=_SPACE_REMEDY)
+        return Unavailable(f"store {name} has no space left ({error})", code="disk_full", remedy=_SPACE_REMEDY)
     if isinstance(error, psycopg.ProgrammingError) and "connection option" in str(error):
         return Unavailable(f"store {name} has an unknown option ({error})", code="store_refused", remedy=_OPTION_REMEDY)
     if isinstance(error, psycopg.OperationalError):
