@@ -4,7 +4,7 @@ BIN := $(VENV)/bin
 # One more than there are cores: much of the time, tests wait for servers and browsers to start.
 WORKERS ?= $(shell expr $$(getconf _NPROCESSORS_ONLN) + 1)
 export PIP_DISABLE_PIP_VERSION_CHECK := 1
-# The tests start hundreds of processes; each would compile everything anew.
+# The tests start hundreds of processes; each would compile everything again.
 unexport PYTHONDONTWRITEBYTECODE
 
 .PHONY: help demo test test-postgresql test-faults test-soak test-soak-short test-typescript lint format docs pictures bench bench-recall bench-learning bench-detect bench-sessions bench-cache bench-server bench-scale bench-insight bench-sandbox bench-aging lock audit clean

@@ -23,7 +23,7 @@ from bench.cache_lookup import lookups
 from bench.measure import Bar, Report, about, console, say
 from bench.vectors import Vectors, embedded
 from heedful.ranking.contexts import normal
-from heedful.sql.reuse import Evidence, Known, Proven, Verdict, alike, choose, decide
+from heedful.sql.reuse import Evidence, Known, ProvenQuery, Verdict, choose, decide, same_frame_ids
 
 THRESHOLD, LIMIT = 0.65, 50
 COSINES = (0.65, 0.80, 0.95, 0.99)
@@ -59,7 +59,7 @@ class Trial:
         self.database = database
         self.values = values
         self.near = vectors @ vectors.T
-        self.proven = [Proven(place, each.text, each.sql, NOW) for place, each in enumerate(asked)]
+        self.proven = [ProvenQuery(place, each.text, each.sql, NOW) for place, each in enumerate(asked)]
         self.twins: dict[str, list[int]] = {}
         for place, each in enumerate(asked):
             self.twins.setdefault(normal(each.text), []).append(place)
@@ -88,7 +88,9 @@ class Trial:
                 evidence.remove(twin)
             candidates = [each for each in self._nearest(place, THRESHOLD) if each in kept][:LIMIT]
             if frames:
-                candidates += [int(str(each)) for each in alike(question.text, evidence) if each not in candidates]
+                candidates += [
+                    int(str(each)) for each in same_frame_ids(question.text, evidence) if each not in candidates
+                ]
             found.append(self._judged(question, candidates, evidence, together))
             for twin in twins:
                 evidence.add(self.proven[twin])

@@ -14,7 +14,7 @@ from pathlib import Path
 from typing import Any
 
 from heedful.sql.reuse import Known
-from heedful.sql.reuse.query_parts import parsed
+from heedful.sql.reuse.query_parts import parse_query
 from heedful.sql.reuse.values import Column
 
 DIALECT = "sqlite"
@@ -101,7 +101,7 @@ def questions(folder: Path, name: str, database: Database) -> tuple[list[Questio
             sql = _filled(quoted, {key: value.replace("'", "''") for key, value in values.items()})
             rows = database.run(sql)
             if rows is not None:
-                query = parsed(sql, DIALECT)
+                query = parse_query(sql, DIALECT)
                 ordered = query is not None and query.tree.args.get("order") is not None
                 found.append(Question(_filled(sentence["text"], values), sql, template, rows, ordered))
     return found, total

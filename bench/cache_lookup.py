@@ -13,7 +13,7 @@ from heedful.ids import new_id
 from heedful.providers.embedding import embedder_from
 from heedful.sql.statements import template
 from heedful.storage.executions import opinions, runs
-from heedful.storage.executions.opinions import Said
+from heedful.storage.executions.opinions import NewOpinion
 from heedful.storage.executions.runs import NewRun
 from heedful.storage.vectors import Vectors, ensure_model, pack
 
@@ -77,4 +77,4 @@ def _fill(
             )
             runs.add(connection, run)
             if place % PROVEN == 0:
-                opinions.add(connection, project, Said(run.id, None, True, None, None), None, now)
+                opinions.add(connection, project, NewOpinion(run.id, None, True, None, None), None, now)

@@ -107,7 +107,7 @@ def _later(report: Report, kind: str, store: Heedful) -> None:
     parts: dict[str, Callable[[], Any]] = {
         "what changed": lambda: store.insight.notes(since=since),
         "themes": lambda: store.insight.themes(since=since),
-        "open review items": lambda: queue.counted(store),
+        "open review items": lambda: queue.count_by_status(store),
     }
     section = report.section(f"{kind}: what comes after the page, 30 days", "part", "first time, s", "then, p50 in ms")
     for name, ask in parts.items():

@@ -164,7 +164,7 @@ def _opinion(
             "comment": comment,
             "extra": "{}",
             "at": at,
-            "standing": 1,
+            "active": 1,
             "event_id": number,
             "message_id": None,
             "updated_at": at,

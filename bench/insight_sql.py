@@ -6,7 +6,7 @@ _DAY = 86_400_000_000
 _UP = "sum(CASE WHEN rating = 'up' THEN 1 ELSE 0 END)"
 _DOWN = "sum(CASE WHEN rating = 'down' THEN 1 ELSE 0 END)"
 _COUNTS = f"{_UP}, {_DOWN}, count(score), sum(score)"
-_OURS = "FROM feedbacks f WHERE project_id = 1 AND standing = 1 AND f.at >= {{since}}"
+_OURS = "FROM feedbacks f WHERE project_id = 1 AND active = 1 AND f.at >= {{since}}"
 _SIGNALS = (
     "SELECT {group}, sum(CASE WHEN value = 'helpful' THEN 1 ELSE 0 END), "
     "sum(CASE WHEN value = 'not_helpful' THEN 1 ELSE 0 END) FROM events e WHERE project_id = 1 AND kind = 'signal' "
@@ -26,14 +26,14 @@ def _grouped(group: str) -> str:
 def _with_entries(column: str) -> str:
     return (
         f"SELECT e.{column}, {_COUNTS} FROM feedbacks f LEFT JOIN entries e ON f.target_type = 'entry' "
-        "AND e.id = f.target_id WHERE project_id = 1 AND standing = 1 AND f.at >= {{since}} GROUP BY 1"
+        "AND e.id = f.target_id WHERE project_id = 1 AND active = 1 AND f.at >= {{since}} GROUP BY 1"
     )
 
 
 def _by_variant(group: str) -> str:
     return (
         f"SELECT {group}, {_COUNTS} FROM session_tags t JOIN feedbacks f ON f.session_seq = t.session_seq "
-        "WHERE t.project_id = 1 AND t.key = 'variant' AND standing = 1 AND f.at >= {{since}} GROUP BY {places}"
+        "WHERE t.project_id = 1 AND t.key = 'variant' AND active = 1 AND f.at >= {{since}} GROUP BY {places}"
     )
 
 
@@ -54,7 +54,7 @@ BY_HAND: dict[str, list[str]] = {
     "coverage": _said(
         "SELECT count(*) FROM entries e JOIN sessions s ON s.seq = e.session_seq WHERE s.project_id = 1 "
         "AND e.at >= {{since}}",
-        "SELECT count(DISTINCT target_id), target_type FROM feedbacks f WHERE project_id = 1 AND standing = 1 "
+        "SELECT count(DISTINCT target_id), target_type FROM feedbacks f WHERE project_id = 1 AND active = 1 "
         "AND f.at >= {{since}} GROUP BY 2",
         "SELECT count(*) FROM executions WHERE project_id = 1 AND at >= {{since}}",
         "SELECT count(*) FROM receipts WHERE at >= {{since}}",

@@ -15,9 +15,9 @@ import numpy as np
 from bench.learning_worlds import NOW, Corpus, Floats, World
 from heedful.memory.usefulness import NEARLY_THE_SAME, PROVEN
 from heedful.ranking.contexts import SAME_NEED
-from heedful.ranking.evidence import POSITIVE, Agreement, Voice, agreement, mass, voices
+from heedful.ranking.evidence import POSITIVE, Agreement, AuthorVote, agreement, mass, votes_per_author
 from heedful.ranking.policies import Adaptive, Candidate, Documented, Ranked, Tally, Usefulness
-from heedful.ranking.policies.adaptive import Constants, Counts, Heard, dataset_rate
+from heedful.ranking.policies.adaptive import Constants, Counts, QueryEvidence, dataset_rate
 from heedful.ranking.signals import NEUTRAL, Observation, Opinion
 
 WEIGHT = 0.3
@@ -71,7 +71,7 @@ class Variant:
     proof: bool = True
 
     def __call__(self, corpus: Corpus, world: World) -> Place:
-        said = {query: self._heard(opinions) for query, opinions in world.opinions.items()}
+        said = {query: self._evidence(opinions) for query, opinions in world.opinions.items()}
         every = [each for opinions in world.opinions.values() for each in self._seen(opinions)]
         positive = sum(mass(each) for each in every if each.signal_type in POSITIVE)
         negative = sum(mass(each) for each in every if each.signal_type not in POSITIVE)
@@ -80,7 +80,7 @@ class Variant:
         def place(query: int) -> int | None:
             alike = corpus.similarity[query]
             near = [
-                Heard(float(alike[other]), *said[other])
+                QueryEvidence(float(alike[other]), *said[other])
                 for other in world.rated
                 if self.policy.kernel(float(alike[other])) > 0
             ]
@@ -98,11 +98,11 @@ class Variant:
     def _seen(self, opinions: Sequence[Opinion]) -> Iterable[Opinion]:
         return opinions if self.rank_correction else [replace(each, rank=None) for each in opinions]
 
-    def _heard(self, opinions: Sequence[Opinion]) -> tuple[Sequence[Voice], Mapping[str, Agreement]]:
-        heard = voices(self._seen(opinions))
-        return heard, agreement(heard) if self.trust else {}
+    def _evidence(self, opinions: Sequence[Opinion]) -> tuple[Sequence[AuthorVote], Mapping[str, Agreement]]:
+        votes = votes_per_author(self._seen(opinions))
+        return votes, agreement(votes) if self.trust else {}
 
-    def _candidates(self, corpus: Corpus, query: int, near: Sequence[Heard]) -> list[Candidate]:
+    def _candidates(self, corpus: Corpus, query: int, near: Sequence[QueryEvidence]) -> list[Candidate]:
         own = corpus.relevance[query]
         if self.pool is None:
             return [Candidate(fact, relevance) for fact, relevance in enumerate(own.tolist())]
@@ -111,7 +111,7 @@ class Variant:
             found = list(dict.fromkeys([*found, *self._proven(near)]))
         return [Candidate(fact, float(own[fact])) for fact in found]
 
-    def _proven(self, near: Sequence[Heard]) -> list[int]:
+    def _proven(self, near: Sequence[QueryEvidence]) -> list[int]:
         """The facts that `AdaptiveJudge.proven` adds."""
         close = [each for each in near if self.policy.kernel(each.similarity) >= NEARLY_THE_SAME]
         net = {fact: each.positive - each.negative for fact, each in self.policy.counts(close, NOW).items()}

@@ -51,7 +51,7 @@ class Cost:
     cold: Timing
     """Queries that nobody has asked for since the store was opened: their signals are read and folded."""
     after_a_signal: Timing
-    """Queries of which one was rated just before, by another process: it is read and folded anew."""
+    """Queries of which one was rated just before, by another process: it is read and folded again."""
     opening: float
     """Seconds of the first recall: all masses are summed up once."""
 

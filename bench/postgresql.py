@@ -16,7 +16,7 @@ SETTINGS = {"shared_buffers": "2GB", "maintenance_work_mem": "2GB", "max_wal_siz
 """Durable as by default: every commit is on disk before it is acknowledged."""
 
 ROLE = "keeper"
-"""Owns the databases, and has no right beyond them: a superuser would see past the walls between projects."""
+"""Owns the databases, and has no right beyond them: a superuser would bypass row-level security."""
 
 
 READER = "reader"

@@ -15,7 +15,7 @@ import psycopg
 from bench.postgresql import Server, serving
 from heedful.model.results import encode
 from heedful.sql.databases import Limits, open_database
-from heedful.sql.guard import guarded
+from heedful.sql.guard import check_statement
 from heedful.sql.sandbox.pool import Pool
 from heedful.sql.sandbox.queries import Queries, Target
 from heedful.sql.statements import template
@@ -56,7 +56,7 @@ def _compared(url: str) -> float:
 
     def here() -> object:
         database = open_database(url)
-        query = guarded(SQL, database.dialect)
+        query = check_statement(SQL, database.dialect)
         version = database.data_version()
         with database.session() as session:
             result = session.run(query, parameters, Limits())

@@ -19,7 +19,7 @@ from heedful.clock import from_stored
 from heedful.ids import new_id
 from heedful.storage import Database
 from heedful.storage.mongo.collections import INDEXES, Document
-from heedful.storage.mongo.feedbacks import MOST_SHOWN, event_of, shown
+from heedful.storage.mongo.feedbacks import MOST_SHOWN, embedded_document, event_of
 from heedful.storage.schema import entries, events, feedbacks
 
 PROJECT = 1
@@ -162,14 +162,14 @@ class BareMongo:
             "extra": {},
             "created_at": from_stored(now),
             "at": now,
-            "standing": True,
+            "active": True,
             "idempotency_key": key,
             "recorded_at": now,
             "project": "default",
         }
         change = _update(now)
         if new.entry is None:
-            change["$push"] = {"feedbacks": {"$each": [shown(said)], "$slice": -MOST_SHOWN}}
+            change["$push"] = {"feedbacks": {"$each": [embedded_document(said)], "$slice": -MOST_SHOWN}}
         with self._client.start_session() as transaction, self._begun(transaction):
             before = self._touched(new.session, change, transaction)
             said |= {"session": before["number"], "number": before["last"] + 1}

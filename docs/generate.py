@@ -66,7 +66,7 @@ def pages() -> dict[str, str]:
         "sessions.md": sessions_page(),
         "executions.md": executions_page(),
         "hooks-and-alerts.md": hooks_page(),
-        "moving.md": moving_page(),
+        "transfer.md": transfer_page(),
         "compat.md": compat_page(),
         "cli.md": cli_page(),
         "rest.md": rest_page(),
@@ -221,10 +221,10 @@ def hooks_page() -> str:
     )
 
 
-def moving_page() -> str:
+def transfer_page() -> str:
     """Copies, exports, backups and verification."""
     members = (_member(getattr(transfer, name), "heedful.transfer") for name in transfer.__all__)
-    return "\n\n".join(["# Moving and verifying", NOTICE, "## heedful.transfer", _doc(transfer), *members])
+    return "\n\n".join(["# Transfer and verification", NOTICE, "## heedful.transfer", _doc(transfer), *members])
 
 
 def compat_page() -> str:
@@ -424,7 +424,7 @@ def _types() -> str:
         ["`ReviewStatus`", "one of " + listed(f"`{each}`" for each in model.REVIEW_STATUSES)],
         ["`ReviewKind`", "one of " + listed(f"`{each}`" for each in get_args(model.ReviewKind))],
         ["`ReviewAction`", "one of " + listed(f"`{each}`" for each in get_args(model.ReviewAction))],
-        ["`Mend`", "one of " + listed(f"`{each}`" for each in model.MENDS)],
+        ["`Fix`", "one of " + listed(f"`{each}`" for each in model.FIXES)],
         ["`Origin`", "one of " + listed(f"`{each}`" for each in get_args(model.Origin))],
         ["`Decision`", "one of " + listed(f"`{each}`" for each in get_args(model.Decision))],
         ["`Reuse`", "one of " + listed(f"`{each}`" for each in get_args(model.Reuse))],

@@ -11,7 +11,7 @@ from matplotlib import pyplot as plt
 from matplotlib.axes import Axes
 
 import heedful
-from heedful.interfaces.cli.demo import ASKED_NEXT, FACTS, HELPFUL, judged
+from heedful.interfaces.cli.demo import FACTS, HELPFUL, RELATED_QUESTION, give_feedback
 from heedful.model import Hit
 
 FILE = Path(__file__).parent / "images" / "ranking.svg"
@@ -25,9 +25,9 @@ def ranked() -> tuple[list[Hit], list[Hit]]:
     with heedful.open(":memory:") as memory:
         facts = memory.remember(list(FACTS))
         helpful = facts.fact_ids[FACTS.index(HELPFUL)]
-        before = memory.recall(ASKED_NEXT, top_k=SHOWN)
-        judged(memory, helpful)
-        after = memory.recall(ASKED_NEXT, top_k=SHOWN, boost_by_usefulness=True)
+        before = memory.recall(RELATED_QUESTION, top_k=SHOWN)
+        give_feedback(memory, helpful)
+        after = memory.recall(RELATED_QUESTION, top_k=SHOWN, boost_by_usefulness=True)
     return before.hits, after.hits
 
 
@@ -38,7 +38,7 @@ def draw(before: list[Hit], after: list[Hit]) -> None:
     figure.subplots_adjust(left=0.01, right=0.99, top=0.99, bottom=0.01)
     axes.set(xlim=(-1.85, 1.45), ylim=(SHOWN + 0.55, -0.85))
     axes.axis("off")
-    axes.text(-1.8, -0.55, f"“{ASKED_NEXT}”", fontsize=13, weight="bold", color=INK, va="center")
+    axes.text(-1.8, -0.55, f"“{RELATED_QUESTION}”", fontsize=13, weight="bold", color=INK, va="center")
     axes.text(LEFT, 0.12, "before\n(rank and score)", fontsize=11, color=INK, ha="center", va="center")
     axes.text(
         RIGHT,

@@ -7,7 +7,7 @@ from collections.abc import Iterator
 import orjson
 
 from docs.markdown import NOTICE, listed, table
-from heedful.interfaces.http.calls import PREFIX, TAGGED
+from heedful.interfaces.http.calls import ETAG_OPERATIONS, PREFIX
 from heedful.interfaces.http.openapi import ABOUT, description
 from heedful.interfaces.operations import OPERATIONS, OWNERS, Operation, shape
 from heedful.interfaces.operations.shape import HEADERS
@@ -59,7 +59,7 @@ def _rest_row(operation: Operation) -> list[str]:
     made = shape(operation)
     given = [f"`{name}{'' if field.is_required() else '?'}`" for name, field in made.request.model_fields.items()]
     given += [f"`{HEADERS[name]}`" for name in made.headers if name == "if_match"]
-    marks = (" ⇄" if operation.name in TAGGED else "") + (" ⋯" if made.callbacks else "")
+    marks = (" ⇄" if operation.name in ETAG_OPERATIONS else "") + (" ⋯" if made.callbacks else "")
     scope = f"`{operation.scope}`" + (f"; with `{operation.keeps}`, `write`" if operation.keeps else "")
     scope += " of the whole server" if operation.everywhere else ""
     scope += f"; `write` if making the `{operation.undoes}` takes that" if operation.undoes else ""

@@ -291,9 +291,9 @@ class TestViews:
             praise(store, facts[1], "ann")
             with workspace.database.read() as newer:
                 evidence.follow(newer, ledger.last_event(newer, evidence.dataset))
-                evidence.heard(older, matches)
+                evidence.near(older, matches)
                 evidence.follow(newer, ledger.last_event(newer, evidence.dataset))
-                assert {voice.fact for each in evidence.heard(newer, matches) for voice in each.voices} == {1, 2}
+                assert {voice.fact for each in evidence.near(newer, matches) for voice in each.votes} == {1, 2}
 
 
 PHRASINGS = [

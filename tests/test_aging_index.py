@@ -43,7 +43,7 @@ def seen(store: Heedful, query: str, **options: Any) -> list[tuple[str, float, f
 
 
 def test_rows_that_were_replaced_do_not_stay_in_memory(any_store: str, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(dataset, "FEW_DEAD", 32)
+    monkeypatch.setattr(dataset, "MIN_DEAD_ROWS", 32)
     options: dict[str, Any] = {"embedding": WordEmbedder(), "clock": ManualClock(), "worker": False}
     with heedful.open(any_store, **options) as store:
         most = 0
@@ -72,11 +72,11 @@ def test_recalls_beside_a_compaction_find_what_is_there(
     open_store: Callable[..., Heedful], monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """Some facts always stay, others come and go: whoever asks finds the former, whatever is copied meanwhile."""
-    monkeypatch.setattr(dataset, "FEW_DEAD", 8)
+    monkeypatch.setattr(dataset, "MIN_DEAD_ROWS", 8)
     compactions = []
     build = dataset.Compaction.build
 
-    def counted(self: dataset.Compaction) -> dataset.Held:
+    def counted(self: dataset.Compaction) -> dataset.RowTable:
         compactions.append(1)
         return build(self)
 

@@ -1,4 +1,4 @@
-"""The courier: alerts arrive at least once, whatever happens to channels, processes and the store."""
+"""The dispatcher: alerts arrive at least once, whatever happens to channels, processes and the store."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ from hypothesis import strategies as st
 from heedful import Invalid, Unavailable
 from heedful.clock import to_stored
 from heedful.notifications import Channel, Slack, Webhook
-from heedful.notifications.dispatcher import LEASE, LONGEST, SECOND, Courier, next_attempt
+from heedful.notifications.dispatcher import LEASE, MAX_BACKOFF, SECOND, Dispatcher, next_attempt
 from heedful.storage.database import Database
 from heedful.storage.sessions import SqlSessionStore
 from heedful.storage.sessions.base import AlertRow
@@ -66,7 +66,7 @@ class Hanging(Recorder):
 
 
 class Post:
-    """One store with an outbox, and couriers on it."""
+    """One store with an outbox, and dispatchers on it."""
 
     def __init__(self, path: Path, clock: ManualClock, opened: ExitStack) -> None:
         self._clock = clock
@@ -93,11 +93,11 @@ class Post:
         assert found is not None
         return found
 
-    def courier(self, *channels: Any, store: SqlSessionStore | None = None, **options: Any) -> Courier:
-        courier = Courier(store or self.store, self.now, **options)
-        self._opened.callback(courier.close)
-        courier.add(*channels)
-        return courier
+    def dispatcher(self, *channels: Any, store: SqlSessionStore | None = None, **options: Any) -> Dispatcher:
+        dispatcher = Dispatcher(store or self.store, self.now, **options)
+        self._opened.callback(dispatcher.close)
+        dispatcher.add(*channels)
+        return dispatcher
 
 
 @pytest.fixture
@@ -109,11 +109,11 @@ def post(path: Path, clock: ManualClock, empty_store: bytes) -> Iterator[Post]:
 
 def test_an_alert_is_delivered_in_the_background_and_noted(post: Post) -> None:
     channel = Recorder()
-    courier = post.courier(channel)
+    dispatcher = post.dispatcher(channel)
     post.write("a1")
-    courier.wake()
+    dispatcher.wake()
     channel.wait()
-    courier.close()
+    dispatcher.close()
     assert channel.sent == ["a1"]
     row = post.row("a1")
     assert (row.delivered_at, row.next_at, row.attempts, row.error) == (post.now(), None, 1, None)
@@ -122,46 +122,46 @@ def test_an_alert_is_delivered_in_the_background_and_noted(post: Post) -> None:
 def test_what_earlier_processes_left_is_delivered_when_the_channel_is_added(post: Post) -> None:
     post.write("a1", "a2")
     channel = Recorder()
-    post.courier(channel).close()
+    post.dispatcher(channel).close()
     assert channel.sent == ["a1", "a2"]
 
 
 def test_alerts_of_other_channels_are_left_alone(post: Post) -> None:
     post.write("a1", channel="elsewhere")
     channel = Recorder()
-    post.courier(channel).close()
+    post.dispatcher(channel).close()
     assert channel.sent == []
     assert post.row("a1").next_at is not None
 
 
 def test_what_is_due_can_be_delivered_in_the_callers_thread(post: Post) -> None:
     channel, other = Recorder(), Recorder("other")
-    courier = post.courier(channel, other, background=False)
+    dispatcher = post.dispatcher(channel, other, background=False)
     post.write("a1", "a2")
     post.write("b1", channel="other")
-    courier.wake()
-    assert courier.deliver_due() == 3
-    assert courier.deliver_due() == 0
+    dispatcher.wake()
+    assert dispatcher.deliver_due() == 3
+    assert dispatcher.deliver_due() == 0
     assert (channel.sent, other.sent) == (["a1", "a2"], ["b1"])
 
 
 def test_a_failed_alert_is_tried_again_later_and_later_and_never_dropped(post: Post, clock: ManualClock) -> None:
     channel = Recorder("desk", *[Unavailable("nobody is there")] * 15)
-    courier = post.courier(channel, background=False, jitter=lambda: 0.0)
+    dispatcher = post.dispatcher(channel, background=False, jitter=lambda: 0.0)
     post.write("a1")
     waits = []
     for attempt in range(1, 16):
-        assert courier.deliver_due() == 0
+        assert dispatcher.deliver_due() == 0
         row = post.row("a1")
         assert (row.attempts, row.error, row.delivered_at) == (attempt, "nobody is there", None)
         assert row.next_at is not None
         waits.append((row.next_at - post.now()) // SECOND)
         clock.advance(microseconds=row.next_at - post.now() - 1)
-        assert courier.deliver_due() == 0
+        assert dispatcher.deliver_due() == 0
         assert len(channel.sent) == attempt
         clock.advance(microseconds=1)
     assert waits == [1, 2, 4, 8, 16, 32, 64, 128, 256, 512, 1024, 1800, 1800, 1800, 1800]
-    assert courier.deliver_due() == 1
+    assert dispatcher.deliver_due() == 1
     row = post.row("a1")
     assert (row.attempts, row.error, row.next_at, row.delivered_at) == (16, None, None, post.now())
 
@@ -169,19 +169,19 @@ def test_a_failed_alert_is_tried_again_later_and_later_and_never_dropped(post: P
 @given(st.integers(1, 10**9), st.floats(0, 1, exclude_max=True))
 def test_waits_are_between_a_second_and_an_hour_and_grow(attempts: int, jitter: float) -> None:
     wait = next_attempt(attempts, jitter)
-    assert SECOND <= wait <= LONGEST
+    assert SECOND <= wait <= MAX_BACKOFF
     assert next_attempt(attempts + 1, jitter) >= wait
 
 
 def test_a_channel_that_recovers_gets_its_alert_in_the_background(post: Post, clock: ManualClock) -> None:
     channel = Recorder("desk", Unavailable("not now"))
-    courier = post.courier(channel)
+    dispatcher = post.dispatcher(channel)
     post.write("a1")
-    courier.wake()
+    dispatcher.wake()
     channel.wait()
-    courier.close()
+    dispatcher.close()
     clock.advance(seconds=2)
-    again = post.courier(channel)
+    again = post.dispatcher(channel)
     channel.wait()
     again.close()
     assert channel.sent == ["a1", "a1"]
@@ -190,18 +190,18 @@ def test_a_channel_that_recovers_gets_its_alert_in_the_background(post: Post, cl
 
 def test_a_new_process_delivers_what_a_failing_one_left(post: Post, clock: ManualClock) -> None:
     post.write("a1")
-    post.courier(Recorder("desk", Unavailable("not now"))).close()
+    post.dispatcher(Recorder("desk", Unavailable("not now"))).close()
     clock.advance(seconds=2)
     channel = Recorder()
-    post.courier(channel, store=post.open()).close()
+    post.dispatcher(channel, store=post.open()).close()
     assert channel.sent == ["a1"]
 
 
 def test_one_alert_that_always_fails_does_not_stop_the_others_of_its_channel(post: Post) -> None:
     channel = Recorder("desk", Unavailable("refused"))
-    courier = post.courier(channel, background=False)
+    dispatcher = post.dispatcher(channel, background=False)
     post.write("a1", "a2", "a3")
-    assert courier.deliver_due() == 2
+    assert dispatcher.deliver_due() == 2
     assert channel.sent == ["a1", "a2", "a3"]
 
 
@@ -214,36 +214,36 @@ def test_a_failing_channel_comes_after_the_others_in_the_callers_thread(post: Po
             super().send(alert_id, payload)
 
     failing = Noted("failing", *[Unavailable("timed out")] * 2)
-    courier = post.courier(failing, Noted("good"), background=False)
+    dispatcher = post.dispatcher(failing, Noted("good"), background=False)
     post.write("f1", "f2", channel="failing")
     post.write("g1", "g2", channel="good")
-    assert courier.deliver_due() == 2
+    assert dispatcher.deliver_due() == 2
     assert order == ["f1", "g1", "g2", "f2"]
 
 
 def test_a_hanging_channel_holds_up_neither_the_others_nor_the_caller(post: Post) -> None:
     stuck, channel = Hanging(), Recorder()
-    courier = post.courier(stuck, channel)
+    dispatcher = post.dispatcher(stuck, channel)
     post.write("s1", channel="stuck")
-    courier.wake()
+    dispatcher.wake()
     stuck.wait()
     post.write("a1", "a2", "a3")
-    courier.wake()
+    dispatcher.wake()
     channel.wait(3)
-    courier.close(timeout=0.01)
+    dispatcher.close(timeout=0.01)
     assert stuck.sent == []
     stuck.released.set()
 
 
 def test_closing_delivers_what_is_due_and_was_not_told_of(post: Post) -> None:
     channel = Recorder()
-    courier = post.courier(channel)
+    dispatcher = post.dispatcher(channel)
     post.write("a0")
-    courier.wake()
+    dispatcher.wake()
     channel.wait()
     ids = [f"b{number:02}" for number in range(20)]
     post.write(*ids)
-    courier.close(timeout=SOON)
+    dispatcher.close(timeout=SOON)
     assert channel.sent == ["a0", *ids]
     assert post.store.read(lambda tx: tx.outbox.list(None, 100, True)) == []
 
@@ -260,36 +260,36 @@ def test_a_courier_with_nothing_to_do_rests(post: Post) -> None:
         return post.now()
 
     channel = Recorder()
-    courier = Courier(post.store, now)
+    dispatcher = Dispatcher(post.store, now)
     post.write("a1")
     post.write("b1", channel="elsewhere")
-    courier.add(channel)
+    dispatcher.add(channel)
     channel.wait()
     assert not spinning.wait(0.2)
-    courier.close()
+    dispatcher.close()
 
 
 def test_a_closed_courier_takes_no_channels_and_sends_nothing(post: Post) -> None:
     channel = Recorder()
-    courier = post.courier(channel)
-    courier.close()
-    courier.close()
+    dispatcher = post.dispatcher(channel)
+    dispatcher.close()
+    dispatcher.close()
     post.write("a1")
-    courier.wake()
+    dispatcher.wake()
     with pytest.raises(Unavailable, match="closed"):
-        courier.add(Recorder("other"))
+        dispatcher.add(Recorder("other"))
     assert channel.sent == []
 
 
 def test_after_the_time_to_close_is_over_no_further_alert_is_taken(post: Post) -> None:
     stuck = Hanging("stuck")
-    courier = post.courier(stuck)
+    dispatcher = post.dispatcher(stuck)
     post.write("s1", "s2", channel="stuck")
-    courier.wake()
+    dispatcher.wake()
     stuck.wait()
-    courier.close(timeout=0.01)
+    dispatcher.close(timeout=0.01)
     stuck.released.set()
-    courier.close(timeout=SOON)
+    dispatcher.close(timeout=SOON)
     assert stuck.sent == ["s1"]
     assert post.row("s1").delivered_at is not None
     assert post.row("s2").attempts == 0
@@ -297,42 +297,42 @@ def test_after_the_time_to_close_is_over_no_further_alert_is_taken(post: Post) -
 
 def test_the_last_channel_of_a_name_is_the_one_that_is_used(post: Post) -> None:
     old, new = Recorder(), Recorder()
-    courier = post.courier(old)
-    courier.add(new)
+    dispatcher = post.dispatcher(old)
+    dispatcher.add(new)
     post.write("a1")
-    courier.wake()
-    courier.close(timeout=SOON)
+    dispatcher.wake()
+    dispatcher.close(timeout=SOON)
     assert (old.sent, new.sent) == ([], ["a1"])
 
 
 @pytest.mark.parametrize("name", ["", " ", "a\nb", "x" * 201, None])
 def test_a_channel_without_a_proper_name_is_refused(post: Post, name: Any) -> None:
     with pytest.raises(Invalid, match="name"):
-        post.courier(Recorder(name))
+        post.dispatcher(Recorder(name))
 
 
 @pytest.mark.parametrize("problem", [ValueError("x"), SystemExit(1), KeyboardInterrupt(), MemoryError()])
 def test_no_exception_of_a_channel_ends_the_deliveries(post: Post, problem: BaseException) -> None:
     channel = Recorder("desk", problem)
-    courier = post.courier(channel)
+    dispatcher = post.dispatcher(channel)
     post.write("a1")
-    courier.wake()
+    dispatcher.wake()
     channel.wait()
     post.write("a2")
-    courier.wake()
+    dispatcher.wake()
     channel.wait()
-    courier.close()
+    dispatcher.close()
     assert channel.sent == ["a1", "a2"]
     assert post.row("a1").next_at is not None
 
 
 def test_a_lease_that_ran_out_is_taken_over_and_a_late_failure_changes_nothing(post: Post, clock: ManualClock) -> None:
     stuck = Hanging("desk", Unavailable("timed out"))
-    slow = post.courier(stuck)
+    slow = post.dispatcher(stuck)
     post.write("a1")
     slow.wake()
     stuck.wait()
-    quick = post.courier(Recorder("desk"), store=post.open(), background=False)
+    quick = post.dispatcher(Recorder("desk"), store=post.open(), background=False)
     clock.advance(microseconds=LEASE - 1)
     assert quick.deliver_due() == 0
     clock.advance(microseconds=1)
@@ -347,13 +347,13 @@ def test_a_lease_that_ran_out_is_taken_over_and_a_late_failure_changes_nothing(p
 @pytest.mark.parametrize("problem", [None, Unavailable("timed out")])
 def test_an_alert_whose_session_is_deleted_on_the_way_is_forgotten(post: Post, problem: BaseException | None) -> None:
     stuck = Hanging("desk", problem)
-    courier = post.courier(stuck)
+    dispatcher = post.dispatcher(stuck)
     post.write("a1")
-    courier.wake()
+    dispatcher.wake()
     stuck.wait()
     post.store.write(lambda tx: tx.conversations.delete("s1", post.now()))
     stuck.released.set()
-    courier.close(timeout=SOON)
+    dispatcher.close(timeout=SOON)
     assert post.store.read(lambda tx: tx.outbox.list(None, 10, False)) == []
 
 
@@ -387,25 +387,25 @@ def test_a_store_that_fails_is_tried_again_and_told_of_once(post: Post, path: Pa
     post.write("a1")
     outside = sqlite3.connect(path, isolation_level=None)
     outside.execute("ALTER TABLE outbox RENAME TO outbox_away")
-    courier = post.courier(channel)
+    dispatcher = post.dispatcher(channel)
     assert log.came.acquire(timeout=SOON)
     for _ in range(5):
-        courier.wake()
+        dispatcher.wake()
     outside.execute("ALTER TABLE outbox_away RENAME TO outbox")
     outside.close()
-    courier.wake()
+    dispatcher.wake()
     channel.wait()
-    courier.close()
+    dispatcher.close()
     assert channel.sent == ["a1"]
     assert log.lines == ["alerts of desk wait: OperationalError"]
 
 
 def test_a_store_that_is_closed_first_does_no_harm(post: Post, path: Path, log: Log) -> None:
     database = Database(path)
-    courier = post.courier(Recorder(), store=SqlSessionStore(database, "default", post.now))
+    dispatcher = post.dispatcher(Recorder(), store=SqlSessionStore(database, "default", post.now))
     database.close()
-    courier.wake()
-    courier.close(timeout=SOON)
+    dispatcher.wake()
+    dispatcher.close(timeout=SOON)
     assert len(log.lines) <= 1
 
 
@@ -417,10 +417,10 @@ def test_secrets_are_neither_kept_nor_logged_nor_shown(post: Post, log: Log) -> 
         Webhook(f"http://{nowhere}/hook?token={secret}", secret=secret, timeout=0.2),
         Recorder("careless", RuntimeError(f"no route to https://user:{secret}@example.org")),
     ]
-    courier = post.courier(*channels, background=False)
+    dispatcher = post.dispatcher(*channels, background=False)
     for number, channel in enumerate(channels):
         post.write(f"a{number}", channel=channel.name)
-    assert courier.deliver_due() == 0
+    assert dispatcher.deliver_due() == 0
     rows = [post.row(f"a{number}") for number in range(3)]
     assert rows[0].error is not None
     assert rows[0].error.startswith("slack:")
@@ -433,9 +433,9 @@ def test_secrets_are_neither_kept_nor_logged_nor_shown(post: Post, log: Log) -> 
 
 
 def test_an_error_is_kept_short_and_on_one_line(post: Post) -> None:
-    courier = post.courier(Recorder("desk", Unavailable("no\r\nluck " * 1000)), background=False)
+    dispatcher = post.dispatcher(Recorder("desk", Unavailable("no\r\nluck " * 1000)), background=False)
     post.write("a1")
-    courier.deliver_due()
+    dispatcher.deliver_due()
     error = post.row("a1").error
     assert error is not None
     assert len(error) <= 300
@@ -444,7 +444,7 @@ def test_an_error_is_kept_short_and_on_one_line(post: Post) -> None:
 
 CHILD = """
 import os, signal, sys
-from heedful.notifications.dispatcher import Courier
+from heedful.notifications.dispatcher import Dispatcher
 from heedful.clock import to_stored
 from heedful.storage.database import Database
 from heedful.storage.sessions import SqlSessionStore
@@ -464,23 +464,23 @@ class Lines:
 
 database = Database(path)
 store = SqlSessionStore(database, "default", now)
-courier = Courier(store, now)
+dispatcher = Dispatcher(store, now)
 if task == "fork":
-    courier.add(Lines())
+    dispatcher.add(Lines())
     child = os.fork()
     if child == 0:
         # No thread came along, so only a new one can deliver what is written now.
         from heedful.storage.sessions.base import AlertRow
         store.write(lambda tx: tx.outbox.add("s1", [AlertRow("forked", "desk", {}, now(), next_at=now())]))
-        courier.wake()
-        courier.close(20)
+        dispatcher.wake()
+        dispatcher.close(20)
         os._exit(0)
     sys.exit(os.waitstatus_to_exitcode(os.waitpid(child, 0)[1]))
 print("ready", flush=True)
 sys.stdin.readline()
-courier.add(Lines())
-courier.deliver_due()
-courier.close(20)
+dispatcher.add(Lines())
+dispatcher.deliver_due()
+dispatcher.close(20)
 database.close()
 """
 
@@ -525,10 +525,10 @@ def test_a_process_that_is_killed_after_sending_has_its_alert_sent_again(
     assert child.wait(SOON) == -signal.SIGKILL
     assert (tmp_path / "out").read_text() == "a1\n"
     channel = Recorder()
-    courier = post.courier(channel, background=False)
-    assert courier.deliver_due() == 0
+    dispatcher = post.dispatcher(channel, background=False)
+    assert dispatcher.deliver_due() == 0
     clock.advance(microseconds=LEASE)
-    assert courier.deliver_due() == 1
+    assert dispatcher.deliver_due() == 1
     assert channel.sent == ["a1"]
 
 

@@ -19,9 +19,9 @@ import heedful
 from heedful import Conflict, Heedful, Invalid, NotFound
 from heedful.bootstrap import Host, store_jobs
 from heedful.jobs import worker
-from heedful.jobs.contract import Pace, Report, Task
+from heedful.jobs.contract import Report, Task, WorkerTiming
 from heedful.jobs.service import queue_of
-from heedful.jobs.worker import Companion, Worker
+from heedful.jobs.worker import BackgroundWorker, Worker
 from heedful.search import DatabaseIndex, DatasetIndex
 from heedful.sessions import improve
 from heedful.sessions.hooks import AlertHook
@@ -119,12 +119,12 @@ def test_what_others_left_is_not_waited_for(any_store: str, opening: Callable[..
             report(step, 3)
 
     host = Host(any_store, embedding=WordEmbedder())
-    companion = Companion(host.queue, work, "default")
-    companion.look()
+    background = BackgroundWorker(host.queue, work, "default")
+    background.start_due()
     assert begun.wait(SOON)
-    closing = threading.Thread(target=companion.close)
+    closing = threading.Thread(target=background.close)
     closing.start()
-    until(lambda: companion._closing)
+    until(lambda: background._closing)
     go_on.set()
     closing.join(SOON)
     assert steps == [0]
@@ -137,7 +137,7 @@ def test_no_thread_is_there_before_there_is_work_nor_after_it(opening: Callable[
     store = opening()
 
     def threads() -> int:
-        return sum(each.name == "heedful-companion" for each in threading.enumerate())
+        return sum(each.name == "heedful-background" for each in threading.enumerate())
 
     assert threads() == 0
     added = store.jobs.improve()
@@ -221,13 +221,13 @@ def test_a_worker_that_is_killed_in_the_middle_is_replaced_and_the_result_is_the
     added = store.jobs.improve()
     program = """
 import sys, time
-from heedful.jobs.contract import Pace
+from heedful.jobs.contract import WorkerTiming
 from heedful.jobs.service import queue_of
 from heedful.bootstrap import Host
 from heedful.sessions import improve
 from heedful.sessions.hooks import AlertHook
 from heedful.testing import WordEmbedder
-improve.TOGETHER = 1
+improve.BATCH_SIZE = 1
 host = Host(sys.argv[1], embedding=WordEmbedder())
 def work(task, report):
     def until_the_middle(done, total):
@@ -236,7 +236,7 @@ def work(task, report):
             print("in the middle", flush=True)
             time.sleep(600)
     host.do(task, until_the_middle)
-queue_of(host.database, host.now, Pace(lease=2.0, poll=0.1)).work(work, None, lambda: False, once=True)
+queue_of(host.database, host.now, WorkerTiming(lease=2.0, poll=0.1)).work(work, None, lambda: False, once=True)
 """
     process = subprocess.Popen([sys.executable, "-c", program, any_store], stdout=subprocess.PIPE, text=True)
     assert process.stdout is not None
@@ -248,9 +248,9 @@ queue_of(host.database, host.now, Pace(lease=2.0, poll=0.1)).work(work, None, la
     assert (job.status, job.done, job.total) == ("running", 2, 4)
     assert store.usefulness_stats().total_signals == 2
 
-    monkeypatch.setattr(improve, "TOGETHER", 1)
+    monkeypatch.setattr(improve, "BATCH_SIZE", 1)
     host = Host(any_store, clock=ManualClock(), embedding=WordEmbedder())
-    queue = queue_of(host.database, host.now, Pace(lease=2.0, poll=0.1))
+    queue = queue_of(host.database, host.now, WorkerTiming(lease=2.0, poll=0.1))
 
     def is_done() -> bool:
         queue.work(host.do, None, lambda: False, once=True)
@@ -269,12 +269,12 @@ def test_a_job_whose_workers_die_again_and_again_is_given_up(any_store: str, ope
     added = store.jobs.improve()
     program = """
 import os, sys
-from heedful.jobs.contract import Pace
+from heedful.jobs.contract import WorkerTiming
 from heedful.jobs.service import queue_of
 from heedful.bootstrap import Host
 from heedful.testing import WordEmbedder
 host = Host(sys.argv[1], embedding=WordEmbedder())
-queue = queue_of(host.database, host.now, Pace(attempts=2, lease=0.1, poll=0.1))
+queue = queue_of(host.database, host.now, WorkerTiming(attempts=2, lease=0.1, poll=0.1))
 queue.work(lambda task, report: os.kill(os.getpid(), 9), None, lambda: False, once=True)
 """
 
@@ -310,7 +310,7 @@ def test_a_worker_of_the_whole_store_does_all_projects_and_upkeep(
 def test_upkeep_takes_many_opinions_into_the_review_queue(
     any_store: str, opening: Callable[..., Heedful], monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    for module, name in ((tallies, "TAIL"), (watermarks, "MANY")):
+    for module, name in ((tallies, "FOLD_AFTER"), (watermarks, "MAX_BACKLOG")):
         monkeypatch.setattr(module, name, 2)
     for project, opinions in (("busy", 5), ("quiet", 1)):
         store = opening(project=project, worker=False)
@@ -363,7 +363,7 @@ def test_upkeep_drops_old_receipts_and_has_large_datasets_indexed(
 def test_a_worker_outlives_a_store_that_fails(
     any_store: str, opening: Callable[..., Heedful], monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
 ) -> None:
-    monkeypatch.setattr(worker, "AGAIN", 0.01)
+    monkeypatch.setattr(worker, "STORE_RETRY_SECONDS", 0.01)
     host = Host(any_store, embedding=WordEmbedder())
     whole = host.queue.work
     failures = iter([heedful.Unavailable("the store is asleep")])
@@ -387,7 +387,7 @@ def test_a_worker_outlives_a_store_that_fails(
 def test_a_worker_outlives_the_loss_of_all_connections(
     empty_database: str, clock: ManualClock, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(worker, "AGAIN", 0.01)
+    monkeypatch.setattr(worker, "STORE_RETRY_SECONDS", 0.01)
     host = Host(empty_database, embedding=WordEmbedder())
     working = Worker(host.queue, host.do, host.now)
     working.start()
@@ -405,7 +405,7 @@ def test_a_worker_outlives_the_loss_of_all_connections(
     host.close()
 
 
-def test_vectors_are_made_anew_in_the_background(any_store: str, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_vectors_are_rebuilt_in_the_background(any_store: str, monkeypatch: pytest.MonkeyPatch) -> None:
     class Shorter(WordEmbedder):
         name = "shorter"
 

@@ -338,7 +338,7 @@ class TestFullDisk:
         ]
         for verb in verbs:
             with unchanged(path), self.full(store):
-                with pytest.raises(Unavailable, match="no room left") as caught:
+                with pytest.raises(Unavailable, match="disk is full") as caught:
                     verb()
                 assert caught.value.code == "disk_full"
                 assert "Free some space" in str(caught.value)

@@ -12,7 +12,7 @@ import pytest
 from heedful import Heedful
 from heedful.model import Recall
 from heedful.providers.embedding.contract import Vectors
-from heedful.search.contexts import AT_ONCE, TOGETHER
+from heedful.search.contexts import BATCH_SIZE, MAX_EMBEDDED
 from heedful.testing import WordEmbedder
 
 MANY = 300
@@ -76,13 +76,13 @@ def test_a_recall_asks_little_of_the_model_and_the_words_of_a_query_match_at_onc
     model.asked[False].clear()
     said = judged(store, "W0 ordered0 query0?")
     assert said["alpha thing"] == (0.6, "context")
-    assert max(model.asked[False]) <= AT_ONCE
+    assert max(model.asked[False]) <= MAX_EMBEDDED
     assert judged(store, "query0 w0 ordered0")["alpha thing"][1] == "global", "other words wait for the model"
     assert judged(store, f"query{MANY - 1} w{MANY - 1} ordered{MANY - 1}")["gamma thing"][1] == "context"
     store.signal([used(facts[1], "something quite new")])
     assert judged(store, "quite new something")["beta thing"] == (0.6, "context"), "one new signal counts at once"
     drained(store, model)
-    assert max(model.asked[True]) <= TOGETHER
+    assert max(model.asked[True]) <= BATCH_SIZE
     assert judged(store, "query0 w0 ordered0")["alpha thing"] == (0.6, "context")
 
 
@@ -109,7 +109,7 @@ def test_whoever_needs_all_queries_gets_them(open_store: Callable[..., Heedful],
     store.signal([used(fact, f"w{place} ordered{place} query{place}") for place in range(MANY)])
     stats = store.fact_stats(fact)
     assert len(stats.contexts) == MANY
-    assert max(model.asked[False]) <= TOGETHER
+    assert max(model.asked[False]) <= BATCH_SIZE
     store.replay()
 
 

@@ -223,7 +223,7 @@ def test_old_hits_that_nobody_rated_have_an_end(geo: Heedful, proven: str, clock
 def test_executions_that_were_removed_take_neither_a_place_nor_memory(
     geo: Heedful, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(questions, "FEW", 16)
+    monkeypatch.setattr(questions, "PRUNE_AFTER", 16)
     kept = geo.executions.execute_query(IN_ITALY_SQL, question=IN_ITALY).execution_id
     most, places = 0, []
     for _ in range(MANY):

@@ -289,7 +289,7 @@ def test_a_model_that_writes_what_changes_data_is_refused(
     assert cities.file.read_bytes() == before
 
 
-def test_a_model_that_mends_its_ways_is_heard(open_geo: Callable[..., Heedful]) -> None:
+def test_a_model_that_corrects_itself_is_used(open_geo: Callable[..., Heedful]) -> None:
     geo, model = with_model(open_geo, [block("DELETE FROM street"), block(STREETS_SQL)])
     assert ask(geo, STREETS).execution_result.result.rows == [[3]]
     assert len(model.asked) == 2

@@ -79,7 +79,7 @@ def test_without_a_project_all_jobs_are_seen_and_with_one_its_own(run: Run) -> N
     assert "all" in run("jobs", "list", "--kind", "reembed").stdout
 
 
-def test_vectors_are_made_anew_by_a_worker(run: Run) -> None:
+def test_vectors_are_rebuilt_by_a_worker(run: Run) -> None:
     run("remember", "Ada is the CEO.", "Bo sings.")
     told = run("--embedding", "fast", "reembed", "--background").stdout
     job_id = told.split()[1]

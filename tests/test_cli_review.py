@@ -37,7 +37,7 @@ def read(result: Result) -> Any:
     return json.loads(result.stdout)
 
 
-def test_an_item_is_seen_mended_resolved_and_undone(run: Run) -> None:
+def test_an_item_is_seen_fixed_resolved_and_undone(run: Run) -> None:
     (item,) = read(run("review", "list", "--json"))["items"]
     item_id = item["item_id"]
     assert item["comment"] == "It opens at nine."
@@ -50,7 +50,7 @@ def test_an_item_is_seen_mended_resolved_and_undone(run: Run) -> None:
     text = "The Lisbon office opens at nine."
     done = read(
         run(
-            *("review", "mend", item_id, "supersede", "--fact-id", fact_id, "--text", text),
+            *("review", "fix", item_id, "supersede", "--fact-id", fact_id, "--text", text),
             *("--note", "Since May.", "--author", "eva", "--json"),
         )
     )
@@ -60,7 +60,7 @@ def test_an_item_is_seen_mended_resolved_and_undone(run: Run) -> None:
     assert again.endswith("changed\n")
     assert read(run("review", "ask-again", item_id, "--json"))["changed"] is True
     told = run("review", "assign", item_id, "eva", "--author", "ida").stdout
-    assert told == f"item {item_id}: open, eva sees to it\n"
+    assert told == f"item {item_id}: open, assigned to eva\n"
     assert read(run("review", "assign", item_id, "--json"))["assignee"] is None
     assert run("review", "resolve", item_id, "--author", "eva").stdout == f"item {item_id}: resolved\n"
     assert isinstance(run("review", "dismiss", item_id, "--author", "ole").exception, Conflict)
@@ -71,12 +71,12 @@ def test_an_item_is_seen_mended_resolved_and_undone(run: Run) -> None:
     assert "supersede (undone)" in run("review", "show", item_id).stdout
 
 
-def test_a_mend_says_how_to_take_it_back(run: Run) -> None:
+def test_a_fix_says_how_to_take_it_back(run: Run) -> None:
     (item,) = read(run("review", "list", "--json"))["items"]
     (opinion,) = read(run("review", "show", item["item_id"], "--json"))["opinions"]
-    told = run("review", "mend", item["item_id"], "retract", "--event-id", opinion["event_id"]).stdout
+    told = run("review", "fix", item["item_id"], "retract", "--event-id", opinion["event_id"]).stdout
     event_id = told.split()[-1]
-    assert told.startswith(f"retract, event {event_id}; to take it back: ")
+    assert told.startswith(f"retract, event {event_id}; to undo it: ")
     assert run("review", "list").stdout == "Nothing to review.\n"
     assert run("review", "undo", event_id).exit_code == 0
     assert item["item_id"] in run("review", "list").stdout

@@ -190,7 +190,7 @@ def test_feedback_on_a_session(run: Run) -> None:
     kept = read(run(*rate, "--rating", "down", "--comment", "[red]No", "--extra", "page=3", "--json"))
     assert (kept["rating"], kept["comment"], kept["extra"]) == ("down", "[red]No", {"page": 3})
     told = shown(run(*rate, "--rating", "up", "--author", "ann", "--idempotency-key", "k"))
-    assert "to take it back: heedful retract " in told
+    assert "to retract it: heedful retract " in told
     assert shown(run(*rate, "--rating", "up", "--author", "ann", "--idempotency-key", "k")) == told
     assert refused(run(*rate, "--author", "ann", "--idempotency-key", "k")).code == "idempotency_key_reused"
     assert shown(run(*rate)).startswith("feedback ")

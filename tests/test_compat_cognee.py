@@ -261,7 +261,7 @@ def test_many_users_share_one_store_and_one_model(
     run: Run, loaded: list[object], monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """A user costs what is in memory of their facts, and that only while they are among the last that came."""
-    monkeypatch.setattr(cognee, "MOST", 4)
+    monkeypatch.setattr(cognee, "MAX_OPEN_USERS", 4)
 
     async def program() -> None:
         await cognee.close()

@@ -219,7 +219,7 @@ def test_lists_are_whole_however_many_pages_they_take(
 def test_many_projects_share_one_store_and_one_model(
     path: Path, loaded: list[object], monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(text2everything, "MOST", 3)
+    monkeypatch.setattr(text2everything, "MAX_OPEN_PROJECTS", 3)
     with Text2EverythingClient(base_url=path, embedding=WordEmbedder()) as client:
         kept = client.project("kept")
         kept.remember("Ada leads sales.")

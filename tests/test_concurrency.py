@@ -177,7 +177,7 @@ def ups(store: Heedful) -> int:
 
 def test_the_counts_of_opinions(open_store: Callable[..., Heedful], monkeypatch: pytest.MonkeyPatch) -> None:
     store = open_store()
-    monkeypatch.setattr(tallies, "TAIL", 10)
+    monkeypatch.setattr(tallies, "FOLD_AFTER", 10)
     lock = threading.Lock()
     begun, done = {"given": 0, "taken": 0}, {"given": 0, "taken": 0}
 
@@ -213,8 +213,8 @@ def test_the_counts_of_opinions(open_store: Callable[..., Heedful], monkeypatch:
 
 
 def test_the_keys_that_a_server_remembers(path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(callers, "MOST", 4)
-    monkeypatch.setattr(callers, "NOTED", 0.0)
+    monkeypatch.setattr(callers, "MAX_CALLERS", 4)
+    monkeypatch.setattr(callers, "LAST_USED_SECONDS", 0.0)
     host = Host(path, embedding=WordEmbedder())
     with host.project("p") as store:
         known = callers.Callers(host, "admin-key-of-the-test-0123456789")

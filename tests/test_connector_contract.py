@@ -190,13 +190,13 @@ def test_the_review_queue_blocks_promotes_and_adds_examples(towns: Any) -> None:
     towns.feedback.create_negative(execution_id=wrong, feedback="Counts all of them.", author="ida")
     (item,) = towns.review.list().items
     assert item.question == ITALY
-    blocked = towns.review.mend(item.item_id, "block", execution_id=right, author="rev")
+    blocked = towns.review.fix(item.item_id, "block", execution_id=right, author="rev")
     assert towns.chat.execution_cache_lookup(ITALY).cache_hit is False
     towns.review.undo(blocked.event_id, author="rev")
-    promoted = towns.review.mend(item.item_id, "promote", execution_id=right, author="rev")
+    promoted = towns.review.fix(item.item_id, "promote", execution_id=right, author="rev")
     assert towns.chat.execution_cache_lookup(FRANCE).matches[0].execution["sql_query"] == FRANCE_SQL
     towns.review.undo(promoted.event_id, author="rev")
-    towns.review.mend(item.item_id, "add_example", question=STREETS, sql_query=STREETS_SQL, author="rev")
+    towns.review.fix(item.item_id, "add_example", question=STREETS, sql_query=STREETS_SQL, author="rev")
     assert [each.sql_query for each in towns.golden_examples.list()] == [STREETS_SQL]
 
 

@@ -41,7 +41,7 @@ def stop_at(part: float) -> Callable[[int, int], None]:
 
 @pytest.fixture
 def small_batches(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(table_rows, "TOGETHER", 7)
+    monkeypatch.setattr(table_rows, "BATCH_SIZE", 7)
 
 
 def opened(url: str | Path, **options: Any) -> Heedful:
@@ -134,7 +134,7 @@ def test_a_process_that_is_killed_leaves_a_copy_that_goes_on(lived: Path, place:
     program = (
         "import os, signal, sys\n"
         "from heedful.transfer import copy, table_rows, verify\n"
-        "table_rows.TOGETHER = 5\n"
+        "table_rows.BATCH_SIZE = 5\n"
         "die = lambda done, total: done > 150 and os.kill(os.getpid(), signal.SIGKILL)\n"
         "copy(sys.argv[1], sys.argv[2], progress=die)\n"
     )

@@ -23,7 +23,7 @@ from heedful.bootstrap import Host
 from heedful.clock import DAY, to_stored
 from heedful.interfaces.cli.main import cli
 from heedful.jobs.contract import Task
-from heedful.jobs.kinds import last_whole
+from heedful.jobs.kinds import last_full_period
 from heedful.jobs.worker import Worker
 from heedful.notifications import Slack, verify
 from heedful.notifications.digests import digest_channels
@@ -242,7 +242,7 @@ def test_a_project_that_is_in_a_mongodb_alone_gets_its_digest(
 
 
 def task(host: Host) -> Task:
-    since, until = last_whole("week", host.now())
+    since, until = last_full_period("week", host.now())
     return Task("j", None, "digest", {"since": since, "until": until}, 1)
 
 
@@ -316,7 +316,7 @@ def test_without_a_setting_nothing_is_sent(
 @pytest.mark.parametrize("day", range(30))
 def test_the_last_whole_week_ends_on_a_monday_that_is_over(day: int) -> None:
     now = to_stored(datetime(2026, 1, 1, tzinfo=UTC)) + day * DAY + 12_345
-    since, until = last_whole("week", now)
+    since, until = last_full_period("week", now)
     assert until - since == 7 * DAY
     assert until <= now < until + 7 * DAY
     assert (datetime(1970, 1, 1, tzinfo=UTC) + timedelta(microseconds=until)).weekday() == 0

@@ -51,29 +51,29 @@ def test_an_empty_store_is_sound(store: Heedful) -> None:
         "UPDATE scores SET last_at = 1",
     ],
 )
-def test_wrong_scores_are_folded_anew(store: Heedful, facts: list[str], path: Path, damage: str) -> None:
+def test_wrong_scores_are_recomputed(store: Heedful, facts: list[str], path: Path, damage: str) -> None:
     before = [store.fact_stats(fact) for fact in facts]
     harm(path, damage)
     looked = by_name(store.doctor(repair=False))["scores of main_dataset"]
     assert (looked.ok, looked.repaired) == (False, False)
-    mended = by_name(store.doctor())["scores of main_dataset"]
-    assert (mended.ok, mended.repaired) == (True, True)
-    assert "5 facts" in mended.detail
+    fixed = by_name(store.doctor())["scores of main_dataset"]
+    assert (fixed.ok, fixed.repaired) == (True, True)
+    assert "5 facts" in fixed.detail
     assert [store.fact_stats(fact) for fact in facts] == before
     assert by_name(store.doctor())["scores of main_dataset"].repaired is False
 
 
-def test_an_index_that_lacks_facts_is_made_anew(store: Heedful, facts: list[str], path: Path) -> None:
+def test_an_index_that_lacks_facts_is_rebuilt(store: Heedful, facts: list[str], path: Path) -> None:
     store.recall("fact")
     harm(path, "DELETE FROM facts WHERE text = 'fact number 3'")
     looked = by_name(store.doctor(repair=False))["index of main_dataset"]
     assert (looked.ok, looked.repaired) == (False, False)
-    mended = by_name(store.doctor())["index of main_dataset"]
-    assert (mended.ok, mended.repaired) == (True, True)
+    fixed = by_name(store.doctor())["index of main_dataset"]
+    assert (fixed.ok, fixed.repaired) == (True, True)
     assert by_name(store.doctor())["index of main_dataset"].repaired is False
 
 
-def test_a_saved_index_with_other_content_is_made_anew(
+def test_a_saved_index_with_other_content_is_rebuilt(
     open_store: Callable[..., Heedful], path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr("heedful.search.dataset.SAVE_AFTER", 100)
@@ -95,7 +95,7 @@ def test_a_vector_that_is_missing_is_named_with_what_to_run(store: Heedful, fact
     assert "heedful reembed" in check.detail
 
 
-def test_filters_that_lost_their_tags_are_mended(store: Heedful, path: Path) -> None:
+def test_filters_that_lost_their_tags_are_fixed(store: Heedful, path: Path) -> None:
     fact = store.remember("tagged", metadata={"lang": "en"}).fact_ids[0]
     harm(path, "DELETE FROM fact_tags")
     assert by_name(store.doctor(repair=False))["filters of main_dataset"].ok is False

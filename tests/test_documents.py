@@ -104,7 +104,7 @@ def started(client: Any, connector: str) -> tuple[dict[str, str], Any]:
 
 
 def withdraw(client: Any) -> None:
-    """Takes back what was called wrong: as long as it stands, the SQL is not used again."""
+    """Retracts what was called wrong: as long as it is active, the SQL is not used again."""
     for each in client.feedback.list_negative("proj-123"):
         client.feedback.delete("proj-123", each.id)
 

@@ -1,4 +1,4 @@
-"""Feedback on answers: scores and words, given, replaced and taken back."""
+"""Feedback on answers: scores and words, given, replaced and retracted."""
 
 from __future__ import annotations
 

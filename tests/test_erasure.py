@@ -123,8 +123,8 @@ def _review(store: Heedful) -> None:
         for kind, item in items.items()
     }
     store.review.assign(items["entry"], NAME, author="lead")
-    store.review.mend(items["entry"], "teach", event_id=hers["entry"], text=f"A {WORD} it is.", author="lead")
-    store.review.mend(items["session"], "retract", event_id=hers["session"], author="lead", note="She was wrong.")
+    store.review.fix(items["entry"], "teach", event_id=hers["entry"], text=f"A {WORD} it is.", author="lead")
+    store.review.fix(items["session"], "retract", event_id=hers["session"], author="lead", note="She was wrong.")
     store.review.resolve(items["entry"], note=f"By a {WORD}.", author=NAME)
 
 
@@ -265,7 +265,7 @@ def test_a_visitor_stays_a_visitor_and_a_program_a_program(store: Heedful) -> No
     for name, begins in names.items():
         assert str(erased(store.forget(author=name)).author).startswith(begins)
     assert store.insight.satisfaction(by="author_kind") == before
-    assert [each.author_standing for each in store.sessions.feedbacks("s").items] == ["anonymous", "known", "known"]
+    assert [each.author_trust for each in store.sessions.feedbacks("s").items] == ["anonymous", "known", "known"]
 
 
 def test_only_who_has_exactly_this_name_is_erased(open_store: Callable[..., Heedful]) -> None:

@@ -50,7 +50,7 @@ def test_the_same_seed_shows_the_same(memory: Heedful) -> None:
     assert len({tuple(shown(memory, 0.5, seed)) for seed in range(20)}) > 2
 
 
-def test_without_a_seed_each_recall_draws_anew(memory: Heedful) -> None:
+def test_without_a_seed_each_recall_draws_again(memory: Heedful) -> None:
     assert len({tuple(shown(memory, 0.9, None)) for _ in range(30)}) > 1
 
 

@@ -164,7 +164,7 @@ def test_executions_and_their_cache_travel(lived: Path, place: Place, kind: str)
 
 
 def looked_up(store: Heedful, question: str) -> Any:
-    """What the cache says, but for the ids of what it ran anew and how long that took."""
+    """What the cache says, but for the ids of what it ran again and how long that took."""
     found = store.chat.execution_cache_lookup(question, connector_id="geo").model_dump(exclude={"execution_time_ms"})
     for match in found["matches"]:
         for name in ("execution_id", "execution_time_ms"):
@@ -172,7 +172,7 @@ def looked_up(store: Heedful, question: str) -> Any:
     return found
 
 
-def test_without_vectors_facts_are_embedded_anew(lived: Path, place: Place) -> None:
+def test_without_vectors_facts_are_embedded_again(lived: Path, place: Place) -> None:
     target = place("sqlite")
     lines = exported(lived, "other", vectors=False)
     assert not any("vector" in line for line in lines)

@@ -117,7 +117,7 @@ def test_what_was_said_is_in_the_rows(either_lived: Heedful) -> None:
     assert (formula["rating"], formula["score"], formula["target_type"], formula["session_id"]) == (
         *("down", 1, "entry", "monday"),
     )
-    assert (formula["standing"], formula["dataset"]) == (True, "main_dataset")
+    assert (formula["active"], formula["dataset"]) == (True, "main_dataset")
     assert said['He said "yes",\nand so\tdid I.']["extra"] == {"n": 1}
     [session] = every(either_lived, "sessions")
     assert session["metadata"] == {"variant": "a", "weight": 1.5}
@@ -151,7 +151,7 @@ def test_every_way_to_begin_a_formula_is_taken_away(store: Heedful, first: str) 
 def test_what_was_taken_back_no_longer_stands(either_lived: Heedful) -> None:
     gone = every(either_lived, "feedback")[0]
     either_lived.retract(gone["feedback_id"])
-    after = {row["feedback_id"]: row["standing"] for row in every(either_lived, "feedback")}
+    after = {row["feedback_id"]: row["active"] for row in every(either_lived, "feedback")}
     assert after.pop(gone["feedback_id"]) is False
     assert set(after.values()) == {True}
 
@@ -161,7 +161,7 @@ def test_signals_tell_whether_they_stand(here: Heedful) -> None:
     given = here.signal(Signal(fact_id=fact, query="kettles", signal_type="not_helpful"))
     here.retract(given.event_ids[0])
     rows = {row["event_id"]: row for row in every(here, "signals")}
-    assert rows[given.event_ids[0]]["standing"] is False
+    assert rows[given.event_ids[0]]["active"] is False
     assert [row["signal"] for row in rows.values() if row["author"] == "Ida"] == ["helpful", "ignored"]
 
 
@@ -199,8 +199,8 @@ def test_an_export_reads_page_by_page(
     here: Heedful, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, table: TableName
 ) -> None:
     here.insight.export(table, tmp_path / "at-once.csv")
-    monkeypatch.setattr(reading, "TOGETHER", 2)
-    monkeypatch.setattr(recalls, "TOGETHER", 2)
+    monkeypatch.setattr(reading, "BATCH_SIZE", 2)
+    monkeypatch.setattr(recalls, "BATCH_SIZE", 2)
     here.insight.export(table, tmp_path / "by-two.csv")
     assert (tmp_path / "by-two.csv").read_bytes() == (tmp_path / "at-once.csv").read_bytes()
 
@@ -256,7 +256,7 @@ def test_parquet_has_the_meaning_of_each_column(here: Heedful, tmp_path: Path) -
 def test_a_file_is_not_replaced_unless_that_is_asked_for(here: Heedful, tmp_path: Path) -> None:
     file = tmp_path / "said.csv"
     file.write_text("precious")
-    with pytest.raises(Conflict, match="is there already"):
+    with pytest.raises(Conflict, match="already exists"):
         here.insight.export("feedback", file)
     assert file.read_text() == "precious"
     here.insight.export("feedback", file, overwrite=True)
@@ -278,7 +278,7 @@ def test_an_export_that_fails_leaves_nothing(here: Heedful, tmp_path: Path, monk
                     raise Unavailable("the store went away")
                 yield rows
 
-    monkeypatch.setattr(reading, "TOGETHER", 1)
+    monkeypatch.setattr(reading, "BATCH_SIZE", 1)
     monkeypatch.setattr(exports, "every", failing)
     with pytest.raises(Unavailable):
         here.insight.export("feedback", folder / "said.csv", overwrite=True)

@@ -103,13 +103,13 @@ def test_the_scores_of_others_stay(store: Heedful) -> None:
     assert store.usefulness_stats().total_signals == 1
 
 
-def test_a_fact_that_is_remembered_again_starts_anew(store: Heedful) -> None:
+def test_a_fact_that_is_remembered_again_starts_over(store: Heedful) -> None:
     fact = store.remember("again").fact_ids[0]
     store.signal([Signal(fact_id=fact, signal_type="helpful", query="q")])
     store.forget(fact)
-    anew = store.remember("again").fact_ids[0]
-    assert anew != fact
-    assert store.fact_stats(anew).score == 0.5
+    fresh = store.remember("again").fact_ids[0]
+    assert fresh != fact
+    assert store.fact_stats(fresh).score == 0.5
 
 
 @pytest.mark.parametrize("everything", ["fact", "source", "dataset"])

@@ -85,9 +85,9 @@ def test_the_second_hop_is_found_by_the_graph_and_not_by_words_and_meaning(
 def test_what_the_query_names_is_reached_in_any_case(store: Heedful, facts: dict[str, str]) -> None:
     asked = "letters of mirela kovac"
     plain = {hit.text: hit.relevance for hit in store.recall(asked, top_k=50)}
-    walked = {hit.text: hit.relevance for hit in store.recall(asked, mode="graph", top_k=50)}
-    assert walked[HIDDEN] > plain[HIDDEN]
-    assert {text: walked[text] for text in NOISE} == {text: plain[text] for text in NOISE}
+    expanded = {hit.text: hit.relevance for hit in store.recall(asked, mode="graph", top_k=50)}
+    assert expanded[HIDDEN] > plain[HIDDEN]
+    assert {text: expanded[text] for text in NOISE} == {text: plain[text] for text in NOISE}
 
 
 def test_relevance_is_lent_within_bounds(store: Heedful, facts: dict[str, str]) -> None:
@@ -354,16 +354,16 @@ class TestDoctor:
             "SELECT 3, id, dataset_id, 0.5, 0, 0, 0, 0 FROM entities",
         ],
     )
-    def test_wrong_links_are_mended(self, store: Heedful, facts: dict[str, str], path: Path, damage: str) -> None:
+    def test_wrong_links_are_fixed(self, store: Heedful, facts: dict[str, str], path: Path, damage: str) -> None:
         say(store, LinkSignal(shown(store, facts[HIDDEN]).links[0], "helpful"))
         statements = "SELECT * FROM links ORDER BY 1, 2", "SELECT key, name FROM entities"
         before = [rows(path, statement) for statement in statements], texts(store, boost_by_usefulness=True)
         rows(path, damage)
-        looked, mended, after = (
+        looked, fixed, after = (
             next(check for check in store.doctor(repair=repair) if check.name == "links of main_dataset")
             for repair in (False, True, True)
         )
-        assert (looked.ok, mended.ok, mended.repaired, after.ok, after.repaired) == (False, True, True, True, False)
+        assert (looked.ok, fixed.ok, fixed.repaired, after.ok, after.repaired) == (False, True, True, True, False)
         assert ([rows(path, each) for each in statements], texts(store, boost_by_usefulness=True)) == before
 
     def test_what_a_model_found_is_not_taken_for_wrong(self, store: Heedful, facts: dict[str, str]) -> None:
@@ -431,7 +431,7 @@ steps = st.lists(st.tuples(st.sampled_from(["add", "forget", "supersede", "enric
 
 
 @given(steps, st.integers(1, 4))
-def test_a_graph_that_follows_is_the_one_that_is_built_anew(
+def test_a_graph_that_follows_is_the_one_that_is_built_again(
     open_store: Callable[..., Heedful], path: Path, steps: list[tuple[str, int]], every: int
 ) -> None:
     path.unlink(missing_ok=True)
@@ -457,20 +457,20 @@ def test_a_graph_that_follows_is_the_one_that_is_built_anew(
             if number % every == 0:
                 with workspace.database.read() as connection:
                     following.follow(connection)
-        anew = GraphIndex(1)
+        fresh = GraphIndex(1)
         with workspace.database.read() as connection:
-            for index in (following, anew):
+            for index in (following, fresh):
                 index.follow(connection)
             entities = np.array(sorted(row for row in range(60)), np.int64)
             everyone = np.arange(100)
-        assert len(following) == len(anew)
+        assert len(following) == len(fresh)
         for most in (2, 100):
-            (one, counts), (other, again) = (index.links_to(entities, most) for index in (following, anew))
+            (one, counts), (other, again) = (index.links_to(entities, most) for index in (following, fresh))
             assert counts.tolist() == again.tolist()
             assert sorted(zip(*map(np.ndarray.tolist, one), strict=True)) == sorted(
                 zip(*map(np.ndarray.tolist, other), strict=True)
             )
-        one, other = (index.links_of(everyone) for index in (following, anew))
+        one, other = (index.links_of(everyone) for index in (following, fresh))
         assert sorted(zip(*map(np.ndarray.tolist, one), strict=True)) == sorted(
             zip(*map(np.ndarray.tolist, other), strict=True)
         )

@@ -1,4 +1,4 @@
-"""`improve`: what people say of answers becomes better recall, and nothing is left of what they take back."""
+"""`improve`: what people say of answers becomes better recall, and nothing is left of what they retract."""
 
 from __future__ import annotations
 
@@ -668,7 +668,7 @@ def test_the_influence_of_feedback_is_the_weight_of_usefulness(plain: Shop) -> N
         assert error.value.field == "feedback_influence"
 
 
-def test_what_a_crash_left_between_two_databases_is_mended(
+def test_what_a_crash_left_between_two_databases_is_fixed(
     open_store: Callable[..., Heedful], mongodb_url: str, clock: ManualClock, path: Path
 ) -> None:
     shop = Shop(open_store(sessions=mongodb_url), clock, path)
@@ -678,7 +678,7 @@ def test_what_a_crash_left_between_two_databases_is_mended(
     shop.store.sessions.add_feedback("s", asked.qa_id, "No, parcels may be returned within 45 days.", 1)
     assert shop.store.improve().learnt
     store = shop.store._space.store
-    store.write(lambda tx: tx.feedbacks.withdraw(tx.feedbacks.standing("entry", [asked.qa_id]), None, 0))
+    store.write(lambda tx: tx.feedbacks.withdraw(tx.feedbacks.active("entry", [asked.qa_id]), None, 0))
     assert shop.signals() != []
     done = shop.store.improve()
     assert (done.signals_retracted, len(done.forgotten)) == (1, 1)
@@ -687,7 +687,7 @@ def test_what_a_crash_left_between_two_databases_is_mended(
     assert shop.is_well()
 
 
-def test_what_a_crash_left_of_a_deleted_session_is_mended(
+def test_what_a_crash_left_of_a_deleted_session_is_fixed(
     open_store: Callable[..., Heedful], mongodb_url: str, clock: ManualClock, path: Path
 ) -> None:
     shop = Shop(open_store(sessions=mongodb_url), clock, path)

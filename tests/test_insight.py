@@ -95,7 +95,7 @@ class TestTrend:
             store.insight.trend(since=datetime(2026, 2, 1), until=datetime(2026, 1, 1))
         with pytest.raises(Invalid, match="since must be a datetime"):
             store.insight.trend(since="yesterday")  # type: ignore[arg-type]
-        with pytest.raises(Invalid, match="over is 'month'"):
+        with pytest.raises(Invalid, match="invalid over 'month'"):
             store.insight.trend(over="month")  # type: ignore[arg-type]
         with pytest.raises(NotFound, match="no dataset 'nothing'"):
             store.insight.trend(dataset="nothing")

@@ -10,12 +10,12 @@ from typing import Any
 import pytest
 
 from heedful.errors import Invalid, Unavailable
-from heedful.jobs.contract import Pace, Queue, Report, Task
+from heedful.jobs.contract import Queue, Report, Task, WorkerTiming
 from heedful.jobs.service import queue_of
 from heedful.storage import Database
 
 SOON = 60.0
-QUICK = Pace(attempts=3, pause=0.01, lease=30.0, poll=0.05)
+QUICK = WorkerTiming(attempts=3, pause=0.01, lease=30.0, poll=0.05)
 
 
 @pytest.fixture
@@ -156,7 +156,7 @@ def test_a_job_that_fails_is_tried_again_and_then_given_up_with_its_error(queue:
 
 
 def test_between_attempts_it_waits_and_others_go_first(queue: Queue, database: Database) -> None:
-    patient = queue_of(database, lambda: 0, Pace(attempts=3, pause=1000.0))
+    patient = queue_of(database, lambda: 0, WorkerTiming(attempts=3, pause=1000.0))
     failing = patient.add("shop", "improve", {"dataset": "a"})
     following = patient.add("shop", "improve", {"dataset": "b"})
 
@@ -305,7 +305,7 @@ def test_a_worker_that_runs_takes_up_what_others_add(queue: Queue, database: Dat
 
 
 def test_a_lost_job_is_not_settled_by_the_worker_that_lost_it(queue: Queue, database: Database) -> None:
-    hasty = queue_of(database, lambda: 0, Pace(attempts=9, lease=0.2, poll=0.05))
+    hasty = queue_of(database, lambda: 0, WorkerTiming(attempts=9, lease=0.2, poll=0.05))
     added = queue_of(database, lambda: 0, QUICK).add("shop", "improve", {})
     begun, go_on = threading.Event(), threading.Event()
     ended: list[str] = []

@@ -20,7 +20,7 @@ class Pager:
         self.paged.append(payload["session_id"])
 
 
-def couriers() -> int:
+def dispatchers() -> int:
     return sum(Pager.name in thread.name for thread in threading.enumerate())
 
 
@@ -32,7 +32,7 @@ def test_managers_of_a_factory_share_one_courier(mongodb_url: str) -> None:
         manager = factory.create_session_manager(f"user-{number}", feedbackHook=hook)
         manager.add_feedback({"rating": "down", "comment": "No."})
         manager.close()
-        assert couriers() == 1
+        assert dispatchers() == 1
     factory.close()
-    assert couriers() == 0
+    assert dispatchers() == 0
     assert sorted(pager.paged) == [f"user-{number}" for number in range(5)]

@@ -103,7 +103,7 @@ COMMANDS = {
     "review.resolve": "review resolve",
     "review.dismiss": "review dismiss",
     "review.reopen": "review reopen",
-    "review.mend": "review mend",
+    "review.fix": "review fix",
     "review.ask_again": "review ask-again",
     "review.undo": "review undo",
     "keys.create": "keys create",

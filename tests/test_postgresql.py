@@ -1,4 +1,4 @@
-"""What only a store on PostgreSQL has: walls between projects, parts by time, locks by project, lost connections."""
+"""What only a store on PostgreSQL has: row-level security, parts by time, locks by project, lost connections."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ from heedful.clock import to_stored
 from heedful.settings import Retention
 from heedful.storage import locks
 from heedful.storage.locks import number
-from heedful.storage.migrations.walls import _WITHOUT
+from heedful.storage.migrations.row_security import _WITHOUT
 from heedful.storage.postgresql import partitions
 from heedful.storage.retention import upkeep
 from heedful.storage.schema import events, metadata

@@ -175,7 +175,7 @@ def test_the_methods_of_insight_are_these() -> None:
         (Chat, {"chat_to_answer", "chat_to_sql", "execution_cache_lookup"}),
         (ChatSessions, {"create", "delete", "get", "get_questions", "list"}),
         (GoldenExamples, {"create", "delete", "get", "import_examples", "import_file", "list", "promote", "update"}),
-        (Review, {"ask_again", "assign", "dismiss", "get", "list", "mend", "reopen", "resolve", "undo"}),
+        (Review, {"ask_again", "assign", "dismiss", "get", "list", "fix", "reopen", "resolve", "undo"}),
         (Keys, {"create", "create_token", "list", "revoke", "rotate_signing"}),
     ],
     ids=lambda value: value.__name__ if isinstance(value, type) else "",

@@ -279,13 +279,13 @@ steps = st.lists(
 
 @settings(max_examples=25)
 @given(steps)
-def test_an_index_that_followed_answers_like_one_made_anew(
+def test_an_index_that_followed_answers_like_one_rebuilt(
     empty_store: bytes, taken: list[tuple[str, str | int, str]]
 ) -> None:
     with ExitStack() as opened:
         path = Path(opened.enter_context(TemporaryDirectory())) / "store.db"
         path.write_bytes(empty_store)
-        store, anew = (opened.enter_context(heedful.open(path, embedding=WordEmbedder())) for _ in range(2))
+        store, rebuilt = (opened.enter_context(heedful.open(path, embedding=WordEmbedder())) for _ in range(2))
         ids: list[str] = []
         for verb, what, source in taken:
             if verb == "remember":
@@ -296,5 +296,5 @@ def test_an_index_that_followed_answers_like_one_made_anew(
             else:
                 store.recall(str(what))
         followed = [(hit.fact_id, hit.relevance) for hit in store.recall("alpha gamma")]
-        fresh = [(hit.fact_id, hit.relevance) for hit in anew.recall("alpha gamma")]
+        fresh = [(hit.fact_id, hit.relevance) for hit in rebuilt.recall("alpha gamma")]
         assert dict(followed) == pytest.approx(dict(fresh), abs=2e-6)

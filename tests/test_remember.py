@@ -365,7 +365,7 @@ class TestIndexOnDisk:
         second.remember([f"entirely different thing{number}" for number in range(350)])
         assert second.recall("thing7", top_k=1)[0].text == "entirely different thing7"
 
-    def test_a_damaged_index_is_made_anew(self, open_store: Callable[..., Heedful], path: Path) -> None:
+    def test_a_damaged_index_is_rebuilt(self, open_store: Callable[..., Heedful], path: Path) -> None:
         first = open_store()
         first.remember(self.texts)
         first.close()

@@ -1,4 +1,4 @@
-"""The review queue: what becomes an item, which opinions are one, who sees to it, and where it stands."""
+"""The review queue: what becomes an item, which opinions are one, who is assigned, and what state it is in."""
 
 from __future__ import annotations
 
@@ -15,8 +15,8 @@ from hypothesis import strategies as st
 from heedful import Heedful, Signal, etag
 from heedful.errors import Conflict, Invalid, NotFound
 from heedful.model import ReviewItem
-from heedful.review import withdrawal
-from heedful.review.items import CLOSES, Act, folded
+from heedful.review import membership
+from heedful.review.items import CLOSES, ReviewAct, fold
 from heedful.testing import ManualClock
 
 OPENING = "When does the Lisbon office open?"
@@ -76,7 +76,7 @@ def test_a_disliked_answer_is_an_item_with_its_evidence(either: Heedful, clock: 
     (opinion,) = case.opinions
     assert (opinion.author, opinion.score, opinion.comment, opinion.positive) == ("ida", 1, "It opens at nine.", False)
     assert (opinion.target_id, opinion.session_id) == (qa_id, "monday")
-    assert case.mends == ["supersede", "retract", "teach"]
+    assert case.fixes == ["supersede", "retract", "teach"]
     assert case.history == []
 
 
@@ -130,7 +130,7 @@ def test_sessions_are_items_of_their_own(either: Heedful) -> None:
         either.sessions.add_session_feedback(session_id, {"rating": "down", "comment": session_id}, author="ida")
     items = either.review.list(target_type="session").items
     assert [(item.comment, item.question) for item in items] == [("tuesday", None), ("monday", None)]
-    assert either.review.get(items[0].item_id).mends == ["retract"]
+    assert either.review.get(items[0].item_id).fixes == ["retract"]
 
 
 def test_executions_with_the_same_sql_are_one_item(store: Heedful, tmp_path: Path) -> None:
@@ -146,7 +146,7 @@ def test_executions_with_the_same_sql_are_one_item(store: Heedful, tmp_path: Pat
     assert (same.opinions, alone.opinions, alone.question) == (2, 1, IN_ITALY)
     case = store.review.get(alone.item_id)
     assert (case.sql_query, case.execution_id) == (other.sql_query, other.execution_id)
-    assert case.mends == ["retract", "block", "promote", "add_example"]
+    assert case.fixes == ["retract", "block", "promote", "add_example"]
 
 
 def test_signals_are_items_and_what_improve_makes_of_them_is_not(store: Heedful) -> None:
@@ -214,7 +214,7 @@ def test_items_with_the_most_opinions_come_first_in_pages(store: Heedful, clock:
 
 
 def test_many_old_opinions_are_taken_in_batches(store: Heedful, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(withdrawal, "TOGETHER", 3)
+    monkeypatch.setattr(membership, "BATCH_SIZE", 3)
     for number in range(10):
         dislike(store, ask(store, f"What is in room number {number}?"), f"author {number}")
         dislike(store, ask(store), f"author {number}")
@@ -394,14 +394,18 @@ def test_values_that_are_none_are_refused(store: Heedful) -> None:
 
 TIMES = st.integers(0, 20)
 ACTS = st.lists(
-    st.builds(Act, st.sampled_from(["assign", "resolve", "dismiss", "reopen", "block"]), TIMES, st.none(), st.none())
+    st.builds(
+        ReviewAct, st.sampled_from(["assign", "resolve", "dismiss", "reopen", "block"]), TIMES, st.none(), st.none()
+    )
 )
 
 
 @given(ACTS, st.none() | TIMES)
-def test_only_an_opinion_given_later_opens_and_only_what_was_resolved(acts: list[Act], last_at: int | None) -> None:
-    without = folded(acts, None)
-    state = folded(acts, last_at)
+def test_only_an_opinion_given_later_opens_and_only_what_was_resolved(
+    acts: list[ReviewAct], last_at: int | None
+) -> None:
+    without = fold(acts, None)
+    state = fold(acts, last_at)
     news = without.closed is not None and last_at is not None and last_at > without.closed.at
     assert state.status == ("open" if without.status == "resolved" and news else without.status)
     assert (state.closed is None) == (state.status == "open")
@@ -436,14 +440,14 @@ def test_what_the_list_shows_is_the_fold_of_the_events(new_store: Callable[..., 
                 done.append((step, number, str(number)))
             elif step == "undo" and done:
                 history = store.review.get(item_id).history
-                standing = [each for each in history if not each.undone and "opinion" not in each.details]
-                store.review.undo(standing[-1].event_id)
+                active = [each for each in history if not each.undone and "opinion" not in each.details]
+                store.review.undo(active[-1].event_id)
                 done.pop()
         store.review.list()
         item = only(store, status=None)
         negative = [at for at, is_negative in said.values() if is_negative]
-        wanted = folded(
-            [Act(action, at, "rev", assignee) for action, at, assignee in done], max(negative, default=None)
+        wanted = fold(
+            [ReviewAct(action, at, "rev", assignee) for action, at, assignee in done], max(negative, default=None)
         )
         assert (item.status, item.assignee, item.opinions) == (wanted.status, wanted.assignee, len(negative))
 

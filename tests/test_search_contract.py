@@ -349,7 +349,7 @@ class TestBuilding:
             assert len(indexes(store)) == 2
             assert set(indexes(store)) != before
 
-    def test_missing_words_are_found_and_mended(self, large: Heedful) -> None:
+    def test_missing_words_are_found_and_fixed(self, large: Heedful) -> None:
         due(large)
         with large._workspace.write() as connection:
             connection.exec_driver_sql("DELETE FROM words WHERE mod(fact_seq, 2) = 0")

@@ -32,7 +32,7 @@ def give(store: Heedful, feedback: Any, **options: Any) -> Feedback:
     return kept
 
 
-def standing(store: Heedful) -> list[Feedback]:
+def active(store: Heedful) -> list[Feedback]:
     return store.sessions.feedbacks("s").items
 
 
@@ -58,7 +58,7 @@ def test_a_session_is_rated(
     assert (kept.rating, kept.comment, kept.created_at) == (rating, comment, clock.now)
     assert (kept.session_id, kept.target_type, kept.target_id) == ("s", "session", "s")
     assert (kept.score, kept.author, kept.extra) == (None, None, {})
-    assert standing(session) == [kept]
+    assert active(session) == [kept]
     assert given == before
 
 
@@ -68,7 +68,7 @@ def test_an_unknown_rating_is_refused(plain: Heedful, rating: Any) -> None:
         give(plain, {"rating": rating, "comment": "x"})
     assert isinstance(error.value, Invalid)
     assert error.value.field == "rating"
-    assert standing(plain) == []
+    assert active(plain) == []
 
 
 @pytest.mark.parametrize("comment", [5, True, b"x", ["x"], {"x": 1}, "x" * 10_001, "\0", "\ud800"])
@@ -76,7 +76,7 @@ def test_a_comment_is_text(plain: Heedful, comment: Any) -> None:
     with pytest.raises(Invalid) as error:
         give(plain, {"rating": "up", "comment": comment})
     assert error.value.field == "comment"
-    assert standing(plain) == []
+    assert active(plain) == []
 
 
 @pytest.mark.parametrize("feedback", [None, "up", 5, ["up"], {}, {"thumbs": True, "text": "good"}, {"comment": " "}])
@@ -84,13 +84,13 @@ def test_what_says_nothing_is_no_feedback(plain: Heedful, feedback: Any) -> None
     with pytest.raises(Invalid) as error:
         give(plain, feedback)
     assert error.value.field == "feedback"
-    assert standing(plain) == []
+    assert active(plain) == []
 
 
 def test_more_keys_are_kept_beside(session: Heedful) -> None:
     extra = {"_validated_at": "2024-01-22", "page": {"n": 3, "path": ["a", None, 1.5]}, "ünï": True}
     assert give(session, {"rating": "up", "comment": "x", **extra}).extra == extra
-    assert standing(session)[0].extra == extra
+    assert active(session)[0].extra == extra
 
 
 @pytest.mark.parametrize(
@@ -100,7 +100,7 @@ def test_more_keys_are_names(plain: Heedful, extra: Any) -> None:
     with pytest.raises(Invalid) as error:
         give(plain, {"rating": "up", **extra})
     assert error.value.field == "feedback"
-    assert standing(plain) == []
+    assert active(plain) == []
 
 
 def test_time_and_id_are_set_by_the_store(session: Heedful, clock: ManualClock) -> None:
@@ -112,7 +112,7 @@ def test_time_and_id_are_set_by_the_store(session: Heedful, clock: ManualClock) 
 
 def test_without_an_author_each_is_kept(session: Heedful) -> None:
     kept = [give(session, {"rating": "up", "comment": "same"}) for _ in range(3)]
-    assert standing(session) == kept
+    assert active(session) == kept
     assert len({each.feedback_id for each in kept}) == 3
 
 
@@ -121,7 +121,7 @@ def test_an_author_has_one_opinion_the_latest(session: Heedful) -> None:
     other = give(session, {"rating": "up"}, author="bo")
     latest = give(session, {"rating": "down", "comment": "no"}, author="ann")
     nobody = give(session, {"rating": None, "comment": "hm"})
-    assert standing(session) == [other, latest, nobody]
+    assert active(session) == [other, latest, nobody]
     metrics = session.sessions.feedback_metrics()
     assert (metrics.total, metrics.positive, metrics.negative, metrics.neutral) == (3, 1, 1, 1)
     assert metrics.avg_comment_length == pytest.approx((0 + 2 + 2) / 3)
@@ -131,7 +131,7 @@ def test_a_call_sent_again_counts_once(session: Heedful, clock: ManualClock) -> 
     first = give(session, {"rating": "up", "comment": "x"}, idempotency_key="k")
     clock.advance(hours=1)
     assert give(session, {"rating": "up", "comment": "x"}, idempotency_key="k") == first
-    assert standing(session) == [first]
+    assert active(session) == [first]
     for changed in ({"rating": "down", "comment": "x"}, {"rating": "up", "comment": "y"}):
         with pytest.raises(Conflict, match="'k' was used for another feedback"):
             give(session, changed, idempotency_key="k")
@@ -140,14 +140,14 @@ def test_a_call_sent_again_counts_once(session: Heedful, clock: ManualClock) -> 
     session.sessions.create("t")
     with pytest.raises(Conflict):
         session.sessions.add_session_feedback("t", {"rating": "up", "comment": "x"}, idempotency_key="k")
-    assert standing(session) == [first]
+    assert active(session) == [first]
 
 
 def test_a_late_retry_does_not_bring_back_what_was_replaced(session: Heedful) -> None:
     give(session, {"rating": "up"}, author="ann", idempotency_key="k")
     latest = give(session, {"rating": "down"}, author="ann")
     give(session, {"rating": "up"}, author="ann", idempotency_key="k")
-    assert standing(session) == [latest]
+    assert active(session) == [latest]
 
 
 def test_a_key_whose_session_was_deleted_is_a_conflict(session: Heedful) -> None:
@@ -156,7 +156,7 @@ def test_a_key_whose_session_was_deleted_is_a_conflict(session: Heedful) -> None
     session.sessions.create("s")
     with pytest.raises(Conflict, match="deleted with its session"):
         give(session, {"rating": "up"}, idempotency_key="k")
-    assert standing(session) == []
+    assert active(session) == []
 
 
 @pytest.mark.parametrize("key", ["", " ", "x" * 201, 5, "\0"])
@@ -175,7 +175,7 @@ def test_threads_with_one_key_give_one_feedback(open_either: Callable[..., Heedf
 
     with ThreadPoolExecutor(6) as pool:
         assert len(set(pool.map(rate, range(12)))) == 1
-    assert len(standing(stores[0])) == 1
+    assert len(active(stores[0])) == 1
 
 
 def test_a_session_that_is_not_there_is_not_rated(either: Heedful) -> None:
@@ -206,7 +206,7 @@ def test_ratings_of_answers_are_not_among_them(session: Heedful) -> None:
     entry = session.sessions.add_entry("s", "q", "a")
     session.sessions.add_feedback("s", entry.qa_id, feedback_score=5)
     kept = give(session, {"rating": "down"})
-    assert standing(session) == [kept]
+    assert active(session) == [kept]
     assert session.sessions.feedback_metrics().total == 2
 
 
@@ -226,13 +226,13 @@ def test_a_feedback_is_taken_back_by_its_id(session: Heedful) -> None:
     taken = session.retract(first.feedback_id, author="moderator")
     assert taken.retracted == first.feedback_id
     assert session.retract(first.feedback_id) == taken.model_copy(update={"updated_facts": []})
-    assert standing(session) == [second]
+    assert active(session) == [second]
 
 
 def test_satisfaction_can_be_worked_out_as_documented(session: Heedful) -> None:
     for rating in ("up", "down", "up", None):
         give(session, {"rating": rating, "comment": "c"})
-    found = standing(session)
+    found = active(session)
     assert sum(each.rating == "up" for each in found) / len(found) == 0.5
     assert [each.comment for each in found if each.rating == "down"] == ["c"]
 

@@ -139,7 +139,7 @@ def test_whatever_is_superseded_and_undone_recall_finds_what_stands(
     with new_store(ManualClock()) as store:
         known = list(store.remember(["Ada leads sales.", "Bo leads sales."]).fact_ids)
         made: set[str] = set()
-        standing: dict[str, tuple[str, str]] = {}
+        active: dict[str, tuple[str, str]] = {}
         events: list[str] = []
         for action, place, which in steps:
             fact = known[place % len(known)]
@@ -147,7 +147,7 @@ def test_whatever_is_superseded_and_undone_recall_finds_what_stands(
                 if events:
                     event = events[place % len(events)]
                     store.retract(event)
-                    standing.pop(event, None)
+                    active.pop(event, None)
                 continue
             try:
                 if action == "text":
@@ -159,10 +159,10 @@ def test_whatever_is_superseded_and_undone_recall_finds_what_stands(
             if done.superseded_by not in known:
                 known.append(done.superseded_by)
                 made.add(done.superseded_by)
-            standing[done.event_id] = (fact, done.superseded_by)
+            active[done.event_id] = (fact, done.superseded_by)
             events.append(done.event_id)
             assert done.superseded_by in {hit.fact_id for hit in store.recall("leads sales").hits}
-        replaced, named = {old for old, _ in standing.values()}, {new for _, new in standing.values()}
+        replaced, named = {old for old, _ in active.values()}, {new for _, new in active.values()}
         expected = {fact for fact in known if fact not in replaced and (fact not in made or fact in named)}
         assert {hit.fact_id for hit in store.recall("leads sales", top_k=50).hits} == expected
         assert {fact.fact_id for fact in store.facts().items} == expected

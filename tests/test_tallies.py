@@ -16,7 +16,7 @@ from heedful import Heedful, Signal
 from heedful.settings import Retention
 from heedful.storage import scopes, tallies
 from heedful.storage.retention import upkeep
-from heedful.storage.tallies import Asked
+from heedful.storage.tallies import TallyQuery
 from heedful.testing import ManualClock
 
 KEYS = ("", "variant")
@@ -138,7 +138,7 @@ def everything(store: Heedful) -> list[Any]:
         project = scopes.project_id(connection, workspace.project)
         assert project is not None
         return [
-            sorted(tallies.counts(connection, project, Asked(by=by, key=key, over=over)), key=str)
+            sorted(tallies.counts(connection, project, TallyQuery(by=by, key=key, over=over)), key=str)
             for key in (None, "variant")
             for by in ((None,) if key else (None, "dataset", "model", "source", "author_kind", "target_type"))
             for over in (None, "day", "week")
@@ -168,7 +168,7 @@ def test_counts_are_what_a_fold_from_the_beginning_gives(
 def test_the_counts_of_a_long_life_are_brought_up_to_date_by_whoever_asks(
     open_store: Callable[..., Heedful], monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(tallies, "TAIL", 3)
+    monkeypatch.setattr(tallies, "FOLD_AFTER", 3)
     store = open_store()
     for number in range(5):
         store.sessions.create(f"s{number}", metadata={"variant": "A"})
@@ -188,7 +188,7 @@ def test_the_counts_of_a_long_life_are_brought_up_to_date_by_whoever_asks(
 def test_nothing_is_left_of_a_value_when_its_last_session_is_deleted(
     open_store: Callable[..., Heedful], monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(tallies, "TAIL", 0)
+    monkeypatch.setattr(tallies, "FOLD_AFTER", 0)
     store = open_store()
     store.sessions.create("s", metadata={"customer": "Jane Doe"})
     store.sessions.add_session_feedback("s", {"rating": "down"})
@@ -230,7 +230,7 @@ def test_moments_inside_a_day_are_told_apart_in_folded_counts(store: Heedful, cl
 def test_upkeep_counts_the_opinions_of_all_projects(
     open_store: Callable[..., Heedful], monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(tallies, "TAIL", 2)
+    monkeypatch.setattr(tallies, "FOLD_AFTER", 2)
     busy, quiet = open_store(project="busy"), open_store(project="quiet")
     for store, opinions in ((busy, 4), (quiet, 1)):
         store.sessions.create("s")
@@ -243,7 +243,7 @@ def test_upkeep_counts_the_opinions_of_all_projects(
         assert connection.exec_driver_sql("SELECT sum(up) FROM tallies").scalar() == 4
 
 
-def test_the_doctor_mends_counts(store: Heedful) -> None:
+def test_the_doctor_fixes_counts(store: Heedful) -> None:
     store.sessions.create("s")
     store.sessions.add_session_feedback("s", {"rating": "up"})
     workspace = store._workspace

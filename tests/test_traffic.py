@@ -19,7 +19,7 @@ from click.testing import CliRunner
 import heedful
 from heedful import Conflict, Entry, Heedful, Invalid, Session
 from heedful.interfaces.cli.main import cli
-from heedful.interfaces.cli.sessions import fill_or_use
+from heedful.interfaces.cli.sessions import fill_or_reuse
 from heedful.model import Execution
 from heedful.simulate.people import ADVERSARY, customers
 from heedful.simulate.remarks import HOSTILE, WORDINGS, Subject, remark
@@ -229,8 +229,8 @@ def test_progress_is_told(tmp_path: Path) -> None:
 
 def test_a_kept_store_is_filled_once_and_used_again_with_a_new_key(tmp_path: Path) -> None:
     store = tmp_path / "kept" / "demo.db"
-    assert fill_or_use(store, WordEmbedder(), sessions=2) is None
-    key = fill_or_use(store, WordEmbedder(), sessions=2)
+    assert fill_or_reuse(store, WordEmbedder(), sessions=2) is None
+    key = fill_or_reuse(store, WordEmbedder(), sessions=2)
     assert key is not None
     assert key.scopes == ["admin"]
 
@@ -238,7 +238,7 @@ def test_a_kept_store_is_filled_once_and_used_again_with_a_new_key(tmp_path: Pat
 def test_filling_says_first_what_it_does_and_then_what_there_is(
     tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    fill_or_use(tmp_path / "demo.db", WordEmbedder(), sessions=2)
+    fill_or_reuse(tmp_path / "demo.db", WordEmbedder(), sessions=2)
     said = capsys.readouterr()
     assert said.err.startswith(f"filling {tmp_path} with two weeks of a help desk, about half a minute…\n")
     assert re.match(r"\d+ facts remembered, \d+ learnt, 2 sessions, ", said.out)
@@ -267,7 +267,7 @@ def test_a_store_of_somebody_else_is_not_used(tmp_path: Path) -> None:
     with heedful.open(tmp_path / "demo.db", project="demo", embedding=WordEmbedder()) as memory:
         memory.remember("mine")
     with pytest.raises(Conflict, match="filled to the end"):
-        fill_or_use(tmp_path / "demo.db", WordEmbedder())
+        fill_or_reuse(tmp_path / "demo.db", WordEmbedder())
 
 
 def test_the_shop_is_beside_a_store_that_is_a_file(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -20,7 +20,7 @@ from heedful.interfaces.dashboard.app import create as create_dashboard
 from heedful.interfaces.http.app import create as create_server
 from heedful.interfaces.http.app import set_up
 from heedful.interfaces.http.config import Config
-from heedful.interfaces.http.connections import Served
+from heedful.interfaces.http.connections import ServerConfig
 from heedful.jobs.worker import Worker
 from heedful.sessions.hooks import AlertHook
 from heedful.testing import WordEmbedder
@@ -47,7 +47,7 @@ def main(arguments: list[str]) -> None:
         return
     app = create_server(config, host) if role == "server" else create_dashboard(host, admin_key=KEY)
     listening = socket.create_server(("127.0.0.1", int(port)), backlog=512)
-    uvicorn.Server(Served(app, config.limits, log_level="warning")).run(sockets=[listening])
+    uvicorn.Server(ServerConfig(app, config.limits, log_level="warning")).run(sockets=[listening])
 
 
 def _work(host: Host) -> None:

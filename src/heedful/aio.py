@@ -38,7 +38,7 @@ class _Awaiting:
         self._namespace = namespace
 
 
-def _awaited(
+def _as_async(
     method: Callable[Concatenate[Any, Parameters], Result],
 ) -> Callable[Concatenate[_Awaiting, Parameters], Coroutine[Any, Any, Result]]:
     async def run(self: _Awaiting, /, *args: Parameters.args, **kwargs: Parameters.kwargs) -> Result:
@@ -52,147 +52,147 @@ def _awaited(
 class AsyncSessions(_Awaiting):
     """Every method of `Sessions`, awaited."""
 
-    create = _awaited(SessionsProtocol.create)
-    get = _awaited(SessionsProtocol.get)
-    exists = _awaited(SessionsProtocol.exists)
-    list = _awaited(SessionsProtocol.list)
-    delete = _awaited(SessionsProtocol.delete)
-    add_message = _awaited(SessionsProtocol.add_message)
-    add_messages = _awaited(SessionsProtocol.add_messages)
-    messages = _awaited(SessionsProtocol.messages)
-    get_metadata = _awaited(SessionsProtocol.get_metadata)
-    update_metadata = _awaited(SessionsProtocol.update_metadata)
-    delete_metadata = _awaited(SessionsProtocol.delete_metadata)
-    add_entry = _awaited(SessionsProtocol.add_entry)
-    entry = _awaited(SessionsProtocol.entry)
-    entries = _awaited(SessionsProtocol.entries)
-    add_feedback = _awaited(SessionsProtocol.add_feedback)
-    delete_feedback = _awaited(SessionsProtocol.delete_feedback)
-    add_session_feedback = _awaited(SessionsProtocol.add_session_feedback)
-    feedbacks = _awaited(SessionsProtocol.feedbacks)
-    feedback_metrics = _awaited(SessionsProtocol.feedback_metrics)
-    alerts = _awaited(SessionsProtocol.alerts)
-    deliver_alerts = _awaited(SessionsProtocol.deliver_alerts)
-    discard_alert = _awaited(SessionsProtocol.discard_alert)
+    create = _as_async(SessionsProtocol.create)
+    get = _as_async(SessionsProtocol.get)
+    exists = _as_async(SessionsProtocol.exists)
+    list = _as_async(SessionsProtocol.list)
+    delete = _as_async(SessionsProtocol.delete)
+    add_message = _as_async(SessionsProtocol.add_message)
+    add_messages = _as_async(SessionsProtocol.add_messages)
+    messages = _as_async(SessionsProtocol.messages)
+    get_metadata = _as_async(SessionsProtocol.get_metadata)
+    update_metadata = _as_async(SessionsProtocol.update_metadata)
+    delete_metadata = _as_async(SessionsProtocol.delete_metadata)
+    add_entry = _as_async(SessionsProtocol.add_entry)
+    entry = _as_async(SessionsProtocol.entry)
+    entries = _as_async(SessionsProtocol.entries)
+    add_feedback = _as_async(SessionsProtocol.add_feedback)
+    delete_feedback = _as_async(SessionsProtocol.delete_feedback)
+    add_session_feedback = _as_async(SessionsProtocol.add_session_feedback)
+    feedbacks = _as_async(SessionsProtocol.feedbacks)
+    feedback_metrics = _as_async(SessionsProtocol.feedback_metrics)
+    alerts = _as_async(SessionsProtocol.alerts)
+    deliver_alerts = _as_async(SessionsProtocol.deliver_alerts)
+    discard_alert = _as_async(SessionsProtocol.discard_alert)
 
 
 class AsyncInsight(_Awaiting):
     """Every method of `Insight`, awaited."""
 
-    satisfaction = _awaited(InsightProtocol.satisfaction)
-    trend = _awaited(InsightProtocol.trend)
-    coverage = _awaited(InsightProtocol.coverage)
-    usefulness = _awaited(InsightProtocol.usefulness)
-    cache = _awaited(InsightProtocol.cache)
-    themes = _awaited(InsightProtocol.themes)
-    notes = _awaited(InsightProtocol.notes)
-    digest = _awaited(InsightProtocol.digest)
-    rows = _awaited(InsightProtocol.rows)
-    export = _awaited(InsightProtocol.export)
-    dictionary = _awaited(InsightProtocol.dictionary)
+    satisfaction = _as_async(InsightProtocol.satisfaction)
+    trend = _as_async(InsightProtocol.trend)
+    coverage = _as_async(InsightProtocol.coverage)
+    usefulness = _as_async(InsightProtocol.usefulness)
+    cache = _as_async(InsightProtocol.cache)
+    themes = _as_async(InsightProtocol.themes)
+    notes = _as_async(InsightProtocol.notes)
+    digest = _as_async(InsightProtocol.digest)
+    rows = _as_async(InsightProtocol.rows)
+    export = _as_async(InsightProtocol.export)
+    dictionary = _as_async(InsightProtocol.dictionary)
 
 
 class AsyncConnectors(_Awaiting):
     """Every method of `Connectors`, awaited."""
 
-    create = _awaited(ConnectorsProtocol.create)
-    get = _awaited(ConnectorsProtocol.get)
-    list = _awaited(ConnectorsProtocol.list)
-    refresh = _awaited(ConnectorsProtocol.refresh)
-    confirm = _awaited(ConnectorsProtocol.confirm)
-    schema = _awaited(ConnectorsProtocol.schema)
-    delete = _awaited(ConnectorsProtocol.delete)
+    create = _as_async(ConnectorsProtocol.create)
+    get = _as_async(ConnectorsProtocol.get)
+    list = _as_async(ConnectorsProtocol.list)
+    refresh = _as_async(ConnectorsProtocol.refresh)
+    confirm = _as_async(ConnectorsProtocol.confirm)
+    schema = _as_async(ConnectorsProtocol.schema)
+    delete = _as_async(ConnectorsProtocol.delete)
 
 
 class AsyncExecutions(_Awaiting):
     """Every method of `Executions`, awaited."""
 
-    execute_query = _awaited(ExecutionsProtocol.execute_query)
-    execute_from_chat = _awaited(ExecutionsProtocol.execute_from_chat)
-    get = _awaited(ExecutionsProtocol.get)
-    list = _awaited(ExecutionsProtocol.list)
-    delete = _awaited(ExecutionsProtocol.delete)
+    execute_query = _as_async(ExecutionsProtocol.execute_query)
+    execute_from_chat = _as_async(ExecutionsProtocol.execute_from_chat)
+    get = _as_async(ExecutionsProtocol.get)
+    list = _as_async(ExecutionsProtocol.list)
+    delete = _as_async(ExecutionsProtocol.delete)
 
 
 class AsyncFeedbackService(_Awaiting):
     """Every method of `FeedbackService`, awaited."""
 
-    create = _awaited(FeedbackServiceProtocol.create)
-    create_positive = _awaited(FeedbackServiceProtocol.create_positive)
-    create_negative = _awaited(FeedbackServiceProtocol.create_negative)
-    get = _awaited(FeedbackServiceProtocol.get)
-    list = _awaited(FeedbackServiceProtocol.list)
-    list_positive = _awaited(FeedbackServiceProtocol.list_positive)
-    list_negative = _awaited(FeedbackServiceProtocol.list_negative)
-    get_feedback_for_message = _awaited(FeedbackServiceProtocol.get_feedback_for_message)
-    update = _awaited(FeedbackServiceProtocol.update)
-    delete = _awaited(FeedbackServiceProtocol.delete)
-    bulk_delete = _awaited(FeedbackServiceProtocol.bulk_delete)
+    create = _as_async(FeedbackServiceProtocol.create)
+    create_positive = _as_async(FeedbackServiceProtocol.create_positive)
+    create_negative = _as_async(FeedbackServiceProtocol.create_negative)
+    get = _as_async(FeedbackServiceProtocol.get)
+    list = _as_async(FeedbackServiceProtocol.list)
+    list_positive = _as_async(FeedbackServiceProtocol.list_positive)
+    list_negative = _as_async(FeedbackServiceProtocol.list_negative)
+    get_feedback_for_message = _as_async(FeedbackServiceProtocol.get_feedback_for_message)
+    update = _as_async(FeedbackServiceProtocol.update)
+    delete = _as_async(FeedbackServiceProtocol.delete)
+    bulk_delete = _as_async(FeedbackServiceProtocol.bulk_delete)
 
 
 class AsyncChat(_Awaiting):
     """Every method of `Chat`, awaited."""
 
-    chat_to_sql = _awaited(ChatProtocol.chat_to_sql)
-    chat_to_answer = _awaited(ChatProtocol.chat_to_answer)
-    execution_cache_lookup = _awaited(ChatProtocol.execution_cache_lookup)
+    chat_to_sql = _as_async(ChatProtocol.chat_to_sql)
+    chat_to_answer = _as_async(ChatProtocol.chat_to_answer)
+    execution_cache_lookup = _as_async(ChatProtocol.execution_cache_lookup)
 
 
 class AsyncChatSessions(_Awaiting):
     """Every method of `ChatSessions`, awaited."""
 
-    create = _awaited(ChatSessionsProtocol.create)
-    get = _awaited(ChatSessionsProtocol.get)
-    list = _awaited(ChatSessionsProtocol.list)
-    delete = _awaited(ChatSessionsProtocol.delete)
-    get_questions = _awaited(ChatSessionsProtocol.get_questions)
+    create = _as_async(ChatSessionsProtocol.create)
+    get = _as_async(ChatSessionsProtocol.get)
+    list = _as_async(ChatSessionsProtocol.list)
+    delete = _as_async(ChatSessionsProtocol.delete)
+    get_questions = _as_async(ChatSessionsProtocol.get_questions)
 
 
 class AsyncGoldenExamples(_Awaiting):
     """Every method of `GoldenExamples`, awaited."""
 
-    create = _awaited(GoldenExamplesProtocol.create)
-    promote = _awaited(GoldenExamplesProtocol.promote)
-    get = _awaited(GoldenExamplesProtocol.get)
-    list = _awaited(GoldenExamplesProtocol.list)
-    update = _awaited(GoldenExamplesProtocol.update)
-    delete = _awaited(GoldenExamplesProtocol.delete)
-    import_file = _awaited(GoldenExamplesProtocol.import_file)
-    import_examples = _awaited(GoldenExamplesProtocol.import_examples)
+    create = _as_async(GoldenExamplesProtocol.create)
+    promote = _as_async(GoldenExamplesProtocol.promote)
+    get = _as_async(GoldenExamplesProtocol.get)
+    list = _as_async(GoldenExamplesProtocol.list)
+    update = _as_async(GoldenExamplesProtocol.update)
+    delete = _as_async(GoldenExamplesProtocol.delete)
+    import_file = _as_async(GoldenExamplesProtocol.import_file)
+    import_examples = _as_async(GoldenExamplesProtocol.import_examples)
 
 
 class AsyncReview(_Awaiting):
     """Every method of `Review`, awaited."""
 
-    list = _awaited(ReviewProtocol.list)
-    get = _awaited(ReviewProtocol.get)
-    assign = _awaited(ReviewProtocol.assign)
-    resolve = _awaited(ReviewProtocol.resolve)
-    dismiss = _awaited(ReviewProtocol.dismiss)
-    reopen = _awaited(ReviewProtocol.reopen)
-    mend = _awaited(ReviewProtocol.mend)
-    ask_again = _awaited(ReviewProtocol.ask_again)
-    undo = _awaited(ReviewProtocol.undo)
+    list = _as_async(ReviewProtocol.list)
+    get = _as_async(ReviewProtocol.get)
+    assign = _as_async(ReviewProtocol.assign)
+    resolve = _as_async(ReviewProtocol.resolve)
+    dismiss = _as_async(ReviewProtocol.dismiss)
+    reopen = _as_async(ReviewProtocol.reopen)
+    fix = _as_async(ReviewProtocol.fix)
+    ask_again = _as_async(ReviewProtocol.ask_again)
+    undo = _as_async(ReviewProtocol.undo)
 
 
 class AsyncKeys(_Awaiting):
     """Every method of `Keys`, awaited."""
 
-    create = _awaited(KeysProtocol.create)
-    list = _awaited(KeysProtocol.list)
-    revoke = _awaited(KeysProtocol.revoke)
-    create_token = _awaited(KeysProtocol.create_token)
-    rotate_signing = _awaited(KeysProtocol.rotate_signing)
+    create = _as_async(KeysProtocol.create)
+    list = _as_async(KeysProtocol.list)
+    revoke = _as_async(KeysProtocol.revoke)
+    create_token = _as_async(KeysProtocol.create_token)
+    rotate_signing = _as_async(KeysProtocol.rotate_signing)
 
 
 class AsyncJobs(_Awaiting):
     """Every method of `Jobs`, awaited."""
 
-    improve = _awaited(JobsProtocol.improve)
-    list = _awaited(JobsProtocol.list)
-    get = _awaited(JobsProtocol.get)
-    cancel = _awaited(JobsProtocol.cancel)
-    retry = _awaited(JobsProtocol.retry)
+    improve = _as_async(JobsProtocol.improve)
+    list = _as_async(JobsProtocol.list)
+    get = _as_async(JobsProtocol.get)
+    cancel = _as_async(JobsProtocol.cancel)
+    retry = _as_async(JobsProtocol.retry)
 
 
 class AsyncHeedful(_Awaiting):
@@ -225,28 +225,28 @@ class AsyncHeedful(_Awaiting):
     def __repr__(self) -> str:
         return self._shown
 
-    remember = _awaited(HeedfulProtocol.remember)
-    recall = _awaited(HeedfulProtocol.recall)
-    improve = _awaited(HeedfulProtocol.improve)
-    signal = _awaited(HeedfulProtocol.signal)
-    signal_recall = _awaited(HeedfulProtocol.signal_recall)
-    detect = _awaited(HeedfulProtocol.detect)
-    retract = _awaited(HeedfulProtocol.retract)
-    supersede = _awaited(HeedfulProtocol.supersede)
-    set_policy = _awaited(HeedfulProtocol.set_policy)
-    forget = _awaited(HeedfulProtocol.forget)
-    receipt = _awaited(HeedfulProtocol.receipt)
-    fact_stats = _awaited(HeedfulProtocol.fact_stats)
-    fact_history = _awaited(HeedfulProtocol.fact_history)
-    usefulness_stats = _awaited(HeedfulProtocol.usefulness_stats)
-    replay = _awaited(HeedfulProtocol.replay)
-    fact = _awaited(HeedfulProtocol.fact)
-    facts = _awaited(HeedfulProtocol.facts)
-    create_dataset = _awaited(HeedfulProtocol.create_dataset)
-    get_dataset = _awaited(HeedfulProtocol.get_dataset)
-    datasets = _awaited(HeedfulProtocol.datasets)
-    doctor = _awaited(HeedfulProtocol.doctor)
-    audit = _awaited(HeedfulProtocol.audit)
+    remember = _as_async(HeedfulProtocol.remember)
+    recall = _as_async(HeedfulProtocol.recall)
+    improve = _as_async(HeedfulProtocol.improve)
+    signal = _as_async(HeedfulProtocol.signal)
+    signal_recall = _as_async(HeedfulProtocol.signal_recall)
+    detect = _as_async(HeedfulProtocol.detect)
+    retract = _as_async(HeedfulProtocol.retract)
+    supersede = _as_async(HeedfulProtocol.supersede)
+    set_policy = _as_async(HeedfulProtocol.set_policy)
+    forget = _as_async(HeedfulProtocol.forget)
+    receipt = _as_async(HeedfulProtocol.receipt)
+    fact_stats = _as_async(HeedfulProtocol.fact_stats)
+    fact_history = _as_async(HeedfulProtocol.fact_history)
+    usefulness_stats = _as_async(HeedfulProtocol.usefulness_stats)
+    replay = _as_async(HeedfulProtocol.replay)
+    fact = _as_async(HeedfulProtocol.fact)
+    facts = _as_async(HeedfulProtocol.facts)
+    create_dataset = _as_async(HeedfulProtocol.create_dataset)
+    get_dataset = _as_async(HeedfulProtocol.get_dataset)
+    datasets = _as_async(HeedfulProtocol.datasets)
+    doctor = _as_async(HeedfulProtocol.doctor)
+    audit = _as_async(HeedfulProtocol.audit)
 
     async def close(self) -> None:
         """Waits for calls that are under way, saves the indexes and lets go of the store."""

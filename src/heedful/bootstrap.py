@@ -13,7 +13,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from heedful import settings
-from heedful.access.audit import entries
+from heedful.access.audit import list_entries
 from heedful.access.hardening import check_security
 from heedful.aio import AsyncHeedful
 from heedful.clock import Clock, system_clock, to_stored
@@ -23,20 +23,20 @@ from heedful.jobs import kinds
 from heedful.jobs.contract import Report, Task, Work
 from heedful.jobs.kinds import FollowReview, Improve, SendDigest, forget_jobs
 from heedful.jobs.service import Jobs, StoreJobs, queue_of
-from heedful.jobs.worker import Companion
+from heedful.jobs.worker import BackgroundWorker
 from heedful.memory import checks
 from heedful.memory import maintenance as _reembed
 from heedful.memory.workspace import Workspace
 from heedful.model import DEFAULT_PROJECT, AuditEntry, AuditKind, Check, Page, TableSize
 from heedful.notifications.digests import digest_channels
-from heedful.notifications.dispatcher import Courier
+from heedful.notifications.dispatcher import Dispatcher
 from heedful.protocols.engine import Progress
 from heedful.providers.embedding import Embedder, configured_embedder
 from heedful.providers.llm import LanguageModel
 from heedful.providers.llm import language_model_from as choose_language_model
 from heedful.ranking.signals import Trust
 from heedful.sessions.feedback import metrics
-from heedful.sessions.hooks import Hook, every
+from heedful.sessions.hooks import Hook, combined_hooks
 from heedful.sessions.space import SessionSpace
 from heedful.sql import secrets
 from heedful.sql.connector_access import Permissions
@@ -184,9 +184,9 @@ class Host:
         checks.name("project", name)
         if work is None:
             return self._opened(name, shared=True, added=lambda job_id: self.added(job_id))
-        companion = Companion(self.queue, work, name)
-        opened = self._opened(name, shared=True, added=companion.added, finish_jobs=companion.close)
-        companion.look()
+        background = BackgroundWorker(self.queue, work, name)
+        opened = self._opened(name, shared=True, added=background.added, finish_jobs=background.close)
+        background.start_due()
         return opened
 
     def only(self, name: str, *, worker: bool = True) -> Heedful:
@@ -194,9 +194,9 @@ class Host:
         try:
             if not worker:
                 return self._opened(name, shared=False)
-            companion = Companion(self.queue, self.do, name)
-            self._only = self._opened(name, shared=False, added=companion.added, finish_jobs=companion.close)
-            companion.look()
+            background = BackgroundWorker(self.queue, self.do, name)
+            self._only = self._opened(name, shared=False, added=background.added, finish_jobs=background.close)
+            background.start_due()
             return self._only
         except BaseException:
             self.close()
@@ -204,7 +204,7 @@ class Host:
 
     def do(self, task: Task, report: Report) -> None:
         """Does a job."""
-        kinds.do(self, task, report)
+        kinds.run_job(self, task, report)
 
     @contextmanager
     def improving(self, project: str) -> Iterator[Improve]:
@@ -299,7 +299,7 @@ def reembed(
     embedding: str | Embedder | None = None,
     progress: Progress | None = None,
 ) -> int:
-    """Makes the vectors of a store anew with another model; returns how many were made.
+    """Re-embeds a store with another model; returns how many were made.
 
     It may be stopped and started again; until it ends, the store serves with its former model.
     """
@@ -319,7 +319,7 @@ def reseal_connectors(url_or_path: str | Path | None = None) -> int:
     """
     database = Database(settings.load().store if url_or_path is None else url_or_path, create=False)
     try:
-        return secrets.reseal(database)
+        return secrets.reencrypt(database)
     finally:
         database.close()
 
@@ -345,7 +345,7 @@ def store_audit(
     """The audit trail of all projects of a store, and of the store itself; no model is loaded."""
     database = Database(settings.load().store if url_or_path is None else url_or_path, create=False)
     try:
-        return entries(database, None, kind, since, cursor, limit)
+        return list_entries(database, None, kind, since, cursor, limit)
     finally:
         database.close()
 
@@ -435,7 +435,7 @@ def _session_store(workspace: Workspace, url: str | None) -> SessionStore:
 def _mongodb(url: str, project: str) -> MongoSessionStore:
     if not url.startswith(("mongodb://", "mongodb+srv://")):
         raise Invalid(
-            f"sessions is {url!r}",
+            f"invalid sessions {url!r}",
             field="sessions",
             value=url,
             remedy="Use mongodb://host/database, or leave it out to keep sessions with the facts",
@@ -452,15 +452,15 @@ def session_space(
     workspace: Workspace | None,
     feedback_hook: Hook | None,
     metadata_hook: Hook | None,
-    courier: Courier | None = None,
+    dispatcher: Dispatcher | None = None,
 ) -> SessionSpace:
-    """What sessions work on. Hooks that need the store get it: channels go to the courier, counters can count."""
-    courier = courier or Courier(store, now)
-    space = SessionSpace(store, project, now, courier, workspace, feedback_hook, metadata_hook)
-    for hook in every(feedback_hook):
+    """What sessions work on. Hooks that need the store get it: channels go to the dispatcher, counters can count."""
+    dispatcher = dispatcher or Dispatcher(store, now)
+    space = SessionSpace(store, project, now, dispatcher, workspace, feedback_hook, metadata_hook)
+    for hook in combined_hooks(feedback_hook):
         if hasattr(hook, "bind"):
             hook.bind(lambda: metrics(space))
-        space.courier.add(*getattr(hook, "channels", ()))
+        space.dispatcher.add(*getattr(hook, "channels", ()))
     return space
 
 

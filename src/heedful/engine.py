@@ -13,7 +13,7 @@ from heedful.access import audit as _audit
 from heedful.access.keys import Keys
 from heedful.clock import from_stored
 from heedful.errors import Invalid
-from heedful.insight import sending as _sending
+from heedful.insight import digest_delivery as _sending
 from heedful.insight.service import Insight
 from heedful.jobs.contract import Report
 from heedful.jobs.service import Jobs
@@ -64,7 +64,7 @@ from heedful.model import (
 )
 from heedful.notifications import Channel
 from heedful.protocols import HeedfulProtocol
-from heedful.protocols.engine import Facts, OnToken, Progress, Texts
+from heedful.protocols.engine import Facts, OnToken, Progress, Source
 from heedful.providers.llm.contract import LanguageModel
 from heedful.review import follow as _following
 from heedful.review import undo as _undoing
@@ -143,7 +143,7 @@ class Heedful(HeedfulProtocol):
 
     def remember(
         self,
-        texts: Texts,
+        texts: Source,
         *,
         dataset: str = DEFAULT_DATASET,
         metadata: Metadata | Sequence[Metadata] | None = None,
@@ -181,7 +181,7 @@ class Heedful(HeedfulProtocol):
         if feedback_influence is not None:
             usefulness_weight = checks.fraction("feedback_influence", feedback_influence)
             boost_by_usefulness = boost_by_usefulness or usefulness_weight > 0
-        request = _recall.checked(
+        request = _recall.check_request(
             query,
             dataset,
             top_k,
@@ -215,7 +215,7 @@ class Heedful(HeedfulProtocol):
         dataset: str | None = None,
         idempotency_key: str | None = None,
     ) -> SignalResult:
-        return _signals.signal(self._workspace, _signals.parsed(signals), idempotency_key, dataset)
+        return _signals.signal(self._workspace, _signals.parse_signals(signals), idempotency_key, dataset)
 
     def signal_recall(
         self,
@@ -333,7 +333,7 @@ class Heedful(HeedfulProtocol):
         limit: int = 100,
         newest_first: bool = False,
     ) -> Page[Fact]:
-        return _browse.listed(self._workspace, dataset, source, cursor, limit, newest_first)
+        return _browse.list_facts(self._workspace, dataset, source, cursor, limit, newest_first)
 
     def create_dataset(self, dataset: str, *, metadata: Metadata | None = None) -> Dataset:
         return _browse.create_dataset(self._workspace, dataset, metadata)
@@ -356,12 +356,12 @@ class Heedful(HeedfulProtocol):
         cursor: str | None = None,
         limit: int = 100,
     ) -> Page[AuditEntry]:
-        return _audit.entries(self._workspace.database, self._workspace.project, kind, since, cursor, limit)
+        return _audit.list_entries(self._workspace.database, self._workspace.project, kind, since, cursor, limit)
 
     def close(self) -> None:
         """Finishes what runs in the background, saves the indexes and lets go of the store."""
         self._finish()
-        self._space.courier.close()
+        self._space.dispatcher.close()
         self._space.store.close()
         self._workspace.close()
 

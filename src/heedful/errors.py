@@ -48,7 +48,7 @@ class NotFound(HeedfulError):
     default_code = "not_found"
 
 
-NAMED = 10
+MAX_NAMED = 10
 """Projects that are named to somebody who names another."""
 
 
@@ -66,8 +66,8 @@ def no_project(name: str, known: Sequence[str], how: str | None = None) -> NotFo
     """The error for a project that is not among those that are known; `how` says where to name another."""
     near = get_close_matches(name, known, 1)
     meant = f"Did you mean {near[0]!r}? " if near else ""
-    others = f", and {len(known) - NAMED} more" if len(known) > NAMED else ""
-    there = f"There are: {', '.join(known[:NAMED])}{others}" if known else "There is none yet"
+    others = f", and {len(known) - MAX_NAMED} more" if len(known) > MAX_NAMED else ""
+    there = f"There are: {', '.join(known[:MAX_NAMED])}{others}" if known else "There is none yet"
     return NotFound(
         f"there is no project {name!r}",
         field="project",
@@ -84,7 +84,7 @@ class Invalid(HeedfulError, ValueError):
     @classmethod
     def from_validation(cls, error: ValidationError) -> Invalid:
         """The first problem of a pydantic error, in our words."""
-        first = _telling(error.errors())
+        first = _most_relevant(error.errors())
         field = _place(first["loc"]) or "value"
         value = first.get("input")
         inner = first.get("ctx", {}).get("error")
@@ -102,7 +102,7 @@ class Invalid(HeedfulError, ValueError):
             remedy = "Check its name, or leave it out"
             return cls(f"{field} is not a field of it", field=field, value=value, remedy=remedy)
         reason = first["msg"].removeprefix("Value error, ").removeprefix("Input ")
-        return cls(f"{field} {reason}, got {_shown(value)}", field=field, value=value)
+        return cls(f"{field} {reason}, got {_shorten(value)}", field=field, value=value)
 
 
 class Conflict(HeedfulError):
@@ -123,7 +123,7 @@ class Unavailable(HeedfulError):
     default_code = "unavailable"
 
 
-def _telling(errors: Sequence[ErrorDetails]) -> ErrorDetails:
+def _most_relevant(errors: Sequence[ErrorDetails]) -> ErrorDetails:
     """The first problem; where a value can be of several types, that of the type which fits the longest."""
     first = errors[0]
     for depth, part in enumerate(first["loc"]):
@@ -147,6 +147,6 @@ def _within(path: Sequence[int | str], field: str) -> str:
 _TYPES = frozenset({"str", "int", "float", "bool", "Document", "datetime"})
 
 
-def _shown(value: Any, limit: int = 80) -> str:
+def _shorten(value: Any, limit: int = 80) -> str:
     text = repr(value)
     return text if len(text) <= limit else text[: limit - 1] + "…"

@@ -28,7 +28,7 @@ def readable_by_others(path: Path) -> bool:
 
 
 @contextmanager
-def whole(path: Path, *, overwrite: bool) -> Iterator[IO[bytes]]:
+def write_atomically(path: Path, *, overwrite: bool) -> Iterator[IO[bytes]]:
     """A file to write to. It is written beside its place and put there at the end: a failure leaves nothing."""
     check(path, overwrite=overwrite)
     partial = path.with_name(f".{path.name}.{secrets.token_hex(4)}")
@@ -40,7 +40,7 @@ def whole(path: Path, *, overwrite: bool) -> Iterator[IO[bytes]]:
         check(path, overwrite=overwrite)
         partial.replace(path)
     except OSError as error:
-        raise unwritable(path, error) from error
+        raise write_error(path, error) from error
     finally:
         partial.unlink(missing_ok=True)
 
@@ -53,18 +53,18 @@ def check(path: Path, *, overwrite: bool) -> None:
         )
     if path.exists() and not overwrite:
         raise Conflict(
-            f"{path} is there already",
+            f"{path} already exists",
             field="path",
             value=str(path),
-            remedy="Name another file, or have it replaced: overwrite=True, --force",
+            remedy="Use another file name, or overwrite it: overwrite=True, --force",
         )
 
 
-def unwritable(file: Path, error: OSError) -> Unavailable:
+def write_error(file: Path, error: OSError) -> Unavailable:
     """What it means that a file can't be written."""
     if error.errno in (errno.ENOSPC, errno.EDQUOT):
         return Unavailable(
-            f"{file} has no room left on its disk", code="disk_full", remedy="Free some space and try again"
+            f"{file} can't be written: the disk is full", code="disk_full", remedy="Free some space and try again"
         )
     reason, remedy = error.strerror or error, "Name another file"
     if not file.parent.exists():

@@ -21,21 +21,23 @@ from heedful.jobs.kinds import FollowReview, Improve, SendDigest
 from heedful.memory import checks
 from heedful.storage import scopes
 
-MOST = 256
+MAX_OPEN_PROJECTS = 256
 """Projects that stay open while nobody uses them."""
 
 
 class Projects:
     """Projects of one store, opened when they are first used; those in use are never closed."""
 
-    def __init__(self, host: Host, *, most: int = MOST, companions: bool = False, embedded: bool = False) -> None:
-        """At most `most` stay open while nobody uses them. With `companions`, the jobs that a project adds are done in
-        a thread beside it; without, by whoever works for the store. Callers are held to what the operator allows over
-        HTTP, unless they are the operator: in an `embedded` store."""
+    def __init__(
+        self, host: Host, *, most: int = MAX_OPEN_PROJECTS, background_jobs: bool = False, embedded: bool = False
+    ) -> None:
+        """At most `most` stay open while nobody uses them. With `background_jobs`, the jobs that a project adds
+        run in a thread beside it; without, by whoever works for the store. Callers are held to what the operator allows
+        over HTTP, unless they are the operator: in an `embedded` store."""
         self.host = host
         self._embedded = embedded
         self._most = most
-        self._work: Work | None = partial(kinds.do, Served(self)) if companions else None
+        self._work: Work | None = partial(kinds.run_job, ServedStore(self)) if background_jobs else None
         self._lock = threading.Lock()
         self._open: OrderedDict[str, Heedful] = OrderedDict()
         self._users: dict[str, int] = {}
@@ -104,7 +106,7 @@ class Projects:
         return [self._open.pop(name) for name in names[: max(0, len(self._open) - self._most)]]
 
 
-class Served:
+class ServedStore:
     """What jobs need of a store that is served: projects that are open anyway are used."""
 
     def __init__(self, projects: Projects) -> None:
@@ -135,7 +137,7 @@ class Served:
             yield opened._follow_review
 
 
-def hosted(projects: Projects, project: str, pool: ThreadPoolExecutor) -> AsyncHeedful:
+def async_project(projects: Projects, project: str, pool: ThreadPoolExecutor) -> AsyncHeedful:
     """One of many projects, for asyncio: it is open while a call runs. Whoever calls closes `projects` and `pool`."""
 
     def call(namespace: str, name: str, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:

@@ -88,7 +88,7 @@ class Settings(Retention):
                 ip_network(each, strict=False)
             except ValueError:
                 raise Invalid(
-                    f"has {each!r}, which is no address", value=each, remedy="Use 10.0.0.7 or 10.0.0.0/24"
+                    f"has {each!r}, which is not an address", value=each, remedy="Use 10.0.0.7 or 10.0.0.0/24"
                 ) from None
         return named
 
@@ -101,18 +101,18 @@ class Settings(Retention):
     @field_validator("connector_hosts")
     @classmethod
     def _hosts(cls, hosts: tuple[str, ...]) -> tuple[str, ...]:
-        return tuple(_fitting(each, _HOST, "is no host", "Use host, or host:port") for each in hosts)
+        return tuple(_check_pattern(each, _HOST, "is no host", "Use host, or host:port") for each in hosts)
 
     @field_validator("connector_folders")
     @classmethod
     def _folders(cls, folders: tuple[str, ...]) -> tuple[str, ...]:
-        return tuple(_fitting(each, _FOLDER, "is no whole path", "Begin it with / or ~") for each in folders)
+        return tuple(_check_pattern(each, _FOLDER, "is no whole path", "Begin it with / or ~") for each in folders)
 
     @field_validator("connector_secrets")
     @classmethod
     def _names(cls, names: tuple[str, ...]) -> tuple[str, ...]:
         # Ours are refused when they are used, too; here it is said before somebody relies on it.
-        return tuple(_fitting(each, _NAME, "is no variable for connectors", "Name another") for each in names)
+        return tuple(_check_pattern(each, _NAME, "is no variable for connectors", "Name another") for each in names)
 
 
 def load(environment: Mapping[str, str] = os.environ, folder: Path | None = None) -> Settings:
@@ -139,7 +139,7 @@ def _in_file(folder: Path | None) -> dict[str, Any]:
     try:
         return tomllib.loads(path.read_text(encoding="utf-8"))
     except (tomllib.TOMLDecodeError, UnicodeDecodeError) as error:
-        raise Invalid(f"{path} can't be read: {error}", field=FILE, remedy="Mend or remove it") from error
+        raise Invalid(f"{path} can't be read: {error}", field=FILE, remedy="Fix or remove it") from error
 
 
 def _check_pair(in_file: Mapping[str, Any], name: str, key: str, environment: Mapping[str, str]) -> None:
@@ -149,15 +149,15 @@ def _check_pair(in_file: Mapping[str, Any], name: str, key: str, environment: Ma
     if variable in environment or not environment.get(key) or not address.lower().startswith(("http://", "https://")):
         return
     raise Invalid(
-        f"{FILE} in this folder names the address in {name}, and {key} is in the environment: a file does not choose "
-        "where a key of yours is sent",
+        f"{FILE} in this folder sets the address in {name}, and {key} is in the environment: a file may not choose "
+        "where your key is sent",
         code="key_not_for_file",
         field=name,
-        remedy=f"If you trust the address, name it yourself: {variable}={address}",
+        remedy=f"If you trust the address, set it yourself: {variable}={address}",
     )
 
 
-def _fitting(given: str, pattern: re.Pattern[str], wrong: str, remedy: str) -> str:
+def _check_pattern(given: str, pattern: re.Pattern[str], wrong: str, remedy: str) -> str:
     if pattern.fullmatch(given) is None:
         raise Invalid(f"has {given!r}, which {wrong}", value=given, remedy=remedy)
     return given

@@ -9,7 +9,7 @@ from datetime import UTC, datetime, timedelta
 
 import numpy as np
 
-from heedful.providers.embedding.contract import Calibration, Vectors, normalised
+from heedful.providers.embedding.contract import Calibration, Vectors, normalize
 from heedful.providers.llm.contract import ChatMessage, Completion, OnToken, Usage
 from heedful.ranking.contexts import PLAIN
 
@@ -31,7 +31,7 @@ class WordEmbedder:
             for word in re.findall(r"\w+", text.lower()):
                 seed = int.from_bytes(hashlib.blake2b(word.encode(), digest_size=8).digest(), "little")
                 vectors[row] += np.random.default_rng(seed).standard_normal(self.dimensions, np.float32)
-        return normalised(vectors)
+        return normalize(vectors)
 
 
 class ManualClock:

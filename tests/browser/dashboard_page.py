@@ -88,8 +88,8 @@ class Visit:
     def _asked(self, request: Request) -> None:
         name = urlsplit(request.url).path.partition("/do/")[2]
         if request.method == "POST" and name:
-            mend = parse_qs(request.post_data or "").get("mend")
-            self.posted.add(f"{name} {mend[0]}" if name == "review_mend" and mend else name)
+            fix = parse_qs(request.post_data or "").get("fix")
+            self.posted.add(f"{name} {fix[0]}" if name == "review_fix" and fix else name)
 
 
 @dataclass
@@ -194,7 +194,7 @@ TESTED: set[str] = set()
 
 
 def does(*names: str) -> Callable[[Test], Test]:
-    """Says which actions a test does by clicking; of the mends, each by its name: "review_mend block"."""
+    """Says which actions a test does by clicking; of the fixes, each by its name: "review_fix block"."""
     TESTED.update(names)
 
     def marked(test: Test) -> Test:

@@ -7,7 +7,7 @@ from dashboards import connect_shop
 from playwright.sync_api import Locator, expect
 
 from heedful.interfaces.dashboard.pages import ACTIONS
-from heedful.model import MENDS
+from heedful.model import FIXES
 from heedful.storage.sessions.base import AlertRow
 
 ASKED = "How many days do refunds take?"
@@ -48,8 +48,8 @@ def status(visit: Visit, word: str) -> None:
 
 
 def test_every_action_is_done_here() -> None:
-    names = {action.name for action in ACTIONS} - {"review_mend"}
-    assert (names | {f"review_mend {mend}" for mend in MENDS}) - TESTED == set()
+    names = {action.name for action in ACTIONS} - {"review_fix"}
+    assert (names | {f"review_fix {fix}" for fix in FIXES}) - TESTED == set()
 
 
 @does("supersede", "retract")
@@ -64,13 +64,13 @@ def test_a_fact_is_corrected_and_brought_back(served: Served) -> None:
     expect(page.locator(".fact-text")).to_have_text("Refunds take 30 days.")
     assert [hit.text for hit in store.recall(ASKED)] == ["Refunds take 30 days."]
     ada.undo()
-    ada.told("It was taken back")
+    ada.told("It was retracted")
     expect(page.locator(".fact-text")).to_have_text("Refunds take 14 days.")
     assert [hit.text for hit in store.recall(ASKED)] == ["Refunds take 14 days."]
     store.supersede(fact, "Refunds take 60 days.", author="bob")
     page.reload()
     page.get_by_role("button", name="Bring it back").click()
-    ada.told("It was taken back")
+    ada.told("It was retracted")
     expect(page.get_by_text("recalled in its place")).to_be_hidden()
 
 
@@ -85,7 +85,7 @@ def test_a_signal_is_retracted_and_given_back(served: Served) -> None:
     signals = part(ada, "Signals")
     expect(signals).to_contain_text("vic")
     signals.get_by_role("button", name="Retract").click()
-    ada.told("It was taken back")
+    ada.told("It was retracted")
     expect(signals).to_contain_text("Nobody said yet")
     ada.undo()
     ada.told("It counts again")
@@ -139,12 +139,12 @@ def test_an_item_is_assigned_to_me_to_somebody_else_and_back(served: Served) -> 
     page = ada.open(f"review/{item}")
     assigned = part(ada, "Assigned to")
     page.get_by_role("button", name="Assign to me").click()
-    ada.told("Ada sees to it now")
+    ada.told("Ada is assigned now")
     expect(assigned.locator(".assignee")).to_have_text("Ada")
     assigned.get_by_text("Somebody else").click()
     assigned.get_by_label("Name").fill("Bob")
     assigned.get_by_role("button", name="Assign", exact=True).click()
-    ada.told("Bob sees to it now")
+    ada.told("Bob is assigned now")
     ada.undo()
     ada.told("Undone")
     expect(assigned.locator(".assignee")).to_have_text("Ada")
@@ -153,7 +153,7 @@ def test_an_item_is_assigned_to_me_to_somebody_else_and_back(served: Served) -> 
     expect(page.locator("[data-list] li")).to_have_count(1)
 
 
-@does("review_mend supersede", "review_undo")
+@does("review_fix supersede", "review_undo")
 def test_a_fact_behind_an_answer_is_corrected_compared_and_brought_back(served: Served) -> None:
     item, ada = disliked(served), served.visitor()
     page = ada.open(f"review/{item}")
@@ -171,20 +171,20 @@ def test_a_fact_behind_an_answer_is_corrected_compared_and_brought_back(served: 
     assert [hit.text for hit in served.dashboard.store.recall(ASKED)] == ["Refunds take 14 days."]
 
 
-@does("review_mend retract", "review_undo")
+@does("review_fix retract", "review_undo")
 def test_an_opinion_is_taken_back_and_given_again(served: Served) -> None:
     item, ada = disliked(served), served.visitor()
     ada.open(f"review/{item}")
     said = part(ada, "What people say")
-    said.get_by_role("button", name="Take back").click()
-    ada.told("The opinion was taken back")
-    expect(said).to_contain_text("No opinion stands any more")
+    said.get_by_role("button", name="Retract").click()
+    ada.told("The opinion was retracted")
+    expect(said).to_contain_text("No active opinion is left")
     ada.undo()
     ada.told("Undone")
     expect(said).to_contain_text("That was last year")
 
 
-@does("review_mend teach", "review_undo")
+@does("review_fix teach", "review_undo")
 def test_what_somebody_said_is_taught_and_forgotten(served: Served) -> None:
     item, ada = disliked(served), served.visitor()
     page = ada.open(f"review/{item}")
@@ -198,7 +198,7 @@ def test_what_somebody_said_is_taught_and_forgotten(served: Served) -> None:
     assert [hit.text for hit in served.dashboard.store.recall(ASKED)] == ["Refunds take 14 days."]
 
 
-@does("review_mend block", "review_mend add_example", "review_undo")
+@does("review_fix block", "review_fix add_example", "review_undo")
 def test_sql_is_blocked_and_a_better_one_is_added_each_with_its_undo(served: Served) -> None:
     item, ada = wrong(served), served.visitor()
     store = served.dashboard.store
@@ -218,7 +218,7 @@ def test_sql_is_blocked_and_a_better_one_is_added_each_with_its_undo(served: Ser
     assert store.golden_examples.list() == []
 
 
-@does("review_mend promote", "review_undo")
+@does("review_fix promote", "review_undo")
 def test_a_reviewer_who_was_wrong_promotes_the_sql_and_undoes_that(served: Served) -> None:
     item, ada = wrong(served, author="Ada"), served.visitor()
     store = served.dashboard.store
@@ -246,8 +246,8 @@ def test_an_execution_is_said_to_be_right_then_wrong_and_all_of_it_is_undone(ser
     ada.undo()
     ada.told("You said that it is right")
     expect(said.locator(".opinions")).to_contain_text("as in the books")
-    said.get_by_role("button", name="Take back").click()
-    ada.told("It was taken back")
+    said.get_by_role("button", name="Retract").click()
+    ada.told("It was retracted")
     expect(said).to_contain_text("Nobody said yet")
     ada.undo()
     ada.told("You said that it is right")
@@ -337,7 +337,7 @@ def test_alerts_are_delivered_or_given_up_after_a_question(served: Served) -> No
 def test_the_second_of_two_reviewers_is_told_and_keeps_what_they_typed(served: Served) -> None:
     item = disliked(served)
     ada, bob = served.visitor("Ada"), served.visitor("Bob")
-    for reviewer, note in ((ada, "mended it on Friday"), (bob, "I looked at it, too")):
+    for reviewer, note in ((ada, "fixed it on Friday"), (bob, "I looked at it, too")):
         reviewer.open(f"review/{item}").get_by_label("Note").fill(note)
     ada.page.get_by_role("button", name="Resolve").click()
     ada.told("It is resolved")
@@ -346,13 +346,13 @@ def test_the_second_of_two_reviewers_is_told_and_keeps_what_they_typed(served: S
     alert = bob.page.get_by_role("alert")
     expect(alert).to_contain_text("Nothing was done: the item has changed since you opened it.")
     expect(alert).to_contain_text("Ada resolved it")
-    expect(alert).to_contain_text("mended it on Friday")
+    expect(alert).to_contain_text("fixed it on Friday")
     status(bob, "resolved")
     expect(bob.page.get_by_label("Note")).to_have_value("I looked at it, too")
     assert [event.author for event in served.dashboard.store.review.get(item).history] == ["Ada"]
 
 
-@does("review_mend supersede")
+@does("review_fix supersede")
 def test_a_login_that_expires_in_the_middle_loses_nothing(served: Served) -> None:
     item, ada = disliked(served), served.visitor()
     page = ada.open(f"review/{item}")

@@ -56,7 +56,7 @@ def test_every_wrong_key_is_refused_in_the_same_words(dashboard: Dashboard) -> N
 
 
 def test_many_wrong_keys_at_once_have_to_wait(path: Path, clock: ManualClock, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("heedful.interfaces.dashboard.entrance.PAUSE", 0)
+    monkeypatch.setattr("heedful.interfaces.dashboard.login_pages.PAUSE", 0)
     dashboard = Dashboard(path, clock)
     client = dashboard.client()
     answers = [client.post("/login", data={"api_key": "nonsense"}) for _ in range(40)]
@@ -283,13 +283,13 @@ def test_what_is_kept_is_told_in_words_and_not_in_its_fields(dashboard: Dashboar
     item = dashboard.store.review.list().items[0].item_id
     form = {
         "item_id": item,
-        "mend": "supersede",
+        "fix": "supersede",
         "fact_id": fact,
         "text": "Thirty days.",
         "if_match": "x1",
         "seen": "0",
     }
-    client, kept = expired(dashboard, clock, form, "review_mend")
+    client, kept = expired(dashboard, clock, form, "review_fix")
     client.post("/login", data={"api_key": dashboard.admin, "kept": kept})
     page = client.get("/resume").text
     words = shown(page)

@@ -11,7 +11,7 @@ from pathlib import Path
 import pytest
 from dashboards import HOSTILE, Dashboard, hidden, token, undo
 
-from heedful.interfaces.dashboard.ranges import chosen
+from heedful.interfaces.dashboard.ranges import from_request
 from heedful.model import Signal
 from heedful.storage.sessions.base import AlertRow
 from heedful.testing import ManualClock
@@ -190,7 +190,7 @@ def test_what_can_not_be_done_keeps_what_was_typed(dashboard: Dashboard) -> None
     form = {"fact_id": fact, "text": "Refunds take 30 days.", "token": token(client.get("/p/default/overview").text)}
     answer = client.post("/p/default/do/supersede", data=form)
     assert answer.status_code == 409
-    assert "is superseded already" in answer.text
+    assert "is already superseded" in answer.text
     assert "Refunds take 30 days.</textarea>" in answer.text
 
 
@@ -266,16 +266,16 @@ def test_a_wrong_range_is_told_and_kept(dashboard: Dashboard, since: str, until:
 
 
 def test_a_range_covers_its_last_day() -> None:
-    found = chosen({"since": "2026-11-01", "until": "2026-11-03"}, date(2026, 11, 15))
+    found = from_request({"since": "2026-11-01", "until": "2026-11-03"}, date(2026, 11, 15))
     assert found.start is not None
     assert found.end is not None
     assert (found.end - found.start).days == 3
 
 
 def test_the_usual_range_is_the_last_two_weeks_and_an_empty_one_is_all_time() -> None:
-    usual = chosen({}, date(2026, 11, 15))
+    usual = from_request({}, date(2026, 11, 15))
     assert (usual.since, usual.until, usual.preset) == (date(2026, 11, 2), date(2026, 11, 15), 14)
-    everything = chosen({"since": "", "until": ""}, date(2026, 11, 15))
+    everything = from_request({"since": "", "until": ""}, date(2026, 11, 15))
     assert (everything.start, everything.end, everything.problem) == (None, None, None)
 
 
@@ -337,4 +337,4 @@ def test_an_address_that_ends_with_a_slash_leads_to_the_page(dashboard: Dashboar
 
 
 def test_the_first_days_of_all_are_written_in_full() -> None:
-    assert chosen({"since": "0001-01-01"}, date(2026, 11, 15)).words == "since 0001-01-01"
+    assert from_request({"since": "0001-01-01"}, date(2026, 11, 15)).words == "since 0001-01-01"

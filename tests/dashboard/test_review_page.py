@@ -107,8 +107,8 @@ def test_an_item_is_assigned_to_me_to_somebody_and_to_nobody(dashboard: Dashboar
 
 def test_a_fact_is_corrected_from_an_item_and_that_is_undone(dashboard: Dashboard) -> None:
     item, client = disliked(dashboard), dashboard.visitor(name="Ada")
-    form = forms(client.get(f"/p/default/review/{item.item_id}").text, "review_mend")[0]
-    assert form["mend"] == "supersede"
+    form = forms(client.get(f"/p/default/review/{item.item_id}").text, "review_fix")[0]
+    assert form["fix"] == "supersede"
     done = send(client, form, text="Refunds take 30 days.")
     assert [hit.text for hit in dashboard.store.recall(QUESTION)] == ["Refunds take 30 days."]
     undone(client, done)
@@ -118,7 +118,7 @@ def test_a_fact_is_corrected_from_an_item_and_that_is_undone(dashboard: Dashboar
 def test_an_opinion_is_taken_back_and_given_again(dashboard: Dashboard) -> None:
     item, client = disliked(dashboard), dashboard.visitor(name="Ada")
     page = client.get(f"/p/default/review/{item.item_id}").text
-    done = send(client, next(form for form in forms(page, "review_mend") if form["mend"] == "retract"))
+    done = send(client, next(form for form in forms(page, "review_fix") if form["fix"] == "retract"))
     assert dashboard.store.review.list().items == []
     undone(client, done)
     (opinion,) = dashboard.store.review.get(item.item_id).opinions
@@ -128,12 +128,12 @@ def test_an_opinion_is_taken_back_and_given_again(dashboard: Dashboard) -> None:
 def test_sql_is_blocked_and_an_example_is_added_each_with_undo(dashboard: Dashboard) -> None:
     item, client = wrong_sql(dashboard), dashboard.visitor(name="Ada")
     there = f"/p/default/review/{item.item_id}"
-    named = {form["mend"]: form for form in forms(client.get(there).text, "review_mend")}
+    named = {form["fix"]: form for form in forms(client.get(there).text, "review_fix")}
     done = send(client, named["block"])
     assert dashboard.store.feedback.list_negative().total == 2
     undone(client, done)
     assert dashboard.store.feedback.list_negative().total == 1
-    named = {form["mend"]: form for form in forms(client.get(there).text, "review_mend")}
+    named = {form["fix"]: form for form in forms(client.get(there).text, "review_fix")}
     done = send(client, named["add_example"], question="How many orders are there?", sql_query="select 2 as orders")
     assert [each.sql_query for each in dashboard.store.golden_examples.list()] == ["select 2 as orders"]
     undone(client, done)
@@ -143,7 +143,7 @@ def test_sql_is_blocked_and_an_example_is_added_each_with_undo(dashboard: Dashbo
 def test_what_somebody_says_is_wrong_is_not_promoted_and_it_is_said_why(dashboard: Dashboard) -> None:
     item, client = wrong_sql(dashboard), dashboard.visitor(name="Ada")
     there = f"/p/default/review/{item.item_id}"
-    named = {form["mend"]: form for form in forms(client.get(there).text, "review_mend")}
+    named = {form["fix"]: form for form in forms(client.get(there).text, "review_fix")}
     refused = send(client, named["promote"])
     assert refused.status_code == 409
     assert "vic" in refused.text.partition('role="alert"')[2][:600]
@@ -152,7 +152,7 @@ def test_what_somebody_says_is_wrong_is_not_promoted_and_it_is_said_why(dashboar
 def test_a_reviewer_who_has_thought_better_of_it_promotes_the_sql_and_undoes_that(dashboard: Dashboard) -> None:
     item, client = wrong_sql(dashboard, author="Ada"), dashboard.visitor(name="Ada")
     page = client.get(f"/p/default/review/{item.item_id}").text
-    done = send(client, next(form for form in forms(page, "review_mend") if form["mend"] == "promote"))
+    done = send(client, next(form for form in forms(page, "review_fix") if form["fix"] == "promote"))
     assert [each.origin for each in dashboard.store.golden_examples.list()] == ["promoted"]
     undone(client, done)
     assert dashboard.store.golden_examples.list() == []
@@ -165,12 +165,12 @@ def test_the_second_of_two_reviewers_is_told_who_did_what_and_keeps_what_they_ty
     there = f"/p/default/review/{item.item_id}"
     first = forms(ada.get(there).text, "review_resolve")[0]
     second = forms(bob.get(there).text, "review_resolve")[0]
-    correction = forms(bob.get(there).text, "review_mend")[0]
-    assert send(ada, first, note="mended it on Friday").status_code == 303
+    correction = forms(bob.get(there).text, "review_fix")[0]
+    assert send(ada, first, note="fixed it on Friday").status_code == 303
     told = send(bob, second, note="I looked at it, too")
     assert told.status_code == 409
     alert = told.text.partition('role="alert"')[2].partition("</header>")[0]
-    for said in ("Nothing was done", "Ada", "resolved it", "mended it on Friday"):
+    for said in ("Nothing was done", "Ada", "resolved it", "fixed it on Friday"):
         assert said in alert
     assert "I looked at it, too" in told.text
     assert ">resolved<" in told.text
@@ -179,7 +179,7 @@ def test_the_second_of_two_reviewers_is_told_who_did_what_and_keeps_what_they_ty
     assert corrected.status_code == 409
     assert "Refunds take 30 days." in corrected.text
     assert [event.author for event in dashboard.store.review.get(item.item_id).history] == ["Ada"]
-    (kept,) = forms(corrected.text, "review_mend")[:1]
+    (kept,) = forms(corrected.text, "review_fix")[:1]
     assert send(bob, kept, text="Refunds take 30 days.").status_code == 303
 
 
@@ -240,7 +240,7 @@ def test_an_item_that_is_not_there_is_said_so(dashboard: Dashboard) -> None:
 @pytest.mark.parametrize(
     ("query", "said"),
     [
-        ("status=nope", "status is &#39;nope&#39;"),
+        ("status=nope", "unknown status &#39;nope&#39;"),
         ("cursor=garbage", "Go to the start of the list"),
         ("dataset=nope", "has no dataset &#39;nope&#39;. It has: main_dataset"),
         ("kind=nope", "nothing is about &#39;nope&#39;"),

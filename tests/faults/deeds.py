@@ -15,7 +15,7 @@ CONFIDENCE = 0.001
 @dataclass(frozen=True, slots=True)
 class Facts:
     """The facts that all writers of a project judge, as ids. Signals about the second are retracted, and its score is
-    folded anew each time: a mistake in it would not last."""
+    recomputed each time: a mistake in it would not last."""
 
     judged: str
     disputed: str

@@ -150,10 +150,10 @@ def _check_score(store: Heedful, fact: str, kept: Kept, score: Score, now: datet
     """The score of a fact that all writers of a project judge is the fold of what stands in the ledger."""
     gone = kept.retracted
     about = [event for event in kept.events if (event["kind"], event["target_id"]) == ("signal", fact)]
-    standing = [event for event in about if event["id"] not in gone]
-    signals = [(event["value"], event["confidence"], from_stored(event["at"])) for event in standing]
+    active = [event for event in about if event["id"] not in gone]
+    signals = [(event["value"], event["confidence"], from_stored(event["at"])) for event in active]
     stats = store.fact_stats(fact)
-    assert stats.signal_count == len(standing)
+    assert stats.signal_count == len(active)
     assert stats.score == pytest.approx(score(cast(list[Event], signals), now), abs=1e-9)
 
 

@@ -32,8 +32,8 @@ class JumpingClock:
         self._random = random.Random(seed)
 
     def __call__(self) -> datetime:
-        reach = self._random.choice([1, 3600, 86400, 20 * 365 * 86400])
-        return datetime(2026, 6, 1, tzinfo=UTC) + timedelta(seconds=self._random.uniform(-reach, reach))
+        span = self._random.choice([1, 3600, 86400, 20 * 365 * 86400])
+        return datetime(2026, 6, 1, tzinfo=UTC) + timedelta(seconds=self._random.uniform(-span, span))
 
 
 def say(writer: str, **line: Any) -> None:

@@ -9,7 +9,7 @@ from heedful import Heedful, Signal
 from heedful.model import ReviewCase, ReviewItem
 
 WRONG = "When does the ferry to Cacilhas leave?"
-MENDED = "Where is the ferry ticket office?"
+FIXED = "Where is the ferry ticket office?"
 NEVER_MIND = "How much is a ticket to Cacilhas?"
 
 
@@ -31,21 +31,21 @@ def fill(store: Heedful) -> Done:
         ],
         source="port",
     ).fact_ids
-    for question in (WRONG, MENDED, NEVER_MIND):
+    for question in (WRONG, FIXED, NEVER_MIND):
         found = store.recall(question, session_id="ferry")
         assert found.qa_id is not None
         for author in ("ida", "ole"):
             store.sessions.add_feedback("ferry", found.qa_id, f"{author} disagrees.", 1, author=author)
     store.signal([Signal(fact_id=ids[1], signal_type="not_helpful", query=WRONG, context="That was not asked.")])
     items = {each.question: each for each in listed(store) if each.target_type == "entry"}
-    wrong, mended, minor = items[WRONG].item_id, items[MENDED].item_id, items[NEVER_MIND].item_id
+    wrong, fixed, minor = items[WRONG].item_id, items[FIXED].item_id, items[NEVER_MIND].item_id
     store.review.assign(wrong, "eva", author="rev")
-    tried = store.review.mend(wrong, "supersede", fact_id=ids[0], text="It leaves at eight.", note="Tried.")
+    tried = store.review.fix(wrong, "supersede", fact_id=ids[0], text="It leaves at eight.", note="Tried.")
     store.review.undo(tried.event_id, author="eva")
     opinion = next(each for each in store.review.get(wrong).opinions if each.author == "ole")
-    back = store.review.mend(wrong, "retract", event_id=opinion.event_id, note="Of another ferry.", author="eva")
-    moved = store.review.mend(mended, "supersede", fact_id=ids[1], text="The ferry ticket office has moved.")
-    store.review.resolve(mended, note="It moved.", author="eva")
+    back = store.review.fix(wrong, "retract", event_id=opinion.event_id, note="Of another ferry.", author="eva")
+    moved = store.review.fix(fixed, "supersede", fact_id=ids[1], text="The ferry ticket office has moved.")
+    store.review.resolve(fixed, note="It moved.", author="eva")
     store.review.dismiss(minor, note="It is right.", author="eva")
     return Done(back.event_id, moved.event_id)
 

@@ -734,7 +734,7 @@ def review(life: Life) -> None:
     call("review.list", assignee="Eva")
     fact_id = case.evidence[0].fact_id
     fixed = call(
-        "review.mend",
+        "review.fix",
         item.item_id,
         "supersede",
         fact_id=fact_id,
@@ -742,12 +742,12 @@ def review(life: Life) -> None:
         note="Since May.",
         author="Eva",
     )
-    refused("review.mend", item.item_id, "supersede", fact_id=fact_id, text="At ten.")
-    refused("review.mend", item.item_id, "supersede", fact_id=fact_id)
-    refused("review.mend", item.item_id, "block", execution_id=NOBODY)
-    refused("review.mend", item.item_id, "retract", event_id=NOBODY)
-    refused("review.mend", NOBODY, "retract", event_id=NOBODY)
-    mistyped("review.mend", item.item_id, "burn")
+    refused("review.fix", item.item_id, "supersede", fact_id=fact_id, text="At ten.")
+    refused("review.fix", item.item_id, "supersede", fact_id=fact_id)
+    refused("review.fix", item.item_id, "block", execution_id=NOBODY)
+    refused("review.fix", item.item_id, "retract", event_id=NOBODY)
+    refused("review.fix", NOBODY, "retract", event_id=NOBODY)
+    mistyped("review.fix", item.item_id, "burn")
     call("review.ask_again", item.item_id)
     refused("review.ask_again", NOBODY)
     call("review.resolve", item.item_id, note="Corrected.", author="Eva")
@@ -760,10 +760,10 @@ def review(life: Life) -> None:
     call("review.undo", fixed.event_id, author="Ole")
     call("review.undo", fixed.event_id)
     refused("review.undo", NOBODY)
-    refused("review.mend", ran.item_id, "promote", execution_id=done.execution_id, author="Eva")
+    refused("review.fix", ran.item_id, "promote", execution_id=done.execution_id, author="Eva")
     (opinion,) = call("review.get", ran.item_id).opinions
-    back = call("review.mend", ran.item_id, "retract", event_id=opinion.event_id, author="Eva")
-    example = call("review.mend", ran.item_id, "add_example", question="Who?", sql_query="SELECT 1", connector_id="geo")
+    back = call("review.fix", ran.item_id, "retract", event_id=opinion.event_id, author="Eva")
+    example = call("review.fix", ran.item_id, "add_example", question="Who?", sql_query="SELECT 1", connector_id="geo")
     call("review.ask_again", ran.item_id)
     call("retract", example.event_id, author="Eva")
     call("review.undo", back.event_id)

@@ -17,7 +17,7 @@ from heedful.interfaces.client.surface import RemoteHeedful
 from heedful.interfaces.client.transport import connect
 from heedful.interfaces.http.app import create
 from heedful.interfaces.http.config import Config
-from heedful.interfaces.http.connections import Served
+from heedful.interfaces.http.connections import ServerConfig
 from heedful.interfaces.http.state import State
 from heedful.testing import ManualClock, WordEmbedder
 
@@ -66,7 +66,7 @@ def running(
 def serving(config: Config, host: Host) -> Iterator[tuple[str, State]]:
     """The address of a server, and what it has."""
     app = create(config, host)
-    with threaded(uvicorn.Server(Served(app, config.limits, timeout_graceful_shutdown=10))) as url:
+    with threaded(uvicorn.Server(ServerConfig(app, config.limits, timeout_graceful_shutdown=10))) as url:
         yield url, app.state.heedful
 
 

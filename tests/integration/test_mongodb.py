@@ -139,7 +139,7 @@ def test_pages_are_read_by_an_index_and_never_sorted(store: MongoSessionStore, d
     for name, wanted in (
         ("messages", {"project": "default", "session": 1, "number": {"$gt": 5}}),
         ("entries", {"project": "default", "session": 1, "number": {"$gt": 5}}),
-        ("feedbacks", {"project": "default", "target_type": "session", "target_id": "s", "standing": True}),
+        ("feedbacks", {"project": "default", "target_type": "session", "target_id": "s", "active": True}),
         ("sessions", {"project": "default", "number": {"$lt": 5}}),
         ("outbox", {"project": "default", "number": {"$lt": 5}}),
     ):
@@ -206,7 +206,7 @@ def test_the_ledger_keeps_every_field_and_no_words(store: MongoSessionStore, dat
         "target_type": "session",
         "target_id": "s",
         "author": "ann",
-        "author_standing": "anonymous",
+        "author_trust": "anonymous",
         "source": "add_feedback",
         "value": "up",
     }
@@ -225,7 +225,7 @@ def test_the_ledger_keeps_every_field_and_no_words(store: MongoSessionStore, dat
         **common,
         **about,
         "_id": retraction,
-        "author_standing": "known",
+        "author_trust": "known",
         "kind": "retraction",
         "at": AT + 1,
         "recorded_at": AT + 1,
@@ -450,7 +450,7 @@ class Cut:
     def commits(self, times: int) -> None:
         self._set({"times": times}, ["commitTransaction"])
 
-    def mend(self) -> None:
+    def fix(self) -> None:
         self._client.admin.command("configureFailPoint", "failCommand", mode="off")
 
     def _set(self, mode: Any, commands: list[str]) -> None:
@@ -461,12 +461,12 @@ class Cut:
 TESTABLE = ["--setParameter", "enableTestCommands=1"]
 
 
-def test_a_change_that_is_cut_off_anywhere_is_mended_by_the_next(opening: Open, started: Callable[..., Mongod]) -> None:
+def test_a_change_that_is_cut_off_anywhere_is_fixed_by_the_next(opening: Open, started: Callable[..., Mongod]) -> None:
     server = started(replica_set=False, arguments=TESTABLE)
     with server.direct() as client:
         cut = Cut(client)
         for kind, change in CHANGES.items():
-            # The first write takes the turn; before it, nothing can be left open.
+            # The first write takes the lease; before it, nothing can be left open.
             for writes in itertools.count(1):
                 calm = opening(server.url("db"), f"{kind}{writes}")
                 create(calm)
@@ -476,7 +476,7 @@ def test_a_change_that_is_cut_off_anywhere_is_mended_by_the_next(opening: Open, 
                 store.check()
                 cut.after(writes)
                 done = tried(store, lambda t: change(t, stood))  # noqa: B023
-                cut.mend()
+                cut.fix()
                 assert store.check() == "ok", (kind, writes)
                 assert_whole(calm, kind, stood, done)
                 calm.close()
@@ -514,8 +514,8 @@ def assert_whole(store: MongoSessionStore, kind: str, stood: list[FeedbackRow], 
     session = store.read(lambda t: t.conversations.session("s"))
     added = store.read(lambda t: t.feedbacks.with_key("key/new"))
     retracted = [row for row in stood if store.read(lambda t: t.feedbacks.retraction_of(row.id))]  # noqa: B023
-    standing = {row.id for row in stood} - {row.id for row in retracted} | ({added.id} if added else set())
-    assert {row.id for row in rows} == (standing if session else set())
+    active = {row.id for row in stood} - {row.id for row in retracted} | ({added.id} if added else set())
+    assert {row.id for row in rows} == (active if session else set())
     if session is None:
         assert kind == "delete"
         assert retracted == stood
@@ -544,18 +544,18 @@ def test_a_writer_that_died_in_its_turn_does_not_block_others(opening: Open, sta
     said = add(store, opinion())
     with MongoClient[Document](standalone_mongodb_url) as client:
         database = client.get_default_database()
-        database.turns.update_one({}, {"$set": {"holder": "the dead", "until": datetime(2020, 1, 1, tzinfo=UTC)}})
+        database.leases.update_one({}, {"$set": {"holder": "the dead", "until": datetime(2020, 1, 1, tzinfo=UTC)}})
         database.events.delete_one({"_id": said.id})
         create(store, "next")
         assert database.events.count_documents({"_id": said.id}) == 1
 
 
-def test_check_tells_what_is_wrong_and_repair_mends_it(store: MongoSessionStore, database: Any) -> None:
+def test_check_tells_what_is_wrong_and_repair_fixes_it(store: MongoSessionStore, database: Any) -> None:
     create(store)
     unrecorded, retracted, kept = (add(store, opinion()) for _ in range(3))
     store.write(lambda t: t.feedbacks.withdraw([retracted], None, AT))
     database.events.delete_one({"_id": unrecorded.id})
-    database.feedbacks.update_one({"_id": retracted.id}, {"$set": {"standing": True}})
+    database.feedbacks.update_one({"_id": retracted.id}, {"$set": {"active": True}})
     database.sessions.update_one({}, {"$set": {"feedbacks": []}})
     database.messages.insert_one({"_id": "m", "project": "default", "session": 77, "number": 1})
     told_ = store.check()
@@ -564,7 +564,7 @@ def test_check_tells_what_is_wrong_and_repair_mends_it(store: MongoSessionStore,
     assert told_ in store.repair()
     assert store.check() == "ok"
     assert store.repair() == ""
-    stands = store.read(lambda t: t.feedbacks.standing("session", ["s"]))
+    stands = store.read(lambda t: t.feedbacks.active("session", ["s"]))
     assert [row.id for row in stands] == [unrecorded.id, kept.id]
     assert [each["id"] for each in database.sessions.find_one()["feedbacks"]] == [unrecorded.id, kept.id]
     assert database.messages.count_documents({}) == 0

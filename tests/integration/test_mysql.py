@@ -10,7 +10,7 @@ from sqlalchemy import make_url
 
 from heedful.errors import Forbidden, HeedfulError, Unavailable
 from heedful.sql.databases import Database, Limits, open_database, run
-from heedful.sql.guard import Guarded
+from heedful.sql.guard import CheckedStatement
 
 
 @pytest.fixture
@@ -33,7 +33,7 @@ def as_root(mysql_url: str) -> Iterator[Database]:
 @pytest.mark.parametrize("sql", ["DELETE FROM city", "UPDATE city SET name = 'x'", "CREATE TABLE x (a int)"])
 def test_the_server_refuses_to_write(as_root: Database, sql: str) -> None:
     with as_root.session() as session, pytest.raises(Forbidden) as caught:
-        session.run(Guarded(sql, "mysql"), {}, Limits())
+        session.run(CheckedStatement(sql, "mysql"), {}, Limits())
     assert caught.value.code == "read_only"
     assert run(as_root, "SELECT count(*) FROM city WHERE name <> 'x'").rows == ((2,),)
 

@@ -1,4 +1,4 @@
-"""Queries on real databases: what the second and third wall hold by themselves, and what comes back."""
+"""Queries on real databases: what the second and third safeguard do by themselves, and what comes back."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ import pytest
 from heedful.errors import Forbidden, HeedfulError, Invalid, NotFound, Unavailable
 from heedful.model.results import decode, encode
 from heedful.sql.databases import Database, ForeignKey, Limits, fingerprint, open_database, run, text_values
-from heedful.sql.guard import Guarded, guarded
+from heedful.sql.guard import CheckedStatement, check_statement
 
 TABLES = """
 CREATE TABLE city (id integer PRIMARY KEY, name varchar(50) NOT NULL, people integer);
@@ -94,9 +94,9 @@ def place(request: pytest.FixtureRequest) -> Place:
     return found
 
 
-def unguarded(database: Database, sql: str) -> Guarded:
+def unguarded(database: Database, sql: str) -> CheckedStatement:
     """What the guard would refuse, as if it had let it through."""
-    return Guarded(sql, database.dialect)
+    return CheckedStatement(sql, database.dialect)
 
 
 def state(place: Place) -> tuple[str, list[tuple[Any, ...]]]:
@@ -233,7 +233,7 @@ def test_the_second_wall_holds_without_the_first(
     sql = sql.replace("{folder}", str(tmp_path))
     before, files = state(place), sorted(tmp_path.iterdir())
     with pytest.raises(HeedfulError):
-        guarded(sql, place.kind) if "writes()" not in sql else refuse()
+        check_statement(sql, place.kind) if "writes()" not in sql else refuse()
     with pytest.raises(HeedfulError) as raised:
         run(place.database, unguarded(place.database, sql))
     assert raised.value.code in ("read_only", "query_failed", "database_forbidden", "unknown_table")
@@ -242,7 +242,7 @@ def test_the_second_wall_holds_without_the_first(
 
 
 def refuse() -> None:
-    """The guard can't know what a function of the user's own does; the second wall does."""
+    """The guard can't know what a function of the user's own does; the second safeguard does."""
     raise Forbidden("not known")
 
 
@@ -298,10 +298,10 @@ def test_the_server_is_idle_after_a_query_was_stopped(postgresql_place: Place, s
 def test_one_session_goes_on_after_a_query_was_stopped(place: Place) -> None:
     with place.database.session() as session:
         with pytest.raises(Unavailable):
-            session.run(guarded(ENDLESS[place.kind], place.kind), {}, Limits(seconds=0.2))
+            session.run(check_statement(ENDLESS[place.kind], place.kind), {}, Limits(seconds=0.2))
         with pytest.raises(Invalid):
-            session.run(guarded("SELECT * FROM missing", place.kind), {}, Limits())
-        assert session.run(guarded("SELECT 7", place.kind), {}, Limits()).rows == ((7,),)
+            session.run(check_statement("SELECT * FROM missing", place.kind), {}, Limits())
+        assert session.run(check_statement("SELECT 7", place.kind), {}, Limits()).rows == ((7,),)
 
 
 @pytest.mark.parametrize(("rows", "truncated"), [(2, "rows"), (3, None), (4, None)])

@@ -24,7 +24,7 @@ from heedful.storage.database import Database
 from heedful.storage.mongo import MongoSessionStore
 from heedful.storage.sessions import SessionStore, SqlSessionStore
 from heedful.storage.sessions.base import AlertRow, Counts, EntryRow, FeedbackRow, MessageRow, SessionRow
-from heedful.storage.tallies import Asked
+from heedful.storage.tallies import TallyQuery
 
 AT = 1_767_225_600_123_457
 """A time that milliseconds can't hold."""
@@ -110,7 +110,7 @@ def say(store: SessionStore, new: FeedbackRow) -> None:
     """Gives an opinion in place of the one that its author gave before."""
 
     def body(t: Any) -> None:
-        before = [row for row in t.feedbacks.standing(new.target_type, [new.target_id]) if row.author == new.author]
+        before = [row for row in t.feedbacks.active(new.target_type, [new.target_id]) if row.author == new.author]
         t.feedbacks.withdraw(before, new.author, new.at)
         t.feedbacks.add(new, f"key/{new.id}", AT)
 
@@ -264,9 +264,9 @@ def test_what_one_author_says_is_found_among_others(store: SessionStore) -> None
     said = {author: add(store, opinion(author=author)) for author in ("ann", None, "bob")}
     add(store, opinion(author="ann", target_type="entry", target_id="a"))
     for author, row in said.items():
-        assert store.read(lambda t: t.feedbacks.standing_by(author, "session", "s")) == [row]  # noqa: B023
+        assert store.read(lambda t: t.feedbacks.active_by(author, "session", "s")) == [row]  # noqa: B023
     store.write(lambda t: t.feedbacks.withdraw([said["ann"]], "ann", AT))
-    assert store.read(lambda t: t.feedbacks.standing_by("ann", "session", "s")) == []
+    assert store.read(lambda t: t.feedbacks.active_by("ann", "session", "s")) == []
 
 
 def test_an_opinion_moves_the_time_of_the_last_change(store: SessionStore) -> None:
@@ -339,14 +339,14 @@ def test_threads_that_retry_with_one_key_store_one_opinion(store: SessionStore) 
 def test_what_is_withdrawn_no_longer_stands_and_stays_in_history(store: SessionStore) -> None:
     create(store)
     first, second = add(store, opinion(author="ann")), add(store, opinion(author="bob"))
-    assert store.read(lambda t: t.feedbacks.standing("session", ["s"])) == [first, second]
+    assert store.read(lambda t: t.feedbacks.active("session", ["s"])) == [first, second]
     assert store.read(lambda t: t.feedbacks.retraction_of(first.id)) is None
     (retraction,) = store.write(lambda t: t.feedbacks.withdraw([first], "ann", AT + 1))
     assert store.read(lambda t: t.feedbacks.retraction_of(first.id)) == retraction
-    assert store.read(lambda t: t.feedbacks.standing("session", ["s"])) == [second]
+    assert store.read(lambda t: t.feedbacks.active("session", ["s"])) == [second]
     assert store.read(lambda t: t.feedbacks.of_session("s", None, 10, False)) == [second]
     assert store.read(lambda t: list(t.feedbacks.of_sessions(None))) == [second]
-    assert store.read(lambda t: t.feedbacks.get(first.id)) == replace(first, standing=False)
+    assert store.read(lambda t: t.feedbacks.get(first.id)) == replace(first, active=False)
     assert store.read(lambda t: t.feedbacks.counts()).up == 1
 
 
@@ -374,9 +374,9 @@ def test_of_one_author_one_opinion_stands_whatever_threads_do(store: SessionStor
     given_ = [opinion(author="ann", comment=str(number)) for number in range(16)]
     with ThreadPoolExecutor(8) as pool:
         list(pool.map(lambda new: say(store, new), given_))
-    (stands,) = store.read(lambda t: t.feedbacks.standing("session", ["s"]))
+    (stands,) = store.read(lambda t: t.feedbacks.active("session", ["s"]))
     rows = [get(store, new.id) for new in given_]
-    assert [row.id for row in rows if row.standing] == [stands.id]
+    assert [row.id for row in rows if row.active] == [stands.id]
     assert [retraction_of(store, row) for row in rows].count(None) == 1
     assert store.check() == "ok"
 
@@ -405,7 +405,7 @@ def test_feedback_is_counted_by_each_value_of_a_metadata_key(store: SessionStore
     store.write(lambda t: t.feedbacks.withdraw([gone], None, AT))
 
     def by(key: str, since: int | None = None) -> dict[str, tuple[int, ...]]:
-        lines = store.read(lambda t: t.feedbacks.tallies(Asked(key=key, since=since)))
+        lines = store.read(lambda t: t.feedbacks.tallies(TallyQuery(key=key, since=since)))
         sums: dict[str, tuple[int, ...]] = {}
         for line in lines:
             before = sums.get(line.value, (0,) * 5)
@@ -481,11 +481,11 @@ def test_projects_see_nothing_of_each_other(place: Place) -> None:
     for store, name in ((ours, "ours"), (theirs, "theirs")):
         assert [row.metadata for row in store.read(lambda t: t.conversations.sessions(None, 9, None))] == [{"of": name}]
         assert [row.question for row in store.read(lambda t: list(t.conversations.entries_of(None)))] == [name]
-        assert [row.comment for row in store.read(lambda t: t.feedbacks.standing("session", ["s"]))] == [name]
+        assert [row.comment for row in store.read(lambda t: t.feedbacks.active("session", ["s"]))] == [name]
         assert store.read(lambda t: t.feedbacks.with_key("key/same")).comment == name
         assert store.read(lambda t: t.feedbacks.counts()).up == 1
         assert list(store.read(lambda t: t.feedbacks.values("of"))) == [f'"{name}']
-        assert sum(line.up for line in store.read(lambda t: t.feedbacks.tallies(Asked(key="of")))) == 1
+        assert sum(line.up for line in store.read(lambda t: t.feedbacks.tallies(TallyQuery(key="of")))) == 1
         assert len(store.read(lambda t: t.outbox.list(None, 9, False))) == 1
     ours.write(lambda t: t.conversations.delete("s", AT))
     assert theirs.read(lambda t: t.conversations.messages("s", None, 9, False)) != []
@@ -628,6 +628,6 @@ def test_a_change_that_fails_leaves_the_store_sound(place: Place, store: Session
 
     with pytest.raises(RuntimeError, match="on purpose"):
         store.write(body)
-    stands = store.read(lambda t: t.feedbacks.standing("session", ["s"]))
+    stands = store.read(lambda t: t.feedbacks.active("session", ["s"]))
     assert stands == ([kept] if place.takes_back else [])
     assert store.check() == "ok"

@@ -14,7 +14,7 @@ from click.testing import CliRunner
 
 import heedful
 from heedful import Heedful, Invalid, settings, transfer
-from heedful.insight.writing import harmless
+from heedful.insight.writing import escape_formula
 from heedful.interfaces import cli
 from heedful.interfaces.cli.main import cli as command
 from heedful.interfaces.reports import write_report
@@ -60,7 +60,7 @@ def test_a_store_that_others_may_read_is_left_so_and_told(open_store: Callable[.
     "text", ["=1+1", "\n=1+1", "\r\n\t=1+1", "＝1+1", " ＋1", "\ufeff@SUM(1)", "\u200b－1", "\x00=1", "﹦1"]
 )
 def test_no_text_is_a_formula_in_a_spreadsheet(text: str) -> None:
-    assert harmless(text) == "'" + text
+    assert escape_formula(text) == "'" + text
 
 
 def test_no_comment_is_a_formula_in_an_export(store: Heedful, tmp_path: Path) -> None:

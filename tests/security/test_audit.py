@@ -15,7 +15,7 @@ from dashboards import Dashboard, token
 from server import Running, running
 
 from heedful import Forbidden, Heedful
-from heedful.access.refusals import BURST, MORE, Refusals
+from heedful.access.refusals import BURST_LIMIT, SUMMARY_CODE, Refusals
 from heedful.interfaces.cli.main import cli
 from heedful.model import AuditEntry
 from heedful.storage import Database
@@ -125,18 +125,18 @@ def test_logins_leave_a_line_each(any_store: str, clock: ManualClock) -> None:
 def test_a_flood_of_refusals_fills_no_disk(any_store: str) -> None:
     database = Database(any_store)
     refusals = Refusals(database, lambda: 0)
-    for number in range(20 * BURST):
+    for number in range(20 * BURST_LIMIT):
         refusals.note(Refusal("recall", "key_invalid", address=f"10.0.{number % 250}.{number}"))
-        if number % BURST == 0:
+        if number % BURST_LIMIT == 0:
             refusals.flush()
     refusals.close()
     with database.read() as connection:
         rows = connection.exec_driver_sql("SELECT count(*), sum(times) FROM audit").one()
-        more = connection.exec_driver_sql(f"SELECT sum(times) FROM audit WHERE code = '{MORE}'").scalar_one()
+        more = connection.exec_driver_sql(f"SELECT sum(times) FROM audit WHERE code = '{SUMMARY_CODE}'").scalar_one()
     database.close()
-    assert rows[0] <= BURST + 5
-    assert rows[1] == 20 * BURST
-    assert more > 10 * BURST
+    assert rows[0] <= BURST_LIMIT + 5
+    assert rows[1] == 20 * BURST_LIMIT
+    assert more > 10 * BURST_LIMIT
 
 
 def test_what_is_done_with_connectors_leaves_a_line_each(store: Heedful, tmp_path: Path) -> None:

@@ -98,13 +98,13 @@ def test_one_anonymous_comment_becomes_everybodys_fact(attack: Callable[..., Any
         assert seen.unhappy() == 3
         (item,) = seen.admin.review.list().items
         case = seen.admin.review.get(item.item_id)
-        assert {each.author_standing for each in case.opinions} == {"anonymous"}
-        assert "teach" in case.mends
+        assert {each.author_trust for each in case.opinions} == {"anonymous"}
+        assert "teach" in case.fixes
         event_id = case.opinions[0].event_id
         with seen.key("read", "feedback") as rater, pytest.raises(Forbidden):
-            rater.review.mend(item.item_id, "teach", event_id=event_id)
+            rater.review.fix(item.item_id, "teach", event_id=event_id)
         with seen.key("read", "write") as writer:
-            taught = writer.review.mend(item.item_id, "teach", event_id=event_id, author="rev")
+            taught = writer.review.fix(item.item_id, "teach", event_id=event_id, author="rev")
             assert "XX66" in seen.told()
             assert seen.admin.improve().forgotten == []
             assert writer.review.undo(taught.event_id).undone
@@ -139,7 +139,7 @@ def test_what_the_program_itself_says_teaches_alone(either: Heedful) -> None:
     assert [fact.learnt_from for fact in done.learnt] == ["feedback"]
     assert done.not_learnt == []
     (opinion,) = either.review.get(either.review.list().items[0].item_id).opinions
-    assert (opinion.author, opinion.author_standing) == (None, "verified")
+    assert (opinion.author, opinion.author_trust) == (None, "verified")
 
 
 def test_ten_tokens_are_ten_voices(attack: Callable[..., Any]) -> None:
@@ -179,7 +179,7 @@ def test_one_anonymous_wrong_overrides_four_approvals(
         def says(is_positive: bool, **who: Any) -> None:
             with seen.visitor({"execution_id": ran}, **who) as browser:
                 made = browser.feedback.create(is_positive=is_positive, feedback="So I say.", execution_id=ran)
-                assert made.author_standing == ("known" if "author" in who else "anonymous")
+                assert made.author_trust == ("known" if "author" in who else "anonymous")
 
         def is_served() -> bool:
             return bool(seen.admin.chat.execution_cache_lookup(IN_ITALY, only_positive_feedback=True).cache_hit)
@@ -331,7 +331,7 @@ def test_a_feedback_key_takes_back_what_it_could_not_make(attack: Callable[..., 
         assert "DE22" in seen.told()
         seen.correct("s", author="ann")
         item = seen.admin.review.list().items[0].item_id
-        taught = writer.review.mend(item, "teach", event_id=seen.admin.review.get(item).opinions[0].event_id)
+        taught = writer.review.fix(item, "teach", event_id=seen.admin.review.get(item).opinions[0].event_id)
         seen.admin.improve()
         derived = [row for row in seen.admin.insight.rows("signals").items if row["source"] == "improve"]
         for event_id in (taught.event_id, derived[0]["event_id"]):
@@ -353,7 +353,7 @@ def test_a_visitor_is_somebody_else_after_a_move(kind: str, place: Place) -> Non
         for author in (None, "ann", "visitor-anyone"):
             store.sessions.add_feedback("s", str(asked.qa_id), FORGED, 1, author=author)
             store.signal([Signal(fact_id=fact, signal_type="helpful", query=QUESTION, author=author)])
-        before = _standings(store, fact)
+        before = _fact_state(store, fact)
     out = io.BytesIO()
     export(source, out.write, project="default")
     out.seek(0)
@@ -362,14 +362,14 @@ def test_a_visitor_is_somebody_else_after_a_move(kind: str, place: Place) -> Non
     for url in (source, target, copied):
         assert verify(url).ok
         with heedful.open(url, **options) as store:
-            assert _standings(store, fact) == before
+            assert _fact_state(store, fact) == before
     assert before[0] == ["anonymous", "known", "verified"]
 
 
-def _standings(store: Heedful, fact: str) -> tuple[list[str], list[str], float]:
+def _fact_state(store: Heedful, fact: str) -> tuple[list[str], list[str], float]:
     (item,) = (each for each in store.review.list().items if each.target_type == "entry")
-    said = sorted(str(each.author_standing) for each in store.review.get(item.item_id).opinions)
-    signals = sorted(str(row["author_standing"]) for row in store.insight.rows("signals").items)
+    said = sorted(str(each.author_trust) for each in store.review.get(item.item_id).opinions)
+    signals = sorted(str(row["author_trust"]) for row in store.insight.rows("signals").items)
     return said, signals, store.fact_stats(fact).score
 
 
@@ -380,7 +380,7 @@ def test_a_token_is_both_known_and_anonymous(store: Heedful) -> None:
     with pytest.raises(Invalid):
         store.keys.create_token(target, subject="")
     one, other = (store.keys.create_token(target, subject=visit) for visit in ("one", "another"))
-    assert (one.author_standing, one.author == other.author, "one" in one.author) == ("anonymous", False, False)
+    assert (one.author_trust, one.author == other.author, "one" in one.author) == ("anonymous", False, False)
     assert store.keys.create_token(target, subject="one").author == one.author
     assert store.keys.create_token(target).author == store.keys.create_token({"session_id": "t"}).author
-    assert store.keys.create_token(target, author="ann").author_standing == "known"
+    assert store.keys.create_token(target, author="ann").author_trust == "known"

@@ -14,7 +14,7 @@ from sql_grammar import DENIED, statements
 from witnesses import DuckDBWitness, PostgreSQLWitness
 
 from heedful.errors import Forbidden, Invalid
-from heedful.sql.guard import guarded, is_denied
+from heedful.sql.guard import check_statement, is_denied
 
 EXAMPLES = 400
 CANARY = "canary-4711"
@@ -35,7 +35,7 @@ def untouched(file: str) -> bool:
 def accepted(sql: str, dialect: str) -> str | None:
     """What would run; whatever is refused is refused in our words."""
     try:
-        return guarded(sql, dialect).sql
+        return check_statement(sql, dialect).sql
     except (Invalid, Forbidden):
         return None
 

@@ -10,7 +10,7 @@ import pytest
 from witnesses import DuckDBWitness, PostgreSQLWitness, SQLiteWitness
 
 from heedful.errors import Forbidden, HeedfulError
-from heedful.sql.guard import guarded, is_denied, is_denied_table
+from heedful.sql.guard import check_statement, is_denied, is_denied_table
 
 # {f} the function, {F} in capitals, {U} with escapes, {args} its arguments, {s} rows with these as columns, {x} the
 # first argument and {t} its type, {p} a table of one column of that type.
@@ -135,7 +135,7 @@ def forms(text: str) -> list[str]:
 
 def accepted(sql: str, dialect: str) -> bool:
     try:
-        guarded(sql, dialect)
+        check_statement(sql, dialect)
     except HeedfulError:
         return False
     return True
@@ -242,7 +242,7 @@ def test_no_denied_function_of_the_server_is_called_by_what_is_accepted(witness:
 )
 def test_names_that_passed_once_are_refused(sql: str) -> None:
     with pytest.raises(Forbidden) as raised:
-        guarded(sql, "postgresql")
+        check_statement(sql, "postgresql")
     assert raised.value.code == "sql_function"
 
 

@@ -15,7 +15,7 @@ import uvicorn
 from dashboards import Dashboard
 from server import KEY, Running, running, threaded
 
-from heedful.interfaces.http.connections import MAX_HEADERS, Limited, Limits, Served
+from heedful.interfaces.http.connections import MAX_HEADERS, LimitedProtocol, Limits, ServerConfig
 from heedful.testing import ManualClock
 
 PATIENCE = 0.4
@@ -100,7 +100,7 @@ def test_one_address_cant_take_all_connections_and_those_with_a_key_do_not_count
             assert each.recv(12) == b"HTTP/1.1 200"
         assert known.get("/readyz").status_code == 200
         assert httpx.get(f"{server.url}/healthz").status_code == 200
-    assert Limited._unknown.total() <= 8
+    assert LimitedProtocol._unknown.total() <= 8
 
 
 @pytest.mark.parametrize(("proxies", "refused"), [((), True), (("10.9.8.7",), True), (("127.0.0.0/8",), False)])
@@ -109,7 +109,7 @@ def test_forwarded_addresses_are_believed_from_a_trusted_proxy_alone(
 ) -> None:
     """Many tries at once from one address are refused, whatever address each of them names."""
     dashboard = Dashboard(path, clock)
-    server = uvicorn.Server(Served(dashboard.app, Limits(proxies=proxies), timeout_graceful_shutdown=5))
+    server = uvicorn.Server(ServerConfig(dashboard.app, Limits(proxies=proxies), timeout_graceful_shutdown=5))
     with threaded(server) as url, ThreadPoolExecutor(20) as threads:
 
         def tried(number: int) -> int:

@@ -12,12 +12,12 @@ import httpx
 import pytest
 from server import Running, running
 
-from heedful.interfaces.http.app import OTHERS
+from heedful.interfaces.http.app import COMPATIBLE_APIS
 from heedful.interfaces.operations import OPERATIONS, OWNERS
 from heedful.interfaces.problems import Wire
 from heedful.model import SCOPES, Scope
 
-WIRES = [wire for module in OTHERS for wire in module.ROUTES]
+WIRES = [wire for module in COMPATIBLE_APIS for wire in module.ROUTES]
 
 _CALL = re.compile(r"\b(?:heedful|store)\.(\w+)(?:\.(\w+))?\(")
 _NAME = re.compile(r"\b([a-z_]\w*)\(")

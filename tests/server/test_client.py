@@ -37,12 +37,12 @@ class Between:
             def do_POST(self) -> None:
                 body = self.rfile.read(int(self.headers.get("Content-Length", 0)))
                 between.seen.append({name.lower(): value for name, value in self.headers.items()})
-                told = between._answers.pop(0) if between._answers else "forward"
-                answer = told if isinstance(told, httpx.Response) else None
-                if isinstance(told, str) and server is not None:
+                streamed = between._answers.pop(0) if between._answers else "forward"
+                answer = streamed if isinstance(streamed, httpx.Response) else None
+                if isinstance(streamed, str) and server is not None:
                     headers = {name: value for name, value in self.headers.items() if name.lower() != "host"}
                     answer = httpx.request(self.command, server.url + self.path, headers=headers, content=body)
-                if answer is None or told == "forward and hang up":
+                if answer is None or streamed == "forward and hang up":
                     self.close_connection = True
                     self.connection.shutdown(socket.SHUT_RDWR)
                     return
@@ -260,9 +260,9 @@ class TestStreams:
 
     def test_progress_and_odd_line_ends_come_through(self, server: Running) -> None:
         with server.connect("odd") as h:
-            told: list[tuple[int, int]] = []
-            made = h.remember([self.ODD, "two"], progress=lambda done, total: told.append((done, total)))
-            assert told[-1] == (2, 2)
+            streamed: list[tuple[int, int]] = []
+            made = h.remember([self.ODD, "two"], progress=lambda done, total: streamed.append((done, total)))
+            assert streamed[-1] == (2, 2)
             assert made.facts[0].text == self.ODD
 
     def test_tokens_come_while_the_answer_is_written(self, path: Path) -> None:

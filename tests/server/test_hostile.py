@@ -17,7 +17,7 @@ import pytest
 from server import Running, running
 
 import heedful
-from heedful.interfaces.http.app import OTHERS
+from heedful.interfaces.http.app import COMPATIBLE_APIS
 from heedful.interfaces.http.calls import PREFIX
 from heedful.interfaces.operations import OPERATIONS
 from heedful.interfaces.problems import Wire
@@ -372,7 +372,7 @@ def test_what_is_unknown_is_told_with_what_is_known(server: Running, http: httpx
     root = httpx.get(server.url).json()
     assert root == {"name": "heedful", "version": heedful.__version__, "openapi": "/openapi.json"}
     nowhere = httpx.get(f"{server.url}/nowhere").json()
-    assert (nowhere["code"], nowhere["remedy"]) == ("no_route", "What there is: /openapi.json")
+    assert (nowhere["code"], nowhere["remedy"]) == ("no_route", "All routes: /openapi.json")
     unknown = http.post("/recall", json={"query": "a", "zzz": 1}).json()
     assert (unknown["field"], unknown["detail"]) == ("zzz", "zzz is not a parameter of this call")
     assert unknown["remedy"].startswith("Its parameters are query, ")
@@ -383,7 +383,7 @@ def test_what_is_unknown_is_told_with_what_is_known(server: Running, http: httpx
     assert (inside["field"], inside["detail"]) == ("signals[0].z-z", "signals[0].z-z is not a field of it")
 
 
-ROUTES = [(module.__name__.rpartition(".")[2], route) for module in OTHERS for route in module.ROUTES]
+ROUTES = [(module.__name__.rpartition(".")[2], route) for module in COMPATIBLE_APIS for route in module.ROUTES]
 
 
 @pytest.mark.parametrize(("module", "route"), ROUTES, ids=lambda each: getattr(each, "path", each))

@@ -14,7 +14,7 @@ from heedful import Heedful
 from heedful.access import secrets, tokens
 from heedful.bootstrap import Host
 from heedful.errors import Forbidden, Invalid, NotFound
-from heedful.interfaces.http.callers import Caller, Callers, presented
+from heedful.interfaces.http.callers import Caller, Callers, presented_key
 from heedful.testing import ManualClock, WordEmbedder
 
 
@@ -109,20 +109,20 @@ def test_tokens_that_cant_be_made(store: Heedful, targets: Any, options: dict[st
 
 def test_a_token_is_good_where_it_was_signed_and_until_it_ends(clock: ManualClock) -> None:
     claims = tokens.Claims("p", "zoe", ({"session_id": "s"},), 100)
-    token = tokens.signed(claims, b"secret")
-    assert tokens.read(token, [b"secret"], 99) == claims
+    token = tokens.sign(claims, b"secret")
+    assert tokens.verify(token, [b"secret"], 99) == claims
     for known, now, code in (
         ([b"secret"], 100, "token_expired"),
         ([b"other"], 0, "token_invalid"),
         ([], 0, "token_invalid"),
     ):
         with pytest.raises(Forbidden) as caught:
-            tokens.read(token, known, now)
+            tokens.verify(token, known, now)
         assert caught.value.code == code
 
 
 def test_what_does_not_look_like_a_key_is_none() -> None:
-    good = secrets.new("01a1de65-1509-7046-830e-8dd8ce9c4106")
+    good = secrets.new_key("01a1de65-1509-7046-830e-8dd8ce9c4106")
     assert secrets.id_of(good) == "01a1de65-1509-7046-830e-8dd8ce9c4106"
     for bad in ("", "hf_", "hf__x", good[3:], good.replace("_", "-"), "hf_" + "z" * 32 + "_x", good.partition("_")[0]):
         assert secrets.id_of(bad) is None
@@ -189,9 +189,9 @@ class TestCallers:
 def test_where_a_key_is_looked_for(authorization: str | None, api_key: str | None, found: str | None) -> None:
     if found is None:
         with pytest.raises(Forbidden):
-            presented(authorization, api_key)
+            presented_key(authorization, api_key)
     else:
-        assert presented(authorization, api_key) == found
+        assert presented_key(authorization, api_key) == found
 
 
 @pytest.mark.parametrize(
@@ -205,7 +205,7 @@ def test_where_a_key_is_looked_for(authorization: str | None, api_key: str | Non
 )
 def test_what_is_wrong_with_a_header_is_said_and_not_what_it_holds(authorization: str | None, said: str) -> None:
     with pytest.raises(Forbidden) as caught:
-        presented(authorization, None)
+        presented_key(authorization, None)
     assert (caught.value.code, caught.value.message) == ("key_missing", said)
     assert "secret" not in str(caught.value)
 

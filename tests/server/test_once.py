@@ -14,7 +14,7 @@ from server import Running, running
 from sqlalchemy import select
 
 from heedful.access import idempotency
-from heedful.access.idempotency import LEASE, once
+from heedful.access.idempotency import LEASE, run_once
 from heedful.errors import Conflict, Invalid
 from heedful.storage import Database
 from heedful.storage.schema import requests
@@ -133,7 +133,7 @@ class TestOnce:
     def test_a_call_keeps_its_place_however_long_it_takes(self, any_store: str, monkeypatch: Any) -> None:
         clock = ManualClock()
         database = Database(any_store)
-        monkeypatch.setattr(idempotency, "EVERY", 0.01)
+        monkeypatch.setattr(idempotency, "RENEW_SECONDS", 0.01)
         monkeypatch.setattr("heedful.access.idempotency.HEARTBEAT", idempotency.Heartbeat())
 
         def now() -> int:
@@ -149,11 +149,11 @@ class TestOnce:
                 while until() < now() + LEASE:
                     pass
                 with pytest.raises(Conflict, match="under way"):
-                    once(database, "p", now, "k", b"f", lambda: "never")
+                    run_once(database, "p", now, "k", b"f", lambda: "never")
             return "first"
 
-        assert once(database, "p", now, "k", b"f", slow) == "first"
-        assert once(database, "p", now, "k", b"f", lambda: "again") == "first"
+        assert run_once(database, "p", now, "k", b"f", slow) == "first"
+        assert run_once(database, "p", now, "k", b"f", lambda: "again") == "first"
         database.close()
 
     def test_a_process_that_stood_still_loses_its_place_and_leaves_the_key_alone(self, path: Path) -> None:
@@ -165,14 +165,14 @@ class TestOnce:
 
         def slow() -> str:
             with pytest.raises(Conflict, match="under way"):
-                once(database, "p", now, "k", b"f", lambda: "never")
+                run_once(database, "p", now, "k", b"f", lambda: "never")
             clock.advance(seconds=LEASE / 1_000_000)
-            assert once(database, "p", now, "k", b"f", lambda: "second") == "second"
+            assert run_once(database, "p", now, "k", b"f", lambda: "second") == "second"
             raise ValueError("the first one failed after all")
 
         with pytest.raises(ValueError, match="after all"):
-            once(database, "p", now, "k", b"f", slow)
-        assert once(database, "p", now, "k", b"f", lambda: "third") == "second"
+            run_once(database, "p", now, "k", b"f", slow)
+        assert run_once(database, "p", now, "k", b"f", lambda: "third") == "second"
         database.close()
 
 

@@ -69,7 +69,7 @@ REFUSES = {
     "review.dismiss": MATCH,
     "review.reopen": MATCH,
     "review.resolve": MATCH,
-    "review.mend": ONE_OF,
+    "review.fix": ONE_OF,
     "review.ask_again": CONNECTOR,
 }
 """Operations that may refuse what their schema allows, and why; all other checks hold for them too."""

@@ -200,7 +200,7 @@ def test_an_address_that_is_not_here_is_not_called_taken(path: Path, host: str, 
 @pytest.mark.parametrize("origin", ["www.example.com", "https://www.example.com/app", "https://", "ftp://x", "null"])
 def test_an_origin_that_no_browser_sends_is_refused(path: Path, origin: str) -> None:
     error = refusal(path, "--cors-origin", origin)
-    assert error.message == f"cors_origins has {origin!r}, which is no origin"
+    assert error.message == f"cors_origins has {origin!r}, which is not an origin"
     assert "without a path" in (error.remedy or "")
     assert not path.exists()
 

@@ -21,7 +21,7 @@ from bench.soak.traffic import MEASURED
 from bench.soak.year import MOST_BYTES, MOST_MEMORY, SLOWER, Year, live
 from heedful.clock import from_stored
 from heedful.model import SignalType
-from heedful.ranking.signals import counted
+from heedful.ranking.signals import counted_votes
 from heedful.storage.database import Database
 from heedful.storage.schema import events, facts
 from heedful.testing import ManualClock, WordEmbedder
@@ -85,7 +85,7 @@ def wrong_scores(store: str, score: Score) -> dict[str, tuple[float, float]]:
     wrong = {}
     with heedful.open(store, clock=clock, embedding=WordEmbedder(), worker=False) as opened:
         for fact, given in about.items():
-            votes = counted(
+            votes = counted_votes(
                 given,
                 lambda row: None if row.author is None else (row.author, row.query_id),
                 lambda row: (row.value, row.confidence),

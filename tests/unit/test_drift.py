@@ -12,7 +12,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from heedful import Invalid
-from heedful.statistics.change import FACTOR, LEAST, LUCK, Change, arithmetic, change, in_words
+from heedful.statistics.change import FACTOR, LEAST, LUCK, Change, arithmetic, change, describe
 
 series = st.lists(st.tuples(st.integers(0, 40), st.integers(1, 60)), min_size=0, max_size=40)
 
@@ -164,7 +164,7 @@ def test_what_is_told_keeps_to_its_bounds(days: list[tuple[int, int]]) -> None:
     assert found.p_value <= LUCK
     assert found.ratio >= FACTOR or found.ratio <= 1 / FACTOR
     assert (found.after_events if found.ratio > 1 else found.before_events) >= LEAST
-    assert in_words(found, "down-votes", "Monday")
+    assert describe(found, "down-votes", "Monday")
     assert all(arithmetic(found))
 
 
@@ -193,17 +193,17 @@ def test_large_counts_are_no_trouble() -> None:
 )
 def test_a_ratio_is_said_in_words(ratio: float, said: str) -> None:
     some = replace(changed([1, 1, 1, 1, 9, 9]), ratio=ratio)
-    assert in_words(some, "down-votes", "Tuesday 10 November") == f"down-votes {said} since Tuesday 10 November"
+    assert describe(some, "down-votes", "Tuesday 10 November") == f"down-votes {said} since Tuesday 10 November"
 
 
 def test_what_is_new_and_what_has_ended_is_said_so() -> None:
     new = changed([0, 0, 0, 0, 4, 5])
     assert new.ratio == math.inf
-    assert in_words(new, "down-votes", "Friday") == "new: 9 down-votes since Friday"
+    assert describe(new, "down-votes", "Friday") == "new: 9 down-votes since Friday"
     assert arithmetic(new)[0] == "9 in 2 days, 4.5 a day, against 0 in 4 days, 0 a day"
     ended = changed([4, 5, 4, 5, 0, 0])
     assert ended.ratio == 0
-    assert in_words(ended, "down-votes", "Friday") == "no down-votes since Friday, 18 before"
+    assert describe(ended, "down-votes", "Friday") == "no down-votes since Friday, 18 before"
 
 
 def test_the_figures_of_a_share_name_both_counts() -> None:

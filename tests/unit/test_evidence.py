@@ -9,15 +9,15 @@ from hypothesis import strategies as st
 from heedful.clock import DAY
 from heedful.model import SIGNAL_TYPES, SignalType
 from heedful.ranking.evidence import (
-    KEPT_OF_EARLIER,
-    LONE_VOICE,
-    NOBODY,
+    ANONYMOUS,
+    MAX_AUTHOR_WEIGHT,
+    REPLACED_OPINION_WEIGHT,
     Agreement,
-    Voice,
+    AuthorVote,
     aging,
     agreement,
     mass,
-    voices,
+    votes_per_author,
 )
 from heedful.ranking.signals import Opinion
 
@@ -28,8 +28,8 @@ def said(
     return Opinion(fact, 0, kind, sure, at, rank=rank, author=author)
 
 
-def vote(author: str, verdict: int, fact: int = 0) -> Voice:
-    return Voice(fact, author, float(verdict > 0), float(verdict < 0))
+def vote(author: str, verdict: int, fact: int = 0) -> AuthorVote:
+    return AuthorVote(fact, author, float(verdict > 0), float(verdict < 0))
 
 
 @pytest.mark.parametrize("kind", ["used", "helpful", "not_helpful"])
@@ -45,46 +45,46 @@ def test_confidence_scales_a_mass(kind: SignalType) -> None:
 
 
 def test_nobody_said_nothing() -> None:
-    assert voices([]) == []
+    assert votes_per_author([]) == []
     assert agreement([]) == {}
 
 
 def test_each_author_has_one_voice_for_each_fact() -> None:
-    found = voices(
+    found = votes_per_author(
         [said("helpful", 0, "ann"), said("used", 1, "ann"), said("helpful", 0, "bob"), said("used", 0, "bob")]
     )
     assert [(voice.fact, voice.author) for voice in found] == [(0, "ann"), (0, "bob"), (1, "ann")]
 
 
 def test_opinions_without_an_author_are_one_voice() -> None:
-    (voice,) = voices([said("helpful", author=None, at=at) for at in range(50)])
-    assert voice.author == NOBODY
-    assert voice.positive <= LONE_VOICE + 1e-9
+    (voice,) = votes_per_author([said("helpful", author=None, at=at) for at in range(50)])
+    assert voice.author == ANONYMOUS
+    assert voice.positive <= MAX_AUTHOR_WEIGHT + 1e-9
 
 
 @given(kinds=st.lists(st.sampled_from(SIGNAL_TYPES), min_size=1, max_size=40), crowd=st.integers(0, 20))
 def test_one_author_never_weighs_more_than_the_limit(kinds: list[SignalType], crowd: int) -> None:
     opinions = [said(kind) for kind in kinds] + [said("used", author=f"other {number}") for number in range(crowd)]
-    found = {voice.author: voice for voice in voices(opinions)}
-    assert found["ann"].positive + found["ann"].negative <= max(1.0, LONE_VOICE / (crowd + 1)) + 1e-9
+    found = {voice.author: voice for voice in votes_per_author(opinions)}
+    assert found["ann"].positive + found["ann"].negative <= max(1.0, MAX_AUTHOR_WEIGHT / (crowd + 1)) + 1e-9
 
 
 def test_a_changed_mind_shows_at_once() -> None:
-    (voice,) = voices(
+    (voice,) = votes_per_author(
         [*(said("helpful", at=at) for at in range(20)), *(said("not_helpful", at=20 + at) for at in range(5))]
     )
     assert voice.verdict == -1
 
 
 def test_earlier_opinions_count_less() -> None:
-    (voice,) = voices([said("helpful", at=0), said("not_helpful", at=1)])
-    assert voice.positive == pytest.approx(KEPT_OF_EARLIER * voice.negative)
+    (voice,) = votes_per_author([said("helpful", at=0), said("not_helpful", at=1)])
+    assert voice.positive == pytest.approx(REPLACED_OPINION_WEIGHT * voice.negative)
 
 
 def test_a_voice_remembers_when_it_last_spoke_for_a_fact() -> None:
-    (voice,) = voices([said("helpful", at=3), said("used", at=7), said("not_helpful", at=9)])
+    (voice,) = votes_per_author([said("helpful", at=3), said("used", at=7), said("not_helpful", at=9)])
     assert voice.latest == 7
-    (against,) = voices([said("ignored", at=9)])
+    (against,) = votes_per_author([said("ignored", at=9)])
     assert against.latest == 0
 
 
@@ -95,13 +95,13 @@ def test_evidence_fades_by_5_per_cent_a_week() -> None:
 
 
 def test_masses_are_as_of_time_0() -> None:
-    (early,), (late,) = voices([said("helpful", at=0)]), voices([said("helpful", at=7 * DAY)])
+    (early,), (late,) = votes_per_author([said("helpful", at=0)]), votes_per_author([said("helpful", at=7 * DAY)])
     assert early.positive * aging(7 * DAY) == pytest.approx(0.95)
     assert late.positive * aging(7 * DAY) == pytest.approx(1.0)
 
 
 def test_masses_stay_finite_for_dates_of_today() -> None:
-    (voice,) = voices([said("helpful", at=40_000 * DAY)])
+    (voice,) = votes_per_author([said("helpful", at=40_000 * DAY)])
     assert voice.positive * aging(40_000 * DAY) == pytest.approx(1.0)
 
 
@@ -112,10 +112,10 @@ def test_an_author_whom_nobody_contradicts_is_trusted() -> None:
 
 
 def test_who_disagrees_with_everyone_counts_less_and_the_others_hardly() -> None:
-    heard = [
+    evidence = [
         vote(author, -1 if author == "eve" else 1, fact) for fact in range(5) for author in ("ann", "bob", "cy", "eve")
     ]
-    found = agreement(heard)
+    found = agreement(evidence)
     assert found["eve"].trust < 0.5 < 0.8 < found["ann"].trust
 
 

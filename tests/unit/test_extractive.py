@@ -8,12 +8,12 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from heedful.memory.answer import FEW, LEARNT, MANY, NOTHING, Use, Written, extract
+from heedful.memory.answer import LEARNT, MAX_LIST_SENTENCES, MAX_SENTENCES, NO_ANSWER, Use, Written, extract
 from heedful.model import Hit
 from heedful.providers.embedding import Embedder
-from heedful.text.sentences import LONGEST, asked_for, asks_for_a_list, cited, sentences
+from heedful.text.sentences import MAX_SENTENCE, answer_kind, asks_for_a_list, cited, sentences
 
-SILENT = Written(NOTHING, [], None, None)
+SILENT = Written(NO_ANSWER, [], None, None)
 
 
 def hits(*texts: str) -> list[Hit]:
@@ -65,7 +65,7 @@ def test_a_question_without_any_word_is_not_answered() -> None:
 
 def test_a_question_is_no_answer() -> None:
     facts = ("When does the Lyon office open?", "Ada: When does the Lyon office open?!")
-    assert text("When does the Lyon office open?", *facts) == NOTHING
+    assert text("When does the Lyon office open?", *facts) == NO_ANSWER
     assert text("When does the Lyon office open?", *facts, "The Lyon office opens at nine.").endswith("[3]")
 
 
@@ -102,8 +102,8 @@ def test_few_sentences_are_quoted_and_more_for_a_list() -> None:
     question = "Who is a sponsor of the marathon?"
     few = extract(question, hits(*facts))
     many = extract("What are the sponsors of the marathon?", hits(*facts))
-    assert 1 <= len(few.used) <= FEW
-    assert FEW < len(many.used) <= MANY
+    assert 1 <= len(few.used) <= MAX_SENTENCES
+    assert MAX_SENTENCES < len(many.used) <= MAX_LIST_SENTENCES
 
 
 def test_shares_are_those_of_the_sentences() -> None:
@@ -160,7 +160,7 @@ def test_the_kind_of_answer_that_is_asked_for_comes_first(question: str, answer:
     ],
 )
 def test_what_is_asked_for_is_told_from_the_question(question: str, kind: str | None) -> None:
-    assert asked_for(question) == kind
+    assert answer_kind(question) == kind
 
 
 @pytest.mark.parametrize(
@@ -225,7 +225,7 @@ def test_a_text_without_punctuation_is_cut_at_words_and_shows_it() -> None:
     found = text("What does the telescope cost?", endless)
     assert "the telescope costs 90 euros" in found
     assert found.startswith("… ")
-    assert len(found) <= FEW * (LONGEST + 10)
+    assert len(found) <= MAX_SENTENCES * (MAX_SENTENCE + 10)
 
 
 @pytest.mark.parametrize(
@@ -248,7 +248,7 @@ def test_sentences_can_stand_alone(given_text: str, expected: list[str]) -> None
 
 def test_a_word_without_an_end_is_cut() -> None:
     pieces = sentences("x" * 5000)
-    assert all(len(piece) <= LONGEST for piece in pieces)
+    assert all(len(piece) <= MAX_SENTENCE for piece in pieces)
     assert sum(piece.count("x") for piece in pieces) == 5000
 
 
@@ -261,7 +261,7 @@ def test_any_text_gives_an_answer_that_cites_what_it_used(question: str, texts: 
         assert sum(use.share for use in found.used) == pytest.approx(1.0)
         assert {use.fact_id for use in found.used} <= {hit.fact_id for hit in facts}
     else:
-        assert found.text == NOTHING
+        assert found.text == NO_ANSWER
 
 
 @given(
@@ -273,9 +273,9 @@ def test_sentences_lose_no_word(parts: list[str]) -> None:
     body = "x " + " ".join(parts).replace("\n 3.", "\n")
     found = sentences(body)
     assert "".join("".join(found).split()).replace("…", "") == "".join(body.split()).replace("…", "")
-    assert all(len(each) <= LONGEST for each in found)
+    assert all(len(each) <= MAX_SENTENCE for each in found)
 
 
 @given(st.text(max_size=2000))
 def test_any_text_has_sentences_of_bounded_length(body: str) -> None:
-    assert all(0 < len(each) <= LONGEST for each in sentences(body))
+    assert all(0 < len(each) <= MAX_SENTENCE for each in sentences(body))

@@ -5,7 +5,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from heedful.search.fusion import VECTOR, best, fuse, lent
+from heedful.search.fusion import VECTOR, best, borrowed_scores, fuse
 
 fractions = st.floats(0, 1, width=32)
 
@@ -40,7 +40,7 @@ def test_better_neighbours_never_lower_a_fact(vector: float, words: float, low: 
 
 def test_neighbours_lend_the_better_of_each_distance() -> None:
     words = np.array([0.1, 0.9, 0.4, 0.7], np.float32)
-    near, far = lent(words, np.array([[0, 1, 2, -1], [-1, -1, -1, 3], [-1, -1, -1, -1]], np.int32))
+    near, far = borrowed_scores(words, np.array([[0, 1, 2, -1], [-1, -1, -1, 3], [-1, -1, -1, -1]], np.int32))
     assert near.tolist() == pytest.approx([0.9, 0.0, 0.0])
     assert far.tolist() == pytest.approx([0.4, 0.7, 0.0])
 

@@ -1,4 +1,4 @@
-"""The first wall: which SQL passes as one statement that only reads, and what is said about the rest."""
+"""The first safeguard: which SQL passes as one statement that only reads, and what is said about the rest."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from heedful.errors import Forbidden, HeedfulError, Invalid
-from heedful.sql.guard import Guarded, guarded, is_denied
+from heedful.sql.guard import CheckedStatement, check_statement, is_denied
 
 ANY = ("sqlite", "postgresql", "duckdb")
 
@@ -164,14 +164,14 @@ READS = [
 
 def refusal(sql: str, dialect: str) -> HeedfulError:
     with pytest.raises(HeedfulError) as raised:
-        guarded(sql, dialect)
+        check_statement(sql, dialect)
     assert raised.value.remedy
     return raised.value
 
 
 @pytest.mark.parametrize(("dialect", "sql"), READS)
 def test_reading_passes(dialect: str, sql: str) -> None:
-    assert isinstance(guarded(sql, dialect), Guarded)
+    assert isinstance(check_statement(sql, dialect), CheckedStatement)
 
 
 @pytest.mark.parametrize("dialect", ANY)
@@ -249,7 +249,7 @@ def test_functions_that_do_more_than_read_are_refused_in_any_place_and_spelling(
 
 @pytest.mark.parametrize("name", ["pg_typeof", "pg_get_viewdef", "pg_total_relation_size", "pg_table_is_visible"])
 def test_functions_that_only_look_at_the_server_are_allowed(name: str) -> None:
-    assert guarded(f"SELECT {name}(1)", "postgresql").functions == (name,)
+    assert check_statement(f"SELECT {name}(1)", "postgresql").functions == (name,)
 
 
 def test_a_dialect_without_a_list_of_its_own_has_them_all() -> None:
@@ -259,14 +259,14 @@ def test_a_dialect_without_a_list_of_its_own_has_them_all() -> None:
 def test_a_name_with_escapes_can_not_stand_for_a_function() -> None:
     assert refusal('SELECT U&"pg\\005fsleep"(10)', "postgresql").code == "sql_unreadable"
     assert refusal("SELECT u&\"pg!005fsleep\" UESCAPE '!' (10)", "postgresql").code == "sql_unreadable"
-    assert guarded('SELECT a&"b" FROM t', "postgresql").tables == ("t",)
+    assert check_statement('SELECT a&"b" FROM t', "postgresql").tables == ("t",)
 
 
 @pytest.mark.parametrize("blank", ["\u200b", "\u2060", "\ufeff", "\u200d"])
 def test_an_invisible_character_does_not_make_another_name(blank: str) -> None:
     for sql in (f"SELECT getenv{blank}('x')", f"SELECT {blank}getenv('x')", f"SELECT * FROM{blank} glob('x')"):
         assert refusal(sql, "duckdb").code in ("sql_unreadable", "sql_function")
-    assert guarded(f"SELECT 'a{blank}b', \"c{blank}d\" FROM t", "duckdb").tables == ("t",)
+    assert check_statement(f"SELECT 'a{blank}b', \"c{blank}d\" FROM t", "duckdb").tables == ("t",)
 
 
 @pytest.mark.parametrize(
@@ -347,10 +347,10 @@ BOMBS = {
 def test_a_bomb_is_refused_at_once(bomb: str) -> None:
     """In a process of its own: the parser by itself overflows the stack on some of these, which ends the process."""
     script = (
-        "import sys; from heedful.sql.guard import guarded; from heedful.errors import HeedfulError\n"
+        "import sys; from heedful.sql.guard import check_statement; from heedful.errors import HeedfulError\n"
         "sql = sys.stdin.read()\n"
         "for dialect in ('sqlite', 'postgresql', 'duckdb'):\n"
-        "    try: guarded(sql, dialect)\n"
+        "    try: check_statement(sql, dialect)\n"
         "    except HeedfulError as error: print(error.code)\n"
     )
     done = subprocess.run(
@@ -365,19 +365,19 @@ def test_a_bomb_is_refused_at_once(bomb: str) -> None:
     ["SELECT 1" + " + 1" * 2_000, "SELECT 1" + " UNION SELECT 1" * 1_000, "SELECT a IN (1" + ", 1" * 2_000 + ")"],
 )
 def test_a_long_flat_statement_is_read(sql: str) -> None:
-    assert guarded(sql, "postgresql").sql == sql
+    assert check_statement(sql, "postgresql").sql == sql
 
 
 def test_what_runs_has_no_comments() -> None:
     sql = "/* a */ SELECT a, -- b\n  'c /* kept */ -- too' /* d ; */ FROM t -- e"
-    assert guarded(sql, "sqlite").sql == "SELECT a,\n'c /* kept */ -- too' FROM t"
+    assert check_statement(sql, "sqlite").sql == "SELECT a,\n'c /* kept */ -- too' FROM t"
 
 
 def test_a_comment_that_ends_sooner_for_the_database_hides_nothing() -> None:
     nested = "SELECT 1 /* /* */ AS a, 2 AS b -- */"
-    assert guarded(nested, "sqlite").sql == "SELECT 1 AS a, 2 AS b"
+    assert check_statement(nested, "sqlite").sql == "SELECT 1 AS a, 2 AS b"
     assert refusal("SELECT 1 /* /* */, load_extension('x') --*/", "sqlite").code == "sql_function"
-    assert guarded("SELECT 1 /*! , sleep(9) */", "mysql").sql == "SELECT 1"
+    assert check_statement("SELECT 1 /*! , sleep(9) */", "mysql").sql == "SELECT 1"
 
 
 @pytest.mark.parametrize(
@@ -396,11 +396,11 @@ def test_a_comment_that_ends_sooner_for_the_database_hides_nothing() -> None:
     ],
 )
 def test_tables_are_those_of_the_database(sql: str, tables: tuple[str, ...]) -> None:
-    assert guarded(sql, "postgresql").tables == tables
+    assert check_statement(sql, "postgresql").tables == tables
 
 
 def test_parameters_are_found_where_they_are_parameters() -> None:
-    query = guarded("SELECT ':p1', \":p1\", a::text FROM t WHERE b = :p1 AND c = :p2 AND d < :p1", "postgresql")
+    query = check_statement("SELECT ':p1', \":p1\", a::text FROM t WHERE b = :p1 AND c = :p2 AND d < :p1", "postgresql")
     assert query.parameters == ("p1", "p2")
     assert query.written(lambda name: f"%({name})s") == (
         "SELECT ':p1', \":p1\", a::text FROM t WHERE b = %(p1)s AND c = %(p2)s AND d < %(p1)s"
@@ -426,7 +426,7 @@ def test_other_parameters_are_refused(dialect: str, sql: str) -> None:
 @given(st.text(max_size=60), st.sampled_from(ANY))
 def test_any_text_is_read_or_refused_in_our_words(text: str, dialect: str) -> None:
     try:
-        code = f"sql_{guarded(text, dialect).dialect}"
+        code = f"sql_{check_statement(text, dialect).dialect}"
     except HeedfulError as error:
         code = error.code
     assert code.startswith("sql_")
@@ -440,8 +440,8 @@ WORDS = st.sampled_from(TEXT.split())
 @given(st.lists(WORDS, max_size=25), st.sampled_from(ANY))
 def test_what_passes_passes_again_and_unchanged(words: list[str], dialect: str) -> None:
     try:
-        once = guarded(" ".join(words), dialect)
+        once = check_statement(" ".join(words), dialect)
     except HeedfulError:
         return
-    assert guarded(once.sql, dialect) == once
+    assert check_statement(once.sql, dialect) == once
     assert once.sql.lstrip("( ").startswith(("SELECT", "VALUES", "WITH", "FROM", "TABLE"))

@@ -6,7 +6,7 @@ import json
 
 import pytest
 
-from heedful.memory.named_entities import LONGEST, name_entities
+from heedful.memory.named_entities import MAX_NAME, name_entities
 from heedful.testing import ScriptedModel
 
 TEXTS = ["Ada Lovelace met Charles Babbage.", "It rained in London\nall day.", "Nothing."]
@@ -90,4 +90,4 @@ def test_a_name_may_go_over_a_line_end_and_have_signs_in_it() -> None:
 def test_a_name_is_not_a_whole_text() -> None:
     text = "word " * 100
     assert name_entities(ScriptedModel([rows([text, "word"])]), [text]) == [["word"]]
-    assert len(text) > LONGEST
+    assert len(text) > MAX_NAME

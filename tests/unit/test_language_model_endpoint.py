@@ -294,7 +294,7 @@ def test_the_server_says_how_long_to_wait(make: Make, server: Server, pauses: li
 
 
 @pytest.mark.parametrize("ending", [True, False])
-def test_a_stream_that_breaks_after_tokens_were_handed_on_is_not_begun_anew(
+def test_a_stream_that_breaks_after_tokens_were_handed_on_is_not_begun_again(
     make: Make, server: Server, ending: bool
 ) -> None:
     server.script = [streams(delta("Ada "), ending=ending)]
@@ -306,7 +306,7 @@ def test_a_stream_that_breaks_after_tokens_were_handed_on_is_not_begun_anew(
     assert len(server.bodies) == 1
 
 
-def test_a_stream_that_breaks_unseen_is_begun_anew(make: Make, server: Server) -> None:
+def test_a_stream_that_breaks_unseen_is_begun_again(make: Make, server: Server) -> None:
     server.script = [streams(delta("Wrong"), ending=False)]
     assert make().complete(ASKED).text == "Ada Lövelace"
 
@@ -369,7 +369,7 @@ def test_thoughts_that_are_not_shown_are_no_silence(make: Make, server: Server) 
 
 
 def test_an_answer_without_an_end_is_given_up(make: Make, server: Server, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(module, "LONGEST", 10_000)
+    monkeypatch.setattr(module, "MAX_RESPONSE", 10_000)
     server.script = [server.keeps_alive(delta("again and again " * 20))]
     with pytest.raises(Unavailable, match="without an end"):
         make().complete(ASKED)

@@ -4,7 +4,7 @@ import numpy as np
 from hypothesis import given
 from hypothesis import strategies as st
 
-from heedful.search.fusion import NOBODY, STEPS, Neighbours, place
+from heedful.search.fusion import NO_ROW, STEPS, Neighbours, source_position
 
 spots = st.lists(
     st.tuples(st.sampled_from(["a.txt", "b.txt", None]), st.integers(0, 8)),
@@ -14,7 +14,7 @@ spots = st.lists(
 
 
 def places(given_spots: list[tuple[str | None, int]]) -> np.ndarray[tuple[int], np.dtype[np.uint64]]:
-    return np.array([place(source, ordinal) for source, ordinal in given_spots], np.uint64)
+    return np.array([source_position(source, ordinal) for source, ordinal in given_spots], np.uint64)
 
 
 @given(spots, st.integers(0, 20))
@@ -25,7 +25,7 @@ def test_the_rows_beside_a_row_are_those_at_the_next_places_of_its_source(
     found.append(places(given_spots[cut:]))
     rows = {spot: row for row, spot in enumerate(given_spots) if spot[0] is not None}
     for row, (source, ordinal) in enumerate(given_spots):
-        expected = [NOBODY if source is None else rows.get((source, ordinal + step), NOBODY) for step in STEPS]
+        expected = [NO_ROW if source is None else rows.get((source, ordinal + step), NO_ROW) for step in STEPS]
         assert found.table[row].tolist() == expected
 
 
@@ -39,5 +39,5 @@ def test_a_saved_table_grows_like_the_one_that_was_saved(given_spots: list[tuple
 
 
 def test_a_fact_without_a_source_has_no_place() -> None:
-    assert place(None, 3) == 0
-    assert place("a", 0) != 0
+    assert source_position(None, 3) == 0
+    assert source_position("a", 0) != 0

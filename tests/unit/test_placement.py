@@ -8,7 +8,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from heedful.ranking.evidence import explored, merged
+from heedful.ranking.evidence import explore, merge
 
 Place = tuple[float, float, int, bool]
 """relevance, boost, latest, known"""
@@ -20,7 +20,7 @@ places = st.lists(
 
 
 def order(given_places: list[Place]) -> list[int]:
-    return merged(
+    return merge(
         [relevance for relevance, _, _, _ in given_places],
         [relevance + (boost if known else 0) for relevance, boost, _, known in given_places],
         [latest if known else 0 for _, _, latest, known in given_places],
@@ -61,40 +61,40 @@ def test_the_known_keep_their_order_by_score(given_places: list[Place]) -> None:
 
 
 def test_a_known_one_overtakes_any_number_but_two_do_not_overtake_the_same() -> None:
-    assert merged([0.9, 0.8, 0.7, 0.1], [0.9, 0.8, 0.7, 1.0], [0, 0, 0, 5], [False, False, False, True]) == [3, 0, 1, 2]
-    assert merged([0.5, 0.4, 0.3], [0.5, 0.9, 0.8], [0, 1, 1], [False, True, True]) == [1, 0, 2]
+    assert merge([0.9, 0.8, 0.7, 0.1], [0.9, 0.8, 0.7, 1.0], [0, 0, 0, 5], [False, False, False, True]) == [3, 0, 1, 2]
+    assert merge([0.5, 0.4, 0.3], [0.5, 0.9, 0.8], [0, 1, 1], [False, True, True]) == [1, 0, 2]
 
 
 def test_of_equals_the_latest_support_comes_first_then_relevance_then_place() -> None:
     known = [True, True, True]
-    assert merged([0.5, 0.5, 0.5], [0.7, 0.7, 0.7], [1, 3, 2], known) == [1, 2, 0]
-    assert merged([0.4, 0.5, 0.3], [0.7, 0.7, 0.7], [1, 1, 1], known) == [1, 0, 2]
-    assert merged([0.5, 0.5, 0.5], [0.7, 0.7, 0.7], [1, 1, 1], known) == [0, 1, 2]
+    assert merge([0.5, 0.5, 0.5], [0.7, 0.7, 0.7], [1, 3, 2], known) == [1, 2, 0]
+    assert merge([0.4, 0.5, 0.3], [0.7, 0.7, 0.7], [1, 1, 1], known) == [1, 0, 2]
+    assert merge([0.5, 0.5, 0.5], [0.7, 0.7, 0.7], [1, 1, 1], known) == [0, 1, 2]
 
 
 def test_without_a_share_nothing_is_explored() -> None:
-    assert explored([3, 1, 2, 0], [False] * 4, 2, 0.0, seed=1) == ([3, 1, 2, 0], 1.0)
+    assert explore([3, 1, 2, 0], [False] * 4, 2, 0.0, seed=1) == ([3, 1, 2, 0], 1.0)
 
 
 def test_where_all_are_known_or_shown_nothing_is_explored() -> None:
-    assert explored([0, 1, 2, 3], [True] * 4, 2, 1.0, seed=1) == ([0, 1, 2, 3], 1.0)
-    assert explored([0, 1], [False] * 2, 2, 1.0, seed=1) == ([0, 1], 1.0)
+    assert explore([0, 1, 2, 3], [True] * 4, 2, 1.0, seed=1) == ([0, 1, 2, 3], 1.0)
+    assert explore([0, 1], [False] * 2, 2, 1.0, seed=1) == ([0, 1], 1.0)
 
 
 def test_an_explored_one_takes_the_last_place_shown_and_the_others_move_on() -> None:
-    found, chance = explored([0, 1, 2, 3, 4, 5], [True, True, True, True, False, True], 3, 1.0, seed=1)
+    found, chance = explore([0, 1, 2, 3, 4, 5], [True, True, True, True, False, True], 3, 1.0, seed=1)
     assert (found, chance) == ([0, 1, 4, 2, 3, 5], 1.0)
 
 
 def test_only_the_next_places_are_explored() -> None:
-    assert explored([0, 1, 2, 3, 4], [True, True, True, True, False], 2, 1.0, seed=1)[1] == 1.0
-    assert explored([0, 1, 2, 3, 4], [True, True, True, True, False], 2, 1.0, seed=1)[0] == [0, 1, 2, 3, 4]
+    assert explore([0, 1, 2, 3, 4], [True, True, True, True, False], 2, 1.0, seed=1)[1] == 1.0
+    assert explore([0, 1, 2, 3, 4], [True, True, True, True, False], 2, 1.0, seed=1)[0] == [0, 1, 2, 3, 4]
 
 
 @given(seed=st.integers(0, 2**64), share=st.floats(0, 1))
 def test_the_same_seed_explores_the_same(seed: int, share: float) -> None:
-    first = explored(list(range(8)), [False] * 8, 3, share, seed)
-    assert explored(list(range(8)), [False] * 8, 3, share, seed) == first
+    first = explore(list(range(8)), [False] * 8, 3, share, seed)
+    assert explore(list(range(8)), [False] * 8, 3, share, seed) == first
     assert sorted(first[0]) == list(range(8))
     assert first[0][:2] == [0, 1]
 
@@ -103,7 +103,7 @@ def test_the_propensity_is_the_chance_with_which_each_one_is_shown_there() -> No
     share, draws = 0.4, 4000
     shown, named = Counter[int](), {}
     for seed in range(draws):
-        found, chance = explored([0, 1, 2, 3, 4, 5], [True, True, True, False, True, False], 3, share, seed)
+        found, chance = explore([0, 1, 2, 3, 4, 5], [True, True, True, False, True, False], 3, share, seed)
         shown[found[2]] += 1
         named[found[2]] = chance
     assert named == pytest.approx({2: 0.6, 3: 0.2, 5: 0.2})

@@ -37,17 +37,17 @@ def naive(documents: list[str], query: str) -> list[float]:
 
 
 def coverage(
-    segments: list[lexical.Segment], query: str, alive: np.ndarray[tuple[int], np.dtype[np.bool_]]
+    segments: list[lexical.Segment], query: str, live: np.ndarray[tuple[int], np.dtype[np.bool_]]
 ) -> list[float]:
     lengths = np.concatenate([segment.lengths for segment in segments])
-    found = lexical.coverage(segments, query, alive, lexical.length_norms(lengths, alive))
+    found = lexical.coverage(segments, query, live, lexical.length_norms(lengths, live))
     return [float(score) for score in found]
 
 
 @given(st.lists(texts, min_size=1, max_size=12), queries)
 def test_coverage_is_bm25_over_its_bound(documents: list[str], query: str) -> None:
-    alive = np.ones(len(documents), bool)
-    found = coverage([lexical.build(documents, 0)], query, alive)
+    live = np.ones(len(documents), bool)
+    found = coverage([lexical.build(documents, 0)], query, live)
     assert found == pytest.approx(naive(documents, query), abs=1e-5)
 
 
@@ -57,17 +57,17 @@ def test_segments_merges_and_removals_do_not_change_a_score(
 ) -> None:
     cuts = sorted(data.draw(st.sets(st.integers(1, len(documents)))) | {0, len(documents)})
     segments = [lexical.build(documents[start:stop], start) for start, stop in pairwise(cuts) if stop > start]
-    alive = np.array(data.draw(st.lists(st.booleans(), min_size=len(documents), max_size=len(documents))))
-    living = [text for text, lives in zip(documents, alive, strict=True) if lives]
+    live = np.array(data.draw(st.lists(st.booleans(), min_size=len(documents), max_size=len(documents))))
+    living = [text for text, lives in zip(documents, live, strict=True) if lives]
     wanted = iter(naive(living, query))
-    expected = pytest.approx([next(wanted) if lives else 0.0 for lives in alive], abs=1e-5)
+    expected = pytest.approx([next(wanted) if lives else 0.0 for lives in live], abs=1e-5)
 
-    assert coverage(segments, query, alive) == expected
+    assert coverage(segments, query, live) == expected
     merged = lexical.merge(segments)
-    assert coverage([merged], query, alive) == expected
+    assert coverage([merged], query, live) == expected
     if living:
-        moved = np.where(alive, np.cumsum(alive) - 1, -1).astype(np.int32)
-        kept = lexical.only(merged, moved)
+        moved = np.where(live, np.cumsum(live) - 1, -1).astype(np.int32)
+        kept = lexical.keep_only(merged, moved)
         assert coverage([kept], query, np.ones(len(living), bool)) == pytest.approx(naive(living, query), abs=1e-5)
 
 
@@ -79,9 +79,9 @@ def test_coverage_is_bounded(documents: list[str], query: str) -> None:
 
 def test_a_word_that_no_text_has_lowers_what_words_can_say() -> None:
     documents = ["apple banana", "cherry"]
-    alive = np.ones(2, bool)
+    live = np.ones(2, bool)
     segment = lexical.build(documents, 0)
-    assert coverage([segment], "apple zebra", alive)[0] < coverage([segment], "apple", alive)[0]
+    assert coverage([segment], "apple zebra", live)[0] < coverage([segment], "apple", live)[0]
 
 
 def test_a_query_of_the_commonest_words_finds_nothing() -> None:

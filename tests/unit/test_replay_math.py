@@ -11,7 +11,7 @@ from hypothesis import strategies as st
 from heedful.model import SIGNAL_TYPES, PolicyName
 from heedful.ranking import replay
 from heedful.ranking.policies import POLICIES, Candidate
-from heedful.ranking.replay import FOLDS, Asked, Trial, replayed
+from heedful.ranking.replay import FOLDS, LoggedRecall, Trial, replay_orders
 from heedful.ranking.signals import Opinion
 
 HOUR = 3_600_000_000
@@ -169,9 +169,9 @@ def test_folds_order_as_the_policy_does_on_what_was_known(policy: PolicyName, se
     recalls = []
     for at in sorted(draw.randrange(420) * HOUR for _ in range(40)):
         query = draw.choice(queries)
-        recalls.append(Asked(query, at, draw.sample(shown, 6), alike[query]))
+        recalls.append(LoggedRecall(query, at, draw.sample(shown, 6), alike[query]))
     weights = (0.0, 0.2, 0.7)
-    found = replayed(recalls, opinions, [FOLDS[policy]()], weights)
+    found = replay_orders(recalls, opinions, [FOLDS[policy]()], weights)
     for asked, orders in zip(recalls, found, strict=True):
         known = [
             Opinion(

@@ -16,7 +16,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from heedful.errors import Invalid
-from heedful.model.results import SAFE_INTEGER, Column, Result, decode, encode, known, row_size
+from heedful.model.results import SAFE_INTEGER, Column, Result, decode, encode, normalize, row_size
 
 offsets = st.integers(-1439, 1439).map(lambda minutes: timezone(timedelta(minutes=minutes)))
 scalars = st.one_of(
@@ -110,7 +110,7 @@ def test_names_types_and_what_was_cut_are_kept_and_names_may_repeat() -> None:
 
 def test_a_named_zone_becomes_its_offset_even_when_the_clock_is_turned_back() -> None:
     berlin = ZoneInfo("Europe/Berlin")
-    first, second = (known(datetime(2024, 10, 27, 2, 30, tzinfo=berlin, fold=fold)) for fold in (0, 1))
+    first, second = (normalize(datetime(2024, 10, 27, 2, 30, tzinfo=berlin, fold=fold)) for fold in (0, 1))
     assert second - first == timedelta(hours=1)
     assert decode(encode(result_of((first, second)))).rows == ((first, second),)
 
@@ -118,8 +118,8 @@ def test_a_named_zone_becomes_its_offset_even_when_the_clock_is_turned_back() ->
 def test_what_is_not_known_becomes_text() -> None:
     from ipaddress import ip_address
 
-    assert known(ip_address("::1")) == "::1"
-    assert known((1, {"a": bytearray(b"x")})) == [1, {"a": b"x"}]
+    assert normalize(ip_address("::1")) == "::1"
+    assert normalize((1, {"a": bytearray(b"x")})) == [1, {"a": b"x"}]
 
 
 @pytest.mark.parametrize(

@@ -6,7 +6,7 @@ from collections.abc import Callable
 
 import pytest
 
-from heedful.retrying import TryAgain, persist, seconds
+from heedful.retrying import TryAgain, retry, seconds
 
 
 def failing(times: int, wait: float = 0.0) -> tuple[list[int], Callable[[], str]]:
@@ -23,14 +23,14 @@ def failing(times: int, wait: float = 0.0) -> tuple[list[int], Callable[[], str]
 
 def test_a_call_that_works_is_made_once_and_without_a_pause() -> None:
     pauses: list[float] = []
-    assert persist(lambda: 7, attempts=4, sleep=pauses.append) == 7
+    assert retry(lambda: 7, attempts=4, sleep=pauses.append) == 7
     assert pauses == []
 
 
 def test_pauses_grow_within_bounds() -> None:
     calls, call = failing(7)
     pauses: list[float] = []
-    assert persist(call, attempts=8, sleep=pauses.append) == "done"
+    assert retry(call, attempts=8, sleep=pauses.append) == "done"
     assert len(calls) == 8
     for number, pause in enumerate(pauses, start=1):
         whole = min(8.0, 0.25 * 2**number)
@@ -40,7 +40,7 @@ def test_pauses_grow_within_bounds() -> None:
 def test_the_server_may_ask_for_a_longer_pause() -> None:
     _, call = failing(1, wait=12.0)
     pauses: list[float] = []
-    persist(call, attempts=2, sleep=pauses.append)
+    retry(call, attempts=2, sleep=pauses.append)
     assert pauses == [12.0]
 
 
@@ -48,7 +48,7 @@ def test_the_last_failure_says_how_often_it_was_tried() -> None:
     calls, call = failing(9)
     pauses: list[float] = []
     with pytest.raises(TryAgain, match=r"failure 3 \(tried 3 times\)"):
-        persist(call, attempts=3, sleep=pauses.append)
+        retry(call, attempts=3, sleep=pauses.append)
     assert (len(calls), len(pauses)) == (3, 2)
 
 
@@ -59,7 +59,7 @@ def test_other_errors_are_not_retried() -> None:
         raise KeyError("other")
 
     with pytest.raises(KeyError):
-        persist(call, attempts=3, sleep=pauses.append)
+        retry(call, attempts=3, sleep=pauses.append)
     assert pauses == []
 
 

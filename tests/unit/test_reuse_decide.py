@@ -8,7 +8,7 @@ import pytest
 from hypothesis import assume, given
 from hypothesis import strategies as st
 
-from heedful.sql.reuse import Evidence, Known, Proven, Verdict, choose, decide
+from heedful.sql.reuse import Evidence, Known, ProvenQuery, Verdict, choose, decide
 
 MAY, JUNE = datetime(2024, 5, 10), datetime(2024, 6, 10)
 VALUES = Known(
@@ -260,8 +260,8 @@ def test_values_are_put_in_their_places_and_nothing_else_is_touched(dialect: str
 def test_layout_alone_is_no_conflict() -> None:
     known = Evidence("postgresql", VALUES)
     proven = [
-        Proven("a", "cities in Texas state", CITIES, MAY),
-        Proven("b", "the cities in Texas state", CITIES.lower().replace("'texas'", "'Texas'"), MAY),
+        ProvenQuery("a", "cities in Texas state", CITIES, MAY),
+        ProvenQuery("b", "the cities in Texas state", CITIES.lower().replace("'texas'", "'Texas'"), MAY),
     ]
     for each in proven:
         known.add(each)

@@ -2,7 +2,7 @@
 
 from datetime import datetime
 
-from heedful.sql.reuse import Evidence, Known, Proven, Verdict, alike, choose
+from heedful.sql.reuse import Evidence, Known, ProvenQuery, Verdict, choose, same_frame_ids
 
 NOW = datetime(2024, 5, 10)
 STATES = ["texas", "ohio", "maine", "iowa", "utah", "new york"]
@@ -20,16 +20,16 @@ POPULATION_OF_STATE = "SELECT population FROM state WHERE name = '{}'"
 POPULATION_OF_CITY = "SELECT population FROM city WHERE name = '{}'"
 
 
-def evidence(*rows: tuple[str, str]) -> tuple[Evidence, list[Proven]]:
+def evidence(*rows: tuple[str, str]) -> tuple[Evidence, list[ProvenQuery]]:
     """Each row is a question with its value in braces, and the SQL that the value goes into."""
     proven = []
     for place, (question, sql) in enumerate(rows):
         value = question[question.index("{") + 1 : question.index("}")] if "{" in question else ""
-        proven.append(Proven(place, question.replace("{", "").replace("}", ""), sql.format(value), NOW))
+        proven.append(ProvenQuery(place, question.replace("{", "").replace("}", ""), sql.format(value), NOW))
     return Evidence("sqlite", VALUES, proven), proven
 
 
-def best(asked: str, known: Evidence, proven: list[Proven]) -> Verdict:
+def best(asked: str, known: Evidence, proven: list[ProvenQuery]) -> Verdict:
     verdicts = choose(asked, proven, now=NOW, evidence=known)
     return min(verdicts, key=lambda verdict: ["serve", "rebind", "refuse"].index(verdict.decision))
 
@@ -120,13 +120,13 @@ def test_proven_questions_with_the_same_words_and_different_sql_refuse_each_othe
 
 def test_a_question_alike_in_all_but_its_value_is_found_without_similarity() -> None:
     known, proven = evidence(("which states border {texas}", BORDER), ("name the cities of {ohio}", CITIES))
-    assert alike("what states border maine?", known) == [proven[0].id]
-    assert alike("which lakes are in maine", known) == []
+    assert same_frame_ids("what states border maine?", known) == [proven[0].id]
+    assert same_frame_ids("which lakes are in maine", known) == []
 
 
 def test_the_proven_question_with_the_same_value_is_found_first() -> None:
     known, proven = evidence(("which states border {texas}", BORDER), ("what states border {ohio}", BORDER))
-    assert alike("give me the states that border ohio", known) == [proven[1].id]
+    assert same_frame_ids("give me the states that border ohio", known) == [proven[1].id]
 
 
 def test_what_is_removed_leaves_no_trace() -> None:
@@ -139,7 +139,7 @@ def test_what_is_removed_leaves_no_trace() -> None:
     assert best("capitals of states that adjoin utah", known, [proven[4]]).decision == "serve"
     for each in proven:
         known.remove(each.id)
-    assert alike("which states border texas", known) == []
+    assert same_frame_ids("which states border texas", known) == []
 
 
 def test_only_the_first_refusals_are_explained() -> None:

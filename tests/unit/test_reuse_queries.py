@@ -6,7 +6,7 @@ import pytest
 
 from heedful.sql.reuse import Known, is_deterministic, study
 from heedful.sql.reuse.binding import relative_dates
-from heedful.sql.reuse.query_parts import follows_clock, parsed
+from heedful.sql.reuse.query_parts import follows_clock, parse_query
 
 VALUES = Known({("city", "state"): ["texas", "ohio"], ("city", "name"): ["austin", "ohio"], ("t", "x"): ["texas"]})
 
@@ -54,7 +54,7 @@ def test_only_the_clock_makes_a_query_follow_the_clock() -> None:
 
 
 def test_literals_know_the_column_they_are_compared_with() -> None:
-    query = parsed(
+    query = parse_query(
         "SELECT a.name FROM city AS a WHERE a.state = 'texas' AND 5 < a.size "
         "AND a.id IN (SELECT t.id FROM t WHERE lower(x) IN ('austin') AND a.name = 'ohio') LIMIT 3",
         "sqlite",
@@ -70,7 +70,7 @@ def test_literals_know_the_column_they_are_compared_with() -> None:
 
 
 def test_the_column_of_a_literal_is_unknown_when_several_tables_might_have_it() -> None:
-    query = parsed("SELECT 1 FROM city, t WHERE x = 'texas'", "sqlite")
+    query = parse_query("SELECT 1 FROM city, t WHERE x = 'texas'", "sqlite")
     assert query is not None
     assert [each.column for each in query.literals if each.quoted] == [None]
 

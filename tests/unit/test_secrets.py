@@ -8,7 +8,15 @@ import sys
 import pytest
 
 from heedful.errors import Forbidden, HeedfulError, Invalid, Unavailable
-from heedful.sql.secrets import keys_from, new_key, opened, resealed, resolved, shown, stored
+from heedful.sql.secrets import (
+    decode_url,
+    encode_url,
+    keys_from,
+    masked_url,
+    new_key,
+    reencrypt_url,
+    resolve_references,
+)
 
 PLAIN = "postgresql://me:hunter2@host:5432/sales"
 
@@ -23,7 +31,7 @@ PLAIN = "postgresql://me:hunter2@host:5432/sales"
     ],
 )
 def test_a_url_without_secrets_is_kept_as_it_is(url: str) -> None:
-    assert stored(url) == stored(url, [new_key()]) == url
+    assert encode_url(url) == encode_url(url, [new_key()]) == url
 
 
 @pytest.mark.parametrize(
@@ -40,33 +48,33 @@ def test_a_url_without_secrets_is_kept_as_it_is(url: str) -> None:
 )
 def test_a_plain_secret_is_encrypted_or_refused(url: str) -> None:
     with pytest.raises(Invalid) as raised:
-        stored(url)
+        encode_url(url)
     assert raised.value.code == "secret_plain"
     assert "HEEDFUL_SECRET_KEY" in str(raised.value)
     assert "hunter2" not in f"{raised.value!r} {raised.value.value}"
     key = new_key()
-    kept = stored(url, [key])
+    kept = encode_url(url, [key])
     assert "hunter2" not in kept
     assert "host" not in kept
-    assert "hunter2" not in shown(url) + shown(kept) + shown(kept, [key])
-    assert opened(kept, [key], {"PASSWORD": "x"}) == url.replace("${PASSWORD}", "x")
+    assert "hunter2" not in masked_url(url) + masked_url(kept) + masked_url(kept, [key])
+    assert decode_url(kept, [key], {"PASSWORD": "x"}) == url.replace("${PASSWORD}", "x")
 
 
 def test_shown_says_where_and_not_how() -> None:
-    assert shown(PLAIN) == "postgresql://me:***@host:5432/sales"
-    assert shown("postgresql://me:${PASSWORD}@host/sales") == "postgresql://me:${PASSWORD}@host/sales"
+    assert masked_url(PLAIN) == "postgresql://me:***@host:5432/sales"
+    assert masked_url("postgresql://me:${PASSWORD}@host/sales") == "postgresql://me:${PASSWORD}@host/sales"
     assert (
-        shown("postgresql://host/x?password=hunter2&sslmode=require")
+        masked_url("postgresql://host/x?password=hunter2&sslmode=require")
         == "postgresql://host/x?password=***&sslmode=require"
     )
-    assert shown(stored(PLAIN, [new_key()])) == "(encrypted)"
+    assert masked_url(encode_url(PLAIN, [new_key()])) == "(encrypted)"
 
 
 @pytest.mark.parametrize("url", ["hunter2", "postgresql://me:hunt@er2@host/x", "://hunter2", "a b://hunter2@x"])
 def test_nothing_is_shown_of_what_can_not_be_read(url: str) -> None:
-    assert shown(url) == "(no readable URL)"
+    assert masked_url(url) == "(no readable URL)"
     with pytest.raises(Invalid) as raised:
-        stored(url)
+        encode_url(url)
     assert raised.value.code == "url_unreadable"
     assert "er2" not in f"{raised.value!r} {raised.value.value}"
 
@@ -74,9 +82,9 @@ def test_nothing_is_shown_of_what_can_not_be_read(url: str) -> None:
 def test_references_are_resolved_where_they_stand() -> None:
     environment = {"USER": "me", "PASSWORD": "p@ss/w?rd#", "NESTED": "${PASSWORD}@elsewhere"}
     url = "postgresql://${USER}:${PASSWORD}@db.local:6000/sales?sslmode=require"
-    assert opened(url, (), environment) == "postgresql://me:p%40ss%2Fw%3Frd%23@db.local:6000/sales?sslmode=require"
+    assert decode_url(url, (), environment) == "postgresql://me:p%40ss%2Fw%3Frd%23@db.local:6000/sales?sslmode=require"
     # A value is a value: nothing in it is looked up, or taken for another part of the URL.
-    assert opened("postgresql://me:${NESTED}@h/x", (), environment).endswith("%7BPASSWORD%7D%40elsewhere@h/x")
+    assert decode_url("postgresql://me:${NESTED}@h/x", (), environment).endswith("%7BPASSWORD%7D%40elsewhere@h/x")
 
 
 @pytest.mark.parametrize(
@@ -94,32 +102,32 @@ def test_references_are_resolved_where_they_stand() -> None:
 )
 def test_references_stand_for_users_and_passwords_alone(url: str) -> None:
     with pytest.raises(Invalid) as raised:
-        opened(url, (), {"URL": PLAIN, "PASSWORD": "hunter2"})
+        decode_url(url, (), {"URL": PLAIN, "PASSWORD": "hunter2"})
     assert raised.value.code == "secret_reference"
     assert "hunter2" not in f"{raised.value!r} {raised.value.value}"
-    assert shown(url) == "(no readable URL)"
+    assert masked_url(url) == "(no readable URL)"
 
 
 def test_variables_that_nobody_listed_are_not_read() -> None:
     url, environment = "postgresql://${USER}:${PASSWORD}@h/x", {"USER": "me", "PASSWORD": "hunter2"}
-    assert resolved(url, {"USER", "PASSWORD"}, environment) == "postgresql://me:hunter2@h/x"
+    assert resolve_references(url, {"USER", "PASSWORD"}, environment) == "postgresql://me:hunter2@h/x"
     for known in (environment, {"USER": "me"}):
         with pytest.raises(Forbidden) as raised:
-            resolved(url, {"USER"}, known)
+            resolve_references(url, {"USER"}, known)
         assert (raised.value.code, raised.value.value) == ("secret_unlisted", "PASSWORD")
         assert "hunter2" not in repr(raised.value)
 
 
 def test_the_environment_is_read_when_it_is_needed(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("SALES_PASSWORD", "one")
-    assert opened("postgresql://me:${SALES_PASSWORD}@h/x") == "postgresql://me:one@h/x"
+    assert decode_url("postgresql://me:${SALES_PASSWORD}@h/x") == "postgresql://me:one@h/x"
     monkeypatch.setenv("SALES_PASSWORD", "two")
-    assert opened("postgresql://me:${SALES_PASSWORD}@h/x") == "postgresql://me:two@h/x"
+    assert decode_url("postgresql://me:${SALES_PASSWORD}@h/x") == "postgresql://me:two@h/x"
 
 
 def test_a_missing_variable_is_named_and_nothing_else() -> None:
     with pytest.raises(Unavailable) as raised:
-        opened("postgresql://${USER}:${PASSWORD}@h/x", (), {"USER": "me", "OTHER": "hunter2"})
+        decode_url("postgresql://${USER}:${PASSWORD}@h/x", (), {"USER": "me", "OTHER": "hunter2"})
     assert (raised.value.code, raised.value.value) == ("secret_missing", "PASSWORD")
     assert "hunter2" not in repr(raised.value)
 
@@ -127,7 +135,7 @@ def test_a_missing_variable_is_named_and_nothing_else() -> None:
 @pytest.mark.parametrize("name", ["HEEDFUL_SECRET_KEY", "heedful_api_key"])
 def test_our_own_secrets_do_not_travel_to_a_database(name: str) -> None:
     with pytest.raises(Invalid) as raised:
-        opened(f"postgresql://x:${{{name}}}@example.com/x", (), {name: "hunter2"})
+        decode_url(f"postgresql://x:${{{name}}}@example.com/x", (), {name: "hunter2"})
     assert raised.value.code == "secret_reference"
     assert "hunter2" not in repr(raised.value)
 
@@ -135,20 +143,20 @@ def test_our_own_secrets_do_not_travel_to_a_database(name: str) -> None:
 @pytest.mark.parametrize("url", ["postgresql://me:${@h/x", "postgresql://me:${A-B}@h/x", "postgresql://me:${1}@h/x"])
 def test_a_broken_reference_is_refused(url: str) -> None:
     with pytest.raises(Invalid) as raised:
-        opened(url, (), {"A": "x"})
+        decode_url(url, (), {"A": "x"})
     assert raised.value.code == "url_unreadable"
 
 
 def test_keys_change_the_first_encrypts_and_all_decrypt() -> None:
     old, new = new_key(), new_key()
-    kept = stored(PLAIN, [old])
-    assert opened(kept, [new, old]) == PLAIN
-    moved = resealed(kept, [new, old])
-    assert opened(moved, [new]) == PLAIN
+    kept = encode_url(PLAIN, [old])
+    assert decode_url(kept, [new, old]) == PLAIN
+    moved = reencrypt_url(kept, [new, old])
+    assert decode_url(moved, [new]) == PLAIN
     with pytest.raises(Unavailable) as raised:
-        opened(moved, [old])
+        decode_url(moved, [old])
     assert raised.value.code == "secret_key_wrong"
-    assert resealed("sqlite:///x.db", [new]) == "sqlite:///x.db"
+    assert reencrypt_url("sqlite:///x.db", [new]) == "sqlite:///x.db"
 
 
 def test_keys_come_from_one_variable() -> None:
@@ -159,9 +167,9 @@ def test_keys_come_from_one_variable() -> None:
 @pytest.mark.parametrize(
     ("call", "code"),
     [
-        (lambda: opened(stored(PLAIN, [new_key()])), "secret_key_missing"),
-        (lambda: stored(PLAIN, ["not a key"]), "secret_key_invalid"),
-        (lambda: opened("encrypted:nonsense", [new_key()]), "secret_key_wrong"),
+        (lambda: decode_url(encode_url(PLAIN, [new_key()])), "secret_key_missing"),
+        (lambda: encode_url(PLAIN, ["not a key"]), "secret_key_invalid"),
+        (lambda: decode_url("encrypted:nonsense", [new_key()]), "secret_key_wrong"),
     ],
 )
 def test_keys_that_do_not_fit_say_so(call: object, code: str) -> None:
@@ -173,8 +181,8 @@ def test_keys_that_do_not_fit_say_so(call: object, code: str) -> None:
 def test_encrypting_without_its_package_says_what_to_install() -> None:
     script = (
         "import sys; sys.modules['cryptography'] = None\n"
-        "from heedful.sql.secrets import stored\n"
-        "try: stored('postgresql://a:b@c/d', ['key'])\n"
+        "from heedful.sql.secrets import encode_url\n"
+        "try: encode_url('postgresql://a:b@c/d', ['key'])\n"
         "except Exception as error: print(error.code, error.remedy)\n"
     )
     done = subprocess.run([sys.executable, "-c", script], capture_output=True, text=True, check=True)

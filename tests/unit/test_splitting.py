@@ -4,7 +4,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from heedful.memory.documents import LONGEST, split
+from heedful.memory.documents import MAX_PIECE, split
 
 texts = st.one_of(
     st.text(max_size=400),
@@ -96,4 +96,4 @@ def test_a_blank_text_has_no_pieces(text: str) -> None:
 def test_the_default_limit_holds() -> None:
     pieces = split("A sentence of some length, repeated. " * 200)
     assert len(pieces) > 1
-    assert all(len(piece.text) <= LONGEST for piece in pieces)
+    assert all(len(piece.text) <= MAX_PIECE for piece in pieces)

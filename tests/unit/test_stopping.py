@@ -9,7 +9,7 @@ from hypothesis import strategies as st
 
 from heedful import Invalid
 from heedful.statistics.rates import Rates, probability_best
-from heedful.statistics.stopping import ALIKE, FAR, LEAST, LOSS, SURE, stopping
+from heedful.statistics.stopping import ALIKE, LEAST, LOSS, MAX_RATINGS, SURE, stopping
 
 Counts = tuple[int, int]
 
@@ -54,7 +54,7 @@ def test_equal_variants_are_told_to_be_alike_once_that_is_sure() -> None:
 def test_what_would_take_too_long_is_said_to() -> None:
     found = stopping([(100, 100)] * 8)
     assert (found.decided, found.needed) == (False, None)
-    assert f"{FAR:,} more ratings would not decide it" in found.reason
+    assert f"{MAX_RATINGS:,} more ratings would not decide it" in found.reason
     assert "the best of 8" in found.reason
 
 
@@ -92,7 +92,7 @@ def test_the_rule_is_what_it_is_said_to_be(counts: list[Counts]) -> None:
     assert found.decided == (enough and (sure or max(losses) <= ALIKE))
     assert found.probability == max(chances)
     assert found.expected_loss == losses[found.best]
-    assert found.needed is None or (not found.decided and 0 < found.needed <= FAR)
+    assert found.needed is None or (not found.decided and 0 < found.needed <= MAX_RATINGS)
 
 
 @given(several)

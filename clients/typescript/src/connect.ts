@@ -60,7 +60,7 @@ function address(url: string): string {
   }
   if (known.username || known.password) {
     throw new Invalid({
-      message: "url holds a name or a password",
+      message: "url contains a user name or a password",
       field: "url",
       remedy: "Use http://host:port or https://host, and pass the key as apiKey",
     });

@@ -56,7 +56,7 @@ async function limited<Result>(
 
 function late(timeout: number): Unavailable {
   return new Unavailable({
-    message: `there was no answer within ${timeout} ms; whether it was done is not known`,
+    message: `there was no answer within ${timeout} ms; it may or may not have been done`,
     code: "server_timeout",
     remedy: "Allow more: {timeout: MILLISECONDS}; what has an idempotencyKey may be sent again",
   });

@@ -37,7 +37,7 @@ export class HindsightClient {
 
   constructor({ bankId, baseUrl = environment("HEEDFUL_URL"), ...options }: HindsightClientOptions) {
     if (typeof bankId !== "string" || !bankId) {
-      throw new Invalid({ message: "bankId must be a text that is not empty", field: "bankId", value: bankId });
+      throw new Invalid({ message: "bankId must be a non-empty string", field: "bankId", value: bankId });
     }
     if (baseUrl === undefined) {
       throw new Invalid({ message: "no server is named", field: "baseUrl", remedy: "Pass baseUrl, or set HEEDFUL_URL" });

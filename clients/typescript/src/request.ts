@@ -112,7 +112,7 @@ function newKey(): string {
 
 function segment(name: string, value: unknown): string {
   if (typeof value !== "string" || !value) {
-    throw new Invalid({ message: `${name} must be a text that is not empty, got ${shown(value)}`, field: name, value });
+    throw new Invalid({ message: `${name} must be a non-empty string, got ${shown(value)}`, field: name, value });
   }
   if (value === "." || value === "..") {
     throw new Invalid({ message: `${name} is ${shown(value)}, which an address can't hold`, field: name, value });

@@ -204,7 +204,7 @@ export interface ContextScore {
   last_signal_at: string;
 }
 
-/** A supersession that stands. */
+/** An active supersession. */
 export interface Correction {
   event_id: string;
   fact_id: string;
@@ -287,7 +287,7 @@ export interface Document {
   metadata?: (Record<string, unknown>)[] | null;
 }
 
-/** One question and answer of a session, with the feedback that stands. */
+/** One question and answer of a session, with the active feedback. */
 export interface Entry {
   qa_id: string;
   question: string;
@@ -359,7 +359,7 @@ export interface ExecutionFeedback {
   feedback: string | null;
   is_positive: boolean;
   author: string | null;
-  author_standing: "verified" | "known" | "anonymous";
+  author_trust: "verified" | "known" | "anonymous";
   created_at: string;
   updated_at: string;
 }
@@ -453,7 +453,7 @@ export interface Feedback {
   score: number | null;
   comment: string | null;
   author: string | null;
-  author_standing: "verified" | "known" | "anonymous";
+  author_trust: "verified" | "known" | "anonymous";
   created_at: string;
   extra: Record<string, unknown>;
 }
@@ -492,7 +492,7 @@ export interface FeedbackList {
   limit: number;
 }
 
-/** All feedback that stands, counted. */
+/** All active feedback, counted. */
 export interface FeedbackMetrics {
   total: number;
   positive: number;
@@ -505,7 +505,7 @@ export interface FeedbackMetrics {
 export interface FeedbackToken {
   token: string;
   author: string;
-  author_standing: "verified" | "known" | "anonymous";
+  author_trust: "verified" | "known" | "anonymous";
   targets: Target[];
   expires_at: string;
 }
@@ -875,7 +875,7 @@ export interface ReviewAssignRequest {
   author?: string | null;
 }
 
-/** An item with all that is needed to mend it. */
+/** An item with all that is needed to fix it. */
 export interface ReviewCase {
   item: ReviewItem;
   answer: string | null;
@@ -885,7 +885,7 @@ export interface ReviewCase {
   evidence: ReviewEvidence[];
   opinions: ReviewOpinion[];
   history: ReviewEvent[];
-  mends: ("supersede" | "retract" | "teach" | "block" | "promote" | "add_example")[];
+  fixes: ("supersede" | "retract" | "teach" | "block" | "promote" | "add_example")[];
 }
 
 /** The same question, asked again. */
@@ -927,6 +927,19 @@ export interface ReviewEvidence {
   superseded: boolean;
 }
 
+export interface ReviewFixRequest {
+  action: "supersede" | "retract" | "teach" | "block" | "promote" | "add_example";
+  fact_id?: string | null;
+  text?: string | null;
+  event_id?: string | null;
+  execution_id?: string | null;
+  question?: string | null;
+  sql_query?: string | null;
+  connector_id?: string | null;
+  note?: string | null;
+  author?: string | null;
+}
+
 /** Opinions that say the same, as one piece of work. */
 export interface ReviewItem {
   item_id: string;
@@ -944,19 +957,6 @@ export interface ReviewItem {
   changed_at: string;
 }
 
-export interface ReviewMendRequest {
-  action: "supersede" | "retract" | "teach" | "block" | "promote" | "add_example";
-  fact_id?: string | null;
-  text?: string | null;
-  event_id?: string | null;
-  execution_id?: string | null;
-  question?: string | null;
-  sql_query?: string | null;
-  connector_id?: string | null;
-  note?: string | null;
-  author?: string | null;
-}
-
 /** One opinion of an item. */
 export interface ReviewOpinion {
   event_id: string;
@@ -967,7 +967,7 @@ export interface ReviewOpinion {
   score: number | null;
   comment: string | null;
   author: string | null;
-  author_standing: "verified" | "known" | "anonymous";
+  author_trust: "verified" | "known" | "anonymous";
   at: string;
 }
 
@@ -1563,7 +1563,7 @@ export interface SessionsMethods {
    */
   addSessionFeedback(session_id: string, fields: SessionsAddSessionFeedbackRequest, options?: ChangeOptions): Promise<Feedback | null>;
   /**
-   * What people say of a session as a whole, and stands.
+   * The active feedback about a session as a whole.
    *
    * Needs the scope `read`.
    */
@@ -1571,7 +1571,7 @@ export interface SessionsMethods {
   /** All items of `feedbacks`, page by page as they are needed; `limit` is the size of a page. */
   iterateFeedbacks(session_id: string, fields?: SessionsFeedbacksRequest, options?: CallOptions): AsyncGenerator<Feedback, void>;
   /**
-   * All feedback of the project that stands, counted by the store.
+   * All active feedback of the project, counted by the store.
    *
    * Needs the scope `read`.
    */
@@ -1707,7 +1707,7 @@ export interface ConnectorsMethods {
    */
   delete(connector_id: string, options?: ChangeOptions): Promise<boolean>;
   /**
-   * Reads the schema anew; what was proven for another schema is no longer used.
+   * Reads the schema again; what was proven for another schema is no longer used.
    *
    * Needs the scope `admin`.
    */
@@ -1770,7 +1770,7 @@ export interface FeedbackMethods {
    * Says whether an execution, or the message of a chat, was right.
    *
    * Positive feedback lets an execution be used again; negative feedback keeps it, and all SQL like it, from that
-   * until it is taken back. An author has one opinion of a thing, the latest.
+   * until it is retracted. An author has one opinion of a thing, the latest.
    *
    * Needs the scope `feedback`.
    */
@@ -1806,7 +1806,7 @@ export interface FeedbackMethods {
    */
   listNegative(fields?: FeedbackListNegativeRequest, options?: CallOptions): Promise<FeedbackList>;
   /**
-   * Takes many feedbacks back; those that are not there are in `failed_ids`.
+   * Deletes many feedbacks; those that are not there are in `failed_ids`.
    *
    * Needs the scope `feedback`.
    */
@@ -1832,7 +1832,7 @@ export interface FeedbackMethods {
    */
   update(feedback_id: string, fields?: FeedbackUpdateRequest, options?: ChangeOptions & Pick<Extras, "ifMatch">): Promise<ExecutionFeedback>;
   /**
-   * Takes a feedback back, words and all; an unknown one is `NotFound`.
+   * Deletes a feedback with its text; an unknown one is `NotFound`.
    *
    * Needs the scope `feedback`.
    */
@@ -1979,7 +1979,7 @@ export interface ReviewMethods {
    */
   assign(item_id: string, fields: ReviewAssignRequest, options?: ChangeOptions & Pick<Extras, "ifMatch">): Promise<ReviewItem>;
   /**
-   * Says that an item is mended. A negative opinion that is given afterwards opens it again.
+   * Says that an item is fixed. A negative opinion that is given afterwards opens it again.
    *
    * Of an item that you resolved before, another note is kept beside the first.
    *
@@ -1987,7 +1987,7 @@ export interface ReviewMethods {
    */
   resolve(item_id: string, fields?: ReviewResolveRequest, options?: ChangeOptions & Pick<Extras, "ifMatch">): Promise<ReviewItem>;
   /**
-   * Says that there is nothing to mend, whoever says it again.
+   * Says that there is nothing to fix, whoever says it again.
    *
    * Needs the scope `feedback`.
    */
@@ -1999,9 +1999,9 @@ export interface ReviewMethods {
    */
   reopen(item_id: string, fields?: ReviewReopenRequest, options?: ChangeOptions & Pick<Extras, "ifMatch">): Promise<ReviewItem>;
   /**
-   * Does something about an item; `undo` takes it back.
+   * Does something about an item; `undo` reverts it.
    *
-   * `supersede` puts `text` in the place of the fact `fact_id`. `retract` takes the opinion `event_id` back. `teach`
+   * `supersede` puts `text` in the place of the fact `fact_id`. `retract` retracts the opinion `event_id`. `teach`
    * makes a fact of the correction in it, or of `text`, since a visitor's word alone teaches nothing. `block`
    * says that the execution `execution_id` is wrong, with `note` as the reason. `promote` makes a golden example of
    * it, of its own `question` or another; if nobody says that it is right, the reviewer does. `add_example` adds the
@@ -2010,7 +2010,7 @@ export interface ReviewMethods {
    *
    * Needs the scope `write`.
    */
-  mend(item_id: string, fields: ReviewMendRequest, options?: ChangeOptions & Pick<Extras, "ifMatch">): Promise<ReviewEvent>;
+  fix(item_id: string, fields: ReviewFixRequest, options?: ChangeOptions & Pick<Extras, "ifMatch">): Promise<ReviewEvent>;
   /**
    * Asks an item's question again, and compares what is answered now with what was disliked. Nothing is kept.
    *
@@ -2020,7 +2020,7 @@ export interface ReviewMethods {
    */
   askAgain(item_id: string, options?: ChangeOptions): Promise<ReviewComparison>;
   /**
-   * Takes back what was done about an item, with all that it did. Doing it again changes nothing.
+   * Undoes an action on an item with everything it did. Doing it again changes nothing.
    *
    * Needs the scope `write`.
    */
@@ -2412,7 +2412,7 @@ export const OPERATIONS: Readonly<Record<string, Operation>> = {
   "review.resolve": {"method":"POST","path":"{project}/review/{item_id}/resolve","places":["item_id"],"fields":"body","once":true},
   "review.dismiss": {"method":"POST","path":"{project}/review/{item_id}/dismiss","places":["item_id"],"fields":"body","once":true},
   "review.reopen": {"method":"POST","path":"{project}/review/{item_id}/reopen","places":["item_id"],"fields":"body","once":true},
-  "review.mend": {"method":"POST","path":"{project}/review/{item_id}/mend","places":["item_id"],"fields":"body","once":true},
+  "review.fix": {"method":"POST","path":"{project}/review/{item_id}/fix","places":["item_id"],"fields":"body","once":true},
   "review.askAgain": {"method":"POST","path":"{project}/review/{item_id}/ask-again","places":["item_id"],"slow":true},
   "review.undo": {"method":"POST","path":"{project}/review/events/{event_id}/undo","places":["event_id"],"fields":"body"},
   "keys.create": {"method":"POST","path":"{project}/keys","places":[],"fields":"body","once":true},

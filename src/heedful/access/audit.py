@@ -13,7 +13,7 @@ from heedful.storage import Database, audit
 from heedful.storage.rows import AnyRow
 
 
-def entries(
+def list_entries(
     database: Database,
     project: str | None,
     kind: AuditKind | None,
@@ -23,12 +23,12 @@ def entries(
 ) -> Page[AuditEntry]:
     """A page of the entries of a project, or of the whole store, the newest first."""
     if kind is not None and kind not in AUDIT_KINDS:
-        raise Invalid(f"kind is {kind!r}", field="kind", value=kind, remedy=f"Use one of {', '.join(AUDIT_KINDS)}")
+        raise Invalid(f"unknown kind {kind!r}", field="kind", value=kind, remedy=f"Use one of {', '.join(AUDIT_KINDS)}")
     start, before, count = _moment(since), checks.cursor(cursor), checks.limit(limit)
     with database.read(project) as connection:
-        rows = audit.listed(connection, project, kind, start, before, count + 1)
+        rows = audit.list_entries(connection, project, kind, start, before, count + 1)
     return Page(
-        items=[_shown(row) for row in rows[:count]],
+        items=[_to_entry(row) for row in rows[:count]],
         next_cursor=str(rows[count - 1].seq) if len(rows) > count else None,
     )
 
@@ -39,7 +39,7 @@ def _moment(given: Any) -> int | None:
     return None if given is None else to_stored(given)
 
 
-def _shown(row: AnyRow) -> AuditEntry:
+def _to_entry(row: AnyRow) -> AuditEntry:
     return AuditEntry(
         at=from_stored(row.at),
         kind=row.kind,

@@ -20,16 +20,16 @@ from heedful.storage.schema import connectors, keys, projects
 ADMIN_KEY = "HEEDFUL_ADMIN_KEY"
 SECRET_KEY = "HEEDFUL_SECRET_KEY"
 
-LONG_ENOUGH = 32
+MIN_KEY_LENGTH = 32
 """Characters of an admin key that nobody can guess."""
 
 UNUSED_DAYS = 90
 """Days after which a key that nobody used should be revoked."""
 
-NARROW = 8
+MIN_PREFIX_BITS = 8
 """Bits that a network of proxies has to fix, at least."""
 
-SHOWN = 5
+MAX_LISTED = 5
 """Names that a finding lists; the others are counted."""
 
 
@@ -42,7 +42,7 @@ def check_security(
         lambda connection: _keys(connection, now),
         _unconfirmed,
         _privileged,
-        lambda connection: _sealed(connection, environment),
+        lambda connection: _encryption(connection, environment),
         _store_role,
     ]
     with database.read() as connection:
@@ -57,7 +57,7 @@ def _files(database: Database, folder: Path) -> Check:
         "files",
         found,
         "readable by their owner alone",
-        f"others may read {_listed(found)}; run: chmod go= {' '.join(shlex.quote(each) for each in found)}",
+        f"others may read {_join_names(found)}; run: chmod go= {' '.join(shlex.quote(each) for each in found)}",
     )
 
 
@@ -70,12 +70,12 @@ def _settings_file(folder: Path) -> Check:
 
 def _admin_key(environment: Mapping[str, str]) -> Check:
     key = environment.get(ADMIN_KEY)
-    weak = key is not None and (len(key) < LONG_ENOUGH or len(set(key)) < LONG_ENOUGH // 3)
+    weak = key is not None and (len(key) < MIN_KEY_LENGTH or len(set(key)) < MIN_KEY_LENGTH // 3)
     return _check(
         "admin key",
         weak,
         "made by Heedful" if key is None else "long enough",
-        f"{ADMIN_KEY} can be guessed; use {LONG_ENOUGH} random characters, such as: openssl rand -hex 32",
+        f"{ADMIN_KEY} can be guessed; use {MIN_KEY_LENGTH} random characters, such as: openssl rand -hex 32",
     )
 
 
@@ -96,7 +96,7 @@ def _keys(connection: Connection, now: int) -> Check:
         "keys",
         unused,
         f"all were used in the last {UNUSED_DAYS} days",
-        f"nobody used {_listed(unused)} for {UNUSED_DAYS} days; run: heedful keys revoke KEY_ID",
+        f"nobody used {_join_names(unused)} for {UNUSED_DAYS} days; run: heedful keys revoke KEY_ID",
     )
 
 
@@ -105,9 +105,9 @@ def _unconfirmed(connection: Connection) -> Check:
     return _check(
         "connectors",
         waiting,
-        "none waits to be confirmed",
-        f"{_listed(waiting)} came from an imported file; look at the URL, then run: heedful connectors confirm NAME, "
-        "or delete it",
+        "none is waiting for confirmation",
+        f"{_join_names(waiting)} came from an imported file; look at the URL, then run: "
+        "heedful connectors confirm NAME, or delete it",
     )
 
 
@@ -117,17 +117,17 @@ def _privileged(connection: Connection) -> Check:
         "database roles",
         strong,
         "connectors use roles that only read",
-        f"{_listed(strong)} may do more than read; create it again with a role that can only read",
+        f"{_join_names(strong)} may do more than read; create it again with a role that can only read",
     )
 
 
-def _sealed(connection: Connection, environment: Mapping[str, str]) -> Check:
+def _encryption(connection: Connection, environment: Mapping[str, str]) -> Check:
     sealed = _connectors(connection, lambda row: row.url.startswith("encrypted:"))
     return _check(
         "passwords of connectors",
         bool(sealed) and SECRET_KEY not in environment,
-        "references, or encrypted with a key that is there",
-        f"{_listed(sealed)} can't be opened here; set {SECRET_KEY} where the server runs",
+        "references, or encrypted with an available key",
+        f"{_join_names(sealed)} can't be decrypted here; set {SECRET_KEY} where the server runs",
     )
 
 
@@ -146,12 +146,12 @@ def _store_role(connection: Connection) -> Check:
 
 
 def _proxies(settings: Settings) -> Check:
-    wide = [each for each in settings.trusted_proxies if ip_network(each, strict=False).prefixlen < NARROW]
+    wide = [each for each in settings.trusted_proxies if ip_network(each, strict=False).prefixlen < MIN_PREFIX_BITS]
     return _check(
         "proxies",
         wide,
-        "forwarded addresses are believed from named proxies alone" if settings.trusted_proxies else "none is trusted",
-        f"{_listed(wide)} in trusted_proxies lets strangers choose their address; name your proxy alone",
+        "forwarded addresses are accepted only from named proxies" if settings.trusted_proxies else "none is trusted",
+        f"{_join_names(wide)} in trusted_proxies lets strangers choose their address; name only your proxy",
     )
 
 
@@ -172,9 +172,9 @@ def _connectors(connection: Connection, wanted: Callable[..., bool]) -> list[str
     return [f"{row.name} of {row.project}" for row in rows if wanted(row)]
 
 
-def _listed(names: list[str]) -> str:
-    others = f" and {len(names) - SHOWN} more" if len(names) > SHOWN else ""
-    return ", ".join(names[:SHOWN]) + others
+def _join_names(names: list[str]) -> str:
+    others = f" and {len(names) - MAX_LISTED} more" if len(names) > MAX_LISTED else ""
+    return ", ".join(names[:MAX_LISTED]) + others
 
 
 def _check(name: str, found: object, fine: str, finding: str) -> Check:

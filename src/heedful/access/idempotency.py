@@ -22,7 +22,7 @@ LEASE = 60_000_000
 """How long after its last sign of life another call may take the place of one, in stored time."""
 
 
-def once(
+def run_once(
     database: Database,
     project: str,
     now: Callable[[], int],
@@ -34,7 +34,7 @@ def once(
 ) -> Any:
     """What `work` returned when it was first done under this key; JSON.
 
-    The same key with other arguments is a `Conflict`, and so is a call that is still under way, however long it takes.
+    The same key with other arguments is a `Conflict`, and so is a call that is still in progress.
     A call that failed may be sent again; so may one whose process died, a minute later, and whether that one was done
     nobody knows. What is `secret` is returned once and not kept: sending that again is a `Conflict` too.
     """
@@ -43,7 +43,7 @@ def once(
     with database.write(project) as connection:
         at = now()
         number = scopes.ensure_project(connection, project, at)
-        first = requests.earlier(connection, number, key, fingerprint, lock=True)
+        first = requests.earlier_result(connection, number, key, fingerprint, lock=True)
         if first is not None and "shown" in first:
             raise Conflict(
                 f"the call with idempotency_key {key!r} is done, and its secret was shown once",
@@ -55,16 +55,16 @@ def once(
         if first is not None and "result" in first:
             return first["result"]
         if first is None:
-            requests.keep(connection, number, key, fingerprint, _lease(mine, at), at)
+            requests.store_result(connection, number, key, fingerprint, _lease(mine, at), at)
         elif at >= first["until"]:
             requests.replace(connection, number, key, _lease(mine, at), at)
         else:
             raise Conflict(
-                f"the call with idempotency_key {key!r} is still under way",
+                f"the call with idempotency_key {key!r} is still in progress",
                 code="in_progress",
                 field="idempotency_key",
                 value=key,
-                remedy="Send it again in a moment",
+                remedy="Retry in a moment",
             )
 
     def renew() -> None:
@@ -94,11 +94,11 @@ def _lease(holder: str, at: int) -> Metadata:
 
 def _holds(connection: Connection, project: int, key: str, fingerprint: bytes, holder: str) -> bool:
     """Whether nobody has taken the place of this call, which showed no sign of life for longer than its lease."""
-    kept = requests.earlier(connection, project, key, fingerprint, lock=True)
+    kept = requests.earlier_result(connection, project, key, fingerprint, lock=True)
     return kept is not None and kept.get("holder") == holder
 
 
-EVERY = 15.0
+RENEW_SECONDS = 15.0
 """Seconds between two renewals."""
 
 logger = logging.getLogger("heedful")
@@ -147,7 +147,7 @@ class Heartbeat:
     def _run(self) -> None:
         stop = threading.Event()
         while True:
-            stop.wait(EVERY)
+            stop.wait(RENEW_SECONDS)
             with self._lock:
                 if not self._renewals:
                     self._thread = None

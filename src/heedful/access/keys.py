@@ -15,8 +15,8 @@ from heedful.ids import new_id
 from heedful.memory import checks
 from heedful.memory.workspace import Workspace
 from heedful.model import SCOPES, FeedbackToken, Key, NewKey, Scope, SigningRotation, Target, limits
-from heedful.protocols.access import USUAL, KeyList, KeysProtocol
-from heedful.ranking.signals import ANYONE, VISITOR, standing_of
+from heedful.protocols.access import DEFAULT_SCOPES, KeyList, KeysProtocol
+from heedful.ranking.signals import ANYONE, VISITOR, trust_of
 from heedful.storage import audit, keys, scopes
 from heedful.storage.rows import AnyRow
 
@@ -31,13 +31,13 @@ class Keys(KeysProtocol):
     def __init__(self, workspace: Workspace) -> None:
         self._workspace = workspace
 
-    def create(self, name: str, *, scopes: Sequence[Scope] = USUAL, rate_limit: int | None = None) -> NewKey:
-        return made(self._workspace, self._workspace.project, name, scopes, rate_limit)
+    def create(self, name: str, *, scopes: Sequence[Scope] = DEFAULT_SCOPES, rate_limit: int | None = None) -> NewKey:
+        return create_key(self._workspace, self._workspace.project, name, scopes, rate_limit)
 
     def list(self) -> KeyList:
         with self._workspace.read() as connection:
             project = scopes.project_id(connection, self._workspace.project)
-            return [] if project is None else [shown(row) for row in keys.listed(connection, project)]
+            return [] if project is None else [to_key(row) for row in keys.list_keys(connection, project)]
 
     def revoke(self, key_id: str) -> Key:
         checks.identifier("key_id", key_id)
@@ -52,7 +52,7 @@ class Keys(KeysProtocol):
                 audit.note_action(connection, "keys.revoke", self._workspace.now(), row.project_id, key_id)
             row = keys.get(connection, key_id)
             assert row is not None
-            return shown(row)
+            return to_key(row)
 
     def create_token(
         self,
@@ -71,7 +71,7 @@ class Keys(KeysProtocol):
             )
         if author is not None and subject is not None:
             raise Invalid(
-                "both author and subject are given",
+                "author and subject can't be combined",
                 field="subject",
                 value=subject,
                 remedy="Pass author for somebody you know, or subject for an anonymous visitor",
@@ -85,9 +85,9 @@ class Keys(KeysProtocol):
         plain = tuple(tokens.target(**each.plain()) for each in wanted)
         claims = tokens.Claims(self._workspace.project, who, plain, until)
         return FeedbackToken(
-            token=tokens.signed(claims, secret),
+            token=tokens.sign(claims, secret),
             author=who,
-            author_standing=standing_of(who),
+            author_trust=trust_of(who),
             targets=wanted,
             expires_at=from_stored(until),
         )
@@ -105,7 +105,7 @@ class Keys(KeysProtocol):
         return SigningRotation(rotated_at=from_stored(now), former_good_until=from_stored(until))
 
 
-def made(
+def create_key(
     workspace: Workspace, project: str | None, name: str, wanted: Sequence[Scope], rate_limit: int | None
 ) -> NewKey:
     """A new key of a project, or of all."""
@@ -120,7 +120,7 @@ def made(
             value=rate_limit,
         )
     key_id = new_id()
-    api_key = secrets.new(key_id)
+    api_key = secrets.new_key(key_id)
     with workspace.database.write(project) as connection:
         now = workspace.now()
         number = None if project is None else scopes.ensure_project(connection, project, now)
@@ -128,10 +128,10 @@ def made(
         audit.note_action(connection, "keys.create", now, number, key_id)
         row = keys.get(connection, key_id)
     assert row is not None
-    return NewKey(api_key=api_key, **dict(shown(row)))
+    return NewKey(api_key=api_key, **dict(to_key(row)))
 
 
-def shown(row: AnyRow) -> Key:
+def to_key(row: AnyRow) -> Key:
     """A key as callers see it."""
     return Key(
         key_id=row.id,
@@ -156,7 +156,7 @@ def _visitor(project: str, subject: str | None) -> str:
 def _targets(named: Any) -> list[Target]:
     if isinstance(named, str) or not isinstance(named, Sequence) or not named:
         raise Invalid(
-            f"targets must be a list that is not empty, got {named!r}",
+            f"targets must be a non-empty list, got {named!r}",
             field="targets",
             value=named,
             remedy="Name what may be rated",

@@ -15,16 +15,16 @@ from heedful.storage.audit import Refusal
 
 logger = logging.getLogger("heedful.audit")
 
-BURST = 300
+BURST_LIMIT = 300
 """Entries that a process writes at once at most."""
 
-RATE = 0.1
+RATE_PER_SECOND = 0.1
 """Entries a second that it writes in the long run; what is beyond is added up in one entry a minute."""
 
-PAUSE = 1.0
+FLUSH_SECONDS = 1.0
 """Seconds between two batches."""
 
-MORE = "more_like_this"
+SUMMARY_CODE = "more_like_this"
 """The code of an entry that stands for others, whose number is in `times`."""
 
 _CODES = frozenset({"store_as_connector", "query_busy", "rate_limited", "too_slow", "headers_too_large"})
@@ -45,15 +45,15 @@ class Refusals:
         self._lock = threading.Lock()
         self._counted: Counter[Refusal] = Counter()
         self._more = 0
-        self._left, self._at = float(BURST), time.monotonic()
-        self._told = -60.0
+        self._left, self._at = float(BURST_LIMIT), time.monotonic()
+        self._reported_at = -60.0
         self._come, self._closing = threading.Event(), threading.Event()
         self._thread: threading.Thread | None = None
 
     def note(self, refusal: Refusal) -> None:
         """Counts a refusal; it is in the store within about a second."""
         with self._lock:
-            if refusal in self._counted or len(self._counted) < BURST:
+            if refusal in self._counted or len(self._counted) < BURST_LIMIT:
                 self._counted[refusal] += 1
             else:
                 self._more += 1
@@ -67,14 +67,14 @@ class Refusals:
         with self._lock:
             counted, self._counted = self._counted, Counter()
             at = time.monotonic()
-            self._left = min(float(BURST), self._left + (at - self._at) * RATE)
+            self._left = min(float(BURST_LIMIT), self._left + (at - self._at) * RATE_PER_SECOND)
             self._at = at
             fitting = counted.most_common(int(self._left))
             self._left -= len(fitting)
             self._more += counted.total() - sum(times for _, times in fitting)
-            if self._more and (last or at - self._told >= 60):
-                fitting.append((Refusal("", MORE), self._more))
-                self._more, self._told = 0, at
+            if self._more and (last or at - self._reported_at >= 60):
+                fitting.append((Refusal("", SUMMARY_CODE), self._more))
+                self._more, self._reported_at = 0, at
         if not fitting:
             return
         try:
@@ -96,5 +96,5 @@ class Refusals:
         while not self._closing.is_set():
             self._come.wait()
             self._come.clear()
-            self._closing.wait(PAUSE)
+            self._closing.wait(FLUSH_SECONDS)
             self.flush()

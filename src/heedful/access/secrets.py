@@ -13,7 +13,7 @@ from uuid import UUID
 PREFIX = "hf_"
 
 
-def new(key_id: str) -> str:
+def new_key(key_id: str) -> str:
     """A fresh key: its id, and a secret of 256 bits."""
     return f"{PREFIX}{UUID(key_id).hex}_{secrets.token_urlsafe(32)}"
 
@@ -34,37 +34,37 @@ def digest(api_key: str) -> bytes:
     return hashlib.sha256(api_key.encode(errors="replace")).digest()
 
 
-def same(api_key: str, kept: bytes) -> bool:
+def matches(api_key: str, kept: bytes) -> bool:
     """Whether this is the key; how long that takes tells nothing."""
     return hmac.compare_digest(digest(api_key), kept)
 
 
-def sealed(body: bytes, secret: bytes, purpose: str) -> str:
+def sign(body: bytes, secret: bytes, purpose: str) -> str:
     """The body with its seal, in letters that addresses and cookies can hold."""
-    return f"{_packed(body)}.{_packed(_seal(body, secret, purpose))}"
+    return f"{_encode(body)}.{_encode(_signature(body, secret, purpose))}"
 
 
-def unsealed(text: str, secrets: Sequence[bytes], purpose: str) -> bytes | None:
+def verify(text: str, secrets: Sequence[bytes], purpose: str) -> bytes | None:
     """The body, if it was sealed with one of these secrets for this purpose; None otherwise."""
     body, _, seal = text.partition(".")
     try:
-        plain, given = _unpacked(body), _unpacked(seal)
+        plain, given = _decode(body), _decode(seal)
     except (Error, UnicodeEncodeError, ValueError):
         return None
-    good = any(hmac.compare_digest(_seal(plain, secret, purpose), given) for secret in secrets)
+    good = any(hmac.compare_digest(_signature(plain, secret, purpose), given) for secret in secrets)
     return plain if good else None
 
 
-def _seal(body: bytes, secret: bytes, purpose: str) -> bytes:
+def _signature(body: bytes, secret: bytes, purpose: str) -> bytes:
     return hmac.digest(secret, f"{purpose}.".encode() + body, hashlib.sha256)
 
 
-def _packed(data: bytes) -> str:
+def _encode(data: bytes) -> str:
     return urlsafe_b64encode(data).decode().rstrip("=")
 
 
-def _unpacked(text: str) -> bytes:
+def _decode(text: str) -> bytes:
     data = urlsafe_b64decode(text.encode("ascii") + b"=" * (-len(text) % 4))
-    if _packed(data) != text:
+    if _encode(data) != text:
         raise ValueError("there is another way to write this text")
     return data

@@ -30,15 +30,15 @@ class Claims:
         return target in self.targets
 
 
-def signed(claims: Claims, secret: bytes) -> str:
+def sign(claims: Claims, secret: bytes) -> str:
     """The token that says this."""
     body = orjson.dumps([claims.project, claims.author, list(claims.targets), claims.expires_at])
-    return PREFIX + sealing.sealed(body, secret, _PURPOSE)
+    return PREFIX + sealing.sign(body, secret, _PURPOSE)
 
 
-def read(token: str, secrets: Sequence[bytes], now: int) -> Claims:
+def verify(token: str, secrets: Sequence[bytes], now: int) -> Claims:
     """What a token says, if it was signed here and has not expired."""
-    plain = sealing.unsealed(token.removeprefix(PREFIX), secrets, _PURPOSE)
+    plain = sealing.verify(token.removeprefix(PREFIX), secrets, _PURPOSE)
     if plain is None:
         raise _invalid()
     project, author, targets, expires_at = orjson.loads(plain)

@@ -20,7 +20,7 @@ from heedful.bootstrap import THREADS, Host
 from heedful.errors import Invalid
 from heedful.memory import checks
 from heedful.model import DEFAULT_DATASET, Entry, Improvement, Mode, Model, Recall, RememberResult
-from heedful.projects import Projects, hosted
+from heedful.projects import Projects, async_project
 
 __all__ = [
     "RecallResult",
@@ -36,7 +36,7 @@ __all__ = [
 
 SessionQAEntry = Entry
 
-ALL = 1_000
+PAGE_LIMIT = 1_000
 """Entries that are read at once."""
 
 
@@ -65,7 +65,7 @@ class SearchType(StrEnum):
         """The mode of `heedful.recall` that does this."""
         if self in (SearchType.CYPHER, SearchType.NATURAL_LANGUAGE, SearchType.CODING_RULES):
             raise Invalid(
-                f"query_type is {self.value}, which has no like here",
+                f"query_type is {self.value}, which is not supported here",
                 field="query_type",
                 value=self.value,
                 remedy="Use GRAPH_COMPLETION, RAG_COMPLETION, CHUNKS, CHUNKS_LEXICAL or SUMMARIES",
@@ -94,7 +94,7 @@ class RecallResult(Model):
     score: float | None = None
 
 
-MOST = 32
+MAX_OPEN_USERS = 32
 """Users whose projects stay open while they do nothing."""
 
 
@@ -191,7 +191,7 @@ class session:  # noqa: N801 - cognee's name
         found: list[SessionQAEntry] = []
         cursor = None
         while last_n is None or len(found) < last_n:
-            limit = ALL if last_n is None else min(ALL, last_n - len(found))
+            limit = PAGE_LIMIT if last_n is None else min(PAGE_LIMIT, last_n - len(found))
             page = await store.sessions.entries(session_id, cursor=cursor, limit=limit, newest_first=newest_first)
             found += page.items
             cursor = page.next_cursor
@@ -218,12 +218,12 @@ class session:  # noqa: N801 - cognee's name
 
 
 async def _store(user: Any) -> AsyncHeedful:
-    opened = _OPEN[0] if _OPEN else await asyncio.to_thread(_opened)
+    opened = _OPEN[0] if _OPEN else await asyncio.to_thread(_open_for)
     project = opened.project if user is None else checks.name("user", str(getattr(user, "id", user)))
-    return hosted(opened.projects, project, opened.pool)
+    return async_project(opened.projects, project, opened.pool)
 
 
-def _opened() -> _Opened:
+def _open_for() -> _Opened:
     with _LOCK:
         if not _OPEN:
             options = dict(_OPTIONS)
@@ -231,7 +231,9 @@ def _opened() -> _Opened:
             host = Host(options.pop("url_or_path", None), **options)
             name = host.default_project if project is None else checks.name("project", project)
             pool = ThreadPoolExecutor(THREADS, thread_name_prefix="heedful")
-            _OPEN.append(_Opened(Projects(host, most=MOST, companions=worker, embedded=True), pool, name))
+            _OPEN.append(
+                _Opened(Projects(host, most=MAX_OPEN_USERS, background_jobs=worker, embedded=True), pool, name)
+            )
         return _OPEN[0]
 
 
@@ -240,7 +242,9 @@ def search_type_of(given: Any) -> SearchType:
     try:
         return SearchType(given)
     except ValueError:
-        raise Invalid(f"query_type is {given!r}", field="query_type", value=given, remedy="Use a SearchType") from None
+        raise Invalid(
+            f"unknown query_type {given!r}", field="query_type", value=given, remedy="Use a SearchType"
+        ) from None
 
 
 def dataset_of(datasets: str | Sequence[str] | None) -> str:

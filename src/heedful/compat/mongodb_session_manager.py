@@ -35,7 +35,7 @@ __all__ = [
 ]
 
 DATABASE = "heedful"
-ALL = 1_000
+PAGE_LIMIT = 1_000
 
 
 class MongoDBSessionManager:
@@ -89,7 +89,7 @@ class MongoDBSessionManager:
         found: list[dict[str, Any]] = []
         cursor = None
         while True:
-            page = self.sessions.feedbacks(self.session_id, cursor=cursor, limit=ALL)
+            page = self.sessions.feedbacks(self.session_id, cursor=cursor, limit=PAGE_LIMIT)
             found += [
                 {
                     **each.extra,
@@ -119,7 +119,7 @@ class MongoDBSessionManager:
     def close(self) -> None:
         """Lets go of the server; what is shared stays open."""
         if self._closes:
-            self._space.courier.close()
+            self._space.dispatcher.close()
             self._space.store.close()
 
 
@@ -150,7 +150,7 @@ class MongoDBSessionManagerFactory:
         self._owned = client is None
         self._client = connect(connection_string, **options) if client is None else client
         store = MongoSessionStore(connection_string, project, client=self._client, database=database_name)
-        # One courier for all, so that its threads are as many as there are channels, and not as there are managers.
+        # One dispatcher for all, so that its threads are as many as there are channels, and not as there are managers.
         self._space = session_space(store, project, _now, None, None, None)
 
     def create_session_manager(
@@ -163,13 +163,13 @@ class MongoDBSessionManagerFactory:
         """A manager for one session."""
         shared = self._space
         space = session_space(
-            shared.store, shared.project, shared.now, None, feedbackHook, metadataHook, courier=shared.courier
+            shared.store, shared.project, shared.now, None, feedbackHook, metadataHook, dispatcher=shared.dispatcher
         )
         return MongoDBSessionManager._sharing(session_id, space)
 
     def close(self) -> None:
         """Closes the pool, after a last round over alerts that are due."""
-        self._space.courier.close()
+        self._space.dispatcher.close()
         self._space.store.close()
         if self._owned:
             self._client.close()

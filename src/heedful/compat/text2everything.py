@@ -27,7 +27,7 @@ from heedful.projects import Projects
 
 __all__ = ["Text2EverythingClient"]
 
-MOST = 32
+MAX_OPEN_PROJECTS = 32
 """Projects that stay open while nobody uses them."""
 
 
@@ -44,7 +44,7 @@ class Text2EverythingClient:
         # Tokens and workspaces are the other system's; here, whoever can read the file may use it.
         del access_token, workspace_name
         self._store = None if str(base_url or "").startswith(("http://", "https://")) else base_url
-        self._companions = checks.flag("worker", options.pop("worker", True))
+        self._background_jobs = checks.flag("worker", options.pop("worker", True))
         self._options = options
         self._open: Projects | None = None
         self._kept = ExitStack()
@@ -89,6 +89,9 @@ class Text2EverythingClient:
         with self._lock:
             if self._open is None:
                 self._open = Projects(
-                    Host(self._store, **self._options), most=MOST, companions=self._companions, embedded=True
+                    Host(self._store, **self._options),
+                    most=MAX_OPEN_PROJECTS,
+                    background_jobs=self._background_jobs,
+                    embedded=True,
                 )
             return self._open

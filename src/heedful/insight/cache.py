@@ -8,10 +8,10 @@ from heedful.model import CacheDecision, CacheReport, DecisionCount
 from heedful.storage import insight, scopes
 from heedful.storage.rows import AnyRow
 
-REUSED = ("serve", "rebind")
+REUSE_DECISIONS = ("serve", "rebind")
 
 
-def cache(workspace: Workspace, since: int | None, until: int | None, limit: int) -> CacheReport:
+def cache_report(workspace: Workspace, since: int | None, until: int | None, limit: int) -> CacheReport:
     """Decisions by their reasons, and the newest ones."""
     with workspace.read() as connection:
         project = scopes.project_id(connection, workspace.project)
@@ -20,16 +20,16 @@ def cache(workspace: Workspace, since: int | None, until: int | None, limit: int
     total = sum(row.times for row in counts)
     return CacheReport(
         total=total,
-        reused=sum(row.times for row in counts if row.decision in REUSED),
+        reused=sum(row.times for row in counts if row.decision in REUSE_DECISIONS),
         counts=[
             DecisionCount(decision=row.decision, gate=row.gate, count=row.times, share=row.times / total)
             for row in counts
         ],
-        newest=[_decision(row) for row in newest],
+        newest=[_to_decision(row) for row in newest],
     )
 
 
-def _decision(row: AnyRow) -> CacheDecision:
+def _to_decision(row: AnyRow) -> CacheDecision:
     return CacheDecision(
         at=from_stored(row.at),
         question=row.question,

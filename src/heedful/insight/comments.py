@@ -19,12 +19,12 @@ from heedful.storage.sessions import SessionStore, SqlSessionStore, Transaction
 from heedful.storage.vectors import Vectors
 from heedful.text.themes import themes as grouped
 
-MOST_READ = 500
+MAX_COMMENTS = 500
 """Comments that are read at most, the newest."""
-REMEMBERED = 5_000
+CACHE_SIZE = 5_000
 """Vectors of comments that are kept in memory."""
-SHOWN = 3
-LONGEST = 300
+MAX_EXAMPLES = 3
+MAX_LENGTH = 300
 
 
 @dataclass(frozen=True, slots=True)
@@ -46,16 +46,16 @@ class Comments:
         self._vectors: OrderedDict[bytes, Vectors] = OrderedDict()
 
     def newest(self, since: int | None, until: int | None, dataset: str | None) -> list[Comment]:
-        """The newest that stand."""
+        """The newest that are active."""
         reading = partial(_read, dataset, since, until)
         found: list[tuple[str, str, int]] = self._store.read(reading)
         if not isinstance(self._store, SqlSessionStore):
             with self._workspace.read() as connection:
                 project = scopes.project_id(connection, self._workspace.project)
                 if project is not None:
-                    found += insight.negative_comments(connection, project, dataset, since, until, MOST_READ)
+                    found += insight.negative_comments(connection, project, dataset, since, until, MAX_COMMENTS)
         found.sort(key=lambda each: (-each[2], each[0]))
-        return [Comment(*each) for each in found[:MOST_READ] if each[1].strip()]
+        return [Comment(*each) for each in found[:MAX_COMMENTS] if each[1].strip()]
 
     def groups(self, comments: Sequence[Comment]) -> list[tuple[str, list[Comment]]]:
         """Comments that are about the same, under their most typical words; the most typical first."""
@@ -88,19 +88,19 @@ class Comments:
             for each in digests:
                 self._vectors[each] = known[each]
                 self._vectors.move_to_end(each)
-            while len(self._vectors) > REMEMBERED:
+            while len(self._vectors) > CACHE_SIZE:
                 self._vectors.popitem(last=False)
         return np.stack([known[each] for each in digests])
 
 
 def _read(dataset: str | None, since: int | None, until: int | None, tx: Transaction) -> list[tuple[str, str, int]]:
-    return tx.feedbacks.negative_comments(dataset, since, until, MOST_READ)
+    return tx.feedbacks.negative_comments(dataset, since, until, MAX_COMMENTS)
 
 
-def shortened(text: str) -> str:
+def shorten(text: str) -> str:
     """A comment in one line."""
     line = " ".join(text.split())
-    return line if len(line) <= LONGEST else line[: LONGEST - 1] + "…"
+    return line if len(line) <= MAX_LENGTH else line[: MAX_LENGTH - 1] + "…"
 
 
 def _theme(name: str, members: Sequence[Comment]) -> Theme:
@@ -108,7 +108,7 @@ def _theme(name: str, members: Sequence[Comment]) -> Theme:
     return Theme(
         name=name,
         comments=len(members),
-        examples=list(dict.fromkeys(shortened(each.text) for each in members))[:SHOWN],
+        examples=list(dict.fromkeys(shorten(each.text) for each in members))[:MAX_EXAMPLES],
         feedback_ids=[each.feedback_id for each in members],
         first_at=from_stored(min(times)),
         last_at=from_stored(max(times)),

@@ -16,12 +16,12 @@ from heedful.sessions import checks
 from heedful.statistics.rates import wilson
 from heedful.storage import insight, scopes, tallies
 from heedful.storage.sessions import SessionStore, SqlSessionStore, Transaction
-from heedful.storage.tallies import Asked, Counted
+from heedful.storage.tallies import TallyCounts, TallyQuery
 
-MOST = 50
+MAX_VALUES = 50
 """Values that are told apart at most; what has more is nothing to compare by."""
 
-FEW = 20
+MAX_AUTO_VALUES = 20
 """Values of a metadata key that nobody named, at most, to look at each of them."""
 
 KEYS = 5
@@ -42,22 +42,22 @@ class Counting:
         self._workspace = workspace
         self._store = store
 
-    def counts(self, asked: Asked) -> list[Counted]:
+    def counts(self, asked: TallyQuery) -> list[TallyCounts]:
         """One line for each value and bucket."""
         self.fold(asked.key or "")
-        found: list[Counted] = []
+        found: list[TallyCounts] = []
         if self._apart:
             found += self._store.read(lambda tx: tx.feedbacks.tallies(asked))
         if asked.key is None or not self._apart:
             with self._workspace.read() as connection:
                 project = scopes.project_id(connection, self._workspace.project)
                 found += [] if project is None else tallies.counts(connection, project, asked)
-        return _added_up(found)
+        return _totals(found)
 
     def values(self, key: str) -> dict[str, int]:
         """How many sessions have each value of a metadata key."""
         found: dict[str, int] = self._store.read(lambda tx: tx.feedbacks.values(key))
-        if len(found) > MOST:
+        if len(found) > MAX_VALUES:
             raise too_many(key, len(found))
         if not found:
             self._check_known(key)
@@ -70,8 +70,10 @@ class Counting:
         """
 
         def read(tx: Transaction) -> list[str]:
-            values = {key: len(tx.feedbacks.variants(key, FEW + 1)) for key in tx.feedbacks.keys(MOST)}
-            few = [key for key, count in values.items() if 1 < count <= FEW]
+            values = {
+                key: len(tx.feedbacks.variants(key, MAX_AUTO_VALUES + 1)) for key in tx.feedbacks.keys(MAX_VALUES)
+            }
+            few = [key for key, count in values.items() if 1 < count <= MAX_AUTO_VALUES]
             return sorted(few, key=lambda key: (values[key], key))[:KEYS]
 
         return self._store.read(read)
@@ -83,7 +85,7 @@ class Counting:
         key = by.removeprefix(PREFIX) if isinstance(by, str) else by
         if not isinstance(key, str) or not key.strip():
             raise Invalid(
-                f"by is {by!r}, which names nothing",
+                f"unknown value {by!r} of by",
                 field="by",
                 value=by,
                 remedy=f"Name a key of the sessions' metadata, metadata.variant say, or one of {', '.join(FACETS)}",
@@ -97,7 +99,7 @@ class Counting:
             return
         with self._workspace.read() as connection:
             project = scopes.project_id(connection, self._workspace.project)
-            behind = project is not None and tallies.is_behind(connection, project, key)
+            behind = project is not None and tallies.needs_fold(connection, project, key)
         if behind and not self._workspace.database.read_only:
             with self._workspace.write(durable=False) as connection:
                 assert project is not None
@@ -109,7 +111,7 @@ class Counting:
         return not isinstance(self._store, SqlSessionStore)
 
     def _check_known(self, key: str) -> None:
-        known: list[str] = self._store.read(lambda tx: tx.feedbacks.keys(MOST))
+        known: list[str] = self._store.read(lambda tx: tx.feedbacks.keys(MAX_VALUES))
         if known:
             raise Invalid(
                 f"no session has the metadata key {key!r}",
@@ -120,7 +122,7 @@ class Counting:
             )
 
 
-def untagged(value: str) -> Any:
+def decode_tag(value: str) -> Any:
     """What a tag stands for: JSON, but for texts, which stand behind one quote."""
     return value[1:] if value.startswith('"') else orjson.loads(value)
 
@@ -128,20 +130,20 @@ def untagged(value: str) -> Any:
 def too_many(by: str, values: int) -> Invalid:
     """The error for what has too many values to tell them apart."""
     return Invalid(
-        f"by is {by!r}, which has {values} values; up to {MOST} can be compared",
+        f"by is {by!r}, which has {values} values; up to {MAX_VALUES} can be compared",
         field="by",
         value=by,
         remedy="Name a key that tells variants apart",
     )
 
 
-def _added_up(lines: Iterable[Counted]) -> list[Counted]:
-    found: dict[tuple[Any, Any], Counted] = {}
+def _totals(lines: Iterable[TallyCounts]) -> list[TallyCounts]:
+    found: dict[tuple[Any, Any], TallyCounts] = {}
     for line in lines:
         key = line.value, line.start
         earlier = found.get(key)
         sums = line[2:] if earlier is None else [one + other for one, other in zip(earlier[2:], line[2:], strict=True)]
-        found[key] = Counted(*key, *sums)
+        found[key] = TallyCounts(*key, *sums)
     return list(found.values())
 
 
@@ -151,7 +153,7 @@ def coverage(
     """Of answers, executions and recalls; what is counted is counted by whole days."""
     start = None if since is None else since // DAY * DAY
     stop = None if until is None else -(-until // DAY) * DAY
-    lines = counting.counts(Asked(by="target_type", since=start, until=stop, dataset=dataset))
+    lines = counting.counts(TallyQuery(by="target_type", since=start, until=stop, dataset=dataset))
     counted = {line.value: (line.shown, line.rated) for line in lines}
     with workspace.read() as connection:
         project = scopes.project_id(connection, workspace.project)
@@ -161,18 +163,18 @@ def coverage(
         else:
             recalls = insight.recalls(connection, project, number, start, stop)
     return Coverage(
-        answers=_covered("answers", *counted.get("entry", (0, 0))),
-        executions=_covered("executions", *counted.get("execution", (0, 0))),
-        recalls=_covered("recalls", recalls, min(recalls, counted.get("recall", (0, 0))[1])),
+        answers=_to_covered("answers", *counted.get("entry", (0, 0))),
+        executions=_to_covered("executions", *counted.get("execution", (0, 0))),
+        recalls=_to_covered("recalls", recalls, min(recalls, counted.get("recall", (0, 0))[1])),
     )
 
 
-def _covered(kind: Literal["answers", "executions", "recalls"], shown: int, rated: int) -> Covered:
+def _to_covered(kind: Literal["answers", "executions", "recalls"], shown: int, rated: int) -> Covered:
     low, high = wilson(min(rated, shown), shown) if shown else (None, None)
     return Covered(kind=kind, shown=shown, rated=rated, share=rated / shown if shown else None, low=low, high=high)
 
 
-def checked_range(since: Any, until: Any) -> tuple[int | None, int | None]:
+def check_range(since: Any, until: Any) -> tuple[int | None, int | None]:
     """Both ends as stored times; the first must lie before the second."""
     start, stop = _moment("since", since), _moment("until", until)
     if start is not None and stop is not None and start >= stop:

@@ -9,28 +9,30 @@ from heedful.clock import DAY, from_stored
 from heedful.insight.comments import Comments
 from heedful.insight.counting import DERIVED, OUTCOMES, Counting
 from heedful.insight.notes import SPAN, notes
-from heedful.insight.satisfaction import NOTHING, variant
+from heedful.insight.satisfaction import NO_COUNTS, variant
 from heedful.memory.workspace import Workspace
 from heedful.model import Digest, Note, OpinionTarget, Theme, Variant
 from heedful.storage import insight, scopes
-from heedful.storage.tallies import Asked
+from heedful.storage.tallies import TallyQuery
 
-LENGTH = 7 * DAY
+DEFAULT_PERIOD = 7 * DAY
 """The time a digest is about, if nobody says."""
 
-SHOWN = 3
+MAX_LISTED = 3
 """Themes and notes that are told."""
 
 
 def digest(workspace: Workspace, counting: Counting, comments: Comments, since: int, until: int) -> Digest:
     """All of it, added up by the database."""
-    now = _said(counting, since, until, OUTCOMES)
+    now = _opinion_counts(counting, since, until, OUTCOMES)
     # Where nobody rates answers, what is said of facts is what there is.
     about: tuple[OpinionTarget, ...] = OUTCOMES if _all(now) else ("fact",)
-    now = _said(counting, since, until, about)
-    before = _said(counting, since - (until - since), since, about)
-    found = notes(counting, comments, None, min(since, until - SPAN * DAY), until, None)[:SHOWN] if _all(now) else []
-    themes = comments.themes(since, until, None).themes[:SHOWN]
+    now = _opinion_counts(counting, since, until, about)
+    before = _opinion_counts(counting, since - (until - since), since, about)
+    found = (
+        notes(counting, comments, None, min(since, until - SPAN * DAY), until, None)[:MAX_LISTED] if _all(now) else []
+    )
+    themes = comments.themes(since, until, None).themes[:MAX_LISTED]
     with workspace.read() as connection:
         project = scopes.project_id(connection, workspace.project)
         items = 0 if project is None else insight.open_items(connection, project)
@@ -55,9 +57,9 @@ def opinions(found: Digest) -> int:
     return _all(found.now)
 
 
-def _said(counting: Counting, since: int, until: int, about: tuple[OpinionTarget, ...]) -> Variant:
-    lines = counting.counts(Asked(since=since, until=until, target_types=about, without_sources=DERIVED))
-    return variant(None, lines[0] if lines else NOTHING)
+def _opinion_counts(counting: Counting, since: int, until: int, about: tuple[OpinionTarget, ...]) -> Variant:
+    lines = counting.counts(TallyQuery(since=since, until=until, target_types=about, without_sources=DERIVED))
+    return variant(None, lines[0] if lines else NO_COUNTS)
 
 
 def _all(said: Variant) -> int:

@@ -12,18 +12,18 @@ from heedful.errors import Invalid
 from heedful.memory.workspace import Workspace
 from heedful.model import ExportTable
 from heedful.storage import exports, scopes
-from heedful.storage.exports import Rows, Wanted, misplaced
+from heedful.storage.exports import ExportQuery, Rows, misplaced
 from heedful.storage.sessions import SessionStore, SqlSessionStore
 
-TOGETHER = 10_000
+BATCH_SIZE = 10_000
 """Rows that are read at once."""
 
-OF_SESSIONS = ("sessions", "messages", "entries")
+SESSION_TABLES = ("sessions", "messages", "entries")
 """Tables that are all where sessions are."""
-IN_BOTH = ("feedback", "events")
+SPLIT_TABLES = ("feedback", "events")
 """Tables of which a part is where sessions are."""
 
-HERE, APART = "a", "b"
+MAIN_STORE, SESSION_STORE = "a", "b"
 """What a cursor begins with: the database of facts, and that of sessions, where it is another one."""
 
 
@@ -34,21 +34,21 @@ class Reading:
     workspace: Workspace
     store: SessionStore
 
-    def all(self, table: ExportTable, wanted: Wanted) -> Iterator[Rows]:
+    def all(self, table: ExportTable, wanted: ExportQuery) -> Iterator[Rows]:
         """All rows, in pages. What is in one SQL database is as it was at one moment."""
         for place in self._places(table):
-            if place == HERE:
+            if place == MAIN_STORE:
                 yield from self._here(table, wanted)
             else:
                 yield from self._apart(table, wanted)
 
-    def page(self, table: ExportTable, wanted: Wanted, cursor: Any, limit: int) -> tuple[Rows, str | None]:
+    def page(self, table: ExportTable, wanted: ExportQuery, cursor: Any, limit: int) -> tuple[Rows, str | None]:
         """Some rows, and the cursor behind them; None at the end."""
         places = self._places(table)
         place, after = _read(cursor) if cursor is not None else (places[0], None)
         if place not in places:
             raise misplaced(cursor)
-        if place == HERE:
+        if place == MAIN_STORE:
             with self.workspace.read() as connection:
                 rows, following = self._sql(connection, table, wanted, after, limit)
         else:
@@ -60,33 +60,41 @@ class Reading:
 
     def _places(self, table: ExportTable) -> list[str]:
         if isinstance(self.store, SqlSessionStore):
-            return [HERE]
-        return [APART] if table.name in OF_SESSIONS else [HERE, APART] if table.name in IN_BOTH else [HERE]
+            return [MAIN_STORE]
+        return (
+            [SESSION_STORE]
+            if table.name in SESSION_TABLES
+            else [MAIN_STORE, SESSION_STORE]
+            if table.name in SPLIT_TABLES
+            else [MAIN_STORE]
+        )
 
-    def _here(self, table: ExportTable, wanted: Wanted) -> Iterator[Rows]:
+    def _here(self, table: ExportTable, wanted: ExportQuery) -> Iterator[Rows]:
         with self.workspace.read() as connection:
             project = scopes.project_id(connection, self.workspace.project)
             if project is not None:
-                yield from exports.every(connection, project, table.name, wanted, TOGETHER)
+                yield from exports.every(connection, project, table.name, wanted, BATCH_SIZE)
 
-    def _apart(self, table: ExportTable, wanted: Wanted) -> Iterator[Rows]:
+    def _apart(self, table: ExportTable, wanted: ExportQuery) -> Iterator[Rows]:
         after: str | None = None
         while True:
             # Each in a view of its own: a long one is more than the server keeps.
-            rows, after = self._stored(table, wanted, after, TOGETHER)
+            rows, after = self._stored(table, wanted, after, BATCH_SIZE)
             yield rows
             if after is None:
                 return
 
     def _sql(
-        self, connection: Connection, table: ExportTable, wanted: Wanted, after: str | None, limit: int
+        self, connection: Connection, table: ExportTable, wanted: ExportQuery, after: str | None, limit: int
     ) -> tuple[Rows, str | None]:
         project = scopes.project_id(connection, self.workspace.project)
         if project is None:
             return [], None
         return exports.page(connection, project, table.name, wanted, after, limit)
 
-    def _stored(self, table: ExportTable, wanted: Wanted, after: str | None, limit: int) -> tuple[Rows, str | None]:
+    def _stored(
+        self, table: ExportTable, wanted: ExportQuery, after: str | None, limit: int
+    ) -> tuple[Rows, str | None]:
         found: tuple[Rows, str | None] = self.store.read(lambda tx: tx.exports.page(table.name, wanted, after, limit))
         return found
 
@@ -94,7 +102,7 @@ class Reading:
 def _read(cursor: Any) -> tuple[str, str | None]:
     if not isinstance(cursor, str):
         raise Invalid(
-            f"cursor is {cursor!r}", field="cursor", value=cursor, remedy="Use the next_cursor of the page before"
+            f"invalid cursor {cursor!r}", field="cursor", value=cursor, remedy="Use the next_cursor of the page before"
         )
     place, dot, after = cursor.partition(".")
     if not dot or "\0" in after:

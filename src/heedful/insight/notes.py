@@ -7,12 +7,12 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from heedful.clock import DAY
-from heedful.insight.comments import MOST_READ, Comments
-from heedful.insight.counting import DERIVED, OUTCOMES, Counting, untagged
+from heedful.insight.comments import MAX_COMMENTS, Comments
+from heedful.insight.counting import DERIVED, OUTCOMES, Counting, decode_tag
 from heedful.insight.satisfaction import day
 from heedful.model import Facet, Note
-from heedful.statistics.change import Change, arithmetic, change, in_words, stands_out
-from heedful.storage.tallies import Asked, Counted
+from heedful.statistics.change import Change, arithmetic, change, describe, is_significant
+from heedful.storage.tallies import TallyCounts, TallyQuery
 
 SPAN = 28
 """Days that are looked at, if nobody says how many."""
@@ -47,7 +47,7 @@ def notes(
     A part is told only if it changed more than its like: where all got worse, it is enough to say so once.
     """
     all_of_it = Series("all", None, "down-votes")
-    for line in counting.counts(Asked(None, None, "day", since, until, dataset, OUTCOMES, DERIVED)):
+    for line in counting.counts(TallyQuery(None, None, "day", since, until, dataset, OUTCOMES, DERIVED)):
         _count(all_of_it, line)
     if not all_of_it.opinions:
         return []
@@ -56,12 +56,14 @@ def notes(
     series = [all_of_it]
     for facet in SLICES:
         targets = () if facet == "target_type" else OUTCOMES
-        series += _sliced(counting, Asked(facet, None, "day", since, until, dataset, targets, DERIVED), facet)
+        series += _series_by_slice(
+            counting, TallyQuery(facet, None, "day", since, until, dataset, targets, DERIVED), facet
+        )
     named = [key] if key is not None and counting.values(key) else []
     for each_key in dict.fromkeys([*named, *counting.telling_keys()]):
-        asked = Asked(None, each_key, "day", since, until, dataset, OUTCOMES, DERIVED)
-        series += _sliced(counting, asked, f"metadata.{each_key}")
-    series += _themed(comments, all_of_it, since, until, dataset)
+        asked = TallyQuery(None, each_key, "day", since, until, dataset, OUTCOMES, DERIVED)
+        series += _series_by_slice(counting, asked, f"metadata.{each_key}")
+    series += _series_by_theme(comments, all_of_it, since, until, dataset)
     looked_at = [each for each in series if sum(each.downs.values())]
     found = []
     for each in looked_at:
@@ -71,30 +73,32 @@ def notes(
             [float(each.opinions[number]) for number in days],
             tests=len(looked_at),
         )
-        if changed is not None and _stands_out(changed, each, days):
+        if changed is not None and _is_significant(changed, each, days):
             found.append((changed, each))
     found.sort(key=lambda pair: pair[0].p_value)
     return [_note(changed, each) for changed, each in found]
 
 
-def _sliced(counting: Counting, asked: Asked, about: str) -> list[Series]:
+def _series_by_slice(counting: Counting, asked: TallyQuery, about: str) -> list[Series]:
     found: dict[str, Series] = {}
     together = Series(about, None, "")
     for line in counting.counts(asked):
         _count(together, line)
         if not line.value:
             continue
-        value = line.value if asked.key is None else untagged(line.value)
+        value = line.value if asked.key is None else decode_tag(line.value)
         what = f"down-votes with {about} {str(value).lower() if isinstance(value, bool) else value}"
         _count(found.setdefault(line.value, Series(about, value, what, among=together)), line)
     # Where there is only one, it says what all of it says.
     return list(found.values()) if len(found) > 1 else []
 
 
-def _themed(comments: Comments, all_of_it: Series, since: int, until: int, dataset: str | None) -> list[Series]:
+def _series_by_theme(
+    comments: Comments, all_of_it: Series, since: int, until: int, dataset: str | None
+) -> list[Series]:
     read = comments.newest(since, until, dataset)
     # What is older than the oldest comment that was read may have had the same theme, unseen.
-    first = since // DAY if len(read) < MOST_READ else read[-1].at // DAY + 1
+    first = since // DAY if len(read) < MAX_COMMENTS else read[-1].at // DAY + 1
     seen: defaultdict[str, Series] = defaultdict(lambda: Series("theme", None, ""))
     for name, members in comments.groups(read):
         series = seen[name]
@@ -104,14 +108,14 @@ def _themed(comments: Comments, all_of_it: Series, since: int, until: int, datas
     return list(seen.values())
 
 
-def _stands_out(changed: Change, series: Series, days: range) -> bool:
+def _is_significant(changed: Change, series: Series, days: range) -> bool:
     if series.among is None:
         return True
     downs, opinions = series.among.downs - series.downs, series.among.opinions - series.opinions
-    return stands_out(changed, days, [downs[day] for day in days], [opinions[day] for day in days])
+    return is_significant(changed, days, [downs[day] for day in days], [opinions[day] for day in days])
 
 
-def _count(series: Series, line: Counted) -> None:
+def _count(series: Series, line: TallyCounts) -> None:
     assert line.start is not None
     series.downs[line.start] += line.down
     series.opinions[line.start] += line.up + line.down
@@ -119,7 +123,7 @@ def _count(series: Series, line: Counted) -> None:
 
 def _note(changed: Change, series: Series) -> Note:
     since = day(changed.since)
-    text = in_words(changed, series.what, f"{since:%A} {since.day} {since:%B}")
+    text = describe(changed, series.what, f"{since:%A} {since.day} {since:%B}")
     return Note(
         text=text[0].upper() + text[1:],
         about=series.about,

@@ -10,9 +10,9 @@ from typing import Any
 
 from heedful.clock import DAY
 from heedful.errors import no_dataset
-from heedful.insight.counting import DERIVED, MOST, Counting, too_many, untagged
+from heedful.insight.counting import DERIVED, MAX_VALUES, Counting, decode_tag, too_many
 from heedful.memory import checks
-from heedful.memory.stats import LISTED, fact_stats
+from heedful.memory.stats import MAX_RANKED, fact_stats
 from heedful.memory.workspace import Workspace
 from heedful.model import (
     Comparison,
@@ -35,12 +35,12 @@ from heedful.statistics.stopping import stopping
 from heedful.storage import facts, insight, scopes
 from heedful.storage.insight import BINS
 from heedful.storage.rows import AnyRow
-from heedful.storage.tallies import Asked, Counted
+from heedful.storage.tallies import TallyCounts, TallyQuery
 
-CHOSEN: tuple[Facet, ...] = ("dataset", "model")
+DEFAULT_FACETS: tuple[Facet, ...] = ("dataset", "model")
 """What opinions have that somebody has chosen."""
 
-NOTHING = Counted(None, None, 0, 0, 0, 0, 0, 0, 0)
+NO_COUNTS = TallyCounts(None, None, 0, 0, 0, 0, 0, 0, 0)
 
 
 def satisfaction(
@@ -53,18 +53,20 @@ def satisfaction(
 ) -> Satisfaction:
     """The opinions under each value, with intervals, and how sure it is which is best."""
     facet, key = counting.grouping(by)
-    asked = Asked(facet, key, None, since, until, dataset, target_types, DERIVED)
+    asked = TallyQuery(facet, key, None, since, until, dataset, target_types, DERIVED)
     if key is not None:
         values = counting.values(key)
         counted = {line.value: line for line in counting.counts(asked)} if values else {}
-        found = [variant(untagged(value), counted.get(value, NOTHING), sessions) for value, sessions in values.items()]
+        found = [
+            variant(decode_tag(value), counted.get(value, NO_COUNTS), sessions) for value, sessions in values.items()
+        ]
     else:
         lines = [line for line in counting.counts(asked) if line.up or line.down or line.neutral]
-        if len(lines) > MOST:
+        if len(lines) > MAX_VALUES:
             raise too_many(by, len(lines))
         found = [variant(line.value or None, line) for line in lines]
     found.sort(key=lambda each: (-_size(each), str(each.value)))
-    rated = [each for each in found if each.up + each.down and _competes(each, facet)]
+    rated = [each for each in found if each.up + each.down and _is_comparable(each, facet)]
     ups_and_downs = [(each.up, each.down) for each in rated]
     best = dict(zip(map(id, rated), probability_best(ups_and_downs), strict=True))
     return Satisfaction(
@@ -75,7 +77,7 @@ def satisfaction(
     )
 
 
-def variant(value: Any, line: Counted, sessions: int | None = None) -> Variant:
+def variant(value: Any, line: TallyCounts, sessions: int | None = None) -> Variant:
     """Counts with their share and its interval."""
     trials = line.up + line.down
     low, high = wilson(line.up, trials) if trials else (None, None)
@@ -93,10 +95,10 @@ def variant(value: Any, line: Counted, sessions: int | None = None) -> Variant:
     )
 
 
-def _competes(each: Variant, facet: Facet | None) -> bool:
+def _is_comparable(each: Variant, facet: Facet | None) -> bool:
     """Whether it is one of several that could be chosen. What has no model or dataset is something else, and nobody
     chooses who speaks, or of what."""
-    return facet is None or (facet in CHOSEN and each.value is not None)
+    return facet is None or (facet in DEFAULT_FACETS and each.value is not None)
 
 
 def _size(each: Variant) -> int:
@@ -125,7 +127,7 @@ def _stopping(rated: Sequence[Variant], counts: Sequence[tuple[int, int]]) -> St
 
 EPOCH = date(1970, 1, 1)
 STEPS: dict[Over, int] = {"day": 1, "week": 7}
-LEAD = 364
+LEADING_DAYS = 364
 """Days without opinions that are shown before the first one, in whole weeks."""
 
 
@@ -143,15 +145,15 @@ def trend(
     facet, key = (None, None) if by is None else counting.grouping(by)
     if key is not None:
         counting.values(key)
-    asked = Asked(facet, key, over, since, until, dataset, target_types, DERIVED)
-    lines: dict[str | None, dict[int, Counted]] = defaultdict(dict)
+    asked = TallyQuery(facet, key, over, since, until, dataset, target_types, DERIVED)
+    lines: dict[str | None, dict[int, TallyCounts]] = defaultdict(dict)
     for each in counting.counts(asked):
         if each.up or each.down or each.neutral:
             assert each.start is not None
             lines[each.value][each.start] = each
-    if by is not None and len(lines) > MOST:
+    if by is not None and len(lines) > MAX_VALUES:
         raise too_many(by, len(lines))
-    starts = _starts(lines, over, since, (until - 1 if until is not None else now) // DAY)
+    starts = _period_starts(lines, over, since, (until - 1 if until is not None else now) // DAY)
     ordered = sorted(lines.items(), key=lambda line: (-sum(map(_opinions, line[1].values())), str(line[0])))
     if by is None and not ordered:
         ordered = [(None, {})]
@@ -159,7 +161,7 @@ def trend(
         over=over,
         by=by if facet or by is None else key,
         lines=[
-            TrendLine(value=_value(value, key), points=[_point(start, line.get(start, NOTHING)) for start in starts])
+            TrendLine(value=_value(value, key), points=[_point(start, line.get(start, NO_COUNTS)) for start in starts])
             for value, line in ordered
         ],
         total=_total(lines),
@@ -171,7 +173,9 @@ def day(number: int) -> date:
     return EPOCH + timedelta(days=number)
 
 
-def _starts(lines: dict[str | None, dict[int, Counted]], over: Over, since: int | None, last: int) -> list[int]:
+def _period_starts(
+    lines: dict[str | None, dict[int, TallyCounts]], over: Over, since: int | None, last: int
+) -> list[int]:
     """The first days of all buckets, from what was asked, or from the first with an opinion, to the last."""
     said = [start for line in lines.values() for start in line]
     if not said:
@@ -181,25 +185,25 @@ def _starts(lines: dict[str | None, dict[int, Counted]], over: Over, since: int 
         asked = since // DAY
         asked = asked if over == "day" else (asked + 3) // 7 * 7 - 3
         # Nobody wants to see the years before the first opinion.
-        first = min(first, max(asked, first - LEAD))
+        first = min(first, max(asked, first - LEADING_DAYS))
     return list(range(first, max(last, *said) + 1, STEPS[over]))
 
 
-def _total(lines: dict[str | None, dict[int, Counted]]) -> Variant:
+def _total(lines: dict[str | None, dict[int, TallyCounts]]) -> Variant:
     every = [each for line in lines.values() for each in line.values()]
-    sums = [sum(values) for values in zip(*(each[2:] for each in every), strict=True)] or NOTHING[2:]
-    return variant(None, Counted(None, None, *sums))
+    sums = [sum(values) for values in zip(*(each[2:] for each in every), strict=True)] or NO_COUNTS[2:]
+    return variant(None, TallyCounts(None, None, *sums))
 
 
-def _opinions(line: Counted) -> int:
+def _opinions(line: TallyCounts) -> int:
     return line.up + line.down + line.neutral
 
 
 def _value(value: str | None, key: str | None) -> Any:
-    return untagged(value) if key is not None and value is not None else value or None
+    return decode_tag(value) if key is not None and value is not None else value or None
 
 
-def _point(start: int, line: Counted) -> TrendPoint:
+def _point(start: int, line: TallyCounts) -> TrendPoint:
     said = variant(None, line)
     return TrendPoint(
         start=day(start),
@@ -213,7 +217,7 @@ def _point(start: int, line: Counted) -> TrendPoint:
     )
 
 
-HELPS, HURTS = 0.6, 0.4
+HELPFUL_FROM, HARMFUL_TO = 0.6, 0.4
 """From where a fact helps in a context, and up to where it hurts."""
 
 
@@ -229,9 +233,9 @@ def usefulness(workspace: Workspace, dataset: str) -> UsefulnessReport:
         if number is None:
             return _empty(dataset)
         bins, rated, mean, signals = insight.usefulness(connection, number, now)
-        best = insight.ranked(connection, number, now, LISTED, best=True)
-        worst = insight.ranked(connection, number, now, LISTED, best=False)
-        divided = insight.mixed(connection, number, now, HURTS, HELPS, LISTED * 2)
+        best = insight.ranked(connection, number, now, MAX_RANKED, best=True)
+        worst = insight.ranked(connection, number, now, MAX_RANKED, best=False)
+        divided = insight.mixed(connection, number, now, HARMFUL_TO, HELPFUL_FROM, MAX_RANKED * 2)
         total = facts.count(connection, number, now)
     return UsefulnessReport(
         dataset=dataset,
@@ -242,7 +246,7 @@ def usefulness(workspace: Workspace, dataset: str) -> UsefulnessReport:
         distribution=_distribution(bins),
         most_useful=[_ranked(row) for row in best],
         least_useful=[_ranked(row) for row in worst],
-        mixed=[found for each in divided if (found := _mixed(workspace, each)) is not None][:LISTED],
+        mixed=[found for each in divided if (found := _mixed(workspace, each)) is not None][:MAX_RANKED],
     )
 
 
@@ -250,7 +254,7 @@ def _mixed(workspace: Workspace, fact_id: str) -> MixedFact | None:
     """A fact that was divided by its queries, if it is by its contexts, too."""
     stats = fact_stats(workspace, fact_id)
     ordered: list[ContextScore] = sorted(stats.contexts, key=lambda context: context.score)
-    if len(ordered) < 2 or ordered[0].score > HURTS or ordered[-1].score < HELPS:
+    if len(ordered) < 2 or ordered[0].score > HARMFUL_TO or ordered[-1].score < HELPFUL_FROM:
         return None
     return MixedFact(fact_id=fact_id, text=stats.text, score=stats.score, helps=ordered[-1], hurts=ordered[0])
 

@@ -42,14 +42,14 @@ from heedful.model import (
     Trend,
     UsefulnessReport,
 )
-from heedful.protocols.insight import NEWEST, InsightProtocol, Target
+from heedful.protocols.insight import DEFAULT_LIMIT, InsightProtocol, Target
 from heedful.sessions import checks as session_checks
-from heedful.storage.exports import Wanted
+from heedful.storage.exports import ExportQuery
 from heedful.storage.sessions import SessionStore
 
 
 class Insight(InsightProtocol):
-    """Reports over the opinions of one project that stand. The database adds them up; days are days in UTC."""
+    """Reports over the active opinions of one project. The database adds them up; days are days in UTC."""
 
     def __init__(self, workspace: Workspace, store: SessionStore) -> None:
         self._workspace = workspace
@@ -66,7 +66,7 @@ class Insight(InsightProtocol):
         dataset: str | None = None,
         target_type: OpinionTarget | None = None,
     ) -> Satisfaction:
-        start, stop = counting.checked_range(since, until)
+        start, stop = counting.check_range(since, until)
         self._dataset(dataset)
         targets = () if by == "target_type" and target_type is None else _targets(target_type)
         return _satisfaction.satisfaction(self._counting, by, start, stop, dataset, targets)
@@ -81,17 +81,17 @@ class Insight(InsightProtocol):
         dataset: str | None = None,
         target_type: OpinionTarget | None = None,
     ) -> Trend:
-        start, stop = counting.checked_range(since, until)
+        start, stop = counting.check_range(since, until)
         self._dataset(dataset)
         if over not in OVERS:
-            raise Invalid(f"over is {over!r}", field="over", value=over, remedy=f"Use {' or '.join(OVERS)}")
+            raise Invalid(f"invalid over {over!r}", field="over", value=over, remedy=f"Use {' or '.join(OVERS)}")
         now = self._workspace.now()
         return _trend.trend(self._counting, over, by, start, stop, now, dataset, _targets(target_type))
 
     def coverage(
         self, *, since: datetime | None = None, until: datetime | None = None, dataset: str | None = None
     ) -> Coverage:
-        start, stop = counting.checked_range(since, until)
+        start, stop = counting.check_range(since, until)
         self._dataset(dataset)
         return _coverage.coverage(self._counting, self._workspace, start, stop, dataset)
 
@@ -99,15 +99,15 @@ class Insight(InsightProtocol):
         return _usefulness.usefulness(self._workspace, dataset)
 
     def cache(
-        self, *, since: datetime | None = None, until: datetime | None = None, limit: int = NEWEST
+        self, *, since: datetime | None = None, until: datetime | None = None, limit: int = DEFAULT_LIMIT
     ) -> CacheReport:
-        start, stop = counting.checked_range(since, until)
-        return _cache.cache(self._workspace, start, stop, checks.limit(limit))
+        start, stop = counting.check_range(since, until)
+        return _cache.cache_report(self._workspace, start, stop, checks.limit(limit))
 
     def themes(
         self, *, since: datetime | None = None, until: datetime | None = None, dataset: str | None = None
     ) -> Themes:
-        start, stop = counting.checked_range(since, until)
+        start, stop = counting.check_range(since, until)
         self._dataset(dataset)
         return self._comments.themes(start, stop, dataset)
 
@@ -119,18 +119,18 @@ class Insight(InsightProtocol):
         dataset: str | None = None,
         by: str | None = None,
     ) -> list[Note]:
-        start, stop = counting.checked_range(since, until)
+        start, stop = counting.check_range(since, until)
         self._dataset(dataset)
         last = self._workspace.now() + 1 if stop is None else stop
         first = last - _notes.SPAN * DAY if start is None else start
         return _notes.notes(self._counting, self._comments, _key(by), first, last, dataset)
 
     def digest(self, *, since: datetime | None = None, until: datetime | None = None) -> Digest:
-        start, stop = counting.checked_range(since, until)
+        start, stop = counting.check_range(since, until)
         last = self._workspace.now() + 1 if stop is None else stop
-        first = last - _digest.LENGTH if start is None else start
+        first = last - _digest.DEFAULT_PERIOD if start is None else start
         if first >= last:
-            raise Invalid(f"since is {since}, and that is not over yet", field="since", value=since)
+            raise Invalid(f"since is {since}, and that period is not over yet", field="since", value=since)
         return _digest.digest(self._workspace, self._counting, self._comments, first, last)
 
     def dictionary(self) -> list[ExportTable]:
@@ -149,7 +149,7 @@ class Insight(InsightProtocol):
         wanted = self._wanted(since, until, dataset)
         chosen = table_named(table, dataset)
         found, following = self._reading.page(chosen, wanted, cursor, checks.limit(limit))
-        return Page(items=writing.plain(chosen, found), next_cursor=following)
+        return Page(items=writing.to_json_rows(chosen, found), next_cursor=following)
 
     def export(
         self,
@@ -168,10 +168,10 @@ class Insight(InsightProtocol):
                 made.add(found)
         return made.result()
 
-    def _wanted(self, since: Any, until: Any, dataset: Any) -> Wanted:
-        start, stop = counting.checked_range(since, until)
+    def _wanted(self, since: Any, until: Any, dataset: Any) -> ExportQuery:
+        start, stop = counting.check_range(since, until)
         self._dataset(dataset)
-        return Wanted(self._workspace.now(), start, stop, dataset)
+        return ExportQuery(self._workspace.now(), start, stop, dataset)
 
     def _dataset(self, name: Any) -> None:
         if name is not None:
@@ -184,7 +184,7 @@ def _targets(given: Any) -> tuple[OpinionTarget, ...]:
         return OUTCOMES
     if given not in OPINION_TARGETS:
         raise Invalid(
-            f"target_type is {given!r}",
+            f"unknown target_type {given!r}",
             field="target_type",
             value=given,
             remedy=f"Use one of {', '.join(OPINION_TARGETS)}",

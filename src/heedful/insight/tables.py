@@ -16,24 +16,24 @@ def _table(name: TableName, meaning: str, *columns: tuple[str, ColumnType, str])
     )
 
 
-_ALL = (
+_TABLES = (
     _table(
         "feedback",
-        "One opinion about a session, an answer, a message or an execution, also if it was taken back.",
+        "One opinion about a session, an answer, a message or an execution, even if it was retracted.",
         ("feedback_id", "text", "The opinion."),
         ("session_id", "text", "The session it was given in, if in any."),
         ("target_type", "text", "What it is about: session, entry, message or execution."),
         ("target_id", "text", "Which of them."),
         ("dataset", "text", "The dataset that the answer was made from."),
         ("author", "text", "Whose opinion it is."),
-        ("author_standing", "text", "How far they are trusted: verified, known or anonymous."),
+        ("author_trust", "text", "How far they are trusted: verified, known or anonymous."),
         ("rating", "text", "up, down, or nothing for neither."),
         ("score", "integer", "1 (worst) to 5 (best), of answers."),
         ("comment", "text", "What was said in words."),
         ("extra", "json", "What was given with it."),
         ("created_at", "time", "When it was given."),
         ("updated_at", "time", "When it was last changed."),
-        ("standing", "boolean", "Whether it counts: it was neither replaced nor taken back."),
+        ("active", "boolean", "Whether it counts: it was neither replaced nor retracted."),
         ("event_id", "text", "Its latest event in the ledger."),
         ("message_id", "text", "The message of a chat that it was given under."),
     ),
@@ -47,14 +47,14 @@ _ALL = (
         ("signal", "text", "used, ignored, helpful or not_helpful."),
         ("confidence", "number", "How sure it is, from 0 to 1."),
         ("author", "text", "Who gave it."),
-        ("author_standing", "text", "How far they are trusted: verified, known or anonymous."),
+        ("author_trust", "text", "How far they are trusted: verified, known or anonymous."),
         ("source", "text", "How it came: signal, signal_recall, improve, and so on."),
         ("recall_id", "text", "The recall that showed the fact."),
         ("rank", "integer", "Where the fact stood there."),
         ("note", "text", "What was written with it."),
         ("created_at", "time", "When it was given."),
         ("recorded_at", "time", "When it was stored."),
-        ("standing", "boolean", "Whether it counts: it was not taken back."),
+        ("active", "boolean", "Whether it counts: it was not retracted."),
     ),
     _table(
         "entries",
@@ -96,7 +96,7 @@ _ALL = (
         ("text", "text", "What it says."),
         ("metadata", "json", "What is known of it."),
         ("source", "text", "Where it comes from."),
-        ("superseded", "boolean", "Whether another one stands in its place."),
+        ("superseded", "boolean", "Whether another fact replaces it."),
         ("expires_at", "time", "When it ends; nothing if it doesn't."),
         ("usefulness", "number", "How useful it is now, from 0 to 1; nothing while nobody has said so."),
         ("used", "integer", "Signals that it was used."),
@@ -121,7 +121,7 @@ _ALL = (
         ("relevance", "number", "How well it fits the query, from 0 to 1."),
         ("usefulness", "number", "How useful it was then, from 0 to 1."),
         ("usefulness_source", "text", "Where that came from: context, global or neutral."),
-        ("propensity", "number", "The chance it had to stand there."),
+        ("propensity", "number", "The chance it had to be shown there."),
     ),
     _table(
         "executions",
@@ -173,7 +173,7 @@ _ALL = (
         ("dataset", "text", "The dataset of the answers."),
         ("status", "text", "open, resolved or dismissed."),
         ("assignee", "text", "Who has taken it up."),
-        ("opinions", "integer", "Negative opinions that stand."),
+        ("opinions", "integer", "Active negative opinions."),
         ("opened_at", "time", "When it came up."),
         ("last_at", "time", "When its newest opinion was given."),
         ("changed_at", "time", "When somebody last acted on it."),
@@ -187,7 +187,7 @@ _ALL = (
         ("target_id", "text", "Which of them."),
         ("dataset", "text", "The dataset, where it is about facts."),
         ("author", "text", "Whose it is."),
-        ("author_standing", "text", "How far they are trusted: verified, known or anonymous."),
+        ("author_trust", "text", "How far they are trusted: verified, known or anonymous."),
         ("source", "text", "How it came."),
         ("created_at", "time", "When it was said."),
         ("recorded_at", "time", "When it was stored."),
@@ -200,17 +200,19 @@ _ALL = (
     ),
 )
 
-TABLES: dict[TableName, ExportTable] = {table.name: table for table in _ALL}
+TABLES: dict[TableName, ExportTable] = {table.name: table for table in _TABLES}
 """By name."""
 
 
 def table_named(name: Any, dataset: str | None) -> ExportTable:
     """A table by its name, which can be filtered as asked."""
     if name not in TABLE_NAMES:
-        raise Invalid(f"table is {name!r}", field="table", value=name, remedy=f"Use one of {', '.join(TABLE_NAMES)}")
+        raise Invalid(
+            f"unknown table {name!r}", field="table", value=name, remedy=f"Use one of {', '.join(TABLE_NAMES)}"
+        )
     table = TABLES[name]
     if dataset is not None and not any(column.name == "dataset" for column in table.columns):
-        with_one = [each.name for each in _ALL if any(column.name == "dataset" for column in each.columns)]
+        with_one = [each.name for each in _TABLES if any(column.name == "dataset" for column in each.columns)]
         raise Invalid(
             f"the rows of {name} belong to no dataset",
             field="dataset",

@@ -15,7 +15,7 @@ import orjson
 
 from heedful.clock import to_stored
 from heedful.errors import Invalid, Unavailable
-from heedful.files import whole
+from heedful.files import write_atomically
 from heedful.insight.tables import table_named
 from heedful.memory import checks
 from heedful.model import EXPORT_FORMATS, ColumnType, ExportFormat, ExportResult, ExportTable
@@ -52,17 +52,17 @@ def format_of(path: Target, given: Any) -> ExportFormat:
         if named == known:
             return known
     raise Invalid(
-        "format is not given, and the file's name does not tell it" if given is None else f"format is {given!r}",
+        "format is missing and can't be inferred from the file name" if given is None else f"unknown format {given!r}",
         field="format",
         value=given,
-        remedy=f"Use one of {', '.join(EXPORT_FORMATS)}, or a name that ends so",
+        remedy=f"Use one of {', '.join(EXPORT_FORMATS)}, or a file name with that extension",
     )
 
 
-def opened(path: Target, *, overwrite: bool) -> AbstractContextManager[IO[bytes]]:
+def open_target(path: Target, *, overwrite: bool) -> AbstractContextManager[IO[bytes]]:
     """What to write to: a file that is there when it is whole, or whatever takes bytes."""
     if isinstance(path, str | Path):
-        return whole(Path(path), overwrite=overwrite)
+        return write_atomically(Path(path), overwrite=overwrite)
     if not callable(getattr(path, "write", None)):
         raise Invalid(f"path must name a file, got {path!r}", field="path", value=path)
     return nullcontext(path)
@@ -73,14 +73,14 @@ def writer(kind: ExportFormat, table: ExportTable, output: IO[bytes]) -> Writer:
     return _WRITERS[kind](table, output)
 
 
-def plain(table: ExportTable, rows: Rows) -> list[dict[str, Any]]:
+def to_json_rows(table: ExportTable, rows: Rows) -> list[dict[str, Any]]:
     """Rows as JSON can say them, by the names of the columns."""
     names = [column.name for column in table.columns]
     return [dict(zip(names, row, strict=True)) for row in _converted(table, rows, _PLAIN)]
 
 
-def packed(table: ExportTable, items: Iterable[Mapping[str, Any]]) -> list[tuple[Any, ...]]:
-    """What `plain` made, as rows again."""
+def from_json_rows(table: ExportTable, items: Iterable[Mapping[str, Any]]) -> list[tuple[Any, ...]]:
+    """What `to_json_rows` made, as rows again."""
     return [tuple(_PACKED[column.type](item[column.name]) for column in table.columns) for item in items]
 
 
@@ -102,10 +102,10 @@ def _iso(stored: Sequence[int]) -> list[str]:
     return texts
 
 
-def harmless(text: str) -> str:
+def escape_formula(text: str) -> str:
     """A text that no spreadsheet takes for a formula.
 
-    >>> harmless("=1+1"), harmless(" ＝1+1"), harmless("1+1")
+    >>> escape_formula("=1+1"), escape_formula(" ＝1+1"), escape_formula("1+1")
     ("'=1+1", "' ＝1+1", '1+1')
     """
     skipped = _SKIPPED.match(text)
@@ -234,7 +234,7 @@ def _cells(values: Values) -> Values:
 
 
 def _quoted(text: str) -> str:
-    return '"' + harmless(text).replace('"', '""') + '"'
+    return '"' + escape_formula(text).replace('"', '""') + '"'
 
 
 def _numbers(values: Values) -> Values:
@@ -261,15 +261,15 @@ _LINES: Mapping[ColumnType, Callable[[Values], Values]] = {
 }
 
 
-def _as_it_is(value: Any) -> Any:
+def _identity(value: Any) -> Any:
     return value
 
 
 _PACKED: Mapping[ColumnType, Callable[[Any], Any]] = {
-    "text": _as_it_is,
-    "integer": _as_it_is,
-    "number": _as_it_is,
-    "boolean": _as_it_is,
+    "text": _identity,
+    "integer": _identity,
+    "number": _identity,
+    "boolean": _identity,
     "time": lambda value: None if value is None else to_stored(datetime.fromisoformat(value)),
     "json": lambda value: None if value is None else orjson.dumps(value).decode(),
 }
@@ -302,7 +302,7 @@ def export(
     chosen = table_named(table, dataset)
     kind = format_of(path, format)
     checks.flag("overwrite", overwrite)
-    with opened(path, overwrite=overwrite) as output:
+    with open_target(path, overwrite=overwrite) as output:
         rows = writer(kind, chosen, output)
         yield Export(chosen, path, rows)
         rows.close()

@@ -66,7 +66,7 @@ TITLES_BY_CODE = {
 }
 """Titles that a code has, where that of the status would mislead."""
 
-SHOWN = 200
+MAX_VALUE_LENGTH = 200
 """The longest value that is said back to the caller."""
 
 DETAIL = 2_000
@@ -89,7 +89,7 @@ def problem(error: HeedfulError, status: int, request_id: str) -> dict[str, Any]
         "detail": error.message[:DETAIL].encode(errors="replace").decode(),
         "code": error.code,
         "field": error.field,
-        "value": _shown(error.value),
+        "value": _shorten(error.value),
         "remedy": error.remedy,
         "request_id": request_id,
     }
@@ -112,9 +112,9 @@ def error_of(status: int, document: Any) -> HeedfulError:
     )
 
 
-def _shown(value: Any) -> Any:
+def _shorten(value: Any) -> Any:
     if isinstance(value, str):
-        return value[:SHOWN].encode(errors="replace").decode()
+        return value[:MAX_VALUE_LENGTH].encode(errors="replace").decode()
     if isinstance(value, bool | int | None) and abs(value or 0) < 2**53:
         return value
     return value if isinstance(value, float) and abs(value) < 1e300 else None
@@ -134,7 +134,7 @@ class Server(Protocol):
 
 
 @dataclass(frozen=True, slots=True)
-class Asked:
+class ForeignRequest:
     """A request of another system's client, read and authorised."""
 
     path: Mapping[str, str]
@@ -160,7 +160,7 @@ class Wire:
 
     method: str
     path: str
-    handle: Callable[[Heedful, Asked], Any]
+    handle: Callable[[Heedful, ForeignRequest], Any]
     """Returns what JSON or pydantic can say, or a `Reply`."""
     scope: Scope
     project: str | None = None

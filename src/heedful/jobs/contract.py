@@ -20,13 +20,13 @@ from heedful.storage.rows import AnyRow
 
 logger = logging.getLogger("heedful.jobs")
 
-ALONE = ("reembed", "upkeep", "index", "digest")
+SERIAL_KINDS = ("reembed", "upkeep", "index", "digest")
 """Kinds of which one runs at a time, in the order they came."""
 
-DIED = "the worker died"
+WORKER_DIED = "the worker died"
 """The error of a job whose workers died again and again."""
 
-LONGEST = 3600.0
+MAX_BACKOFF = 3600.0
 """Seconds of the longest pause between two attempts."""
 
 Report = Callable[[int, int], None]
@@ -57,7 +57,7 @@ Work = Callable[[Task, Report], object]
 
 
 @dataclass(frozen=True, slots=True)
-class Pace:
+class WorkerTiming:
     """How patient workers are."""
 
     attempts: int = 5
@@ -72,10 +72,10 @@ class Pace:
     def before(self, attempts: int) -> float:
         """Seconds to wait after so many attempts.
 
-        >>> [Pace().before(attempts) for attempts in (1, 2, 3, 9)]
+        >>> [WorkerTiming().before(attempts) for attempts in (1, 2, 3, 9)]
         [1.0, 4.0, 16.0, 3600.0]
         """
-        return float(min(LONGEST, self.pause * 4 ** (attempts - 1)))
+        return float(min(MAX_BACKOFF, self.pause * 4 ** (attempts - 1)))
 
 
 @dataclass(frozen=True, slots=True)
@@ -130,7 +130,7 @@ class Queue(Protocol):
         """Looks for work now, in this process."""
 
 
-def carry_out(work: Work, task: Task, report: Report) -> Outcome:
+def run_attempt(work: Work, task: Task, report: Report) -> Outcome:
     """One attempt at a job."""
     try:
         work(task, report)
@@ -140,11 +140,11 @@ def carry_out(work: Work, task: Task, report: Report) -> Outcome:
         return Outcome("stopped")
     except Exception as error:
         logger.exception("%s failed in the background (attempt %d)", task.kind, task.attempts)
-        return Outcome("failed", told(error))
+        return Outcome("failed", sanitize_error(error))
     return Outcome("done")
 
 
-def told(error: BaseException) -> str:
+def sanitize_error(error: BaseException) -> str:
     """What may be kept of an error: other libraries may put secrets into theirs."""
     return error.message if isinstance(error, HeedfulError) else type(error).__name__
 
@@ -155,7 +155,7 @@ def digest(project: str | None, kind: str, arguments: Mapping[str, Any]) -> byte
     return hashlib.blake2b(said, digest_size=16).digest()
 
 
-def found(connection: Connection, job_id: str) -> AnyRow:
+def get_existing(connection: Connection, job_id: str) -> AnyRow:
     """A job that is known to be there."""
     row = jobs.get(connection, job_id)
     assert row is not None
@@ -166,7 +166,7 @@ def task_of(row: AnyRow) -> Task:
     return Task(row.id, row.project, row.kind, row.arguments, row.attempts)
 
 
-def shown(row: AnyRow) -> Job:
+def to_job(row: AnyRow) -> Job:
     """A job as callers see it."""
     return Job(
         job_id=row.id,
@@ -202,7 +202,7 @@ class Records:
         self, project: str | None, status: str | None, kind: str | None, after: int | None, count: int
     ) -> list[AnyRow]:
         with self._database.read(project) as connection:
-            return jobs.listed(connection, project, status, kind, after, count)
+            return jobs.list_jobs(connection, project, status, kind, after, count)
 
     def due_in(self, project: str) -> float | None:
         with self._database.read(project) as connection:

@@ -97,7 +97,7 @@ def follow_reviews(host: Host) -> None:
     elsewhere = host.projects_elsewhere()
     with host.database.read() as connection:
         waiting = watermarks.due(connection)
-        fresh = watermarks.walked_since(connection, host.now() - DAY) if elsewhere else set()
+        fresh = watermarks.compared_since(connection, host.now() - DAY) if elsewhere else set()
     for project in dict.fromkeys([*waiting, *(name for name in elsewhere if name not in fresh)]):
         with host.reviewing(project) as follow:
             follow()
@@ -138,19 +138,17 @@ KINDS: Mapping[str, Callable[[Host, Task, Report], object]] = {
     "index": _index,
     "digest": _digest,
 }
-"""By name. `deliver` is not among them: the courier of the process that has the channel does it."""
+"""By name. `deliver` is not among them: the dispatcher of the process that has the channel does it."""
 
 
-def do(host: Host, task: Task, report: Report) -> None:
+def run_job(host: Host, task: Task, report: Report) -> None:
     """Does a job of any kind."""
     if task.kind not in KINDS:
-        raise Invalid(
-            f"no kind of job is called {task.kind!r}", field="kind", value=task.kind, remedy="Upgrade heedful"
-        )
+        raise Invalid(f"unknown job kind {task.kind!r}", field="kind", value=task.kind, remedy="Upgrade heedful")
     KINDS[task.kind](host, task, report)
 
 
-EVERY = DAY // 24
+MAINTENANCE_INTERVAL = DAY // 24
 """Between two rounds of upkeep, in stored time."""
 
 
@@ -163,7 +161,7 @@ def forget_jobs(queue: Queue, now: int, days: int) -> None:
 def add_when_due(queue: Queue, now: int) -> None:
     """Has the upkeep done, if that was long ago."""
     last = queue.last_added("upkeep")
-    if last is None or now - last >= EVERY:
+    if last is None or now - last >= MAINTENANCE_INTERVAL:
         queue.add(None, "upkeep", {})
 
 
@@ -171,19 +169,19 @@ def add_digest_when_due(queue: Queue, now: int, every: Over | None) -> None:
     """Has digests of the last whole day or week sent, once; again an hour after that failed."""
     if every is None:
         return
-    since, until = last_whole(every, now)
+    since, until = last_full_period(every, now)
     newest = queue.listed(None, None, "digest", None, 1)
     due = not newest or newest[0].created_at < until
-    if due or (newest[0].status == "failed" and now - newest[0].created_at >= EVERY):
+    if due or (newest[0].status == "failed" and now - newest[0].created_at >= MAINTENANCE_INTERVAL):
         queue.add(None, "digest", {"since": since, "until": until})
 
 
-def last_whole(every: Over, now: int) -> tuple[int, int]:
+def last_full_period(every: Over, now: int) -> tuple[int, int]:
     """The last day or week that is over, in UTC; weeks begin on Mondays.
 
-    >>> last_whole("day", 5 * DAY + 7)
+    >>> last_full_period("day", 5 * DAY + 7)
     (345600000000, 432000000000)
-    >>> [moment // DAY for moment in last_whole("week", 14 * DAY)]
+    >>> [moment // DAY for moment in last_full_period("week", 14 * DAY)]
     [4, 11]
     """
     today = now // DAY

@@ -14,15 +14,15 @@ from procrastinate.jobs import Job
 from procrastinate.manager import JobManager
 from sqlalchemy import text
 
-from heedful.jobs.contract import ALONE, Pace, Records, Work, digest, found
-from heedful.jobs.procrastination import TASK, Procrastination
+from heedful.jobs.contract import SERIAL_KINDS, Records, Work, WorkerTiming, digest, get_existing
+from heedful.jobs.procrastinate_worker import TASK, Procrastination
 from heedful.storage import Database, jobs, scopes
-from heedful.storage.locks import lock
+from heedful.storage.locks import lock_exclusive
 from heedful.storage.rows import AnyRow
 
 STORE = "store"
 """The queue of the jobs that are no project's."""
-TOGETHER = 500
+BATCH_SIZE = 500
 
 _FORGET = text("DELETE FROM procrastinate_jobs WHERE id = ANY(:numbers)")
 
@@ -30,7 +30,7 @@ _FORGET = text("DELETE FROM procrastinate_jobs WHERE id = ANY(:numbers)")
 class PostgreSqlQueue(Records):
     """See `Queue`."""
 
-    def __init__(self, database: Database, now: Callable[[], int], pace: Pace) -> None:
+    def __init__(self, database: Database, now: Callable[[], int], pace: WorkerTiming) -> None:
         super().__init__(database, now)
         self._pace = pace
         # Never opened: it is only lent connections.
@@ -39,7 +39,7 @@ class PostgreSqlQueue(Records):
     def add(self, project: str | None, kind: str, arguments: Mapping[str, Any]) -> AnyRow:
         same = digest(project, kind, arguments)
         with self._database.write(project) as connection:
-            lock(connection, "jobs")
+            lock_exclusive(connection, "jobs")
             job_id = jobs.waiting(connection, same)
             if job_id is None:
                 at = self._now()
@@ -48,7 +48,7 @@ class PostgreSqlQueue(Records):
                 queued = self._manager.defer_job(
                     Job(
                         queue=_queue(owner),
-                        lock=kind if kind in ALONE else None,
+                        lock=kind if kind in SERIAL_KINDS else None,
                         queueing_lock=None,
                         task_name=TASK,
                         task_kwargs={"job_id": job_id},
@@ -56,7 +56,7 @@ class PostgreSqlQueue(Records):
                     connection=connection.connection.driver_connection,
                 )
                 jobs.note(connection, job_id, queue_number=queued.id)
-            return found(connection, job_id)
+            return get_existing(connection, job_id)
 
     def cancel(self, job_id: str) -> None:
         with self._database.write() as connection:
@@ -65,13 +65,13 @@ class PostgreSqlQueue(Records):
                 return
             driver = connection.connection.driver_connection
             if self._manager.cancel_job_by_id(row.queue_number, abort=True, connection=driver):
-                row = found(connection, job_id)
+                row = get_existing(connection, job_id)
                 if row.status == "cancelled":
                     jobs.note(connection, job_id, finished_at=self._now())
 
     def forget(self, before: int) -> int:
         with self._database.write() as connection:
-            rows = jobs.ended_before(connection, before, TOGETHER)
+            rows = jobs.ended_before(connection, before, BATCH_SIZE)
             connection.execute(_FORGET, {"numbers": [row.queue_number for row in rows]})
             jobs.remove(connection, [row.seq for row in rows])
             return len(rows)

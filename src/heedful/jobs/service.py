@@ -6,14 +6,14 @@ from collections.abc import Callable, Sequence
 from typing import Any
 
 from heedful.errors import Conflict, Invalid, NotFound, Unavailable
-from heedful.jobs.contract import Pace, Queue, shown
+from heedful.jobs.contract import Queue, WorkerTiming, to_job
 from heedful.jobs.sqlite import SqliteQueue
 from heedful.memory import checks
 from heedful.model import DEFAULT_DATASET, JOB_KINDS, JOB_STATUSES, Alert, Job, JobKind, JobStatus, Page
-from heedful.protocols.jobs import PAGE, JobsProtocol
+from heedful.protocols.jobs import PAGE_LIMIT, JobsProtocol
 from heedful.sessions import outbox
 from heedful.sessions.conversations import page
-from heedful.sessions.improve import named
+from heedful.sessions.improve import session_names
 from heedful.sessions.space import SessionSpace
 from heedful.storage import Database
 from heedful.storage.rows import AnyRow
@@ -29,7 +29,7 @@ class Jobs(JobsProtocol):
 
     def improve(self, dataset: str = DEFAULT_DATASET, session_ids: Sequence[str] | None = None) -> Job:
         checks.name("dataset", dataset)
-        sessions = None if session_ids is None else named(session_ids)
+        sessions = None if session_ids is None else session_names(session_ids)
         return self._add("improve", {"dataset": dataset, "session_ids": sessions})
 
     def list(
@@ -38,27 +38,27 @@ class Jobs(JobsProtocol):
         status: JobStatus | None = None,
         kind: JobKind | None = None,
         cursor: str | None = None,
-        limit: int = PAGE,
+        limit: int = PAGE_LIMIT,
     ) -> Page[Job]:
         if kind == "deliver":
             return self._deliveries(status, cursor, limit)
-        return listed(self._queue, self._space.project, status, kind, cursor, limit)
+        return list_jobs(self._queue, self._space.project, status, kind, cursor, limit)
 
     def get(self, job_id: str) -> Job:
-        return shown(one(self._queue, self._space.project, job_id))
+        return to_job(get_job(self._queue, self._space.project, job_id))
 
     def cancel(self, job_id: str) -> Job:
-        return cancelled(self._queue, self._space.project, job_id)
+        return cancel_job(self._queue, self._space.project, job_id)
 
     def retry(self, job_id: str) -> Job:
-        row = again(self._queue, self._space.project, job_id)
+        row = retry_job(self._queue, self._space.project, job_id)
         self._added(row.id)
-        return shown(row)
+        return to_job(row)
 
     def _add(self, kind: str, arguments: dict[str, Any]) -> Job:
         row = self._queue.add(self._space.project, kind, arguments)
         self._added(row.id)
-        return shown(row)
+        return to_job(row)
 
     def _deliveries(self, status: JobStatus | None, cursor: str | None, limit: int) -> Page[Job]:
         _one_of("status", status, JOB_STATUSES)
@@ -69,8 +69,10 @@ class Jobs(JobsProtocol):
                 value=status,
                 remedy="Use waiting, or none",
             )
-        found = outbox.listed(self._space, status == "waiting", cursor, limit)
-        return Page(items=[delivery(each, self._space.project) for each in found.items], next_cursor=found.next_cursor)
+        found = outbox.list_alerts(self._space, status == "waiting", cursor, limit)
+        return Page(
+            items=[to_delivery_job(each, self._space.project) for each in found.items], next_cursor=found.next_cursor
+        )
 
 
 class StoreJobs:
@@ -80,8 +82,8 @@ class StoreJobs:
         self._queue = queue
 
     def reembed(self, embedding: str) -> Job:
-        """Has all vectors made anew, with the model that `embedding` names."""
-        return shown(self._queue.add(None, "reembed", {"embedding": embedding}))
+        """Re-embeds the store in the background with the model that `embedding` names."""
+        return to_job(self._queue.add(None, "reembed", {"embedding": embedding}))
 
     def list(
         self,
@@ -89,34 +91,34 @@ class StoreJobs:
         status: JobStatus | None = None,
         kind: JobKind | None = None,
         cursor: str | None = None,
-        limit: int = PAGE,
+        limit: int = PAGE_LIMIT,
     ) -> Page[Job]:
         """Jobs, the newest first."""
-        return listed(self._queue, None, status, kind, cursor, limit)
+        return list_jobs(self._queue, None, status, kind, cursor, limit)
 
     def get(self, job_id: str) -> Job:
         """One job."""
-        return shown(one(self._queue, None, job_id))
+        return to_job(get_job(self._queue, None, job_id))
 
     def cancel(self, job_id: str) -> Job:
         """Has a job not done."""
-        return cancelled(self._queue, None, job_id)
+        return cancel_job(self._queue, None, job_id)
 
     def retry(self, job_id: str) -> Job:
         """Adds a job that does the same as one that failed or was cancelled."""
-        return shown(again(self._queue, None, job_id))
+        return to_job(retry_job(self._queue, None, job_id))
 
 
-def listed(
+def list_jobs(
     queue: Queue, project: str | None, status: str | None, kind: str | None, cursor: str | None, limit: int
 ) -> Page[Job]:
     _one_of("status", status, JOB_STATUSES)
     _one_of("kind", kind, JOB_KINDS)
     after = checks.cursor(cursor)
-    return page(lambda count: queue.listed(project, status, kind, after, count), limit, shown)
+    return page(lambda count: queue.listed(project, status, kind, after, count), limit, to_job)
 
 
-def one(queue: Queue, project: str | None, job_id: str) -> AnyRow:
+def get_job(queue: Queue, project: str | None, job_id: str) -> AnyRow:
     """A job of a project, or any."""
     row = queue.get(checks.identifier("job_id", job_id))
     if row is None or (project is not None and row.project != project):
@@ -125,14 +127,14 @@ def one(queue: Queue, project: str | None, job_id: str) -> AnyRow:
     return row
 
 
-def cancelled(queue: Queue, project: str | None, job_id: str) -> Job:
-    one(queue, project, job_id)
+def cancel_job(queue: Queue, project: str | None, job_id: str) -> Job:
+    get_job(queue, project, job_id)
     queue.cancel(job_id)
-    return shown(one(queue, project, job_id))
+    return to_job(get_job(queue, project, job_id))
 
 
-def again(queue: Queue, project: str | None, job_id: str) -> AnyRow:
-    row = one(queue, project, job_id)
+def retry_job(queue: Queue, project: str | None, job_id: str) -> AnyRow:
+    row = get_job(queue, project, job_id)
     if row.status not in ("failed", "cancelled"):
         raise Conflict(
             f"job {job_id!r} is {row.status}",
@@ -144,8 +146,8 @@ def again(queue: Queue, project: str | None, job_id: str) -> AnyRow:
     return queue.add(row.project, row.kind, row.arguments)
 
 
-def delivery(alert: Alert, project: str) -> Job:
-    """An alert as a job; the courier of a process that has its channel does it."""
+def to_delivery_job(alert: Alert, project: str) -> Job:
+    """An alert as a job; the dispatcher of a process that has its channel does it."""
     discarded = alert.delivered_at is None and alert.next_at is None
     return Job(
         job_id=alert.alert_id,
@@ -165,12 +167,12 @@ def delivery(alert: Alert, project: str) -> Job:
 
 def _one_of(field: str, value: Any, known: Sequence[str]) -> None:
     if value is not None and value not in known:
-        raise Invalid(f"{field} is {value!r}", field=field, value=value, remedy=f"Use one of {', '.join(known)}")
+        raise Invalid(f"unknown {field} {value!r}", field=field, value=value, remedy=f"Use one of {', '.join(known)}")
 
 
-def queue_of(database: Database, now: Callable[[], int], pace: Pace | None = None) -> Queue:
+def queue_of(database: Database, now: Callable[[], int], pace: WorkerTiming | None = None) -> Queue:
     """The queue of a store."""
-    pace = pace or Pace()
+    pace = pace or WorkerTiming()
     if database.url.get_backend_name() != "postgresql":
         return SqliteQueue(database, now, pace)
     try:

@@ -12,32 +12,32 @@ from sqlalchemy import Connection
 
 from heedful.ids import new_id
 from heedful.jobs.contract import (
-    ALONE,
-    DIED,
     SECOND,
+    SERIAL_KINDS,
+    WORKER_DIED,
     Cancelled,
     Outcome,
-    Pace,
     Records,
     Report,
     Stopped,
     Work,
-    carry_out,
+    WorkerTiming,
     digest,
-    found,
+    get_existing,
     logger,
+    run_attempt,
     task_of,
 )
 from heedful.storage import Database, jobs, scopes
 from heedful.storage.rows import AnyRow
 
-TOGETHER = 500
+BATCH_SIZE = 500
 
 
 class SqliteQueue(Records):
     """See `Queue`."""
 
-    def __init__(self, database: Database, now: Callable[[], int], pace: Pace) -> None:
+    def __init__(self, database: Database, now: Callable[[], int], pace: WorkerTiming) -> None:
         super().__init__(database, now)
         self._pace = pace
         self._woken = threading.Event()
@@ -49,7 +49,7 @@ class SqliteQueue(Records):
             if job_id is None:
                 owner = None if project is None else scopes.ensure_project(connection, project, self._now())
                 job_id = jobs.add(connection, owner, kind, dict(arguments), same, self._now(), _clock())
-            return found(connection, job_id)
+            return get_existing(connection, job_id)
 
     def cancel(self, job_id: str) -> None:
         with self._database.write() as connection:
@@ -61,7 +61,7 @@ class SqliteQueue(Records):
 
     def forget(self, before: int) -> int:
         with self._database.write() as connection:
-            rows = jobs.ended_before(connection, before, TOGETHER)
+            rows = jobs.ended_before(connection, before, BATCH_SIZE)
             jobs.remove(connection, [row.seq for row in rows])
             return len(rows)
 
@@ -94,28 +94,30 @@ class SqliteQueue(Records):
         while True:
             # Looked up first, because most often there is nothing to claim, and claiming locks.
             with self._database.read() as connection:
-                if jobs.claimable(connection, project, ALONE, _clock()) is None:
+                if jobs.claimable(connection, project, SERIAL_KINDS, _clock()) is None:
                     return None
             with self._database.write() as connection:
-                row = jobs.claimable(connection, project, ALONE, _clock())
+                row = jobs.claimable(connection, project, SERIAL_KINDS, _clock())
                 if row is None:
                     return None
                 if row.status == "running" and (row.cancelling or row.attempts >= self._pace.attempts):
-                    _end(connection, row, Outcome("cancelled" if row.cancelling else "failed", DIED), self._now())
+                    _end(
+                        connection, row, Outcome("cancelled" if row.cancelling else "failed", WORKER_DIED), self._now()
+                    )
                     continue
                 owner = new_id()
                 jobs.begin(connection, row.id, self._now())
                 jobs.note(connection, row.id, status="running", owner=owner, leased_until=self._until(), cancelling=0)
-                return found(connection, row.id)
+                return get_existing(connection, row.id)
 
     def _do(self, work: Work, row: AnyRow, stopping: Callable[[], bool]) -> None:
         with self._kept(row):
-            outcome = carry_out(work, task_of(row), self._report(row, stopping))
+            outcome = run_attempt(work, task_of(row), self._report(row, stopping))
         with self._database.write() as connection:
             # Whoever has lost a job has no say in it.
             if not jobs.lease(connection, row.id, row.owner, self._until()):
                 return
-            current = found(connection, row.id)
+            current = get_existing(connection, row.id)
             if outcome.kind == "stopped":
                 jobs.note(connection, row.id, status="waiting", attempts=row.attempts - 1, due_at=_clock())
             elif outcome.kind == "failed" and not current.cancelling and row.attempts < self._pace.attempts:
@@ -128,7 +130,7 @@ class SqliteQueue(Records):
         def report(done: int, total: int) -> None:
             with self._database.write(durable=False) as connection:
                 ours = jobs.lease(connection, row.id, row.owner, self._until(), done=done, total=total)
-                cancelling = ours and found(connection, row.id).cancelling
+                cancelling = ours and get_existing(connection, row.id).cancelling
             if cancelling:
                 raise Cancelled
             if not ours or stopping():

@@ -12,13 +12,13 @@ from heedful.jobs.contract import Queue, Report, Task, Work, logger
 from heedful.jobs.kinds import add_digest_when_due, add_when_due
 from heedful.model import Over
 
-AGAIN = 5.0
+STORE_RETRY_SECONDS = 5.0
 """Seconds until a store that failed is tried again."""
 
-SHORTEST = 0.2
+MIN_POLL_SECONDS = 0.2
 """Seconds between two looks for jobs that wait: the clock of a database may be behind."""
 
-LOOK = 60.0
+MAINTENANCE_POLL_SECONDS = 60.0
 """Seconds between two looks whether upkeep is due."""
 
 
@@ -32,7 +32,7 @@ class Worker:
         self._digest_every: Over | None = digest_every
         self._stopped = threading.Event()
         self._thread: threading.Thread | None = None
-        self._looked = -LOOK
+        self._looked = -MAINTENANCE_POLL_SECONDS
 
     def start(self) -> None:
         """Works in a thread of its own."""
@@ -47,7 +47,7 @@ class Worker:
             except Exception as error:
                 logger.warning("jobs wait: %s", error)
             # Only a store that failed leads here before it is stopped.
-            self._stopped.wait(AGAIN)
+            self._stopped.wait(STORE_RETRY_SECONDS)
 
     def drain(self) -> None:
         """Does what is due in the calling thread, upkeep included, and what that adds."""
@@ -71,13 +71,13 @@ class Worker:
             self._thread.join()
 
     def _add_what_is_due(self) -> None:
-        if time.monotonic() - self._looked >= LOOK:
+        if time.monotonic() - self._looked >= MAINTENANCE_POLL_SECONDS:
             self._looked = time.monotonic()
             add_when_due(self._queue, self._now())
             add_digest_when_due(self._queue, self._now(), self._digest_every)
 
 
-class Companion:
+class BackgroundWorker:
     """Does the jobs of one project in a thread, which is there only while there are some.
 
     What this process added is done before it ends, with or without `close`; what others left is only begun, and stays
@@ -94,7 +94,7 @@ class Companion:
         self._ours: set[str] = set()
         self._again = False
         self._closing = False
-        _ALIVE.add(self)
+        _RUNNING.add(self)
 
     def added(self, job_id: str) -> None:
         """Does a job of this process soon."""
@@ -102,7 +102,7 @@ class Companion:
             self._ours.add(job_id)
             self._start()
 
-    def look(self) -> None:
+    def start_due(self) -> None:
         """Does what is there, now or when it is due."""
         due = self._queue.due_in(self._project)
         if due == 0:
@@ -137,7 +137,7 @@ class Companion:
     def _start(self) -> None:
         self._again = True
         if self._thread is None:
-            self._thread = threading.Thread(target=self._run, name="heedful-companion")
+            self._thread = threading.Thread(target=self._run, name="heedful-background")
             self._thread.start()
 
     def _run(self) -> None:
@@ -146,7 +146,7 @@ class Companion:
                 self._queue.work(self._do, self._project, self._stopping, once=True)
                 due = self._queue.due_in(self._project)
                 if due is not None:
-                    self._wake_in(max(due, SHORTEST))
+                    self._wake_in(max(due, MIN_POLL_SECONDS))
             except Exception as error:
                 # They stay in the store, for the next time or the next process.
                 logger.warning("jobs wait: %s", error)
@@ -176,13 +176,13 @@ class Companion:
         self._ours = set()
 
 
-_ALIVE: weakref.WeakSet[Companion] = weakref.WeakSet()
+_RUNNING: weakref.WeakSet[BackgroundWorker] = weakref.WeakSet()
 
 
-def _leave_threads() -> None:
-    for companion in list(_ALIVE):
-        companion._leave_parent()
+def _forget_threads() -> None:
+    for background in list(_RUNNING):
+        background._leave_parent()
 
 
 if hasattr(os, "register_at_fork"):
-    os.register_at_fork(after_in_child=_leave_threads)
+    os.register_at_fork(after_in_child=_forget_threads)

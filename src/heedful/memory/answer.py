@@ -10,8 +10,8 @@ from dataclasses import dataclass
 from functools import lru_cache
 
 from heedful.model import Hit
-from heedful.providers.llm.contract import NOTICE, ChatMessage, LanguageModel, OnToken, Usage, quoted
-from heedful.text.sentences import asked_for, asks_for_a_list, cited, has, sentences, without_citations
+from heedful.providers.llm.contract import NOTICE, ChatMessage, LanguageModel, OnToken, Usage, quote
+from heedful.text.sentences import answer_kind, asks_for_a_list, cited, has, sentences, without_citations
 from heedful.text.words import words
 
 EVIDENCE = 24_000
@@ -76,7 +76,7 @@ def prompt(question: str, hits: Sequence[Hit], earlier: Sequence[tuple[str, str]
     messages = [ChatMessage("system", RULES)]
     for asked, answered in _newest(earlier):
         messages += [ChatMessage("user", asked), ChatMessage("assistant", answered)]
-    lines = "\n".join(f"[{number}] {quoted(hit.text, EVIDENCE)}" for number, hit in enumerate(hits, start=1))
+    lines = "\n".join(f"[{number}] {quote(hit.text, EVIDENCE)}" for number, hit in enumerate(hits, start=1))
     messages.append(ChatMessage("user", f"Evidence:\n{lines or '(there is none)'}\n\nQuestion: {question}"))
     return messages
 
@@ -109,7 +109,7 @@ def _short(text: str) -> str:
     return text if len(text) <= LONGEST_EARLIER else f"{text[: LONGEST_EARLIER - 1]}…"
 
 
-NOTHING = "Nothing that is remembered answers this."
+NO_ANSWER = "Nothing that is remembered answers this."
 
 LEARNT = "learnt_from"
 """In the metadata of a fact that was learnt in a session: its first line is the question that the rest answers."""
@@ -128,7 +128,7 @@ LEAST_SHARED = 0.3
 LEAST_NEAR = 0.5
 """A fact that has less of the question's words, in a sentence that is less close in meaning, doesn't answer it."""
 
-FEW, MANY = 3, 6
+MAX_SENTENCES, MAX_LIST_SENTENCES = 3, 6
 """How many sentences at most, and where a list is asked for."""
 CLOSE_SECOND, LISTED = 0.9, 0.8
 """A further sentence has at least this share of the best one's score; so again for a list."""
@@ -164,10 +164,10 @@ def extract(question: str, hits: Sequence[Hit], similarity: Similarity | None = 
     """
     candidates = [each for place, hit in enumerate(hits) for each in _candidates(place, hit)]
     scores = _scores(question, hits, candidates, similarity) if candidates else []
-    most, least = (MANY, LISTED) if asks_for_a_list(question) else (FEW, CLOSE_SECOND)
-    chosen = _chosen(candidates, scores, most, least)
+    most, least = (MAX_LIST_SENTENCES, LISTED) if asks_for_a_list(question) else (MAX_SENTENCES, CLOSE_SECOND)
+    chosen = _choose(candidates, scores, most, least)
     if not chosen:
-        return Written(NOTHING, [], None, None)
+        return Written(NO_ANSWER, [], None, None)
     text = " ".join(f"{each.text} [{each.hit + 1}]" for each in chosen)
     quoted = Counter(hits[each.hit].fact_id for each in chosen)
     return Written(text, [Use(fact_id, times / len(chosen)) for fact_id, times in quoted.items()], None, None)
@@ -175,7 +175,7 @@ def extract(question: str, hits: Sequence[Hit], similarity: Similarity | None = 
 
 def _candidates(place: int, hit: Hit) -> list[_Candidate]:
     """The sentences of a hit that say something; who speaks is said with each."""
-    asked, text = _asked_and_answered(hit)
+    asked, text = _question_and_answer(hit)
     speaker = match.group() if (match := _SPEAKER.match(text)) else ""
     told = [part if part.startswith(speaker) else speaker + part for part in sentences(text)]
     return [
@@ -185,7 +185,7 @@ def _candidates(place: int, hit: Hit) -> list[_Candidate]:
     ]
 
 
-def _asked_and_answered(hit: Hit) -> tuple[str, str]:
+def _question_and_answer(hit: Hit) -> tuple[str, str]:
     """A fact whose first line is a question, taken apart; "" and the text of any other."""
     first, _, rest = hit.text.partition("\n")
     is_question = LEARNT in hit.metadata or _QUESTION.search(first)
@@ -203,7 +203,7 @@ def _scores(
     total = sum(weights.values()) or 1.0
     near = [0.0] * len(candidates) if similarity is None else similarity([each.whole for each in candidates])
     best = max(hit.score for hit in hits)
-    kind = asked_for(question)
+    kind = answer_kind(question)
     found = []
     for each, cosine in zip(candidates, near, strict=True):
         shared = sum(weights[term] for term in sorted(sought & _terms(each.whole))) / total
@@ -218,7 +218,7 @@ def _scores(
     return found
 
 
-def _chosen(candidates: Sequence[_Candidate], scores: Sequence[float], most: int, least: float) -> list[_Candidate]:
+def _choose(candidates: Sequence[_Candidate], scores: Sequence[float], most: int, least: float) -> list[_Candidate]:
     """The best sentences, none twice; facts in the order of their best one, and a fact's in its own order."""
     order = sorted(range(len(candidates)), key=lambda place: (-round(scores[place], 9), place))
     kept: list[int] = []

@@ -21,10 +21,10 @@ def fact(workspace: Workspace, fact_id: str) -> Fact:
         if place is None:
             raise checks.no_fact(workspace.project, fact_id)
         names = scopes.dataset_names(connection, workspace.project)
-        return _fact(facts.one(connection, place[0]), names[place[1]])
+        return _fact(facts.get_fact(connection, place[0]), names[place[1]])
 
 
-def listed(
+def list_facts(
     workspace: Workspace, dataset: str, source: str | None, cursor: str | None, limit: int, newest_first: bool
 ) -> Page[Fact]:
     """A page of the facts of a dataset that can be recalled, in the order in which they were stored."""
@@ -37,7 +37,9 @@ def listed(
         number = workspace.dataset(connection, dataset)
         # One more, to know whether there is a next page.
         now = workspace.now()
-        rows = [] if number is None else facts.listed(connection, number, source, after, count + 1, newest_first, now)
+        rows = (
+            [] if number is None else facts.list_facts(connection, number, source, after, count + 1, newest_first, now)
+        )
     more = str(rows[count - 1].number) if len(rows) > count else None
     return Page(items=[_fact(row, dataset) for row in rows[:count]], next_cursor=more)
 

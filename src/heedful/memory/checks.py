@@ -26,7 +26,7 @@ def name(field: str, value: Any) -> str:
 def identifier(field: str, value: Any) -> str:
     """The id of something; whether it exists is another question."""
     if not isinstance(value, str) or not value:
-        raise Invalid(f"{field} must be a text that is not empty, got {value!r}", field=field, value=value)
+        raise Invalid(f"{field} must be a non-empty string, got {value!r}", field=field, value=value)
     return _storable(field, value)
 
 
@@ -43,7 +43,7 @@ def no_fact(project: str, fact_id: str, field: str = "fact_id") -> NotFound:
 def any_text(field: str, value: Any) -> str:
     """A text, which may be empty."""
     if not isinstance(value, str):
-        raise Invalid(f"{field} must be a text, got {value!r}", field=field, value=value)
+        raise Invalid(f"{field} must be a string, got {value!r}", field=field, value=value)
     return _storable(field, value)
 
 
@@ -124,12 +124,14 @@ def end(field: str, moment: Any, now: int) -> int | None:
 
 def mode(value: Any) -> None:
     if value not in MODES:
-        raise Invalid(f"mode is {value!r}", field="mode", value=value, remedy=f"Use one of {', '.join(MODES)}")
+        raise Invalid(f"unknown mode {value!r}", field="mode", value=value, remedy=f"Use one of {', '.join(MODES)}")
 
 
 def policy(value: Any, field: str = "policy") -> PolicyName:
     if value not in POLICY_NAMES:
-        raise Invalid(f"{field} is {value!r}", field=field, value=value, remedy=f"Use one of {', '.join(POLICY_NAMES)}")
+        raise Invalid(
+            f"unknown {field} {value!r}", field=field, value=value, remedy=f"Use one of {', '.join(POLICY_NAMES)}"
+        )
     name: PolicyName = value
     return name
 
@@ -157,7 +159,7 @@ def metadata(field: str, value: Any) -> Metadata:
         packed = orjson.dumps(value)
     except (TypeError, RecursionError) as error:
         raise Invalid(
-            f"{field} holds what JSON can't ({error})",
+            f"{field} contains values that JSON can't represent ({error})",
             field=field,
             value=value,
             remedy="Use texts, numbers, true, false, null, lists and mappings",
@@ -172,11 +174,11 @@ def if_match(given: Any, current: Model | Metadata) -> None:
     """Refuses to change what is no longer as the caller has seen it, if that is said."""
     if given is not None and identifier("if_match", given) != etag(current):
         raise Conflict(
-            "it was changed since you read it",
+            "it was changed after you read it",
             code="changed_meanwhile",
             field="if_match",
             value=given,
-            remedy="Read it again, and decide anew",
+            remedy="Read it again, then retry",
         )
 
 
@@ -195,7 +197,7 @@ def cursor(value: Any) -> int | None:
         return None
     if not isinstance(value, str) or not value.isdecimal() or not value.isascii() or len(value) > 18:
         raise Invalid(
-            f"cursor is {value!r}", field="cursor", value=value, remedy="Use the next_cursor of the page before"
+            f"invalid cursor {value!r}", field="cursor", value=value, remedy="Use the next_cursor of the page before"
         )
     return int(value)
 
@@ -212,9 +214,9 @@ def batch(field: str, items: Sequence[Any], limit: int) -> None:
 
 def _finite_numbers(field: str, value: Any, depth: int = 0) -> None:
     if isinstance(value, float) and not math.isfinite(value):
-        raise Invalid(f"{field} holds {value}, which JSON can't", field=field, value=value)
+        raise Invalid(f"{field} holds {value}, which JSON can't represent", field=field, value=value)
     if depth > limits.MAX_DEPTH:
-        raise Invalid(f"{field} is nested more than {limits.MAX_DEPTH} deep", field=field, remedy="Keep it flatter")
+        raise Invalid(f"{field} is nested more than {limits.MAX_DEPTH} deep", field=field, remedy="Flatten it")
     for inner in value.values() if isinstance(value, dict) else value if isinstance(value, list) else ():
         _finite_numbers(field, inner, depth + 1)
 

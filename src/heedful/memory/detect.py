@@ -30,11 +30,11 @@ class _Known:
 def detect(workspace: Workspace, answer: str, fact_ids: Sequence[str], *, query: str = "") -> list[Detection]:
     """For each of the facts that an answer was given from: `used`, `ignored`, or None where it can't be told.
 
-    Name all facts that were shown, because they are told apart by what only one of them says; those that are no more
+    Name all facts that were shown, because they are told apart by what only one of them says; those that were deleted
     are left out. `query` is the question, if known: it makes the result a little surer.
     """
     if not isinstance(answer, str):
-        raise Invalid(f"answer must be a text, got {answer!r}", field="answer", value=answer)
+        raise Invalid(f"answer must be a string, got {answer!r}", field="answer", value=answer)
     if len(answer) > MAX_ANSWER:
         raise Invalid(
             f"answer has {len(answer)} characters, the limit is {MAX_ANSWER}", field="answer", value=answer[:50]

@@ -109,7 +109,7 @@ def _links(workspace: Workspace, dataset: int, name: str, repair: bool) -> Check
         if repair:
             graph.relink(connection, dataset, wrong)
             graph.remove_unmentioned(connection, dataset)
-        _, scored = maintenance.compared_links(connection, dataset)
+        _, scored = maintenance.compare_links(connection, dataset)
         if scored and repair:
             maintenance.refold_links(connection, scored)
     title = f"links of {name}"

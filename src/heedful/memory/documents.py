@@ -15,7 +15,7 @@ import orjson
 from heedful.errors import HeedfulError, Invalid, NotFound, Unavailable
 from heedful.memory import checks
 from heedful.model import Document, FileError, Metadata, limits
-from heedful.protocols.engine import Texts
+from heedful.protocols.engine import Source
 
 SUFFIXES = (".txt", ".md", ".jsonl", ".csv", ".pdf")
 
@@ -38,11 +38,11 @@ class Reading:
     errors: list[FileError] = field(default_factory=list)
 
 
-def read(texts: Texts, metadata: Metadata | Sequence[Metadata] | None, source: str | None) -> Reading:
+def read(texts: Source, metadata: Metadata | Sequence[Metadata] | None, source: str | None) -> Reading:
     """Checks and splits all that was given: a `str` is a text, a `Path` is a file or folder."""
     if not isinstance(texts, str | Path | Document | Sequence):
         raise Invalid(f"texts must be a text, a Path or a list of them, got {texts!r}", field="texts", value=texts)
-    items = listed(texts)
+    items = as_list(texts)
     common = _metadata_of(items, metadata)
     if source is not None:
         checks.text("source", source)
@@ -51,7 +51,7 @@ def read(texts: Texts, metadata: Metadata | Sequence[Metadata] | None, source: s
     reading = Reading()
     for place, (item, about) in enumerate(zip(items, common, strict=True)):
         if isinstance(item, Path):
-            documents, errors = opened(item)
+            documents, errors = read_path(item)
             reading.errors.extend(errors)
             for document in documents:
                 _split_document(document, about, reading)
@@ -75,12 +75,12 @@ def pieces(source: str | None, replaces: bool, texts: Sequence[tuple[str, Metada
     return Pieces(made, source, replaces=replaces and source is not None)
 
 
-def listed(texts: Texts) -> list[str | Path | Document]:
+def as_list(texts: Source) -> list[str | Path | Document]:
     """What was given, as a list."""
     return [texts] if isinstance(texts, str | Path | Document) else list(texts)
 
 
-def opened(path: Path) -> tuple[list[Document], list[FileError]]:
+def read_path(path: Path) -> tuple[list[Document], list[FileError]]:
     """What a file says, or all files in a folder; and those that can't be read."""
     documents: list[Document] = []
     errors: list[FileError] = []
@@ -157,7 +157,7 @@ def _records(file: Path) -> Iterator[tuple[str, Metadata]]:
     suffix = file.suffix.lower()
     if suffix not in SUFFIXES:
         raise Invalid(
-            f"{file.name} is not a kind of file that can be remembered",
+            f"{file.name} is an unsupported file type",
             code="unsupported",
             field="file",
             value=file.suffix,
@@ -247,7 +247,7 @@ def _pdf(file: Path) -> str:
         raise Invalid(f"{file.name} is not a readable PDF ({error})", code="undecodable", field="file") from error
 
 
-LONGEST = 1000
+MAX_PIECE = 1000
 """Characters of a piece at most; what the bundled model reads at once."""
 
 _HEADING = re.compile(r"(?m)^(?=#{1,6} )")
@@ -265,24 +265,24 @@ class Piece:
     stop: int
 
 
-def split(text: str, longest: int = LONGEST) -> list[Piece]:
+def split(text: str, longest: int = MAX_PIECE) -> list[Piece]:
     """The pieces of a text, in order, none longer than `longest`; a short text is one piece.
 
     >>> [piece.text for piece in split("# A\\nOne. Two.\\n# B\\nThree.", longest=12)]
     ['# A\\nOne.', 'Two.', '# B\\nThree.']
     """
     if len(text.strip()) <= longest:
-        return _trimmed(text, [(0, len(text))])
+        return _trim(text, [(0, len(text))])
     spans = []
     for section in _cut(text, (0, len(text)), _HEADING):
-        spans += _packed(text, section, [_PARAGRAPH, _SENTENCE, _SPACE], longest)
-    return _trimmed(text, spans)
+        spans += _pack(text, section, [_PARAGRAPH, _SENTENCE, _SPACE], longest)
+    return _trim(text, spans)
 
 
 Span = tuple[int, int]
 
 
-def _packed(text: str, span: Span, boundaries: list[re.Pattern[str]], longest: int) -> list[Span]:
+def _pack(text: str, span: Span, boundaries: list[re.Pattern[str]], longest: int) -> list[Span]:
     """Spans no longer than `longest`, cut at the coarsest boundary that allows it, and filled up."""
     if span[1] - span[0] <= longest:
         return [span]
@@ -290,7 +290,7 @@ def _packed(text: str, span: Span, boundaries: list[re.Pattern[str]], longest: i
         return [(start, min(start + longest, span[1])) for start in range(span[0], span[1], longest)]
     parts: list[Span] = []
     for part in _cut(text, span, boundaries[0]):
-        parts += _packed(text, part, boundaries[1:], longest)
+        parts += _pack(text, part, boundaries[1:], longest)
     filled = [parts[0]]
     for start, stop in parts[1:]:
         if stop - filled[-1][0] <= longest:
@@ -306,7 +306,7 @@ def _cut(text: str, span: Span, boundary: re.Pattern[str]) -> list[Span]:
     return list(pairwise(edges))
 
 
-def _trimmed(text: str, spans: list[Span]) -> list[Piece]:
+def _trim(text: str, spans: list[Span]) -> list[Piece]:
     pieces = []
     for start, stop in spans:
         body = text[start:stop]

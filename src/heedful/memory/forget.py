@@ -24,10 +24,10 @@ def forget(
     if fact_ids is not None:
         if source is not None or dataset is not None:
             raise Invalid(
-                "fact_ids is given along with source or dataset",
+                "fact_ids can't be combined with source or dataset",
                 field="fact_ids",
                 value=fact_ids,
-                remedy="Facts are named by their ids alone",
+                remedy="Pass fact_ids alone",
             )
         named = [fact_ids] if isinstance(fact_ids, str) else fact_ids
         if not isinstance(named, Sequence):
@@ -39,7 +39,7 @@ def forget(
     if dataset is not None:
         return _dataset(workspace, checks.name("dataset", dataset))
     raise Invalid(
-        "nothing is named that should be forgotten",
+        "nothing to forget",
         field="fact_ids",
         remedy="Pass fact_ids, source, dataset or author",
     )

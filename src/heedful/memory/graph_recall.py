@@ -7,14 +7,14 @@ from dataclasses import dataclass, field, replace
 import numpy as np
 from sqlalchemy import Connection
 
-from heedful.ranking.graph_expansion import FROM_QUERY, SEEDS, WIDEST, Links, Paths, blended, factor, walk
+from heedful.ranking.graph_expansion import FROM_QUERY, SEEDS, WIDEST, Links, Paths, best_paths, blend, factor
 from heedful.ranking.policies import Tally
 from heedful.search.graph import GraphIndex, Pairs
 from heedful.search.searcher import Found
 from heedful.storage import graph, link_scores
 from heedful.text.entities import mentions
 
-REACHED = 100
+MAX_ADDED = 100
 """The facts that a walk may add to the candidates: those that are lent most."""
 
 
@@ -30,27 +30,27 @@ class Path:
 
 
 @dataclass(frozen=True, slots=True)
-class Walked:
+class Expanded:
     """Candidates, and the paths that made some of them more relevant."""
 
     found: Found
     paths: dict[int, Path] = field(default_factory=dict)
 
 
-class Walk:
-    """The walk of one recall. `reach` from what a search finds, then `take` the paths into the relevance of all."""
+class GraphExpansion:
+    """The graph expansion of one recall: `expand` from what a search finds, then `take` adds the paths."""
 
     def __init__(
         self, connection: Connection, index: GraphIndex, dataset: int, query: str, weight: float, now: int
     ) -> None:
         self._connection = connection
         self._index = index
-        self._named = graph.known(connection, dataset, mentions(query))
+        self._named = graph.entity_numbers(connection, dataset, mentions(query))
         self._weight = weight
         self._now = now
         self._paths: Paths | None = None
 
-    def reach(self, found: Found) -> list[int]:
+    def expand(self, found: Found) -> list[int]:
         """The facts that paths from the most relevant of those found lead to, as far as they are not among them."""
         order = np.lexsort((found.facts, -found.relevance))[:SEEDS]
         seeds = found.facts[order]
@@ -61,7 +61,7 @@ class Walk:
         kept = np.isin(starts[1], entities)
         # The facts that the walk starts from are among those it can end at.
         said = link_scores.rated(self._connection, np.unique(ends[0]).tolist()) if self._weight else {}
-        paths = walk(
+        paths = best_paths(
             self._with_factors((starts[0][kept], starts[1][kept]), said),
             dict(zip(seeds.tolist(), found.relevance[order].tolist(), strict=True)),
             entities,
@@ -70,19 +70,19 @@ class Walk:
         )
         self._paths = paths
         new = np.flatnonzero(~np.isin(paths.facts, found.facts))
-        most = new[np.lexsort((paths.facts[new], -paths.lent[new]))][:REACHED]
+        most = new[np.lexsort((paths.facts[new], -paths.borrowed[new]))][:MAX_ADDED]
         reached: list[int] = paths.facts[most].tolist()
         return reached
 
-    def take(self, found: Found) -> Walked:
+    def take(self, found: Found) -> Expanded:
         """The candidates with what the best path to each of them lends."""
         paths = self._paths
         if paths is None or not len(paths.facts):
-            return Walked(found)
+            return Expanded(found)
         places = np.minimum(np.searchsorted(paths.facts, found.facts), len(paths.facts) - 1)
         hit = paths.facts[places] == found.facts
-        lent = np.where(hit, paths.lent[places], 0).astype(np.float32)
-        relevance = blended(found.relevance, lent)
+        borrowed = np.where(hit, paths.borrowed[places], 0).astype(np.float32)
+        relevance = blend(found.relevance, borrowed)
         added = (relevance - found.relevance).tolist()
         ways = {
             int(found.facts[row]): Path(
@@ -92,7 +92,7 @@ class Walk:
             )
             for row, place in zip(np.flatnonzero(hit).tolist(), places[hit].tolist(), strict=True)
         }
-        return Walked(replace(found, relevance=relevance), ways)
+        return Expanded(replace(found, relevance=relevance), ways)
 
     def _with_factors(self, pairs: Pairs, said: dict[link_scores.Key, Tally]) -> Links:
         factors = np.ones(len(pairs[0]))

@@ -9,9 +9,9 @@ from sqlalchemy import Connection
 from heedful.clock import from_stored
 from heedful.errors import Conflict, NotFound
 from heedful.memory import checks
-from heedful.memory.supersede import PROVENANCE, show_or_hide
+from heedful.memory.supersede import PROVENANCE, update_visibility
 from heedful.memory.workspace import Workspace
-from heedful.model import MENDS, Correction, FactHistory, Retraction, Scope, ScorePoint
+from heedful.model import FIXES, Correction, FactHistory, Retraction, Scope, ScorePoint
 from heedful.ranking.policies import Documented, Tally
 from heedful.storage import facts, ledger, link_scores, scores, tallies
 from heedful.storage.ledger import IMPROVE, LINK_SIGNAL, REVIEW, SIGNAL, SUPERSESSION, Event
@@ -19,7 +19,7 @@ from heedful.storage.rows import AnyRow, batches
 
 
 def fact_history(workspace: Workspace, fact_id: str) -> FactHistory:
-    """The score after each signal that stands, as the documented policy folds them, and the supersessions."""
+    """The score after each active signal, as the documented policy folds them, and the supersessions."""
     checks.identifier("fact_id", fact_id)
     with workspace.read() as connection:
         place = facts.locate(connection, workspace.project, [fact_id]).get(fact_id)
@@ -28,7 +28,7 @@ def fact_history(workspace: Workspace, fact_id: str) -> FactHistory:
         seq, _ = place
         signals = ledger.surviving(connection, [seq])
         texts = ledger.query_texts(connection, sorted({signal.query_id for signal in signals}))
-        row = facts.one(connection, seq)
+        row = facts.get_fact(connection, seq)
         # What it corrected is told by its own metadata; the ledger has no index to look for it.
         corrected = row.metadata.get(PROVENANCE)
         named = [fact_id] if not isinstance(corrected, str) else [fact_id, corrected]
@@ -95,7 +95,7 @@ def scope_of(connection: Connection, project: str, event_id: str) -> Scope:
     event = ledger.get(connection, project, event_id)
     if event is None:
         return "feedback"
-    changes = event.kind == SUPERSESSION or (event.kind == REVIEW and event.value in MENDS)
+    changes = event.kind == SUPERSESSION or (event.kind == REVIEW and event.value in FIXES)
     return "write" if changes or event.source == IMPROVE else "feedback"
 
 
@@ -112,19 +112,19 @@ def retract_event(workspace: Workspace, connection: Connection, event: AnyRow, a
 
 
 def retract_events(
-    workspace: Workspace, connection: Connection, standing: Sequence[AnyRow], author: str | None
+    workspace: Workspace, connection: Connection, active: Sequence[AnyRow], author: str | None
 ) -> list[str]:
-    """Undoes many signals that stand, in a transaction that is open already; returns the facts that changed."""
+    """Undoes many active signals in a transaction that is open already; returns the facts that changed."""
     now = workspace.now()
-    for run in batches(standing):
+    for run in batches(active):
         with tallies.changing(connection, run[0].project_id, events=[event.id for event in run]):
             ledger.append(connection, [_retraction(event, author, now) for event in run])
     places = facts.locate(
-        connection, workspace.project, sorted({event.target_id for event in standing if event.kind == SIGNAL})
+        connection, workspace.project, sorted({event.target_id for event in active if event.kind == SIGNAL})
     )
     dataset_of = dict(places.values())
     scores.refold(workspace.database, connection, dataset_of, sorted(dataset_of))
-    link_scores.refold_named(connection, sorted({event.target_id for event in standing if event.kind == LINK_SIGNAL}))
+    link_scores.refold_named(connection, sorted({event.target_id for event in active if event.kind == LINK_SIGNAL}))
     return list(places)
 
 
@@ -138,7 +138,7 @@ def _undo(workspace: Workspace, connection: Connection, event: AnyRow) -> list[s
     if event.kind == LINK_SIGNAL:
         return link_scores.refold_named(connection, [event.target_id])
     if event.kind == SUPERSESSION:
-        return show_or_hide(workspace, connection, [event.target_id, event.value])
+        return update_visibility(workspace, connection, [event.target_id, event.value])
     places = facts.locate(connection, workspace.project, [event.target_id])
     dataset_of = dict(places.values())
     scores.refold(workspace.database, connection, dataset_of, sorted(dataset_of))

@@ -46,7 +46,7 @@ def signal_links(
     Returns the event of each, for `retract`: that of the first time if it was given before, None if the link is gone.
     """
     now = workspace.now()
-    named = [link_scores.parsed(each.link) for each in given]
+    named = [link_scores.parse_target(each.link) for each in given]
     places = facts.locate(connection, workspace.project, sorted({pair[0] for pair in named if pair is not None}))
     there = link_scores.present(connection, [seq for seq, _ in places.values()])
     project = scopes.project_id(connection, workspace.project)
@@ -88,10 +88,10 @@ def signal_links(
     return result
 
 
-MOST = 200
+MAX_FACTS = 200
 """Facts that are read in one call; the next call goes on."""
 
-TOGETHER = 10
+BATCH_SIZE = 10
 """Facts that the model is shown at once."""
 
 
@@ -99,11 +99,11 @@ def enrich(workspace: Workspace, model: LanguageModel, dataset: str, report: Pro
     """Has the model read facts that it has not read yet, the newest first; returns how many links that added."""
     with workspace.read() as connection:
         number = workspace.dataset(connection, dataset)
-        unread = [] if number is None else graph.unenriched(connection, number, MOST)
+        unread = [] if number is None else graph.unenriched(connection, number, MAX_FACTS)
     added = 0
-    for number_of_run, run in enumerate(batches(unread, TOGETHER)):
+    for number_of_run, run in enumerate(batches(unread, BATCH_SIZE)):
         if report is not None:
-            report(number_of_run * TOGETHER, len(unread))
+            report(number_of_run * BATCH_SIZE, len(unread))
         named = name_entities(model, [row.text for row in run])
         with workspace.write() as connection:
             assert number is not None

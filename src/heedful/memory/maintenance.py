@@ -6,7 +6,7 @@ from collections.abc import Iterator
 
 from sqlalchemy import Connection
 
-from heedful.memory.remember import TOGETHER
+from heedful.memory.remember import BATCH_SIZE
 from heedful.protocols.engine import Progress
 from heedful.providers.embedding import Embedder
 from heedful.ranking.policies import Tally
@@ -28,10 +28,10 @@ def reembed(database: Database, embedder: Embedder, progress: Progress | None) -
     done = 0
     while True:
         with database.read() as connection:
-            waiting = stored.facts_without(connection, model, TOGETHER)
+            waiting = stored.facts_without(connection, model, BATCH_SIZE)
         if not waiting:
             with database.write() as connection:
-                stored.alone(connection)
+                stored.lock_writes(connection)
                 if not stored.facts_without(connection, model, 1):
                     stored.activate(connection, model)
                     return done
@@ -51,39 +51,39 @@ FOLD_BATCH_SIZE = 2000
 """Facts that are folded at once."""
 
 
-def compared(connection: Connection, dataset: int) -> Iterator[tuple[int, list[int]]]:
+def compare_scores(connection: Connection, dataset: int) -> Iterator[tuple[int, list[int]]]:
     """The scores of the facts of a dataset, some at a time: how many were compared, and which facts have wrong ones."""
     for run in batches([seq for seq, _ in facts.of_dataset(connection, dataset)], FOLD_BATCH_SIZE):
         kept = scores.all_of(connection, run)
         folded = scores.folded(ledger.surviving(connection, run))
-        yield len(kept.keys() | folded.keys()), sorted({fact for fact, _ in _differing(kept, folded)})
+        yield len(kept.keys() | folded.keys()), sorted({fact for fact, _ in _differences(kept, folded)})
 
 
 def wrong_facts(connection: Connection, dataset: int) -> list[int]:
     """The facts of a dataset whose scores are not the fold of the ledger."""
-    return [fact for _, wrong in compared(connection, dataset) for fact in wrong]
+    return [fact for _, wrong in compare_scores(connection, dataset) for fact in wrong]
 
 
-def compared_links(connection: Connection, dataset: int) -> tuple[int, set[Key]]:
+def compare_links(connection: Connection, dataset: int) -> tuple[int, set[Key]]:
     """How many links of a dataset have a score, and which of these are not the fold of the ledger."""
     kept, folded = link_scores.rated_in(connection, dataset), link_scores.folded_in(connection, dataset)
-    return len(kept.keys() | folded.keys()), _differing(kept, folded)
+    return len(kept.keys() | folded.keys()), _differences(kept, folded)
 
 
 def refold_links(connection: Connection, wrong: set[Key]) -> None:
-    """Makes the scores of links anew."""
+    """Recomputes the scores of links."""
     ids = facts.ids(connection, sorted({fact for fact, _ in wrong}))
     link_scores.refold(connection, {key: link_scores.target(ids[key[0]], key[1]) for key in wrong})
 
 
 def refold(database: Database, connection: Connection, dataset: int) -> None:
-    """Makes all scores of a dataset anew."""
+    """Recomputes all scores of a dataset."""
     seqs = [seq for seq, _ in facts.of_dataset(connection, dataset)]
     scores.refold(database, connection, dict.fromkeys(seqs, dataset), seqs)
-    refold_links(connection, compared_links(connection, dataset)[1])
+    refold_links(connection, compare_links(connection, dataset)[1])
 
 
-def _differing(kept: dict[Key, Tally], folded: dict[Key, Tally]) -> set[Key]:
+def _differences(kept: dict[Key, Tally], folded: dict[Key, Tally]) -> set[Key]:
     differing = kept.keys() ^ folded.keys()
     for key in kept.keys() & folded.keys():
         one, other = kept[key], folded[key]

@@ -7,15 +7,15 @@ import re
 from collections.abc import Iterator, Sequence
 from typing import Any
 
-from heedful.providers.llm.contract import NOTICE, ChatMessage, LanguageModel, quoted
+from heedful.providers.llm.contract import NOTICE, ChatMessage, LanguageModel, quote
 
-LONGEST = 200
+MAX_NAME = 200
 """Characters of a name at most."""
 
 TEXT = 10_000
 """Characters of a text at most."""
 
-FAILURES = 1_000
+MAX_FAILURES = 1_000
 """Brackets of an answer that may turn out to open nothing, before the rest is left unread."""
 
 RULES = """\
@@ -39,19 +39,19 @@ def name_entities(model: LanguageModel, texts: Sequence[str]) -> list[list[str]]
     if not texts:
         return []
     plain = [" ".join(text.split()) for text in texts]
-    lines = "\n".join(f"{number}. {quoted(text, TEXT)}" for number, text in enumerate(plain, start=1))
+    lines = "\n".join(f"{number}. {quote(text, TEXT)}" for number, text in enumerate(plain, start=1))
     completion = model.complete([ChatMessage("system", RULES), ChatMessage("user", lines)])
     named: dict[int, list[str]] = {}
     for number, names in _rows(completion.text):
         named.setdefault(number, names)
-    return [_standing(named.get(number, []), text) for number, text in enumerate(plain, start=1)]
+    return [_present_names(named.get(number, []), text) for number, text in enumerate(plain, start=1)]
 
 
 def _rows(answer: str) -> Iterator[tuple[int, list[str]]]:
     """What can be read of an answer: it may have words or a fence around it, be one list or object, or break off."""
     decoder = json.JSONDecoder()
     at = failures = 0
-    while failures < FAILURES and (opening := _JSON.search(answer, at)) is not None:
+    while failures < MAX_FAILURES and (opening := _JSON.search(answer, at)) is not None:
         try:
             value, at = decoder.raw_decode(answer, opening.start())
         except (ValueError, RecursionError):
@@ -78,18 +78,18 @@ def _read(value: Any) -> Iterator[tuple[int, list[str]]]:
                 yield from _read(names)
 
 
-def _standing(names: Sequence[str], text: str) -> list[str]:
+def _present_names(names: Sequence[str], text: str) -> list[str]:
     """The names that the text has, each once."""
     low = text.casefold()
     found: dict[str, str] = {}
     for given in names:
         name = " ".join(given.split())
-        if name and len(name) <= LONGEST and _stands(name.casefold(), low):
+        if name and len(name) <= MAX_NAME and _contains_name(name.casefold(), low):
             found.setdefault(name.casefold(), name)
     return list(found.values())
 
 
-def _stands(name: str, text: str) -> bool:
+def _contains_name(name: str, text: str) -> bool:
     """Whether a name stands in a text as whole words, if it is made of letters and digits at its ends."""
     before = r"(?<!\w)" if name[0].isascii() and name[0].isalnum() else ""
     behind = r"(?!\w)" if name[-1].isascii() and name[-1].isalnum() else ""

@@ -9,11 +9,11 @@ from sqlalchemy import Connection
 
 from heedful.ids import new_id, without_receipt
 from heedful.memory import checks, stats
-from heedful.memory.graph_recall import Walk, Walked
-from heedful.memory.usefulness import NOBODY, AdaptiveJudge, Context, DocumentedJudge, Judge
+from heedful.memory.graph_recall import Expanded, GraphExpansion
+from heedful.memory.usefulness import NO_FACTS, AdaptiveJudge, Context, DocumentedJudge, Judge
 from heedful.memory.workspace import Workspace
 from heedful.model import Hit, Metadata, Mode, PolicyName, Recall
-from heedful.ranking.evidence import explored
+from heedful.ranking.evidence import explore
 from heedful.ranking.policies import Candidate, Ranked
 from heedful.ranking.signals import NEUTRAL
 from heedful.search.searcher import Found
@@ -21,7 +21,7 @@ from heedful.storage import expiry, facts, link_scores, queries, receipts
 from heedful.storage.filters import Allowed, selections
 from heedful.storage.receipts import NewReceipt
 from heedful.storage.rows import Direct
-from heedful.storage.scopes import State, look
+from heedful.storage.scopes import State, read_state
 from heedful.storage.vectors import ModelRow, Vectors, pack
 
 DIGITS = 6
@@ -34,7 +34,7 @@ CLOSE = 1e-9
 
 
 @dataclass(frozen=True, slots=True)
-class Request:
+class RecallRequest:
     """A recall whose arguments were checked."""
 
     query: str
@@ -54,7 +54,7 @@ class Request:
         return self.weight > 0 or self.min_usefulness > 0
 
 
-def checked(
+def check_request(
     query: str,
     dataset: str,
     top_k: int,
@@ -67,13 +67,13 @@ def checked(
     exploration: float,
     seed: int | None,
     explain: bool,
-) -> Request:
+) -> RecallRequest:
     """The request behind the arguments of `recall`."""
     checks.mode(mode)
     weight = checks.fraction("usefulness_weight", usefulness_weight)
     least = checks.fraction("min_usefulness", min_usefulness)
     boosted = checks.flag("boost_by_usefulness", boost_by_usefulness)
-    return Request(
+    return RecallRequest(
         query=checks.query(query),
         dataset=checks.name("dataset", dataset),
         top_k=checks.top_k(top_k),
@@ -110,7 +110,7 @@ class _Outcome:
     """The chance that the last fact shown had to stand there."""
 
 
-def recall(workspace: Workspace, request: Request, *, keep: bool = False, quiet: bool = False) -> Recall:
+def recall(workspace: Workspace, request: RecallRequest, *, keep: bool = False, quiet: bool = False) -> Recall:
     """The best facts for a query, under a receipt that feedback can name later; `keep` it, whatever share is kept.
     With `quiet`, there is none: somebody only looks."""
     vector = workspace.embed([request.query])[0] if request.mode != "lexical" else None
@@ -119,7 +119,7 @@ def recall(workspace: Workspace, request: Request, *, keep: bool = False, quiet:
         workspace.link(request.dataset)
     with workspace.direct(write=False) as direct:
         connection = direct.connection
-        state = look(direct, workspace.project, request.dataset)
+        state = read_state(direct, workspace.project, request.dataset)
         model = workspace.fitting(state.model)
         dataset = workspace.existing(connection, request.dataset, state.dataset)
         if model is None or dataset is None:
@@ -127,13 +127,13 @@ def recall(workspace: Workspace, request: Request, *, keep: bool = False, quiet:
         else:
             outcome = _search(workspace, direct, request, state, dataset, model, vector, recall_id)
     workspace.keep_vectors()
-    sampled = _sampled(recall_id, workspace.receipt_share) and not workspace.database.read_only
+    sampled = _sample(recall_id, workspace.receipt_share) and not workspace.database.read_only
     if dataset is None:
         # Looking into a dataset that is not there makes none, so there is nothing to keep a receipt in.
         recall_id = without_receipt(recall_id)
     kept = dataset is not None and (keep or (sampled and not quiet))
     if kept and dataset is not None:
-        _keep(workspace, request, recall_id, dataset, model, outcome)
+        _write_receipt(workspace, request, recall_id, dataset, model, outcome)
     return Recall(
         recall_id=recall_id,
         query=request.query,
@@ -145,7 +145,7 @@ def recall(workspace: Workspace, request: Request, *, keep: bool = False, quiet:
     )
 
 
-def _sampled(recall_id: str, share: float) -> bool:
+def _sample(recall_id: str, share: float) -> bool:
     """Whether a recall is among the share whose receipts are kept: by its id, whose end is random."""
     return share >= 1 or int(recall_id[-8:], 16) < share * 2**32
 
@@ -153,7 +153,7 @@ def _sampled(recall_id: str, share: float) -> bool:
 def _search(
     workspace: Workspace,
     direct: Direct,
-    request: Request,
+    request: RecallRequest,
     state: State,
     dataset: int,
     model: ModelRow,
@@ -162,7 +162,7 @@ def _search(
 ) -> _Outcome:
     connection = direct.connection
     context = Context()
-    judged = NOBODY
+    judged = NO_FACTS
     if state.event:
         if vector is None:
             vector = workspace.embed([request.query])[0]
@@ -179,23 +179,27 @@ def _search(
     index.follow(connection, state.change)
     has_expired = state.first_end is not None and state.first_end <= now
     expired = expiry.expired(connection, dataset, now) if has_expired else []
-    allowed = _allowed(request, dataset, judge, expired)
+    allowed = _filter(request, dataset, judge, expired)
     also = judge.proven() if request.boosted else []
     if request.mode == "graph":
         graph = workspace.graph(dataset)
         graph.follow(connection, state.change)
-        walk = Walk(connection, graph, dataset, request.query, request.weight if state.event else 0.0, now)
-        found = index.search(connection, request.query, vector, "hybrid", allowed, also, 2 * request.top_k, walk.reach)
-        walked = walk.take(found)
+        expansion = GraphExpansion(
+            connection, graph, dataset, request.query, request.weight if state.event else 0.0, now
+        )
+        found = index.search(
+            connection, request.query, vector, "hybrid", allowed, also, 2 * request.top_k, expansion.expand
+        )
+        expanded = expansion.take(found)
     else:
         found = index.search(connection, request.query, vector, request.mode, allowed, also, 2 * request.top_k)
-        walked = Walked(found)
-    ranked, propensity = _ranked(request, walked.found, judge, recall_id)
-    hits = _hits(direct, request, walked, ranked, context, policy)
-    return _Outcome(hits, policy, vector, _carried(connection, walked, ranked), propensity)
+        expanded = Expanded(found)
+    ranked, propensity = _rank(request, expanded.found, judge, recall_id)
+    hits = _hits(direct, request, expanded, ranked, context, policy)
+    return _Outcome(hits, policy, vector, _path_links(connection, expanded, ranked), propensity)
 
 
-def _allowed(request: Request, dataset: int, judge: Judge, expired: list[int]) -> Allowed:
+def _filter(request: RecallRequest, dataset: int, judge: Judge, expired: list[int]) -> Allowed:
     """What has not expired, passes the filter and is useful enough; none of it is lost behind the others."""
     where = [] if request.where is None else selections(dataset, request.where)
     if not request.min_usefulness:
@@ -207,7 +211,7 @@ def _allowed(request: Request, dataset: int, judge: Judge, expired: list[int]) -
     return Allowed(where, without=[*judged[~passing].tolist(), *expired])
 
 
-def _ranked(request: Request, found: Found, judge: Judge, recall_id: str) -> tuple[list[Ranked], float]:
+def _rank(request: RecallRequest, found: Found, judge: Judge, recall_id: str) -> tuple[list[Ranked], float]:
     relevance = np.round(found.relevance.astype(np.float64), DIGITS)
     order = np.lexsort((found.facts, -relevance))
     if not request.boosted and not request.exploration:
@@ -222,25 +226,25 @@ def _ranked(request: Request, found: Found, judge: Judge, recall_id: str) -> tup
         return ranked[: request.top_k], 1.0
     seed = request.seed if request.seed is not None else int(recall_id.replace("-", ""), 16)
     known = [each.usefulness.source == "context" for each in ranked]
-    places, propensity = explored(range(len(ranked)), known, request.top_k, request.exploration, seed)
+    places, propensity = explore(range(len(ranked)), known, request.top_k, request.exploration, seed)
     return [ranked[place] for place in places[: request.top_k]], propensity
 
 
 def _hits(
     direct: Direct,
-    request: Request,
-    walked: Walked,
+    request: RecallRequest,
+    expanded: Expanded,
     ranked: list[Ranked],
     context: Context,
     policy: PolicyName,
 ) -> list[Hit]:
-    rows = facts.shown(direct, [each.fact for each in ranked])
+    rows = facts.display_rows(direct, [each.fact for each in ranked])
     hits = []
     for rank, each in enumerate((each for each in ranked if each.fact in rows), start=1):
         row = rows[each.fact]
         explanation = None
         if request.explain:
-            explanation = stats.explanation(direct.connection, walked, each, context, policy, request.weight)
+            explanation = stats.explanation(direct.connection, expanded, each, context, policy, request.weight)
         hits.append(
             Hit(
                 fact_id=row.id,
@@ -259,9 +263,9 @@ def _hits(
     return hits
 
 
-def _carried(connection: Connection, walked: Walked, ranked: list[Ranked]) -> dict[str, list[str]]:
+def _path_links(connection: Connection, expanded: Expanded, ranked: list[Ranked]) -> dict[str, list[str]]:
     """The links of the path to each hit that was reached by one: the hit's own, then that of the fact it came from."""
-    paths = {each.fact: walked.paths[each.fact] for each in ranked if each.fact in walked.paths}
+    paths = {each.fact: expanded.paths[each.fact] for each in ranked if each.fact in expanded.paths}
     if not paths:
         return {}
     ids = facts.ids(connection, [*paths, *(path.seed for path in paths.values() if path.seed is not None)])
@@ -277,9 +281,9 @@ def _line(hit: Hit, propensity: float, links: dict[str, list[str]]) -> receipts.
     return (*line, links[hit.fact_id]) if hit.fact_id in links else line
 
 
-def _keep(
+def _write_receipt(
     workspace: Workspace,
-    request: Request,
+    request: RecallRequest,
     recall_id: str,
     dataset: int,
     model: ModelRow | None,
@@ -294,7 +298,7 @@ def _keep(
         model_id, vector = model.id, pack(outcome.vector)
     with workspace.direct(write=True, durable=False, alone=False) as direct:
         now = workspace.now()
-        query = queries.asked(direct, dataset, request.query, model_id, vector)
+        query = queries.ensure_query(direct, dataset, request.query, model_id, vector)
         if query is not None:
             receipts.add(
                 direct,

@@ -13,17 +13,17 @@ from heedful.memory import checks
 from heedful.memory.documents import Pieces, read
 from heedful.memory.workspace import Workspace
 from heedful.model import FactRef, Metadata, RememberResult
-from heedful.protocols.engine import Progress, Texts
+from heedful.protocols.engine import Progress, Source
 from heedful.storage import expiry, facts, scopes
 from heedful.storage.facts import NewFact, digest
 from heedful.storage.retention import retire
 from heedful.storage.vectors import ensure_model, pack
 
-TOGETHER = 256
+BATCH_SIZE = 256
 """Pieces that are embedded and written at once; a document is never divided between two transactions."""
 
 
-RETIRED = 256
+MAX_RETIRED = 256
 """Expired facts that whoever remembers others removes on the way: they must not pile up where nobody does upkeep."""
 
 
@@ -37,7 +37,7 @@ class _Outcome:
 
 def remember(
     workspace: Workspace,
-    texts: Texts,
+    texts: Source,
     dataset: str,
     metadata: Metadata | Sequence[Metadata] | None,
     source: str | None,
@@ -58,8 +58,8 @@ def remember(
         done += sum(len(document.pieces) for document in documents)
         if progress is not None:
             progress(done, total)
-    if outcome.added >= TOGETHER:
-        _index_now(workspace, dataset)
+    if outcome.added >= BATCH_SIZE:
+        _update_index(workspace, dataset)
     return RememberResult(
         dataset=dataset,
         facts=outcome.facts,
@@ -82,7 +82,7 @@ def _groups(documents: Sequence[Pieces]) -> Iterator[list[Pieces]]:
     group: list[Pieces] = []
     size = 0
     for document in documents:
-        if group and size + len(document.pieces) > TOGETHER:
+        if group and size + len(document.pieces) > BATCH_SIZE:
             yield group
             group, size = [], 0
         group.append(document)
@@ -95,7 +95,7 @@ def _store(workspace: Workspace, dataset: str, documents: list[Pieces], outcome:
     keys = [digest(piece.text, document.source, about) for document in documents for piece, about in document.pieces]
     with workspace.read() as connection:
         number = scopes.dataset_id(connection, workspace.project, dataset)
-        present = {} if number is None else facts.known(connection, number, keys)
+        present = {} if number is None else facts.ids_by_digest(connection, number, keys)
     # The model is slow and may fail: it runs before the transaction, on what is new.
     fresh = {
         digest(piece.text, document.source, about): piece.text
@@ -111,8 +111,8 @@ def _store(workspace: Workspace, dataset: str, documents: list[Pieces], outcome:
         workspace.model(connection)
         number = scopes.ensure_dataset(connection, workspace.project, dataset, at)
         # What has expired is gone: the same text is a new fact.
-        retire(connection, number, at, RETIRED, keys)
-        present = facts.known(connection, number, keys)
+        retire(connection, number, at, MAX_RETIRED, keys)
+        present = facts.ids_by_digest(connection, number, keys)
         # Forgotten since the first look: rare enough to embed them here.
         lost = [key for key in fresh if key not in present and key not in vectors]
         vectors |= zip(lost, map(pack, workspace.embed([fresh[key] for key in lost])), strict=True)
@@ -120,7 +120,7 @@ def _store(workspace: Workspace, dataset: str, documents: list[Pieces], outcome:
         new: list[NewFact] = []
         for document in documents:
             before = len(outcome.facts)
-            new += _prepared(connection, number, document, vectors, present, places, outcome)
+            new += _prepare(connection, number, document, vectors, present, places, outcome)
             # Whoever says last what is known says how long it holds.
             known = [each.fact_id for each in outcome.facts[before:] if not each.new]
             expiry.change(connection, known, document.expires_at)
@@ -128,7 +128,7 @@ def _store(workspace: Workspace, dataset: str, documents: list[Pieces], outcome:
         outcome.added += len(new)
 
 
-def _prepared(
+def _prepare(
     connection: Connection,
     dataset: int,
     document: Pieces,
@@ -166,13 +166,15 @@ def _prepared(
             outcome.known += 1
             outcome.facts.append(FactRef(fact_id=fact_id, text=piece.text, new=False))
     if document.replaces:
-        outcome.removed += _make_room(connection, dataset, document, kept)
+        outcome.removed += _replace_document(connection, dataset, document, kept)
     elif document.source is not None:
         places[document.source] = first + len(new)
     return new
 
 
-def _make_room(connection: Connection, dataset: int, document: Pieces, kept: dict[str, tuple[int, int, int]]) -> int:
+def _replace_document(
+    connection: Connection, dataset: int, document: Pieces, kept: dict[str, tuple[int, int, int]]
+) -> int:
     """Removes what a changed file no longer says, and moves what it says elsewhere."""
     assert document.source is not None
     stored = facts.of_dataset(connection, dataset, document.source)
@@ -182,7 +184,7 @@ def _make_room(connection: Connection, dataset: int, document: Pieces, kept: dic
     return len(gone)
 
 
-def _index_now(workspace: Workspace, dataset: str) -> None:
+def _update_index(workspace: Workspace, dataset: str) -> None:
     """After much was added, the one who added it brings the index up to date, not the next who asks."""
     with workspace.read() as connection:
         model = workspace.model(connection)

@@ -18,7 +18,7 @@ from heedful.memory.workspace import Workspace
 from heedful.model import POLICY_NAMES, Estimate, PolicyName, ReplayAdvice, ReplayArm, ReplayReport, WorseQuery
 from heedful.ranking import replay as learning
 from heedful.ranking.policies import Candidate
-from heedful.ranking.replay import FOLDS, Asked, Floats, Order, Trial, replayed
+from heedful.ranking.replay import FOLDS, Floats, LoggedRecall, Order, Trial, replay_orders
 from heedful.ranking.signals import Opinion
 from heedful.search.contexts import ContextIndex
 from heedful.storage import facts, ledger, receipts
@@ -26,7 +26,7 @@ from heedful.storage.rows import AnyRow
 
 WEIGHTS = tuple(tenth / 10 for tenth in range(1, 10))
 
-LISTED = 10
+MAX_WORSE_QUERIES = 10
 """How many of the queries that would get worse are named for each arm."""
 
 DIGITS = 6
@@ -120,7 +120,7 @@ def _distinct(
     if given is None:
         return list(default)
     if isinstance(given, str) or not isinstance(given, Sequence) or not given:
-        raise Invalid(f"{field} must be a list that is not empty, got {given!r}", field=field, value=given)
+        raise Invalid(f"{field} must be a non-empty list, got {given!r}", field=field, value=given)
     return list(dict.fromkeys(check(each) for each in given))
 
 
@@ -135,11 +135,11 @@ def _history(workspace: Workspace, dataset: str, since: int | None) -> _History:
             by_receipt[rating.receipt_id].append(rating)
         rows = receipts.load(connection, number, list(by_receipt), since)
         known = {fact_id: seq for seq, fact_id in facts.of_dataset(connection, number)}
-        found = (_rated(row, by_receipt[row.id], known) for row in rows)
+        found = (_rated_recall(row, by_receipt[row.id], known) for row in rows)
         return _History(
             rated=len(rows),
             recalls=[each for each in found if each is not None],
-            opinions=ledger.recorded(connection, number),
+            opinions=ledger.recorded_opinions(connection, number),
             contexts=workspace.contexts(
                 connection,
                 number,
@@ -150,7 +150,7 @@ def _history(workspace: Workspace, dataset: str, since: int | None) -> _History:
         )
 
 
-def _rated(row: AnyRow, ratings: Sequence[AnyRow], known: dict[str, int]) -> _Rated | None:
+def _rated_recall(row: AnyRow, ratings: Sequence[AnyRow], known: dict[str, int]) -> _Rated | None:
     """The recall behind a receipt, if its raters call a fact helpful that is still there.
 
     The last word of each author counts, and a fact is helpful if those who say so are surer than those who don't.
@@ -182,8 +182,8 @@ def _measure(history: _History, policies: Sequence[PolicyName], weights: Sequenc
         if each.query_id not in alike:
             matches = contexts.matches(each.query, contexts.vector_of(each.query_id))
             alike[each.query_id] = {match.query_id: match.similarity for match in matches}
-    asked = [Asked(each.query_id, each.at, each.shown, alike[each.query_id]) for each in history.recalls]
-    folded = replayed(asked, history.opinions, [FOLDS[policy]() for policy in policies], weights)
+    asked = [LoggedRecall(each.query_id, each.at, each.shown, alike[each.query_id]) for each in history.recalls]
+    folded = replay_orders(asked, history.opinions, [FOLDS[policy]() for policy in policies], weights)
     ranks, ndcg = [], []
     for each, orders in zip(history.recalls, folded, strict=True):
         columns: list[Order] = [[line.fact for line in each.shown], _by_relevance(each.shown), *orders]
@@ -228,7 +228,7 @@ def _arm(
         ndcg_change=estimate(count + column, count + LOGGED),
         queries_better=better,
         queries_worse=len(worse),
-        worse=worse[:LISTED],
+        worse=worse[:MAX_WORSE_QUERIES],
     )
 
 

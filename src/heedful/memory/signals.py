@@ -17,14 +17,14 @@ from heedful.memory.history import retract_event
 from heedful.memory.workspace import Workspace
 from heedful.model import Detection, GivenSignal, Hit, ItemError, Signal, SignalResult, SignalType, limits
 from heedful.protocols.engine import Facts
-from heedful.ranking.signals import Observation, standing_of
+from heedful.ranking.signals import Observation, trust_of
 from heedful.storage import facts, ledger, queries, receipts, requests, scopes, scores
 from heedful.storage.ledger import SIGNAL, Event, Surviving
 from heedful.storage.rows import AnyRow
 
 
 @dataclass(frozen=True, slots=True)
-class Given:
+class SignalInput:
     """A signal on its way into the ledger."""
 
     index: int
@@ -35,7 +35,7 @@ class Given:
     key: str | None = None
 
 
-def parsed(signals: Signal | Iterable[Signal | Mapping[str, Any]]) -> list[Signal]:
+def parse_signals(signals: Signal | Iterable[Signal | Mapping[str, Any]]) -> list[Signal]:
     """All signals, checked; the first that can't be accepted refuses the whole call."""
     if isinstance(signals, Signal | Mapping):
         signals = [signals]
@@ -72,29 +72,31 @@ def signal(
         said = [each.model_dump(mode="json") for each in given]
         fingerprint = requests.fingerprint("signal", said if dataset is None else [dataset, *said])
     items = [
-        Given(place, each, "signal", key=requests.event_key("signal", each.idempotency_key))
+        SignalInput(place, each, "signal", key=requests.event_key("signal", each.idempotency_key))
         for place, each in enumerate(given)
     ]
     with workspace.write() as connection:
-        first = earlier(workspace, connection, idempotency_key, fingerprint)
-        return first or take(workspace, connection, idempotency_key, fingerprint, items, [], dataset)
+        first = earlier_result(workspace, connection, idempotency_key, fingerprint)
+        return first or record_signals(workspace, connection, idempotency_key, fingerprint, items, [], dataset)
 
 
-def earlier(workspace: Workspace, connection: Connection, key: str | None, fingerprint: bytes) -> SignalResult | None:
+def earlier_result(
+    workspace: Workspace, connection: Connection, key: str | None, fingerprint: bytes
+) -> SignalResult | None:
     """The result of the first call with this key, if there was one."""
     project = scopes.project_id(connection, workspace.project)
     if key is None or project is None:
         return None
-    first = requests.earlier(connection, project, key, fingerprint)
+    first = requests.earlier_result(connection, project, key, fingerprint)
     return None if first is None else SignalResult(**first)
 
 
-def take(
+def record_signals(
     workspace: Workspace,
     connection: Connection,
     key: str | None,
     fingerprint: bytes,
-    items: list[Given],
+    items: list[SignalInput],
     errors: list[ItemError],
     dataset: str | None = None,
 ) -> SignalResult:
@@ -103,14 +105,14 @@ def take(
     if key is not None:
         now = workspace.now()
         project = scopes.ensure_project(connection, workspace.project, now)
-        requests.keep(connection, project, key, fingerprint, result.model_dump(mode="json"), now)
+        requests.store_result(connection, project, key, fingerprint, result.model_dump(mode="json"), now)
     return result
 
 
 def _apply(
     workspace: Workspace,
     connection: Connection,
-    items: list[Given],
+    items: list[SignalInput],
     errors: list[ItemError],
     only: str | None,
 ) -> SignalResult:
@@ -122,7 +124,7 @@ def _apply(
         places = {fact_id: place for fact_id, place in places.items() if place[1] == number}
     keys = [item.key for item in items if item.key is not None]
     seen = ledger.with_keys(connection, project, keys) if project is not None and keys else {}
-    accepted: list[Given] = []
+    accepted: list[SignalInput] = []
     taken: list[GivenSignal] = []
     events: list[Event] = []
     known = _queries(workspace, connection, items, places)
@@ -133,7 +135,7 @@ def _apply(
             if not _is_same(seen[item.key], item, query):
                 errors.append(_reused(item))
             else:
-                taken.append(_taken(item, seen[item.key].id))
+                taken.append(_to_given(item, seen[item.key].id))
             continue
         if fact_id not in places or project is None:
             errors.append(_unknown(item.index, fact_id, workspace.project, only))
@@ -144,7 +146,7 @@ def _apply(
             seen[item.key] = event
         accepted.append(item)
         events.append(event)
-        taken.append(_taken(item, event.id))
+        taken.append(_to_given(item, event.id))
     ledger.append(connection, events)
     ledger.annotate(
         connection,
@@ -165,7 +167,7 @@ def _apply(
                 cast(int, event.query_id),
                 Observation(item.signal.signal_type, item.signal.confidence, event.at),
                 event.author,
-                standing_of(event.author),
+                trust_of(event.author),
             )
             for item, event in zip(accepted, events, strict=True)
         ],
@@ -185,7 +187,7 @@ def _apply(
 def _queries(
     workspace: Workspace,
     connection: Connection,
-    items: list[Given],
+    items: list[SignalInput],
     places: dict[str, tuple[int, int]],
 ) -> dict[tuple[int, str], int]:
     """The number of each query, by dataset and words. New ones are embedded when a recall first needs them,
@@ -201,7 +203,7 @@ def _queries(
     }
 
 
-def _event(item: Given, project: int, dataset: int, query: int, now: int) -> Event:
+def _event(item: SignalInput, project: int, dataset: int, query: int, now: int) -> Event:
     given = item.signal
     return Event(
         project_id=project,
@@ -222,14 +224,14 @@ def _event(item: Given, project: int, dataset: int, query: int, now: int) -> Eve
     )
 
 
-def _is_same(event: AnyRow | Event, item: Given, query: int | None) -> bool:
+def _is_same(event: AnyRow | Event, item: SignalInput, query: int | None) -> bool:
     """Whether an event says what a signal with its key says again; a fact that is gone can't be compared further."""
     given = item.signal
     said = (event.target_id, event.value, event.confidence)
     return said == (given.fact_id, given.signal_type, given.confidence) and query in (None, event.query_id)
 
 
-def _taken(item: Given, event_id: str) -> GivenSignal:
+def _to_given(item: SignalInput, event_id: str) -> GivenSignal:
     return GivenSignal(event_id=event_id, fact_id=item.signal.fact_id, signal_type=item.signal.signal_type)
 
 
@@ -243,7 +245,7 @@ def _unknown(index: int, fact_id: str, project: str, dataset: str | None) -> Ite
     )
 
 
-def _reused(item: Given) -> ItemError:
+def _reused(item: SignalInput) -> ItemError:
     return ItemError(
         index=item.index,
         code="idempotency_key_reused",
@@ -256,7 +258,7 @@ SOURCE = "signal_recall"
 
 
 @dataclass(frozen=True, slots=True)
-class _Said:
+class _FactSignal:
     """One thing that is said of one fact."""
 
     kind: SignalType
@@ -278,7 +280,7 @@ def signal_recall(
     checks.fraction("confidence", confidence)
     checks.author(author)
     checks.idempotency_key(idempotency_key)
-    ids = {kind: _ids(kind, given) for kind, given in named.items()}
+    ids = {kind: _fact_ids(kind, given) for kind, given in named.items()}
     both = set(ids["helpful"]) & set(ids["not_helpful"])
     if both:
         raise Invalid(f"fact {min(both)} is named as helpful and as not_helpful", field="not_helpful", value=min(both))
@@ -290,18 +292,18 @@ def signal_recall(
         "signal_recall", [recall_id, {kind: sorted(each) for kind, each in ids.items()}, answer, confidence, author]
     )
     with workspace.read() as connection:
-        first = earlier(workspace, connection, idempotency_key, fingerprint)
+        first = earlier_result(workspace, connection, idempotency_key, fingerprint)
     if first is not None:
         return first
-    told = None if answer is None else detect_recall(workspace, answer, recall_id)
+    detected = None if answer is None else detect_recall(workspace, answer, recall_id)
     with workspace.write() as connection:
-        first = earlier(workspace, connection, idempotency_key, fingerprint)
+        first = earlier_result(workspace, connection, idempotency_key, fingerprint)
         if first is not None:
             return first
         receipt = receipt_of(workspace, connection, recall_id)
-        said = [_Said(kind, fact, confidence) for kind, each in ids.items() for fact in each]
-        items, errors, mistaken = _meant(connection, receipt, said, told, confidence, author)
-        result = take(workspace, connection, idempotency_key, fingerprint, items, errors)
+        said = [_FactSignal(kind, fact, confidence) for kind, each in ids.items() for fact in each]
+        items, errors, mistaken = _resolve_signals(connection, receipt, said, detected, confidence, author)
+        result = record_signals(workspace, connection, idempotency_key, fingerprint, items, errors)
         # Who names a fact later has not ignored it.
         for event in mistaken:
             retract_event(workspace, connection, event, author)
@@ -330,7 +332,7 @@ def receipt_of(workspace: Workspace, connection: Connection, recall_id: str) -> 
     return receipt
 
 
-def _ids(field: str, given: Facts) -> list[str]:
+def _fact_ids(field: str, given: Facts) -> list[str]:
     """The facts that were named: ids or hits, one or many."""
     if not isinstance(given, Iterable):
         raise Invalid(f"{field} must be a list of facts, got {given!r}", field=field, value=given)
@@ -341,34 +343,34 @@ def _ids(field: str, given: Facts) -> list[str]:
     return list(dict.fromkeys(found))
 
 
-def _meant(
+def _resolve_signals(
     connection: Connection,
     receipt: AnyRow,
-    named: list[_Said],
-    told: list[Detection] | None,
+    named: list[_FactSignal],
+    detected: list[Detection] | None,
     confidence: float,
     author: str | None,
-) -> tuple[list[Given], list[ItemError], list[AnyRow]]:
+) -> tuple[list[SignalInput], list[ItemError], list[AnyRow]]:
     """The signals that are meant, what can't be meant, and earlier `ignored` events that turn out mistaken."""
     ranks = {line[0]: rank for rank, line in enumerate(receipt.shown, start=1)}
-    standing = {
+    active = {
         (event.target_id, event.value): event
         for event in ledger.of_receipt(connection, receipt.id)
         # What was made of a rating is another voice: it goes with the rating.
         if event.author == author and event.source == SOURCE
     }
-    about = {fact for fact, kind in standing if kind != "ignored"} | {each.fact_id for each in named}
+    about = {fact for fact, kind in active if kind != "ignored"} | {each.fact_id for each in named}
     present = facts.present(connection, list(ranks))
     unnamed = [fact for fact in ranks if fact not in about and fact in present]
     # Whoever names a fact that was not shown may have meant one of the others: nothing is said of those.
     mistaken = any(each.fact_id not in ranks for each in named)
-    said = named if mistaken else named + _of_the_rest(unnamed, told, confidence)
+    said = named if mistaken else named + _signals_for_unnamed(unnamed, detected, confidence)
     items, errors = [], []
     for index, each in enumerate(said):
         if each.fact_id not in ranks:
             errors.append(_not_shown(index, each.fact_id, receipt.id))
             continue
-        before = standing.get((each.fact_id, each.kind))
+        before = active.get((each.fact_id, each.kind))
         given = Signal(
             fact_id=each.fact_id,
             signal_type=each.kind,
@@ -378,9 +380,9 @@ def _meant(
         )
         # The same said twice is one event; said again after it was retracted, it is a new one.
         key = new_id() if before is None else before.idempotency_key
-        items.append(Given(index, given, SOURCE, receipt.id, ranks[each.fact_id], key))
+        items.append(SignalInput(index, given, SOURCE, receipt.id, ranks[each.fact_id], key))
     known = {each.fact_id for each in said if each.kind != "ignored"}
-    return items, errors, [standing[fact, "ignored"] for fact in known if (fact, "ignored") in standing]
+    return items, errors, [active[fact, "ignored"] for fact in known if (fact, "ignored") in active]
 
 
 def _not_shown(index: int, fact_id: str, recall_id: str) -> ItemError:
@@ -388,12 +390,12 @@ def _not_shown(index: int, fact_id: str, recall_id: str) -> ItemError:
     return ItemError(index=index, code="not_found", message=message, fact_id=fact_id)
 
 
-def _of_the_rest(unnamed: list[str], told: list[Detection] | None, confidence: float) -> list[_Said]:
+def _signals_for_unnamed(unnamed: list[str], detected: list[Detection] | None, confidence: float) -> list[_FactSignal]:
     """What is said of facts that nobody named: what the answer tells, else that they were ignored."""
-    if told is None:
-        return [_Said("ignored", fact, confidence) for fact in unnamed]
+    if detected is None:
+        return [_FactSignal("ignored", fact, confidence) for fact in unnamed]
     return [
-        _Said(each.signal_type, each.fact_id, round(confidence * each.confidence, 6))
-        for each in told
+        _FactSignal(each.signal_type, each.fact_id, round(confidence * each.confidence, 6))
+        for each in detected
         if each.signal_type is not None and each.fact_id in unnamed
     ]

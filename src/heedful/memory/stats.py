@@ -10,8 +10,8 @@ from sqlalchemy import Connection
 
 from heedful.clock import from_stored
 from heedful.memory import checks
-from heedful.memory.graph_recall import Path, Walked
-from heedful.memory.usefulness import Context, together
+from heedful.memory.graph_recall import Expanded, Path
+from heedful.memory.usefulness import Context, combined_tallies
 from heedful.memory.workspace import Workspace
 from heedful.model import (
     SIGNAL_TYPES,
@@ -31,7 +31,7 @@ from heedful.storage import expiry, facts, graph, ledger, scopes, scores
 from heedful.storage.scores import ALL_QUERIES
 
 BINS = 10
-LISTED = 10
+MAX_RANKED = 10
 """How many facts are named as the most and the least useful."""
 
 
@@ -67,8 +67,8 @@ def usefulness_stats(workspace: Workspace, dataset: str) -> UsefulnessStats:
         for seq in [] if number is None else expiry.expired(connection, number, now):
             tallies.pop(seq, None)
         now_scores = {seq: tally.at(now) for seq, tally in tallies.items()}
-        best = sorted(now_scores, key=lambda seq: (-now_scores[seq], seq))[:LISTED]
-        worst = sorted(now_scores, key=lambda seq: (now_scores[seq], seq))[:LISTED]
+        best = sorted(now_scores, key=lambda seq: (-now_scores[seq], seq))[:MAX_RANKED]
+        worst = sorted(now_scores, key=lambda seq: (now_scores[seq], seq))[:MAX_RANKED]
         rows = facts.by_seq(connection, list({*best, *worst}))
 
         def ranked(seqs: Iterable[int]) -> list[RankedFact]:
@@ -114,7 +114,7 @@ def _contexts(workspace: Workspace, connection: Connection, dataset: int, seq: i
             continue
         alike = {match.query_id for match in index.matches(texts[query], index.vector_of(query))}
         members = [member for member in texts if member in alike]
-        tally = together(connection, [seq], members)[seq]
+        tally = combined_tallies(connection, [seq], members)[seq]
         contexts.append(_context_score(query, members, texts, tally, now))
         grouped.update(members)
     return contexts
@@ -139,7 +139,7 @@ def _distribution(values: Iterable[float]) -> dict[str, int]:
 
 
 def explanation(
-    connection: Connection, walked: Walked, ranked: Ranked, context: Context, policy: PolicyName, weight: float
+    connection: Connection, walked: Expanded, ranked: Ranked, context: Context, policy: PolicyName, weight: float
 ) -> Explanation:
     """The parts of a hit's relevance, the events behind its usefulness, and the arithmetic to its score."""
     found = walked.found

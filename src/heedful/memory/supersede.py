@@ -22,13 +22,13 @@ PROVENANCE = "supersedes"
 
 
 def supersede(workspace: Workspace, fact_id: str, text: str | None, by: str | None, author: str | None) -> Supersession:
-    """Takes a fact out of recall in favour of a new text, or of a fact that is there already."""
-    correct = prepared(workspace, fact_id, text, by, author)
+    """Takes a fact out of recall in favour of a new text, or of a fact that already exists."""
+    correct = prepare(workspace, fact_id, text, by, author)
     with workspace.write() as connection:
         return correct(connection)
 
 
-def prepared(
+def prepare(
     workspace: Workspace, fact_id: str, text: str | None, by: str | None, author: str | None
 ) -> Callable[[Connection], Supersession]:
     """What does it in a transaction that is open; the model has read the text by then."""
@@ -36,7 +36,7 @@ def prepared(
     checks.author(author)
     if (text is None) == (by is None):
         raise Invalid(
-            "it is not said what supersedes the fact",
+            "the replacement is missing",
             field="text",
             value=text,
             remedy="Pass text, or by=FACT_ID, and not both",
@@ -50,7 +50,7 @@ def prepared(
         _check_unexpired(workspace, connection, "fact_id", fact_id)
         if ledger.is_superseded(connection, fact_id):
             raise Conflict(
-                f"fact {fact_id} is superseded already",
+                f"fact {fact_id} is already superseded",
                 field="fact_id",
                 value=fact_id,
                 remedy="Supersede its successor, or retract the first supersession",
@@ -88,13 +88,13 @@ def prepared(
             body={"created": created},
         )
         ledger.append(connection, [event])
-        show_or_hide(workspace, connection, [fact_id, other])
+        update_visibility(workspace, connection, [fact_id, other])
         return Supersession(event_id=event.id, fact_id=fact_id, superseded_by=other)
 
     return correct
 
 
-def show_or_hide(workspace: Workspace, connection: Connection, fact_ids: Sequence[str]) -> list[str]:
+def update_visibility(workspace: Workspace, connection: Connection, fact_ids: Sequence[str]) -> list[str]:
     """Lets recall find those of these facts that the ledger says it may, and no others; returns those that exist."""
     places = facts.locate(connection, workspace.project, fact_ids)
     shown = facts.texts(connection, list(places), current=True)
@@ -121,7 +121,7 @@ def _correction(
     retire(connection, dataset, workspace.now(), 1, [digest(text, None, {**old.metadata, PROVENANCE: fact_id})])
     about = {**old.metadata, PROVENANCE: fact_id}
     # It has no source: a file that is remembered again must not sweep its corrections away.
-    known = next(iter(facts.known(connection, dataset, [digest(text, None, about)]).values()), None)
+    known = next(iter(facts.ids_by_digest(connection, dataset, [digest(text, None, about)]).values()), None)
     if known is not None:
         return known, False
     made = NewFact(new_id(), text, about, None, 0, 0, len(text), vector, old.expires_at)

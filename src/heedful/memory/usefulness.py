@@ -21,7 +21,7 @@ from heedful.search.scores import EvidenceIndex, OverallIndex
 from heedful.storage import audit, ledger, scopes, scores
 from heedful.storage.scores import ALL_QUERIES
 
-NOBODY: NDArray[np.int64] = np.empty(0, np.int64)
+NO_FACTS: NDArray[np.int64] = np.empty(0, np.int64)
 """No fact was judged."""
 
 DOCUMENTED = Documented()
@@ -113,10 +113,10 @@ class DocumentedJudge:
 
     def _usefulness(self, fact_seqs: Sequence[int]) -> dict[int, Usefulness]:
         every = dict.fromkeys(fact_seqs, DOCUMENTED.usefulness(None, None, self._now))
-        heard = [fact for fact, said in zip(fact_seqs, self._are_judged(fact_seqs), strict=True) if said]
-        if not heard:
+        judged = [fact for fact, said in zip(fact_seqs, self._are_judged(fact_seqs), strict=True) if said]
+        if not judged:
             return every
-        stored = scores.read(self._connection, heard, [ALL_QUERIES, *self._context.query_ids])
+        stored = scores.read(self._connection, judged, [ALL_QUERIES, *self._context.query_ids])
         in_context: dict[int, list[Tally]] = defaultdict(list)
         for (fact, query), tally in stored.items():
             if query != ALL_QUERIES:
@@ -124,9 +124,10 @@ class DocumentedJudge:
         tallies = {fact: found[0] for fact, found in in_context.items() if len(found) == 1}
         # Steps are clamped, so two scores can't be added up: their signals are folded together.
         several = [fact for fact, found in in_context.items() if len(found) > 1]
-        tallies |= together(self._connection, several, self._context.query_ids)
+        tallies |= combined_tallies(self._connection, several, self._context.query_ids)
         return every | {
-            fact: DOCUMENTED.usefulness(tallies.get(fact), stored.get((fact, ALL_QUERIES)), self._now) for fact in heard
+            fact: DOCUMENTED.usefulness(tallies.get(fact), stored.get((fact, ALL_QUERIES)), self._now)
+            for fact in judged
         }
 
     def _are_judged(self, fact_seqs: Sequence[int] | NDArray[np.int64]) -> NDArray[np.bool_]:
@@ -145,12 +146,12 @@ class AdaptiveJudge:
     ) -> None:
         evidence.follow(connection, newest)
         self._rate = evidence.rate()
-        self._heard = evidence.heard(connection, context.matches)
-        self._counts = ADAPTIVE.counts(self._heard, now)
+        self._evidence = evidence.near(connection, context.matches)
+        self._counts = ADAPTIVE.counts(self._evidence, now)
         self._now = now
 
     def proven(self) -> list[int]:
-        near = [each for each in self._heard if ADAPTIVE.kernel(each.similarity) >= NEARLY_THE_SAME]
+        near = [each for each in self._evidence if ADAPTIVE.kernel(each.similarity) >= NEARLY_THE_SAME]
         net = {fact: each.positive - each.negative for fact, each in ADAPTIVE.counts(near, self._now).items()}
         found = [fact for fact, support in net.items() if support > 0]
         return sorted(found, key=lambda fact: (-net[fact], fact))[:PROVEN]
@@ -167,7 +168,7 @@ class AdaptiveJudge:
         return ADAPTIVE.order(candidates, self._counts, self._rate, weight)
 
 
-def together(connection: Connection, fact_seqs: Sequence[int], query_ids: Sequence[int]) -> dict[int, Tally]:
+def combined_tallies(connection: Connection, fact_seqs: Sequence[int], query_ids: Sequence[int]) -> dict[int, Tally]:
     """One tally for each fact, over the signals of all these queries."""
     if not fact_seqs:
         return {}
@@ -178,7 +179,7 @@ def together(connection: Connection, fact_seqs: Sequence[int], query_ids: Sequen
 
 
 def set_policy(workspace: Workspace, policy: PolicyName | None, dataset: str | None) -> None:
-    """Sets the policy of a dataset, or of the project; None takes it back."""
+    """Sets the policy of a dataset, or of the project; None resets it."""
     if policy is not None:
         checks.policy(policy)
     with workspace.write() as connection:

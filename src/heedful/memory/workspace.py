@@ -93,7 +93,7 @@ class Workspace:
 
     def fitting(self, active: ModelRow | None) -> ModelRow | None:
         """The model itself, if it is ours or there is none."""
-        return fitting(active, self.embedder)
+        return matching_model(active, self.embedder)
 
     def dataset(self, connection: Connection, name: str) -> int | None:
         """The number of a dataset to read from; None if it is the default one and still empty."""
@@ -113,7 +113,7 @@ class Workspace:
             kept = self._indexes.get(key)
             built = None
             if kept is None or len(kept) > self._search_in_memory:
-                built = words.known(connection, dataset, model.id)
+                built = words.searched_dataset(connection, dataset, model.id)
             if built is not None and built.facts > self._search_in_memory // 2:
                 with self._lock:
                     self._indexes.pop(key, None)
@@ -199,7 +199,7 @@ class Workspace:
             return self._overall.setdefault(dataset, OverallIndex(dataset))
 
     def drop_scores(self, dataset: int) -> None:
-        """Forgets what was read of scores that were made anew."""
+        """Forgets what was read of scores that were recomputed."""
         with self._lock:
             self._overall.pop(dataset, None)
 
@@ -212,7 +212,7 @@ class Workspace:
             number = scopes.dataset_id(connection, self.project, dataset)
             lacking = [] if number is None else graph.unlinked(connection, number)
         # A few at a time, so that no other writer has to wait for all of them.
-        for run in batches(lacking, graph.TOGETHER):
+        for run in batches(lacking, graph.BATCH_SIZE):
             assert number is not None
             with self.write() as connection:
                 graph.link_unread(connection, number, run)
@@ -233,7 +233,7 @@ class Workspace:
                 index.follow(connection)
 
     def drop(self, dataset: int) -> None:
-        """Forgets the indexes of a dataset that is no more, in memory and on disk."""
+        """Forgets the indexes of a deleted dataset, in memory and on disk."""
         with self._lock:
             for indexes in (self._indexes, self._contexts):
                 for key in [key for key in indexes if key[0] == dataset]:
@@ -280,7 +280,7 @@ class Workspace:
             self.database.close()
 
 
-def fitting(active: ModelRow | None, embedder: Embedder) -> ModelRow | None:
+def matching_model(active: ModelRow | None, embedder: Embedder) -> ModelRow | None:
     """The model itself, if it is the embedder's or there is none."""
     if active is not None and active.name == embedder.name and active.dimensions != embedder.dimensions:
         raise Conflict(
@@ -293,7 +293,7 @@ def fitting(active: ModelRow | None, embedder: Embedder) -> ModelRow | None:
         raise Conflict(
             f"the vectors of this store were made by {active.name}, and it was opened with {embedder.name}",
             code="other_model",
-            remedy="Open it with its own model (embedding=…, --embedding or HEEDFUL_EMBEDDING), or make all "
-            "vectors anew with this one: heedful reembed",
+            remedy="Open it with its own model (embedding=…, --embedding or HEEDFUL_EMBEDDING), or re-embed "
+            "the store with this one: heedful reembed",
         )
     return active

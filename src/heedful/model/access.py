@@ -7,7 +7,7 @@ from typing import Any, Literal, get_args
 
 from pydantic import Field, model_validator
 
-from heedful.model.base import AuthorStanding, Model, NotBlank
+from heedful.model.base import AuthorTrust, Model, NotBlank
 
 Scope = Literal["read", "write", "feedback", "admin"]
 """What a key may do: recall and look; remember and run; give opinions; manage keys and connectors, and all the rest."""
@@ -108,7 +108,7 @@ class FeedbackToken(Model):
     """What the browser sends as its key."""
     author: str
     """Under whose name it speaks."""
-    author_standing: AuthorStanding
+    author_trust: AuthorTrust
     """How far that is trusted: `known` with an author, else `anonymous`."""
     targets: list[Target]
     """What it may rate."""

@@ -18,7 +18,7 @@ Mode = Literal["hybrid", "semantic", "lexical", "graph"]
 SignalType = Literal["used", "ignored", "helpful", "not_helpful"]
 UsefulnessSource = Literal["context", "global", "neutral"]
 PolicyName = Literal["documented", "adaptive"]
-AuthorStanding = Literal["verified", "known", "anonymous"]
+AuthorTrust = Literal["verified", "known", "anonymous"]
 """How far an opinion is trusted: `verified` is the caller with a key, or the program itself; `known` is an author that
 it names; `anonymous` is a visitor whom nobody knows."""
 

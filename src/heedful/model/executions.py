@@ -8,7 +8,7 @@ from typing import Any, Literal
 
 from pydantic import SerializerFunctionWrapHandler, field_validator, model_serializer, model_validator
 
-from heedful.model.base import AuthorStanding, Model
+from heedful.model.base import AuthorTrust, Model
 from heedful.model.results import Column, Result, decode, encode
 
 Origin = Literal["query", "served", "rebound", "written"]
@@ -121,7 +121,7 @@ class ExecutionFeedback(Model):
     feedback: str | None
     is_positive: bool
     author: str | None
-    author_standing: AuthorStanding
+    author_trust: AuthorTrust
     """How far the author is trusted: an anonymous visitor's word neither proves SQL nor blocks it."""
     created_at: datetime
     updated_at: datetime

@@ -235,7 +235,7 @@ class Themes(Model):
     themes: list[Theme]
     """The largest first."""
     other: int
-    """Comments that are like no others."""
+    """Comments that match no theme."""
 
 
 class Note(Model):

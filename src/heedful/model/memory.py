@@ -152,7 +152,7 @@ class Erasure(Model):
     """What was erased of a person, by which it can be proven: their name is not in it."""
 
     author: str | None
-    """The pseudonym that stands where their name stood; None if nothing had the name."""
+    """The pseudonym that replaces their name; None if nothing had the name."""
     event_id: str | None
     """The event of the ledger that says the same; None if nothing was erased."""
     events: int
@@ -270,7 +270,7 @@ class Shown(Model):
     usefulness: float
     usefulness_source: UsefulnessSource
     propensity: float
-    """The chance it had to stand there: 1, but where exploration was at work."""
+    """The chance it had to be shown there: 1, but where exploration was at work."""
     links: list[str] = Field(default_factory=list)
     """The links that carried it in the mode `graph`, as "fact_id/entity"."""
 
@@ -320,7 +320,7 @@ class ScorePoint(Model):
     at: datetime
     score: float
     event_id: str
-    """Retract it to take the signal back."""
+    """Retract it to undo the signal."""
     signal_type: SignalType
     query: str
     confidence: float
@@ -328,7 +328,7 @@ class ScorePoint(Model):
 
 
 class Correction(Model):
-    """A supersession that stands."""
+    """An active supersession."""
 
     event_id: str
     """Retract it to undo the supersession."""
@@ -346,7 +346,7 @@ class FactHistory(Model):
     expires_at: datetime | None = None
     """From then on it is not recalled; None if it has no end."""
     points: list[ScorePoint]
-    """After each signal that stands, oldest first; before the first, the score is 0.5."""
+    """After each active signal, oldest first; before the first, the score is 0.5."""
     score: float
     """The score now: it fades to 0.5 while nobody says anything."""
     superseded_by: Correction | None

@@ -119,15 +119,15 @@ def row_size(row: Sequence[Any]) -> int:
     return len(orjson.dumps([_tagged(value) for value in row]))
 
 
-def known(value: Any) -> Any:
+def normalize(value: Any) -> Any:
     """A driver's value as one of the types that results hold; what isn't one of them becomes text."""
     kind = type(value)
     if kind in _PLAIN or kind in _WRITERS:
         return _fixed(value) if kind is datetime or kind is time else value
     if isinstance(value, dict):
-        return {key if type(key) in _PLAIN else str(key): known(each) for key, each in value.items()}
+        return {key if type(key) in _PLAIN else str(key): normalize(each) for key, each in value.items()}
     if isinstance(value, list | tuple | set | frozenset):
-        return [known(each) for each in value]
+        return [normalize(each) for each in value]
     if isinstance(value, bytearray | memoryview):
         return bytes(value)
     return str(value)

@@ -5,14 +5,14 @@ from __future__ import annotations
 from datetime import datetime
 from typing import Any, Literal, get_args
 
-from heedful.model.base import AuthorStanding, Model
+from heedful.model.base import AuthorTrust, Model
 from heedful.model.insight import OpinionTarget
 from heedful.model.memory import Hit
 
 ReviewStatus = Literal["open", "resolved", "dismissed"]
 ReviewKind = Literal["negative", "contradictory"]
-Mend = Literal["supersede", "retract", "teach", "block", "promote", "add_example"]
-"""What can be done about an item: correct a fact; take an opinion back; make a fact of an opinion; say that an
+Fix = Literal["supersede", "retract", "teach", "block", "promote", "add_example"]
+"""What can be done about an item: correct a fact; retract an opinion; make a fact of an opinion; say that an
 execution is wrong, or that it is right; give the SQL for a question."""
 
 ReviewAction = Literal[
@@ -20,7 +20,7 @@ ReviewAction = Literal[
 ]
 
 REVIEW_STATUSES: tuple[ReviewStatus, ...] = get_args(ReviewStatus)
-MENDS: tuple[Mend, ...] = get_args(Mend)
+FIXES: tuple[Fix, ...] = get_args(Fix)
 
 
 class ReviewItem(Model):
@@ -39,9 +39,9 @@ class ReviewItem(Model):
     status: ReviewStatus
     """What the reviewers' last word makes of it."""
     assignee: str | None
-    """Who sees to it."""
+    """Who is assigned to it."""
     opinions: int
-    """Negative ones that stand. Without any, an item is no longer listed as open."""
+    """Negative ones that are active. Without any, an item is no longer listed as open."""
     against: int
     """Positive ones about the same things, of the thousand that were spoken of last."""
     comment: str | None
@@ -58,7 +58,7 @@ class ReviewOpinion(Model):
     """One opinion of an item."""
 
     event_id: str
-    """What `retract` takes back."""
+    """What `retract` undoes."""
     target_type: OpinionTarget
     target_id: str
     """The session, entry, message, execution or fact."""
@@ -70,7 +70,7 @@ class ReviewOpinion(Model):
     """1 (worst) to 5 (best), where one was given."""
     comment: str | None
     author: str | None
-    author_standing: AuthorStanding
+    author_trust: AuthorTrust
     """How far the author is trusted: what an anonymous visitor says counts when a person teaches it."""
     at: datetime
 
@@ -96,7 +96,7 @@ class ReviewEvent(Model):
     """Something that was done about an item."""
 
     event_id: str
-    """What `undo` takes back."""
+    """What `undo` reverts."""
     action: ReviewAction
     """What was done."""
     author: str | None
@@ -108,11 +108,11 @@ class ReviewEvent(Model):
     details: dict[str, Any]
     """What it was done to, and what it made."""
     undone: bool
-    """Whether it was taken back."""
+    """Whether it was retracted."""
 
 
 class ReviewCase(Model):
-    """An item with all that is needed to mend it."""
+    """An item with all that is needed to fix it."""
 
     item: ReviewItem
     """The item itself; its `etag` goes into `if_match`."""
@@ -126,11 +126,11 @@ class ReviewCase(Model):
     evidence: list[ReviewEvidence]
     """The facts behind the answer, best first."""
     opinions: list[ReviewOpinion]
-    """Those that stand, the newest first, at most 100 of each kind."""
+    """Those that are active, the newest first, at most 100 of each kind."""
     history: list[ReviewEvent]
     """The oldest first. An opinion that opened the item again is a `reopen` whose `details` name it as `opinion`; it is
-    told for as long as it stands, and `retract` takes it back."""
-    mends: list[Mend]
+    told for as long as it stands, and `retract` undoes it."""
+    fixes: list[Fix]
     """What can be done about it."""
 
 

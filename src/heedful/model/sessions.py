@@ -7,7 +7,7 @@ from typing import Any, Generic, Literal, TypeVar, get_args
 
 from pydantic import Field
 
-from heedful.model.base import AuthorStanding, Metadata, Model
+from heedful.model.base import AuthorTrust, Metadata, Model
 
 Rating = Literal["up", "down"]
 FeedbackTarget = Literal["session", "entry"]
@@ -64,7 +64,7 @@ class Usage(Model):
 
 
 class Entry(Model):
-    """One question and answer of a session, with the feedback that stands."""
+    """One question and answer of a session, with the active feedback."""
 
     qa_id: str
     question: str
@@ -88,7 +88,7 @@ class Feedback(Model):
     """One opinion about a session or an entry."""
 
     feedback_id: str
-    """Also the id of its event: `retract` takes it back."""
+    """Also the id of its event: `retract` undoes it."""
     session_id: str
     target_type: FeedbackTarget
     target_id: str
@@ -98,7 +98,7 @@ class Feedback(Model):
     """1 to 5, for entries."""
     comment: str | None
     author: str | None
-    author_standing: AuthorStanding
+    author_trust: AuthorTrust
     """How far the author is trusted."""
     created_at: datetime
     extra: Metadata
@@ -194,7 +194,7 @@ class Alert(Model):
 
 
 class FeedbackMetrics(Model):
-    """All feedback that stands, counted."""
+    """All active feedback, counted."""
 
     total: int
     positive: int

@@ -33,7 +33,7 @@ MAX_TIMEOUT = 30.0
 """So that an attempt is over before its alert may be claimed by somebody else."""
 
 
-def checked_name(given: str | None, default: str) -> str:
+def check_name(given: str | None, default: str) -> str:
     """The name of a channel: the one that was given, or the default, shortened if need be."""
     if given is None:
         return default if len(default) <= MAX_NAME else f"{default[: MAX_NAME - 9]}#{fingerprint(default)}"
@@ -48,17 +48,19 @@ def valid_name(value: Any) -> str:
     return value
 
 
-def checked_url(value: Any) -> SplitResult:
+def check_url(value: Any) -> SplitResult:
     """The parts of an address for HTTP."""
     parts = _split(value)
     if parts is None or parts.scheme not in ("http", "https") or not parts.hostname:
         raise Invalid("url must be an address that starts with https:// or http://", field="url")
     if "@" in parts.netloc:
-        raise Invalid("url must not hold a user name or password", field="url", remedy="Leave out what is before the @")
+        raise Invalid(
+            "url must not contain a user name or password", field="url", remedy="Leave out what is before the @"
+        )
     return parts
 
 
-def checked_timeout(value: Any) -> float:
+def check_timeout(value: Any) -> float:
     if isinstance(value, bool) or not isinstance(value, int | float) or not math.isfinite(value):
         raise Invalid(f"timeout must be a number of seconds, got {value!r}", field="timeout", value=value)
     if not 0 < value <= MAX_TIMEOUT:

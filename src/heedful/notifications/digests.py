@@ -19,13 +19,13 @@ TIMEOUT = 10.0
 REMEDY = "Use smtp://user:password@host:587?from=heedful@example.com&to=team@example.com"
 
 
-class Unsigned:
+class UnsignedWebhook:
     """POSTs the payload as JSON, to a receiver that takes it from anybody."""
 
     name = BY_WEBHOOK
 
     def __init__(self, url: str) -> None:
-        channels.checked_url(url)
+        channels.check_url(url)
         self._url = url
 
     def send(self, alert_id: str, payload: Mapping[str, Any]) -> None:
@@ -40,7 +40,9 @@ def digest_channels(email: str | None, webhook: str | None, secret: str | None) 
     found: list[Channel] = [] if email is None else [_email(email)]
     if webhook is not None:
         try:
-            found.append(Unsigned(webhook) if secret is None else Webhook(webhook, secret=secret, name=BY_WEBHOOK))
+            found.append(
+                UnsignedWebhook(webhook) if secret is None else Webhook(webhook, secret=secret, name=BY_WEBHOOK)
+            )
         except Invalid as error:
             raise Invalid(error.message, field="digest_webhook", remedy=error.remedy) from None
     return tuple(found)

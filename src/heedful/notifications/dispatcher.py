@@ -23,9 +23,9 @@ SECOND = 1_000_000
 """In stored time, as all times here."""
 LEASE = 60 * SECOND
 """How long an alert belongs to whoever claimed it."""
-LONGEST = 3600 * SECOND
+MAX_BACKOFF = 3600 * SECOND
 """The longest wait between two attempts."""
-SHORTEST_PAUSE, LONGEST_PAUSE = 0.05, 60.0
+MIN_PAUSE, MAX_PAUSE = 0.05, 60.0
 """Seconds between two looks at the outbox; other processes may leave alerts behind at any time."""
 STORE_PAUSE = 5.0
 """Seconds until a store that failed is tried again."""
@@ -43,11 +43,11 @@ def next_attempt(attempts: int, jitter: float) -> int:
     2700
     """
     # Beyond 12 the longest wait is reached anyway.
-    longest = min(LONGEST, SECOND << min(attempts, 12))
+    longest = min(MAX_BACKOFF, SECOND << min(attempts, 12))
     return int(longest * (1 + jitter) / 2)
 
 
-class Courier:
+class Dispatcher:
     """Delivers the alerts of the channels it knows.
 
     Each channel has a thread of its own, so that one that hangs or fails delays no other. Without `background` there
@@ -71,7 +71,7 @@ class Courier:
         self._lock = threading.Lock()
         self._closed = False
         self._abandoned = False
-        _ALIVE.add(self)
+        _RUNNING.add(self)
 
     def add(self, *channels: Channel) -> None:
         """Makes channels known; what is due for them is delivered, also what earlier processes left.
@@ -81,7 +81,7 @@ class Courier:
         named = {valid_name(channel.name): channel for channel in channels}
         with self._lock:
             if self._closed:
-                raise Unavailable("the courier is closed", remedy="Open the store again")
+                raise Unavailable("the dispatcher is closed", remedy="Open the store again")
             self._channels = {**self._channels, **named}
         self.wake()
 
@@ -141,8 +141,8 @@ class Courier:
             pass
         following = self._due_at(name)
         if following is None:
-            return LONGEST_PAUSE
-        return min(LONGEST_PAUSE, max(SHORTEST_PAUSE, (following - self._now()) / SECOND))
+            return MAX_PAUSE
+        return min(MAX_PAUSE, max(MIN_PAUSE, (following - self._now()) / SECOND))
 
     def _deliver_one(self, name: str, due: int) -> bool | None:
         """Whether one alert arrived; None if there is none that was due at `due`."""
@@ -173,7 +173,7 @@ class Courier:
         try:
             channel.send(alert.id, alert.payload)
         except Exception as error:
-            return _told(error)
+            return _sanitize_error(error)
         return None
 
     def _due_at(self, name: str) -> int | None:
@@ -211,43 +211,43 @@ class Courier:
 class _Rounds:
     """The thread of one channel, which looks at the outbox again and again."""
 
-    def __init__(self, courier: Courier, name: str) -> None:
+    def __init__(self, dispatcher: Dispatcher, name: str) -> None:
         self.woken = threading.Event()
         self.thread = threading.Thread(target=self._run, name=f"heedful-alerts {name}", daemon=True)
-        self._courier = courier
+        self._dispatcher = dispatcher
         self._name = name
 
     def _run(self) -> None:
         well = True
         while True:
             # Read before the round, so that there is one whole round after closing.
-            last = self._courier._closed
+            last = self._dispatcher._closed
             self.woken.clear()
             try:
-                pause = self._courier._deliver_all(self._name)
+                pause = self._dispatcher._deliver_all(self._name)
                 well = True
             except BaseException as error:
                 # Nothing may end the thread: neither a store that is closed or gone, nor a channel that exits.
                 if well and not last:
-                    logger.warning("alerts of %s wait: %s", self._name, _told(error))
+                    logger.warning("alerts of %s wait: %s", self._name, _sanitize_error(error))
                 well, pause = False, STORE_PAUSE
             if last:
                 return
             self.woken.wait(pause)
 
 
-def _told(error: BaseException) -> str:
+def _sanitize_error(error: BaseException) -> str:
     """What may be said of an error: other libraries may put secrets into theirs."""
     return one_line(error.message, MAX_ERROR) if isinstance(error, HeedfulError) else type(error).__name__
 
 
-_ALIVE: weakref.WeakSet[Courier] = weakref.WeakSet()
+_RUNNING: weakref.WeakSet[Dispatcher] = weakref.WeakSet()
 
 
-def _leave_threads() -> None:
-    for courier in list(_ALIVE):
-        courier._forget_threads()
+def _drop_threads() -> None:
+    for dispatcher in list(_RUNNING):
+        dispatcher._forget_threads()
 
 
 if hasattr(os, "register_at_fork"):
-    os.register_at_fork(after_in_child=_leave_threads)
+    os.register_at_fork(after_in_child=_drop_threads)

@@ -50,8 +50,8 @@ class Email:
         self._recipients = _addresses(recipients)
         self._login = None if username is None or password is None else (username, password)
         self._starttls = starttls
-        self._timeout = channels.checked_timeout(timeout)
-        self.name = channels.checked_name(name, "email:" + ",".join(each.addr_spec for each in self._recipients))
+        self._timeout = channels.check_timeout(timeout)
+        self.name = channels.check_name(name, "email:" + ",".join(each.addr_spec for each in self._recipients))
 
     def __repr__(self) -> str:
         return f"Email({self.name!r})"
@@ -61,7 +61,7 @@ class Email:
         try:
             refused = self._deliver(message)
         except (smtplib.SMTPException, OSError) as error:
-            raise Unavailable(f"{self._host} did not take the mail ({_reason(error)})") from error
+            raise Unavailable(f"{self._host} rejected the mail ({_reason(error)})") from error
         if refused:
             logger.warning("%s: %d of %d recipients were refused", self.name, len(refused), len(self._recipients))
 

@@ -20,10 +20,10 @@ class Slack:
     """POSTs a readable message to an incoming webhook. Its address is a secret, and shown nowhere."""
 
     def __init__(self, url: str, *, name: str | None = None, timeout: float = 10.0) -> None:
-        channels.checked_url(url)
-        self.name = channels.checked_name(name, f"slack:{channels.fingerprint(url)}")
+        channels.check_url(url)
+        self.name = channels.check_name(name, f"slack:{channels.fingerprint(url)}")
         self._url = url
-        self._timeout = channels.checked_timeout(timeout)
+        self._timeout = channels.check_timeout(timeout)
 
     def __repr__(self) -> str:
         return f"Slack({self.name!r})"

@@ -33,7 +33,7 @@ class Sns:
             )
         if client is None and importlib.util.find_spec("boto3") is None:
             raise Unavailable("boto3 is not installed", code="extra_missing", remedy='Run: pip install "heedful[sns]"')
-        self.name = channels.checked_name(name, f"sns:{topic_arn}")
+        self.name = channels.check_name(name, f"sns:{topic_arn}")
         self._topic_arn = topic_arn
         self._region = match["region"]
         self._ordered = match["topic"].endswith(".fifo")
@@ -58,7 +58,7 @@ class Sns:
         try:
             self._client().publish(**message)
         except Exception as error:  # A client that was given may raise anything, and boto3's errors may be elsewhere.
-            raise Unavailable(f"{self.name} did not take the message ({_reason(error)})") from error
+            raise Unavailable(f"{self.name} rejected the message ({_reason(error)})") from error
 
     def _client(self) -> Any:
         if self._given is not None:

@@ -23,13 +23,13 @@ class Webhook:
     """
 
     def __init__(self, url: str, *, secret: str | bytes, name: str | None = None, timeout: float = 10.0) -> None:
-        parts = channels.checked_url(url)
+        parts = channels.check_url(url)
         # What comes after the path may be a secret, and still tells two webhooks apart.
         rest = f"#{channels.fingerprint(parts.query)}" if parts.query else ""
-        self.name = channels.checked_name(name, f"webhook:{parts.netloc}{parts.path}{rest}")
+        self.name = channels.check_name(name, f"webhook:{parts.netloc}{parts.path}{rest}")
         self._url = url
         self._secret = key(secret)
-        self._timeout = channels.checked_timeout(timeout)
+        self._timeout = channels.check_timeout(timeout)
 
     def __repr__(self) -> str:
         return f"Webhook({self.name!r})"
@@ -56,7 +56,7 @@ def key(secret: str | bytes) -> bytes:
     """The secret as bytes."""
     found = secret.encode() if isinstance(secret, str) else secret
     if not isinstance(found, bytes) or not found.strip():
-        raise Invalid("secret must be a text or bytes, and not empty", field="secret")
+        raise Invalid("secret must be a non-empty string or bytes", field="secret")
     return found
 
 

@@ -7,7 +7,7 @@ from typing import Any, Protocol
 
 from heedful.model import FeedbackToken, Key, NewKey, Scope, SigningRotation, Target
 
-USUAL: tuple[Scope, ...] = ("read", "write", "feedback")
+DEFAULT_SCOPES: tuple[Scope, ...] = ("read", "write", "feedback")
 
 # Inside the class, `list` is a method.
 KeyList = list[Key]
@@ -16,7 +16,7 @@ KeyList = list[Key]
 class KeysProtocol(Protocol):
     """The keys of one project. A key's secret is shown once; the store keeps a sum of it."""
 
-    def create(self, name: str, *, scopes: Sequence[Scope] = USUAL, rate_limit: int | None = None) -> NewKey:
+    def create(self, name: str, *, scopes: Sequence[Scope] = DEFAULT_SCOPES, rate_limit: int | None = None) -> NewKey:
         """Makes a key. `scopes` are some of read, write, feedback and admin, which includes the others.
 
         `rate_limit` is how many calls a second it may make; what the server allows, if left out.

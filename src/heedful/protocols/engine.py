@@ -36,7 +36,7 @@ from heedful.model import (
     UsefulnessStats,
 )
 
-Texts = str | Path | Document | Sequence[str | Path | Document]
+Source = str | Path | Document | Sequence[str | Path | Document]
 """What can be remembered: texts, files and folders, and documents that were read elsewhere."""
 
 Facts = str | Hit | Sequence[str | Hit]
@@ -54,7 +54,7 @@ class HeedfulProtocol(Protocol):
 
     def remember(
         self,
-        texts: Texts,
+        texts: Source,
         *,
         dataset: str = DEFAULT_DATASET,
         metadata: Metadata | Sequence[Metadata] | None = None,

@@ -25,14 +25,14 @@ from heedful.model import (
     UsefulnessReport,
 )
 
-NEWEST = 20
+DEFAULT_LIMIT = 20
 
 Target = str | Path | IO[bytes]
 """Where an export is written."""
 
 
 class InsightProtocol(Protocol):
-    """Reports over the opinions of one project that stand. The database adds them up; days are days in UTC."""
+    """Reports over the active opinions of one project. The database adds them up; days are days in UTC."""
 
     def satisfaction(
         self,
@@ -75,7 +75,7 @@ class InsightProtocol(Protocol):
         help in one context and hurt in another."""
 
     def cache(
-        self, *, since: datetime | None = None, until: datetime | None = None, limit: int = NEWEST
+        self, *, since: datetime | None = None, until: datetime | None = None, limit: int = DEFAULT_LIMIT
     ) -> CacheReport:
         """What the cache of executions decided, by reason, and the newest decisions."""
 

@@ -7,7 +7,7 @@ from typing import Protocol
 
 from heedful.model import DEFAULT_DATASET, Job, JobKind, JobStatus, Page
 
-PAGE = 100
+PAGE_LIMIT = 100
 
 
 class JobsProtocol(Protocol):
@@ -22,7 +22,7 @@ class JobsProtocol(Protocol):
         status: JobStatus | None = None,
         kind: JobKind | None = None,
         cursor: str | None = None,
-        limit: int = PAGE,
+        limit: int = PAGE_LIMIT,
     ) -> Page[Job]:
         """Jobs, the newest first. With the kind `deliver`, the alerts of the outbox, as jobs."""
 

@@ -4,9 +4,9 @@ from __future__ import annotations
 
 from typing import Protocol
 
-from heedful.model import Mend, OpinionTarget, Page, ReviewCase, ReviewComparison, ReviewEvent, ReviewItem, ReviewStatus
+from heedful.model import Fix, OpinionTarget, Page, ReviewCase, ReviewComparison, ReviewEvent, ReviewItem, ReviewStatus
 
-LIMIT = 50
+PAGE_LIMIT = 50
 
 
 class ReviewProtocol(Protocol):
@@ -20,7 +20,7 @@ class ReviewProtocol(Protocol):
         dataset: str | None = None,
         target_type: OpinionTarget | None = None,
         cursor: str | None = None,
-        limit: int = LIMIT,
+        limit: int = PAGE_LIMIT,
     ) -> Page[ReviewItem]:
         """Items, those with the most opinions first, then the newest; `status=None` lists all."""
 
@@ -35,7 +35,7 @@ class ReviewProtocol(Protocol):
     def resolve(
         self, item_id: str, *, note: str | None = None, author: str | None = None, if_match: str | None = None
     ) -> ReviewItem:
-        """Says that an item is mended. A negative opinion that is given afterwards opens it again.
+        """Says that an item is fixed. A negative opinion that is given afterwards opens it again.
 
         Of an item that you resolved before, another note is kept beside the first.
         """
@@ -43,17 +43,17 @@ class ReviewProtocol(Protocol):
     def dismiss(
         self, item_id: str, *, note: str | None = None, author: str | None = None, if_match: str | None = None
     ) -> ReviewItem:
-        """Says that there is nothing to mend, whoever says it again."""
+        """Says that there is nothing to fix, whoever says it again."""
 
     def reopen(
         self, item_id: str, *, note: str | None = None, author: str | None = None, if_match: str | None = None
     ) -> ReviewItem:
         """Says that an item is work to do after all."""
 
-    def mend(
+    def fix(
         self,
         item_id: str,
-        action: Mend,
+        action: Fix,
         *,
         fact_id: str | None = None,
         text: str | None = None,
@@ -66,9 +66,9 @@ class ReviewProtocol(Protocol):
         author: str | None = None,
         if_match: str | None = None,
     ) -> ReviewEvent:
-        """Does something about an item; `undo` takes it back.
+        """Does something about an item; `undo` reverts it.
 
-        `supersede` puts `text` in the place of the fact `fact_id`. `retract` takes the opinion `event_id` back. `teach`
+        `supersede` puts `text` in the place of the fact `fact_id`. `retract` retracts the opinion `event_id`. `teach`
         makes a fact of the correction in it, or of `text`, since a visitor's word alone teaches nothing. `block`
         says that the execution `execution_id` is wrong, with `note` as the reason. `promote` makes a golden example of
         it, of its own `question` or another; if nobody says that it is right, the reviewer does. `add_example` adds the
@@ -83,4 +83,4 @@ class ReviewProtocol(Protocol):
         """
 
     def undo(self, event_id: str, *, author: str | None = None) -> ReviewEvent:
-        """Takes back what was done about an item, with all that it did. Doing it again changes nothing."""
+        """Undoes an action on an item with everything it did. Doing it again changes nothing."""

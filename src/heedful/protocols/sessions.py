@@ -119,10 +119,10 @@ class SessionsProtocol(Protocol):
     def feedbacks(
         self, session_id: str, *, cursor: str | None = None, limit: int = PAGE, newest_first: bool = False
     ) -> Page[Feedback]:
-        """What people say of a session as a whole, and stands."""
+        """The active feedback about a session as a whole."""
 
     def feedback_metrics(self) -> FeedbackMetrics:
-        """All feedback of the project that stands, counted by the store."""
+        """All active feedback of the project, counted by the store."""
 
     def alerts(self, *, pending: bool = False, cursor: str | None = None, limit: int = PAGE) -> Page[Alert]:
         """Alerts, the newest first; with `pending`, those that are still to be delivered."""

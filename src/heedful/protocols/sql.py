@@ -23,7 +23,7 @@ from heedful.model import (
     Reuse,
 )
 
-LIMIT = 100
+PAGE_LIMIT = 100
 
 # Inside the classes, `list` is a method.
 ConnectorList = list[Connector]
@@ -60,7 +60,7 @@ class ConnectorsProtocol(Protocol):
         """All of them, in the order they were added."""
 
     def refresh(self, connector_id: str) -> Connector:
-        """Reads the schema anew; what was proven for another schema is no longer used."""
+        """Reads the schema again; what was proven for another schema is no longer used."""
 
     def confirm(self, connector_id: str, *, privileged: bool = False) -> Connector:
         """Switches on a connector that was imported, after a look at its URL; the same rules hold as for `create`."""
@@ -96,7 +96,7 @@ class ExecutionsProtocol(Protocol):
         """One execution with its result."""
 
     def list(
-        self, *, connector_id: str | None = None, cursor: str | None = None, limit: int = LIMIT
+        self, *, connector_id: str | None = None, cursor: str | None = None, limit: int = PAGE_LIMIT
     ) -> Page[Execution]:
         """Executions, the newest first."""
 
@@ -105,7 +105,7 @@ class ExecutionsProtocol(Protocol):
 
 
 class FeedbackServiceProtocol(Protocol):
-    """Opinions about executions and messages. Each is an event of the ledger; `retract` takes it back too."""
+    """Opinions about executions and messages. Each is an event of the ledger; `retract` undoes it too."""
 
     def create(
         self,
@@ -120,7 +120,7 @@ class FeedbackServiceProtocol(Protocol):
         """Says whether an execution, or the message of a chat, was right.
 
         Positive feedback lets an execution be used again; negative feedback keeps it, and all SQL like it, from that
-        until it is taken back. An author has one opinion of a thing, the latest.
+        until it is retracted. An author has one opinion of a thing, the latest.
         """
 
     def create_positive(
@@ -146,16 +146,16 @@ class FeedbackServiceProtocol(Protocol):
     def get(self, feedback_id: str) -> ExecutionFeedback:
         """One feedback."""
 
-    def list(self, *, skip: int = 0, limit: int = LIMIT, search: str | None = None) -> FeedbackList:
+    def list(self, *, skip: int = 0, limit: int = PAGE_LIMIT, search: str | None = None) -> FeedbackList:
         """Feedbacks, the newest first; `search` finds those whose text has it, in any case."""
 
-    def list_positive(self, *, skip: int = 0, limit: int = LIMIT) -> FeedbackList:
+    def list_positive(self, *, skip: int = 0, limit: int = PAGE_LIMIT) -> FeedbackList:
         """Those that say something was right."""
 
-    def list_negative(self, *, skip: int = 0, limit: int = LIMIT) -> FeedbackList:
+    def list_negative(self, *, skip: int = 0, limit: int = PAGE_LIMIT) -> FeedbackList:
         """Those that say something was wrong."""
 
-    def get_feedback_for_message(self, chat_message_id: str, *, skip: int = 0, limit: int = LIMIT) -> FeedbackList:
+    def get_feedback_for_message(self, chat_message_id: str, *, skip: int = 0, limit: int = PAGE_LIMIT) -> FeedbackList:
         """What is said of one message."""
 
     def update(
@@ -172,10 +172,10 @@ class FeedbackServiceProtocol(Protocol):
         """
 
     def delete(self, feedback_id: str) -> bool:
-        """Takes a feedback back, words and all; an unknown one is `NotFound`."""
+        """Deletes a feedback with its text; an unknown one is `NotFound`."""
 
     def bulk_delete(self, feedback_ids: Sequence[str]) -> BulkDeletion:
-        """Takes many feedbacks back; those that are not there are in `failed_ids`."""
+        """Deletes many feedbacks; those that are not there are in `failed_ids`."""
 
 
 class ChatProtocol(Protocol):
@@ -238,7 +238,7 @@ class ChatSessionsProtocol(Protocol):
     def get(self, chat_session_id: str) -> ChatSession:
         """One chat session."""
 
-    def list(self, *, cursor: str | None = None, limit: int = LIMIT) -> Page[ChatSession]:
+    def list(self, *, cursor: str | None = None, limit: int = PAGE_LIMIT) -> Page[ChatSession]:
         """Chat sessions, the newest first."""
 
     def delete(self, chat_session_id: str) -> bool:
@@ -260,7 +260,7 @@ class GoldenExamplesProtocol(Protocol):
     def get(self, example_id: str) -> GoldenExample:
         """One example."""
 
-    def list(self, *, connector_id: str | None = None, skip: int = 0, limit: int = LIMIT) -> Examples:
+    def list(self, *, connector_id: str | None = None, skip: int = 0, limit: int = PAGE_LIMIT) -> Examples:
         """Examples, the newest first."""
 
     def update(

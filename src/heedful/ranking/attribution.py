@@ -37,7 +37,7 @@ RUN = 3.0  # for the logarithm of the weight of the longest run of words in comm
 NEARER = 1.0  # for being nearer in meaning to a sentence than any other fact is
 NEARER_OVERALL = 1.0  # and to the question and the answer as a whole
 
-TELLING = 1.5  # the weight of a name, number or date against that of another word
+NAME_WEIGHT = 1.5  # the weight of a name, number or date against that of another word
 ECHOED = 0.3  # the weight of a word that is in the question already
 IN_A_RUN = 0.1  # what each word adds to a run that has words of weight
 DOUBT = 0.5  # evidence that every sentence is short of; keeps a single word from being a whole proof
@@ -179,7 +179,7 @@ class _Evidence:
         for term, kind, _, _ in said:
             if kind != "common":
                 weight = self._rarity(term) * self._distinction(term)
-                weight *= TELLING if kind in ("name", "number") else 1.0
+                weight *= NAME_WEIGHT if kind in ("name", "number") else 1.0
                 weight *= ECHOED if term in self._asked else 1.0
                 weights[term] = max(weight, weights.get(term, 0.0))
         return weights

@@ -16,23 +16,23 @@ from random import Random
 
 from heedful.ranking.signals import KEPT_PER_WEEK, WEEK, Opinion
 
-KEPT_OF_EARLIER = 0.85
+REPLACED_OPINION_WEIGHT = 0.85
 """What is left of an author's opinion of a fact when they give another: a changed mind shows at once."""
 
-LONE_VOICE = 5.0
+MAX_AUTHOR_WEIGHT = 5.0
 """What one author's opinions of a fact weigh at most, divided by the number of authors, and never below one."""
 
-CREDIT = 2.0
+INITIAL_AGREEMENTS = 2.0
 """Agreements that every author is credited with from the start."""
 
 POSITIVE = frozenset({"used", "helpful"})
 
-NOBODY = ""
+ANONYMOUS = ""
 """The author of opinions that name none; they are one voice."""
 
 
 @dataclass(frozen=True, slots=True)
-class Voice:
+class AuthorVote:
     """What one author said of one fact for one query. The masses are as of time 0: they fade with the age of time 0."""
 
     fact: int
@@ -61,7 +61,7 @@ class Agreement:
     @property
     def trust(self) -> float:
         """From near 0, contradicted by everybody, to 1; an author whom nobody can contradict is trusted."""
-        return (self.agree + CREDIT) / (self.agree + self.differ + CREDIT)
+        return (self.agree + INITIAL_AGREEMENTS) / (self.agree + self.differ + INITIAL_AGREEMENTS)
 
 
 def mass(opinion: Opinion) -> float:
@@ -71,17 +71,17 @@ def mass(opinion: Opinion) -> float:
     return opinion.confidence
 
 
-def voices(opinions: Iterable[Opinion]) -> list[Voice]:
+def votes_per_author(opinions: Iterable[Opinion]) -> list[AuthorVote]:
     """The voices behind the opinions of one query, which come in the order they were given."""
     said: dict[tuple[int, str], list[Opinion]] = defaultdict(list)
     for opinion in opinions:
-        said[opinion.fact, opinion.author or NOBODY].append(opinion)
-    most = max(1.0, LONE_VOICE / len({author for _, author in said})) if said else 1.0
+        said[opinion.fact, opinion.author or ANONYMOUS].append(opinion)
+    most = max(1.0, MAX_AUTHOR_WEIGHT / len({author for _, author in said})) if said else 1.0
     found = []
     # Of a fact, those who spoke first come first: sums must not depend on names, which can be erased.
     for (fact, author), theirs in sorted(said.items(), key=lambda each: each[0][0]):
         last = len(theirs) - 1
-        weights = [mass(each) * KEPT_OF_EARLIER ** (last - place) for place, each in enumerate(theirs)]
+        weights = [mass(each) * REPLACED_OPINION_WEIGHT ** (last - place) for place, each in enumerate(theirs)]
         total = sum(weights)
         scale = min(1.0, most / total) if total else 1.0
         positive = negative = 0.0
@@ -92,14 +92,14 @@ def voices(opinions: Iterable[Opinion]) -> list[Voice]:
             else:
                 negative += aged
         latest = max((each.at for each in theirs if each.signal_type in POSITIVE), default=0)
-        found.append(Voice(fact, author, positive, negative, latest))
+        found.append(AuthorVote(fact, author, positive, negative, latest))
     return found
 
 
-def agreement(heard: Iterable[Voice]) -> dict[str, Agreement]:
+def agreement(evidence: Iterable[AuthorVote]) -> dict[str, Agreement]:
     """How each author agrees with the others about the facts of one query: one vote each, however often repeated."""
     votes: dict[int, list[tuple[str, int]]] = defaultdict(list)
-    for voice in heard:
+    for voice in evidence:
         votes[voice.fact].append((voice.author, voice.verdict))
     found: dict[str, Agreement] = defaultdict(Agreement)
     for cast in votes.values():
@@ -120,7 +120,7 @@ def aging(elapsed: int) -> float:
     return share
 
 
-def merged(
+def merge(
     relevance: Sequence[float], score: Sequence[float], latest: Sequence[int], known: Sequence[bool]
 ) -> list[int]:
     """Places by score, but no unknown one is overtaken by more than one known one beyond those it has by relevance.
@@ -154,7 +154,7 @@ def _known_ahead(order: Sequence[int], known: Sequence[bool]) -> dict[int, int]:
     return ahead
 
 
-def explored(
+def explore(
     order: Sequence[int], known: Sequence[bool], shown: int, share: float, seed: int
 ) -> tuple[list[int], float]:
     """With the chance `share`, an unknown fact from the next `shown` places gets the last place that is shown.

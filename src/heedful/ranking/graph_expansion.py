@@ -20,7 +20,7 @@ WIDEST = 50
 """An entity that more facts mention says too little about any of them."""
 
 FROM_QUERY = -1
-_NO_WAY = (0.0, -2)
+_NO_PATH = (0.0, -2)
 
 Numbers = NDArray[np.int64]
 Floats = NDArray[np.float64]
@@ -41,7 +41,7 @@ class Paths:
     comes from (`FROM_QUERY` if it is the query)."""
 
     facts: Numbers
-    lent: Floats
+    borrowed: Floats
     entities: Numbers
     seeds: Numbers
 
@@ -55,12 +55,12 @@ def factor(usefulness: float, weight: float) -> float:
     return 1.0 + weight * (2.0 * usefulness - 1.0)
 
 
-def blended(relevance: NDArray[np.float32], lent: NDArray[np.float32]) -> NDArray[np.float32]:
+def blend(relevance: NDArray[np.float32], borrowed: NDArray[np.float32]) -> NDArray[np.float32]:
     """Relevance with what the best path lends, in [0, 1]."""
-    return 1 - (1 - relevance) * (1 - np.float32(SHARE) * lent)
+    return 1 - (1 - relevance) * (1 - np.float32(SHARE) * borrowed)
 
 
-def walk(starts: Links, relevance: dict[int, float], entities: Numbers, named: set[int], ends: Links) -> Paths:
+def best_paths(starts: Links, relevance: dict[int, float], entities: Numbers, named: set[int], ends: Links) -> Paths:
     """The best path to every fact that can be reached.
 
     `starts` are the links of the seeds, whose `relevance` is given, to the `entities`, which are in order; `named` are
@@ -74,19 +74,19 @@ def walk(starts: Links, relevance: dict[int, float], entities: Numbers, named: s
     for seed, place, step in steps:
         ways[place].append((relevance[seed] * step, seed))
     # Two ways to an entity are enough: the seed of the better one is reached by the other.
-    two = [(*sorted(each, key=lambda way: (-way[0], way[1])), _NO_WAY, _NO_WAY)[:2] for each in ways]
+    two = [(*sorted(each, key=lambda way: (-way[0], way[1])), _NO_PATH, _NO_PATH)[:2] for each in ways]
     strength = np.array([[way[0] for way in each] for each in two], np.float64).reshape(-1, 2)
     origin = np.array([[way[1] for way in each] for each in two], np.int64).reshape(-1, 2)
     places = np.searchsorted(entities, ends.entities)
     which = (origin[places, 0] == ends.facts).astype(np.int64)
     rarity = 1 / np.sqrt(np.maximum(np.bincount(places, minlength=len(entities)), 1))
-    lent = np.minimum(1.0, strength[places, which] * ends.factors * rarity[places])
-    order = np.lexsort((ends.entities, -lent, ends.facts))
-    order = order[lent[order] > 0]
+    borrowed = np.minimum(1.0, strength[places, which] * ends.factors * rarity[places])
+    order = np.lexsort((ends.entities, -borrowed, ends.facts))
+    order = order[borrowed[order] > 0]
     first = np.ones(len(order), bool)
     first[1:] = ends.facts[order][1:] != ends.facts[order][:-1]
     best = order[first]
-    return Paths(ends.facts[best], lent[best], ends.entities[best], origin[places[best], which[best]])
+    return Paths(ends.facts[best], borrowed[best], ends.entities[best], origin[places[best], which[best]])
 
 
 def _places(entities: Numbers, wanted: Numbers) -> list[int]:

@@ -27,9 +27,9 @@ import numpy as np
 from numpy.typing import NDArray
 
 from heedful.model import PolicyName
-from heedful.ranking.evidence import POSITIVE, agreement, mass, voices
+from heedful.ranking.evidence import POSITIVE, agreement, mass, votes_per_author
 from heedful.ranking.policies import Adaptive, Candidate, Documented, Tally
-from heedful.ranking.policies.adaptive import Heard, dataset_rate
+from heedful.ranking.policies.adaptive import QueryEvidence, dataset_rate
 from heedful.ranking.signals import Observation, Opinion
 
 Floats = NDArray[np.float64]
@@ -43,7 +43,7 @@ ROUNDS = 2000
 ENOUGH = 20
 """Rated recalls, as an effective sample size, from which a weight is recommended."""
 
-_AT_ONCE = 2_000_000
+_MAX_DRAWS = 2_000_000
 """Numbers that are drawn in one go."""
 
 _NOTHING = 1e-9
@@ -88,7 +88,7 @@ def resampled_means(values: Floats, weights: Floats, seed: int) -> Floats:
     """`weighted_means` of `ROUNDS` draws of as many rows, with replacement; one row a draw."""
     draw = np.random.default_rng(seed)
     rows = len(values)
-    step = max(1, _AT_ONCE // rows)
+    step = max(1, _MAX_DRAWS // rows)
     weighted = weights[:, None] * values
     found = []
     for start in range(0, ROUNDS, step):
@@ -163,14 +163,14 @@ def _change(value: float, ends: tuple[float, float]) -> str:
     return f"{value:+.3f} [{ends[0]:+.3f}, {ends[1]:+.3f}]"
 
 
-_given = attrgetter("at")
+_given_at = attrgetter("at")
 
 Order = list[int]
 """Facts, best first."""
 
 
 @dataclass(frozen=True, slots=True)
-class Asked:
+class LoggedRecall:
     """A recall of the past."""
 
     query: int
@@ -185,13 +185,13 @@ class Fold(Protocol):
 
     def hear(self, opinion: Opinion) -> None: ...
 
-    def orders(self, asked: Asked, weights: Sequence[float]) -> list[Order]:
+    def orders(self, asked: LoggedRecall, weights: Sequence[float]) -> list[Order]:
         """What was shown, as the policy orders it with each of the weights by what it has heard."""
         ...
 
 
-def replayed(
-    recalls: Iterable[Asked],
+def replay_orders(
+    recalls: Iterable[LoggedRecall],
     opinions: Iterable[tuple[int, Opinion]],
     folds: Sequence[Fold],
     weights: Sequence[float],
@@ -224,7 +224,7 @@ class _Growing:
     def add(self, observation: Observation) -> None:
         if self._folded and observation.at < self._observations[self._folded - 1].at:
             self._tally, self._folded = Tally(), 0
-        insort(self._observations, observation, key=_given)
+        insort(self._observations, observation, key=_given_at)
 
     def tally(self, policy: Documented) -> Tally:
         for observation in self._observations[self._folded :]:
@@ -246,17 +246,17 @@ class DocumentedFold:
 
     def __init__(self) -> None:
         self._policy = Documented()
-        self._heard = 0
+        self._evidence = 0
         self._said: dict[int, list[tuple[int, Opinion]]] = defaultdict(list)
         self._overall: dict[int, _Growing] = defaultdict(_Growing)
         self._contexts: dict[int, _Context] = defaultdict(_Context)
 
     def hear(self, opinion: Opinion) -> None:
-        self._heard += 1
-        self._said[opinion.query].append((self._heard, opinion))
+        self._evidence += 1
+        self._said[opinion.query].append((self._evidence, opinion))
         self._overall[opinion.fact].add(_observation(opinion))
 
-    def orders(self, asked: Asked, weights: Sequence[float]) -> list[Order]:
+    def orders(self, asked: LoggedRecall, weights: Sequence[float]) -> list[Order]:
         context = self._contexts[asked.query]
         self._follow(context, asked.context)
         usefulness = {
@@ -287,25 +287,25 @@ class AdaptiveFold:
         self._policy = Adaptive()
         self._masses = [0.0, 0.0]
         self._said: dict[int, list[Opinion]] = defaultdict(list)
-        self._kept: dict[int, Heard] = {}
+        self._kept: dict[int, QueryEvidence] = {}
 
     def hear(self, opinion: Opinion) -> None:
         self._masses[opinion.signal_type not in POSITIVE] += mass(opinion)
-        insort(self._said[opinion.query], opinion, key=_given)
+        insort(self._said[opinion.query], opinion, key=_given_at)
         self._kept.pop(opinion.query, None)
 
-    def orders(self, asked: Asked, weights: Sequence[float]) -> list[Order]:
+    def orders(self, asked: LoggedRecall, weights: Sequence[float]) -> list[Order]:
         near = [self._near(query, alike) for query, alike in asked.context.items() if query in self._said]
         counts = self._policy.counts(near, asked.at)
         rate = dataset_rate(*self._masses)
         return [[each.fact for each in self._policy.order(asked.shown, counts, rate, weight)] for weight in weights]
 
-    def _near(self, query: int, similarity: float) -> Heard:
+    def _near(self, query: int, similarity: float) -> QueryEvidence:
         if query not in self._kept:
-            said = voices(self._said[query])
-            self._kept[query] = Heard(1.0, said, agreement(said))
+            said = votes_per_author(self._said[query])
+            self._kept[query] = QueryEvidence(1.0, said, agreement(said))
         kept = self._kept[query]
-        return Heard(similarity, kept.voices, kept.agreement)
+        return QueryEvidence(similarity, kept.votes, kept.agreement)
 
 
 def _observation(opinion: Opinion) -> Observation:

@@ -9,7 +9,7 @@ from types import MappingProxyType
 from typing import TypeVar
 
 from heedful.clock import DAY
-from heedful.model import AuthorStanding, SignalType
+from heedful.model import AuthorTrust, SignalType
 
 WEIGHTS = MappingProxyType[SignalType, float]({"used": 1.0, "ignored": -0.5, "helpful": 1.5, "not_helpful": -1.0})
 STEP = 0.1
@@ -27,7 +27,7 @@ class Observation:
 
 @dataclass(frozen=True, slots=True)
 class Opinion:
-    """A signal that stands, as seen from the query that is asked."""
+    """An active signal, as seen from the query that is asked."""
 
     fact: int
     query: int
@@ -87,10 +87,10 @@ class Trust:
     """To keep SQL from being used again."""
 
 
-def standing_of(author: str | None) -> AuthorStanding:
+def trust_of(author: str | None) -> AuthorTrust:
     """What a name says of who speaks.
 
-    >>> standing_of(None), standing_of("ann"), standing_of("visitor-anyone")
+    >>> trust_of(None), trust_of("ann"), trust_of("visitor-anyone")
     ('verified', 'known', 'anonymous')
     """
     if author is None:
@@ -98,7 +98,7 @@ def standing_of(author: str | None) -> AuthorStanding:
     return "anonymous" if author.startswith(VISITOR) else "known"
 
 
-def suffices(votes: Iterable[tuple[AuthorStanding, str | None]], authors: int) -> bool:
+def suffices(votes: Iterable[tuple[AuthorTrust, str | None]], authors: int) -> bool:
     """Whether these votes count: a verified one alone, or so many known authors.
 
     >>> suffices([("known", "ann"), ("known", "ann")], 2), suffices([("known", "ann"), ("known", "bo")], 2)
@@ -107,19 +107,19 @@ def suffices(votes: Iterable[tuple[AuthorStanding, str | None]], authors: int) -
     (False, True)
     """
     given = list(votes)
-    known = {author for standing, author in given if standing == "known"}
-    return any(standing == "verified" for standing, _ in given) or len(known) >= authors
+    known = {author for trust, author in given if trust == "known"}
+    return any(trust == "verified" for trust, _ in given) or len(known) >= authors
 
 
 RATINGS: frozenset[SignalType] = frozenset({"helpful", "not_helpful"})
 
 Vote = TypeVar("Vote")
-Said = tuple[SignalType, float]
+SignalValue = tuple[SignalType, float]
 """The signal and its confidence."""
 
 
-def counted(
-    votes: Iterable[Vote], voter: Callable[[Vote], Hashable | None], said: Callable[[Vote], Said]
+def counted_votes(
+    votes: Iterable[Vote], voter: Callable[[Vote], Hashable | None], said: Callable[[Vote], SignalValue]
 ) -> list[Vote]:
     """The votes that count, in their order, which is that of their time. `voter` is the author with the fact and the
     query, or None for votes that all count."""
@@ -133,16 +133,16 @@ def counted(
     for places in of_voter.values():
         if len(places) > 1:
             dropped.update(places)
-            dropped.discard(places[chosen([said(given[place]) for place in places])])
+            dropped.discard(places[effective_vote([said(given[place]) for place in places])])
     return [vote for place, vote in enumerate(given) if place not in dropped] if dropped else given
 
 
-def chosen(said: Sequence[Said]) -> int:
+def effective_vote(said: Sequence[SignalValue]) -> int:
     """The place of the vote that counts among those of one author, oldest first.
 
-    >>> chosen([("used", 1.0), ("helpful", 1.0), ("used", 1.0), ("not_helpful", 0.5), ("not_helpful", 0.5)])
+    >>> effective_vote([("used", 1.0), ("helpful", 1.0), ("used", 1.0), ("not_helpful", 0.5), ("not_helpful", 0.5)])
     3
-    >>> chosen([("ignored", 1.0), ("used", 1.0)])
+    >>> effective_vote([("ignored", 1.0), ("used", 1.0)])
     1
     """
     places = [place for place, (kind, _) in enumerate(said) if kind in RATINGS] or list(range(len(said)))

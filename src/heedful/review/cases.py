@@ -1,4 +1,4 @@
-"""All that is needed to mend an item: what was answered, from what, and what was done about it."""
+"""All that is needed to fix an item: what was answered, from what, and what was done about it."""
 
 from __future__ import annotations
 
@@ -6,9 +6,9 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 
 from heedful.clock import from_stored
-from heedful.model import Mend, ReviewCase, ReviewEvent, ReviewEvidence, ReviewItem
+from heedful.model import Fix, ReviewCase, ReviewEvent, ReviewEvidence, ReviewItem
 from heedful.review import items
-from heedful.review.items import CLOSES, Opinion, Subject, subjects
+from heedful.review.items import CLOSES, Opinion, Subject, find_subjects
 from heedful.sql.space import ExecutionSpace
 from heedful.storage import facts, receipts
 from heedful.storage.executions import runs
@@ -17,11 +17,11 @@ from heedful.storage.review import actions, members
 from heedful.storage.review.actions import Note
 from heedful.storage.rows import AnyRow
 
-MOST = 100
+MAX_OPINIONS = 100
 """Opinions of each kind that are shown."""
 
 
-def case(space: ExecutionSpace, seen: Seen) -> ReviewCase:
+def case(space: ExecutionSpace, seen: LoadedItem) -> ReviewCase:
     """An item with its evidence, its opinions and its history."""
     subject = seen.subject
     entry, run, turn = (None, None, None) if subject is None else (subject.entry, subject.run, subject.turn)
@@ -31,8 +31,8 @@ def case(space: ExecutionSpace, seen: Seen) -> ReviewCase:
         project = space.project(connection)
         if turn is not None:
             execution_id = next((row.id for row in runs.of_message(connection, project, turn.message_id)), None)
-    stand = [each for each in seen.newest if each.standing] if seen.row.opinions else []
-    against = sorted(seen.against, key=lambda each: each.at, reverse=True)[:MOST]
+    active = [each for each in seen.newest if each.active] if seen.row.opinions else []
+    against = sorted(seen.against, key=lambda each: each.at, reverse=True)[:MAX_OPINIONS]
     return ReviewCase(
         item=seen.item,
         answer=None if entry is None else entry.answer,
@@ -40,13 +40,13 @@ def case(space: ExecutionSpace, seen: Seen) -> ReviewCase:
         execution_id=execution_id,
         recall_id=_recall_of(seen),
         evidence=shown,
-        opinions=[each.shown() for each in sorted([*stand, *against], key=lambda each: each.at, reverse=True)],
+        opinions=[each.shown() for each in sorted([*active, *against], key=lambda each: each.at, reverse=True)],
         history=history(space, seen.row),
-        mends=_mends(seen, shown, execution_id),
+        fixes=_available_fixes(seen, shown, execution_id),
     )
 
 
-def evidence(space: ExecutionSpace, seen: Seen) -> list[ReviewEvidence]:
+def evidence(space: ExecutionSpace, seen: LoadedItem) -> list[ReviewEvidence]:
     """The facts behind the newest answer: those that were shown, best first, and then others that it used; or the fact
     itself that an opinion is about."""
     entry = None if seen.subject is None else seen.subject.entry
@@ -79,14 +79,14 @@ def evidence(space: ExecutionSpace, seen: Seen) -> list[ReviewEvidence]:
     return found
 
 
-def _recall_of(seen: Seen) -> str | None:
+def _recall_of(seen: LoadedItem) -> str | None:
     if seen.subject is not None and seen.subject.entry is not None:
         return seen.subject.entry.recall_id
     return seen.newest[0].receipt_id if seen.newest else None
 
 
-def _mends(seen: Seen, shown: list[ReviewEvidence], execution_id: str | None) -> list[Mend]:
-    found: list[Mend] = []
+def _available_fixes(seen: LoadedItem, shown: list[ReviewEvidence], execution_id: str | None) -> list[Fix]:
+    found: list[Fix] = []
     if any(each.text is not None and not each.superseded for each in shown):
         found.append("supersede")
     if seen.row.opinions or seen.against:
@@ -100,7 +100,7 @@ def _mends(seen: Seen, shown: list[ReviewEvidence], execution_id: str | None) ->
     return found
 
 
-LATEST = 10
+LATEST_OPINIONS = 10
 """Opinions among which the newest comment is looked for."""
 
 MOST_COMPARED = 1_000
@@ -111,18 +111,18 @@ SHORT = 200
 
 
 @dataclass(frozen=True, slots=True)
-class Seen:
+class LoadedItem:
     """An item with what it is made of."""
 
     row: AnyRow
     item: ReviewItem
     newest: list[Opinion]
-    """Those that stand, the newest first; of an item whose opinions were all taken back, those."""
+    """Those that are active, the newest first; of an item whose opinions were all retracted, those."""
     against: list[Opinion]
     subject: Subject | None
 
 
-def seen(space: ExecutionSpace, rows: Sequence[AnyRow], latest: int = LATEST) -> list[Seen]:
+def load_items(space: ExecutionSpace, rows: Sequence[AnyRow], latest: int = LATEST_OPINIONS) -> list[LoadedItem]:
     """Items with their newest opinions, and with those that say the contrary."""
     if not rows:
         return []
@@ -130,26 +130,28 @@ def seen(space: ExecutionSpace, rows: Sequence[AnyRow], latest: int = LATEST) ->
     with space.workspace.read() as connection:
         newest = members.newest(connection, seqs, latest)
         targets = members.targets(connection, seqs, MOST_COMPARED)
-    said = items.read(space, [each for members in newest.values() for each in members])
-    of_item = {seq: [each for row in newest[seq] if (each := said.get(row.event_id) or _bare(row))] for seq in seqs}
-    about = subjects(space, [found[0] for found in of_item.values() if found])
+    said = items.read_opinions(space, [each for members in newest.values() for each in members])
+    of_item = {
+        seq: [each for row in newest[seq] if (each := said.get(row.event_id) or _without_text(row))] for seq in seqs
+    }
+    about = find_subjects(space, [found[0] for found in of_item.values() if found])
     contrary: dict[tuple[str, str], list[Opinion]] = {}
-    for each in items.positive(space, [(row.target_type, row.target_id) for row in targets]):
+    for each in items.read_positive(space, [(row.target_type, row.target_id) for row in targets]):
         contrary.setdefault(each.target, []).append(each)
     against: dict[int, list[Opinion]] = {seq: [] for seq in seqs}
     for row in targets:
         against[row.item_seq] += contrary.get((row.target_type, row.target_id), [])
-    return [_seen(row, of_item[row.seq], against[row.seq], about) for row in rows]
+    return [_load_item(row, of_item[row.seq], against[row.seq], about) for row in rows]
 
 
-def _bare(row: AnyRow) -> Opinion | None:
-    """An opinion about an execution or a message that was taken back, words and all: what it was about is known."""
+def _without_text(row: AnyRow) -> Opinion | None:
+    """An opinion about an execution or a message that was retracted with its text: what it was about is known."""
     if row.target_type not in TARGETS:
         return None
-    return Opinion(row.event_id, row.target_type, row.target_id, False, row.at, None, "verified", standing=False)
+    return Opinion(row.event_id, row.target_type, row.target_id, False, row.at, None, "verified", active=False)
 
 
-def _seen(row: AnyRow, newest: list[Opinion], against: list[Opinion], about: dict[str, Subject]) -> Seen:
+def _load_item(row: AnyRow, newest: list[Opinion], against: list[Opinion], about: dict[str, Subject]) -> LoadedItem:
     subject = about.get(newest[0].event_id) if newest else None
     comment = next((each.comment for each in newest if each.comment), None)
     item = ReviewItem(
@@ -167,7 +169,7 @@ def _seen(row: AnyRow, newest: list[Opinion], against: list[Opinion], about: dic
         last_at=from_stored(row.last_at),
         changed_at=from_stored(row.changed_at),
     )
-    return Seen(row, item, newest, against, subject)
+    return LoadedItem(row, item, newest, against, subject)
 
 
 def history(space: ExecutionSpace, item: AnyRow) -> list[ReviewEvent]:
@@ -180,7 +182,7 @@ def history(space: ExecutionSpace, item: AnyRow) -> list[ReviewEvent]:
             for place, after, before in _resolved(rows)
             if (member := members.first_between(connection, item.seq, after, before)) is not None
         }
-    said = items.read(space, opened.values())
+    said = items.read_opinions(space, opened.values())
     found = [event(row, notes.get(row.id, Note())) for row in rows]
     # From the last one on, so that the places of the others stay.
     for place, member in sorted(opened.items(), reverse=True):

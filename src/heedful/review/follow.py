@@ -6,16 +6,16 @@ from collections.abc import Callable
 from time import monotonic
 
 from heedful.errors import Invalid
-from heedful.memory.recall import Request
+from heedful.memory.recall import RecallRequest
 from heedful.model import DEFAULT_DATASET, ReviewCase, ReviewComparison
-from heedful.review import withdrawal
-from heedful.review.cases import Seen
-from heedful.review.elsewhere import compare_when_due, follow_sessions
-from heedful.review.items import placed, refold
+from heedful.review import membership
+from heedful.review.cases import LoadedItem
+from heedful.review.items import place_opinions, refold
+from heedful.review.session_sync import compare_when_due, follow_sessions
 from heedful.sessions.entries import answer
-from heedful.sql.chat import LIKE, LOOKED_AT
+from heedful.sql.chat import MAX_CANDIDATES, MIN_SIMILARITY
 from heedful.sql.reuse.cache import Limits, judge
-from heedful.sql.space import NOBODY, ExecutionSpace
+from heedful.sql.space import NO_PROJECT, ExecutionSpace
 from heedful.storage import receipts
 from heedful.storage.ledger import RETRACTION
 from heedful.storage.review import actions, members, watermarks
@@ -23,7 +23,7 @@ from heedful.storage.review.members import NewMember
 from heedful.storage.rows import AnyRow
 from heedful.storage.sessions import SqlSessionStore
 
-FAR = 10_000
+MAX_SKIPPED = 10_000
 """Events that nothing is to be made of, and that are gone through each time before the mark moves over them."""
 
 
@@ -61,60 +61,62 @@ def _follow_ledger(space: ExecutionSpace) -> bool:
     """Takes in the next events; False if there are none."""
     with space.workspace.read() as connection:
         project = space.project(connection)
-        start = watermarks.mark(connection, project, watermarks.EVENTS)
-        rows = watermarks.behind(connection, project, start, withdrawal.TOGETHER)
+        start = watermarks.get_watermark(connection, project, watermarks.EVENTS)
+        rows = watermarks.events_after(connection, project, start, membership.BATCH_SIZE)
         newest = watermarks.newest(connection)
-        known = members.named(connection, project, [row.target_id for row in rows if row.kind == RETRACTION])
+        known = members.by_event(connection, project, [row.target_id for row in rows if row.kind == RETRACTION])
     if not rows:
-        if newest - start > FAR and project != NOBODY:
+        if newest - start > MAX_SKIPPED and project != NO_PROJECT:
             _skip(space, project, start)
         return False
-    fallen = list(known.values())
-    gone = withdrawal.gone(space, fallen)
+    retracted = list(known.values())
+    gone = membership.deleted_opinions(space, retracted)
     said = [NewMember(row.id, row.target_type, row.target_id, row.at) for row in rows if row.kind != RETRACTION]
-    places = placed(space, withdrawal.negative(space, said))
+    places = place_opinions(space, membership.active_negatives(space, said))
     with space.workspace.write() as connection:
-        if watermarks.mark(connection, project, watermarks.EVENTS) != start or not withdrawal.are_there(
+        if watermarks.get_watermark(connection, project, watermarks.EVENTS) != start or not membership.all_exist(
             connection, places
         ):
             # Somebody else was here: look again.
             return True
-        touched = withdrawal.put(space, connection, project, places)
-        touched |= withdrawal.take_back(connection, fallen, gone)
+        touched = membership.add_members(space, connection, project, places)
+        touched |= membership.retract_members(connection, retracted, gone)
         refold(connection, project, touched)
-        watermarks.set_mark(connection, project, watermarks.EVENTS, rows[-1].seq)
+        watermarks.set_watermark(connection, project, watermarks.EVENTS, rows[-1].seq)
     return True
 
 
 def _skip(space: ExecutionSpace, project: int, start: int) -> None:
     """Moves the mark over events of others; no writer of the project is under way meanwhile."""
     with space.workspace.write() as connection:
-        if watermarks.mark(connection, project, watermarks.EVENTS) == start and not watermarks.behind(
+        if watermarks.get_watermark(connection, project, watermarks.EVENTS) == start and not watermarks.events_after(
             connection, project, start, 1
         ):
-            watermarks.set_mark(connection, project, watermarks.EVENTS, watermarks.newest(connection))
+            watermarks.set_watermark(connection, project, watermarks.EVENTS, watermarks.newest(connection))
 
 
 def _prune(space: ExecutionSpace, moved: bool) -> None:
-    """Removes what is about facts and sessions that are no more."""
+    """Removes what is about deleted facts and sessions."""
     with space.workspace.read() as connection:
         project = space.project(connection)
-        changed = watermarks.newest_change(connection) != watermarks.mark(connection, project, watermarks.FACTS)
+        changed = watermarks.newest_change(connection) != watermarks.get_watermark(
+            connection, project, watermarks.FACTS
+        )
         changed = changed and members.has_facts(connection, project)
-        fallen = members.of_sessions(connection, project, standing=False) if moved else []
+        retracted = members.of_sessions(connection, project, active=False) if moved else []
         notes = actions.with_words(connection, project)
-    gone = sorted(set(fallen) - withdrawal.words(space, fallen).keys())
+    gone = sorted(set(retracted) - membership.active_by_id(space, retracted).keys())
     lost = {event_id: each for event_id, each in notes.items() if _is_of_no_session(space, each)}
     if gone or lost or changed:
         with space.workspace.write() as connection:
             # Only here nobody is about to forget a fact.
             gone += members.about_nothing(connection, project) if changed else []
-            known = members.named(connection, project, gone)
+            known = members.by_event(connection, project, gone)
             members.remove(connection, gone)
             refold(connection, project, {row.item_seq for row in known.values()})
             actions.forget_words(connection, lost)
             if changed:
-                watermarks.set_mark(connection, project, watermarks.FACTS, watermarks.newest_change(connection))
+                watermarks.set_watermark(connection, project, watermarks.FACTS, watermarks.newest_change(connection))
 
 
 def _is_of_no_session(space: ExecutionSpace, note: actions.Note) -> bool:
@@ -122,11 +124,11 @@ def _is_of_no_session(space: ExecutionSpace, note: actions.Note) -> bool:
     return session_id is not None and space.sessions.store.read(lambda tx: tx.conversations.session(session_id)) is None
 
 
-TOP = 10
+TOP_K = 10
 """How many facts are recalled where it is not known how many were."""
 
 
-def asked_again(space: ExecutionSpace, seen: Seen, case: ReviewCase) -> ReviewComparison:
+def compare_now(space: ExecutionSpace, seen: LoadedItem, case: ReviewCase) -> ReviewComparison:
     """What is answered now, beside what was disliked."""
     question = seen.item.question
     if question is None:
@@ -159,12 +161,12 @@ def asked_again(space: ExecutionSpace, seen: Seen, case: ReviewCase) -> ReviewCo
     )
 
 
-def _request(seen: Seen, receipt: AnyRow | None, question: str) -> Request:
+def _request(seen: LoadedItem, receipt: AnyRow | None, question: str) -> RecallRequest:
     """The same recall, as far as that is known."""
-    return Request(
+    return RecallRequest(
         query=question,
         dataset=seen.item.dataset or DEFAULT_DATASET,
-        top_k=TOP if receipt is None or not receipt.shown else len(receipt.shown),
+        top_k=TOP_K if receipt is None or not receipt.shown else len(receipt.shown),
         mode="hybrid" if receipt is None else receipt.mode,
         where=None,
         weight=0.0 if receipt is None else receipt.weight,
@@ -176,7 +178,7 @@ def _request(seen: Seen, receipt: AnyRow | None, question: str) -> Request:
     )
 
 
-def _of_cache(space: ExecutionSpace, seen: Seen, case: ReviewCase, question: str) -> ReviewComparison:
+def _of_cache(space: ExecutionSpace, seen: LoadedItem, case: ReviewCase, question: str) -> ReviewComparison:
     """What the cache would do; nothing is run, and no language model is asked."""
     subject = seen.subject
     assert subject is not None
@@ -186,7 +188,7 @@ def _of_cache(space: ExecutionSpace, seen: Seen, case: ReviewCase, question: str
     with space.workspace.read() as connection:
         connector = space.connector(connection, connector_id)
     vector = space.workspace.embed([question])[0]
-    limits = Limits(None, LIKE, LOOKED_AT, only_positive_feedback=False, examples=True, explained=1)
+    limits = Limits(None, MIN_SIMILARITY, MAX_CANDIDATES, only_positive_feedback=False, examples=True, explained=1)
     judged, _ = judge(space, connector, question, vector, limits, "sql")
     best = judged[0] if judged else None
     sql = None if best is None or best.decision == "refuse" else best.written

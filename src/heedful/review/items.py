@@ -12,7 +12,7 @@ import numpy as np
 from sqlalchemy import Connection
 
 from heedful.clock import from_stored
-from heedful.model import AuthorStanding, FeedbackTarget, OpinionTarget, ReviewOpinion, ReviewStatus
+from heedful.model import AuthorTrust, FeedbackTarget, OpinionTarget, ReviewOpinion, ReviewStatus
 from heedful.ranking.contexts import SAME_NEED, normal, similarity
 from heedful.search.contexts import SLACK
 from heedful.search.vectors import VectorIndex
@@ -23,7 +23,7 @@ from heedful.storage.executions import opinions as about_runs
 from heedful.storage.executions import runs
 from heedful.storage.review import actions, items, members
 from heedful.storage.review.items import Fold, NewItem
-from heedful.storage.review.members import OF_SESSIONS, NewMember
+from heedful.storage.review.members import SESSION_TARGETS, NewMember
 from heedful.storage.rows import AnyRow
 from heedful.storage.sessions import Transaction
 from heedful.storage.sessions.base import EntryRow, FeedbackRow
@@ -47,7 +47,7 @@ class Subject:
         return hashlib.blake2b("\0".join(self.group).encode(), digest_size=16).digest()
 
 
-def subjects(space: ExecutionSpace, opinions: Iterable[Opinion]) -> dict[str, Subject]:
+def find_subjects(space: ExecutionSpace, opinions: Iterable[Opinion]) -> dict[str, Subject]:
     """The subjects of opinions, by their events. One about an entry that is gone has none."""
     given = list(opinions)
     found: dict[str, Subject] = {}
@@ -91,7 +91,7 @@ def _of_message(opinion: Opinion, turn: Turn | None) -> Subject:
     return Subject(("message", turn.connector_id, normal(turn.question)), turn.question, turn=turn)
 
 
-class Named(Protocol):
+class OpinionRef(Protocol):
     """An opinion as an item names it."""
 
     @property
@@ -112,11 +112,11 @@ class Opinion:
     positive: bool
     at: int
     author: str | None
-    author_standing: AuthorStanding
+    author_trust: AuthorTrust
     score: int | None = None
     comment: str | None = None
     session_id: str | None = None
-    standing: bool = True
+    active: bool = True
     sql: tuple[str, str] | None = None
     """The connector and the template of an execution that is gone."""
     question: str | None = None
@@ -138,15 +138,15 @@ class Opinion:
             score=self.score,
             comment=self.comment,
             author=self.author,
-            author_standing=self.author_standing,
+            author_trust=self.author_trust,
             at=from_stored(self.at),
         )
 
 
-def read(space: ExecutionSpace, named: Iterable[Named]) -> dict[str, Opinion]:
+def read_opinions(space: ExecutionSpace, named: Iterable[OpinionRef]) -> dict[str, Opinion]:
     """Opinions by their events; those whose words are gone are left out."""
     wanted = {(each.target_type, each.event_id): each for each in named}
-    of_sessions = list(dict.fromkeys(event for kind, event in wanted if kind in OF_SESSIONS))
+    of_sessions = list(dict.fromkeys(event for kind, event in wanted if kind in SESSION_TARGETS))
     of_runs = [each.target_id for (kind, _), each in wanted.items() if kind in about_runs.TARGETS]
     of_facts = [event for kind, event in wanted if kind == "fact"]
     found: list[Opinion] = []
@@ -161,15 +161,15 @@ def read(space: ExecutionSpace, named: Iterable[Named]) -> dict[str, Opinion]:
     return {each.event_id: each for each in found if (each.target_type, each.event_id) in wanted}
 
 
-def positive(space: ExecutionSpace, targets: Iterable[tuple[str, str]]) -> list[Opinion]:
-    """The opinions that stand and say that one of these things was right."""
+def read_positive(space: ExecutionSpace, targets: Iterable[tuple[str, str]]) -> list[Opinion]:
+    """The active opinions that say that one of these things was right."""
     of: dict[str, list[str]] = {}
     for kind, target in sorted(set(targets)):
         of.setdefault(kind, []).append(target)
     found: list[Opinion] = []
-    for kind in OF_SESSIONS:
+    for kind in SESSION_TARGETS:
         if kind in of:
-            found += map(_of_session, space.sessions.store.read(partial(_standing, kind=kind, ids=of[kind])))
+            found += map(_of_session, space.sessions.store.read(partial(_active_rows, kind=kind, ids=of[kind])))
     runs = [target for kind in about_runs.TARGETS for target in of.get(kind, ())]
     if runs or "fact" in of:
         with space.workspace.read() as connection:
@@ -179,8 +179,8 @@ def positive(space: ExecutionSpace, targets: Iterable[tuple[str, str]]) -> list[
     return [each for each in found if each.positive]
 
 
-def _standing(tx: Transaction, kind: FeedbackTarget, ids: Sequence[str]) -> list[FeedbackRow]:
-    return tx.feedbacks.standing(kind, ids)
+def _active_rows(tx: Transaction, kind: FeedbackTarget, ids: Sequence[str]) -> list[FeedbackRow]:
+    return tx.feedbacks.active(kind, ids)
 
 
 def _of_session(row: FeedbackRow) -> Opinion:
@@ -191,16 +191,16 @@ def _of_session(row: FeedbackRow) -> Opinion:
         positive=row.rating == "up",
         at=row.at,
         author=row.author,
-        author_standing=row.author_standing,
+        author_trust=row.author_trust,
         score=row.score,
         comment=row.comment or None,
         session_id=row.session_id,
-        standing=row.standing,
+        active=row.active,
     )
 
 
 def _of_run(row: AnyRow) -> Opinion:
-    outlived = (row.extra or {}).get(about_runs.OUTLIVED)
+    retained = (row.extra or {}).get(about_runs.RETAINED_SQL)
     return Opinion(
         event_id=row.event_id,
         target_type=row.target_type,
@@ -208,9 +208,9 @@ def _of_run(row: AnyRow) -> Opinion:
         positive=row.rating == "up",
         at=row.updated_at,
         author=row.author,
-        author_standing=row.author_standing,
+        author_trust=row.author_trust,
         comment=row.comment or None,
-        sql=(outlived[0]["connector_id"], outlived[0]["template"]) if outlived else None,
+        sql=(retained[0]["connector_id"], retained[0]["template"]) if retained else None,
     )
 
 
@@ -222,9 +222,9 @@ def _of_fact(row: AnyRow) -> Opinion:
         positive=row.value == "helpful",
         at=row.at,
         author=row.author,
-        author_standing=row.author_standing,
+        author_trust=row.author_trust,
         comment=row.note,
-        standing=not row.retracted,
+        active=not row.retracted,
         question=row.question,
         dataset=row.dataset,
         receipt_id=row.receipt_id,
@@ -235,8 +235,8 @@ def _of_fact(row: AnyRow) -> Opinion:
 CLOSES: dict[str, ReviewStatus] = {"resolve": "resolved", "dismiss": "dismissed"}
 
 
-class Act(NamedTuple):
-    """An action that stands, as the fold sees it."""
+class ReviewAct(NamedTuple):
+    """An action that was not undone, as the fold sees it."""
 
     action: str
     at: int
@@ -244,19 +244,19 @@ class Act(NamedTuple):
     assignee: str | None = None
 
 
-class Standing(NamedTuple):
-    """Where an item stands."""
+class ItemState(NamedTuple):
+    """The state of an item."""
 
     status: ReviewStatus = "open"
     assignee: str | None = None
-    closed: Act | None = None
+    closed: ReviewAct | None = None
     """What closed it."""
 
 
-def folded(acts: Iterable[Act], last_at: int | None) -> Standing:
-    """What the actions that stand, in order, and the time of the newest opinion that stands come to."""
+def fold(acts: Iterable[ReviewAct], last_at: int | None) -> ItemState:
+    """The state that the actions that were not undone, in order, and the time of the newest active opinion lead to."""
     assignee: str | None = None
-    closed: Act | None = None
+    closed: ReviewAct | None = None
     for act in acts:
         if act.action == "assign":
             assignee = act.assignee
@@ -266,10 +266,10 @@ def folded(acts: Iterable[Act], last_at: int | None) -> Standing:
             closed = None
     if closed is not None and closed.action == "resolve" and last_at is not None and last_at > closed.at:
         closed = None
-    return Standing("open" if closed is None else CLOSES[closed.action], assignee, closed)
+    return ItemState("open" if closed is None else CLOSES[closed.action], assignee, closed)
 
 
-NEAREST = 5
+MAX_COMPARED = 5
 """How many open items are compared word by word."""
 
 MOST_COMPARED = 5_000
@@ -280,14 +280,14 @@ Item = int | NewItem
 
 
 @dataclass(frozen=True, slots=True)
-class Placed:
+class PlacedOpinion:
     """An opinion with its item."""
 
     member: NewMember
     item: Item
 
 
-class _Asked:
+class _OpenQuestions:
     """The questions of open items of one dataset."""
 
     def __init__(self, known: Sequence[tuple[int, bytes]], dimensions: int) -> None:
@@ -305,7 +305,7 @@ class _Asked:
         """The places of the nearest items, if they are near enough, with their cosines."""
         if not self._items:
             return {}
-        places, cosines = self._vectors.nearest(vector, NEAREST, np.ones(len(self._items), bool))
+        places, cosines = self._vectors.nearest(vector, MAX_COMPARED, np.ones(len(self._items), bool))
         return {
             place: cosine for place, cosine in zip(places.tolist(), cosines.tolist(), strict=True) if cosine >= least
         }
@@ -314,9 +314,9 @@ class _Asked:
         return self._items[place]
 
 
-def placed(space: ExecutionSpace, opinions: Sequence[Opinion]) -> list[Placed]:
+def place_opinions(space: ExecutionSpace, opinions: Sequence[Opinion]) -> list[PlacedOpinion]:
     """The opinions that have a subject, each with its item; in order."""
-    about = subjects(space, opinions)
+    about = find_subjects(space, opinions)
     said = [each for each in opinions if each.event_id in about]
     with space.workspace.read() as connection:
         project = space.project(connection)
@@ -332,7 +332,7 @@ def placed(space: ExecutionSpace, opinions: Sequence[Opinion]) -> list[Placed]:
         if each.target_type == "entry" and each.target not in of_target and about[each.event_id].digest not in of_digest
     ]
     vectors = _vectors(space, [about[each.event_id] for each in unknown])
-    asked = _asked(space, [about[each.event_id] for each in unknown], vectors)
+    asked = _open_questions(space, [about[each.event_id] for each in unknown], vectors)
     found = []
     for each in said:
         subject = about[each.event_id]
@@ -347,7 +347,7 @@ def placed(space: ExecutionSpace, opinions: Sequence[Opinion]) -> list[Placed]:
             if vector is not None and subject.question is not None:
                 asked[subject.dataset].add(item, subject.question, vector)
         of_target[each.target] = of_digest[subject.digest] = item
-        found.append(Placed(NewMember(each.event_id, each.target_type, each.target_id, each.at), item))
+        found.append(PlacedOpinion(NewMember(each.event_id, each.target_type, each.target_id, each.at), item))
     return found
 
 
@@ -358,11 +358,11 @@ def _vectors(space: ExecutionSpace, unknown: Sequence[Subject]) -> dict[bytes, V
     return dict(zip(questions, space.workspace.embed(list(questions.values())), strict=True))
 
 
-def _asked(
+def _open_questions(
     space: ExecutionSpace, unknown: Sequence[Subject], vectors: dict[bytes, Vectors]
-) -> dict[str | None, _Asked]:
+) -> dict[str | None, _OpenQuestions]:
     """The open questions of the datasets that questions come from, with the words of those that lie near."""
-    found: dict[str | None, _Asked] = {}
+    found: dict[str | None, _OpenQuestions] = {}
     place_of: dict[int, tuple[str | None, int]] = {}
     with space.workspace.read() as connection:
         project, model = space.project(connection), space.workspace.model(connection)
@@ -372,7 +372,7 @@ def _asked(
                 if model is None
                 else items.open_vectors(connection, project, "entry", dataset, model.id, MOST_COMPARED)
             )
-            found[dataset] = _Asked(rows, space.workspace.embedder.dimensions)
+            found[dataset] = _OpenQuestions(rows, space.workspace.embedder.dimensions)
         for each in unknown:
             for place in found[each.dataset].near(vectors[each.digest], _least(space)):
                 item = found[each.dataset].item(place)
@@ -380,14 +380,14 @@ def _asked(
                 place_of[item] = each.dataset, place
         newest = members.newest(connection, sorted(place_of), 1)
     item_of = {rows[0].event_id: seq for seq, rows in newest.items() if rows}
-    said = read(space, [rows[0] for rows in newest.values() if rows])
-    for event_id, subject in subjects(space, said.values()).items():
+    said = read_opinions(space, [rows[0] for rows in newest.values() if rows])
+    for event_id, subject in find_subjects(space, said.values()).items():
         dataset, place = place_of[item_of[event_id]]
         found[dataset].texts[place] = subject.question or ""
     return found
 
 
-def _near(space: ExecutionSpace, asked: _Asked, subject: Subject, vector: Vectors) -> Item | None:
+def _near(space: ExecutionSpace, asked: _OpenQuestions, subject: Subject, vector: Vectors) -> Item | None:
     """The item whose question asks for the same thing most surely."""
     alike = {
         place: similarity(
@@ -405,26 +405,26 @@ def _least(space: ExecutionSpace) -> float:
     return space.workspace.embedder.calibration.same - SLACK
 
 
-def acts(rows: Iterable[AnyRow]) -> list[Act]:
+def remaining_acts(rows: Iterable[AnyRow]) -> list[ReviewAct]:
     """The actions among the events of an item that were not undone."""
-    return [Act(row.value, row.at, row.author, row.body.get("assignee")) for row in rows if not row.retracted]
+    return [ReviewAct(row.value, row.at, row.author, row.body.get("assignee")) for row in rows if not row.retracted]
 
 
-def standing(connection: Connection, item: AnyRow) -> Standing:
-    """Where one item stands."""
+def item_state(connection: Connection, item: AnyRow) -> ItemState:
+    """The state of one item."""
     rows = actions.of_items(connection, item.project_id, [item.id])[item.id]
-    return folded(acts(rows), members.stands(connection, [item.seq])[item.seq].last_at)
+    return fold(remaining_acts(rows), members.active_counts(connection, [item.seq])[item.seq].last_at)
 
 
 def refold(connection: Connection, project: int, seqs: Iterable[int]) -> None:
-    """Folds items anew; those that have no opinion left are removed."""
+    """Recomputes items; those that have no opinion left are removed."""
     known = items.by_seq(connection, seqs)
-    stands = members.stands(connection, list(known))
+    stands = members.active_counts(connection, list(known))
     done = actions.of_items(connection, project, [row.id for row in known.values()])
     folds = []
     for seq, row in known.items():
         _, opinions, last_at = stands[seq]
-        state = folded(acts(done[row.id]), last_at)
+        state = fold(remaining_acts(done[row.id]), last_at)
         folds.append(Fold(seq, state.status, state.assignee, opinions, row.last_at if last_at is None else last_at))
     items.set_folds(connection, folds)
     items.remove(connection, [seq for seq in known if not stands[seq].members])

@@ -1,4 +1,4 @@
-"""Taking an opinion of an item back, and giving it again."""
+"""Retracting an opinion of an item, and restoring it."""
 
 from __future__ import annotations
 
@@ -11,30 +11,30 @@ from heedful.errors import Conflict, NotFound
 from heedful.ids import new_id
 from heedful.memory.history import retract_event
 from heedful.model import Metadata
-from heedful.review.cases import Seen
-from heedful.review.fixes import Done
+from heedful.review.cases import LoadedItem
+from heedful.review.fixes import FixResult
 from heedful.review.items import Opinion
 from heedful.sessions.improve import improve
-from heedful.sessions.undo import DERIVED, Gone, change
+from heedful.sessions.undo import DERIVED_PREFIX, Gone, change
 from heedful.sql.space import ExecutionSpace
 from heedful.storage import facts, ledger, scopes, scores
 from heedful.storage.executions import opinions
 from heedful.storage.ledger import Event
 from heedful.storage.review import members
-from heedful.storage.review.members import OF_SESSIONS, NewMember
+from heedful.storage.review.members import SESSION_TARGETS, NewMember
 from heedful.storage.rows import AnyRow
 from heedful.storage.sessions import SqlSessionStore, Transaction
 from heedful.storage.sessions.base import FeedbackRow
 from heedful.storage.sessions.sql import SqlTransaction
 
-Record = Callable[[Connection, Done], str]
+Record = Callable[[Connection, FixResult], str]
 """Appends the event of an action in an open transaction, and returns its id."""
 
 
-def retract(space: ExecutionSpace, seen: Seen, event_id: str, author: str | None, record: Record) -> str:
-    """Takes back one of the opinions of an item, or one that says the contrary; returns the event of the action."""
-    opinion = found(space, seen, event_id)
-    if opinion.target_type in OF_SESSIONS:
+def retract(space: ExecutionSpace, seen: LoadedItem, event_id: str, author: str | None, record: Record) -> str:
+    """Retracts one of the opinions of an item, or one that says the contrary; returns the event of the action."""
+    opinion = find_opinion(space, seen, event_id)
+    if opinion.target_type in SESSION_TARGETS:
         return _of_session(space, event_id, author, record)
     body: Metadata = {"event_id": event_id, "target_type": opinion.target_type, "target_id": opinion.target_id}
     with space.workspace.write() as connection:
@@ -42,14 +42,14 @@ def retract(space: ExecutionSpace, seen: Seen, event_id: str, author: str | None
         if opinion.target_type == "fact":
             event = ledger.get(connection, space.workspace.project, event_id)
             if event is None or ledger.retraction_of(connection, project, event_id) is not None:
-                raise _taken_back(event_id)
+                raise _already_retracted(event_id)
             retract_event(space.workspace, connection, event, author)
-            return record(connection, Done(body))
+            return record(connection, FixResult(body))
         row = opinions.get(connection, project, event_id)
         if row is None:
-            raise _taken_back(event_id)
+            raise _already_retracted(event_id)
         opinions.withdraw(connection, project, row, author, space.now())
-        return record(connection, Done(body, opinions.snapshot(row)))
+        return record(connection, FixResult(body, opinions.snapshot(row)))
 
 
 def _of_session(space: ExecutionSpace, event_id: str, author: str | None, record: Record) -> str:
@@ -57,38 +57,38 @@ def _of_session(space: ExecutionSpace, event_id: str, author: str | None, record
 
     def take_back(tx: Transaction, gone: Gone) -> None:
         row = tx.feedbacks.get(event_id)
-        if row is None or not row.standing:
-            raise _taken_back(event_id)
+        if row is None or not row.active:
+            raise _already_retracted(event_id)
         if isinstance(tx, SqlTransaction):
-            made.append(record(tx.connection, _done(space, tx.connection, row)))
+            made.append(record(tx.connection, _capture(space, tx.connection, row)))
         gone.withdraw(tx, [row], author, space.now())
 
     row = space.sessions.store.read(lambda tx: tx.feedbacks.get(event_id))
-    if row is None or not row.standing:
-        raise _taken_back(event_id)
+    if row is None or not row.active:
+        raise _already_retracted(event_id)
     if not isinstance(space.sessions.store, SqlSessionStore):
         # What is needed to undo it is safe before it is done.
         with space.workspace.write() as connection:
-            made.append(record(connection, _done(space, connection, row)))
+            made.append(record(connection, _capture(space, connection, row)))
     change(space.sessions, take_back)
     return made[-1]
 
 
-def _done(space: ExecutionSpace, connection: Connection, row: FeedbackRow) -> Done:
-    derived = ledger.with_prefix(connection, space.workspace.project, f"{DERIVED}{row.id}/")
+def _capture(space: ExecutionSpace, connection: Connection, row: FeedbackRow) -> FixResult:
+    derived = ledger.with_prefix(connection, space.workspace.project, f"{DERIVED_PREFIX}{row.id}/")
     names = scopes.dataset_names(connection, space.workspace.project)
     improved = sorted({names[each.dataset_id] for each in derived if each.dataset_id in names})
     body = {"event_id": row.id, "target_type": row.target_type, "target_id": row.target_id}
-    return Done(body, {**asdict(row), "improved": improved})
+    return FixResult(body, {**asdict(row), "improved": improved})
 
 
-def give_again(space: ExecutionSpace, event_id: str, kept: Metadata | None) -> None:
+def restore_feedback(space: ExecutionSpace, event_id: str, kept: Metadata | None) -> None:
     """Gives an opinion about a session or an entry again, as it was, with what `improve` had made of it.
 
     What its author said of the same thing since stays instead.
     """
     if kept is None:
-        raise _words_gone(event_id)
+        raise _text_deleted(event_id)
     improved = kept["improved"]
     row = FeedbackRow(**{name: value for name, value in kept.items() if name != "improved"})
     key = f"undo/{event_id}"
@@ -97,17 +97,17 @@ def give_again(space: ExecutionSpace, event_id: str, kept: Metadata | None) -> N
         if tx.feedbacks.with_key(key) is not None:
             return
         alone = row.target_type == "entry" or row.author is not None
-        if alone and tx.feedbacks.standing_by(row.author, row.target_type, row.target_id):
+        if alone and tx.feedbacks.active_by(row.author, row.target_type, row.target_id):
             return
-        if not tx.feedbacks.add(replace(row, id=new_id(), standing=True), key, space.now()):
-            raise _words_gone(event_id)
+        if not tx.feedbacks.add(replace(row, id=new_id(), active=True), key, space.now()):
+            raise _text_deleted(event_id)
 
     space.sessions.store.write(give)
     for dataset in improved:
         improve(space.sessions, space.workspace, None, dataset, [row.session_id])
 
 
-def signal_again(space: ExecutionSpace, connection: Connection, event_id: str) -> list[str]:
+def restore_signal(space: ExecutionSpace, connection: Connection, event_id: str) -> list[str]:
     """Gives a signal again, as it was; returns the facts whose scores changed."""
     event = ledger.get(connection, space.workspace.project, event_id)
     places = {} if event is None else facts.locate(connection, space.workspace.project, [event.target_id])
@@ -115,7 +115,7 @@ def signal_again(space: ExecutionSpace, connection: Connection, event_id: str) -
         # The fact was forgotten, and with it what was said of it.
         return []
     fact = places[event.target_id][0]
-    again = _copied(event, space.now())
+    again = _copy(event, space.now())
     ledger.append(connection, [again])
     ledger.annotate(connection, [(again.id, fact, text) for text in ledger.notes_of(connection, event_id)])
     dataset_of = dict(places.values())
@@ -123,18 +123,18 @@ def signal_again(space: ExecutionSpace, connection: Connection, event_id: str) -
     return list(places)
 
 
-def _copied(event: AnyRow, now: int) -> Event:
+def _copy(event: AnyRow, now: int) -> Event:
     names = [each.name for each in fields(Event) if each.name not in ("id", "idempotency_key", "recorded_at")]
     return Event(recorded_at=now, **{name: getattr(event, name) for name in names})
 
 
-def found(space: ExecutionSpace, seen: Seen, event_id: str) -> Opinion | NewMember:
+def find_opinion(space: ExecutionSpace, seen: LoadedItem, event_id: str) -> Opinion | NewMember:
     """The opinion of an item, or one that says the contrary, that stands under this id."""
     for each in (*seen.newest, *seen.against):
-        if each.event_id == event_id and each.standing:
+        if each.event_id == event_id and each.active:
             return each
     with space.workspace.read() as connection:
-        row = members.one(connection, seen.row.seq, event_id)
+        row = members.get_member(connection, seen.row.seq, event_id)
     if row is None:
         raise NotFound(
             f"item {seen.row.id} has no opinion {event_id!r}",
@@ -142,23 +142,23 @@ def found(space: ExecutionSpace, seen: Seen, event_id: str) -> Opinion | NewMemb
             value=event_id,
             remedy="Use the event_id of one of its opinions",
         )
-    if not row.standing:
-        raise _taken_back(event_id)
+    if not row.active:
+        raise _already_retracted(event_id)
     return NewMember(row.event_id, row.target_type, row.target_id, row.at)
 
 
-def _taken_back(event_id: str) -> Conflict:
+def _already_retracted(event_id: str) -> Conflict:
     return Conflict(
-        f"opinion {event_id} was taken back already",
+        f"opinion {event_id} was already retracted",
         field="event_id",
         value=event_id,
         remedy="Read the item again",
     )
 
 
-def _words_gone(event_id: str) -> Conflict:
+def _text_deleted(event_id: str) -> Conflict:
     return Conflict(
-        f"what event {event_id} took back was deleted with its session, and can't be given again",
+        f"the opinion that event {event_id} retracted was deleted with its session and can't be restored",
         field="event_id",
         value=event_id,
     )

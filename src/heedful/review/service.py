@@ -12,7 +12,7 @@ from heedful.memory import checks as values
 from heedful.model import (
     OPINION_TARGETS,
     REVIEW_STATUSES,
-    Mend,
+    Fix,
     Metadata,
     OpinionTarget,
     Page,
@@ -22,18 +22,18 @@ from heedful.model import (
     ReviewItem,
     ReviewStatus,
 )
-from heedful.protocols.review import LIMIT, ReviewProtocol
+from heedful.protocols.review import PAGE_LIMIT, ReviewProtocol
 from heedful.review import cases, fixes, retraction, teaching
 from heedful.review import undo as undoing
-from heedful.review.cases import LATEST, Seen, event, seen
-from heedful.review.fixes import Done, Given
-from heedful.review.follow import asked_again, catch_up
-from heedful.review.items import CLOSES, Standing, refold, standing
+from heedful.review.cases import LATEST_OPINIONS, LoadedItem, event, load_items
+from heedful.review.fixes import FixArguments, FixResult
+from heedful.review.follow import catch_up, compare_now
+from heedful.review.items import CLOSES, ItemState, item_state, refold
 from heedful.sql import checks as executions
 from heedful.sql.space import ExecutionSpace
 from heedful.storage.review import actions, items, members
 from heedful.storage.review.actions import Note
-from heedful.storage.review.items import Place, Wanted
+from heedful.storage.review.items import ItemFilter, Place
 from heedful.storage.rows import AnyRow
 
 
@@ -51,7 +51,7 @@ class Review(ReviewProtocol):
         dataset: str | None = None,
         target_type: OpinionTarget | None = None,
         cursor: str | None = None,
-        limit: int = LIMIT,
+        limit: int = PAGE_LIMIT,
     ) -> Page[ReviewItem]:
         _choice("status", status, REVIEW_STATUSES)
         _choice("target_type", target_type, OPINION_TARGETS)
@@ -59,19 +59,19 @@ class Review(ReviewProtocol):
             values.any_text("assignee", assignee)
         if dataset is not None:
             values.name("dataset", dataset)
-        wanted = Wanted(status, assignee, dataset, target_type)
+        wanted = ItemFilter(status, assignee, dataset, target_type)
         after, count = _place(cursor), values.limit(limit)
         catch_up(self._space)
         with self._space.workspace.read() as connection:
             # One more, to know whether there is a next page.
-            rows = items.listed(connection, self._space.project(connection), wanted, after, count + 1)
-        shown = seen(self._space, rows[:count])
+            rows = items.list_items(connection, self._space.project(connection), wanted, after, count + 1)
+        shown = load_items(self._space, rows[:count])
         last = rows[count - 1] if len(rows) > count else None
         more = None if last is None else f"{last.opinions}.{last.last_at}.{last.seq}"
         return Page(items=[each.item for each in shown], next_cursor=more)
 
     def get(self, item_id: str) -> ReviewCase:
-        return cases.case(self._space, self._seen(item_id, cases.MOST))
+        return cases.case(self._space, self._seen(item_id, cases.MAX_OPINIONS))
 
     def assign(
         self, item_id: str, assignee: str | None, *, author: str | None = None, if_match: str | None = None
@@ -106,10 +106,10 @@ class Review(ReviewProtocol):
                 self._record(connection, row, "reopen", author, {}, Note(note))
         return self._item(item_id)
 
-    def mend(
+    def fix(
         self,
         item_id: str,
-        action: Mend,
+        action: Fix,
         *,
         fact_id: str | None = None,
         text: str | None = None,
@@ -122,29 +122,29 @@ class Review(ReviewProtocol):
         author: str | None = None,
         if_match: str | None = None,
     ) -> ReviewEvent:
-        given = Given(fact_id, text, event_id, execution_id, question, sql_query, connector_id)
-        mend = fixes.checked(action, given)
+        given = FixArguments(fact_id, text, event_id, execution_id, question, sql_query, connector_id)
+        fix = fixes.check_arguments(action, given)
         executions.feedback_text("note", note)
         before = self._checked(item_id, author, if_match)
 
-        def record(connection: Connection, done: Done) -> str:
+        def record(connection: Connection, done: FixResult) -> str:
             row = self._current(connection, before, if_match)
-            return self._record(connection, row, mend, author, done.body, Note(note, done.kept))
+            return self._record(connection, row, fix, author, done.body, Note(note, done.kept))
 
-        if mend == "retract":
+        if fix == "retract":
             made = retraction.retract(self._space, before, str(event_id), author, record)
         else:
-            if mend == "teach":
-                do = teaching.prepared(self._space, before, given)
+            if fix == "teach":
+                do = teaching.prepare(self._space, before, given)
             else:
-                do = fixes.prepared(self._space, before, mend, given, author, note)
+                do = fixes.prepare(self._space, before, fix, given, author, note)
             with self._space.workspace.write() as connection:
                 made = record(connection, do(connection))
         return self._event(made)
 
     def ask_again(self, item_id: str) -> ReviewComparison:
-        before = self._seen(item_id, cases.MOST)
-        return asked_again(self._space, before, cases.case(self._space, before))
+        before = self._seen(item_id, cases.MAX_OPINIONS)
+        return compare_now(self._space, before, cases.case(self._space, before))
 
     def undo(self, event_id: str, *, author: str | None = None) -> ReviewEvent:
         values.identifier("event_id", event_id)
@@ -166,16 +166,16 @@ class Review(ReviewProtocol):
         before = self._checked(item_id, author, if_match)
         with self._space.workspace.write() as connection:
             row = self._current(connection, before, if_match)
-            state = standing(connection, row)
+            state = item_state(connection, row)
             if if_match is None:
-                _check_nobody_else(item_id, state, author)
+                _check_unclaimed(item_id, state, author)
             told = state.status == CLOSES[action] and if_match is None
             if not told or (note is not None and note != self._last_note(connection, row, action)):
                 self._record(connection, row, action, author, {}, Note(note))
         return self._item(item_id)
 
     def _last_note(self, connection: Connection, row: AnyRow, action: str) -> str | None:
-        """The note of the last of these actions that stands."""
+        """The note of the last of these actions that was not undone."""
         rows = actions.of_items(connection, row.project_id, [row.id])[row.id]
         last = next(each.id for each in reversed(rows) if each.value == action and not each.retracted)
         return actions.read(connection, row.project_id, [last]).get(last, Note()).note
@@ -183,7 +183,7 @@ class Review(ReviewProtocol):
     def _record(
         self, connection: Connection, row: AnyRow, action: str, author: str | None, body: Metadata, note: Note
     ) -> str:
-        """Appends the event of an action, and folds the item anew."""
+        """Appends the event of an action, and recomputes the item."""
         now = self._space.now()
         event = actions.append(connection, row.project_id, row.id, action, author, now, body)
         actions.write(connection, row.project_id, row.seq, event, note)
@@ -191,36 +191,36 @@ class Review(ReviewProtocol):
         items.touch(connection, row.seq, now)
         return event
 
-    def _checked(self, item_id: str, author: str | None, if_match: str | None) -> Seen:
+    def _checked(self, item_id: str, author: str | None, if_match: str | None) -> LoadedItem:
         """The item before it is changed, if it is what the caller has seen."""
         values.author(author)
         before = self._seen(item_id)
         values.if_match(if_match, before.item)
         return before
 
-    def _current(self, connection: Connection, before: Seen, if_match: str | None) -> AnyRow:
+    def _current(self, connection: Connection, before: LoadedItem, if_match: str | None) -> AnyRow:
         """The item in the transaction that changes it."""
         row = items.get(connection, before.row.project_id, before.row.id)
         if row is None:
             raise self._missing(before.row.id)
         if if_match is not None and tuple(row) != tuple(before.row):
             raise Conflict(
-                "it was changed since you read it",
+                "it was changed after you read it",
                 code="changed_meanwhile",
                 field="if_match",
                 value=if_match,
-                remedy="Read it again, and decide anew",
+                remedy="Read it again, then retry",
             )
         return row
 
-    def _seen(self, item_id: str, latest: int = LATEST) -> Seen:
+    def _seen(self, item_id: str, latest: int = LATEST_OPINIONS) -> LoadedItem:
         values.identifier("item_id", item_id)
         catch_up(self._space)
         with self._space.workspace.read() as connection:
             row = items.get(connection, self._space.project(connection), item_id)
         if row is None:
             raise self._missing(item_id)
-        return seen(self._space, [row], latest)[0]
+        return load_items(self._space, [row], latest)[0]
 
     def _item(self, item_id: str) -> ReviewItem:
         return self._seen(item_id).item
@@ -235,12 +235,12 @@ class Review(ReviewProtocol):
     def _check_no_opinion(self, event_id: str) -> None:
         """Tells somebody who would undo that an item was opened again what did that."""
         with self._space.workspace.read() as connection:
-            if members.named(connection, self._space.project(connection), [event_id]):
+            if members.by_event(connection, self._space.project(connection), [event_id]):
                 raise Invalid(
-                    f"event {event_id} is an opinion, and no action of a reviewer",
+                    f"event {event_id} is an opinion, not a review action",
                     field="event_id",
                     value=event_id,
-                    remedy="retract takes it back: retract(event_id), or heedful retract",
+                    remedy="Retract it: retract(event_id), or heedful retract",
                 )
 
     def _missing(self, item_id: str) -> NotFound:
@@ -252,7 +252,7 @@ class Review(ReviewProtocol):
         )
 
 
-def _check_nobody_else(item_id: str, state: Standing, author: str | None) -> None:
+def _check_unclaimed(item_id: str, state: ItemState, author: str | None) -> None:
     """Tells a reviewer who comes second that somebody was there first."""
     if state.closed is None or (author is not None and state.closed.author == author):
         return
@@ -269,7 +269,7 @@ def _check_nobody_else(item_id: str, state: Standing, author: str | None) -> Non
 def _choice(field: str, value: Any, choices: tuple[str, ...]) -> None:
     if value is not None and value not in choices:
         remedy = f"Use one of {', '.join(choices)}, or None for all"
-        raise Invalid(f"{field} is {value!r}", field=field, value=value, remedy=remedy)
+        raise Invalid(f"unknown {field} {value!r}", field=field, value=value, remedy=remedy)
 
 
 def _place(cursor: Any) -> Place | None:
@@ -279,7 +279,7 @@ def _place(cursor: Any) -> Place | None:
     parts = cursor.split(".") if isinstance(cursor, str) else []
     if len(parts) != 3 or not all(part.isdecimal() and part.isascii() and len(part) <= 18 for part in parts):
         raise Invalid(
-            f"cursor is {cursor!r}", field="cursor", value=cursor, remedy="Use the next_cursor of the page before"
+            f"invalid cursor {cursor!r}", field="cursor", value=cursor, remedy="Use the next_cursor of the page before"
         )
     opinions, last_at, seq = map(int, parts)
     return opinions, last_at, seq

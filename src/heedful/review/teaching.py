@@ -10,10 +10,10 @@ from heedful.memory import checks
 from heedful.memory.answer import LEARNT
 from heedful.model import Metadata
 from heedful.review import items
-from heedful.review.cases import Seen
-from heedful.review.fixes import Do, Done, Given
-from heedful.review.items import subjects
-from heedful.review.retraction import found
+from heedful.review.cases import LoadedItem
+from heedful.review.fixes import ApplyFix, FixArguments, FixResult
+from heedful.review.items import find_subjects
+from heedful.review.retraction import find_opinion
 from heedful.sessions import lessons
 from heedful.sql.space import ExecutionSpace
 from heedful.storage import facts, scopes
@@ -25,15 +25,15 @@ from heedful.text.corrections import corrected
 from heedful.text.statements import statement
 
 
-def prepared(space: ExecutionSpace, seen: Seen, given: Given) -> Do:
+def prepare(space: ExecutionSpace, seen: LoadedItem, given: FixArguments) -> ApplyFix:
     """What makes a fact of an opinion in an open transaction; the model has read it by then."""
     event_id = str(given.event_id)
-    said = items.read(space, [found(space, seen, event_id)]).get(event_id)
-    subject = None if said is None else subjects(space, [said]).get(event_id)
+    said = items.read_opinions(space, [find_opinion(space, seen, event_id)]).get(event_id)
+    subject = None if said is None else find_subjects(space, [said]).get(event_id)
     entry = None if subject is None else subject.entry
     if said is None or entry is None or entry.dataset is None:
         raise Invalid(
-            f"opinion {event_id} is about no answer that was made from facts",
+            f"opinion {event_id} is not about an answer made from facts",
             field="event_id",
             value=event_id,
             remedy="Teach from an opinion about an answer; for SQL, use add_example",
@@ -41,27 +41,27 @@ def prepared(space: ExecutionSpace, seen: Seen, given: Given) -> Do:
     comment = said.comment or ""
     stated = given.text or statement(comment) or comment
     if not stated.strip():
-        raise Invalid("the opinion has no words", field="text", remedy="Pass text: what is true")
-    text = checks.text("text", lessons.worded(entry.question, stated))
+        raise Invalid("the opinion has no comment", field="text", remedy="Pass text: what is true")
+    text = checks.text("text", lessons.lesson_text(entry.question, stated))
     vector = space.vector(text)
     dataset, about = entry.dataset, _metadata(space, entry, comment)
 
-    def teach(connection: Connection) -> Done:
+    def teach(connection: Connection) -> FixResult:
         number = scopes.ensure_dataset(connection, space.workspace.project, dataset, space.now())
         model = ensure_model(connection, space.workspace.embedder.name, space.workspace.embedder.dimensions)
         space.workspace.model(connection)
         made = NewFact(new_id(), text, about, f"review/{seen.row.id}", 0, 0, len(text), vector)
-        known = facts.known(connection, number, [made.digest]).get(made.digest)
+        known = facts.ids_by_digest(connection, number, [made.digest]).get(made.digest)
         if known is not None:
             raise Conflict(
-                f"fact {known} says so already",
+                f"fact {known} already says so",
                 code="taught_already",
                 field="text",
                 value=stated,
                 remedy="There is nothing left to teach; pass another text to say something else",
             )
         facts.add(connection, number, model, [made], space.now())
-        return Done({TAUGHT: made.id, "opinion_id": event_id})
+        return FixResult({TAUGHT: made.id, "opinion_id": event_id})
 
     return teach
 

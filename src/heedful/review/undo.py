@@ -17,11 +17,11 @@ from heedful.storage.executions import golden, opinions
 from heedful.storage.ledger import REVIEW
 from heedful.storage.review import actions, items
 from heedful.storage.review.actions import Note
-from heedful.storage.review.members import OF_SESSIONS
+from heedful.storage.review.members import SESSION_TARGETS
 from heedful.storage.rows import AnyRow
 
 
-class Undone(NamedTuple):
+class UndoResult(NamedTuple):
     """An action that was undone."""
 
     retraction_id: str
@@ -37,7 +37,7 @@ def retract(space: ExecutionSpace, event_id: str, author: str | None) -> Retract
     return Retraction(event_id=undone.retraction_id, retracted=event_id, updated_facts=undone.facts)
 
 
-def undo(space: ExecutionSpace, event_id: str, author: str | None) -> Undone | None:
+def undo(space: ExecutionSpace, event_id: str, author: str | None) -> UndoResult | None:
     """Undoes an action; None if no action has this id. Doing it again changes nothing."""
     with space.workspace.read() as connection:
         event = ledger.get(connection, space.workspace.project, event_id)
@@ -46,14 +46,14 @@ def undo(space: ExecutionSpace, event_id: str, author: str | None) -> Undone | N
         earlier = ledger.retraction_of(connection, event.project_id, event_id)
         kept = actions.read(connection, event.project_id, [event_id]).get(event_id, Note()).kept
     if earlier is not None:
-        return Undone(earlier, [])
-    if event.value == "retract" and event.body["target_type"] in OF_SESSIONS:
+        return UndoResult(earlier, [])
+    if event.value == "retract" and event.body["target_type"] in SESSION_TARGETS:
         # It may be in another database; a second attempt finds it done.
-        retracting.give_again(space, event_id, kept)
+        retracting.restore_feedback(space, event_id, kept)
     with space.workspace.write() as connection:
         earlier = ledger.retraction_of(connection, event.project_id, event_id)
         if earlier is not None:
-            return Undone(earlier, [])
+            return UndoResult(earlier, [])
         changed = _undo(space, connection, event, kept, author)
         retraction = ledger.retraction(event.project_id, event_id, author, space.now())
         ledger.append(connection, [retraction])
@@ -61,7 +61,7 @@ def undo(space: ExecutionSpace, event_id: str, author: str | None) -> Undone | N
         if item is not None:
             refold(connection, event.project_id, [item.seq])
             items.touch(connection, item.seq, space.now())
-        return Undone(retraction.id, changed)
+        return UndoResult(retraction.id, changed)
 
 
 def _undo(
@@ -74,20 +74,20 @@ def _undo(
     if event.value == "teach":
         return teaching.forget(space, connection, body)
     if event.value == "retract" and body["target_type"] == "fact":
-        return retracting.signal_again(space, connection, body["event_id"])
+        return retracting.restore_signal(space, connection, body["event_id"])
     if event.value == "retract" and kept is not None and body["target_type"] in opinions.TARGETS:
         opinions.restore(connection, event.project_id, kept, space.now())
     if "example_id" in body:
         golden.remove(connection, event.project_id, body["example_id"])
     if "feedback_id" in body:
-        _unsay(space, connection, event, kept, author)
+        _retract_own_opinion(space, connection, event, kept, author)
     return []
 
 
-def _unsay(
+def _retract_own_opinion(
     space: ExecutionSpace, connection: Connection, event: AnyRow, kept: Metadata | None, author: str | None
 ) -> None:
-    """Takes the reviewer's own opinion back, and gives the one again that it replaced. What was said since stays."""
+    """Retracts the reviewer's own opinion, and restores the one that it replaced. What was said since stays."""
     row = opinions.get(connection, event.project_id, event.body["event_id"])
     if row is not None and row.event_id == event.body["event_id"]:
         opinions.withdraw(connection, event.project_id, row, author, space.now())

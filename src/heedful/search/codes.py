@@ -15,12 +15,12 @@ Words = NDArray[np.uint64]
 EXACT_BELOW = 2048
 """Up to this many rows, scoring all of them costs less than finding candidates."""
 
-RESCORED = 500
+RESCORE_COUNT = 500
 """Candidates that are scored exactly."""
 
 _FAR = np.uint16(32768)
 
-_TOGETHER = 8192
+_BATCH_SIZE = 8192
 """Rows that are encoded at once, so that it takes little room."""
 
 
@@ -28,12 +28,12 @@ def encode(vectors: Vectors, mean: Vectors) -> Words:
     """Sign bits as 64-bit words: one row of words a group of 64 dimensions, one column a vector."""
     groups = -(-vectors.shape[1] // 64)
     found = np.empty((groups, len(vectors)), np.uint64)
-    for start in range(0, len(vectors), _TOGETHER):
-        bits = np.packbits(vectors[start : start + _TOGETHER] > mean, axis=1)
+    for start in range(0, len(vectors), _BATCH_SIZE):
+        bits = np.packbits(vectors[start : start + _BATCH_SIZE] > mean, axis=1)
         padding = 8 * groups - bits.shape[1]
         if padding:
             bits = np.pad(bits, ((0, 0), (0, padding)))
-        found[:, start : start + _TOGETHER] = bits.view(np.uint64).T
+        found[:, start : start + _BATCH_SIZE] = bits.view(np.uint64).T
     return found
 
 

@@ -22,10 +22,10 @@ CANDIDATES = 1000
 SLACK = 0.1
 """Queries that differ in case alone may lie this far below the mark."""
 
-AT_ONCE = 32
+MAX_EMBEDDED = 32
 """New queries that a recall embeds itself."""
 
-TOGETHER = 64
+BATCH_SIZE = 64
 """Queries that are embedded in one call of the model when there are many."""
 
 Embed = Callable[[Sequence[str]], Vectors]
@@ -87,11 +87,11 @@ class ContextIndex:
             known = {row[0]: row[3] for row in rows if row[2] == self.model.id and row[3] is not None}
             lacking = sorted(row[0] for row in rows if row[0] not in known)
             texts = {row[0]: row[1] for row in rows}
-            made = self._made({query: texts[query] for query in lacking[-AT_ONCE:]}, embed)
+            made = self._made({query: texts[query] for query in lacking[-MAX_EMBEDDED:]}, embed)
             judged = ledger.facts_after(connection, self.dataset, self._event)
             with self._lock:
                 self._add([(query, texts[query], vector) for query, vector in [*known.items(), *made]])
-                for query in lacking[:-AT_ONCE]:
+                for query in lacking[:-MAX_EMBEDDED]:
                     self._waiting[query] = texts[query]
                     self._waiting_words.setdefault(normal(texts[query]), set()).add(query)
                 self.judged = np.union1d(self.judged, np.array(judged, np.int64))
@@ -108,7 +108,7 @@ class ContextIndex:
         None when no query waits. What somebody else has embedded is loaded from the store."""
         with self._lock:
             waiting = self._waiting if wanted is None else {query: "" for query in wanted if query in self._waiting}
-            taken = list(islice(waiting, TOGETHER))
+            taken = list(islice(waiting, BATCH_SIZE))
         if not taken:
             return None
         rows = {row[0]: row for row in load(taken)}

@@ -14,8 +14,8 @@ from sqlalchemy import Connection
 
 from heedful.model import Mode
 from heedful.search import codes, lexical, snapshot
-from heedful.search.fusion import Neighbours, best, fuse, lent, place
-from heedful.search.searcher import POOL, Found, Reach
+from heedful.search.fusion import Neighbours, best, borrowed_scores, fuse, source_position
+from heedful.search.searcher import POOL, Expand, Found
 from heedful.search.vectors import Growable, VectorIndex
 from heedful.storage import facts
 from heedful.storage.filters import Allowed
@@ -25,7 +25,7 @@ from heedful.storage.vectors import ModelRow, Vectors, unpack
 SAVE_AFTER = 2000
 """A change of this many facts, and of a quarter of all, is worth saving."""
 
-TOGETHER = 2000
+BATCH_SIZE = 2000
 """Facts that are read and taken in at once."""
 
 Floats = NDArray[np.float32]
@@ -35,7 +35,7 @@ Rows = NDArray[np.int64]
 class DatasetIndex:
     """Answers from memory; `follow` brings it to the state of the store that a connection sees."""
 
-    _held: Held
+    _held: RowTable
     _change: int
     _unsaved: int
     _last: tuple[int, str]
@@ -76,7 +76,7 @@ class DatasetIndex:
             self._compact(compaction)
 
     def rebuild(self, connection: Connection) -> None:
-        """Forgets what was saved, makes the index anew from the store, and saves that."""
+        """Forgets what was saved, rebuilds the index from the store, and saves that."""
         with self._lock:
             if self._file is not None:
                 self._file.unlink(missing_ok=True)
@@ -92,7 +92,7 @@ class DatasetIndex:
         """How many facts the store and the index do not have in common."""
         stored = facts.recallable(connection, self.dataset)
         with self._lock:
-            indexed = set(self._held.seqs[self._held.alive].tolist())
+            indexed = set(self._held.seqs[self._held.live].tolist())
         return len(stored ^ indexed)
 
     def search(
@@ -104,7 +104,7 @@ class DatasetIndex:
         allowed: Allowed,
         also: list[int],
         pool: int,
-        reach: Reach | None = None,
+        expand: Expand | None = None,
     ) -> Found:
         """The candidates of a query among the allowed facts, and `also` these, whatever their relevance.
 
@@ -119,7 +119,7 @@ class DatasetIndex:
             if vector is not None and mode != "lexical":
                 rows, _ = held.vectors.nearest(vector, max(POOL, pool), permitted)
             if mode != "semantic":
-                words = lexical.coverage(held.segments, query, held.alive, held.norms)
+                words = lexical.coverage(held.segments, query, held.live, held.norms)
                 wanted = words if allowed.everything else np.where(permitted, words, np.float32(0))
                 rows = self._with_words(rows, wanted, max(POOL, pool), neighbours=mode == "hybrid")
             if also:
@@ -127,7 +127,7 @@ class DatasetIndex:
             chosen = np.zeros(len(permitted), bool)
             chosen[rows] = True
             found = self._scored(np.flatnonzero(chosen & permitted), vector, mode, words)
-            further = [] if reach is None else reach(found)
+            further = [] if expand is None else expand(found)
             if further:
                 chosen[held.rows_of(further)] = True
                 found = self._scored(np.flatnonzero(chosen & permitted), vector, mode, words)
@@ -172,7 +172,7 @@ class DatasetIndex:
         return self._file is not None and changed >= SAVE_AFTER and (last or 4 * changed >= len(self))
 
     def _reset(self) -> None:
-        self._held = Held.empty(self.model.dimensions)
+        self._held = RowTable.empty(self.model.dimensions)
         self._change = 0
         self._unsaved = 0
         self._last = (0, "")
@@ -185,10 +185,10 @@ class DatasetIndex:
         if about["model"] != self.model.name or about["change"] > newest:
             return
         # A store that was replaced or set back has other facts under the same numbers.
-        if not facts.was(connection, self.dataset, *about["last"]):
+        if not facts.is_same_fact(connection, self.dataset, *about["last"]):
             return
         self._last = tuple(about["last"])
-        self._held = Held(
+        self._held = RowTable(
             np.array(arrays["seqs"]),
             VectorIndex(arrays["vectors"], np.array(arrays["mean"]), arrays["bits"], arrays["total"]),
             [lexical.Segment(0, *(arrays[name] for name in ("terms", "offsets", "rows", "counts", "lengths")))],
@@ -210,7 +210,7 @@ class DatasetIndex:
 
     def _catch_up(self, connection: Connection, lines: Sequence[AnyRow]) -> None:
         touched = {line.fact_seq: line.kind for line in lines if line.kind != facts.LINKED}
-        self._held.bury(touched)
+        self._held.tombstone(touched)
         self._unsaved += len(touched)
         added = [seq for seq, kind in touched.items() if kind == facts.ADDED]
         self._append(facts.indexable(connection, self.dataset, self.model.id, added))
@@ -218,7 +218,7 @@ class DatasetIndex:
             self._change = lines[-1].seq
 
     def _append(self, rows: Iterator[AnyRow]) -> None:
-        while run := list(islice(rows, TOGETHER)):
+        while run := list(islice(rows, BATCH_SIZE)):
             self._held.append(run, self.model.dimensions)
             self._unsaved += len(run)
             self._last = (run[-1].seq, run[-1].id)
@@ -232,14 +232,14 @@ class DatasetIndex:
                 compaction.held.abandon()
             raise
         with self._lock:
-            # It may have been made anew or saved meanwhile, which compacts it, too.
+            # It may have been rebuilt or saved meanwhile, which compacts it, too.
             if self._held is compaction.held:
                 self._held = compaction.finish(built)
 
     def _permitted(self, allowed: Allowed, passing: list[int] | None) -> NDArray[np.bool_]:
         if allowed.everything:
-            return self._held.alive
-        permitted = self._held.alive.copy()
+            return self._held.live
+        permitted = self._held.live.copy()
         for seqs in (passing, allowed.only):
             if seqs is not None:
                 listed = np.zeros(len(permitted), bool)
@@ -266,21 +266,21 @@ class DatasetIndex:
         own_words = words[rows]
         if cosines is None:
             return Found(seqs, own_words, None, own_words, None)
-        near, far = lent(words, self._held.neighbours.table[rows])
+        near, far = borrowed_scores(words, self._held.neighbours.table[rows])
         fused = fuse(cosines, own_words, near, far)
         return Found(seqs, fused.relevance, cosines, own_words, fused.neighbours)
 
 
 Bools = NDArray[np.bool_]
 
-FEW_DEAD = 256
+MIN_DEAD_ROWS = 256
 """Dead rows that are never worth a compaction."""
 
 DEAD_SHARE = 0.5
-"""Dead rows, as a share of the living, that are."""
+"""Dead rows, as a share of the live ones, that are."""
 
 
-class Held:
+class RowTable:
     """Rows by number, in the order they were added. A fact that changes leaves its row dead and gets a new one.
 
     It has no lock. What `Compaction.build` reads is never changed in place, so that may run beside everything else.
@@ -295,7 +295,7 @@ class Held:
         neighbours: Neighbours,
     ) -> None:
         self._seqs: Growable[np.int64] = Growable(seqs)
-        self._alive: Growable[np.bool_] = Growable(np.ones(len(seqs), bool))
+        self._live: Growable[np.bool_] = Growable(np.ones(len(seqs), bool))
         self._lengths: Growable[np.float32] = Growable(lengths)
         self.vectors = vectors
         self.segments = segments
@@ -306,7 +306,7 @@ class Held:
         self.settle()
 
     @classmethod
-    def empty(cls, dimensions: int) -> Held:
+    def empty(cls, dimensions: int) -> RowTable:
         """No rows yet."""
         vectors = VectorIndex(np.empty((0, dimensions), np.float32))
         return cls(np.empty(0, np.int64), vectors, [], np.empty(0, np.float32), Neighbours(np.empty(0, np.uint64)))
@@ -317,9 +317,9 @@ class Held:
         return self._seqs.rows
 
     @property
-    def alive(self) -> Bools:
+    def live(self) -> Bools:
         """Which rows are what their fact is now."""
-        return self._alive.rows
+        return self._live.rows
 
     @property
     def dead(self) -> int:
@@ -332,34 +332,34 @@ class Held:
         self._merge_alike()
         self._lengths.append(segment.lengths)
         self.vectors.append(unpack([row.vector for row in run], dimensions))
-        self.neighbours.append(np.array([place(row.source, row.ordinal) for row in run], np.uint64))
-        self._alive.append(np.ones(len(run), bool))
+        self.neighbours.append(np.array([source_position(row.source, row.ordinal) for row in run], np.uint64))
+        self._live.append(np.ones(len(run), bool))
         self._seqs.append(np.array([row.seq for row in run], np.int64))
         self.living += len(run)
 
-    def bury(self, seqs: Collection[int]) -> None:
+    def tombstone(self, seqs: Collection[int]) -> None:
         """Leaves the rows of these facts dead."""
         rows = self.rows_of(seqs)
-        self.alive[rows] = False
+        self.live[rows] = False
         self.living -= len(rows)
 
     def rows_of(self, seqs: Collection[int] | Rows) -> Rows:
         """The living rows of facts; those it does not have are left out."""
         wanted = seqs if isinstance(seqs, np.ndarray) else np.fromiter(seqs, np.int64, len(seqs))
-        return np.flatnonzero(np.isin(self.seqs, wanted) & self.alive)
+        return np.flatnonzero(np.isin(self.seqs, wanted) & self.live)
 
     def settle(self) -> None:
         """Brings up to date what depends on all rows."""
-        self.norms = lexical.length_norms(self._lengths.rows, self.alive)
+        self.norms = lexical.length_norms(self._lengths.rows, self.live)
 
     def worth_compacting(self) -> bool:
         """Whether so many rows are dead that the living ones should be copied out from among them."""
-        return not self._kept_apart and self.dead > max(FEW_DEAD, DEAD_SHARE * self.living)
+        return not self._kept_apart and self.dead > max(MIN_DEAD_ROWS, DEAD_SHARE * self.living)
 
     def compaction(self) -> Compaction:
         """What makes a copy without the rows that are dead now."""
         self._kept_apart = len(self.segments)
-        return Compaction(self, np.array(self.alive), list(self.segments), self.neighbours.places)
+        return Compaction(self, np.array(self.live), list(self.segments), self.neighbours.places)
 
     def abandon(self) -> None:
         """Ends a compaction that came to nothing."""
@@ -379,26 +379,26 @@ class Held:
 class Compaction:
     """A copy of the living rows on its way: `build` takes long and needs no lock, `finish` is quick and needs it."""
 
-    held: Held
-    _alive: Bools
+    held: RowTable
+    _live: Bools
     _segments: list[lexical.Segment]
     _places: NDArray[np.uint64]
 
-    def build(self) -> Held:
+    def build(self) -> RowTable:
         """The rows that were alive when the compaction began."""
-        kept = np.flatnonzero(self._alive)
-        moved = np.full(len(self._alive), -1, np.int32)
+        kept = np.flatnonzero(self._live)
+        moved = np.full(len(self._live), -1, np.int32)
         moved[kept] = np.arange(len(kept), dtype=np.int32)
-        segments = [lexical.only(lexical.merge(self._segments), moved)] if self._segments else []
+        segments = [lexical.keep_only(lexical.merge(self._segments), moved)] if self._segments else []
         vectors = VectorIndex(self.held.vectors.taken(kept))
         if len(kept) > codes.EXACT_BELOW:
             vectors.coded()
         lengths = np.array(segments[0].lengths) if segments else np.empty(0, np.float32)
-        return Held(self.held.seqs[kept], vectors, segments, lengths, Neighbours(self._places[kept]))
+        return RowTable(self.held.seqs[kept], vectors, segments, lengths, Neighbours(self._places[kept]))
 
-    def finish(self, built: Held) -> Held:
+    def finish(self, built: RowTable) -> RowTable:
         """What was built, with all that was added and removed meanwhile."""
-        before, held = len(self._alive), self.held
+        before, held = len(self._live), self.held
         removed = before - built.living
         built.segments += [replace(each, base=each.base - removed) for each in held.segments[len(self._segments) :]]
         added = np.arange(before, len(held.seqs))
@@ -406,7 +406,7 @@ class Compaction:
         built.neighbours.append(held.neighbours.places[before:])
         built._lengths.append(held._lengths.rows[before:])
         built._seqs.append(held.seqs[before:])
-        built._alive = Growable(np.concatenate([held.alive[:before][self._alive], held.alive[before:]]))
-        built.living = int(np.count_nonzero(built.alive))
+        built._live = Growable(np.concatenate([held.live[:before][self._live], held.live[before:]]))
+        built.living = int(np.count_nonzero(built.live))
         built.settle()
         return built

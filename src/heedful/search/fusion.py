@@ -16,7 +16,7 @@ Floats = NDArray[np.float32]
 VECTOR = 0.5
 """The share of meaning in a fact's own relevance; words have the rest."""
 
-NEAR, FAR = 0.4, 0.2
+NEIGHBOUR_WEIGHT, SECOND_NEIGHBOUR_WEIGHT = 0.4, 0.2
 """What the better of the two facts beside it lends, and of the two next to those."""
 
 
@@ -35,11 +35,13 @@ def fuse(vector: Floats, words: Floats, near: Floats, far: Floats) -> Fused:
     their meaning, which is vague enough by itself.
     """
     own = np.float32(VECTOR) * vector + np.float32(1 - VECTOR) * words
-    relevance = 1 - (1 - own) * (1 - np.float32(NEAR) * near) * (1 - np.float32(FAR) * far)
+    relevance = 1 - (1 - own) * (1 - np.float32(NEIGHBOUR_WEIGHT) * near) * (
+        1 - np.float32(SECOND_NEIGHBOUR_WEIGHT) * far
+    )
     return Fused(relevance, relevance - own)
 
 
-def lent(words: Floats, beside: NDArray[np.int32]) -> tuple[Floats, Floats]:
+def borrowed_scores(words: Floats, beside: NDArray[np.int32]) -> tuple[Floats, Floats]:
     """The words of the better fact at distance 1, and at distance 2, from a table of rows (-1 is nobody)."""
     found = np.where(beside >= 0, words[beside], np.float32(0))
     return found[:, :2].max(axis=1), found[:, 2:].max(axis=1)
@@ -53,7 +55,7 @@ def best(scores: Floats, count: int) -> NDArray[np.int64]:
     return found
 
 
-NOBODY = -1
+NO_ROW = -1
 STEPS = (-1, 1, -2, 2)
 """The columns of the table of neighbours: the two beside a fact, then the two next to those."""
 
@@ -66,7 +68,7 @@ def _number(source: str) -> int:
     return int.from_bytes(hashlib.blake2b(source.encode(), digest_size=8).digest(), "little") | 1
 
 
-def place(source: str | None, ordinal: int) -> int:
+def source_position(source: str | None, ordinal: int) -> int:
     """One number for a place in a source; 0 for a fact that has no source."""
     return 0 if source is None else (_number(source) + ordinal * _SPREAD) & _MASK
 
@@ -98,7 +100,7 @@ class Neighbours:
             self._row_of = {spot: row for row, spot in enumerate(self.places.tolist()) if spot}
         first = len(self.places)
         self._places.append(places)
-        self._table.append(np.full((len(places), len(STEPS)), NOBODY, np.int32))
+        self._table.append(np.full((len(places), len(STEPS)), NO_ROW, np.int32))
         table = self.table
         for row, spot in enumerate(places.tolist(), start=first):
             if not spot:

@@ -31,7 +31,7 @@ class GraphIndex:
 
     def __len__(self) -> int:
         with self._lock:
-            return sum(int(np.count_nonzero(run.alive)) for run in self._runs)
+            return sum(int(np.count_nonzero(run.live)) for run in self._runs)
 
     def follow(self, connection: Connection, newest: int | None = None) -> None:
         """Takes in every change that was committed before `connection` looked, up to `newest` if that is known."""
@@ -68,8 +68,8 @@ class GraphIndex:
         touched = {line.fact_seq: line.kind for line in lines}
         changed = np.array(list(touched), np.int64)
         for run in self._runs:
-            run.bury(changed)
-        self._runs = [run if run.is_mostly_alive() else _Run(*run.living()) for run in self._runs]
+            run.tombstone(changed)
+        self._runs = [run if run.is_mostly_live() else _Run(*run.living()) for run in self._runs]
         there = [seq for seq, kind in touched.items() if kind != facts.REMOVED]
         self._append(graph.pairs_of(connection, there))
 
@@ -90,7 +90,7 @@ class _Run:
         self.facts, self._entities = fact_seqs[order], entities[order]
         self._by_entity = np.argsort(self._entities, kind="stable")
         self._sorted_entities = self._entities[self._by_entity]
-        self.alive = np.ones(len(order), bool)
+        self.live = np.ones(len(order), bool)
         self._whole = True
 
     def links_of(self, fact_seqs: Numbers) -> Pairs:
@@ -105,21 +105,21 @@ class _Run:
         if self._whole:
             return last - first
         spans = zip(first.tolist(), last.tolist(), strict=True)
-        return np.array([np.count_nonzero(self.alive[self._by_entity[low:high]]) for low, high in spans], np.int64)
+        return np.array([np.count_nonzero(self.live[self._by_entity[low:high]]) for low, high in spans], np.int64)
 
-    def bury(self, fact_seqs: Numbers) -> None:
+    def tombstone(self, fact_seqs: Numbers) -> None:
         places = _places(self.facts, fact_seqs)
-        self.alive[places] = False
+        self.live[places] = False
         self._whole = self._whole and not len(places)
 
-    def is_mostly_alive(self) -> bool:
-        return 2 * int(np.count_nonzero(self.alive)) >= len(self.alive)
+    def is_mostly_live(self) -> bool:
+        return 2 * int(np.count_nonzero(self.live)) >= len(self.live)
 
     def living(self) -> Pairs:
-        return self.facts[self.alive], self._entities[self.alive]
+        return self.facts[self.live], self._entities[self.live]
 
     def _at(self, places: Numbers) -> Pairs:
-        kept = places if self._whole else places[self.alive[places]]
+        kept = places if self._whole else places[self.live[places]]
         return self.facts[kept], self._entities[kept]
 
 

@@ -57,7 +57,7 @@ def merge(segments: Sequence[Segment]) -> Segment:
     return _grouped(base, every_term, rows, counts, lengths)
 
 
-def only(segment: Segment, moved: NDArray[np.int32]) -> Segment:
+def keep_only(segment: Segment, moved: NDArray[np.int32]) -> Segment:
     """The segment without the rows that moved to -1, the others at their new places."""
     kept = moved >= 0
     every_term = np.repeat(segment.terms, np.diff(segment.offsets))
@@ -86,10 +86,10 @@ def _grouped(
     )
 
 
-def coverage(segments: Sequence[Segment], query: str, alive: Bools, norms: Floats) -> Floats:
+def coverage(segments: Sequence[Segment], query: str, live: Bools, norms: Floats) -> Floats:
     """How much of a query each row's words cover, in [0, 1]; removed rows have 0."""
-    total = np.zeros(len(alive), np.float32)
-    living = int(np.count_nonzero(alive))
+    total = np.zeros(len(live), np.float32)
+    living = int(np.count_nonzero(live))
     bound = 0.0
     for term in dict.fromkeys(terms(query)):
         found = []
@@ -99,20 +99,20 @@ def coverage(segments: Sequence[Segment], query: str, alive: Bools, norms: Float
             if posting is not None:
                 rows = posting[0] + segment.base if segment.base else posting[0]
                 found.append((rows, posting[1]))
-                holders += len(rows) if living == len(alive) else int(np.count_nonzero(alive[rows]))
+                holders += len(rows) if living == len(live) else int(np.count_nonzero(live[rows]))
         weight = rarity(living, holders)
         bound += weight
         for rows, counts in found:
             total[rows] += gains(weight, counts, norms[rows])
-    covered(total, bound)
-    if living < len(alive):
-        total[~alive] = 0
+    to_coverage(total, bound)
+    if living < len(live):
+        total[~live] = 0
     return total
 
 
-def length_norms(lengths: Floats, alive: Bools) -> Floats:
+def length_norms(lengths: Floats, live: Bools) -> Floats:
     """The part of BM25 that depends on how long a text is, for every row."""
-    living = lengths[alive]
+    living = lengths[live]
     return norms(lengths, float(living.mean(dtype=np.float64)) if len(living) else 1.0)
 
 
@@ -138,7 +138,7 @@ def norms(lengths: Floats, mean: float) -> Floats:
     return found
 
 
-def covered(total: Floats, bound: float) -> Floats:
+def to_coverage(total: Floats, bound: float) -> Floats:
     """Sums of gains over the sum of all weights, in [0, 1]; changes what it is given.
 
     A word that no text has counts in the bound too: when half of a query is unknown, words can say at most half.

@@ -16,7 +16,7 @@ from sqlalchemy import Connection
 from heedful.model import Mode
 from heedful.search import lexical
 from heedful.search.fusion import best, fuse
-from heedful.search.searcher import POOL, Floats, Found, Reach
+from heedful.search.searcher import POOL, Expand, Floats, Found
 from heedful.storage import Database, scopes, vectors, words
 from heedful.storage.filters import Allowed
 from heedful.storage.postgresql import search
@@ -50,7 +50,7 @@ class DatabaseIndex:
         return False
 
     def differences(self, connection: Connection) -> int:
-        return words.differing(connection, self.dataset)
+        return words.count_differing(connection, self.dataset)
 
     def rebuild(self, connection: Connection) -> None:
         words.remove_stale(connection, self.dataset)
@@ -66,7 +66,7 @@ class DatabaseIndex:
         allowed: Allowed,
         also: list[int],
         pool: int,
-        reach: Reach | None = None,
+        expand: Expand | None = None,
     ) -> Found:
         allowed = searching.narrowed(connection, self.dataset, allowed)
         count = max(POOL, pool)
@@ -82,7 +82,7 @@ class DatabaseIndex:
                 joining += [other for _, other, _ in searching.beside(connection, self.dataset, worded, FAR)]
         chosen.update(searching.permitted(connection, self.dataset, joining, allowed))
         found = question.scored(chosen)
-        further = [] if reach is None else reach(found)
+        further = [] if expand is None else expand(found)
         if further:
             chosen.update(searching.permitted(connection, self.dataset, further, allowed))
             found = question.scored(chosen)
@@ -120,7 +120,7 @@ class _Question:
 
     def nearest(self, count: int, allowed: Allowed) -> Iterable[int]:
         """The allowed facts that are nearest in meaning."""
-        if allowed.only is None or len(allowed.only) > searching.FEW:
+        if allowed.only is None or len(allowed.only) > searching.EXACT_LIMIT:
             effort = min(1000, max(count, EFFORT))
             self._cosines |= searching.nearest(
                 self._connection, self._dataset, self._model, self._vector, count, effort, allowed
@@ -134,7 +134,7 @@ class _Question:
         """The allowed facts whose words cover most of the query."""
         if not self._terms:
             return []
-        if allowed.only is None or len(allowed.only) > searching.FEW:
+        if allowed.only is None or len(allowed.only) > searching.EXACT_LIMIT:
             grouped = groups(self._terms, self._holders, self._known.facts)
             counted = searching.with_terms(self._connection, self._dataset, self._terms, grouped, 2 * ENOUGH, allowed)
         else:
@@ -159,13 +159,13 @@ class _Question:
             return Found(seqs, cosines, cosines, None, None)
         if cosines is None:
             return Found(seqs, own, None, own, None)
-        near, far = self._lent(order)
+        near, far = self._borrowed(order)
         fused = fuse(cosines, own, near, far)
         return Found(seqs, fused.relevance, cosines, own, fused.neighbours)
 
-    def _lent(self, order: Sequence[int]) -> tuple[Floats, Floats]:
+    def _borrowed(self, order: Sequence[int]) -> tuple[Floats, Floats]:
         """The words of the better fact at distance 1, and at distance 2."""
-        lent = np.zeros((FAR, len(order)), np.float32)
+        borrowed = np.zeros((FAR, len(order)), np.float32)
         if self._terms:
             places = {fact: place for place, fact in enumerate(order)}
             links = searching.beside(self._connection, self._dataset, order, FAR)
@@ -174,8 +174,8 @@ class _Question:
             at = {(fact, step): other for fact, other, step in links}
             for (fact, step), other in at.items():
                 row, place = abs(step) - NEAR, places[fact]
-                lent[row, place] = max(lent[row, place], self._words[other])
-        return lent[0], lent[1]
+                borrowed[row, place] = max(borrowed[row, place], self._words[other])
+        return borrowed[0], borrowed[1]
 
     def _look_up(self, seqs: Sequence[int]) -> None:
         """Learns how much of the query is covered by facts that are not known yet."""
@@ -189,7 +189,7 @@ class _Question:
         total: NDArray[np.float32] = np.zeros(len(counted.facts), np.float32)
         for column, term in enumerate(self._terms):
             total += lexical.gains(self._weights[term], counts[:, column], norms)
-        covered = lexical.covered(total, sum(self._weights.values()))
+        covered = lexical.to_coverage(total, sum(self._weights.values()))
         self._words |= zip(counted.facts, covered.tolist(), strict=True)
         return covered
 
@@ -206,7 +206,7 @@ IN_MEMORY = 100_000
 """Facts that every process can be asked to keep an index of in memory: it takes some hundred megabytes and seconds."""
 
 GROWTH = 1.2
-"""Words are counted anew when a dataset has grown by this factor."""
+"""Words are counted again when a dataset has grown by this factor."""
 
 LINKS, CARE = 16, 128
 """The links of a vector in the graph, and the candidates for them: pgvector's `m` and `ef_construction`. With half the
@@ -251,7 +251,7 @@ def build(database: Database, dataset: int, model: ModelRow, report: Report) -> 
         with database.read() as looking:
             project = scopes.project_of(looking, dataset)
             size = scopes.sizes(looking, dataset).get(dataset, 0)
-            before = words.known(looking, dataset, model.id)
+            before = words.searched_dataset(looking, dataset, model.id)
         if project is None or (
             before is not None and size <= GROWTH * before.facts and _is_whole(connection, dataset, model)
         ):
@@ -263,7 +263,7 @@ def build(database: Database, dataset: int, model: ModelRow, report: Report) -> 
             report(f"words of dataset {dataset}")
             # A few at a time, because other writers of the project wait for it.
             with database.write(project) as writing:
-                last = words.fill(writing, dataset, last, words.TOGETHER)
+                last = words.fill(writing, dataset, last, words.BATCH_SIZE)
         for name, statement in _indexes(dataset, model).items():
             if not _is_valid(connection, name):
                 report(f"index {name}")

@@ -17,7 +17,7 @@ from heedful.storage.vectors import ModelRow, Vectors, pack, unpack
 
 Embed = Callable[[Sequence[str]], Vectors]
 
-FEW = 256
+PRUNE_AFTER = 256
 """Questions that are taken in before it is worth a look which of the others are still there."""
 
 
@@ -101,7 +101,7 @@ class QuestionIndex:
 
     def _drop_removed(self, connection: Connection) -> None:
         """Forgets executions that are no candidates any more, once half as many again were added or found missing."""
-        if self._unchecked < max(FEW, len(self._seqs.rows) // 3):
+        if self._unchecked < max(PRUNE_AFTER, len(self._seqs.rows) // 3):
             return
         kept = np.isin(self._seqs.rows, np.array(runs.candidates(connection, self.connector), np.int64))
         self._seqs, self._vectors = Growable(self._seqs.rows[kept]), Growable(self._vectors.rows[kept])

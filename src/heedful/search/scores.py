@@ -9,8 +9,8 @@ import numpy as np
 from numpy.typing import NDArray
 from sqlalchemy import Connection
 
-from heedful.ranking.evidence import Agreement, Voice, agreement, voices
-from heedful.ranking.policies.adaptive import Heard, dataset_rate
+from heedful.ranking.evidence import Agreement, AuthorVote, agreement, votes_per_author
+from heedful.ranking.policies.adaptive import QueryEvidence, dataset_rate
 from heedful.ranking.signals import KEPT_PER_WEEK, NEUTRAL, WEEK, decayed
 from heedful.search.contexts import Match
 from heedful.storage import ledger, scores
@@ -60,10 +60,10 @@ class OverallIndex:
         return facts, passing
 
 
-KEPT = 20_000
+CACHED_QUERIES = 20_000
 """Queries whose voices are kept in memory."""
 
-Said = tuple[Sequence[Voice], Mapping[str, Agreement]]
+QueryVotes = tuple[Sequence[AuthorVote], Mapping[str, Agreement]]
 
 
 class EvidenceIndex:
@@ -74,7 +74,7 @@ class EvidenceIndex:
         self._lock = threading.Lock()
         self._event = 0
         self._masses = (0.0, 0.0)
-        self._said: dict[int, Said] = {}
+        self._said: dict[int, QueryVotes] = {}
 
     def follow(self, connection: Connection, newest: int) -> None:
         """Takes in every opinion and retraction up to the event `newest`, the last that `connection` sees."""
@@ -95,17 +95,21 @@ class EvidenceIndex:
         with self._lock:
             return round(dataset_rate(*self._masses), 9)
 
-    def heard(self, connection: Connection, matches: Sequence[Match]) -> list[Heard]:
+    def near(self, connection: Connection, matches: Sequence[Match]) -> list[QueryEvidence]:
         """What was said for queries that are like the one asked."""
         with self._lock:
             said = {match.query_id: self._said.get(match.query_id) for match in matches}
             lacking = [query for query, known in said.items() if known is None]
             for query, given in ledger.of_queries(connection, lacking).items():
-                heard = voices(given)
-                said[query] = (heard, agreement(heard))
+                votes = votes_per_author(given)
+                said[query] = (votes, agreement(votes))
             # A view that is older than what was followed lacks opinions, so what it reads is not kept.
             if lacking and ledger.last_event(connection, self.dataset) == self._event:
                 self._said.update((query, known) for query, known in said.items() if known is not None)
-                while len(self._said) > KEPT:
+                while len(self._said) > CACHED_QUERIES:
                     del self._said[next(iter(self._said))]
-            return [Heard(match.similarity, *known) for match in matches if (known := said[match.query_id]) is not None]
+            return [
+                QueryEvidence(match.similarity, *known)
+                for match in matches
+                if (known := said[match.query_id]) is not None
+            ]

@@ -31,7 +31,7 @@ class Found:
     neighbours: Floats | None
 
 
-Reach: TypeAlias = Callable[[Found], list[int]]
+Expand: TypeAlias = Callable[[Found], list[int]]
 """Is shown candidates, and names others that should join them."""
 
 
@@ -53,7 +53,7 @@ class Searcher(Protocol):
         allowed: Allowed,
         also: list[int],
         pool: int,
-        reach: Reach | None = None,
+        expand: Expand | None = None,
     ) -> Found:
         """The candidates of a query among the allowed facts, and `also` these, whatever their relevance.
 
@@ -67,4 +67,4 @@ class Searcher(Protocol):
         """How many facts the store and the index do not have in common."""
 
     def rebuild(self, connection: Connection) -> None:
-        """Makes anew what it has derived from the store; `connection` may write."""
+        """Rebuilds what it has derived from the store; `connection` may write."""

@@ -29,7 +29,7 @@ def save(path: Path, about: Mapping[str, Any], arrays: Arrays) -> None:
     for name, array in arrays.items():
         places[name] = (array.dtype.str, list(array.shape), offset)
         offset += array.nbytes + (-array.nbytes % _ALIGN)
-    header = json.dumps({"about": dict(about), "arrays": places, "sum": _sum(arrays.values())}).encode()
+    header = json.dumps({"about": dict(about), "arrays": places, "sum": _checksum(arrays.values())}).encode()
     start = len(MAGIC) + 8 + len(header)
     header += b" " * (-start % _ALIGN)
     unfinished = path.with_name(f"{path.name}.{os.getpid()}.tmp")
@@ -70,10 +70,10 @@ def is_whole(path: Path) -> bool:
         file.seek(len(MAGIC))
         (length,) = struct.unpack("<Q", file.read(8))
         header = json.loads(file.read(length))
-    return bool(header.get("sum") == _sum(loaded[1].values()))
+    return bool(header.get("sum") == _checksum(loaded[1].values()))
 
 
-def _sum(arrays: Iterable[NDArray[Any]]) -> int:
+def _checksum(arrays: Iterable[NDArray[Any]]) -> int:
     total = 0
     for array in arrays:
         total = zlib.crc32(np.ascontiguousarray(array).data, total)

@@ -14,7 +14,7 @@ Sums = NDArray[np.float64]
 Bools = NDArray[np.bool_]
 
 
-MOVED = 0.1
+MAX_DRIFT = 0.1
 """The centre of the sign bits is moved when the mean lies further from it than this share of the variance. Recall falls
 from about a fifth on, and a smaller share would encode all rows more often."""
 
@@ -90,7 +90,7 @@ class VectorIndex:
         """Whether what is stored has drifted away from the centre of the sign bits."""
         mean = self._total / len(self)
         away = mean - centre
-        return float(away @ away) > MOVED * (1 - float(mean @ mean))
+        return float(away @ away) > MAX_DRIFT * (1 - float(mean @ mean))
 
     def _encode(self) -> tuple[Vectors, codes.Words]:
         self._mean = (self._total / max(1, len(self))).astype(np.float32)
@@ -122,7 +122,7 @@ class VectorIndex:
             mean, words = self.coded()
             mask = None if permitted == len(allowed) else allowed
             bits = codes.encode(query[None], mean)
-            rows = codes.nearest(words, bits, mask, max(codes.RESCORED, 2 * count), self._scratch)
+            rows = codes.nearest(words, bits, mask, max(codes.RESCORE_COUNT, 2 * count), self._scratch)
         cosines = self.cosines(query, rows)
         if len(rows) > count:
             kept = np.argpartition(cosines, len(rows) - count)[len(rows) - count :]

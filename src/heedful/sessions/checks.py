@@ -11,7 +11,7 @@ from heedful.model import RATINGS, Metadata, Rating, limits
 
 limit, cursor = checks.limit, checks.cursor
 
-OURS = frozenset({"id", "feedback_id", "created_at", "rating", "comment", "qa_id", "feedback_score"})
+RESERVED_KEYS = frozenset({"id", "feedback_id", "created_at", "rating", "comment", "qa_id", "feedback_score"})
 """Keys of a feedback that are not extras."""
 
 
@@ -39,7 +39,7 @@ def question(value: Any) -> str:
 def content(field: str, value: Any, limit: int = limits.MAX_CONTENT) -> str:
     """A text that may be empty."""
     if not isinstance(value, str):
-        raise Invalid(f"{field} must be a text, got {value!r}", field=field, value=value)
+        raise Invalid(f"{field} must be a string, got {value!r}", field=field, value=value)
     if len(value) > limit:
         raise Invalid(f"{field} has {len(value)} characters, the limit is {limit}", field=field, value=value[:50])
     return checks.any_text(field, value)
@@ -48,7 +48,7 @@ def content(field: str, value: Any, limit: int = limits.MAX_CONTENT) -> str:
 def rating(value: Any) -> Rating | None:
     if value is not None and (not isinstance(value, str) or value not in RATINGS):
         raise Invalid(
-            f"rating is {value!r}", field="rating", value=value, remedy='Use "up", "down", or None for neutral'
+            f"invalid rating {value!r}", field="rating", value=value, remedy='Use "up", "down", or None for neutral'
         )
     found: Rating | None = value
     return found
@@ -71,15 +71,17 @@ def score(value: Any) -> int | None:
 
 def extra(feedback: Mapping[str, Any]) -> Metadata:
     """What hooks added to a feedback."""
-    return keyed("feedback", checks.metadata("feedback", {k: v for k, v in feedback.items() if k not in OURS}))
+    return check_keys(
+        "feedback", checks.metadata("feedback", {k: v for k, v in feedback.items() if k not in RESERVED_KEYS})
+    )
 
 
 def metadata(value: Any) -> Metadata:
     """Metadata to merge: keys may be dotted at the top, and are plain names inside."""
-    return keyed("metadata", checks.metadata("metadata", value), dotted=True)
+    return check_keys("metadata", checks.metadata("metadata", value), dotted=True)
 
 
-def keyed(field: str, values: Metadata, *, dotted: bool = False) -> Metadata:
+def check_keys(field: str, values: Metadata, *, dotted: bool = False) -> Metadata:
     """The values, if every store can hold their keys."""
     for name, value in values.items():
         if dotted:
@@ -116,7 +118,7 @@ def part(field: str, whole: str, value: str) -> None:
             f"{field} has the key {whole!r}",
             field=field,
             value=whole,
-            remedy="Use names without a leading $ or dot; a dot reaches inside",
+            remedy="Use names without a leading $ or dot; a dot addresses a nested key",
         )
 
 

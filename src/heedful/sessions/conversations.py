@@ -58,7 +58,7 @@ def exists(space: SessionSpace, session_id: str) -> bool:
     return space.store.read(lambda tx: tx.conversations.session(name)) is not None
 
 
-def listed(space: SessionSpace, where: Metadata | None, cursor: str | None, limit: int) -> Page[Session]:
+def list_sessions(space: SessionSpace, where: Metadata | None, cursor: str | None, limit: int) -> Page[Session]:
     wanted = None if where is None else values.metadata("where", where)
     for _ in conditions(wanted or {}):
         pass
@@ -97,7 +97,7 @@ def add_messages(space: SessionSpace, session_id: str, given: Iterable[Message |
         raise Invalid(f"messages must be a list, got {given!r}", field="messages", value=given)
     items = list(given)
     values.batch("messages", items, limits.MAX_MESSAGES)
-    return _add(space, name, [_new(space, item, f"messages[{place}]") for place, item in enumerate(items)])
+    return _add(space, name, [_new_row(space, item, f"messages[{place}]") for place, item in enumerate(items)])
 
 
 def add_message(space: SessionSpace, session_id: str, role: str, content: str, at: datetime | None) -> Message:
@@ -166,7 +166,7 @@ def delete_metadata(
 
     def store(given: Any) -> Metadata:
         named = checks.keys(given)
-        return _changed(space, name, lambda current: without(current, named), if_match=if_match)
+        return _apply_changes(space, name, lambda current: remove_keys(current, named), if_match=if_match)
 
     done = Guarded(space.metadata_hook).run(store, "delete", name, keys=checks.keys(keys))
     return done[-1] if done else get(space, name).metadata
@@ -190,12 +190,12 @@ def _merge(
 
     def store(changes: Any) -> Metadata:
         given = checks.metadata(changes)
-        return _changed(space, name, lambda current: merged(current, given), make=make, if_match=if_match)
+        return _apply_changes(space, name, lambda current: merge(current, given), make=make, if_match=if_match)
 
     return Guarded(space.metadata_hook).run(store, "update", name, metadata=dict(metadata))
 
 
-def _changed(
+def _apply_changes(
     space: SessionSpace,
     name: str,
     change: Callable[[Metadata], Metadata],
@@ -220,14 +220,14 @@ def _changed(
         if changed is not None:
             return changed
     raise Conflict(
-        f"the metadata of session {name!r} are being changed by too many at once",
+        f"the metadata of session {name!r} are being changed by too many callers at once",
         field="metadata",
         value=name,
         remedy="Try again; nothing was changed",
     )
 
 
-def _new(space: SessionSpace, item: Message | Mapping[str, Any], place: str) -> MessageRow:
+def _new_row(space: SessionSpace, item: Message | Mapping[str, Any], place: str) -> MessageRow:
     if isinstance(item, Message):
         # Under an id of its own, so that a message can be copied to another session.
         item = {"role": item.role, "content": item.content, "at": item.at}
@@ -268,16 +268,16 @@ def _message(row: MessageRow) -> Message:
     return Message(message_id=row.id, role=row.role, content=row.content, at=from_stored(row.at))
 
 
-def merged(current: Metadata, changes: Metadata) -> Metadata:
+def merge(current: Metadata, changes: Metadata) -> Metadata:
     """The metadata with each of the changes made.
 
-    >>> merged({"a": 1, "b": {"c": 2}}, {"a": 3, "b.d": 4})
+    >>> merge({"a": 1, "b": {"c": 2}}, {"a": 3, "b.d": 4})
     {'a': 3, 'b': {'c': 2, 'd': 4}}
     """
     result = _copy(current)
     for key, value in changes.items():
         *above, name = key.split(".")
-        _reach(result, above, key, make=True)[name] = value
+        _descend(result, above, key, make=True)[name] = value
     packed = orjson.dumps(result)
     if len(packed) > MAX_METADATA:
         raise Invalid(
@@ -289,20 +289,20 @@ def merged(current: Metadata, changes: Metadata) -> Metadata:
     return result
 
 
-def without(current: Metadata, keys: Sequence[str]) -> Metadata:
+def remove_keys(current: Metadata, keys: Sequence[str]) -> Metadata:
     """The metadata less these keys; those that are not there are no matter.
 
-    >>> without({"a": 1, "b": {"c": 2, "d": 3}}, ["b.c", "x"])
+    >>> remove_keys({"a": 1, "b": {"c": 2, "d": 3}}, ["b.c", "x"])
     {'a': 1, 'b': {'d': 3}}
     """
     result = _copy(current)
     for key in keys:
         *above, name = key.split(".")
-        _reach(result, above, key, make=False).pop(name, None)
+        _descend(result, above, key, make=False).pop(name, None)
     return result
 
 
-def _reach(values: Metadata, above: Sequence[str], key: str, *, make: bool) -> Metadata:
+def _descend(values: Metadata, above: Sequence[str], key: str, *, make: bool) -> Metadata:
     """The mapping that a dotted key ends in; if it is not there, it is made, or an empty one is returned."""
     place = values
     for name in above:

@@ -9,20 +9,20 @@ from dataclasses import dataclass, field
 from heedful.clock import from_stored
 from heedful.memory.links import LinkSignal
 from heedful.model import Rating, Signal, SignalType
-from heedful.sessions.undo import DERIVED
+from heedful.sessions.undo import DERIVED_PREFIX
 from heedful.storage.rows import AnyRow
 from heedful.storage.sessions.base import EntryRow, FeedbackRow
 
 STRENGTH = {1: -1.0, 2: -0.5, 3: 0.0, 4: 0.5, 5: 1.0}
 """What a score says: which way, and how surely."""
 
-AGAIN = "#"
+REPEAT_MARKER = "#"
 """Stands before a number in the key of a signal that is given again after it was retracted."""
 
 
 @dataclass(slots=True)
-class Read:
-    """The entries of a dataset and the opinions about them that stand; those of anonymous visitors are apart."""
+class DatasetRatings:
+    """The entries of a dataset and the opinions about them that are active; those of anonymous visitors are apart."""
 
     entries: list[EntryRow] = field(default_factory=list)
     about_entry: dict[str, list[FeedbackRow]] = field(default_factory=lambda: defaultdict(list))
@@ -55,7 +55,7 @@ class Derived:
         return (event.value, event.confidence) == (self.kind, self.confidence)
 
 
-def derived(read: Read) -> Iterable[Derived]:
+def derive_signals(read: DatasetRatings) -> Iterable[Derived]:
     """The signals that the ratings of entries and of sessions make."""
     before: dict[str, list[EntryRow]] = defaultdict(list)
     for entry in read.entries:
@@ -81,11 +81,11 @@ def _of(entry: EntryRow, rating: FeedbackRow, strength: float) -> Iterable[Deriv
         return
     kind: SignalType = "helpful" if strength > 0 else "not_helpful"
     for fact_id, share, links in entry.used or ():
-        key = f"{DERIVED}{rating.id}/{entry.id}/{fact_id}"
+        key = f"{DERIVED_PREFIX}{rating.id}/{entry.id}/{fact_id}"
         yield Derived(key, fact_id, links, kind, round(abs(strength) * share, 6), entry, rating)
 
 
-def about_links(each: Derived) -> list[LinkSignal]:
+def to_link_signals(each: Derived) -> list[LinkSignal]:
     """The same opinion about the links that led to a fact, each with its part."""
     return [
         LinkSignal(
@@ -101,7 +101,7 @@ def about_links(each: Derived) -> list[LinkSignal]:
     ]
 
 
-def worded(each: Derived) -> Signal:
+def to_signal(each: Derived) -> Signal:
     """The signal about the fact."""
     return Signal(
         fact_id=each.fact_id,
@@ -113,12 +113,12 @@ def worded(each: Derived) -> Signal:
     )
 
 
-def origin(key: str) -> str:
+def rating_of_key(key: str) -> str:
     """The rating behind a derived event."""
-    return key.removeprefix(DERIVED).partition("/")[0]
+    return key.removeprefix(DERIVED_PREFIX).partition("/")[0]
 
 
-def base(key: str) -> str:
+def base_key(key: str) -> str:
     """The key of a derived signal, from its own event, from a later one in its place, or from one about its links."""
-    rating, entry, fact = key.removeprefix(DERIVED).split("/")[:3]
-    return f"{DERIVED}{rating}/{entry}/{fact.partition(AGAIN)[0]}"
+    rating, entry, fact = key.removeprefix(DERIVED_PREFIX).split("/")[:3]
+    return f"{DERIVED_PREFIX}{rating}/{entry}/{fact.partition(REPEAT_MARKER)[0]}"

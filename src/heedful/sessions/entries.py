@@ -11,7 +11,7 @@ from heedful.ids import has_no_receipt, new_id
 from heedful.memory import checks as values
 from heedful.memory.answer import Written, extract, write
 from heedful.memory.detect import MAX_ANSWER, detect
-from heedful.memory.recall import Request, recall
+from heedful.memory.recall import RecallRequest, recall
 from heedful.memory.signals import receipt_of
 from heedful.memory.workspace import Workspace
 from heedful.model import Detection, Entry, Page, Recall, Usage, UsedFact
@@ -43,9 +43,7 @@ def add(
         checks.content("context", context)
     dataset, uses = None, None
     if used is not None and recall_id is None:
-        raise Invalid(
-            "used is given without a recall_id", field="used", remedy="Pass the recall_id that showed these facts"
-        )
+        raise Invalid("used requires a recall_id", field="used", remedy="Pass the recall_id that showed these facts")
     if recall_id is not None and space.workspace is not None:
         values.identifier("recall_id", recall_id)
         shown: list[receipts.Line] = []
@@ -56,10 +54,10 @@ def add(
         if used is not None:
             uses = _uses(_weights(used, [line[0] for line in shown], recall_id), receipts.links_of(shown))
     row = EntryRow(new_id(), name, question, answer, context, space.now(), dataset, recall_id, uses, None, None)
-    return keep(space, row)
+    return store_entry(space, row)
 
 
-def keep(space: SessionSpace, row: EntryRow) -> Entry:
+def store_entry(space: SessionSpace, row: EntryRow) -> Entry:
     """Writes an entry; its session is made if it is new."""
 
     def write(tx: Transaction) -> None:
@@ -68,10 +66,12 @@ def keep(space: SessionSpace, row: EntryRow) -> Entry:
             tx.conversations.add_entry(row)
 
     space.store.write(write)
-    return _shown(row, [], _contexts(space, [row]))
+    return _to_entry(row, [], _contexts(space, [row]))
 
 
-def listed(space: SessionSpace, session_id: str, cursor: str | None, limit: int, newest_first: bool) -> Page[Entry]:
+def list_entries(
+    space: SessionSpace, session_id: str, cursor: str | None, limit: int, newest_first: bool
+) -> Page[Entry]:
     name, after = checks.session_id(session_id), checks.cursor(cursor)
     values.flag("newest_first", newest_first)
 
@@ -79,11 +79,11 @@ def listed(space: SessionSpace, session_id: str, cursor: str | None, limit: int,
         if tx.conversations.session(name) is None:
             raise space.missing(name)
         rows = tx.conversations.entries(name, after, checks.limit(limit) + 1, newest_first)
-        return rows, tx.feedbacks.standing("entry", [row.id for row in rows])
+        return rows, tx.feedbacks.active("entry", [row.id for row in rows])
 
     rows, said = space.store.read(read)
     contexts = _contexts(space, rows)
-    return page(lambda count: rows, limit, lambda row: _shown(row, said, contexts))
+    return page(lambda count: rows, limit, lambda row: _to_entry(row, said, contexts))
 
 
 def get(space: SessionSpace, session_id: str, qa_id: str) -> Entry:
@@ -91,15 +91,15 @@ def get(space: SessionSpace, session_id: str, qa_id: str) -> Entry:
     values.identifier("qa_id", qa_id)
 
     def read(tx: Transaction) -> tuple[EntryRow | None, list[FeedbackRow]]:
-        return tx.conversations.entry(name, qa_id), tx.feedbacks.standing("entry", [qa_id])
+        return tx.conversations.entry(name, qa_id), tx.feedbacks.active("entry", [qa_id])
 
     row, said = space.store.read(read)
     if row is None:
         raise NotFound(f"session {name!r} has no entry {qa_id!r}", field="qa_id", value=qa_id)
-    return _shown(row, said, _contexts(space, [row]))
+    return _to_entry(row, said, _contexts(space, [row]))
 
 
-def told(workspace: Workspace, row: EntryRow) -> Uses:
+def attribute_facts(workspace: Workspace, row: EntryRow) -> Uses:
     """The facts that an answer used, told from its own words, each by how sure that is."""
     if row.recall_id is None:
         return []
@@ -108,10 +108,10 @@ def told(workspace: Workspace, row: EntryRow) -> Uses:
     if receipt is None:
         return []
     found = detect(workspace, row.answer[:MAX_ANSWER], [line[0] for line in receipt.shown], query=row.question)
-    return shared_out(found, receipts.links_of(receipt.shown))
+    return share_weights(found, receipts.links_of(receipt.shown))
 
 
-def shared_out(found: Sequence[Detection], links: Mapping[str, list[str]]) -> Uses:
+def share_weights(found: Sequence[Detection], links: Mapping[str, list[str]]) -> Uses:
     """Detections as shares of an answer."""
     return _uses({each.fact_id: each.confidence for each in found if each.signal_type == "used"}, links)
 
@@ -145,7 +145,7 @@ def _contexts(space: SessionSpace, rows: Sequence[EntryRow]) -> dict[str, str]:
     if not wanted or space.workspace is None:
         return {}
     with space.workspace.read() as connection:
-        shown = receipts.shown(connection, space.workspace.project, wanted)
+        shown = receipts.shown_facts(connection, space.workspace.project, wanted)
         texts = facts.texts(connection, sorted({fact for each in shown.values() for fact in each}))
     return {
         recall_id: "\n\n".join(f"[{rank}] {texts[fact]}" for rank, fact in enumerate(each, start=1) if fact in texts)
@@ -153,7 +153,7 @@ def _contexts(space: SessionSpace, rows: Sequence[EntryRow]) -> dict[str, str]:
     }
 
 
-def _shown(row: EntryRow, said: Sequence[FeedbackRow], contexts: Mapping[str, str]) -> Entry:
+def _to_entry(row: EntryRow, said: Sequence[FeedbackRow], contexts: Mapping[str, str]) -> Entry:
     about = [each for each in said if each.target_id == row.id]
     latest = about[-1] if about else None
     return Entry(
@@ -182,7 +182,7 @@ def answer(
     space: SessionSpace,
     workspace: Workspace,
     model: LanguageModel | None,
-    request: Request,
+    request: RecallRequest,
     session_id: str | None,
     on_token: OnToken | None,
     *,
@@ -197,7 +197,7 @@ def answer(
         if on_token is not None:
             on_token(written.text)
     else:
-        earlier = [] if name is None else _earlier(space, name)
+        earlier = [] if name is None else _earlier_turns(space, name)
         written = _storable(write(model, request.query, found.hits, earlier, on_token))
     if name is None:
         return found.model_copy(update={"answer": written.text})
@@ -210,11 +210,11 @@ def answer(
         at=space.now(),
         dataset=found.dataset,
         recall_id=found.recall_id,
-        used=_used(workspace, found, written),
+        used=_used_facts(workspace, found, written),
         model=written.model,
         usage=None if written.usage is None else asdict(written.usage),
     )
-    keep(space, row)
+    store_entry(space, row)
     return found.model_copy(update={"session_id": name, "qa_id": row.id, "answer": written.text})
 
 
@@ -234,12 +234,12 @@ def _similarity(workspace: Workspace, question: str) -> Callable[[Sequence[str]]
     return similarity
 
 
-def _earlier(space: SessionSpace, session_id: str) -> list[tuple[str, str]]:
+def _earlier_turns(space: SessionSpace, session_id: str) -> list[tuple[str, str]]:
     rows = space.store.read(lambda tx: tx.conversations.entries(session_id, None, EARLIER, True))
     return [(row.question, row.answer) for row in reversed(rows)]
 
 
-def _used(workspace: Workspace, found: Recall, written: Written) -> Uses:
+def _used_facts(workspace: Workspace, found: Recall, written: Written) -> Uses:
     """The facts the answer cites; of one that cites none, those that it can be told to have used."""
     with workspace.read() as connection:
         shown = receipts.get(connection, workspace.project, found.recall_id)
@@ -247,4 +247,4 @@ def _used(workspace: Workspace, found: Recall, written: Written) -> Uses:
     if written.used or written.model is None:
         return [(each.fact_id, each.share, links.get(each.fact_id, [])) for each in written.used]
     told = detect(workspace, written.text[:MAX_ANSWER], [hit.fact_id for hit in found.hits], query=found.query)
-    return shared_out(told, links)
+    return share_weights(told, links)

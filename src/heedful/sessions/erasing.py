@@ -22,10 +22,10 @@ from heedful.storage import erasure as erasing
 from heedful.storage.erasure import Erased, pseudonym_for
 from heedful.storage.ledger import ERASURE, Event
 from heedful.storage.sessions import SqlSessionStore, Transaction
-from heedful.storage.sessions.base import EntryRow, FeedbackRow, Theirs
+from heedful.storage.sessions.base import EntryRow, FeedbackRow, PersonRecords
 from heedful.storage.sessions.sql import SqlTransaction
 
-Judged = list[tuple[EntryRow, list[FeedbackRow]]]
+RatedEntries = list[tuple[EntryRow, list[FeedbackRow]]]
 """Entries, and what is still said of each."""
 
 
@@ -47,35 +47,37 @@ def erase(space: SessionSpace, workspace: Workspace, author: str) -> ForgetResul
         assert project is not None
         tx = SqlTransaction(direct, project)
         here = tx.erasure.erase(erased, space.now())
-        judged += _judged(tx, here)
+        judged += _rated_entries(tx, here)
         result, concerned = _erase_here(workspace, connection, project, erased, [here, elsewhere], judged)
     for dataset in concerned:
         workspace.save_index(dataset)
     return result
 
 
-def _erase_elsewhere(space: SessionSpace, workspace: Workspace, new: Erased) -> tuple[Erased, Theirs, Judged]:
+def _erase_elsewhere(
+    space: SessionSpace, workspace: Workspace, new: Erased
+) -> tuple[Erased, PersonRecords, RatedEntries]:
     """Erases them from sessions that are in a database of their own."""
     store = space.store
     if isinstance(store, SqlSessionStore):
-        return new, Theirs(), []
+        return new, PersonRecords(), []
     is_known = store.read(lambda tx: tx.erasure.is_known(new.name))
     with workspace.write() as connection:
         project = scopes.project_id(connection, workspace.project)
-        begun = None if project is None else erasure.begun(connection, project, new.name)
+        begun = None if project is None else erasure.pending_pseudonym(connection, project, new.name)
         if begun is None and not is_known:
-            return new, Theirs(), []
+            return new, PersonRecords(), []
         erased = new if begun is None else Erased(new.name, begun)
         if begun is None:
             project = scopes.ensure_project(connection, workspace.project, space.now())
             erasure.begin(connection, project, erased, space.now())
-    theirs: Theirs = store.write(lambda tx: tx.erasure.erase(erased, space.now()))
-    return erased, theirs, store.read(lambda tx: _judged(tx, theirs))
+    theirs: PersonRecords = store.write(lambda tx: tx.erasure.erase(erased, space.now()))
+    return erased, theirs, store.read(lambda tx: _rated_entries(tx, theirs))
 
 
-def _judged(tx: Transaction, theirs: Theirs) -> Judged:
+def _rated_entries(tx: Transaction, theirs: PersonRecords) -> RatedEntries:
     found = [tx.conversations.entry(session_id, qa_id) for session_id, qa_id in sorted(set(theirs.rated))]
-    return [(entry, tx.feedbacks.standing("entry", [entry.id])) for entry in found if entry is not None]
+    return [(entry, tx.feedbacks.active("entry", [entry.id])) for entry in found if entry is not None]
 
 
 def _erase_here(
@@ -83,8 +85,8 @@ def _erase_here(
     connection: Connection,
     project: int,
     erased: Erased,
-    theirs: Sequence[Theirs],
-    judged: Judged,
+    theirs: Sequence[PersonRecords],
+    judged: RatedEntries,
 ) -> tuple[ForgetResult, list[int]]:
     """The rest of it, in the store; returns the datasets that lost facts, too."""
     renamed = erasing.rename_author(connection, project, erased)
@@ -117,19 +119,19 @@ def _erase_here(
     erasure.finish(connection, project, erased.name)
     counts = {**report.model_dump(exclude={"author", "event_id"}), "facts": len(places)}
     if any(counts.values()):
-        report = _recorded(workspace, connection, project, erased, report, counts, renamed)
+        report = _record_erasure(workspace, connection, project, erased, report, counts, renamed)
     datasets = ", ".join(names[each] for each in concerned)
     return ForgetResult(facts=len(places), dataset=datasets, erased=report), concerned
 
 
 def _learnt(
-    workspace: Workspace, connection: Connection, judged: Judged, opinions: Set[str], sessions: Sequence[str]
+    workspace: Workspace, connection: Connection, judged: RatedEntries, opinions: Set[str], sessions: Sequence[str]
 ) -> set[str]:
     """What was learnt from the person's comments, alone or together with others, and in their sessions."""
     found = [
         each
-        for entry, standing in judged
-        for each in unjustified(workspace, connection, entry, standing, opinions)
+        for entry, active in judged
+        for each in unjustified(workspace, connection, entry, active, opinions)
         if each.kind == "feedback"
     ]
     found += [
@@ -139,7 +141,7 @@ def _learnt(
     return {each.fact_id for each in found}
 
 
-def _recorded(
+def _record_erasure(
     workspace: Workspace,
     connection: Connection,
     project: int,

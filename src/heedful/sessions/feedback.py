@@ -1,4 +1,4 @@
-"""Opinions about answers and about whole sessions: given, replaced, taken back."""
+"""Opinions about answers and about whole sessions: given, replaced, retracted."""
 
 from __future__ import annotations
 
@@ -11,10 +11,10 @@ from heedful.errors import Conflict, Invalid
 from heedful.ids import new_id
 from heedful.memory import checks as values
 from heedful.model import Feedback, FeedbackMetrics, Metadata, Page, Rating, Retraction
-from heedful.ranking.signals import standing_of
+from heedful.ranking.signals import trust_of
 from heedful.sessions import checks
 from heedful.sessions.conversations import page
-from heedful.sessions.hooks import Guarded, attached
+from heedful.sessions.hooks import Guarded, hook_channels
 from heedful.sessions.space import SessionSpace
 from heedful.sessions.undo import Gone, change
 from heedful.storage import requests
@@ -32,14 +32,14 @@ def rate_entry(
     checks.score(score)
     if space.feedback_hook is None or not isinstance(text, str | None):
         checks.comment("feedback_text", text)
-        _says_something(text, score)
+        _check_content(text, score)
     elif not space.store.read(lambda tx: tx.conversations.has_entry(name, qa_id)):
         return False
 
     def store(given: Any) -> FeedbackRow | None:
         said = _mapping(given)
         row = _row(space, said, name, author, rating_of(checks.score(said.get("feedback_score"))), qa_id)
-        _says_something(row.comment, row.score)
+        _check_content(row.comment, row.score)
         kept, _ = change(space, lambda tx, gone: _replace(space, tx, gone, row))
         _alert(space)
         return kept
@@ -63,7 +63,7 @@ def rate_session(
         return change(space, lambda tx, gone: _append(space, tx, gone, row, key))[0]
 
     if space.feedback_hook is None:
-        return shown(keep(_row(space, given, name, author, checks.rating(given.get("rating")), None)))
+        return to_feedback(keep(_row(space, given, name, author, checks.rating(given.get("rating")), None)))
     if space.store.read(lambda tx: tx.conversations.session(name)) is None:
         raise space.missing(name)
 
@@ -79,11 +79,11 @@ def rate_session(
     # Hooks find both, whatever the caller left out, and are asked before anything is refused: the words may be theirs.
     given |= {"rating": given.get("rating"), "comment": given.get("comment") or ""}
     done = Guarded(space.feedback_hook, partial(metrics, space)).run(store, "add", name, feedback=given)
-    return shown(done[-1]) if done else None
+    return to_feedback(done[-1]) if done else None
 
 
 def clear_entry(space: SessionSpace, session_id: str, qa_id: str, author: str | None) -> bool:
-    """Takes back what was said of an answer: by this author, or, without one, by anybody. False without an entry."""
+    """Retracts what was said about an answer: by this author, or, without one, by anybody. False without an entry."""
     name = checks.session_id(session_id)
     values.identifier("qa_id", qa_id)
     values.author(author)
@@ -91,21 +91,21 @@ def clear_entry(space: SessionSpace, session_id: str, qa_id: str, author: str | 
     def clear(tx: Transaction, gone: Gone) -> bool:
         if not tx.conversations.has_entry(name, qa_id):
             return False
-        stands = [row for row in tx.feedbacks.standing("entry", [qa_id]) if author in (None, row.author)]
-        gone.withdraw(tx, stands, author, space.now())
+        active = [row for row in tx.feedbacks.active("entry", [qa_id]) if author in (None, row.author)]
+        gone.withdraw(tx, active, author, space.now())
         return True
 
     return change(space, clear)[0]
 
 
 def retract(space: SessionSpace, feedback_id: str, author: str | None) -> Retraction | None:
-    """Takes back one opinion by its id; None if there is none with that id. Doing it again changes nothing."""
+    """Retracts one opinion by its id; None if there is none with that id. Doing it again changes nothing."""
 
     def take_back(tx: Transaction, gone: Gone) -> str | None:
         row = tx.feedbacks.get(feedback_id)
         if row is None:
             return None
-        if not row.standing:
+        if not row.active:
             return tx.feedbacks.retraction_of(feedback_id)
         return gone.withdraw(tx, [row], author, space.now())[0]
 
@@ -113,7 +113,7 @@ def retract(space: SessionSpace, feedback_id: str, author: str | None) -> Retrac
     return None if event is None else Retraction(event_id=event, retracted=feedback_id, updated_facts=undone.facts)
 
 
-def of_session(
+def list_for_session(
     space: SessionSpace, session_id: str, cursor: str | None, limit: int, newest_first: bool
 ) -> Page[Feedback]:
     name, after = checks.session_id(session_id), checks.cursor(cursor)
@@ -124,7 +124,7 @@ def of_session(
             raise space.missing(name)
         return tx.feedbacks.of_session(name, after, count, newest_first)
 
-    return page(lambda count: space.store.read(lambda tx: read(tx, count)), limit, shown)
+    return page(lambda count: space.store.read(lambda tx: read(tx, count)), limit, to_feedback)
 
 
 def metrics(space: SessionSpace) -> FeedbackMetrics:
@@ -146,7 +146,7 @@ def rating_of(score: int | None) -> Rating | None:
     return "up" if score > 3 else "down"
 
 
-def shown(row: FeedbackRow) -> Feedback:
+def to_feedback(row: FeedbackRow) -> Feedback:
     return Feedback(
         feedback_id=row.id,
         session_id=row.session_id,
@@ -156,13 +156,13 @@ def shown(row: FeedbackRow) -> Feedback:
         score=row.score,
         comment=row.comment,
         author=row.author,
-        author_standing=row.author_standing,
+        author_trust=row.author_trust,
         created_at=from_stored(row.at),
         extra=row.extra,
     )
 
 
-def _says_something(text: str | None, score: int | None) -> None:
+def _check_content(text: str | None, score: int | None) -> None:
     if score is None and not (text or "").strip():
         raise Invalid(
             "neither feedback_text nor feedback_score is given",
@@ -210,7 +210,7 @@ def _row(
         comment=(comment or "") if qa_id is None else (comment or None),
         extra=checks.extra(given),
         at=space.now(),
-        author_standing=standing_of(author),
+        author_trust=trust_of(author),
     )
 
 
@@ -218,7 +218,7 @@ def _replace(space: SessionSpace, tx: Transaction, gone: Gone, row: FeedbackRow)
     """The opinion of an entry's author as it stands afterwards."""
     if not tx.conversations.has_entry(row.session_id, row.target_id):
         return None
-    before = tx.feedbacks.standing_by(row.author, "entry", row.target_id)
+    before = tx.feedbacks.active_by(row.author, "entry", row.target_id)
     if len(before) == 1 and before[0].says() == row.says():
         return before[0]
     return _put(space, tx, gone, row, before, row.id)
@@ -231,7 +231,7 @@ def _append(space: SessionSpace, tx: Transaction, gone: Gone, row: FeedbackRow, 
             if first.says() != row.says() or (first.session_id, first.author) != (row.session_id, row.author):
                 raise _reused(key)
             return first
-    before = [] if row.author is None else tx.feedbacks.standing_by(row.author, "session", row.target_id)
+    before = [] if row.author is None else tx.feedbacks.active_by(row.author, "session", row.target_id)
     return _put(space, tx, gone, row, before, key or row.id)
 
 
@@ -241,7 +241,7 @@ def _put(
     gone.withdraw(tx, before, row.author, row.at)
     if not tx.feedbacks.add(row, key, row.at):
         raise space.missing(row.session_id)
-    channels = attached()
+    channels = hook_channels()
     if channels:
         about = _about(space, row)
         tx.outbox.add(
@@ -262,7 +262,7 @@ def _about(space: SessionSpace, row: FeedbackRow) -> Metadata:
         "score": row.score,
         "comment": row.comment,
         "author": row.author,
-        "author_standing": row.author_standing,
+        "author_trust": row.author_trust,
         "created_at": from_stored(row.at).isoformat(),
     }
     return {"type": "feedback", "project": space.project, "session_id": row.session_id, "feedback": feedback}
@@ -270,10 +270,10 @@ def _about(space: SessionSpace, row: FeedbackRow) -> Metadata:
 
 def _alert(space: SessionSpace) -> None:
     """Has the alerts delivered that hooks asked for; called when they are stored."""
-    channels = attached()
+    channels = hook_channels()
     if channels:
-        space.courier.add(*channels)
-        space.courier.wake()
+        space.dispatcher.add(*channels)
+        space.dispatcher.wake()
 
 
 def _reused(key: str) -> Conflict:

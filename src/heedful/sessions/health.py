@@ -17,14 +17,14 @@ def doctor(space: SessionSpace, repair: bool) -> list[Check]:
         return []
     try:
         found = store.check()
-        mended = store.repair() if repair and found != OK else ""
+        fixed = store.repair() if repair and found != OK else ""
     except HeedfulError as error:
         return [Check(name="sessions", ok=False, detail=error.message)]
     return [
         Check(
             name="sessions",
-            ok=found == OK or bool(mended),
-            detail=f"{store.name}: {mended or found}",
-            repaired=bool(mended),
+            ok=found == OK or bool(fixed),
+            detail=f"{store.name}: {fixed or found}",
+            repaired=bool(fixed),
         )
     ]

@@ -1,4 +1,4 @@
-"""Hooks: functions that stand between a caller and the store.
+"""Hooks: functions between a caller and the store.
 
 A hook is called as `hook(original_func, action, session_id, **kwargs)`. It may look at what is about to be stored,
 change it, refuse it by raising, and act before or after `original_func(...)` stores it.
@@ -59,7 +59,7 @@ def validation_hook(original_func: Original, action: str, session_id: str, **kwa
     feedback = dict(kwargs["feedback"])
     comment = feedback.get("comment") or ""
     if not isinstance(comment, str):
-        raise Invalid(f"comment must be a text, got {comment!r}", field="comment", value=comment)
+        raise Invalid(f"comment must be a string, got {comment!r}", field="comment", value=comment)
     comment = comment.strip()
     if feedback.get("rating") == "down" and not comment:
         raise Invalid(
@@ -134,26 +134,26 @@ class AnalyticsHook:
         return original_func(kwargs["feedback"])
 
     def get_metrics(self) -> dict[str, Any]:
-        """`total`, `positive`, `negative`, `neutral` and `avg_comment_length` of all feedback that stands."""
+        """`total`, `positive`, `negative`, `neutral` and `avg_comment_length` of all active feedback."""
         if self._metrics is None:
             raise Unavailable(
-                "this hook belongs to no store yet",
+                "this hook is not attached to a store yet",
                 code="hook_unbound",
                 remedy="Pass it as feedback_hook when the store is opened",
             )
         return self._metrics().model_dump()
 
 
-def every(hook: Hook | None) -> Iterator[Hook]:
+def combined_hooks(hook: Hook | None) -> Iterator[Hook]:
     """A hook, and those it was combined of."""
     if hook is None:
         return
     yield hook
     for inner in getattr(hook, "hooks", ()):
-        yield from every(inner)
+        yield from combined_hooks(inner)
 
 
-def attached() -> tuple[Channel, ...]:
+def hook_channels() -> tuple[Channel, ...]:
     """The channels that hooks want to alert of what is being stored."""
     return _ATTACHED.get()
 
@@ -183,11 +183,11 @@ class Guarded:
             if action == "get" or all(each is None for each in done):
                 raise
             raise HeedfulError(
-                f"what was given for session {session_id!r} is stored, and then its hook failed with "
+                f"the data for session {session_id!r} was stored, but its hook then failed with "
                 f"{type(error).__name__}: {error}",
                 code="hook_failed_after_storing",
                 value=getattr(done[-1], "id", None),
-                remedy="Don't send it again; mend the hook",
+                remedy="Don't send it again; fix the hook",
             ) from error
         finally:
             _METRICS.reset(token)

@@ -1,8 +1,8 @@
 """Turns what people said of answers into better recall: signals, lessons, and a richer graph.
 
 Ratings are events that never change, so each makes its own signals: their idempotency keys name the rating. What is
-there is compared with what the ratings that stand ask for, so running it again changes nothing; taking a rating back
-takes its signals back (`undo`).
+there is compared with what the active ratings ask for, so running it again changes nothing; retracting a rating
+retracts its signals (`undo`).
 """
 
 from __future__ import annotations
@@ -17,26 +17,35 @@ from heedful.errors import Invalid
 from heedful.memory import checks as values
 from heedful.memory.history import retract_events
 from heedful.memory.links import enrich, signal_links
-from heedful.memory.signals import Given, take
+from heedful.memory.signals import SignalInput, record_signals
 from heedful.memory.workspace import Workspace
 from heedful.model import Improvement
 from heedful.protocols.engine import Progress
 from heedful.providers.llm.contract import LanguageModel
 from heedful.sessions import checks, learn
-from heedful.sessions.derived import AGAIN, Derived, Read, about_links, base, derived, origin, worded
-from heedful.sessions.entries import told
+from heedful.sessions.derived import (
+    REPEAT_MARKER,
+    DatasetRatings,
+    Derived,
+    base_key,
+    derive_signals,
+    rating_of_key,
+    to_link_signals,
+    to_signal,
+)
+from heedful.sessions.entries import attribute_facts
 from heedful.sessions.space import SessionSpace
-from heedful.sessions.undo import DERIVED
+from heedful.sessions.undo import DERIVED_PREFIX
 from heedful.storage import facts, ledger, receipts, scopes
 from heedful.storage.ledger import IMPROVE, LINK_SIGNAL, SIGNAL
 from heedful.storage.rows import AnyRow, batches
 from heedful.storage.sessions import Transaction
 from heedful.storage.sessions.base import EntryRow
 
-FEW = 100
+LOOKUP_LIMIT = 100
 """Ratings whose signals are looked up one by one; for more, all of the dataset are read."""
 
-TOGETHER = 2_000
+BATCH_SIZE = 2_000
 """Signals that are taken in one transaction."""
 
 
@@ -63,20 +72,20 @@ def improve(
     """
     values.name("dataset", dataset)
     if session_ids is not None:
-        session_ids = named(session_ids)
+        session_ids = session_names(session_ids)
         _exist(space, session_ids)
     # Looked at before the ratings: what another process makes of one that comes in between is not out of date.
     events = _events(workspace, dataset) if session_ids is None else []
     read = _read(space, workspace, dataset, session_ids)
     if session_ids is not None:
         events = _events_of(workspace, dataset, read.feedback_ids)
-    wanted = {each.key: each for each in derived(read)}
+    wanted = {each.key: each for each in derive_signals(read)}
     current = {
         key
         for event in events
-        if event.kind == SIGNAL and (key := base(event.idempotency_key)) in wanted and wanted[key].is_said_by(event)
+        if event.kind == SIGNAL and (key := base_key(event.idempotency_key)) in wanted and wanted[key].is_said_by(event)
     }
-    stale = _retract(workspace, [event for event in events if base(event.idempotency_key) not in current])
+    stale = _retract(workspace, [event for event in events if base_key(event.idempotency_key) not in current])
     taken = _signal(workspace, [each for key, each in wanted.items() if key not in current], report)
     lessons = learn.learn(workspace, dataset, read, session_ids)
     return Improvement(
@@ -95,7 +104,7 @@ def improve(
     )
 
 
-def named(session_ids: Sequence[str]) -> list[str]:
+def session_names(session_ids: Sequence[str]) -> list[str]:
     """The names of sessions, checked; one may stand alone."""
     if isinstance(session_ids, str):
         return [checks.session_id(session_ids)]
@@ -115,11 +124,11 @@ def _exist(space: SessionSpace, session_ids: Sequence[str]) -> None:
         raise space.missing(missing)
 
 
-def _read(space: SessionSpace, workspace: Workspace, dataset: str, session_ids: Sequence[str] | None) -> Read:
-    def look(tx: Transaction) -> Read:
-        found = Read()
+def _read(space: SessionSpace, workspace: Workspace, dataset: str, session_ids: Sequence[str] | None) -> DatasetRatings:
+    def read(tx: Transaction) -> DatasetRatings:
+        found = DatasetRatings()
         for row in tx.feedbacks.of_sessions(session_ids):
-            if row.author_standing == "anonymous":
+            if row.author_trust == "anonymous":
                 found.by_visitors[row.target_id].append(row)
             elif row.target_type == "entry":
                 found.about_entry[row.target_id].append(row)
@@ -134,7 +143,7 @@ def _read(space: SessionSpace, workspace: Workspace, dataset: str, session_ids: 
                     found.visited.append(entry)
         return found
 
-    found = space.store.read(look)
+    found = space.store.read(read)
     found.entries = [_with_uses(space, workspace, entry) for entry in found.entries]
     return found
 
@@ -143,7 +152,7 @@ def _with_uses(space: SessionSpace, workspace: Workspace, entry: EntryRow) -> En
     """The entry, with the facts that its answer used; they are told now, if nobody did."""
     if entry.used is not None:
         return entry
-    used = told(workspace, entry)
+    used = attribute_facts(workspace, entry)
     space.store.write(lambda tx: tx.conversations.set_used(entry.id, used))
     return EntryRow(**{name: getattr(entry, name) for name in EntryRow.__slots__} | {"used": used})
 
@@ -151,22 +160,22 @@ def _with_uses(space: SessionSpace, workspace: Workspace, entry: EntryRow) -> En
 def _signal(workspace: Workspace, wanted: Sequence[Derived], report: Progress | None) -> Changed:
     """Takes signals about facts, and about the links that led to them."""
     changed = Changed()
-    for number, run in enumerate(batches(wanted, TOGETHER)):
+    for number, run in enumerate(batches(wanted, BATCH_SIZE)):
         if report is not None:
-            report(number * TOGETHER, len(wanted))
+            report(number * BATCH_SIZE, len(wanted))
         with workspace.read() as connection:
             fresh = _possible(workspace, connection, run)
             ranks = _ranks(workspace, connection, fresh)
         if not fresh:
             continue
         items = [
-            Given(place, worded(each), IMPROVE, recall_id, ranks.get((recall_id, each.fact_id)), each.key)
+            SignalInput(place, to_signal(each), IMPROVE, recall_id, ranks.get((recall_id, each.fact_id)), each.key)
             for place, each in enumerate(fresh)
             for recall_id in [each.entry.recall_id]
         ]
         with workspace.write() as connection:
-            result = take(workspace, connection, None, b"", items, [])
-            signals = [signal for each in fresh for signal in about_links(each)]
+            result = record_signals(workspace, connection, None, b"", items, [])
+            signals = [signal for each in fresh for signal in to_link_signals(each)]
             taken = signal_links(workspace, connection, signals, source=IMPROVE)
         changed.signals += result.processed
         changed.facts += result.updated_facts
@@ -190,7 +199,7 @@ def _possible(workspace: Workspace, connection: Connection, run: Sequence[Derive
         gone = _retracted(workspace, connection, [event.id for event in known.values()])
         time += 1
         left = [
-            replace(each, key=f"{base(each.key)}{AGAIN}{time}")
+            replace(each, key=f"{base_key(each.key)}{REPEAT_MARKER}{time}")
             for each in left
             if each.key in known and known[each.key].id in gone
         ]
@@ -201,37 +210,37 @@ def _ranks(workspace: Workspace, connection: Connection, run: Sequence[Derived])
     ids = sorted({each.entry.recall_id for each in run if each.entry.recall_id is not None})
     return {
         (recall_id, fact): rank
-        for recall_id, shown in receipts.shown(connection, workspace.project, ids).items()
+        for recall_id, shown in receipts.shown_facts(connection, workspace.project, ids).items()
         for rank, fact in enumerate(shown, start=1)
     }
 
 
 def _events(workspace: Workspace, dataset: str) -> list[AnyRow]:
-    """All that stands and was made of ratings."""
+    """All active signals that were made of ratings."""
     with workspace.read() as connection:
         number = workspace.dataset(connection, dataset)
         return [] if number is None else ledger.with_source(connection, number, IMPROVE)
 
 
 def _events_of(workspace: Workspace, dataset: str, ratings: Set[str]) -> list[AnyRow]:
-    """What stands and was made of these ratings."""
+    """The active signals that were made of these ratings."""
     with workspace.read() as connection:
         number = workspace.dataset(connection, dataset)
         if number is None:
             return []
-        if len(ratings) > FEW:
+        if len(ratings) > LOOKUP_LIMIT:
             found = ledger.with_source(connection, number, IMPROVE)
-            return [event for event in found if origin(event.idempotency_key) in ratings]
+            return [event for event in found if rating_of_key(event.idempotency_key) in ratings]
         return [
             event
             for rating in sorted(ratings)
-            for event in ledger.with_prefix(connection, workspace.project, f"{DERIVED}{rating}/")
+            for event in ledger.with_prefix(connection, workspace.project, f"{DERIVED_PREFIX}{rating}/")
             if event.dataset_id == number
         ]
 
 
 def _retract(workspace: Workspace, stale: Sequence[AnyRow]) -> Changed:
-    """Takes back what no rating asks for any more: another one says more about the entry, or a process died."""
+    """Retracts what no rating asks for any more: another one says more about the entry, or a process died."""
     if not stale:
         return Changed()
     with workspace.write() as connection:
@@ -243,6 +252,6 @@ def _retract(workspace: Workspace, stale: Sequence[AnyRow]) -> Changed:
 
 
 def _retracted(workspace: Workspace, connection: Connection, event_ids: Sequence[str]) -> set[str]:
-    """Which of these events were taken back."""
+    """Which of these events were retracted."""
     keys = {f"retract/{event_id}": event_id for event_id in event_ids}
     return {keys[key] for key in ledger.known_keys(connection, workspace.project, list(keys))}

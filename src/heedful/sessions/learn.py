@@ -10,11 +10,11 @@ from heedful.memory.remember import store
 from heedful.memory.workspace import Workspace
 from heedful.model import LearntFact, NotLearnt
 from heedful.sessions import lessons
-from heedful.sessions.derived import Read
-from heedful.sessions.lessons import Learnt, Lesson, decided, proposals, refused_visitors
+from heedful.sessions.derived import DatasetRatings
+from heedful.sessions.lessons import Learnt, Lesson, decide, proposals, refused_visitors
 from heedful.storage import expiry, facts
 
-MOST = 100
+MAX_REPORTED = 100
 """What was not learnt is told of so many opinions, the newest."""
 
 
@@ -26,7 +26,7 @@ class Lessons(NamedTuple):
     refused: list[NotLearnt]
 
 
-def learn(workspace: Workspace, dataset: str, read: Read, session_ids: Sequence[str] | None) -> Lessons:
+def learn(workspace: Workspace, dataset: str, read: DatasetRatings, session_ids: Sequence[str] | None) -> Lessons:
     """Brings the learnt facts of these sessions, or of all, to what is said about their entries."""
     used = sorted({fact for entry in read.entries for fact, _, _ in entry.used or ()})
     with workspace.read() as connection:
@@ -34,7 +34,7 @@ def learn(workspace: Workspace, dataset: str, read: Read, session_ids: Sequence[
         number = workspace.dataset(connection, dataset)
         all_known = [each for each in lessons.learnt(connection, workspace.project, None) if each.dataset == number]
     proposed, refused = proposals(read.entries, read.about_entry, texts)
-    taught, too_few = decided(proposed, workspace.trust.authors_to_teach)
+    taught, too_few = decide(proposed, workspace.trust.authors_to_teach)
     refused += too_few + refused_visitors(read.visited, read.by_visitors)
     wanted = {(each.qa_id, each.text): each for each in taught}
     known = [each for each in all_known if session_ids is None or each.session_id in session_ids]
@@ -60,11 +60,11 @@ def learn(workspace: Workspace, dataset: str, read: Read, session_ids: Sequence[
     return Lessons(
         [_reported(lesson, fact.fact_id) for lesson, fact in zip(new, stored, strict=True)],
         [each.fact_id for each in gone],
-        sorted(refused, key=lambda each: each.feedback_id, reverse=True)[:MOST],
+        sorted(refused, key=lambda each: each.feedback_id, reverse=True)[:MAX_REPORTED],
     )
 
 
-def _is_taught_elsewhere(learnt: Learnt, read: Read) -> bool:
+def _is_taught_elsewhere(learnt: Learnt, read: DatasetRatings) -> bool:
     """Whether somebody teaches a lesson with an opinion in a session that was not looked at."""
     return not learnt.taught_by <= read.feedback_ids
 

@@ -12,13 +12,13 @@ from typing import Literal, NamedTuple
 
 from sqlalchemy import Connection
 
-from heedful.memory.answer import LEARNT, NOTHING
-from heedful.model import AuthorStanding, Metadata, NotLearnt, NotLearntReason
+from heedful.memory.answer import LEARNT, NO_ANSWER
+from heedful.model import AuthorTrust, Metadata, NotLearnt, NotLearntReason
 from heedful.ranking.signals import suffices
 from heedful.storage import facts
 from heedful.storage.rows import AnyRow
 from heedful.storage.sessions.base import EntryRow, FeedbackRow
-from heedful.text.corrections import corrected, given_instead
+from heedful.text.corrections import corrected, replacement_terms
 from heedful.text.sentences import without_citations
 from heedful.text.statements import statement
 
@@ -46,7 +46,7 @@ class Lesson:
     made_from: tuple[str, ...] = ()
     """The facts that the answer used: it goes when one of them is forgotten."""
     taught_by: tuple[str, ...] = ()
-    """The opinions of known authors that teach it together: it goes when one of them is taken back."""
+    """The opinions of known authors that teach it together: it goes when one of them is retracted."""
 
     @property
     def source(self) -> str:
@@ -83,50 +83,48 @@ def source_of(session_id: str) -> str:
     return f"session/{session_id}"
 
 
-def worded(question: str, answer: str) -> str:
+def lesson_text(question: str, answer: str) -> str:
     """A lesson in words: an answer is nothing without its question, which is the first line."""
     return f"{' '.join(question.split())}\n{without_citations(answer).strip()}"
 
 
-def is_well_rated(standing: Sequence[FeedbackRow]) -> bool:
+def is_well_rated(active: Sequence[FeedbackRow]) -> bool:
     """Whether people, on the whole, found an answer good."""
-    scores = [row.score for row in standing if row.score is not None]
+    scores = [row.score for row in active if row.score is not None]
     return bool(scores) and sum(scores) / len(scores) >= WELL_RATED
 
 
-def well_rating(standing: Sequence[FeedbackRow]) -> list[FeedbackRow]:
+def well_rating(active: Sequence[FeedbackRow]) -> list[FeedbackRow]:
     """Those who found an answer good, if people did on the whole."""
-    return [row for row in standing if (row.score or 0) >= WELL_RATED] if is_well_rated(standing) else []
+    return [row for row in active if (row.score or 0) >= WELL_RATED] if is_well_rated(active) else []
 
 
-def corrections(entry: EntryRow, standing: Sequence[FeedbackRow]) -> list[tuple[FeedbackRow, str]]:
+def corrections(entry: EntryRow, active: Sequence[FeedbackRow]) -> list[tuple[FeedbackRow, str]]:
     """The opinions about an entry whose comments may correct a fact, each with the lesson in words."""
     found = []
-    for row in standing:
+    for row in active:
         if row.comment is not None and (row.score is None or row.score <= MAY_CORRECT):
             stated = statement(row.comment)
             if stated is not None:
-                found.append((row, worded(entry.question, stated)))
+                found.append((row, lesson_text(entry.question, stated)))
     return found
 
 
-def trusted(standing: Sequence[FeedbackRow]) -> list[FeedbackRow]:
+def without_anonymous(active: Sequence[FeedbackRow]) -> list[FeedbackRow]:
     """Opinions without those of anonymous visitors."""
-    return [row for row in standing if row.author_standing != "anonymous"]
+    return [row for row in active if row.author_trust != "anonymous"]
 
 
-def votes(standing: Sequence[FeedbackRow]) -> list[tuple[AuthorStanding, str | None]]:
+def votes(active: Sequence[FeedbackRow]) -> list[tuple[AuthorTrust, str | None]]:
     """Who gave these opinions."""
-    return [(row.author_standing, row.author) for row in standing]
+    return [(row.author_trust, row.author) for row in active]
 
 
-def is_justified(
-    learnt: Learnt, entry: EntryRow, standing: Sequence[FeedbackRow], gone: Set[str], authors: int
-) -> bool:
-    """Whether what people say of an entry still bears a lesson out, after the opinions `gone` were taken back."""
-    said = trusted(standing)
+def is_justified(learnt: Learnt, entry: EntryRow, active: Sequence[FeedbackRow], gone: Set[str], authors: int) -> bool:
+    """Whether what people say of an entry still bears a lesson out, after the opinions `gone` were retracted."""
+    said = without_anonymous(active)
     if learnt.kind == "answer":
-        bearing = well_rating(said) if learnt.text == worded(entry.question, entry.answer) else []
+        bearing = well_rating(said) if learnt.text == lesson_text(entry.question, entry.answer) else []
     else:
         bearing = [row for row, text in corrections(entry, said) if text == learnt.text]
     if learnt.taught_by and not learnt.taught_by & gone:
@@ -179,28 +177,28 @@ def proposals(
     found: list[Proposal] = []
     refused: list[NotLearnt] = []
     for entry in entries:
-        standing = about.get(entry.id, ())
+        active = about.get(entry.id, ())
         evidence = [(fact, texts[fact]) for fact, _, _ in entry.used or () if fact in texts]
         # What was forgotten or corrected must not come back in an answer that was made from it.
         is_whole = len(evidence) == len(entry.used or ())
         if is_whole and _teaches(entry, [text for _, text in evidence]):
             made_from = tuple(fact for fact, _ in evidence)
-            text = worded(entry.question, entry.answer)
+            text = lesson_text(entry.question, entry.answer)
             lesson = Lesson(text, "answer", entry.session_id, entry.id, made_from=made_from)
-            found += [Proposal(("answer", text), lesson, row) for row in well_rating(standing)]
-        for row, text in corrections(entry, standing):
+            found += [Proposal(("answer", text), lesson, row) for row in well_rating(active)]
+        for row, text in corrections(entry, active):
             comment = row.comment or ""
             place = corrected(comment, [text for _, text in evidence], entry.question)
             if place is None:
                 refused.append(_refused(row, "feedback", "corrects_nothing", "it corrects no fact of the answer"))
                 continue
             fact, said = evidence[place]
-            subject = (fact, given_instead(comment, said, entry.question))
+            subject = (fact, replacement_terms(comment, said, entry.question))
             found.append(Proposal(subject, Lesson(text, "feedback", entry.session_id, entry.id, fact), row))
     return found, refused
 
 
-def decided(proposed: Iterable[Proposal], authors: int) -> tuple[list[Lesson], list[NotLearnt]]:
+def decide(proposed: Iterable[Proposal], authors: int) -> tuple[list[Lesson], list[NotLearnt]]:
     """The lessons that enough people propose, and those that too few do."""
     taught: list[Lesson] = []
     refused: list[NotLearnt] = []
@@ -233,9 +231,9 @@ def refused_visitors(entries: Iterable[EntryRow], by_visitors: Mapping[str, Sequ
 
 
 def _teaches(entry: EntryRow, evidence: Sequence[str]) -> bool:
-    """Whether an answer says more than one fact that is there already."""
+    """Whether an answer says more than one fact that already exists."""
     said = without_citations(entry.answer).strip()
-    return bool(said) and said != NOTHING and not any(said in text for text in evidence)
+    return bool(said) and said != NO_ANSWER and not any(said in text for text in evidence)
 
 
 def _refused(row: FeedbackRow, kind: Kind, reason: NotLearntReason, detail: str) -> NotLearnt:

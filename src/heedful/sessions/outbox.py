@@ -13,7 +13,7 @@ from heedful.storage.sessions import Transaction
 from heedful.storage.sessions.base import AlertRow
 
 
-def listed(space: SessionSpace, pending: bool, cursor: str | None, limit: int) -> Page[Alert]:
+def list_alerts(space: SessionSpace, pending: bool, cursor: str | None, limit: int) -> Page[Alert]:
     after = checks.cursor(cursor)
     values.flag("pending", pending)
     return page(lambda count: space.store.read(lambda tx: tx.outbox.list(after, count, pending)), limit, _alert)

@@ -40,7 +40,7 @@ class Sessions(SessionsProtocol):
         return conversations.exists(self._space, session_id)
 
     def list(self, *, where: Metadata | None = None, cursor: str | None = None, limit: int = PAGE) -> Page[Session]:
-        return conversations.listed(self._space, where, cursor, limit)
+        return conversations.list_sessions(self._space, where, cursor, limit)
 
     def delete(self, session_id: str) -> SessionDeletion:
         return conversations.delete(self._space, session_id)
@@ -83,7 +83,7 @@ class Sessions(SessionsProtocol):
     def entries(
         self, session_id: str, *, cursor: str | None = None, limit: int = PAGE, newest_first: bool = False
     ) -> Page[Entry]:
-        return _entries.listed(self._space, session_id, cursor, limit, newest_first)
+        return _entries.list_entries(self._space, session_id, cursor, limit, newest_first)
 
     def add_feedback(
         self,
@@ -112,16 +112,16 @@ class Sessions(SessionsProtocol):
     def feedbacks(
         self, session_id: str, *, cursor: str | None = None, limit: int = PAGE, newest_first: bool = False
     ) -> Page[Feedback]:
-        return _feedback.of_session(self._space, session_id, cursor, limit, newest_first)
+        return _feedback.list_for_session(self._space, session_id, cursor, limit, newest_first)
 
     def feedback_metrics(self) -> FeedbackMetrics:
         return _feedback.metrics(self._space)
 
     def alerts(self, *, pending: bool = False, cursor: str | None = None, limit: int = PAGE) -> Page[Alert]:
-        return outbox.listed(self._space, pending, cursor, limit)
+        return outbox.list_alerts(self._space, pending, cursor, limit)
 
     def deliver_alerts(self) -> int:
-        return self._space.courier.deliver_due()
+        return self._space.dispatcher.deliver_due()
 
     def discard_alert(self, alert_id: str) -> Alert:
         return outbox.discard(self._space, alert_id)

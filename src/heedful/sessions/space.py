@@ -7,7 +7,7 @@ from dataclasses import dataclass
 
 from heedful.errors import NotFound
 from heedful.memory.workspace import Workspace
-from heedful.notifications.dispatcher import Courier
+from heedful.notifications.dispatcher import Dispatcher
 from heedful.sessions.hooks import Hook
 from heedful.storage.sessions import SessionStore
 
@@ -19,7 +19,7 @@ class SessionSpace:
     store: SessionStore
     project: str
     now: Callable[[], int]
-    courier: Courier
+    dispatcher: Dispatcher
     workspace: Workspace | None = None
     feedback_hook: Hook | None = None
     metadata_hook: Hook | None = None

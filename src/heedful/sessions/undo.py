@@ -19,23 +19,23 @@ from heedful.storage.sessions.sql import SqlTransaction
 
 Result = TypeVar("Result")
 
-DERIVED = "improve/"
+DERIVED_PREFIX = "improve/"
 """How the idempotency keys of events begin that `improve` made of feedback; the id of that feedback follows."""
 
 
-class Undone(NamedTuple):
+class UndoResult(NamedTuple):
     """Facts whose scores changed, and learnt facts that were forgotten."""
 
     facts: list[str]
     forgotten: list[str]
 
 
-NOTHING = Undone([], [])
+NOTHING_UNDONE = UndoResult([], [])
 
 
 @dataclass(slots=True)
 class Gone:
-    """Opinions that a transaction took back, and what still stands about the same entries."""
+    """Opinions that a transaction retracted, and what is still active about the same entries."""
 
     rows: list[FeedbackRow] = field(default_factory=list)
     session_id: str | None = None
@@ -47,36 +47,36 @@ class Gone:
         return not self.rows and self.session_id is None
 
     def withdraw(self, tx: Transaction, rows: Sequence[FeedbackRow], author: str | None, at: int) -> list[str]:
-        """Takes opinions back; returns the events that say so."""
+        """Retracts opinions; returns the events that say so."""
         if not rows:
             return []
         self.rows += rows
         return tx.feedbacks.withdraw(rows, author, at)
 
-    def look(self, tx: Transaction) -> None:
+    def read_remaining(self, tx: Transaction) -> None:
         """Reads what learnt facts must be justified by from now on."""
         if self.session_id is None:
             for row in self.rows:
                 entry = tx.conversations.entry(row.session_id, row.target_id) if row.target_type == "entry" else None
                 if entry is not None:
-                    self.entries.append((entry, tx.feedbacks.standing("entry", [entry.id])))
+                    self.entries.append((entry, tx.feedbacks.active("entry", [entry.id])))
 
 
-def change(space: SessionSpace, body: Callable[[Transaction, Gone], Result]) -> tuple[Result, Undone]:
-    """Runs a change; what `improve` made of opinions that it takes back is undone.
+def change(space: SessionSpace, body: Callable[[Transaction, Gone], Result]) -> tuple[Result, UndoResult]:
+    """Runs a change; what `improve` made of opinions that it retracts is undone.
 
     With facts and sessions in one database that is one transaction. Otherwise it follows at once; should the process
     die between the two, the next `improve` does it.
     """
 
-    def attempt(tx: Transaction) -> tuple[Result, Gone, Undone]:
+    def attempt(tx: Transaction) -> tuple[Result, Gone, UndoResult]:
         gone = Gone()
         result = body(tx, gone)
-        gone.look(tx)
+        gone.read_remaining(tx)
         if isinstance(tx, SqlTransaction):
-            undone = NOTHING if gone.is_empty else _undo(space.workspace, tx.connection, gone)
+            undone = NOTHING_UNDONE if gone.is_empty else _undo(space.workspace, tx.connection, gone)
             return result, gone, undone
-        return result, gone, NOTHING
+        return result, gone, NOTHING_UNDONE
 
     result, gone, undone = space.store.write(attempt)
     if not isinstance(space.store, SqlSessionStore) and space.workspace is not None and not gone.is_empty:
@@ -85,27 +85,29 @@ def change(space: SessionSpace, body: Callable[[Transaction, Gone], Result]) -> 
     return result, undone
 
 
-def _undo(workspace: Workspace | None, connection: Connection, gone: Gone) -> Undone:
+def _undo(workspace: Workspace | None, connection: Connection, gone: Gone) -> UndoResult:
     if workspace is None:
-        return NOTHING
+        return NOTHING_UNDONE
     derived = [
-        event for row in gone.rows for event in ledger.with_prefix(connection, workspace.project, f"{DERIVED}{row.id}/")
+        event
+        for row in gone.rows
+        for event in ledger.with_prefix(connection, workspace.project, f"{DERIVED_PREFIX}{row.id}/")
     ]
     updated = retract_events(workspace, connection, derived, None)
     ids = {row.id for row in gone.rows}
     forgotten: list[str] = []
-    for entry, standing in gone.entries:
-        forgotten += _forget(connection, unjustified(workspace, connection, entry, standing, ids))
+    for entry, active in gone.entries:
+        forgotten += _forget(connection, unjustified(workspace, connection, entry, active, ids))
     looked_at = {entry.id for entry, _ in gone.entries}
     elsewhere = lessons.taught_by(connection, workspace.project, sorted(ids))
     forgotten += _forget(connection, [each for each in elsewhere if each.qa_id not in looked_at])
     if gone.session_id is not None:
         forgotten += _forget(connection, lessons.learnt(connection, workspace.project, [gone.session_id]))
-    return Undone(updated, forgotten)
+    return UndoResult(updated, forgotten)
 
 
 def unjustified(
-    workspace: Workspace, connection: Connection, entry: EntryRow, standing: Sequence[FeedbackRow], gone: Set[str]
+    workspace: Workspace, connection: Connection, entry: EntryRow, active: Sequence[FeedbackRow], gone: Set[str]
 ) -> list[lessons.Learnt]:
     """What was learnt from an entry and is no longer borne out by what people say of it."""
     known = lessons.learnt(connection, workspace.project, [entry.session_id])
@@ -113,7 +115,7 @@ def unjustified(
     return [
         each
         for each in known
-        if each.qa_id == entry.id and not lessons.is_justified(each, entry, standing, gone, authors)
+        if each.qa_id == entry.id and not lessons.is_justified(each, entry, active, gone, authors)
     ]
 
 

@@ -40,7 +40,7 @@ class Clerk:
         return Completion(text, Usage(read // 4, len(text) // 4))
 
     def _quoted(self, asked: str) -> str:
-        facts = [(number, _said(json.loads(text))) for number, text in _EVIDENCE.findall(asked)]
+        facts = [(number, _fact_text(json.loads(text))) for number, text in _EVIDENCE.findall(asked)]
         if not facts:
             return NOTHING_KNOWN
         wordy = self.name == TALKATIVE and self._random.random() < 0.3
@@ -49,6 +49,6 @@ class Clerk:
         return " ".join(f"{said} [{number}]" for said, number in reversed(told.items()))
 
 
-def _said(fact: str) -> str:
+def _fact_text(fact: str) -> str:
     """What a fact says; one that was learnt from an answer has the question in its first line."""
     return fact.rpartition("\n")[2]

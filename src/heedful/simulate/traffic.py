@@ -23,8 +23,8 @@ from heedful.model import Metadata
 from heedful.providers.embedding import Embedder, configured_embedder
 from heedful.providers.embedding.contract import Calibration, Vectors
 from heedful.simulate import warehouse
+from heedful.simulate.analysts import CONNECTOR, Analysts
 from heedful.simulate.clerk import Clerk
-from heedful.simulate.counting import CONNECTOR, Counters
 from heedful.simulate.people import STAFF
 from heedful.simulate.remarks import HOSTILE
 from heedful.simulate.shop import CORRECTED, CORRECTION, FACTS, HELP, STAFF_WANTS, WANTS
@@ -61,7 +61,7 @@ class Filled:
     """How many of each there are: facts, sessions, entries, ratings, comments, signals, executions and so on."""
 
 
-class Recollecting:
+class CachingEmbedder:
     """An embedder that does what it will be asked all at once, and nothing twice."""
 
     def __init__(self, inner: Embedder, texts: Sequence[str]) -> None:
@@ -103,7 +103,7 @@ def fill(
     start = end - timedelta(days=days)
     timeline = Timeline(start, end)
     clerk = Clerk(Random(f"{seed}/clerk"), {asked: each.sql for each in warehouse.REPORTS for asked in each.questions})
-    embedder = Recollecting(configured_embedder(settings.load(), embedding), _texts())
+    embedder = CachingEmbedder(configured_embedder(settings.load(), embedding), _texts())
     with open_store(
         path_or_url, project=project, clock=timeline, embedding=embedder, language_model=clerk, worker=False
     ) as memory:
@@ -184,7 +184,7 @@ class _Traffic:
         desk = HelpDesk(self._memory, self._timeline, self._clerk, truth, self._random("people"), self.counts)
         for number, moment in enumerate(arrivals(start, end, sessions, self._random("arrivals"))):
             at(moment, partial(self._visit, desk, number, sessions))
-        counters = Counters(self._memory, self._clerk, self.counts)
+        counters = Analysts(self._memory, self._clerk, self.counts)
         at(start + length / 28, counters.give_examples)
         at(start + length / 2, counters.promote)
         executions = round(EXECUTIONS * min(1, sessions / SESSIONS))

@@ -9,7 +9,7 @@ from random import Random
 
 from heedful.engine import Heedful
 from heedful.model import Recall
-from heedful.simulate import people, taste
+from heedful.simulate import people, reactions
 from heedful.simulate.clerk import CONCISE, TALKATIVE, Clerk
 from heedful.simulate.people import DETECTOR, JUDGE, Person
 from heedful.simulate.remarks import HOSTILE
@@ -17,9 +17,9 @@ from heedful.simulate.shop import HANDBOOK, HELP, OUTDATED_REFUND, STAFF_WANTS, 
 from heedful.simulate.timeline import Timeline
 from heedful.simulate.truth import Quality, Truth
 
-SHOWN = 5
+TOP_K = 5
 
-WAVE = 10.0
+COMPLAINT_WAVE = 10.0
 """How many times as many people ask for a refund once what is said about it is outdated."""
 
 
@@ -94,7 +94,7 @@ class HelpDesk:
 
     def _wants(self, dataset: str, random: Random, now: datetime) -> list[Want]:
         wants = STAFF_WANTS if dataset == HANDBOOK else WANTS
-        wave = WAVE if now >= self._truth.refunds_change else 1.0
+        wave = COMPLAINT_WAVE if now >= self._truth.refunds_change else 1.0
         weights = [each.weight * (wave if OUTDATED_REFUND in each.answers else 1) for each in wants]
         return random.choices(wants, weights, k=random.choices((1, 2, 3), (50, 35, 15))[0])
 
@@ -104,7 +104,7 @@ class HelpDesk:
         shown = self._memory.recall(
             random.choice(want.queries[visit.person.language] or want.queries["en"]),
             dataset=visit.dataset,
-            top_k=SHOWN,
+            top_k=TOP_K,
             boost_by_usefulness=visit.variant == "B",
             session_id=visit.session_id,
         )
@@ -132,9 +132,9 @@ class HelpDesk:
         # All are drawn for each answer, so that one habit can be changed without disturbing the others.
         rates, signals, judged, detected = (random.random() for _ in range(4))
         later = random.uniform(60, 1500) if random.random() < 0.1 else random.uniform(0.3, 4)
-        if rates < taste.eagerness(want, quality):
-            score = taste.score(visit.person, quality, visit.variant, random)
-            text = taste.comment(visit.person, want, score, is_long=is_long, random=random)
+        if rates < reactions.eagerness(want, quality):
+            score = reactions.score(visit.person, quality, visit.variant, random)
+            text = reactions.comment(visit.person, want, score, is_long=is_long, random=random)
             after(later, lambda: self._rate(visit, shown, score, text, visit.person.author))
         elif judged < 0.07:
             verdict = {"good": 5, "mixed": 3, "bad": 2}[quality]
@@ -173,7 +173,7 @@ class HelpDesk:
         is_up = (visit.random.random() < chance) != visit.person.is_adversary
         text = None
         if not is_up and visit.random.random() < 0.5:
-            text = taste.complaint(visit.person, visit.wants[-1], is_long=False, random=visit.random)
+            text = reactions.complaint(visit.person, visit.wants[-1], is_long=False, random=visit.random)
         feedback = {"rating": "up" if is_up else "down", "comment": text}
         self._memory.sessions.add_session_feedback(visit.session_id, feedback, author=visit.person.author)
         self._counts.update(("session ratings", "comments") if text else ("session ratings",))

@@ -1,1 +1,1 @@
-"""Executions: SQL that runs on a connector, behind three walls, and its result."""
+"""Executions: SQL that runs on a connector, behind three safeguards, and its result."""

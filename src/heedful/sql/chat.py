@@ -16,19 +16,19 @@ from heedful.sql.generation import Example, write_sql
 from heedful.sql.reuse import cache, candidates
 from heedful.sql.reuse.cache import Limits
 from heedful.sql.reuse.candidates import Candidate
-from heedful.sql.runs import Asked, Statement
+from heedful.sql.runs import QuestionSource, Statement
 from heedful.sql.space import ExecutionSpace
 from heedful.storage.rows import AnyRow
 from heedful.storage.vectors import Vectors, pack
 
-LIKE = 0.65
+MIN_SIMILARITY = 0.65
 """The similarity from which a stored question is looked at."""
 
-LOOKED_AT = 50
+MAX_CANDIDATES = 50
 EXAMPLES = 8
 WARNINGS = 4
-EARLIER = 4
-LIKE_ENOUGH_TO_SHOW = 0.3
+MAX_EARLIER = 4
+MIN_EXAMPLE_SIMILARITY = 0.3
 """The similarity from which an example is worth showing to a model."""
 
 
@@ -82,11 +82,11 @@ class Chat(ChatProtocol):
             self._space,
             connector,
             plan.statement,
-            Asked(query, told.chat_message_id, pack(vector)),
+            QuestionSource(query, told.chat_message_id, pack(vector)),
             plan.origin,
             plan.derived_from,
         )
-        return ChatAnswer(**dict(told), answer=_in_words(done), execution_result=done)
+        return ChatAnswer(**dict(told), answer=_describe_result(done), execution_result=done)
 
     def execution_cache_lookup(
         self,
@@ -104,10 +104,10 @@ class Chat(ChatProtocol):
         limits = Limits(
             checks.age(max_age_days),
             values.fraction("similarity_threshold", similarity_threshold),
-            checks.whole("limit", limit, 1, 1_000),
+            checks.whole_number("limit", limit, 1, 1_000),
             values.flag("only_positive_feedback", only_positive_feedback),
             examples=False,
-            explained=checks.whole("top_n", top_n, 1, 1_000),
+            explained=checks.whole_number("top_n", top_n, 1, 1_000),
         )
         checks.reuse(reuse)
         with self._space.workspace.read() as connection:
@@ -130,7 +130,7 @@ class Chat(ChatProtocol):
         cutoff: float,
         remarks: Sequence[str],
     ) -> Plan:
-        limits = Limits(None, LIKE, LOOKED_AT, only_positive_feedback=True, examples=True, explained=1)
+        limits = Limits(None, MIN_SIMILARITY, MAX_CANDIDATES, only_positive_feedback=True, examples=True, explained=1)
         judged, _ = cache.judge(self._space, connector, query, vector, limits, "sql")
         failed = set()
         for each in judged:
@@ -174,7 +174,8 @@ class Chat(ChatProtocol):
             )
         examples, warnings = self._shown(connector, vector, cutoff)
         earlier = [
-            (turn.question, turn.sql) for turn in chat_sessions.turns(self._space.sessions, chat_session_id, EARLIER)
+            (turn.question, turn.sql)
+            for turn in chat_sessions.turns(self._space.sessions, chat_session_id, MAX_EARLIER)
         ]
         read = list(dict.fromkeys([*remarks, *relevant(self._space.workspace, query)]))
         failed: tuple[str, str] | None = None
@@ -210,8 +211,8 @@ class Chat(ChatProtocol):
                 connection,
                 connector,
                 vector,
-                least=LIKE_ENOUGH_TO_SHOW,
-                limit=LOOKED_AT,
+                least=MIN_EXAMPLE_SIMILARITY,
+                limit=MAX_CANDIDATES,
                 max_age_days=None,
                 examples=True,
             )
@@ -224,7 +225,7 @@ class Chat(ChatProtocol):
         return list(examples)[:EXAMPLES], list(warnings)[:WARNINGS]
 
     def _kept(self, connector: AnyRow, chat_session_id: str, query: str, plan: Plan) -> ChatSql:
-        message_id = chat_sessions.keep(
+        message_id = chat_sessions.store_turn(
             self._space.sessions,
             chat_session_id,
             query,
@@ -245,7 +246,7 @@ class Chat(ChatProtocol):
         )
 
 
-def _in_words(done: Execution) -> str:
+def _describe_result(done: Execution) -> str:
     """A result in a sentence, without a language model."""
     rows, names = done.result.rows, [column.name for column in done.result.columns]
     if not rows:

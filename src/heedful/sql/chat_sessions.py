@@ -12,7 +12,7 @@ from heedful.errors import NotFound
 from heedful.ids import new_id
 from heedful.memory import checks as values
 from heedful.model import ChatQuestion, ChatSession, Metadata, Origin, Page
-from heedful.protocols.sql import LIMIT, ChatSessionsProtocol, Questions
+from heedful.protocols.sql import PAGE_LIMIT, ChatSessionsProtocol, Questions
 from heedful.sessions import conversations
 from heedful.sessions.space import SessionSpace
 from heedful.sql import checks
@@ -40,11 +40,11 @@ class ChatSessions(ChatSessionsProtocol):
         return self.get(session_id)
 
     def get(self, chat_session_id: str) -> ChatSession:
-        return _shown(row_of(self._space, chat_session_id))
+        return _to_session(row_of(self._space, chat_session_id))
 
-    def list(self, *, cursor: str | None = None, limit: int = LIMIT) -> Page[ChatSession]:
-        checks.whole("limit", limit, 1, 1_000)
-        found = conversations.listed(self._space.sessions, dict(KIND), cursor, limit)
+    def list(self, *, cursor: str | None = None, limit: int = PAGE_LIMIT) -> Page[ChatSession]:
+        checks.whole_number("limit", limit, 1, 1_000)
+        found = conversations.list_sessions(self._space.sessions, dict(KIND), cursor, limit)
         return Page(
             items=[
                 ChatSession(
@@ -91,7 +91,7 @@ def row_of(space: ExecutionSpace, chat_session_id: str) -> SessionRow:
     return row
 
 
-def _shown(row: SessionRow) -> ChatSession:
+def _to_session(row: SessionRow) -> ChatSession:
     return ChatSession(
         id=row.session_id,
         name=row.metadata.get("name"),
@@ -100,7 +100,7 @@ def _shown(row: SessionRow) -> ChatSession:
     )
 
 
-MOST = 1_000
+MAX_MESSAGES = 1_000
 """Messages of a chat session that are read."""
 
 
@@ -122,7 +122,7 @@ class Turn:
         return self.statement.display or self.statement.sql
 
 
-def keep(
+def store_turn(
     space: SessionSpace,
     session_id: str,
     question: str,
@@ -148,7 +148,7 @@ def keep(
     return answered.id
 
 
-def turns(space: SessionSpace, session_id: str, last: int = MOST // 2) -> list[Turn]:
+def turns(space: SessionSpace, session_id: str, last: int = MAX_MESSAGES // 2) -> list[Turn]:
     """The newest turns of a session, oldest first."""
 
     def read(tx: Transaction) -> list[MessageRow]:

@@ -34,7 +34,7 @@ def feedback_text(field: str, value: Any) -> str | None:
     if value is None:
         return None
     if not isinstance(value, str):
-        raise Invalid(f"{field} must be a text, got {value!r}", field=field, value=value)
+        raise Invalid(f"{field} must be a string, got {value!r}", field=field, value=value)
     if len(value) > limits.MAX_FEEDBACK:
         raise Invalid(
             f"{field} has {len(value)} characters, the limit is {limits.MAX_FEEDBACK}", field=field, value=value[:50]
@@ -48,7 +48,7 @@ def remarks(value: Any) -> list[str]:
     return [checks.text("remarks", each) for each in value]
 
 
-def whole(field: str, value: Any, low: int, high: int) -> int:
+def whole_number(field: str, value: Any, low: int, high: int) -> int:
     if isinstance(value, bool) or not isinstance(value, int) or not low <= value <= high:
         raise Invalid(f"{field} must be a whole number from {low} to {high}, got {value!r}", field=field, value=value)
     return value
@@ -66,5 +66,5 @@ def age(value: Any) -> float:
 
 def reuse(value: Any) -> Reuse:
     if value not in ("sql", "result"):
-        raise Invalid(f"reuse is {value!r}", field="reuse", value=value, remedy='Use "sql" or "result"')
+        raise Invalid(f"invalid reuse {value!r}", field="reuse", value=value, remedy='Use "sql" or "result"')
     return cast(Reuse, value)

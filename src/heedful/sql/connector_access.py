@@ -44,18 +44,18 @@ class Permissions:
             self._check_file(address.database or "")
         elif _place(address.host, address.port or kind.port, kind) not in {_listed(each, kind) for each in self.hosts}:
             raise Forbidden(
-                "only the key of the whole server may connect a host that is not listed",
+                "only a server-wide key may connect a host that is not listed",
                 code="connector_host",
                 field="url",
                 remedy="Have the operator add host:port to connector_hosts (HEEDFUL_CONNECTOR_HOSTS), or create it "
-                "with the key of the whole server",
+                "with a server-wide key",
             )
 
     def check_operator(self, field: str) -> None:
         """Fails if this caller may not accept a login that may do more than read."""
         if not self.everywhere:
             raise Forbidden(
-                "only the key of the whole server may accept a login that may do more than read",
+                "only a server-wide key may accept a login that may do more than read",
                 code="role_privileged",
                 field=field,
                 remedy="Connect as a role that may only read, or have the operator create the connector",
@@ -70,11 +70,11 @@ class Permissions:
             allowed = False
         if not allowed:
             raise Forbidden(
-                "only the key of the whole server may name a file outside of the folders that are listed",
+                "only a server-wide key may name a file outside of the folders that are listed",
                 code="connector_folder",
                 field="url",
                 remedy="Have the operator add its folder to connector_folders (HEEDFUL_CONNECTOR_FOLDERS), or create "
-                "it with the key of the whole server",
+                "it with a server-wide key",
             )
 
 
@@ -97,13 +97,13 @@ def _listed(entry: str, kind: Kind) -> tuple[str, int | None]:
 FILES = ("sqlite", "duckdb")
 """Databases that are files."""
 
-TELL_CHANGES = frozenset({"sqlite", "duckdb"})
-"""Databases that can always tell when their data changed, but for a moment after a change."""
+NOTICE_CHANGES = frozenset({"sqlite", "duckdb"})
+"""Databases that can always detect that their data changed, but for a moment after a change."""
 
 PRIVILEGED = "privileged"
 """The option of a connector whose login may do more than read, which the operator has accepted."""
 
-LISTED = "listed"
+RESTRICTED = "listed"
 """The option of a connector that was created within the operator's lists, and stays within them."""
 
 
@@ -111,7 +111,7 @@ def target_of(connector: AnyRow, permissions: Permissions, store: URL) -> Target
     """The database behind a connector, with its secrets in place; `store` is the one that the connector is kept in."""
     if not connector.enabled:
         raise Forbidden(
-            f"connector {connector.name!r} was imported, and nobody has confirmed where it leads",
+            f"connector {connector.name!r} was imported, and its URL has not been confirmed",
             code="connector_unconfirmed",
             field="connector_id",
             value=connector.id,
@@ -123,26 +123,28 @@ def target_of(connector: AnyRow, permissions: Permissions, store: URL) -> Target
 
 def target_at(kept: str, options: Metadata, permissions: Permissions, store: URL) -> Target:
     """The database at a URL as it is kept, once it has passed all rules."""
-    url = secrets.plain(kept, secrets.keys_from())
+    url = secrets.decrypt_url(kept, secrets.keys_from())
     check(url, options, permissions)
-    _check_other_file(secrets.parsed(url), store)
+    _check_other_file(secrets.parse_url(url), store)
     # A process that runs queries may have been started in another folder.
     return Target(
-        located(secrets.resolved(url, permissions.secrets)), options.get("role"), privileged=is_privileged(options)
+        located(secrets.resolve_references(url, permissions.secrets)),
+        options.get("role"),
+        privileged=is_privileged(options),
     )
 
 
 def check(url: str, options: Metadata, permissions: Permissions) -> None:
     """Fails if a connector may not have such a URL, or not lead there; nothing is looked up."""
-    address = secrets.parsed(url)
-    kind = kinds.checked(address)
-    if options.get(LISTED):
+    address = secrets.parse_url(url)
+    kind = kinds.check_url(address)
+    if options.get(RESTRICTED):
         permissions.check(address, kind)
 
 
 def located(url: str) -> str:
     """The URL with the whole path of a file, so that it means the same from every folder."""
-    address = secrets.parsed(url)
+    address = secrets.parse_url(url)
     file = address.database
     if address.get_backend_name() not in FILES or not file or file.startswith((":", "file:")):
         return url
@@ -194,4 +196,4 @@ def _check_other_file(address: URL, store: URL) -> None:
         # It is not there, which those who open it say better.
         same = False
     if same:
-        raise errors.our_own(files[0])
+        raise errors.own_store(files[0])

@@ -31,14 +31,14 @@ class Connectors(ConnectorsProtocol):
         given = connector_access.located(url)
         options = self._options(given, None if role is None else values.name("role", role), privileged)
         connector_access.check(given, options, self._space.permissions)
-        stored = secrets.stored(given, secrets.keys_from())
+        stored = secrets.encode_url(given, secrets.keys_from())
         schema = self._read_schema(stored, options)
         connector_id = new_id()
         with self._space.workspace.write() as connection:
             project = self._space.own_project(connection)
             if connectors.get(connection, project, name) is not None:
                 raise Conflict(
-                    f"project {self._space.workspace.project!r} has a connector {name!r} already",
+                    f"project {self._space.workspace.project!r} already has a connector {name!r}",
                     field="name",
                     value=name,
                     remedy="Choose another name, or delete it first",
@@ -47,15 +47,17 @@ class Connectors(ConnectorsProtocol):
             connectors.add(connection, project, connector_id, name, stored, options, now)
             self._keep(connection, connector_id, schema)
             audit.note_action(connection, "connectors.create", now, project, connector_id)
-            return _shown(self._space.connector(connection, connector_id))
+            return _to_connector(self._space.connector(connection, connector_id))
 
     def get(self, connector_id: str) -> Connector:
         with self._space.workspace.read() as connection:
-            return _shown(self._row(connection, connector_id))
+            return _to_connector(self._row(connection, connector_id))
 
     def list(self) -> ConnectorList:
         with self._space.workspace.read() as connection:
-            return [_shown(row) for row in connectors.listed(connection, self._space.project(connection))]
+            return [
+                _to_connector(row) for row in connectors.list_connectors(connection, self._space.project(connection))
+            ]
 
     def refresh(self, connector_id: str) -> Connector:
         with self._space.workspace.read() as connection:
@@ -64,20 +66,20 @@ class Connectors(ConnectorsProtocol):
         self._space.proofs.forget(row.id)
         with self._space.workspace.write() as connection:
             self._keep(connection, row.id, schema)
-            return _shown(self._row(connection, row.id))
+            return _to_connector(self._row(connection, row.id))
 
     def confirm(self, connector_id: str, *, privileged: bool = False) -> Connector:
         with self._space.workspace.read() as connection:
             row = self._row(connection, connector_id)
         if row.enabled:
-            return _shown(row)
-        options = self._options(secrets.plain(row.url, secrets.keys_from()), row.options.get("role"), privileged)
+            return _to_connector(row)
+        options = self._options(secrets.decrypt_url(row.url, secrets.keys_from()), row.options.get("role"), privileged)
         schema = self._read_schema(row.url, options)
         with self._space.workspace.write() as connection:
             connectors.change(connection, row.id, enabled=1, options=options)
             audit.note_action(connection, "connectors.confirm", self._space.now(), row.project_id, row.id)
             self._keep(connection, row.id, schema)
-            return _shown(self._row(connection, row.id))
+            return _to_connector(self._row(connection, row.id))
 
     def schema(self, connector_id: str) -> Metadata:
         with self._space.workspace.read() as connection:
@@ -96,11 +98,11 @@ class Connectors(ConnectorsProtocol):
 
     def _options(self, url: str, role: str | None, privileged: bool) -> Metadata:
         options: Metadata = {} if role is None else {"role": role}
-        options["dialect"] = secrets.parsed(url).get_backend_name()
+        options["dialect"] = secrets.parse_url(url).get_backend_name()
         if values.flag("privileged", privileged):
             self._space.permissions.check_operator("privileged")
             options[connector_access.PRIVILEGED] = True
-        return options if self._space.permissions.everywhere else options | {connector_access.LISTED: True}
+        return options if self._space.permissions.everywhere else options | {connector_access.RESTRICTED: True}
 
     def _read_schema(self, stored: str, options: Metadata) -> Schema:
         space = self._space
@@ -117,11 +119,11 @@ class Connectors(ConnectorsProtocol):
         )
 
 
-def _shown(row: AnyRow) -> Connector:
+def _to_connector(row: AnyRow) -> Connector:
     return Connector(
         connector_id=row.id,
         name=row.name,
-        url=secrets.shown(row.url, secrets.keys_from()),
+        url=secrets.masked_url(row.url, secrets.keys_from()),
         dialect=connector_access.dialect_of(row),
         enabled=bool(row.enabled),
         privileged=connector_access.is_privileged(row.options),

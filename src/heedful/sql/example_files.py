@@ -39,4 +39,6 @@ def read(path: Path) -> Iterator[Mapping[str, Any]]:
                     raise Invalid(f"{path}, line {place} is not a mapping", field="path", value=line[:50])
                 yield record
     else:
-        raise Invalid(f"path is {str(path)!r}", field="path", value=str(path), remedy="Use a .csv or .jsonl file")
+        raise Invalid(
+            f"unsupported file {str(path)!r}", field="path", value=str(path), remedy="Use a .csv or .jsonl file"
+        )

@@ -7,12 +7,12 @@ from typing import Any
 from heedful.errors import NotFound
 from heedful.memory import checks as values
 from heedful.model import Execution, Page
-from heedful.protocols.sql import LIMIT, ExecutionsProtocol
+from heedful.protocols.sql import PAGE_LIMIT, ExecutionsProtocol
 from heedful.sessions import checks as paging
 from heedful.sessions.conversations import page
 from heedful.sql import chat_sessions, checks
 from heedful.sql import runs as running
-from heedful.sql.runs import Asked, Statement
+from heedful.sql.runs import QuestionSource, Statement
 from heedful.sql.space import ExecutionSpace
 from heedful.storage.executions import proofs, runs
 
@@ -37,7 +37,7 @@ class Executions(ExecutionsProtocol):
         if question is None and message is not None:
             turn = chat_sessions.turn(self._space.sessions, message)
             question = None if turn is None else turn.question
-        asked = Asked(None if question is None else checks.question("question", question), message)
+        asked = QuestionSource(None if question is None else checks.question("question", question), message)
         with self._space.workspace.read() as connection:
             connector = self._space.connector(connection, connector_id)
         given = values.metadata("parameters", parameters or {})
@@ -55,7 +55,7 @@ class Executions(ExecutionsProtocol):
             )
         with self._space.workspace.read() as connection:
             connector = self._space.connector(connection, connector_id or turn.connector_id)
-        asked = Asked(turn.question, name)
+        asked = QuestionSource(turn.question, name)
         return running.execute(self._space, connector, turn.statement, asked, turn.origin, turn.derived_from)
 
     def get(self, execution_id: str) -> Execution:
@@ -63,16 +63,18 @@ class Executions(ExecutionsProtocol):
             row = runs.get(connection, self._space.project(connection), values.identifier("execution_id", execution_id))
         if row is None:
             raise self._missing(execution_id)
-        return running.shown(row)
+        return running.to_execution(row)
 
     def list(
-        self, *, connector_id: str | None = None, cursor: str | None = None, limit: int = LIMIT
+        self, *, connector_id: str | None = None, cursor: str | None = None, limit: int = PAGE_LIMIT
     ) -> Page[Execution]:
         after = paging.cursor(cursor)
         with self._space.workspace.read() as connection:
             connector = None if connector_id is None else self._space.connector(connection, connector_id).id
             project = self._space.project(connection)
-            return page(lambda count: runs.listed(connection, project, connector, after, count), limit, running.shown)
+            return page(
+                lambda count: runs.list_runs(connection, project, connector, after, count), limit, running.to_execution
+            )
 
     def delete(self, execution_id: str) -> bool:
         name = values.identifier("execution_id", execution_id)
@@ -81,7 +83,7 @@ class Executions(ExecutionsProtocol):
             row = runs.get(connection, project, name)
             if row is None:
                 raise self._missing(execution_id)
-            proofs.outlive(connection, project, row)
+            proofs.retain_sql(connection, project, row)
             runs.remove(connection, project, name)
         self._space.proofs.forget(row.connector_id)
         return True

@@ -15,18 +15,18 @@ from heedful.memory import recall, remember
 from heedful.memory.documents import Piece, Pieces, split
 from heedful.memory.workspace import Workspace
 from heedful.model import BulkDeletion, ExecutionFeedback, FeedbackList, Metadata, Retraction, limits
-from heedful.protocols.sql import LIMIT, UNCHANGED, FeedbackServiceProtocol
+from heedful.protocols.sql import PAGE_LIMIT, UNCHANGED, FeedbackServiceProtocol
 from heedful.sql import checks
 from heedful.sql.space import ExecutionSpace
 from heedful.storage import facts, requests, scopes
 from heedful.storage.executions import opinions, runs
-from heedful.storage.executions.opinions import Said
+from heedful.storage.executions.opinions import NewOpinion
 from heedful.storage.ledger import Event
 from heedful.storage.rows import AnyRow, batches
 
 
 class FeedbackService(FeedbackServiceProtocol):
-    """Opinions about executions and messages. Each is an event of the ledger; `retract` takes it back too."""
+    """Opinions about executions and messages. Each is an event of the ledger; `retract` undoes it too."""
 
     def __init__(self, space: ExecutionSpace) -> None:
         self._space = space
@@ -98,16 +98,16 @@ class FeedbackService(FeedbackServiceProtocol):
         with self._space.workspace.read() as connection:
             return self._shown(self._row(connection, feedback_id))
 
-    def list(self, *, skip: int = 0, limit: int = LIMIT, search: str | None = None) -> FeedbackList:
+    def list(self, *, skip: int = 0, limit: int = PAGE_LIMIT, search: str | None = None) -> FeedbackList:
         return self._listed(skip, limit, search=search)
 
-    def list_positive(self, *, skip: int = 0, limit: int = LIMIT) -> FeedbackList:
+    def list_positive(self, *, skip: int = 0, limit: int = PAGE_LIMIT) -> FeedbackList:
         return self._listed(skip, limit, is_positive=True)
 
-    def list_negative(self, *, skip: int = 0, limit: int = LIMIT) -> FeedbackList:
+    def list_negative(self, *, skip: int = 0, limit: int = PAGE_LIMIT) -> FeedbackList:
         return self._listed(skip, limit, is_positive=False)
 
-    def get_feedback_for_message(self, chat_message_id: str, *, skip: int = 0, limit: int = LIMIT) -> FeedbackList:
+    def get_feedback_for_message(self, chat_message_id: str, *, skip: int = 0, limit: int = PAGE_LIMIT) -> FeedbackList:
         return self._listed(skip, limit, message_id=values.identifier("chat_message_id", chat_message_id))
 
     def update(
@@ -126,7 +126,7 @@ class FeedbackService(FeedbackServiceProtocol):
         with self._space.workspace.write() as connection:
             row = self._row(connection, feedback_id)
             values.if_match(if_match, self._shown(row))
-            said = Said(
+            said = NewOpinion(
                 row.target_id if row.target_type == "execution" else None,
                 row.message_id,
                 row.rating == "up" if is_positive is UNCHANGED else is_positive,
@@ -172,12 +172,12 @@ class FeedbackService(FeedbackServiceProtocol):
         is_positive: bool | None = None,
         message_id: str | None = None,
     ) -> FeedbackList:
-        checks.whole("skip", skip, 0, limits.MAX_SKIP)
-        checks.whole("limit", limit, 1, limits.MAX_LIST)
+        checks.whole_number("skip", skip, 0, limits.MAX_SKIP)
+        checks.whole_number("limit", limit, 1, limits.MAX_LIST)
         if search is not None:
             values.any_text("search", search)
         with self._space.workspace.read() as connection:
-            rows, total = opinions.listed(
+            rows, total = opinions.list_opinions(
                 connection,
                 self._space.project(connection),
                 skip=skip,
@@ -196,10 +196,10 @@ class FeedbackService(FeedbackServiceProtocol):
         is_positive: bool,
         text: str | None,
         author: str | None,
-    ) -> Said:
+    ) -> NewOpinion:
         if execution_id is None and chat_message_id is None:
             raise Invalid(
-                "it is not said what the feedback is about",
+                "the feedback has no target",
                 field="execution_id",
                 remedy="Pass execution_id, chat_message_id, or both",
             )
@@ -220,7 +220,7 @@ class FeedbackService(FeedbackServiceProtocol):
                     value=chat_message_id,
                     remedy="Leave one of the two out",
                 )
-        return Said(execution_id, chat_message_id, is_positive, text, author)
+        return NewOpinion(execution_id, chat_message_id, is_positive, text, author)
 
     def _check_execution(self, execution_id: str | None) -> None:
         """Before the message is looked at: of two things that are missing, the execution is what it is about."""
@@ -238,7 +238,9 @@ class FeedbackService(FeedbackServiceProtocol):
         if self._space.sessions.store.read(lambda tx: tx.conversations.message(name)) is None:
             raise self._missing("message", "chat_message_id", name)
 
-    def _same(self, first: AnyRow | Event, said: Said, stands: AnyRow | None, key: str | None) -> ExecutionFeedback:
+    def _same(
+        self, first: AnyRow | Event, said: NewOpinion, stands: AnyRow | None, key: str | None
+    ) -> ExecutionFeedback:
         """What stands of the call that was made with a key first."""
         if stands is None:
             raise Conflict(
@@ -276,7 +278,7 @@ class FeedbackService(FeedbackServiceProtocol):
             feedback=row.comment,
             is_positive=row.rating == "up",
             author=row.author,
-            author_standing=row.author_standing,
+            author_trust=row.author_trust,
             created_at=from_stored(row.at),
             updated_at=from_stored(row.updated_at),
         )
@@ -351,7 +353,7 @@ class Remarks:
             )
         return found
 
-    def list(self) -> Many:
+    def list(self) -> RemarkList:
         """All of them, the oldest first."""
         return sorted(self._read(None), key=lambda each: (each.made_at, each.id))
 
@@ -363,7 +365,7 @@ class Remarks:
             if number is not None:
                 facts.remove(connection, number, [seq for seq, _ in facts.of_dataset(connection, number, remark_id)])
 
-    def _read(self, remark_id: str | None) -> Many:
+    def _read(self, remark_id: str | None) -> RemarkList:
         with self._workspace.read() as connection:
             number = self._number(connection)
             seqs = [] if number is None else [seq for seq, _ in facts.of_dataset(connection, number, remark_id)]
@@ -380,7 +382,7 @@ class Remarks:
 
 
 # Inside the class, `list` is a method.
-Many = list[Remark]
+RemarkList = list[Remark]
 
 
 def relevant(workspace: Workspace, question: str) -> list[str]:
@@ -395,7 +397,7 @@ def relevant(workspace: Workspace, question: str) -> list[str]:
             current = facts.recallable(connection, number, now)
             always = [seq for seq in facts.tagged(connection, number, ALWAYS, [True]) if seq in current]
             rows = _rows(connection, sorted(always))
-        request = recall.checked(
+        request = recall.check_request(
             question, dataset, RELEVANT, "hybrid", None, False, 0.0, 0.0, None, 0.0, None, explain=False
         )
         found |= dict.fromkeys(_titled(row.text, row.metadata) for row in rows)

@@ -7,7 +7,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 
 from heedful.errors import Unavailable
-from heedful.providers.llm.contract import NOTICE, ChatMessage, LanguageModel, Usage, quoted
+from heedful.providers.llm.contract import NOTICE, ChatMessage, LanguageModel, Usage, quote
 
 SCHEMA = 24_000
 """Characters of the schema in a prompt at most."""
@@ -108,7 +108,7 @@ def prompt(
     if failed is not None:
         sql, error = failed
         messages.append(ChatMessage("assistant", f"```sql\n{sql}\n```"))
-        messages.append(ChatMessage("user", f"That gives this error, write it again: {quoted(error)}"))
+        messages.append(ChatMessage("user", f"That gives this error, write it again: {quote(error)}"))
     return messages
 
 
@@ -116,7 +116,7 @@ def _fitting(remarks: Sequence[str]) -> list[str]:
     kept: list[str] = []
     room = REMARKS
     for remark in remarks:
-        line = quoted(remark, REMARK)
+        line = quote(remark, REMARK)
         room -= len(line)
         if room < 0:
             break
@@ -125,8 +125,8 @@ def _fitting(remarks: Sequence[str]) -> list[str]:
 
 
 def _shown(example: Example) -> str:
-    wrong = "" if example.comment is None else f"\nWrong, because: {quoted(example.comment)}"
-    return f"Question: {quoted(example.question)}\nSQL: {quoted(example.sql, SQL)}{wrong}"
+    wrong = "" if example.comment is None else f"\nWrong, because: {quote(example.comment)}"
+    return f"Question: {quote(example.question)}\nSQL: {quote(example.sql, SQL)}{wrong}"
 
 
 def _found(text: str) -> str | None:

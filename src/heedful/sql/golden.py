@@ -13,7 +13,7 @@ from heedful.errors import Conflict, Forbidden, Invalid, NotFound
 from heedful.ids import new_id
 from heedful.memory import checks as values
 from heedful.model import GoldenExample, limits
-from heedful.protocols.sql import LIMIT, UNCHANGED, Examples, GoldenExamplesProtocol
+from heedful.protocols.sql import PAGE_LIMIT, UNCHANGED, Examples, GoldenExamplesProtocol
 from heedful.sql import checks
 from heedful.sql.connector_access import dialect_of
 from heedful.sql.example_files import read
@@ -48,7 +48,7 @@ class GoldenExamples(GoldenExamplesProtocol):
                     value=execution_id,
                 )
             said = opinions.about(connection, project, [execution_id]).get(execution_id, [])
-        positive, negative = opinions.heard(said, self._space.trust.authors_to_veto)
+        positive, negative = opinions.counted_opinions(said, self._space.trust.authors_to_veto)
         if not positive or negative:
             raise Conflict(
                 f"execution {execution_id} has no positive feedback, or has negative feedback",
@@ -66,15 +66,15 @@ class GoldenExamples(GoldenExamplesProtocol):
 
     def get(self, example_id: str) -> GoldenExample:
         with self._space.workspace.read() as connection:
-            return _shown(_row(self._space, connection, example_id))
+            return _to_example(_row(self._space, connection, example_id))
 
-    def list(self, *, connector_id: str | None = None, skip: int = 0, limit: int = LIMIT) -> Examples:
-        checks.whole("skip", skip, 0, limits.MAX_SKIP)
-        checks.whole("limit", limit, 1, limits.MAX_LIST)
+    def list(self, *, connector_id: str | None = None, skip: int = 0, limit: int = PAGE_LIMIT) -> Examples:
+        checks.whole_number("skip", skip, 0, limits.MAX_SKIP)
+        checks.whole_number("limit", limit, 1, limits.MAX_LIST)
         with self._space.workspace.read() as connection:
             connector = None if connector_id is None else self._space.connector(connection, connector_id).id
-            rows = golden.listed(connection, self._space.project(connection), connector, skip, limit)
-        return [_shown(row) for row in rows]
+            rows = golden.list_examples(connection, self._space.project(connection), connector, skip, limit)
+        return [_to_example(row) for row in rows]
 
     def update(
         self, example_id: str, *, question: str = UNCHANGED, sql_query: str = UNCHANGED, if_match: str | None = None
@@ -92,14 +92,14 @@ class GoldenExamples(GoldenExamplesProtocol):
             changed |= {"sql_query": checked.sql, "template": checked.template}
         with self._space.workspace.write() as connection:
             row = _row(self._space, connection, example_id)
-            values.if_match(if_match, _shown(row))
+            values.if_match(if_match, _to_example(row))
             if "digest" in changed:
-                other = golden.asked(connection, row.connector_id, changed["digest"])
+                other = golden.find_by_question(connection, row.connector_id, changed["digest"])
                 if other is not None and other.id != row.id:
                     raise _taken(question, other.id)
                 changed["model_id"] = self._space.embedded(connection, changed["vector"])
             golden.change(connection, row.id, **changed, updated_at=self._space.now())
-            return _shown(_row(self._space, connection, example_id))
+            return _to_example(_row(self._space, connection, example_id))
 
     def delete(self, example_id: str) -> bool:
         with self._space.workspace.write() as connection:
@@ -145,12 +145,12 @@ class GoldenExamples(GoldenExamplesProtocol):
     def _added(
         self, question: str, sql_query: str, connector_id: str | None, origin: str, execution_id: str | None
     ) -> GoldenExample:
-        add = prepared(self._space, question, sql_query, connector_id, origin, execution_id)
+        add = prepare(self._space, question, sql_query, connector_id, origin, execution_id)
         with self._space.workspace.write() as connection:
             return add(connection)
 
 
-def prepared(
+def prepare(
     space: ExecutionSpace,
     question: str,
     sql_query: str,
@@ -182,12 +182,12 @@ def _put(
     replace: bool,
 ) -> GoldenExample:
     now = space.now()
-    known = golden.asked(connection, connector.id, question_digest(question))
+    known = golden.find_by_question(connection, connector.id, question_digest(question))
     if known is not None and not replace:
         raise _taken(question, known.id)
     if known is not None:
         golden.change(connection, known.id, sql_query=sql.sql, template=sql.template, updated_at=now)
-        return _shown(_row(space, connection, known.id))
+        return _to_example(_row(space, connection, known.id))
     new = NewExample(
         id=new_id(),
         project_id=connector.project_id,
@@ -204,7 +204,7 @@ def _put(
         updated_at=now,
     )
     golden.add(connection, new)
-    return _shown(_row(space, connection, new.id))
+    return _to_example(_row(space, connection, new.id))
 
 
 def _row(space: ExecutionSpace, connection: Connection, example_id: str) -> AnyRow:
@@ -224,24 +224,24 @@ def _checked(space: ExecutionSpace, sql_query: Any, connector: AnyRow) -> Checke
     query = space.queries.check(checks.sql(sql_query), dialect_of(connector))
     if query.parameters:
         raise Invalid(
-            f"sql_query leaves values open: {', '.join(query.parameters)}",
+            f"sql_query has parameters without values: {', '.join(query.parameters)}",
             field="sql_query",
             value=query.sql[:200],
-            remedy="Write the values of this question into the SQL; other values are found by themselves",
+            remedy="Write the values of this question into the SQL; other values are bound automatically",
         )
     return query
 
 
 def _taken(question: str, example_id: str) -> Conflict:
     return Conflict(
-        f"{question!r} has a golden example already, {example_id}",
+        f"{question!r} already has a golden example, {example_id}",
         field="question",
         value=question,
         remedy="Update that one, or delete it first",
     )
 
 
-def _shown(row: AnyRow) -> GoldenExample:
+def _to_example(row: AnyRow) -> GoldenExample:
     return GoldenExample(
         id=row.id,
         connector_id=row.connector_id,

@@ -1,4 +1,4 @@
-"""The first wall: exactly one statement that only reads, or an error that says what was found instead.
+"""The first safeguard: exactly one statement that only reads, or an error that says what was found instead.
 
 What runs afterwards is `Guarded.sql`: the words that were checked, without the comments between them.
 """
@@ -41,7 +41,7 @@ class Slot:
 
 
 @dataclass(frozen=True, slots=True)
-class Guarded:
+class CheckedStatement:
     """One statement that only reads."""
 
     sql: str
@@ -65,7 +65,7 @@ class Guarded:
 
 
 @lru_cache(maxsize=1024)
-def guarded(sql: str, dialect: str) -> Guarded:
+def check_statement(sql: str, dialect: str) -> CheckedStatement:
     """The one reading statement in `sql`, or an error with the code of what was found.
 
     `dialect` is the database's name in a SQLAlchemy URL, or sqlglot's: `sqlite`, `postgresql`, `duckdb`, `mysql`, …
@@ -79,7 +79,7 @@ def guarded(sql: str, dialect: str) -> Guarded:
         _check_node(node, name)
     check_names(words, nodes, name)
     functions = tuple(sorted({called for node in nodes for called in _names(node)}))
-    return Guarded(text, name, tuple(sorted(set(_tables(nodes)))), functions, _slots(words, nodes))
+    return CheckedStatement(text, name, tuple(sorted(set(_tables(nodes)))), functions, _slots(words, nodes))
 
 
 def _parsed(text: str, first: Token, dialect: str) -> exp.Expr:

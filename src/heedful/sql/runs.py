@@ -19,7 +19,7 @@ from heedful.storage.rows import AnyRow
 
 
 @dataclass(frozen=True, slots=True)
-class Asked:
+class QuestionSource:
     """The question behind an execution, and the message of a chat that it belongs to."""
 
     question: str | None
@@ -41,7 +41,7 @@ def execute(
     space: ExecutionSpace,
     connector: AnyRow,
     statement: Statement,
-    asked: Asked,
+    asked: QuestionSource,
     origin: Origin,
     derived_from: str | None = None,
 ) -> Execution:
@@ -83,7 +83,7 @@ def dry_run(space: ExecutionSpace, connector: AnyRow, statement: Statement) -> N
     space.queries.dry_run(space.target(connector), statement.sql, statement.parameters)
 
 
-def shown(row: AnyRow) -> Execution:
+def to_execution(row: AnyRow) -> Execution:
     """A stored execution."""
     return _execution(row, decode(row.result))
 

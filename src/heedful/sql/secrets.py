@@ -1,6 +1,6 @@
 """The secrets in connectors' URLs: referenced in the environment, or encrypted at rest; never shown.
 
-`stored` is what may be kept of a URL, `opened` gives the URL to connect with, `shown` is for people's eyes.
+`encode_url` is what may be stored of a URL, `decode_url` gives the URL to connect with, `masked_url` is for display.
 """
 
 from __future__ import annotations
@@ -28,9 +28,9 @@ _REFERENCE = re.compile(r"\$\{([A-Za-z_][A-Za-z0-9_]*)\}")
 _SECRET_OPTION = re.compile(r"pass|pwd|secret|token|credential|odbc_connect|(^|_)key$", re.IGNORECASE)
 
 
-def stored(url: str, keys: Sequence[str] = ()) -> str:
+def encode_url(url: str, keys: Sequence[str] = ()) -> str:
     """What to keep of a URL: itself if its secrets are references, else encrypted with the first key."""
-    if is_sealed(url):
+    if is_encrypted(url):
         raise _malformed("it is encrypted already")
     if not has_plain_secret(url):
         return url
@@ -44,14 +44,16 @@ def stored(url: str, keys: Sequence[str] = ()) -> str:
     return _ENCRYPTED + _cipher(keys).encrypt(url.encode()).decode()
 
 
-def opened(kept: str, keys: Sequence[str] = (), environment: Mapping[str, str] | None = None) -> str:
+def decode_url(kept: str, keys: Sequence[str] = (), environment: Mapping[str, str] | None = None) -> str:
     """The URL to connect with. It holds secrets: it must not be shown, logged or kept."""
-    return resolved(plain(kept, keys), None, environment)
+    return resolve_references(decrypt_url(kept, keys), None, environment)
 
 
-def resolved(url: str, allowed: Collection[str] | None = None, environment: Mapping[str, str] | None = None) -> str:
+def resolve_references(
+    url: str, allowed: Collection[str] | None = None, environment: Mapping[str, str] | None = None
+) -> str:
     """A URL with the values of its references; those must be of `allowed` variables, if such are named."""
-    address, values = parsed(url), os.environ if environment is None else environment
+    address, values = parse_url(url), os.environ if environment is None else environment
 
     def filled(part: str | None) -> str | None:
         if part is None:
@@ -64,24 +66,24 @@ def resolved(url: str, allowed: Collection[str] | None = None, environment: Mapp
     return changed.render_as_string(hide_password=False)
 
 
-def resealed(kept: str, keys: Sequence[str]) -> str:
+def reencrypt_url(kept: str, keys: Sequence[str]) -> str:
     """The same, encrypted with the first of the keys; what isn't encrypted stays as it is."""
-    return stored(plain(kept, keys), keys) if is_sealed(kept) else kept
+    return encode_url(decrypt_url(kept, keys), keys) if is_encrypted(kept) else kept
 
 
-def is_sealed(kept: str) -> bool:
+def is_encrypted(kept: str) -> bool:
     """Whether a URL is encrypted."""
     return kept.startswith(_ENCRYPTED)
 
 
-def shown(kept: str, keys: Sequence[str] = ()) -> str:
+def masked_url(kept: str, keys: Sequence[str] = ()) -> str:
     """The URL without its secrets; references stay, since they only name variables."""
-    if is_sealed(kept):
+    if is_encrypted(kept):
         if not keys:
             return "(encrypted)"
-        kept = plain(kept, keys)
+        kept = decrypt_url(kept, keys)
     try:
-        url = parsed(kept)
+        url = parse_url(kept)
     except HeedfulError:
         return "(no readable URL)"
     query = {
@@ -93,7 +95,7 @@ def shown(kept: str, keys: Sequence[str] = ()) -> str:
 
 def has_plain_secret(url: str) -> bool:
     """Whether a password or another secret stands in the URL itself."""
-    address = parsed(url)
+    address = parse_url(url)
     given = [address.password, *(value for name, value in address.query.items() if _SECRET_OPTION.search(name))]
     return any(value and not _only_references(value) for value in given)
 
@@ -113,11 +115,11 @@ def new_key() -> str:
     return Fernet.generate_key().decode()
 
 
-def parsed(url: str) -> URL:
+def parse_url(url: str) -> URL:
     """A URL in its parts, references and all; an error shows nothing of it, since any part may be the password."""
     if "${" in _without_user(url):
         raise Invalid(
-            "a reference stands elsewhere than in the user or the password of the connector's URL",
+            "a reference is only allowed in the user and the password of the connector's URL",
             code="secret_reference",
             field="url",
             remedy="Write host, database and options out, e.g. postgresql://me:${PASSWORD}@host/database",
@@ -131,9 +133,9 @@ def parsed(url: str) -> URL:
     return address
 
 
-def plain(kept: str, keys: Sequence[str]) -> str:
+def decrypt_url(kept: str, keys: Sequence[str]) -> str:
     """The URL that was given, with its references."""
-    if not is_sealed(kept):
+    if not is_encrypted(kept):
         return kept
     if not keys:
         raise Unavailable(
@@ -235,7 +237,7 @@ def _extra_missing() -> Unavailable:
     )
 
 
-def reseal(database: Database) -> int:
+def reencrypt(database: Database) -> int:
     """Encrypts the URLs that are encrypted with the first key of HEEDFUL_SECRET_KEY; returns how many, all or none."""
     keys = keys_from()
     if not keys:
@@ -245,10 +247,10 @@ def reseal(database: Database) -> int:
             remedy=f"Set {KEY_VARIABLE} to the new key and the old ones, separated by commas",
         )
     with database.write() as connection:
-        sealed = [row for row in connectors.every(connection) if is_sealed(row.url)]
+        sealed = [row for row in connectors.every(connection) if is_encrypted(row.url)]
         for row in sealed:
             try:
-                url = resealed(row.url, keys)
+                url = reencrypt_url(row.url, keys)
             except HeedfulError as error:
                 raise type(error)(
                     f"connector {row.name!r}: {error.message}", code=error.code, field=error.field, remedy=error.remedy

@@ -21,7 +21,7 @@ from heedful.storage.executions import connectors
 from heedful.storage.rows import AnyRow
 from heedful.storage.vectors import ensure_model, pack
 
-NOBODY = -1
+NO_PROJECT = -1
 """The number of a project that nothing was written to yet."""
 
 
@@ -48,7 +48,7 @@ class ExecutionSpace:
     def project(self, connection: Connection) -> int:
         """The number of the project to read from."""
         found = scopes.project_id(connection, self.workspace.project)
-        return NOBODY if found is None else found
+        return NO_PROJECT if found is None else found
 
     def own_project(self, connection: Connection) -> int:
         """The number of the project to write to."""
@@ -58,7 +58,7 @@ class ExecutionSpace:
         """A connector by id or name; the only one, if none is named."""
         project = self.project(connection)
         if id_or_name is None:
-            known = connectors.listed(connection, project)
+            known = connectors.list_connectors(connection, project)
             if len(known) == 1:
                 return known[0]
             raise Invalid(
@@ -72,7 +72,7 @@ class ExecutionSpace:
                 f"no connector {id_or_name!r} in project {self.workspace.project!r}",
                 field="connector_id",
                 value=id_or_name,
-                remedy=_remedy(connectors.listed(connection, project)),
+                remedy=_remedy(connectors.list_connectors(connection, project)),
             )
         return found
 

@@ -149,7 +149,7 @@ def _check_words(words: Sequence[Token]) -> None:
     for place, word in enumerate(words):
         if word.token_type is TokenType.SEMICOLON:
             raise Forbidden(
-                "this text holds several statements", code="sql_several", field="sql", remedy="Pass one at a time"
+                "the text contains several statements", code="sql_several", field="sql", remedy="Pass one at a time"
             )
         if word.token_type is TokenType.HINT:
             raise unreadable("it holds a hint, /*+ … */")

@@ -108,12 +108,14 @@ def _best(days: Sequence[int], events: Sequence[int], exposure: Sequence[float],
     )
 
 
-def stands_out(change: Change, days: Sequence[int], events: Sequence[int], exposure: Sequence[float]) -> bool:
+def is_significant(change: Change, days: Sequence[int], events: Sequence[int], exposure: Sequence[float]) -> bool:
     """Whether a rate changed clearly more than that of the rest, whose events and exposure by day these are.
 
     >>> found = change(range(10), [2, 1, 3, 2, 1, 2, 2, 9, 7, 8], [10] * 10)
-    >>> stands_out(found, range(10), [3] * 10, [20] * 10), stands_out(found, range(10), [3] * 7 + [11] * 3, [20] * 10)
-    (True, False)
+    >>> is_significant(found, range(10), [3] * 10, [20] * 10)
+    True
+    >>> is_significant(found, range(10), [3] * 7 + [11] * 3, [20] * 10)
+    False
     """
     begun = [day >= change.since for day in days]
 
@@ -126,11 +128,11 @@ def stands_out(change: Change, days: Sequence[int], events: Sequence[int], expos
     return change.ratio >= FACTOR * ratio if change.ratio > 1 else change.ratio * FACTOR <= ratio
 
 
-def in_words(change: Change, what: str, day_name: str) -> str:
+def describe(change: Change, what: str, day_name: str) -> str:
     """A change in one sentence; `what` is what was counted, in the plural, and of a rate its name.
 
     >>> found = change(range(10), [2, 1, 3, 2, 1, 2, 2, 6, 7, 5], [1] * 10)
-    >>> in_words(found, "down-votes on refunds", "Tuesday 10 November")
+    >>> describe(found, "down-votes on refunds", "Tuesday 10 November")
     'down-votes on refunds tripled since Tuesday 10 November'
     """
     if change.before_events == 0:

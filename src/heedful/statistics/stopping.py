@@ -32,7 +32,7 @@ ALIKE = 0.001
 LEAST = 20
 """Ratings that every variant needs."""
 
-FAR = 1_000_000
+MAX_RATINGS = 1_000_000
 """More ratings than this are not waited for."""
 
 Counts = tuple[float, float]
@@ -45,7 +45,7 @@ class Stopping:
     `best` is the place of the variant with the greatest chance, `probability`, of being the best. Taking it loses
     `expected_loss` of satisfaction on average: nothing if it is the best, else what the best one has more.
     `needed` is about how many more ratings, in equal shares, decide the test if the rates stay; None when it is decided
-    or `FAR` would not do. `reason` says all of it in words.
+    or `MAX_RATINGS` would not do. `reason` says all of it in words.
     """
 
     decided: bool
@@ -110,9 +110,9 @@ def _needed(counts: Sequence[tuple[int, int]]) -> int | None:
 
     undecided, enough = 0, 1
     while not decided(enough):
-        if enough == FAR:
+        if enough == MAX_RATINGS:
             return None
-        undecided, enough = enough, min(2 * enough, FAR)
+        undecided, enough = enough, min(2 * enough, MAX_RATINGS)
     while enough - undecided > max(1, enough // 100):
         between = (undecided + enough) // 2
         undecided, enough = (undecided, between) if decided(between) else (between, enough)
@@ -129,7 +129,7 @@ def _reason(state: _State, names: Sequence[str], needed: int | None) -> str:
     if state.sure:
         return found
     if needed is None:
-        return f"{found}. They are so alike that {FAR:,} more ratings would not decide it at these rates"
+        return f"{found}. They are so alike that {MAX_RATINGS:,} more ratings would not decide it at these rates"
     lacking = f"Every variant needs {LEAST} ratings, and one has {state.least:.0f}. " if state.least < LEAST else ""
     return f"{found}. {lacking}About {needed:,} more ratings decide it at these rates"
 

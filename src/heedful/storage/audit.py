@@ -55,7 +55,7 @@ def note_refusals(connection: Connection, at: int, counted: Iterable[tuple[Refus
         connection.execute(insert(audit), values)
 
 
-def listed(
+def list_entries(
     connection: Connection,
     project: str | None,
     kind: str | None,

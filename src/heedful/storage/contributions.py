@@ -34,7 +34,7 @@ MEASURES = ("up", "down", "neutral", "scores", "score_sum", "rated", "shown")
 PROGRAM = "program:"
 """How the names of authors begin that are programs."""
 
-LONGEST = 200
+MAX_VALUE_LENGTH = 200
 """Characters of a value that are told apart: an index has no room for more."""
 
 
@@ -82,7 +82,7 @@ class Part:
     def newest(self, connection: Connection) -> int:
         """The greatest number that was given, in any project."""
         if connection.dialect.name == "postgresql":
-            # Not the maximum: to find that behind its wall, PostgreSQL looks at all sessions there are.
+            # Not the maximum: to find that under row-level security, PostgreSQL looks at all sessions there are.
             found = connection.exec_driver_sql(_LAST_NUMBER.format(table=self.seq.table.name))
         else:
             found = connection.execute(select(func.max(self.seq)))
@@ -109,7 +109,7 @@ def _opinions(key: str) -> Part:
         at=feedbacks.c.at,
         origin=origin,
         owner=feedbacks.c.project_id,
-        conditions=(feedbacks.c.standing == 1,),
+        conditions=(feedbacks.c.active == 1,),
         dimensions={
             "value": value,
             "target_type": feedbacks.c.target_type,
@@ -139,7 +139,7 @@ def _rated_entries(key: str) -> Part:
         at=entries.c.at,
         origin=origin,
         owner=feedbacks.c.project_id,
-        conditions=(feedbacks.c.standing == 1, feedbacks.c.target_type == "entry", _is_first()),
+        conditions=(feedbacks.c.active == 1, feedbacks.c.target_type == "entry", _is_first()),
         dimensions=_of_entry(value),
         measures={"rated": literal(1)},
         scopes={"sessions": feedbacks.c.session_seq.in_, "targets": feedbacks.c.target_id.in_},
@@ -168,7 +168,7 @@ def _rated_executions() -> Part:
         at=executions.c.at,
         origin=feedbacks.join(executions, executions.c.id == feedbacks.c.target_id),
         owner=feedbacks.c.project_id,
-        conditions=(feedbacks.c.standing == 1, feedbacks.c.target_type == "execution", _is_first()),
+        conditions=(feedbacks.c.active == 1, feedbacks.c.target_type == "execution", _is_first()),
         dimensions={"target_type": literal("execution", Text)},
         measures={"rated": literal(1)},
         scopes={"targets": feedbacks.c.target_id.in_},
@@ -238,7 +238,7 @@ def _of_the_same_receipts(ids: BindParameter[Any]) -> ColumnElement[bool]:
 
 
 def _is_first_of_receipt() -> ColumnElement[bool]:
-    """That no earlier signal under the same receipt stands."""
+    """That no earlier signal under the same receipt is active."""
     earlier, later = events.alias("earlier"), events.alias("retraction")
     return ~exists().where(
         earlier.c.receipt_id == events.c.receipt_id,
@@ -268,12 +268,12 @@ def _valued(origin: FromClause, session: ColumnElement[int], key: str) -> tuple[
 
 
 def _is_first() -> ColumnElement[bool]:
-    """That no earlier opinion about the same thing stands."""
+    """That no earlier opinion about the same thing is active."""
     earlier = feedbacks.alias("earlier")
     return ~exists().where(
         earlier.c.target_id == feedbacks.c.target_id,
         earlier.c.target_type == feedbacks.c.target_type,
-        earlier.c.standing == 1,
+        earlier.c.active == 1,
         earlier.c.seq < feedbacks.c.seq,
     )
 
@@ -292,4 +292,4 @@ def _one_if(condition: ColumnElement[bool]) -> ColumnElement[int]:
 
 
 def _text(column: ColumnElement[Any]) -> ColumnElement[str]:
-    return func.coalesce(func.substr(column, 1, LONGEST), "")
+    return func.coalesce(func.substr(column, 1, MAX_VALUE_LENGTH), "")

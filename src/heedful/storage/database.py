@@ -181,7 +181,7 @@ def _check_finished(connection: Connection, name: str) -> None:
         raise Conflict(
             f"store {name} is a copy that was not finished",
             code="store_unfinished",
-            remedy="Run the same heedful copy again: it goes on where it was",
+            remedy="Run the same heedful copy again: it resumes where it stopped",
         )
 
 
@@ -191,21 +191,21 @@ _MIGRATING = threading.Lock()
 _OPEN: weakref.WeakSet[Database] = weakref.WeakSet()
 
 
-def _leave_connections() -> None:
+def _forget_connections() -> None:
     """A forked child must not use its parent's connections, nor wait for its parent's threads."""
     for database in list(_OPEN):
         database._backend.left()
 
 
 if hasattr(os, "register_at_fork"):
-    os.register_at_fork(after_in_child=_leave_connections)
+    os.register_at_fork(after_in_child=_forget_connections)
 
 
 def _version(connection: Connection) -> str | None:
     schema = SCHEMA if connection.dialect.name == "postgresql" else None
     tables = set(inspect(connection).get_table_names(schema))
     if {"alembic_version", events.name, facts.name} <= tables:
-        if schema is not None and not connection.execute(_MAY_LOOK).scalar():
+        if schema is not None and not connection.execute(_HAS_SCHEMA_USAGE).scalar():
             raise Unavailable(
                 f"the schema {schema} of store {connection.engine.url.database} belongs to another user",
                 code="store_read_only",
@@ -214,14 +214,14 @@ def _version(connection: Connection) -> str | None:
         return connection.execute(text("SELECT version_num FROM alembic_version")).scalar()
     if tables:
         raise Conflict(
-            f"{connection.engine.url.database} is a database of another program",
+            f"{connection.engine.url.database} belongs to another program",
             code="store_foreign",
             remedy="Name another one; nothing was changed",
         )
     return None
 
 
-_MAY_LOOK = text(f"SELECT has_schema_privilege('{SCHEMA}', 'USAGE')")
+_HAS_SCHEMA_USAGE = text(f"SELECT has_schema_privilege('{SCHEMA}', 'USAGE')")
 
 
 def store_url(url_or_path: str | Path) -> URL:
@@ -256,7 +256,7 @@ def store_url(url_or_path: str | Path) -> URL:
         text_form = f"postgresql{colon}{rest}"
     if text_form.startswith(("postgresql/", "postgres/")):
         raise Invalid(
-            "url_or_path has no colon behind its scheme",
+            "url_or_path has no colon after its scheme",
             field="url_or_path",
             value=text_form.partition("@")[2],
             remedy="Use postgresql://user@host/database",

@@ -117,7 +117,7 @@ def with_wrong_tags(connection: Connection, dataset: int) -> list[int]:
 
 
 def retag(connection: Connection, dataset: int, seqs: Sequence[int]) -> None:
-    """Makes the tags of facts anew from their metadata."""
+    """Rebuilds the tags of facts from their metadata."""
     for run in batches(seqs):
         connection.execute(delete(fact_tags).where(fact_tags.c.fact_seq.in_(run)))
         rows = connection.execute(select(facts.c.seq, facts.c.metadata).where(facts.c.seq.in_(run))).all()
@@ -130,18 +130,18 @@ def flattened(metadata: Metadata) -> list[dict[str, Any]]:
     """Metadata as (key, value, number) rows; inner keys are dotted, each item of a list is a row."""
     rows: dict[tuple[str, str], float | None] = {}
 
-    def walk(key: str, value: Any) -> None:
+    def visit(key: str, value: Any) -> None:
         if isinstance(value, dict):
             for inner, below in value.items():
-                walk(f"{key}.{inner}" if key else inner, below)
+                visit(f"{key}.{inner}" if key else inner, below)
         elif isinstance(value, list):
             for item in value:
-                walk(key, item)
+                visit(key, item)
         else:
             number = float(value) if isinstance(value, int | float) and not isinstance(value, bool) else None
             rows[key, tag(value)] = number
 
-    walk("", metadata)
+    visit("", metadata)
     return [{"key": key, "value": value, "number": number} for (key, value), number in rows.items()]
 
 
@@ -164,7 +164,7 @@ def tagged(connection: Connection, dataset: int, key: str, values: Sequence[Any]
     ]
 
 
-def known(connection: Connection, dataset: int, digests: Sequence[bytes]) -> dict[bytes, str]:
+def ids_by_digest(connection: Connection, dataset: int, digests: Sequence[bytes]) -> dict[bytes, str]:
     """The ids of facts the dataset has already, by digest."""
     found: dict[bytes, str] = {}
     for run in batches(digests):
@@ -201,7 +201,7 @@ def by_seq(connection: Connection, seqs: Sequence[int]) -> dict[int, AnyRow]:
 
 
 @dataclass(frozen=True, slots=True)
-class Shown:
+class DisplayRow:
     """What a hit shows of a fact."""
 
     id: str
@@ -219,12 +219,12 @@ _SHOWN = Prepared(
 )
 
 
-def shown(direct: Direct, seqs: Sequence[int]) -> dict[int, Shown]:
+def display_rows(direct: Direct, seqs: Sequence[int]) -> dict[int, DisplayRow]:
     """A few facts by number, for those who ask often."""
-    found: dict[int, Shown] = {}
+    found: dict[int, DisplayRow] = {}
     for seq in seqs:
         for fact_id, text, metadata, source, start, stop in direct.run(_SHOWN, wanted=seq):
-            found[seq] = Shown(fact_id, text, unpacked(metadata), source, start, stop)
+            found[seq] = DisplayRow(fact_id, text, unpacked(metadata), source, start, stop)
     return found
 
 
@@ -237,7 +237,7 @@ def ids(connection: Connection, seqs: Sequence[int]) -> dict[int, str]:
 
 
 _PLACES = select(facts.c.id, facts.c.seq, facts.c.dataset_id).where(facts.c.id.in_(bindparam("ids", expanding=True)))
-_OURS = (
+_PROJECT_DATASETS = (
     select(datasets.c.id)
     .join(projects, projects.c.id == datasets.c.project_id)
     .where(projects.c.name == bindparam("project"), datasets.c.id.in_(bindparam("numbers", expanding=True)))
@@ -251,7 +251,7 @@ def locate(connection: Connection, project: str, ids: Sequence[str]) -> dict[str
     for run in batches(ids):
         rows = connection.execute(_PLACES, {"ids": list(run)}).all()
         numbers = sorted({row.dataset_id for row in rows})
-        ours = set(connection.execute(_OURS, {"project": project, "numbers": numbers}).scalars())
+        ours = set(connection.execute(_PROJECT_DATASETS, {"project": project, "numbers": numbers}).scalars())
         found.update({row.id: (row.seq, row.dataset_id) for row in rows if row.dataset_id in ours})
     return found
 
@@ -376,7 +376,7 @@ def last_change(connection: Connection, dataset: int) -> int:
     return int(connection.execute(statement).scalar() or 0)
 
 
-def was(connection: Connection, dataset: int, seq: int, fact_id: str) -> bool:
+def is_same_fact(connection: Connection, dataset: int, seq: int, fact_id: str) -> bool:
     """Whether the fact of this number is, or was before it was removed, the one with this id."""
     found = connection.execute(select(facts.c.id).where(facts.c.seq == seq)).scalar()
     if found is not None:
@@ -440,7 +440,7 @@ _COLUMNS = select(
 )
 
 
-def listed(
+def list_facts(
     connection: Connection,
     dataset: int,
     source: str | None,
@@ -461,6 +461,6 @@ def listed(
     return list(connection.execute(statement))
 
 
-def one(connection: Connection, seq: int) -> AnyRow:
+def get_fact(connection: Connection, seq: int) -> AnyRow:
     """One fact, superseded or not."""
     return connection.execute(_COLUMNS.where(facts.c.seq == seq)).one()

@@ -20,7 +20,7 @@ LINKED = 2
 UNREAD, BY_WORDS, BY_MODEL = 0, 1, 2
 """How the entities of a fact were found; the column `facts.linked`."""
 
-TOGETHER = 2000
+BATCH_SIZE = 2000
 """Facts that are linked or checked at once."""
 
 Pairs = tuple[NDArray[np.int64], NDArray[np.int64]]
@@ -118,7 +118,7 @@ _KNOWN = select(entity_table.c.key, entity_table.c.id).where(
 )
 
 
-def known(connection: Connection, dataset: int, keys: Sequence[str]) -> dict[str, int]:
+def entity_numbers(connection: Connection, dataset: int, keys: Sequence[str]) -> dict[str, int]:
     """The numbers of the entities of a dataset that have one of these keys."""
     found: dict[str, int] = {}
     for run in batches(keys):
@@ -151,7 +151,7 @@ def with_wrong_links(connection: Connection, dataset: int) -> list[int]:
     rows = connection.execute(
         select(facts.c.seq, facts.c.text, facts.c.linked).where(facts.c.dataset_id == dataset, facts.c.linked != UNREAD)
     ).all()
-    for run in batches(rows, TOGETHER):
+    for run in batches(rows, BATCH_SIZE):
         kept = mentioned(connection, [row.seq for row in run])
         for row in run:
             said, linked = {each.key for each in entities(row.text)}, kept.get(row.seq, {}).keys()
@@ -162,7 +162,7 @@ def with_wrong_links(connection: Connection, dataset: int) -> list[int]:
 
 def relink(connection: Connection, dataset: int, fact_seqs: Sequence[int]) -> None:
     """Gives facts the links that their texts say; links that are right stay, with what was said about them."""
-    for run in batches(fact_seqs, TOGETHER):
+    for run in batches(fact_seqs, BATCH_SIZE):
         rows = connection.execute(select(facts.c.seq, facts.c.text, facts.c.linked).where(facts.c.seq.in_(run))).all()
         kept = mentioned(connection, run)
         lacking: dict[int, list[Entity]] = {}
@@ -197,11 +197,11 @@ _ADD_LINKS = insert(links)
 
 def _link(connection: Connection, dataset: int, found: Mapping[int, Sequence[Entity]]) -> None:
     named = {each.key: each.name for several in found.values() for each in several}
-    numbers = known(connection, dataset, list(named))
+    numbers = entity_numbers(connection, dataset, list(named))
     new = [key for key in named if key not in numbers]
     rows = [{"dataset_id": dataset, "key": key, "name": named[key]} for key in new]
     insert_many(connection, entity_table, _ADD_ENTITIES, rows)
-    numbers |= known(connection, dataset, new)
+    numbers |= entity_numbers(connection, dataset, new)
     neutral = {"score": NEUTRAL, "last_at": None, "used": 0, "ignored": 0, "helpful": 0, "not_helpful": 0}
     made = [
         {"fact_seq": seq, "entity_id": numbers[each.key], "dataset_id": dataset, **neutral}

@@ -64,7 +64,7 @@ class _Sent(FunctionElement[bytes]):
 
 
 @compiles(_Sent)
-def _as_it_is(element: _Sent, compiler: SQLCompiler, **options: Any) -> str:
+def _compile_plain(element: _Sent, compiler: SQLCompiler, **options: Any) -> str:
     return compiler.process(element.clauses, **options)
 
 

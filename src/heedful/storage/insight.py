@@ -108,10 +108,10 @@ def mixed(connection: Connection, dataset: int, now: int, low: float, high: floa
 def negative_comments(
     connection: Connection, project: int, dataset: str | None, since: int | None, until: int | None, limit: int
 ) -> list[tuple[str, str, int]]:
-    """(id, comment, at) of negative opinions that stand and were given with words, the newest first."""
+    """(id, comment, at) of active negative opinions that have a comment, the newest first."""
     statement = select(feedbacks.c.id, feedbacks.c.comment, feedbacks.c.at).where(
         feedbacks.c.project_id == project,
-        feedbacks.c.standing == 1,
+        feedbacks.c.active == 1,
         feedbacks.c.rating == "down",
         feedbacks.c.comment.is_not(None),
     )

@@ -53,7 +53,7 @@ def waiting(connection: Connection, digest: bytes) -> str | None:
     ).scalar()
 
 
-def listed(
+def list_jobs(
     connection: Connection,
     project: str | None,
     status: str | None,

@@ -8,7 +8,7 @@ from typing import Any
 
 from sqlalchemy import Connection, Select, delete, insert, select, update
 
-from heedful.storage.locks import lock
+from heedful.storage.locks import lock_exclusive
 from heedful.storage.rows import AnyRow
 from heedful.storage.schema import keys, logins, projects, signing
 
@@ -44,7 +44,7 @@ def get(connection: Connection, key_id: str) -> AnyRow | None:
     return connection.execute(_rows().where(keys.c.id == key_id)).first()
 
 
-def listed(connection: Connection, project: int | None) -> list[AnyRow]:
+def list_keys(connection: Connection, project: int | None) -> list[AnyRow]:
     """The keys of a project, oldest first; those that open all projects, if none is named."""
     return list(
         connection.execute(
@@ -75,7 +75,7 @@ def ensure_signing_secret(connection: Connection, now: int) -> bytes:
     """What tokens are signed with, made if there is none."""
     found = signing_secrets(connection, now)
     if not found:
-        lock(connection, "signing")
+        lock_exclusive(connection, "signing")
         found = signing_secrets(connection, now)
     if not found:
         found = [os.urandom(SECRET_BYTES)]
@@ -85,7 +85,7 @@ def ensure_signing_secret(connection: Connection, now: int) -> bytes:
 
 def rotate_signing_secret(connection: Connection, now: int, until: int) -> None:
     """Another secret; the one in use is good `until` then, and the one before it no longer."""
-    lock(connection, "signing")
+    lock_exclusive(connection, "signing")
     former = ensure_signing_secret(connection, now)
     connection.execute(delete(signing).where(signing.c.name == _FORMER))
     connection.execute(update(signing).where(signing.c.name == _TOKENS).values(secret=os.urandom(SECRET_BYTES)))

@@ -11,8 +11,8 @@ import orjson
 from sqlalchemy import ColumnElement, Connection, Select, bindparam, case, exists, func, insert, select
 
 from heedful.ids import new_id
-from heedful.model import AuthorStanding, Metadata, SignalType
-from heedful.ranking.signals import Observation, Opinion, counted, standing_of
+from heedful.model import AuthorTrust, Metadata, SignalType
+from heedful.ranking.signals import Observation, Opinion, counted_votes, trust_of
 from heedful.storage.rows import AnyRow, Direct, Prepared, batches, insert_many, of_project
 from heedful.storage.schema import event_keys, events, facts, notes, projects, queries
 
@@ -42,7 +42,7 @@ class Event:
     recorded_at: int
     dataset_id: int | None = None
     author: str | None = None
-    author_standing: AuthorStanding | None = None
+    author_trust: AuthorTrust | None = None
     """What the author's name says, if left out."""
     query_id: int | None = None
     value: str | None = None
@@ -68,7 +68,7 @@ def retraction(
     dataset_id: int | None = None,
     query_id: int | None = None,
 ) -> Event:
-    """The event that takes another one back; its key lets nobody do so twice."""
+    """The event that retracts another one; its key lets nobody do so twice."""
     return Event(
         project_id=project,
         kind=RETRACTION,
@@ -165,7 +165,7 @@ def with_source(connection: Connection, dataset: int, source: str) -> list[AnyRo
 
 
 def with_prefix(connection: Connection, project: str, prefix: str) -> list[AnyRow]:
-    """The events of a project whose idempotency key begins with `prefix`, which ends in a slash, and that stand."""
+    """The active events of a project whose idempotency key begins with `prefix`, which ends in a slash."""
     after = prefix[:-1] + chr(ord("/") + 1)
     return list(
         connection.execute(
@@ -209,7 +209,7 @@ def retraction_of(connection: Connection, project: int, event_id: str) -> str | 
 
 
 def is_superseded(connection: Connection, fact_id: str) -> bool:
-    """Whether a supersession of this fact stands."""
+    """Whether a supersession of this fact is active."""
     found = connection.execute(
         select(events.c.id).where(events.c.target_id == fact_id, events.c.kind == SUPERSESSION, ~is_retracted())
     )
@@ -217,7 +217,7 @@ def is_superseded(connection: Connection, fact_id: str) -> bool:
 
 
 def is_recallable(connection: Connection, fact_id: str) -> bool:
-    """Whether recall may find a fact: nothing supersedes it, and if a correction made it, one that names it stands."""
+    """Whether recall may find a fact: nothing supersedes it, and a correction that made it is still active."""
     if is_superseded(connection, fact_id):
         return False
     named = connection.execute(
@@ -229,7 +229,7 @@ def is_recallable(connection: Connection, fact_id: str) -> bool:
 
 
 def supersessions(connection: Connection, fact_ids: Sequence[str]) -> list[AnyRow]:
-    """The supersessions of these facts that stand, oldest first."""
+    """The active supersessions of these facts, oldest first."""
     statement = select(events).where(events.c.target_id.in_(fact_ids), events.c.kind == SUPERSESSION, ~is_retracted())
     return list(connection.execute(statement.order_by(events.c.seq)))
 
@@ -253,7 +253,7 @@ def facts_after(connection: Connection, dataset: int, seq: int) -> list[int]:
 
 
 def rejudged_after(connection: Connection, dataset: int, seq: int) -> list[int]:
-    """The facts that signals were given about, or taken back of, after a known event, and that are still there."""
+    """The facts that signals were given about, or retracted of, after a known event, and that are still there."""
     later = events.alias("later")
     retracted = (
         select(facts.c.seq)
@@ -298,7 +298,7 @@ def row(event: Event) -> dict[str, Any]:
         "target_type": event.target_type,
         "target_id": event.target_id,
         "author": event.author,
-        "author_standing": event.author_standing or standing_of(event.author),
+        "author_trust": event.author_trust or trust_of(event.author),
         "source": event.source,
         "at": event.at,
         "recorded_at": event.recorded_at,
@@ -333,7 +333,7 @@ def given_at() -> ColumnElement[int]:
 
 
 def is_retracted() -> ColumnElement[bool]:
-    """The condition that an event was taken back."""
+    """The condition that an event was retracted."""
     later = events.alias("later")
     return exists().where(later.c.target_id == events.c.id, later.c.kind == RETRACTION)
 
@@ -347,7 +347,7 @@ class Surviving:
     query_id: int
     observation: Observation
     author: str | None
-    author_standing: AuthorStanding
+    author_trust: AuthorTrust
     seq: int = 0
 
 
@@ -357,7 +357,7 @@ def surviving(
     """The signals about these facts (for these queries) that still count, in folding order."""
     found: list[Surviving] = []
     for run in batches(fact_seqs, 2000):
-        statement = _standing(facts.c.seq.in_(run))
+        statement = _active_signals(facts.c.seq.in_(run))
         if query_ids is not None:
             statement = statement.where(events.c.query_id.in_(query_ids))
         for row in connection.execute(statement):
@@ -367,27 +367,27 @@ def surviving(
 
 def votes(signals: Iterable[Surviving]) -> list[Surviving]:
     """The signals that count, of those given, which are in folding order."""
-    return counted(signals, _voter, lambda each: (each.observation.signal_type, each.observation.confidence))
+    return counted_votes(signals, _voter, lambda each: (each.observation.signal_type, each.observation.confidence))
 
 
 def of_queries(connection: Connection, query_ids: Sequence[int]) -> dict[int, list[Opinion]]:
     """The signals for these queries that still count, by query, in the order they were given."""
     found: dict[int, list[Opinion]] = {query: [] for query in query_ids}
     for run in batches(query_ids):
-        for row in counted_rows(connection.execute(_standing(events.c.query_id.in_(run)))):
+        for row in counted_rows(connection.execute(_active_signals(events.c.query_id.in_(run)))):
             found[row.query_id].append(_opinion(row))
     return found
 
 
-def recorded(connection: Connection, dataset: int) -> list[tuple[int, Opinion]]:
+def recorded_opinions(connection: Connection, dataset: int) -> list[tuple[int, Opinion]]:
     """All signals of a dataset that still count, as (when it was recorded, opinion), in that order."""
-    rows = counted_rows(connection.execute(_standing(events.c.dataset_id == dataset)))
+    rows = counted_rows(connection.execute(_active_signals(events.c.dataset_id == dataset)))
     return [(row.recorded_at, _opinion(row)) for row in sorted(rows, key=lambda row: (row.recorded_at, row.seq))]
 
 
 def ratings(connection: Connection, dataset: int) -> list[AnyRow]:
     """The explicit opinions of a dataset that name a receipt and still count, in the order they were given."""
-    statement = _standing(
+    statement = _active_signals(
         events.c.dataset_id == dataset,
         events.c.value.in_(("helpful", "not_helpful")),
         events.c.receipt_id.is_not(None),
@@ -398,7 +398,7 @@ def ratings(connection: Connection, dataset: int) -> list[AnyRow]:
 def of_authors(
     connection: Connection, fact_seqs: Sequence[int], query_ids: Sequence[int], authors: Sequence[str]
 ) -> list[Surviving]:
-    """The signals that these authors gave about these facts for these queries and that stand, in folding order; also
+    """The active signals that these authors gave about these facts for these queries, in folding order; also
     those that another one of theirs replaces."""
     asked = [
         (facts.c.seq.in_(run), events.c.query_id.in_(queries), events.c.author.in_(some))
@@ -406,7 +406,7 @@ def of_authors(
         for queries in batches(query_ids)
         for some in batches(authors)
     ]
-    found = [_surviving(row) for conditions in asked for row in connection.execute(_standing(*conditions))]
+    found = [_surviving(row) for conditions in asked for row in connection.execute(_active_signals(*conditions))]
     return found if len(asked) == 1 else sorted(found, key=lambda each: (each.observation.at, each.seq))
 
 
@@ -418,20 +418,20 @@ _SIGNAL = (
     events.c.value,
     events.c.confidence,
     events.c.author,
-    events.c.author_standing,
+    events.c.author_trust,
     events.c.recorded_at,
     events.c.receipt_id,
     events.c.rank,
 )
 """Without what no fold reads: recalls read many of these rows."""
 
-SIGNALS = (events.c.kind == SIGNAL, events.c.author_standing != "anonymous")
+SIGNALS = (events.c.kind == SIGNAL, events.c.author_trust != "anonymous")
 """What makes an event a signal that may count."""
 
 
 def counted_rows(rows: Iterable[AnyRow]) -> list[AnyRow]:
     """Rows of signals in the order they were given, without those that another one of their author replaces."""
-    return counted(rows, _voter_of, _said)
+    return counted_votes(rows, _voter_of, _signal_value)
 
 
 def _voter(signal: Surviving) -> tuple[int, int, str] | None:
@@ -442,12 +442,12 @@ def _voter_of(row: AnyRow) -> tuple[str, int, str] | None:
     return None if row.author is None else (row.target_id, row.query_id, row.author)
 
 
-def _said(row: AnyRow) -> tuple[SignalType, float]:
+def _signal_value(row: AnyRow) -> tuple[SignalType, float]:
     return row.value, row.confidence
 
 
-def _standing(*conditions: ColumnElement[bool]) -> Select[*tuple[object, ...]]:
-    """Signals that stand, of facts that are there, in the order they were given."""
+def _active_signals(*conditions: ColumnElement[bool]) -> Select[*tuple[object, ...]]:
+    """Active signals, of facts that are there, in the order they were given."""
     return (
         select(*_SIGNAL, facts.c.seq.label("fact"), given_at().label("given"))
         .join(facts, facts.c.id == events.c.target_id)
@@ -458,7 +458,7 @@ def _standing(*conditions: ColumnElement[bool]) -> Select[*tuple[object, ...]]:
 
 def _surviving(row: AnyRow) -> Surviving:
     observation = Observation(cast(SignalType, row.value), row.confidence, row.given)
-    return Surviving(row.id, row.fact, row.query_id, observation, row.author, row.author_standing, row.seq)
+    return Surviving(row.id, row.fact, row.query_id, observation, row.author, row.author_trust, row.seq)
 
 
 def _opinion(row: AnyRow) -> Opinion:

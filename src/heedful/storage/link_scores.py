@@ -1,4 +1,4 @@
-"""The folds of what was said about links, kept with them. Derived: `refold` makes them anew from the ledger."""
+"""The folds of what was said about links, kept with them. Derived: `refold` recomputes them from the ledger."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ Key = tuple[int, int]
 _COUNTS = ("used", "ignored", "helpful", "not_helpful")
 _POLICY = Documented()
 
-TOGETHER = 2000
+BATCH_SIZE = 2000
 """Links that are folded at once."""
 
 
@@ -30,7 +30,7 @@ def target(fact_id: str, entity: int) -> str:
     return f"{fact_id}/{entity}"
 
 
-def parsed(name: str) -> tuple[str, int] | None:
+def parse_target(name: str) -> tuple[str, int] | None:
     """The fact's id and the entity's number behind such a name; None if it is none."""
     fact_id, _, entity = name.rpartition("/")
     return (fact_id, int(entity)) if fact_id and entity.isascii() and entity.isdigit() else None
@@ -70,7 +70,7 @@ def present(connection: Connection, fact_seqs: Sequence[int]) -> set[Key]:
 def observe(connection: Connection, ids: Mapping[int, str], signals: Iterable[tuple[Key, Observation]]) -> None:
     """Takes new signals about links into their scores; `ids` are those of the facts, by number.
 
-    A signal older than the last one a link has seen can't be added at the end: that link is folded anew.
+    A signal older than the last one a link has seen can't be added at the end: that link is recomputed.
     """
     by_key: dict[Key, list[Observation]] = defaultdict(list)
     for key, observation in signals:
@@ -92,15 +92,15 @@ def observe(connection: Connection, ids: Mapping[int, str], signals: Iterable[tu
 
 
 def refold(connection: Connection, names: Mapping[Key, str]) -> None:
-    """Makes the scores of these links anew from the signals that survive; each link is given with its name."""
+    """Recomputes the scores of these links from the signals that survive; each link is given with its name."""
     folded: dict[Key, Tally] = dict.fromkeys(names, Tally())
-    for run in batches(list(names.values()), TOGETHER):
+    for run in batches(list(names.values()), BATCH_SIZE):
         folded |= _folded(connection, events.c.target_id.in_(run))
     _write(connection, {key: folded[key] for key in names})
 
 
 def refold_named(connection: Connection, names: Sequence[str]) -> list[str]:
-    """Makes the scores of the links with these names anew; returns the ids of the facts whose links are still there."""
+    """Recomputes the scores of the links with these names; returns the ids of the facts whose links are still there."""
     keys = _keys(connection, names)
     refold(connection, {key: name for name, key in keys.items()})
     return [name.rpartition("/")[0] for name in keys]
@@ -126,7 +126,7 @@ def _folded(connection: Connection, condition: ColumnElement[bool]) -> dict[Key,
 
 def _keys(connection: Connection, names: Sequence[str]) -> dict[str, Key]:
     """The links behind names in the ledger, where they are still there."""
-    split = {name: pair for name in names if (pair := parsed(name)) is not None}
+    split = {name: pair for name in names if (pair := parse_target(name)) is not None}
     seqs: dict[str, int] = {}
     for run in batches(sorted({fact_id for fact_id, _ in split.values()})):
         rows = connection.execute(select(facts.c.id, facts.c.seq).where(facts.c.id.in_(run)))

@@ -7,14 +7,14 @@ import hashlib
 from sqlalchemy import Connection
 
 
-def lock(connection: Connection, name: str) -> None:
+def lock_exclusive(connection: Connection, name: str) -> None:
     """Keeps others who name the same lock away until the transaction ends."""
     if connection.dialect.name == "postgresql":
         connection.exec_driver_sql("SELECT pg_advisory_xact_lock(%s)", (number(name),))
 
 
-def share(connection: Connection, name: str) -> None:
-    """Keeps those away who `lock` it, but not those who share it."""
+def lock_shared(connection: Connection, name: str) -> None:
+    """Keeps those away who use `lock_exclusive`, but not those who share it."""
     if connection.dialect.name == "postgresql":
         connection.exec_driver_sql("SELECT pg_advisory_xact_lock_shared(%s)", (number(name),))
 

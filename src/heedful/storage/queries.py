@@ -65,8 +65,8 @@ _ADD = Prepared(
 )
 
 
-def asked(direct: Direct, dataset: int, words: str, model: int | None, vector: bytes | None) -> int | None:
-    """The number of a query that is asked, stored if it is new; None if the dataset is no more."""
+def ensure_query(direct: Direct, dataset: int, words: str, model: int | None, vector: bytes | None) -> int | None:
+    """The number of a query that is asked, stored if it is new; None if the dataset was deleted."""
     key = digest(words)
     found = direct.run(_FIND, of=dataset, wanted=key)
     if not found or found[0][1] is not None:

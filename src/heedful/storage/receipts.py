@@ -84,7 +84,7 @@ def expire(connection: Connection, before: int, limit: int) -> int:
     return len(found)
 
 
-def shown(connection: Connection, project: str, ids: Sequence[str]) -> dict[str, list[str]]:
+def shown_facts(connection: Connection, project: str, ids: Sequence[str]) -> dict[str, list[str]]:
     """The facts that recalls of a project showed, best first, by recall."""
     rows = (
         row

@@ -34,9 +34,11 @@ def given_key(event_key: str) -> str:
     return event_key.partition("/")[2]
 
 
-def earlier(connection: Connection, project: int, key: str, sought: bytes, *, lock: bool = False) -> Metadata | None:
+def earlier_result(
+    connection: Connection, project: int, key: str, sought: bytes, *, lock: bool = False
+) -> Metadata | None:
     """The result of the first call with this key, if there was one; with `lock`, nobody else changes it meanwhile."""
-    statement = select(requests.c.fingerprint, requests.c.result).where(*_named(project, key))
+    statement = select(requests.c.fingerprint, requests.c.result).where(*_matching(project, key))
     row = connection.execute(statement.with_for_update() if lock else statement).first()
     if row is None:
         return None
@@ -52,7 +54,7 @@ def earlier(connection: Connection, project: int, key: str, sought: bytes, *, lo
     return result
 
 
-def keep(connection: Connection, project: int, key: str, made: bytes, result: Metadata, at: int) -> None:
+def store_result(connection: Connection, project: int, key: str, made: bytes, result: Metadata, at: int) -> None:
     """Remembers the result of a call for its retries."""
     connection.execute(
         insert(requests).values(
@@ -68,15 +70,15 @@ def keep(connection: Connection, project: int, key: str, made: bytes, result: Me
 
 def replace(connection: Connection, project: int, key: str, result: Metadata, at: int) -> None:
     """Puts another result in the place of the one that is kept."""
-    connection.execute(update(requests).where(*_named(project, key)).values(result=result, at=at))
+    connection.execute(update(requests).where(*_matching(project, key)).values(result=result, at=at))
 
 
 def forget(connection: Connection, project: int, key: str) -> None:
     """Makes a key usable again."""
-    connection.execute(delete(requests).where(*_named(project, key)))
+    connection.execute(delete(requests).where(*_matching(project, key)))
 
 
-def _named(project: int, key: str) -> tuple[ColumnElement[bool], ...]:
+def _matching(project: int, key: str) -> tuple[ColumnElement[bool], ...]:
     return (
         requests.c.project_id == project,
         requests.c.caller == request_context.subject(),

@@ -40,7 +40,7 @@ Removal = Callable[[Connection, int], int]
 
 
 @dataclass(frozen=True, slots=True)
-class _Kept:
+class _RetentionRule:
     """Rows of one table that have an end."""
 
     what: str
@@ -65,16 +65,20 @@ def _rows_of(table: Table, old: Callable[[int], ColumnElement[bool]]) -> Removal
 # Named, so that indexes which begin with the project are used.
 _PROJECTS = select(projects.c.id)
 
-_KEPT = (
-    _Kept("receipts", "receipt_days", lambda connection, before: receipts.expire(connection, before, BATCH_SIZE)),
-    _Kept(
+_RULES = (
+    _RetentionRule(
+        "receipts", "receipt_days", lambda connection, before: receipts.expire(connection, before, BATCH_SIZE)
+    ),
+    _RetentionRule(
         "decisions of the cache",
         "decision_days",
         _rows_of(decisions, lambda before: and_(decisions.c.project_id.in_(_PROJECTS), decisions.c.at < before)),
     ),
-    _Kept("results kept for retries", "idempotency_days", _rows_of(requests, lambda before: requests.c.at < before)),
-    _Kept("entries of the audit trail", "audit_days", _rows_of(audit, lambda before: audit.c.at < before)),
-    _Kept(
+    _RetentionRule(
+        "results kept for retries", "idempotency_days", _rows_of(requests, lambda before: requests.c.at < before)
+    ),
+    _RetentionRule("entries of the audit trail", "audit_days", _rows_of(audit, lambda before: audit.c.at < before)),
+    _RetentionRule(
         "delivered alerts",
         "alert_days",
         _rows_of(
@@ -94,7 +98,7 @@ def apply(database: Database, now: int, retention: Retention) -> list[str]:
         with database.write() as connection:
             dropped = partitions.drop_receipts(connection, now - retention.receipt_days * DAY)
         done += [f"dropped {name}" for name in dropped]
-    for kept in _KEPT:
+    for kept in _RULES:
         days = getattr(retention, kept.days)
         if not days:
             continue

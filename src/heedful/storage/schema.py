@@ -132,7 +132,7 @@ changes = Table(
     Index("ix_changes_dataset_id_seq", "dataset_id", "seq"),
     sqlite_autoincrement=True,
 )
-"""The feed that indexes follow: facts added (1), removed (0) and linked anew (2), in order."""
+"""The feed that indexes follow: facts added (1), removed (0) and relinked (2), in order."""
 
 queries = Table(
     "queries",
@@ -161,7 +161,7 @@ events = Table(
     Column("target_type", String(20), nullable=False),
     Column("target_id", String(200), nullable=False),
     Column("author", Text),
-    Column("author_standing", String(10), nullable=False, server_default="anonymous"),
+    Column("author_trust", String(10), nullable=False, server_default="anonymous"),
     Column("source", String(50), nullable=False),
     Column("at", BigInteger, nullable=False),
     Column("recorded_at", BigInteger, nullable=False),
@@ -354,13 +354,13 @@ feedbacks = Table(
     Column("target_type", String(20), nullable=False),
     Column("target_id", String(200), nullable=False),
     Column("author", Text),
-    Column("author_standing", String(10), nullable=False, server_default="anonymous"),
+    Column("author_trust", String(10), nullable=False, server_default="anonymous"),
     Column("rating", String(10)),
     Column("score", SmallInteger),
     Column("comment", Text),
     Column("extra", JSON),
     Column("at", BigInteger, nullable=False),
-    Column("standing", SmallInteger, nullable=False),
+    Column("active", SmallInteger, nullable=False),
     Column("event_id", String(36)),
     Column("message_id", String(36)),
     Column("updated_at", BigInteger),

@@ -44,8 +44,8 @@ tallies = Table(
 opinions; those with a key of the sessions' metadata have them by its `value`. Where there is nothing to say, texts are
 empty. `rated` and `shown` are counted on the day of the thing itself."""
 
-marks = Table(
-    "marks",
+watermarks = Table(
+    "watermarks",
     metadata,
     Column("project_id", ForeignKey("projects.id"), primary_key=True),
     Column("key", Text, primary_key=True),
@@ -107,8 +107,8 @@ review_members = Table(
     Column("target_type", String(20), nullable=False),
     Column("target_id", String(200), nullable=False),
     Column("at", BigInteger, nullable=False),
-    Column("standing", SmallInteger, nullable=False),
-    Index("ix_review_members_item_seq_standing_at", "item_seq", "standing", "at"),
+    Column("active", SmallInteger, nullable=False),
+    Index("ix_review_members_item_seq_active_at", "item_seq", "active", "at"),
     Index("ix_review_members_target_id", "target_id"),
 )
 """Which opinions an item is made of, under the ids of their events."""

@@ -1,4 +1,4 @@
-"""Projects and datasets: the walls that nothing crosses. Reading never creates one."""
+"""Projects and datasets: what isolates data from each other. Reading never creates one."""
 
 from __future__ import annotations
 
@@ -52,7 +52,7 @@ def ensure_dataset(connection: Connection, project: str, name: str, at: int) -> 
 
 
 def set_policy(connection: Connection, project: int, dataset: int | None, policy: str | None) -> None:
-    """Sets the policy of a dataset, or of a whole project; None takes it back."""
+    """Sets the policy of a dataset, or of a whole project; None resets it."""
     if dataset is None:
         connection.execute(update(projects).where(projects.c.id == project).values(policy=policy))
     else:
@@ -177,7 +177,7 @@ _STATE = Prepared(
 )
 
 
-def look(direct: Direct, project: str, dataset: str) -> State:
+def read_state(direct: Direct, project: str, dataset: str) -> State:
     """The state of a dataset; nothing is created."""
     (row,) = direct.run(_STATE, project=project, wanted=dataset)
     model_id, name, dimensions, number, policy, change, event, first_end = row

@@ -1,4 +1,4 @@
-"""The folds of the ledger, kept so that recall need not fold. Derived: `refold` makes them anew."""
+"""The folds of the ledger, kept so that recall need not fold. Derived: `refold` recomputes them."""
 
 from __future__ import annotations
 
@@ -53,10 +53,10 @@ def observe(
 ) -> list[int]:
     """Takes new signals, which are in the ledger, into the scores; returns the facts that they are counted for.
 
-    A signal older than the last one a score has seen can't be added at the end: that score is folded anew. So is that
+    A signal older than the last one a score has seen can't be added at the end: that score is recomputed. So is that
     of a fact of which an author says something else than before.
     """
-    counting, changed = _new_votes(connection, [each for each in signals if each.author_standing != "anonymous"])
+    counting, changed = _new_votes(connection, [each for each in signals if each.author_trust != "anonymous"])
     by_key: dict[Key, list[Observation]] = defaultdict(list)
     for each in counting:
         by_key[each.fact_seq, each.query_id].append(each.observation)
@@ -96,7 +96,7 @@ def _new_votes(connection: Connection, signals: Sequence[ledger.Surviving]) -> t
 
 
 def refold(database: Database, connection: Connection, dataset_of: dict[int, int], fact_seqs: Sequence[int]) -> None:
-    """Makes all scores of these facts anew from the signals that survive."""
+    """Recomputes all scores of these facts from the signals that survive."""
     if not fact_seqs:
         return
     for run in batches(fact_seqs, 2000):

@@ -25,7 +25,7 @@ from heedful.storage.rows import Direct
 BUSY_SECONDS = 60
 """How long a writer waits for the others before it gives up."""
 
-LOOKS = 1.0
+POLL_SECONDS = 1.0
 """How often those who wait for notices look whether others have written, in seconds."""
 
 _PRAGMAS = (
@@ -116,7 +116,7 @@ class Sqlite:
         with closing(self.engine.raw_connection()) as borrowed:
             driver: Any = borrowed.dbapi_connection
             seen = driver.execute("PRAGMA data_version").fetchone()
-            while not stopped.wait(LOOKS):
+            while not stopped.wait(POLL_SECONDS):
                 found = driver.execute("PRAGMA data_version").fetchone()
                 if found != seen:
                     yield None
@@ -216,9 +216,9 @@ def _direct(engine: Engine, borrowed: PoolProxiedConnection, *, write: bool, dur
         yield Direct(engine, borrowed)
         driver.execute("COMMIT")
     except sqlite3.Error as error:
-        raise translated(error, engine) or error from error
+        raise translate_error(error, engine) or error from error
     finally:
-        # Only what was not committed is taken back.
+        # Only what was not committed is rolled back.
         driver.rollback()
 
 
@@ -240,12 +240,12 @@ def _synchronise(driver: Any, info: MutableMapping[Any, Any], *, durable: bool) 
 
 def _translate(context: ExceptionContext) -> None:
     error = context.original_exception
-    known = None if isinstance(error, HeedfulError) else translated(error, context.engine)
+    known = None if isinstance(error, HeedfulError) else translate_error(error, context.engine)
     if known is not None:
         raise known from error
 
 
-def translated(error: BaseException, engine: Engine | None) -> Unavailable | None:
+def translate_error(error: BaseException, engine: Engine | None) -> Unavailable | None:
     """What an error of the driver means to a user, where that is known."""
     if not isinstance(error, sqlite3.Error):
         return None
@@ -257,7 +257,7 @@ def translated(error: BaseException, engine: Engine | None) -> Unavailable | Non
         sqlite3.SQLITE_CORRUPT: ("store_damaged", "is damaged", _DAMAGED),
         sqlite3.SQLITE_READONLY: ("store_read_only", "can't be written", _READ_ONLY),
         sqlite3.SQLITE_CANTOPEN: ("store_read_only", "can't be opened or created", _READ_ONLY),
-        sqlite3.SQLITE_FULL: ("disk_full", "has no room left on its disk", _FULL),
+        sqlite3.SQLITE_FULL: ("disk_full", "can't be written: the disk is full", _SPACE_REMEDY),
         sqlite3.SQLITE_IOERR: ("store_io", "can't be read or written", _READ_ONLY),
         sqlite3.SQLITE_BUSY: ("store_busy", f"was locked for {BUSY_SECONDS} s", _BUSY),
     }
@@ -269,5 +269,5 @@ def translated(error: BaseException, engine: Engine | None) -> Unavailable | Non
 
 _DAMAGED = "Restore it from a backup, or name another file; nothing was changed"
 _READ_ONLY = "Check that the folder exists and that you may write to it; nothing was changed"
-_FULL = "Free some space and try again; nothing was changed"
+_SPACE_REMEDY = "Free some space and try again; nothing was changed"
 _BUSY = "Look for a process that holds a transaction open; nothing was changed"

@@ -34,14 +34,14 @@ from heedful.clock import DAY
 from heedful.model import Facet, OpinionTarget, Over
 from heedful.storage.contributions import DIMENSIONS, MEASURES, parts
 from heedful.storage.schema import feedbacks, projects
-from heedful.storage.schema_insight import marks, tallies
+from heedful.storage.schema_insight import tallies, watermarks
 
-TAIL = 5_000
+FOLD_AFTER = 5_000
 """How many rows may lie behind the mark before they are folded in."""
 
 
 @dataclass(frozen=True, slots=True)
-class Asked:
+class TallyQuery:
     """Which opinions are wanted, and how they are grouped."""
 
     by: Facet | None = None
@@ -57,7 +57,7 @@ class Asked:
     without_sources: tuple[str, ...] = ()
 
 
-class Counted(NamedTuple):
+class TallyCounts(NamedTuple):
     """Opinions, counted."""
 
     value: str | None
@@ -73,12 +73,12 @@ class Counted(NamedTuple):
     shown: int
 
 
-def counts(connection: Connection, project: int, asked: Asked) -> list[Counted]:
-    """The opinions that are asked for, from the counts and from what lies behind the marks."""
+def counts(connection: Connection, project: int, asked: TallyQuery) -> list[TallyCounts]:
+    """The opinions that are asked for, from the counts and from what lies after the watermarks."""
     key = asked.key or ""
-    known = _marks(connection, project, key)
+    known = _watermarks(connection, project, key)
     first, last = _whole_days(asked)
-    sources: list[Select[Any]] = [_kept(project, key, first, last)]
+    sources: list[Select[Any]] = [_folded_rows(project, key, first, last)]
     ends = _ends(connection, key)
     for part in parts(key):
         mark = known.get(part.name, 0)
@@ -110,46 +110,55 @@ def counts(connection: Connection, project: int, asked: Asked) -> list[Counted]:
     statement = select(value, start_day, *measures).where(*conditions)
     if grouped:
         statement = statement.group_by(*grouped)
-    rows = [Counted(*row) for row in connection.execute(statement)]
+    rows = [TallyCounts(*row) for row in connection.execute(statement)]
     return [row for row in rows if any(row[2:])]
 
 
-def is_behind(connection: Connection, project: int, key: str) -> bool:
-    """Whether so much lies behind the marks that it should be folded in."""
-    known = _marks(connection, project, key)
-    return any(end - known.get(name, 0) > TAIL for name, end in _ends(connection, key).items())
+def needs_fold(connection: Connection, project: int, key: str) -> bool:
+    """Whether so much lies after the watermarks that it should be folded in."""
+    known = _watermarks(connection, project, key)
+    return any(end - known.get(name, 0) > FOLD_AFTER for name, end in _ends(connection, key).items())
 
 
 def fold(connection: Connection, project: int, key: str) -> None:
-    """Moves the marks to the end, in a transaction that keeps other writers of the project away."""
-    known = _marks(connection, project, key)
+    """Moves the watermarks to the end, in a transaction that keeps other writers of the project away."""
+    known = _watermarks(connection, project, key)
     ends = _ends(connection, key)
     for part in parts(key):
         reach = part.seq > known.get(part.name, 0), part.seq <= ends[part.name]
         adding = _adding(connection.dialect.name, key, part.rows(project).where(*reach))
         connection.execute(adding, {"owned": project, "sign": 1})
-    connection.execute(delete(marks).where(marks.c.project_id == project, marks.c.key == key, marks.c.name.in_(ends)))
     connection.execute(
-        marks.insert(), [{"project_id": project, "key": key, "name": name, "seq": end} for name, end in ends.items()]
+        delete(watermarks).where(
+            watermarks.c.project_id == project, watermarks.c.key == key, watermarks.c.name.in_(ends)
+        )
+    )
+    connection.execute(
+        watermarks.insert(),
+        [{"project_id": project, "key": key, "name": name, "seq": end} for name, end in ends.items()],
     )
 
 
 def due(connection: Connection) -> list[tuple[str, int, str]]:
     """(project, its number, key) of all counts that should be folded now, also of projects that nobody looked at."""
-    looked_at = select(marks.c.project_id, marks.c.key).distinct()
+    looked_at = select(watermarks.c.project_id, watermarks.c.key).distinct()
     many = (
-        select(feedbacks.c.project_id, literal("", Text)).group_by(feedbacks.c.project_id).having(func.count() > TAIL)
+        select(feedbacks.c.project_id, literal("", Text))
+        .group_by(feedbacks.c.project_id)
+        .having(func.count() > FOLD_AFTER)
     )
     found = union(looked_at, many).subquery()
     named = select(projects.c.name, *found.c).join(projects, projects.c.id == found.c.project_id)
     return [
-        (name, number, key) for name, number, key in connection.execute(named) if is_behind(connection, number, key)
+        (name, number, key) for name, number, key in connection.execute(named) if needs_fold(connection, number, key)
     ]
 
 
 def folded_keys(connection: Connection, project: int) -> list[str]:
     """The keys whose counts are kept; "" is that of all opinions."""
-    return list(connection.execute(select(marks.c.key).where(marks.c.project_id == project).distinct()).scalars())
+    return list(
+        connection.execute(select(watermarks.c.key).where(watermarks.c.project_id == project).distinct()).scalars()
+    )
 
 
 def changing_folded(
@@ -177,7 +186,7 @@ def changing(
         yield
         return
     known: dict[str, dict[str, int]] = {}
-    for row in connection.execute(select(marks).where(marks.c.project_id == project)):
+    for row in connection.execute(select(watermarks).where(watermarks.c.project_id == project)):
         known.setdefault(row.key, {})[row.name] = row.seq
 
     def move(sign: int) -> None:
@@ -232,7 +241,7 @@ def _adding(dialect: str, key: str, rows: Select[Any]) -> Insert:
     return whole
 
 
-def _kept(project: int, key: str, first: int | None, last: int | None) -> Select[Any]:
+def _folded_rows(project: int, key: str, first: int | None, last: int | None) -> Select[Any]:
     conditions = [tallies.c.project_id == project, tallies.c.key == key]
     if first is not None:
         conditions.append(tallies.c.day >= first)
@@ -246,9 +255,9 @@ def _ends(connection: Connection, key: str) -> dict[str, int]:
     return {name: part.newest(connection) for name, part in {part.name: part for part in parts(key)}.items()}
 
 
-def _marks(connection: Connection, project: int, key: str) -> dict[str, int]:
+def _watermarks(connection: Connection, project: int, key: str) -> dict[str, int]:
     rows = connection.execute(
-        select(marks.c.name, marks.c.seq).where(marks.c.project_id == project, marks.c.key == key)
+        select(watermarks.c.name, watermarks.c.seq).where(watermarks.c.project_id == project, watermarks.c.key == key)
     )
     return {row.name: row.seq for row in rows}
 
@@ -256,19 +265,19 @@ def _marks(connection: Connection, project: int, key: str) -> dict[str, int]:
 def _furthest(connection: Connection, project: int) -> int:
     """The last opinion that is in any count."""
     found = connection.execute(
-        select(func.max(marks.c.seq)).where(marks.c.project_id == project, marks.c.name == "feedbacks")
+        select(func.max(watermarks.c.seq)).where(watermarks.c.project_id == project, watermarks.c.name == "feedbacks")
     ).scalar()
     return int(found or 0)
 
 
-def _whole_days(asked: Asked) -> tuple[int | None, int | None]:
+def _whole_days(asked: TallyQuery) -> tuple[int | None, int | None]:
     """The days that lie whole in what is asked: the first, and the one behind the last."""
     first = None if asked.since is None else -(-asked.since // DAY)
     last = None if asked.until is None else asked.until // DAY
     return first, last
 
 
-def _edges(asked: Asked, first: int | None, last: int | None) -> list[tuple[int, int]]:
+def _edges(asked: TallyQuery, first: int | None, last: int | None) -> list[tuple[int, int]]:
     """The parts of days at both ends."""
     if first is not None and last is not None and first > last:
         assert asked.since is not None
@@ -290,7 +299,7 @@ def differences(connection: Connection, project: int) -> list[str]:
     """The keys whose counts are not what a fold from the beginning would give."""
     wrong = []
     for key in folded_keys(connection, project):
-        known = _marks(connection, project, key)
+        known = _watermarks(connection, project, key)
         folded = union_all(
             *(part.rows(project).where(part.seq <= known.get(part.name, 0)) for part in parts(key))
         ).subquery()
@@ -298,14 +307,14 @@ def differences(connection: Connection, project: int) -> list[str]:
             *(folded.c[name] for name in DIMENSIONS),
             *(sql_cast(func.sum(folded.c[name]), BigInteger) for name in MEASURES),
         ).group_by(*(folded.c[name] for name in DIMENSIONS))
-        if _lines(connection.execute(fresh)) != _lines(connection.execute(_kept(project, key, None, None))):
+        if _lines(connection.execute(fresh)) != _lines(connection.execute(_folded_rows(project, key, None, None))):
             wrong.append(key)
     return wrong
 
 
 def refold(connection: Connection, project: int, key: str) -> None:
-    """Makes the counts of a key anew."""
-    for table in (tallies, marks):
+    """Recomputes the counts of a key."""
+    for table in (tallies, watermarks):
         connection.execute(delete(table).where(table.c.project_id == project, table.c.key == key))
     fold(connection, project, key)
 

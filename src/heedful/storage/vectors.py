@@ -8,7 +8,7 @@ import numpy as np
 from numpy.typing import NDArray
 from sqlalchemy import Connection, delete, func, insert, select, update
 
-from heedful.storage.locks import lock, share
+from heedful.storage.locks import lock_exclusive, lock_shared
 from heedful.storage.schema import facts, models, queries, vectors
 
 Vectors = NDArray[np.float32]
@@ -47,9 +47,9 @@ def ensure_model(connection: Connection, name: str, dimensions: int) -> int:
     another one active."""
     known = _number(connection, name)
     if known is None or active_model(connection) is None:
-        lock(connection, _MODELS)
+        lock_exclusive(connection, _MODELS)
     else:
-        share(connection, _MODELS)
+        lock_shared(connection, _MODELS)
     known = _number(connection, name)
     if known is None:
         known = connection.execute(
@@ -67,9 +67,9 @@ def _number(connection: Connection, name: str) -> int | None:
     return connection.execute(select(models.c.id).where(models.c.name == name)).scalar()
 
 
-def alone(connection: Connection) -> None:
+def lock_writes(connection: Connection) -> None:
     """Waits for those who write vectors, and keeps others from it until the transaction ends."""
-    lock(connection, _MODELS)
+    lock_exclusive(connection, _MODELS)
 
 
 def activate(connection: Connection, model: int) -> None:

@@ -17,7 +17,7 @@ from heedful.text.words import terms
 COMMON = 100
 """A term that so many facts have is common: how many is looked up. Of others, it is counted when it is needed."""
 
-TOGETHER = 2000
+BATCH_SIZE = 2000
 """Facts whose words are written at once."""
 
 inside = MetaData()
@@ -66,7 +66,7 @@ def numbers(query: str) -> list[int]:
     return [term - (1 << 64) if term >> 63 else term for term in terms(query)]
 
 
-def known(connection: Connection, dataset: int, model: int) -> Searched | None:
+def searched_dataset(connection: Connection, dataset: int, model: int) -> Searched | None:
     """The dataset as it was last counted; None if the database can't search it."""
     row = connection.execute(
         select(searched.c.facts, searched.c.length).where(
@@ -120,10 +120,10 @@ def fill_all(connection: Connection, dataset: int) -> None:
     """Keeps the words of all facts that have none."""
     last: int | None = 0
     while last is not None:
-        last = fill(connection, dataset, last, TOGETHER)
+        last = fill(connection, dataset, last, BATCH_SIZE)
 
 
-def differing(connection: Connection, dataset: int) -> int:
+def count_differing(connection: Connection, dataset: int) -> int:
     """How many facts have no words though they can be recalled, or have some though they can't."""
     recalled = select(facts.c.seq).where(facts.c.dataset_id == dataset, facts.c.superseded == 0).subquery()
     ours = select(words.c.fact_seq).where(words.c.dataset_id == dataset).subquery()
@@ -147,7 +147,7 @@ WHERE dataset_id = :dataset GROUP BY term HAVING count(*) >= :common
 
 
 def count(connection: Connection, dataset: int) -> None:
-    """Counts facts, their length, and the common terms anew."""
+    """Counts facts, their length, and the common terms again."""
     found = connection.execute(
         select(func.count(), func.coalesce(func.avg(func.cardinality(words.c.terms)), 0.0)).where(
             words.c.dataset_id == dataset

@@ -55,14 +55,14 @@ def corrected(comment: str, facts: Sequence[str], question: str) -> int | None:
     return min(found)[2] if found else None
 
 
-def given_instead(comment: str, fact: str, question: str) -> frozenset[str]:
+def replacement_terms(comment: str, fact: str, question: str) -> frozenset[str]:
     """What a comment gives in the place of what a fact says, in terms that can be compared: its numbers and names, or
     its other words where it has none. Two comments that give the same correct the fact in the same way.
 
     >>> fact, question = "Returns are accepted within 30 days", "How many days do I have for returns?"
-    >>> sorted(given_instead("No, it is 45 days", fact, question))
+    >>> sorted(replacement_terms("No, it is 45 days", fact, question))
     ['45']
-    >>> sorted(given_instead("Wrong. Returns are accepted within 45 days, not 30.", fact, question))
+    >>> sorted(replacement_terms("Wrong. Returns are accepted within 45 days, not 30.", fact, question))
     ['45']
     """
     stated = _TITLE.sub(r"\1 ", statement(comment) or "")

@@ -8,7 +8,7 @@ from typing import Literal
 
 from heedful.text.words import words
 
-LONGEST = 320
+MAX_SENTENCE = 320
 """Characters of a sentence at most; what is longer is cut, and shows it."""
 
 _HEADING = re.compile(r"\s*#{1,6}\s")
@@ -25,7 +25,7 @@ _CUTS = (re.compile(r"[;,:–—]\s+"), re.compile(r"\s+"))
 
 
 def sentences(text: str) -> list[str]:
-    """The sentences of a text in order, without headings and bullets; none is longer than `LONGEST`.
+    """The sentences of a text in order, without headings and bullets; none is longer than `MAX_SENTENCE`.
 
     A line that goes on in the next one is one sentence with it; an abbreviation ends none.
     """
@@ -72,8 +72,8 @@ def _cut(sentence: str) -> list[str]:
     """A sentence that is too long, in pieces; each shows where it was cut."""
     pieces = []
     rest = sentence
-    while len(rest) > LONGEST:
-        at = next((end for pattern in _CUTS if (end := _last(pattern, rest)) > LONGEST // 3), LONGEST - 4)
+    while len(rest) > MAX_SENTENCE:
+        at = next((end for pattern in _CUTS if (end := _last(pattern, rest)) > MAX_SENTENCE // 3), MAX_SENTENCE - 4)
         pieces.append(f"{rest[:at].strip()} …")
         rest = f"… {rest[at:].strip()}"
     return [*pieces, rest]
@@ -81,12 +81,12 @@ def _cut(sentence: str) -> list[str]:
 
 def _last(pattern: re.Pattern[str], text: str) -> int:
     """Where the last match ends that leaves a piece which is short enough; 0 if there is none."""
-    return max((match.end() for match in pattern.finditer(text, 0, LONGEST - 4)), default=0)
+    return max((match.end() for match in pattern.finditer(text, 0, MAX_SENTENCE - 4)), default=0)
 
 
-Asked = Literal["time", "number", "person", "place"]
+AnswerKind = Literal["time", "number", "person", "place"]
 
-_KINDS: tuple[tuple[Asked, re.Pattern[str]], ...] = (
+_KINDS: tuple[tuple[AnswerKind, re.Pattern[str]], ...] = (
     (
         "time",
         re.compile(r"\b(?:when|how (?:long|often|recently)|(?:what|which) (?:date|day|time|year|month|week)s?)\b"),
@@ -113,7 +113,7 @@ _PLACE_WORD = re.compile(r"\b(?:at|in|near|to|from) (?:the|a|my|our|his|her|thei
 _NUMBER_WORD = re.compile(r"\b(?:once|twice|dozens?|hundreds?|thousands?|millions?|half|a couple|several|one)\b")
 
 
-def asked_for(question: str) -> Asked | None:
+def answer_kind(question: str) -> AnswerKind | None:
     """The kind of answer, where the question says."""
     low = question.lower()
     places = [(match.start(), kind) for kind, pattern in _KINDS if (match := pattern.search(low))]
@@ -125,7 +125,7 @@ def asks_for_a_list(question: str) -> bool:
     return _LIST.search(question.lower()) is not None
 
 
-def has(kind: Asked, sentence: str, known: frozenset[str]) -> float:
+def has(kind: AnswerKind, sentence: str, known: frozenset[str]) -> float:
     """How surely a sentence holds that kind of answer, in [0, 1]; `known` are the question's own terms."""
     told = words(sentence)
     if kind == "time":

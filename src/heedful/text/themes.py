@@ -181,7 +181,7 @@ def terms(text: str) -> frozenset[str]:
     """
     start = text[:LOOKED_AT]
     pairs = (run[at : at + 2] for run in _UNSPACED.findall(start) for at in range(len(run) - 1))
-    return frozenset({word.term for word in _telling(start)}.union(pairs))
+    return frozenset({word.term for word in _content_words(start)}.union(pairs))
 
 
 def english(text: str) -> bool:
@@ -199,7 +199,7 @@ class Namer:
 
     def __init__(self, texts: Sequence[str]) -> None:
         self._texts = [text[:LOOKED_AT] for text in texts]
-        self._words = [_telling(text) for text in self._texts]
+        self._words = [_content_words(text) for text in self._texts]
         self._having = Counter(term for found in self._words for term in {word.term for word in found})
 
     def typical(self, members: Sequence[int]) -> list[str]:
@@ -277,7 +277,7 @@ def _heaviest(weights: dict[str, float]) -> list[str]:
     return sorted(weights, key=lambda term: (-weights[term], term))
 
 
-def _telling(text: str) -> list[Word]:
+def _content_words(text: str) -> list[Word]:
     return [
         word
         for word in words(text)

@@ -3,15 +3,15 @@
 from heedful.transfer.backup import backup, copy
 from heedful.transfer.exporting import export, export_file
 from heedful.transfer.importing import import_file
-from heedful.transfer.results import BackedUp, Copied, Difference, Moved, Sums, Verified
+from heedful.transfer.results import BackedUp, Copied, Difference, ProjectChecksum, Transferred, Verified
 from heedful.transfer.verification import verify
 
 __all__ = [
     "BackedUp",
     "Copied",
     "Difference",
-    "Moved",
-    "Sums",
+    "ProjectChecksum",
+    "Transferred",
     "Verified",
     "backup",
     "copy",

@@ -18,13 +18,13 @@ from sqlalchemy.exc import IntegrityError
 
 from heedful import files, settings
 from heedful.errors import Conflict, Invalid, NotFound, Unavailable
-from heedful.files import unwritable
+from heedful.files import write_error
 from heedful.protocols.engine import Progress
 from heedful.storage import Database
 from heedful.storage.database import UNFINISHED
 from heedful.storage.postgresql.backend import EVERYTHING, SCHEMA
 from heedful.storage.schema import events, facts, logins, signing
-from heedful.storage.sqlite import BUSY_SECONDS, translated
+from heedful.storage.sqlite import BUSY_SECONDS, translate_error
 from heedful.transfer import checksum, stores, table_rows, targets
 from heedful.transfer.marker import Marker
 from heedful.transfer.results import BackedUp, Copied
@@ -56,7 +56,7 @@ def backup(
         raise _use_pg_dump(url, target)
     source = stores.identity(given)
     if not Path(source).is_file():
-        name = stores.shown(source)
+        name = stores.display_name(source)
         raise NotFound(f"there is no store at {name}", code="store_missing", value=name, remedy="Check its name")
     targets.check(source, target, force=force)
     partial = target.with_name(f".{target.name}.{secrets.token_hex(4)}")
@@ -66,15 +66,15 @@ def backup(
         _copy(source, partial, progress)
         if not with_signing:
             _remove_signing(partial)
-        counts = _checked(partial)
+        counts = _check_backup(partial)
         with partial.open("rb") as written:
             os.fsync(written.fileno())
         size = partial.stat().st_size
         partial.replace(target)
     except OSError as error:
-        raise unwritable(target, error) from error
+        raise write_error(target, error) from error
     finally:
-        for suffix in targets.BESIDE:
+        for suffix in targets.SQLITE_SUFFIXES:
             partial.with_name(partial.name + suffix).unlink(missing_ok=True)
     return BackedUp(file=str(target), bytes=size, tables=counts)
 
@@ -85,13 +85,13 @@ def _copy(source: str, target: Path, progress: Progress | None) -> None:
             progress(total - remaining, total)
 
     try:
-        with _opened(source) as reading, closing(sqlite3.connect(target)) as writing:
+        with _open_backup(source) as reading, closing(sqlite3.connect(target)) as writing:
             # Held to one view of the store: otherwise each write of another process would start it over.
             reading.execute("BEGIN")
             _check_store(source, reading)
             reading.backup(writing, pages=PAGES, progress=show, sleep=0)
     except sqlite3.Error as error:
-        raise translated(error, None) or error from error
+        raise translate_error(error, None) or error from error
 
 
 def _remove_signing(file: Path) -> None:
@@ -104,7 +104,7 @@ def _remove_signing(file: Path) -> None:
             copy.execute(f"DELETE FROM {table}")
 
 
-def _opened(file: str) -> closing[sqlite3.Connection]:
+def _open_backup(file: str) -> closing[sqlite3.Connection]:
     """Neither makes a file nor upgrades a store: a backup is taken before that."""
     connection = sqlite3.connect(f"{Path(file).as_uri()}?mode=rw", uri=True, isolation_level=None)
     connection.execute(f"PRAGMA busy_timeout = {BUSY_SECONDS * 1000}")
@@ -119,11 +119,11 @@ def _check_store(file: str, connection: sqlite3.Connection) -> None:
         raise Conflict(
             f"store {file} is a copy that was not finished",
             code="store_unfinished",
-            remedy="Run the same heedful copy again: it goes on where it was",
+            remedy="Run the same heedful copy again: it resumes where it stopped",
         )
 
 
-def _checked(file: Path) -> dict[str, int]:
+def _check_backup(file: Path) -> dict[str, int]:
     """How many rows each table has; what is damaged is an error."""
     with closing(sqlite3.connect(file)) as copy:
         said = copy.execute("PRAGMA integrity_check(1)").fetchone()[0]
@@ -170,7 +170,7 @@ def copy(source: str | Path, target: str | Path, *, progress: Progress | None = 
 
     It may be stopped and started again; until it ends, the target can't be opened otherwise. Nobody may write to it.
     """
-    origin, made = stores.two(source, target)
+    origin, made = stores.open_both(source, target)
     try:
         return _Copying(origin, made, progress).run(stores.identity(origin.name))
     finally:
@@ -197,13 +197,13 @@ class _Copying:
                     code="copy_differs",
                     remedy="Nobody else may write to it: empty it, or name another target, and copy again",
                 ) from error
-            sums = checksum.of_store(reading)
-            last = [(each, self._last(reading, each)) for each in _numbered()]
+            checksums = checksum.of_store(reading)
+            last = [(each, self._last(reading, each)) for each in _sequence_columns()]
         with self._target.read() as connection:
             found = {table.name: table_rows.count(connection, table) for table in table_rows.TABLES}
             self._compare(counts, found, "rows")
             self._compare(
-                {each.project: each for each in sums},
+                {each.project: each for each in checksums},
                 {each.project: each for each in checksum.of_store(connection)},
                 "facts or events of project",
             )
@@ -213,7 +213,7 @@ class _Copying:
                 self._target.set_last_number(connection, column, number)
             self._marker.remove(connection)
         return Copied(
-            source=self._source.name, target=self._target.name, tables=counts, written=self._written, projects=sums
+            source=self._source.name, target=self._target.name, tables=counts, written=self._written, projects=checksums
         )
 
     def _fill(self, reading: Connection, total: int) -> None:
@@ -256,8 +256,8 @@ class _Copying:
         with self._target.read() as connection:
             both: Iterator[Pair] = ((row, None) for row in table_rows.streamed(reading, table))
             if self._marker.resumed:
-                both = _merged(table, table_rows.streamed(reading, table), table_rows.streamed(connection, table))
-            while run := list(islice(both, table_rows.TOGETHER)):
+                both = _merge(table, table_rows.streamed(reading, table), table_rows.streamed(connection, table))
+            while run := list(islice(both, table_rows.BATCH_SIZE)):
                 yield run
 
     def _last(self, reading: Connection, column: Column[int]) -> int:
@@ -270,11 +270,11 @@ class _Copying:
                     f"the copy {self._target.name} differs from its source: {what} of {name} are "
                     f"{found.get(name)} instead of {wanted.get(name)}",
                     code="copy_differs",
-                    remedy="Nobody else may write to it: run the same copy again, and it is put right",
+                    remedy="Nobody else may write to it: run the same copy again, and it is corrected",
                 )
 
 
-def _merged(table: Table, source: Iterator[dict[str, Any]], target: Iterator[dict[str, Any]]) -> Iterator[Pair]:
+def _merge(table: Table, source: Iterator[dict[str, Any]], target: Iterator[dict[str, Any]]) -> Iterator[Pair]:
     """Two runs of rows in the order of their keys as one."""
     before, after = next(source, None), next(target, None)
     while before is not None or after is not None:
@@ -291,7 +291,7 @@ def _merged(table: Table, source: Iterator[dict[str, Any]], target: Iterator[dic
             before, after = next(source, None), next(target, None)
 
 
-def _numbered() -> list[Column[int]]:
+def _sequence_columns() -> list[Column[int]]:
     """The columns that give numbers by themselves."""
     found = (table.autoincrement_column for table in table_rows.TABLES)
     return [column for column in found if column is not None and column.autoincrement is True]

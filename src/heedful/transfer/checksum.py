@@ -1,4 +1,4 @@
-"""Sums over facts and ledger that are the same in every store which holds the same."""
+"""Checksums over facts and ledger that are the same in every store which holds the same."""
 
 from __future__ import annotations
 
@@ -14,8 +14,8 @@ from heedful.storage.ledger import LINK_SIGNAL, SIGNAL
 from heedful.storage.schema import events, metadata, projects
 from heedful.transfer.lines import KINDS, Line, broken, lines, ours
 from heedful.transfer.names import Names
-from heedful.transfer.results import Sums
-from heedful.transfer.table_rows import TOGETHER
+from heedful.transfer.results import ProjectChecksum
+from heedful.transfer.table_rows import BATCH_SIZE
 
 _LEFT_OUT = frozenset({"type", "vector", "entities"})
 
@@ -24,21 +24,21 @@ class Checksum:
     """Folds lines in their order; vectors and what is derived are left out."""
 
     def __init__(self) -> None:
-        self._sum = hashlib.blake2b(digest_size=16)
+        self._digest = hashlib.blake2b(digest_size=16)
         self.count = 0
 
     def add(self, line: Line) -> None:
         told = {name: value for name, value in line.items() if name not in _LEFT_OUT}
-        self._sum.update(orjson.dumps(told, option=orjson.OPT_SORT_KEYS | orjson.OPT_APPEND_NEWLINE))
+        self._digest.update(orjson.dumps(told, option=orjson.OPT_SORT_KEYS | orjson.OPT_APPEND_NEWLINE))
         self.count += 1
 
     @property
     def value(self) -> str:
-        return self._sum.hexdigest()
+        return self._digest.hexdigest()
 
 
-def of_project(connection: Connection, number: int, name: str) -> Sums:
-    """The sums of one project, in the order of its facts and events."""
+def of_project(connection: Connection, number: int, name: str) -> ProjectChecksum:
+    """The checksums of one project, in the order of its facts and events."""
     names = Names(connection, number)
     made = {}
     for kind in ("fact", "event"):
@@ -46,7 +46,7 @@ def of_project(connection: Connection, number: int, name: str) -> Sums:
         for run in lines(connection, KINDS[kind], number, names):
             for line in run:
                 made[kind].add(line)
-    return Sums(
+    return ProjectChecksum(
         project=name,
         facts=made["fact"].count,
         events=made["event"].count,
@@ -55,13 +55,13 @@ def of_project(connection: Connection, number: int, name: str) -> Sums:
     )
 
 
-def of_store(connection: Connection) -> list[Sums]:
-    """The sums of all projects, oldest first."""
+def of_store(connection: Connection) -> list[ProjectChecksum]:
+    """The checksums of all projects, oldest first."""
     rows = connection.execute(select(projects.c.id, projects.c.name).order_by(projects.c.id)).all()
     return [of_project(connection, row.id, row.name) for row in rows]
 
 
-def stored(connection: Connection, column: Column[Any]) -> ColumnElement[Any]:
+def raw_json(connection: Connection, column: Column[Any]) -> ColumnElement[Any]:
     """JSON as it stands in a column, whatever that is; SQLite lets anything in."""
     return cast(column, Text if connection.dialect.name == "postgresql" else LargeBinary).label(column.name)
 
@@ -70,13 +70,13 @@ def damaged(connection: Connection, project: int | None) -> Iterator[tuple[str, 
     """Tables, what is wrong with the JSON in them, and the ids of the rows where it is: those of a project, or with
     None those that belong to no project."""
     for table, columns in _with_json().items():
-        theirs = _of_nobody(table) if project is None else ours(table, project)
+        theirs = _without_project(table) if project is None else ours(table, project)
         if theirs is None:
             continue
         key = [table.c.id] if "id" in table.columns else list(table.primary_key)
         found: dict[str, list[str]] = {}
-        statement = select(*key, *(stored(connection, column) for column in columns)).where(theirs).order_by(*key)
-        for row in connection.execution_options(yield_per=TOGETHER).execute(statement):
+        statement = select(*key, *(raw_json(connection, column) for column in columns)).where(theirs).order_by(*key)
+        for row in connection.execution_options(yield_per=BATCH_SIZE).execute(statement):
             for column, value in zip(columns, row[len(key) :], strict=True):
                 wrong = broken(table.name, column.name, value, nullable=bool(column.nullable))
                 if wrong is not None:
@@ -92,7 +92,7 @@ def _with_json() -> dict[Table, list[Column[Any]]]:
     return {table: columns for table, columns in found.items() if columns}
 
 
-def _of_nobody(table: Table) -> ColumnElement[bool] | None:
+def _without_project(table: Table) -> ColumnElement[bool] | None:
     column = table.columns.get("project_id")
     return column.is_(None) if column is not None and column.nullable else None
 

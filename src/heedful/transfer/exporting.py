@@ -12,7 +12,7 @@ from sqlalchemy import Connection, func, select
 from heedful import settings
 from heedful.clock import system_clock
 from heedful.errors import NotFound
-from heedful.files import whole
+from heedful.files import write_atomically
 from heedful.memory import checks
 from heedful.protocols.engine import Progress
 from heedful.storage import scopes
@@ -21,7 +21,7 @@ from heedful.transfer import stores, targets
 from heedful.transfer.checksum import Checksum
 from heedful.transfer.lines import KINDS, Line, lines, ours
 from heedful.transfer.names import Names
-from heedful.transfer.results import Moved
+from heedful.transfer.results import Transferred
 from heedful.version import __version__
 
 FORMAT = 2
@@ -39,13 +39,13 @@ def export(
     project: str,
     vectors: bool = True,
     progress: Progress | None = None,
-) -> Moved:
+) -> Transferred:
     """Hands the lines of a project to `write`, one after the other.
 
-    Without `vectors`, the file is smaller, and whoever imports it embeds the facts anew.
+    Without `vectors`, the file is smaller, and whoever imports it re-embeds the facts.
     """
     checks.name("project", project)
-    database = stores.existing(url_or_path)
+    database = stores.open_existing(url_or_path)
     try:
         with database.read() as connection:
             number = scopes.project_id(connection, project)
@@ -70,11 +70,11 @@ def export_file(
     vectors: bool = True,
     force: bool = False,
     progress: Progress | None = None,
-) -> Moved:
+) -> Transferred:
     """Writes a project to a file, which is there when it is whole."""
     target = Path(file)
     targets.check(settings.load().store if url_or_path is None else url_or_path, target, force=force)
-    with whole(target, overwrite=force) as output:
+    with write_atomically(target, overwrite=force) as output:
         return export(url_or_path, output.write, project=project, vectors=vectors, progress=progress)
 
 
@@ -85,25 +85,25 @@ class _Exporting:
         self._project = project
         self._model = active_model(connection) if vectors else None
 
-    def run(self, write: Write, progress: Progress | None) -> Moved:
+    def run(self, write: Write, progress: Progress | None) -> Transferred:
         counts = {name: self._count(name) for name in KINDS}
-        sums = {"fact": Checksum(), "event": Checksum()}
+        checksums = {"fact": Checksum(), "event": Checksum()}
         write(_packed(self._header(counts)))
         done = 0
         for run in self._lines():
             for line in run:
-                if line["type"] in sums:
-                    sums[line["type"]].add(line)
+                if line["type"] in checksums:
+                    checksums[line["type"]].add(line)
                 write(_packed(line))
             done += len(run)
             if progress is not None:
                 progress(done, sum(counts.values()))
-        write(_packed(closing(counts, sums)))
-        return Moved(
+        write(_packed(closing(counts, checksums)))
+        return Transferred(
             project=self._project,
             counts=counts,
-            facts_checksum=sums["fact"].value,
-            ledger_checksum=sums["event"].value,
+            facts_checksum=checksums["fact"].value,
+            ledger_checksum=checksums["event"].value,
         )
 
     def _lines(self) -> Iterator[list[Line]]:
@@ -131,13 +131,13 @@ class _Exporting:
         return int(self._connection.execute(statement).scalar_one())
 
 
-def closing(counts: dict[str, int], sums: dict[str, Checksum]) -> Line:
+def closing(counts: dict[str, int], checksums: dict[str, Checksum]) -> Line:
     """The last line, by which a file is known to be whole."""
     return {
         "type": END,
         "counts": counts,
-        "facts_checksum": sums["fact"].value,
-        "ledger_checksum": sums["event"].value,
+        "facts_checksum": checksums["fact"].value,
+        "ledger_checksum": checksums["event"].value,
     }
 
 

@@ -16,7 +16,7 @@ from sqlalchemy.exc import DataError, IntegrityError
 from heedful import settings
 from heedful.errors import Conflict, NotFound, Unavailable
 from heedful.memory import checks, maintenance
-from heedful.memory.workspace import fitting
+from heedful.memory.workspace import matching_model
 from heedful.protocols.engine import Progress
 from heedful.providers.embedding import Embedder, configured_embedder
 from heedful.storage import Database, locks, schema, scopes
@@ -25,11 +25,11 @@ from heedful.transfer import reading
 from heedful.transfer.lines import ours
 from heedful.transfer.numbers import Numbers
 from heedful.transfer.reading import Header, Numbered
-from heedful.transfer.results import Moved
+from heedful.transfer.results import Transferred
 from heedful.transfer.table_rows import TABLES
 from heedful.transfer.writing import Writing
 
-TOGETHER = 256
+BATCH_SIZE = 256
 """Facts that are embedded at once."""
 
 
@@ -40,10 +40,10 @@ def import_file(
     project: str | None = None,
     embedding: str | Embedder | None = None,
     progress: Progress | None = None,
-) -> Moved:
+) -> Transferred:
     """Reads an exported project into a store, under the name it had or under another one.
 
-    The project must be new or empty. If the store has another model than the file, the facts are embedded anew.
+    The project must be new or empty. If the store has another model than the file, the facts are re-embedded.
     """
     if not isinstance(file, str | Path):
         return _spooled(url_or_path, file, project, embedding, progress)
@@ -62,7 +62,7 @@ def _spooled(
     project: str | None,
     embedding: str | Embedder | None,
     progress: Progress | None,
-) -> Moved:
+) -> Transferred:
     """What can be read once only is kept, because it is read twice."""
     with TemporaryFile() as kept:
         while block := source.read(1 << 20):
@@ -76,7 +76,7 @@ def _import(
     project: str | None,
     embedding: str | Embedder | None,
     progress: Progress | None,
-) -> Moved:
+) -> Transferred:
     given = settings.load()
     embedder = configured_embedder(given, embedding)
     header = reading.check(file)
@@ -84,7 +84,7 @@ def _import(
     database = Database(given.store if url_or_path is None else url_or_path)
     try:
         with database.read(name) as connection:
-            fitting(active_model(connection), embedder)
+            matching_model(active_model(connection), embedder)
             _check_free(connection, name)
         with TemporaryFile() as vectors:
             embedded = _embed(file, header, embedder, vectors)
@@ -92,7 +92,7 @@ def _import(
             _write(database, file, header, name, embedder, vectors, progress)
     finally:
         database.close()
-    return Moved(
+    return Transferred(
         project=name,
         counts=header.counts,
         facts_checksum=header.facts_checksum,
@@ -113,8 +113,8 @@ def _write(
     size = 2 * embedder.dimensions
     # In sight of all projects, because ids are of one thing only in all of them.
     with database.write() as connection:
-        locks.lock(connection, locks.project(name))
-        fitting(active_model(connection), embedder)
+        locks.lock_exclusive(connection, locks.project(name))
+        matching_model(active_model(connection), embedder)
         _check_free(connection, name)
         project = scopes.ensure_project(connection, name, 0)
         model = ensure_model(connection, embedder.name, embedder.dimensions)
@@ -146,8 +146,8 @@ def _embed(file: IO[bytes], header: Header, embedder: Embedder, vectors: IO[byte
         if kind.name != "fact":
             continue
         texts = [each.line["text"] for each in run if _lacks(each, header, embedder)]
-        for start in range(0, len(texts), TOGETHER):
-            for row in embedder.embed(texts[start : start + TOGETHER]):
+        for start in range(0, len(texts), BATCH_SIZE):
+            for row in embedder.embed(texts[start : start + BATCH_SIZE]):
                 vectors.write(pack(row))
                 made += 1
     return made
@@ -168,7 +168,7 @@ def _check_free(connection: Connection, name: str) -> None:
             continue
         if connection.execute(select(*table.primary_key).where(ours(table, project)).limit(1)).first() is not None:
             raise Conflict(
-                f"project {name!r} has something in it already (in {table.name})",
+                f"project {name!r} is not empty (it has rows in {table.name})",
                 code="project_not_empty",
                 field="project",
                 value=name,

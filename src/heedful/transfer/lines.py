@@ -20,7 +20,7 @@ from heedful.storage.rows import batches
 from heedful.storage.schema_insight import review_items, review_members, review_notes
 from heedful.transfer import names
 from heedful.transfer.names import Names
-from heedful.transfer.table_rows import TOGETHER, columns
+from heedful.transfer.table_rows import BATCH_SIZE, columns
 
 Line = dict[str, Any]
 Row = dict[str, Any]
@@ -44,7 +44,7 @@ class Kind:
     name: str
     table: Table
     derived: frozenset[str] = frozenset()
-    """Columns that are made anew."""
+    """Columns that are derived."""
     links: Callable[[Row], list[str]] | None = None
     renamed: Callable[[Row, dict[str, str]], Row] | None = None
     """Where rows name links, and how they get other names."""
@@ -113,13 +113,15 @@ def lines(
     if kind.table is schema.facts and model is not None:
         made = (schema.vectors.c.fact_seq == schema.facts.c.seq) & (schema.vectors.c.model_id == model)
         chosen = chosen.add_columns(schema.vectors.c.vector).outerjoin(schema.vectors, made)
-    result = connection.execution_options(yield_per=TOGETHER).execute(chosen.order_by(*kind.table.primary_key))
+    result = connection.execution_options(yield_per=BATCH_SIZE).execute(chosen.order_by(*kind.table.primary_key))
     names = [str(column.name) for column in chosen.selected_columns]
-    for run in result.partitions(TOGETHER):
-        yield _worded(connection, kind, [dict(zip(names, row, strict=True)) for row in run], found, model)
+    for run in result.partitions(BATCH_SIZE):
+        yield _embed_lines(connection, kind, [dict(zip(names, row, strict=True)) for row in run], found, model)
 
 
-def _worded(connection: Connection, kind: Kind, rows: Sequence[Row], found: Names, model: int | None) -> list[Line]:
+def _embed_lines(
+    connection: Connection, kind: Kind, rows: Sequence[Row], found: Names, model: int | None
+) -> list[Line]:
     words: dict[str, Mapping[Any, str]] = {
         "dataset_id": found.datasets,
         "query_id": found.queries(row["query_id"] for row in rows) if "query_id" in kind.references else {},

@@ -53,7 +53,7 @@ class Marker:
         for table in table_rows.TABLES:
             if not table_rows.is_empty(connection, table):
                 raise Conflict(
-                    f"the target {self._name} has something in it already (in {table.name})",
+                    f"the target {self._name} is not empty (it has rows in {table.name})",
                     code="target_not_empty",
                     field="target",
                     value=self._name,

@@ -1,4 +1,4 @@
-"""Numbers differ from store to store. Here they become words that mean the same in any: names, ids and sums.
+"""Numbers differ from store to store. Here they become words that mean the same in any: names, ids and hashes.
 
 A link is "fact/number of entity" in a store, and "fact/key of entity" in words. If the entity is gone, its number
 stands behind a minus: that is no key, and no number of a store either.
@@ -16,7 +16,7 @@ from heedful.storage.ledger import LINK_SIGNAL
 from heedful.storage.rows import batches
 from heedful.storage.schema import datasets, entities, queries
 
-GONE = "-"
+DELETED_PREFIX = "-"
 """Stands before the number of an entity that is gone."""
 
 
@@ -29,7 +29,7 @@ class Names:
         self.datasets: dict[int, str] = {row.id: row.name for row in rows}
 
     def queries(self, numbers: Iterable[int | None]) -> dict[int | None, str]:
-        """The sums of queries, by number; those that are gone are left out."""
+        """The hashes of queries, by number; those that are gone are left out."""
         wanted = sorted({number for number in numbers if number is not None})
         return {
             row.id: row.digest.hex()
@@ -39,12 +39,14 @@ class Names:
 
     def links(self, names: Iterable[str]) -> dict[str, str]:
         """Links in words, by their names in the store."""
-        split = {name: pair for name in names if (pair := link_scores.parsed(name)) is not None}
+        split = {name: pair for name in names if (pair := link_scores.parse_target(name)) is not None}
         keys: dict[int, str] = {}
         for run in batches(sorted({number for _, number in split.values()})):
             found = self._connection.execute(select(entities.c.id, entities.c.key).where(entities.c.id.in_(run)))
             keys.update({row.id: row.key for row in found})
-        return {name: f"{fact}/{keys.get(number, f'{GONE}{number}')}" for name, (fact, number) in split.items()}
+        return {
+            name: f"{fact}/{keys.get(number, f'{DELETED_PREFIX}{number}')}" for name, (fact, number) in split.items()
+        }
 
 
 def event_links(row: dict[str, Any]) -> list[str]:

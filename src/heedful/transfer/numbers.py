@@ -1,4 +1,4 @@
-"""The way back from names, ids and sums to the numbers of the store that a project is imported into."""
+"""The way back from names, ids and hashes to the numbers of the store that a project is imported into."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from heedful.storage import graph
 from heedful.storage.rows import batches
 from heedful.storage.schema import facts, queries, sessions
 from heedful.storage.schema_insight import review_items
-from heedful.transfer.names import GONE
+from heedful.transfer.names import DELETED_PREFIX
 
 Pair = tuple[int, str]
 """The number of a dataset, and a name in it."""
@@ -25,10 +25,10 @@ class Numbers:
         self.datasets: dict[str, int] = {}
 
     def queries(self, wanted: Iterable[Pair]) -> dict[Pair, int]:
-        """The numbers of queries, by dataset and sum."""
+        """The numbers of queries, by dataset and hash."""
         found: dict[Pair, int] = {}
-        for dataset, sums in _by_dataset(wanted).items():
-            for run in batches([bytes.fromhex(each) for each in sums]):
+        for dataset, checksums in _by_dataset(wanted).items():
+            for run in batches([bytes.fromhex(each) for each in checksums]):
                 rows = self._connection.execute(
                     select(queries.c.id, queries.c.digest).where(
                         queries.c.dataset_id == dataset, queries.c.digest.in_(run)
@@ -41,12 +41,16 @@ class Numbers:
         """The names that links in words have here, by the dataset that they are in."""
         split = {(dataset, link): link.partition("/") for dataset, link in wanted}
         keys = _by_dataset((dataset, key) for (dataset, _), (_, _, key) in split.items())
-        known = {dataset: graph.known(self._connection, dataset, list(names)) for dataset, names in keys.items()}
+        known = {
+            dataset: graph.entity_numbers(self._connection, dataset, list(names)) for dataset, names in keys.items()
+        }
         made: dict[Pair, str] = {}
         for (dataset, link), (fact, _, key) in split.items():
             number = known[dataset].get(key)
             # What is gone must not read as the number of anything.
-            made[dataset, link] = f"{fact}/{GONE}{key.removeprefix(GONE)}" if number is None else f"{fact}/{number}"
+            made[dataset, link] = (
+                f"{fact}/{DELETED_PREFIX}{key.removeprefix(DELETED_PREFIX)}" if number is None else f"{fact}/{number}"
+            )
         return made
 
     def facts(self, ids: Iterable[str]) -> dict[str, int]:

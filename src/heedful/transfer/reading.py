@@ -13,14 +13,14 @@ import orjson
 from sqlalchemy import JSON, Column, Float, Integer, LargeBinary, String
 
 from heedful.errors import Invalid
-from heedful.model import REVIEW_STATUSES, AuthorStanding
+from heedful.model import REVIEW_STATUSES, AuthorTrust
 from heedful.model.base import storable
 from heedful.storage.schema_insight import review_items, review_notes
 from heedful.transfer.checksum import Checksum
 from heedful.transfer.exporting import END, FORMAT, HEADER, closing
 from heedful.transfer.lines import KINDS, REFERENCES, Kind, Line
 
-TOGETHER = 1000
+BATCH_SIZE = 1000
 """Lines that are taken at once."""
 
 SHAPES: dict[str, type] = {"metadata": dict, "extra": dict, "shown": list, "used": list, "body": dict, "options": dict}
@@ -44,7 +44,7 @@ class Header:
 
 @dataclass(frozen=True, slots=True)
 class Numbered:
-    """One line and where it stands."""
+    """One line and its state."""
 
     number: int
     line: Line
@@ -65,29 +65,31 @@ def check(file: IO[bytes]) -> Header:
     """Reads a whole file. What is damaged, unknown or missing in it is an error that names the line."""
     header = _header(file)
     counts = dict.fromkeys(KINDS, 0)
-    sums = {"fact": Checksum(), "event": Checksum()}
+    checksums = {"fact": Checksum(), "event": Checksum()}
     end: Numbered | None = None
     last = 1
     for each in _lines(file):
         if end is not None:
-            raise damaged(each.number, "stands behind the end")
+            raise damaged(each.number, "comes after the end")
         name = each.line["type"]
         if name == END:
             end = each
             continue
         _check_line(KINDS[name], each, header)
         counts[name] += 1
-        if name in sums:
-            sums[name].add(each.line)
+        if name in checksums:
+            checksums[name].add(each.line)
         last = each.number
     if end is None:
         raise damaged(last, f"is the last one, and the file is cut off: it says it has {sum(header.counts.values())}")
     if counts["project"] != 1:
         raise damaged(end.number, f"closes a file with {counts['project']} projects instead of one")
     said = end.line | {"counts": _counts(end.line.get("counts"))}
-    if said != closing(counts, sums) or header.counts != counts:
-        raise damaged(end.number, "counts or sums up other lines than the file has")
-    return Header(header.project, header.model, header.dimensions, counts, sums["fact"].value, sums["event"].value)
+    if said != closing(counts, checksums) or header.counts != counts:
+        raise damaged(end.number, "has other counts or checksums than the lines of the file")
+    return Header(
+        header.project, header.model, header.dimensions, counts, checksums["fact"].value, checksums["event"].value
+    )
 
 
 def groups(file: IO[bytes]) -> Iterator[tuple[Kind, list[Numbered]]]:
@@ -100,7 +102,7 @@ def groups(file: IO[bytes]) -> Iterator[tuple[Kind, list[Numbered]]]:
         batch: list[Numbered] = []
         for each in run:
             batch.append(each)
-            if len(batch) == TOGETHER:
+            if len(batch) == BATCH_SIZE:
                 yield KINDS[name], batch
                 batch = []
         if batch:
@@ -111,7 +113,7 @@ OLDER = {"caller": ""}
 """What a column is taken to be that files of older versions don't have."""
 
 
-def unpacked(kind: Kind, line: Line) -> dict[str, Any]:
+def to_columns(kind: Kind, line: Line) -> dict[str, Any]:
     """A line's plain columns, as the table takes them."""
     return {
         column.name: bytes.fromhex(line[column.name])
@@ -194,7 +196,7 @@ def _check_line(kind: Kind, each: Numbered, header: Header) -> None:
 def _check_links(kind: Kind, each: Numbered) -> None:
     assert kind.links is not None
     try:
-        sound = all(isinstance(link, str) and "/" in link for link in kind.links(unpacked(kind, each.line)))
+        sound = all(isinstance(link, str) and "/" in link for link in kind.links(to_columns(kind, each.line)))
     except (TypeError, ValueError) as error:
         raise damaged(each.number, f"has links of another shape ({error})") from error
     if not sound:
@@ -221,8 +223,8 @@ def _check_value(each: Numbered, column: Column[Any], value: Any) -> None:
     if isinstance(value, str):
         _check_text(each, column, value)
         _check_review(each, column, value)
-        if column.name == "author_standing" and value not in get_args(AuthorStanding):
-            raise damaged(each.number, f"has the author_standing {value!r}, which is not known")
+        if column.name == "author_trust" and value not in get_args(AuthorTrust):
+            raise damaged(each.number, f"has the author_trust {value!r}, which is not known")
 
 
 def _check_text(each: Numbered, column: Column[Any], value: str) -> None:

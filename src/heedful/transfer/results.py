@@ -5,7 +5,7 @@ from __future__ import annotations
 from heedful.model.base import Model
 
 
-class Sums(Model):
+class ProjectChecksum(Model):
     """One project in a few characters: two stores that agree on them hold the same facts and the same ledger."""
 
     project: str
@@ -31,11 +31,11 @@ class Copied(Model):
     """How many rows each table has, in the source and in the copy."""
     written: int
     """How many rows this run wrote or removed; fewer than all if it went on where another one was stopped."""
-    projects: list[Sums]
+    projects: list[ProjectChecksum]
     """The checksums of all projects, which are the same on both sides."""
 
 
-class Moved(Model):
+class Transferred(Model):
     """A project that was written to a file, or read from one."""
 
     project: str
@@ -81,7 +81,7 @@ class Verified(Model):
 
     store: str
     """The file, or the address without secrets."""
-    projects: list[Sums]
+    projects: list[ProjectChecksum]
     """The checksums of the projects that were looked at, but for those with facts that can't be read."""
     compared: int
     """How many scores of facts and of links were compared with the fold of the ledger."""

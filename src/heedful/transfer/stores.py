@@ -17,19 +17,21 @@ _SECRETS = ("password", "sslpassword")
 """What a server is told in the query part of an address, and nobody else."""
 
 
-def existing(url_or_path: str | Path | None) -> Database:
+def open_existing(url_or_path: str | Path | None) -> Database:
     """A store that is there; the one of the settings if none is named."""
-    return Database(_lasting("store", settings.load().store if url_or_path is None else url_or_path), create=False)
+    return Database(
+        _check_persistent("store", settings.load().store if url_or_path is None else url_or_path), create=False
+    )
 
 
-def two(source: str | Path, target: str | Path) -> tuple[Database, Database]:
+def open_both(source: str | Path, target: str | Path) -> tuple[Database, Database]:
     """The store to copy from, which must be there, and the one to copy to."""
-    first, second = _lasting("source", source), _lasting("target", target)
+    first, second = _check_persistent("source", source), _check_persistent("target", target)
     if identity(first) == identity(second):
         raise Invalid(
-            f"source and target are the same store, {shown(target)}",
+            f"source and target are the same store, {display_name(target)}",
             field="target",
-            value=shown(target),
+            value=display_name(target),
             remedy="Name another target; nothing was changed",
         )
     opened = Database(first, create=False)
@@ -50,7 +52,7 @@ def identity(url_or_path: str | Path) -> str:
     return str(url_or_path)
 
 
-def shown(url_or_path: str | Path) -> str:
+def display_name(url_or_path: str | Path) -> str:
     """A store as messages name it: without secrets."""
     url = address(url_or_path)
     if url is None:
@@ -80,7 +82,7 @@ def address(url_or_path: str | Path) -> URL | None:
         ) from error
 
 
-def _lasting(field: str, url_or_path: str | Path) -> str | Path:
+def _check_persistent(field: str, url_or_path: str | Path) -> str | Path:
     if str(url_or_path) in (":memory:", "sqlite://", f"{SQLITE}:memory:"):
         raise Invalid(
             f"{field} is a store in memory, which nobody else can see",

@@ -26,7 +26,7 @@ from sqlalchemy import update as updating
 from heedful.storage import schema
 from heedful.storage.rows import AnyRow, batches
 
-TOGETHER = 2000
+BATCH_SIZE = 2000
 """Rows that are read, written and committed at once."""
 
 Key = tuple[Any, ...]
@@ -47,7 +47,7 @@ def streamed(connection: Connection, table: Table) -> Iterator[dict[str, Any]]:
         cast(column, Text).label(column.name) if isinstance(column.type, JSON) else column for column in columns(table)
     ]
     order = [_ordered(connection, column) for column in table.primary_key]
-    found = connection.execution_options(yield_per=TOGETHER).execute(select(*verbatim).order_by(*order))
+    found = connection.execution_options(yield_per=BATCH_SIZE).execute(select(*verbatim).order_by(*order))
     names = [str(column.name) for column in columns(table)]
     for row in found:
         yield dict(zip(names, row, strict=True))
@@ -59,7 +59,7 @@ def key(table: Table, row: dict[str, Any]) -> Key:
 
 def insert(connection: Connection, table: Table, rows: Sequence[dict[str, Any]]) -> None:
     """Adds rows that have the same columns, with JSON as text."""
-    values = {name: _given(connection, table.columns[name], name) for name in rows[0]}
+    values = {name: _raw_column(connection, table.columns[name], name) for name in rows[0]}
     connection.execute(inserting(table).values(values), list(rows))
 
 
@@ -67,7 +67,9 @@ def update(connection: Connection, table: Table, rows: Sequence[dict[str, Any]])
     """Overwrites rows that are there, by their keys."""
     keys = {column.name for column in table.primary_key}
     changed = [column for column in columns(table) if column.name not in keys]
-    statement = updating(table).values({each.name: _given(connection, each, f"new_{each.name}") for each in changed})
+    statement = updating(table).values(
+        {each.name: _raw_column(connection, each, f"new_{each.name}") for each in changed}
+    )
     for column in table.primary_key:
         statement = statement.where(column == bindparam(f"new_{column.name}"))
     connection.execute(statement, [{f"new_{name}": value for name, value in row.items()} for row in rows])
@@ -94,7 +96,7 @@ def _ordered(connection: Connection, column: Column[Any]) -> ColumnElement[Any]:
     return column
 
 
-def _given(connection: Connection, column: Column[Any], name: str) -> ColumnElement[Any]:
+def _raw_column(connection: Connection, column: Column[Any], name: str) -> ColumnElement[Any]:
     if not isinstance(column.type, JSON):
         return bindparam(name, type_=column.type)
     verbatim = bindparam(name, type_=Text())

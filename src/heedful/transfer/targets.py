@@ -7,7 +7,7 @@ from pathlib import Path
 from heedful.errors import Conflict, Invalid
 from heedful.transfer import stores
 
-BESIDE = ("", "-wal", "-shm", "-journal")
+SQLITE_SUFFIXES = ("", "-wal", "-shm", "-journal")
 """A store of SQLite is its file and what SQLite puts beside it."""
 
 
@@ -26,14 +26,14 @@ def check(store: str | Path, target: Path, *, force: bool) -> None:
         )
     if target.exists() and not force:
         raise Conflict(
-            f"{target} is there already",
+            f"{target} already exists",
             field="file",
             value=str(target),
             remedy="Name another file, or pass --force to replace it",
         )
     if target.with_name(f"{target.name}-wal").exists():
         raise Conflict(
-            f"{target} is a store that somebody has open, or that was not closed",
+            f"{target} is a store that is open or was not closed",
             field="file",
             value=str(target),
             remedy="Name another file",
@@ -44,7 +44,7 @@ def _is_part(store: str | Path, target: Path) -> bool:
     file = stores.identity(store)
     if "://" in file:
         return False
-    parts = [Path(file + suffix) for suffix in BESIDE]
+    parts = [Path(file + suffix) for suffix in SQLITE_SUFFIXES]
     # By the names, too: what is beside a store comes and goes.
     return target.resolve() in parts or (
         target.exists() and any(part.exists() and part.samefile(target) for part in parts)

@@ -18,12 +18,12 @@ from heedful.storage.ledger import FEEDBACK, SIGNAL, SUPERSESSION, is_retracted
 from heedful.storage.rows import batches
 from heedful.storage.schema import datasets, event_keys, events, facts, feedbacks, notes, projects, queries, receipts
 from heedful.transfer import checksum, lines, stores
-from heedful.transfer.checksum import stored
+from heedful.transfer.checksum import raw_json
 from heedful.transfer.lines import ours
-from heedful.transfer.results import Difference, Sums, Verified
-from heedful.transfer.table_rows import TOGETHER
+from heedful.transfer.results import Difference, ProjectChecksum, Verified
+from heedful.transfer.table_rows import BATCH_SIZE
 
-SHOWN = 5
+MAX_LISTED = 5
 """Things that differ which are named; the others are counted."""
 
 
@@ -34,7 +34,7 @@ def verify(
     progress: Progress | None = None,
 ) -> Verified:
     """Compares all that is derived from the ledger with the ledger, in one project or in all of them."""
-    database = stores.existing(url_or_path)
+    database = stores.open_existing(url_or_path)
     try:
         with database.read() as connection:
             verifying = _Verifying(connection)
@@ -47,7 +47,7 @@ def verify(
                 verifying.rows_of_the_store()
         return Verified(
             store=database.name,
-            projects=verifying.sums,
+            projects=verifying.checksums,
             compared=verifying.compared,
             differences=verifying.differences,
         )
@@ -68,13 +68,13 @@ def _projects(connection: Connection, store: str, project: str | None) -> list[t
 class _Verifying:
     def __init__(self, connection: Connection) -> None:
         self._connection = connection
-        self.sums: list[Sums] = []
+        self.checksums: list[ProjectChecksum] = []
         self.differences: list[Difference] = []
         self.compared = 0
 
     def project(self, number: int, name: str) -> None:
         if self._lines_are_readable(number, name):
-            self.sums.append(checksum.of_project(self._connection, number, name))
+            self.checksums.append(checksum.of_project(self._connection, number, name))
         unknown = checksum.unknown_signals(self._connection, number)
         self._note(name, None, "rows of events with an unknown signal (so no scores were compared)", unknown)
         if not unknown:
@@ -99,24 +99,24 @@ class _Verifying:
 
     def _scores(self, project: str, dataset: int, title: str) -> None:
         wrong: list[int] = []
-        for compared, differing in maintenance.compared(self._connection, dataset):
+        for compared, differing in maintenance.compare_scores(self._connection, dataset):
             self.compared += compared
             wrong += differing
-        ids = stored_facts.ids(self._connection, wrong[:SHOWN])
+        ids = stored_facts.ids(self._connection, wrong[:MAX_LISTED])
         named = (ids.get(seq, str(seq)) for seq in wrong)
         self._note(project, title, "scores of facts unlike the fold of the ledger", named)
 
     def _links(self, project: str, dataset: int, title: str) -> None:
-        compared, wrong = maintenance.compared_links(self._connection, dataset)
+        compared, wrong = maintenance.compare_links(self._connection, dataset)
         self.compared += compared
         first = sorted(wrong)
-        ids = stored_facts.ids(self._connection, [fact for fact, _ in first[:SHOWN]])
+        ids = stored_facts.ids(self._connection, [fact for fact, _ in first[:MAX_LISTED]])
         named = (link_scores.target(ids.get(fact, str(fact)), entity) for fact, entity in first)
         self._note(project, title, "scores of links unlike the fold of the ledger", named)
 
     def _note(self, project: str | None, dataset: str | None, what: str, found: Iterable[str]) -> None:
         named = iter(found)
-        examples = list(islice(named, SHOWN))
+        examples = list(islice(named, MAX_LISTED))
         if examples:
             count = len(examples) + sum(1 for _ in named)
             self.differences.append(
@@ -135,13 +135,13 @@ def feedback_without_event(connection: Connection, project: int) -> Iterator[str
 
 
 def feedback_unlike_event(connection: Connection, project: int) -> Iterator[str]:
-    """Ratings that the ledger has otherwise, or that stand though they were taken back, or the other way round."""
+    """Ratings that the ledger has otherwise, or that are active though they were retracted, or the other way round."""
     said = case((feedbacks.c.score.is_not(None), cast(feedbacks.c.score, String)), else_=feedbacks.c.rating)
     unlike = (
         said.is_distinct_from(events.c.value)
         | feedbacks.c.author.is_distinct_from(events.c.author)
-        | (feedbacks.c.author_standing != events.c.author_standing)
-        | ((feedbacks.c.standing == 1) == is_retracted())
+        | (feedbacks.c.author_trust != events.c.author_trust)
+        | ((feedbacks.c.active == 1) == is_retracted())
     )
     statement = select(feedbacks.c.id).join(events, _its_event()).where(feedbacks.c.project_id == project, unlike)
     yield from _found(connection, statement)
@@ -171,7 +171,7 @@ def notes_without_event(connection: Connection, project: int) -> Iterator[str]:
 def superseded_unlike_ledger(connection: Connection, project: int) -> Iterator[str]:
     """Facts that can be recalled though they are superseded, or the other way round."""
     said = exists().where(events.c.target_id == facts.c.id, events.c.kind == SUPERSESSION, ~is_retracted())
-    # A correction that was made for a supersession goes when that is taken back, unless another one names it.
+    # A correction that was made for a supersession goes when that is retracted, unless another one names it.
     names = exists().where(events.c.value == facts.c.id, events.c.kind == SUPERSESSION)
     undone = names.where(is_retracted()) & ~names.where(~is_retracted())
     unlike = ((facts.c.superseded == 0) & said) | ((facts.c.superseded == 1) & ~said & ~undone)
@@ -197,12 +197,12 @@ def receipts_across_datasets(connection: Connection, project: int) -> Iterator[s
     """Receipts that showed a fact of another dataset, or whose query is gone; forgotten facts are not missed."""
     asked = exists().where(queries.c.id == receipts.c.query_id, queries.c.dataset_id == receipts.c.dataset_id)
     yield from _found(connection, select(receipts.c.id).where(ours(receipts, project), ~asked))
-    rows = connection.execution_options(yield_per=TOGETHER).execute(
-        select(receipts.c.id, receipts.c.dataset_id, stored(connection, receipts.c.shown)).where(
+    rows = connection.execution_options(yield_per=BATCH_SIZE).execute(
+        select(receipts.c.id, receipts.c.dataset_id, raw_json(connection, receipts.c.shown)).where(
             ours(receipts, project)
         )
     )
-    for run in rows.partitions(TOGETHER):
+    for run in rows.partitions(BATCH_SIZE):
         # Damaged rows are reported by themselves.
         sound = [row for row in run if lines.broken("receipts", "shown", row.shown, nullable=False) is None]
         shown = {row.id: {line[0] for line in orjson.loads(row.shown)} for row in sound}
@@ -240,5 +240,5 @@ def _its_event() -> ColumnElement[bool]:
 
 
 def _found(connection: Connection, statement: Select[str]) -> Iterator[str]:
-    for row in connection.execution_options(yield_per=TOGETHER).execute(statement):
+    for row in connection.execution_options(yield_per=BATCH_SIZE).execute(statement):
         yield row[0]

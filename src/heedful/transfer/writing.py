@@ -1,4 +1,4 @@
-"""Lines become rows again, with new numbers; what is derived from them is made anew."""
+"""Lines become rows again, with new numbers; what is derived from them is rebuilt."""
 
 from __future__ import annotations
 
@@ -9,12 +9,12 @@ import orjson
 from sqlalchemy import JSON, Connection, Table, insert, select, update
 
 from heedful.errors import Conflict
-from heedful.ranking.signals import standing_of
+from heedful.ranking.signals import trust_of
 from heedful.storage import facts, graph, ledger, queries, schema
 from heedful.storage.ledger import Event
 from heedful.transfer.lines import Kind
 from heedful.transfer.numbers import Numbers
-from heedful.transfer.reading import Numbered, damaged, unpacked
+from heedful.transfer.reading import Numbered, damaged, to_columns
 from heedful.transfer.table_rows import insert as insert_verbatim
 
 Row = dict[str, Any]
@@ -62,11 +62,11 @@ class Writing:
 
     def _rows(self, kind: Kind, run: Sequence[Numbered]) -> list[Row]:
         """Rows with numbers in the place of names."""
-        rows = [unpacked(kind, each.line) for each in run]
+        rows = [to_columns(kind, each.line) for each in run]
         columns = kind.table.columns
-        if "author_standing" in columns:
+        if "author_trust" in columns:
             # Files of older versions say it by the name alone.
-            rows = [{**row, "author_standing": row["author_standing"] or standing_of(row["author"])} for row in rows]
+            rows = [{**row, "author_trust": row["author_trust"] or trust_of(row["author"])} for row in rows]
         if "project_id" in columns:
             rows = [row | {"project_id": self.numbers.project} for row in rows]
         if "dataset_id" in columns:
@@ -136,7 +136,7 @@ class Writing:
                 code="id_taken",
                 field="file",
                 value=known,
-                remedy="Ids are of one thing only: import it into another store; nothing was imported",
+                remedy="Ids are unique: import it into another store; nothing was imported",
             )
 
     def _add_vectors(self, run: Sequence[Numbered], rows: list[Row]) -> None:

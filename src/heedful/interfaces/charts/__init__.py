@@ -2,7 +2,7 @@
 
 from heedful.interfaces.charts.bars import Bar, bar_chart, histogram
 from heedful.interfaces.charts.intervals import Interval, interval_chart
-from heedful.interfaces.charts.lines import Marker, Point, Series, line_chart, spark
+from heedful.interfaces.charts.lines import Marker, Point, Series, line_chart, sparkline
 
 __all__ = [
     "Bar",
@@ -14,5 +14,5 @@ __all__ = [
     "histogram",
     "interval_chart",
     "line_chart",
-    "spark",
+    "sparkline",
 ]

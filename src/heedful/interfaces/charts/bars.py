@@ -5,11 +5,11 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
-from heedful.interfaces.charts.lines import Scale, ticks, written
-from heedful.interfaces.charts.svg import BOTTOM, LEFT, RIGHT, TOP, WIDTH, framed, line, n, text, tip
+from heedful.interfaces.charts.lines import Scale, format_value, ticks
+from heedful.interfaces.charts.svg import BOTTOM, LEFT, RIGHT, TOP, WIDTH, frame, line, n, text, with_tooltip
 
 MOST_LABELS = 12
-FEW = 5
+MIN_BARS = 5
 
 
 @dataclass(frozen=True, slots=True)
@@ -40,7 +40,7 @@ def bar_chart(
     parts = []
     for value in ticks(0, high, 4):
         parts.append(line(LEFT, up(value), WIDTH - RIGHT, up(value), "hd-grid"))
-        parts.append(text(LEFT - 8, up(value) + 4, written(value, percent), anchor="end"))
+        parts.append(text(LEFT - 8, up(value) + 4, format_value(value, percent), anchor="end"))
     room = (WIDTH - LEFT - RIGHT) / max(1, len(bars))
     wide = min(48.0, room * 0.7)
     skip = -(-len(bars) // MOST_LABELS) or 1
@@ -51,16 +51,16 @@ def bar_chart(
         tall = max(0.0, height - BOTTOM - top)
         place_of = f'x="{n(middle - wide / 2)}" y="{n(top)}" width="{n(wide)}" height="{n(tall)}"'
         drawn = f'<rect {place_of} rx="2" class="{kind}"/>'
-        said = f"{bar.label}: {written(bar.value, percent)}"
-        parts.append(tip(drawn, f"{said}, {bar.note}" if bar.note else said))
+        said = f"{bar.label}: {format_value(bar.value, percent)}"
+        parts.append(with_tooltip(drawn, f"{said}, {bar.note}" if bar.note else said))
         if place % skip == 0:
             # Where there is little room, a page may leave every second one out.
-            kind = "hd-odd" if place // skip % 2 and len(bars) > FEW else ""
+            kind = "hd-odd" if place // skip % 2 and len(bars) > MIN_BARS else ""
             parts.append(text(middle, height - BOTTOM + 22, _short(bar.label), anchor="middle", kind=kind))
     parts.append(line(LEFT, height - BOTTOM, WIDTH - RIGHT, height - BOTTOM, "hd-axis"))
     if not bars:
         parts.append(text(WIDTH / 2, height / 2, "No data in this range", anchor="middle"))
-    return framed(parts, height, title, desc, standalone=standalone)
+    return frame(parts, height, title, desc, standalone=standalone)
 
 
 def histogram(

@@ -5,8 +5,8 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass
 
-from heedful.interfaces.charts.lines import Scale, extent, ticks, written
-from heedful.interfaces.charts.svg import RIGHT, WIDTH, fitting, framed, line, n, text, tip
+from heedful.interfaces.charts.lines import Scale, extent, format_value, ticks
+from heedful.interfaces.charts.svg import RIGHT, WIDTH, frame, line, n, text, truncate, with_tooltip
 
 ROW = 44
 NAMES = 190
@@ -51,31 +51,33 @@ def interval_chart(
     parts = []
     for value in ticks(low, high):
         parts.append(line(across(value), 8, across(value), bottom, "hd-grid"))
-        parts.append(text(across(value), bottom + 22, written(value, percent), anchor="middle"))
+        parts.append(text(across(value), bottom + 22, format_value(value, percent), anchor="middle"))
     for place, row in enumerate(rows):
         parts.append(_row(row, across, 12 + ROW * (place + 0.5), place, percent))
     if not rows:
         parts.append(text(WIDTH / 2, bottom / 2 + 8, "Nothing to compare yet", anchor="middle"))
-    return framed(parts, bottom + 36, title, desc, standalone=standalone)
+    return frame(parts, bottom + 36, title, desc, standalone=standalone)
 
 
 def _row(row: Interval, across: Scale, y: float, place: int, percent: bool) -> str:
-    name = fitting(row.label, NAMES - 12, LARGEST)
+    name = truncate(row.label, NAMES - 12, LARGEST)
     label = text(NAMES - 12, y + 4, name, anchor="end", kind="hd-value")
     if name != row.label:
-        label = tip(label, row.label)
+        label = with_tooltip(label, row.label)
     if row.value is None:
         return label + text(NAMES + 8, y + 4, "no ratings yet")
     kind = f"hd-s{min(place, 3)}"
     drawn = ""
-    said = f"{row.label}: {written(round(row.value, 4), percent)}"
+    said = f"{row.label}: {format_value(round(row.value, 4), percent)}"
     if row.low is not None and row.high is not None:
         left, right = across(row.low), across(row.high)
         drawn += line(left, y, right, y, f"hd-line {kind}")
         drawn += "".join(line(x, y - 6, x, y + 6, f"hd-line hd-whole {kind}") for x in (left, right))
-        said += f" ({written(round(row.low, 4), percent)} to {written(round(row.high, 4), percent)})"
+        said += f" ({format_value(round(row.low, 4), percent)} to {format_value(round(row.high, 4), percent)})"
     if row.size is not None:
         said += f", n = {row.size:,}"
     drawn += f'<circle cx="{n(across(row.value))}" cy="{n(y)}" r="6" class="hd-dot {kind}"/>'
-    value = text(across(row.value), y - 12, written(round(row.value, 3), percent), anchor="middle", kind="hd-value")
-    return label + tip(drawn, said) + value
+    value = text(
+        across(row.value), y - 12, format_value(round(row.value, 3), percent), anchor="middle", kind="hd-value"
+    )
+    return label + with_tooltip(drawn, said) + value

@@ -8,9 +8,9 @@ from dataclasses import dataclass
 from datetime import UTC, date, datetime, timedelta
 from typing import Literal
 
-from heedful.interfaces.charts.svg import BOTTOM, LEFT, RIGHT, TOP, WIDTH, framed, legend, line, n, text, tip
+from heedful.interfaces.charts.svg import BOTTOM, LEFT, RIGHT, TOP, WIDTH, frame, legend, line, n, text, with_tooltip
 
-MANY = 60
+MAX_DOTS = 60
 """Points beyond which only the line is drawn, not each of them."""
 
 
@@ -82,10 +82,10 @@ def line_chart(
         parts.append(legend([each.name for each in series], TOP + 6))
     if not any(point.y is not None for point in known) and not markers:
         parts.append(text(WIDTH / 2, height / 2, "No data in this range", anchor="middle"))
-    return framed(parts, height, title, desc, standalone=standalone)
+    return frame(parts, height, title, desc, standalone=standalone)
 
 
-def spark(values: Sequence[float | None], *, title: str, standalone: bool = False) -> str:
+def sparkline(values: Sequence[float | None], *, title: str, standalone: bool = False) -> str:
     """A small line without axes."""
     width, height = 120, 32
     shown = [value for value in values if value is not None]
@@ -97,7 +97,7 @@ def spark(values: Sequence[float | None], *, title: str, standalone: bool = Fals
     if values and values[-1] is not None:
         end = (across(len(values) - 1.0), up(values[-1]))
         parts.append(f'<circle cx="{n(end[0])}" cy="{n(end[1])}" r="2.5" class="hd-bar"/>')
-    drawn = framed(parts, height, title, "", standalone=standalone, width=width)
+    drawn = frame(parts, height, title, "", standalone=standalone, width=width)
     return drawn.replace('class="hd-chart"', 'class="hd-chart hd-spark"', 1)
 
 
@@ -123,7 +123,7 @@ def _grid(
     for value in ticks(up.low, up.high, 4):
         y = up(value)
         parts.append(line(LEFT, y, WIDTH - RIGHT, y, "hd-grid"))
-        parts.append(text(LEFT - 8, y + 4, written(value, percent), anchor="end"))
+        parts.append(text(LEFT - 8, y + 4, format_value(value, percent), anchor="end"))
     parts.append(line(LEFT, height - BOTTOM, WIDTH - RIGHT, height - BOTTOM, "hd-axis"))
     if empty:
         return "".join(parts)
@@ -135,7 +135,7 @@ def _grid(
         )
     for place in places:
         x = across(place)
-        said = written(place) if finest is None else moment(place, across.high - across.low)
+        said = format_value(place) if finest is None else moment(place, across.high - across.low)
         anchor = "end" if x > WIDTH - RIGHT - 24 else "middle"
         parts.append(text(x, height - BOTTOM + 22, said, anchor=anchor))
     return "".join(parts)
@@ -179,23 +179,23 @@ def _band(series: Series, across: Scale, up: Scale, place: int) -> str:
 def _dots(
     series: Series, across: Scale, up: Scale, place: int, dated: bool, percent: bool, span: float, *, named: bool
 ) -> str:
-    many = sum(point.y is not None for point in series.points) > MANY
+    many = sum(point.y is not None for point in series.points) > MAX_DOTS
     parts = []
     for point in series.points:
         if point.y is None:
             continue
         at = number(point.x)
-        said = f"{moment(at, span) if dated else written(at)}: {written(round(point.y, 4), percent)}"
+        said = f"{moment(at, span) if dated else format_value(at)}: {format_value(round(point.y, 4), percent)}"
         if named:
             said = f"{series.name}, {said}"
         if point.low is not None and point.high is not None:
-            low, high = written(round(point.low, 4), percent), written(round(point.high, 4), percent)
+            low, high = format_value(round(point.low, 4), percent), format_value(round(point.high, 4), percent)
             said += f" ({low} to {high})"
         if point.size is not None:
             said += f", n = {point.size:,}"
         centre = f'cx="{n(across(at))}" cy="{n(up(point.y))}"'
         seen = "" if many else f'<circle {centre} r="3.5" class="hd-dot hd-s{place % 4}"/>'
-        parts.append(tip(f'{seen}<circle {centre} r="9" fill="transparent"/>', said))
+        parts.append(with_tooltip(f'{seen}<circle {centre} r="9" fill="transparent"/>', said))
     return "".join(parts)
 
 
@@ -203,7 +203,7 @@ def _upright(marker: Marker, across: Scale, top: float, height: int) -> str:
     x = across(number(marker.x))
     drawn = line(x, top, x, height - BOTTOM, "hd-mark")
     head = f'<circle cx="{n(x)}" cy="{n(top)}" r="5" class="hd-{marker.kind}"/>'
-    return tip(drawn + head, marker.label)
+    return with_tooltip(drawn + head, marker.label)
 
 
 def _dot(marker: Marker, across: Scale, up: Scale, dated: bool, span: float) -> str:
@@ -216,7 +216,7 @@ def _dot(marker: Marker, across: Scale, up: Scale, dated: bool, span: float) -> 
         "neutral": f'<circle cx="{n(x)}" cy="{n(y)}" r="5" class="hd-neutral"/>',
     }
     when = f"{moment(number(marker.x), span)}: " if dated else ""
-    return tip(shapes[marker.kind], when + marker.label)
+    return with_tooltip(shapes[marker.kind], when + marker.label)
 
 
 DAY = 86_400.0
@@ -282,10 +282,10 @@ def date_ticks(low: float, high: float, about: int = 6, *, finest: float = 3600.
     return [first + place * step for place in range(int((high - first) / step + 1e-9) + 1)]
 
 
-def written(value: float, percent: bool = False) -> str:
+def format_value(value: float, percent: bool = False) -> str:
     """A number as short as it can be.
 
-    >>> written(0.25, percent=True), written(1200), written(0.5), written(3.0)
+    >>> format_value(0.25, percent=True), format_value(1200), format_value(0.5), format_value(3.0)
     ('25%', '1,200', '0.5', '3')
     """
     if percent:

@@ -30,18 +30,18 @@ def text(x: float, y: float, said: str, *, anchor: str = "start", kind: str = ""
     return f'<text x="{n(x)}" y="{n(y)}" text-anchor="{anchor}"{named}>{escape(said)}</text>'
 
 
-def fitting(said: str, room: float, size: float) -> str:
+def truncate(said: str, room: float, size: float) -> str:
     """Words in one line, cut where they would need more room in letters of this size."""
     words, used = " ".join(said[:1000].split()), 0.0
     for place, letter in enumerate(words):
-        used += _wide(letter) * size
+        used += _letter_width(letter) * size
         # What is cut leaves room for the dots.
         if used > room - (size if place < len(words) - 1 else 0):
             return words[:place] + "…"
     return words
 
 
-def _wide(letter: str) -> float:
+def _letter_width(letter: str) -> float:
     """About how wide a letter is, measured by its height."""
     if east_asian_width(letter) in "WF":
         return 1.0
@@ -55,7 +55,7 @@ def line(x1: float, y1: float, x2: float, y2: float, kind: str) -> str:
     return f'<line x1="{n(x1)}" y1="{n(y1)}" x2="{n(x2)}" y2="{n(y2)}" class="{kind}"/>'
 
 
-def tip(drawn: str, said: str) -> str:
+def with_tooltip(drawn: str, said: str) -> str:
     """A shape that says something when it is pointed at."""
     return f'<g class="hd-tip" data-tip="{escape(said)}">{drawn}<title>{escape(said)}</title></g>'
 
@@ -73,9 +73,7 @@ def legend(names: Sequence[str], y: float) -> str:
     return "".join(parts)
 
 
-def framed(
-    parts: Sequence[str], height: float, title: str, desc: str, *, standalone: bool, width: float = WIDTH
-) -> str:
+def frame(parts: Sequence[str], height: float, title: str, desc: str, *, standalone: bool, width: float = WIDTH) -> str:
     """The whole picture; alone, it brings its own colours."""
     xmlns = ' xmlns="http://www.w3.org/2000/svg"' if standalone else ""
     style = f"<style>{_ALONE}</style>" if standalone else ""

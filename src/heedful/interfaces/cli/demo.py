@@ -30,8 +30,8 @@ FACTS = (
     "Annual leave is requested in the HR portal.",
 )
 HELPFUL = FACTS[2]
-ASKED = ("How do I reset my password?", "How can I reset my password?", "How to reset a password?")
-ASKED_NEXT = "I forgot my password, how do I reset it?"
+QUESTIONS = ("How do I reset my password?", "How can I reset my password?", "How to reset a password?")
+RELATED_QUESTION = "I forgot my password, how do I reset it?"
 
 
 @click.command()
@@ -45,14 +45,14 @@ ASKED_NEXT = "I forgot my password, how do I reset it?"
 )
 @click.pass_obj
 def demo(options: Options, dashboard: bool, port: int, keep: Path | None) -> None:
-    """Show the loop: facts, a question, opinions, the same question in other words, and undo.
+    """Demonstrate the loop: facts, a question, feedback, the same question in other words, and undo.
 
     With --dashboard, show what the loop looks like in use, until Ctrl-C.
     """
     if dashboard:
         show_dashboard(options, port, keep)
     elif keep is not None:
-        raise Invalid("--keep is given without --dashboard", field="keep", value=str(keep), remedy="Add --dashboard")
+        raise Invalid("--keep requires --dashboard", field="keep", value=str(keep), remedy="Add --dashboard")
     else:
         show_loop(options)
 
@@ -65,18 +65,18 @@ def show_loop(options: Options) -> None:
         helpful = facts.fact_ids[FACTS.index(HELPFUL)]
         screen.print(f"\n[bold]1. Remember[/bold] {facts.added} facts of a help desk.")
 
-        before = memory.recall(ASKED_NEXT, top_k=5)
+        before = memory.recall(RELATED_QUESTION, top_k=5)
         place = next((str(hit.rank) for hit in before.hits if hit.fact_id == helpful), "6 or below")
-        screen.print(f"\n[bold]2. Recall[/bold] {ASKED_NEXT!r}: what helps is at rank {place}.")
+        screen.print(f"\n[bold]2. Recall[/bold] {RELATED_QUESTION!r}: what helps is at rank {place}.")
         _ranking(screen, before.hits)
 
-        events = judged(memory, helpful)
+        events = give_feedback(memory, helpful)
         screen.print("\n[bold]3. Signal.[/bold] Three people asked, in other words, and said what helped:")
-        for asked in ASKED:
+        for asked in QUESTIONS:
             screen.print(f"   {asked!r}")
 
-        after = memory.recall(ASKED_NEXT, top_k=5, boost_by_usefulness=True, explain=True)
-        screen.print(f"\n[bold]4. Recall[/bold] {ASKED_NEXT!r} again, boosted by usefulness:")
+        after = memory.recall(RELATED_QUESTION, top_k=5, boost_by_usefulness=True, explain=True)
+        screen.print(f"\n[bold]4. Recall[/bold] {RELATED_QUESTION!r} again, boosted by usefulness:")
         _ranking(screen, after.hits, before.hits)
 
         screen.print("\n[bold]5. Explain[/bold] the first rank:")
@@ -87,16 +87,16 @@ def show_loop(options: Options) -> None:
 
         for event in events:
             memory.retract(event)
-        undone = memory.recall(ASKED_NEXT, top_k=5, boost_by_usefulness=True)
+        undone = memory.recall(RELATED_QUESTION, top_k=5, boost_by_usefulness=True)
         same = [hit.fact_id for hit in undone.hits] == [hit.fact_id for hit in before.hits]
         verdict = "exactly as it was" if same else "changed, which should not be"
         screen.print(f"\n[bold]6. Retract[/bold] all {len(events)} signals: the ranking is {verdict}.\n")
 
 
-def judged(memory: Heedful, helpful: str) -> list[str]:
+def give_feedback(memory: Heedful, helpful: str) -> list[str]:
     """Three simulated people ask, read all they are shown, and say what helped; returns the events."""
     events: list[str] = []
-    for seed, asked in enumerate(ASKED):
+    for seed, asked in enumerate(QUESTIONS):
         person = SimulatedUser(seed, examination=0.0)
         events += person.respond(memory, memory.recall(asked), {helpful}).event_ids
     return events

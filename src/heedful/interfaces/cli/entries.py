@@ -28,7 +28,7 @@ from heedful.model import Entry
 @click.argument("session_id")
 @cursor
 @limit
-@click.option("--newest-first", is_flag=True, help="Begin at the end.")
+@click.option("--newest-first", is_flag=True, help="Newest first.")
 @as_json
 @needs_project
 def entries(
@@ -79,7 +79,7 @@ def add_entry(
     used: tuple[str, ...],
     as_json: bool,
 ) -> None:
-    """Keep an ANSWER that was made elsewhere; a single - reads it from standard input."""
+    """Store an ANSWER that was made elsewhere; a single - reads it from standard input."""
     text = sys.stdin.read() if answer == "-" else answer
     with options.open() as heedful:
         added = heedful.sessions.add_entry(
@@ -106,11 +106,11 @@ def add_feedback(
     feedback_score: int | None,
     author: str | None,
 ) -> None:
-    """Rate an answer, say something of it, or both."""
+    """Rate an answer, comment on it, or both."""
     with options.open() as heedful:
         heedful.sessions.get(session_id)
         found = heedful.sessions.add_feedback(session_id, qa_id, feedback_text, feedback_score, author=author)
-    _told(found, session_id, qa_id)
+    _report_found(found, session_id, qa_id)
     echo("kept; it counts for recall after: heedful improve")
 
 
@@ -124,11 +124,11 @@ def delete_feedback(options: Options, session_id: str, qa_id: str, author: str |
     with options.open() as heedful:
         heedful.sessions.get(session_id)
         found = heedful.sessions.delete_feedback(session_id, qa_id, author=author)
-    _told(found, session_id, qa_id)
+    _report_found(found, session_id, qa_id)
     echo("cleared")
 
 
-def _told(found: bool, session_id: str, qa_id: str) -> None:
+def _report_found(found: bool, session_id: str, qa_id: str) -> None:
     if not found:
         raise NotFound(
             f"session {session_id!r} has no entry {qa_id!r}",

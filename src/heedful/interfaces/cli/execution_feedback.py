@@ -12,7 +12,7 @@ from rich.markup import escape
 
 from heedful.engine import Heedful
 from heedful.errors import Invalid
-from heedful.insight.writing import harmless
+from heedful.insight.writing import escape_formula
 from heedful.interfaces.cli.common import (
     Options,
     as_json,
@@ -29,12 +29,12 @@ from heedful.interfaces.client.surface import RemoteHeedful
 from heedful.model import ExecutionFeedback, etag
 
 FIELDS = list(ExecutionFeedback.model_fields)
-TOGETHER = 1_000
+PAGE_SIZE = 1_000
 
 
 @click.group()
 def feedback() -> None:
-    """What people say of executions: right or wrong, and why."""
+    """Feedback on executions: right or wrong, and why."""
 
 
 @feedback.command()
@@ -56,11 +56,9 @@ def add(
     idempotency_key: str | None,
     as_json: bool,
 ) -> None:
-    """Say whether an execution was right."""
+    """Rate an execution as right or wrong."""
     if is_positive is None:
-        raise Invalid(
-            "it is not said whether it was right", field="is_positive", remedy="Pass --positive or --negative"
-        )
+        raise Invalid("the rating is missing", field="is_positive", remedy="Pass --positive or --negative")
     with options.open() as heedful:
         kept = heedful.feedback.create(
             is_positive=is_positive,
@@ -73,22 +71,22 @@ def add(
     if as_json:
         print_json(kept)
     else:
-        echo(f"feedback {kept.id}; to take it back: heedful feedback retract {kept.id}")
+        echo(f"feedback {kept.id}; to retract it: heedful feedback retract {kept.id}")
 
 
 @feedback.command("list")
 @click.option("--positive/--negative", "is_positive", default=None, help="Only those.")
-@click.option("--search", metavar="TEXT", help="Only those whose text has this.")
+@click.option("--search", metavar="TEXT", help="Only those whose text contains this.")
 @click.option("--skip", default=0, show_default=True, help="How many to leave out at the beginning.")
 @click.option("--limit", default=100, show_default=True, help="How many at most.")
 @as_json
 @needs_project
-def listed(
+def list_feedback(
     options: Options, is_positive: bool | None, search: str | None, skip: int, limit: int, as_json: bool
 ) -> None:
     """List feedback, the newest first."""
     if search is not None and is_positive is not None:
-        raise Invalid("--search is given along with --positive or --negative", field="search", value=search)
+        raise Invalid("--search can't be combined with --positive or --negative", field="search", value=search)
     with options.open() as heedful:
         if is_positive is None:
             found = heedful.feedback.list(skip=skip, limit=limit, search=search)
@@ -138,7 +136,7 @@ def update(
     if_match: str | None,
     as_json: bool,
 ) -> None:
-    """Change a feedback: what is not named stays."""
+    """Update a feedback; fields that are not given stay unchanged."""
     given: dict[str, Any] = {"is_positive": is_positive, "feedback": text}
     changed = {name: value for name, value in given.items() if value is not None}
     with options.open() as heedful:
@@ -158,7 +156,7 @@ def _show(given: ExecutionFeedback, as_json: bool) -> None:
 @click.argument("feedback_id")
 @needs_project
 def retract(options: Options, feedback_id: str) -> None:
-    """Take a feedback back."""
+    """Retract a feedback."""
     with options.open() as heedful:
         heedful.feedback.delete(feedback_id)
     echo("retracted")
@@ -175,20 +173,20 @@ def export(options: Options, kind: str) -> None:
         if kind == "csv":
             writer = csv.DictWriter(sys.stdout, FIELDS)
             writer.writeheader()
-            for each in _all(heedful):
+            for each in _read_all(heedful):
                 said = each.model_dump(mode="json")
                 writer.writerow(
-                    {name: harmless(value) if isinstance(value, str) else value for name, value in said.items()}
+                    {name: escape_formula(value) if isinstance(value, str) else value for name, value in said.items()}
                 )
         else:
-            for each in _all(heedful):
+            for each in _read_all(heedful):
                 echo_json(orjson.dumps(each.model_dump(mode="json")).decode())
 
 
-def _all(heedful: Heedful | RemoteHeedful) -> list[ExecutionFeedback]:
+def _read_all(heedful: Heedful | RemoteHeedful) -> list[ExecutionFeedback]:
     found: list[ExecutionFeedback] = []
     while True:
-        page = heedful.feedback.list(skip=len(found), limit=TOGETHER)
+        page = heedful.feedback.list(skip=len(found), limit=PAGE_SIZE)
         found += page.items
         if len(found) >= page.total or not page.items:
             return found

@@ -25,7 +25,7 @@ from heedful.interfaces.cli.common import (
 from heedful.interfaces.cli.output import echo
 from heedful.model import CacheLookup, Execution, QueryResult, etag
 
-SHOWN = 20
+MAX_ROWS = 20
 """Rows of a result that are shown."""
 
 connector = click.option(
@@ -43,7 +43,7 @@ privileged = click.option("--privileged", is_flag=True, help="Accept a login tha
 @as_json
 @click.pass_obj
 def connect(options: Options, name: str, url: str, role: str | None, privileged: bool, as_json: bool) -> None:
-    """Add a database to ask questions of, by its SQLAlchemy URL. Write secrets as ${VAR}."""
+    """Connect a database by its SQLAlchemy URL, to ask questions about it. Write secrets as ${VAR}."""
     with options.open() as heedful:
         made = heedful.connectors.create(name, url, role=role, privileged=privileged)
     if as_json:
@@ -54,7 +54,7 @@ def connect(options: Options, name: str, url: str, role: str | None, privileged:
 
 @click.group()
 def connectors() -> None:
-    """Databases to ask questions of."""
+    """Connected databases."""
 
 
 @connectors.command("list")
@@ -83,7 +83,7 @@ def list_connectors(options: Options, as_json: bool) -> None:
 @as_json
 @needs_project
 def refresh(options: Options, name: str, as_json: bool) -> None:
-    """Read the schema of a connector anew."""
+    """Refresh the schema of a connector."""
     with options.open() as heedful:
         made = heedful.connectors.refresh(name)
     if as_json:
@@ -98,7 +98,7 @@ def refresh(options: Options, name: str, as_json: bool) -> None:
 @as_json
 @needs_project
 def confirm(options: Options, name: str, privileged: bool, as_json: bool) -> None:
-    """Switch on a connector that was imported; look at its URL first."""
+    """Enable an imported connector; check its URL first."""
     with options.open() as heedful:
         made = heedful.connectors.confirm(name, privileged=privileged)
     if as_json:
@@ -124,7 +124,9 @@ def delete(options: Options, name: str, yes: bool) -> None:
 @click.argument("sql_query")
 @connector
 @click.option("--question", metavar="TEXT", help="What it answers, so that the cache can find it.")
-@click.option("--parameter", "parameters", multiple=True, metavar="KEY=VALUE", help="Fills :KEY; may be repeated.")
+@click.option(
+    "--parameter", "parameters", multiple=True, metavar="KEY=VALUE", help="The value of :KEY; may be repeated."
+)
 @click.option(
     "--chat-message",
     "--chat-message-id",
@@ -143,7 +145,7 @@ def run(
     chat_message_id: str | None,
     as_json: bool,
 ) -> None:
-    """Run one statement that only reads; a single - reads it from standard input."""
+    """Run one read-only statement; a single - reads it from standard input."""
     text = sys.stdin.read() if sql_query == "-" else sql_query
     with options.open() as heedful:
         done = heedful.executions.execute_query(
@@ -164,7 +166,7 @@ def run(
     "--chat-session-id",
     "chat_session_id",
     metavar="ID",
-    help="Go on in this one; a new one if left out.",
+    help="Continue this one; by default, start a new one.",
 )
 @click.option("--feedback-cutoff", default=0.5, show_default=True, help="How reliable examples must be, 0 to 1.")
 @click.option("--remark", "remarks", multiple=True, metavar="TEXT", help="What the model should know; may be repeated.")
@@ -202,14 +204,16 @@ def ask(
 
 @click.group()
 def cache() -> None:
-    """What ran before and may be used again."""
+    """Executions that can be reused."""
 
 
 @cache.command()
 @click.argument("user_query")
 @connector
 @click.option("--max-age-days", default=30.0, show_default=True, help="How old it may be.")
-@click.option("--similarity-threshold", default=0.65, show_default=True, help="From which it is looked at.")
+@click.option(
+    "--similarity-threshold", default=0.65, show_default=True, help="The similarity from which a match is considered."
+)
 @click.option("--limit", default=50, show_default=True, help="How many are looked at.")
 @click.option("--top-n", default=5, show_default=True, help="How many are shown.")
 @click.option("--only-positive-feedback", is_flag=True, help="Only what people say was right.")
@@ -280,10 +284,10 @@ def show(done: Execution, as_json: bool) -> None:
 
 def _rows(result: QueryResult) -> Table:
     made = table(*(column.name for column in result.columns))
-    for row in result.rows[:SHOWN]:
+    for row in result.rows[:MAX_ROWS]:
         made.add_row(*("" if value is None else escape(shortened(str(value), 60)) for value in row))
-    if len(result.rows) > SHOWN:
-        made.add_row(f"… {len(result.rows) - SHOWN} more rows")
+    if len(result.rows) > MAX_ROWS:
+        made.add_row(f"… {len(result.rows) - MAX_ROWS} more rows")
     return made
 
 
@@ -310,11 +314,11 @@ def add(options: Options, question: str, sql_query: str, connector_id: str | Non
 
 @golden.command()
 @click.argument("execution_id")
-@click.option("--question", metavar="TEXT", help="Other words than it was asked in.")
+@click.option("--question", metavar="TEXT", help="The question in other words.")
 @as_json
 @needs_project
 def promote(options: Options, execution_id: str, question: str | None, as_json: bool) -> None:
-    """Make one of an execution that people say was right."""
+    """Make one from an execution that was rated right."""
     with options.open() as heedful:
         made = heedful.golden_examples.promote(execution_id, question=question)
     if as_json:
@@ -372,7 +376,7 @@ def update(
     if_match: str | None,
     as_json: bool,
 ) -> None:
-    """Change one: what is not named stays."""
+    """Update one; fields that are not given stay unchanged."""
     given: dict[str, Any] = {"question": question, "sql_query": sql_query}
     changed = {name: value for name, value in given.items() if value is not None}
     with options.open() as heedful:

@@ -27,7 +27,7 @@ from heedful.interfaces.cli.common import (
 from heedful.interfaces.cli.output import echo
 from heedful.model import MODES, POLICY_NAMES, Erasure, Mode, PolicyName, Recall
 
-SHOWN = 10
+MAX_LISTED = 10
 """Files and facts that are listed one by one."""
 
 
@@ -62,7 +62,7 @@ def remember(
     """Store facts: TEXTS, or files and folders with --file. A single - reads lines from standard input."""
     given: list[str | Path] = [*_lines(texts), *files]
     if not given:
-        raise Invalid("nothing is given to remember", field="texts", remedy="Pass texts, or --file PATH")
+        raise Invalid("nothing to remember", field="texts", remedy="Pass texts, or --file PATH")
     with options.open() as heedful, progress("remembering") as show:
         result = heedful.remember(
             given,
@@ -79,10 +79,10 @@ def remember(
         screen = console()
         removed = f", {result.removed} removed" if result.removed else ""
         screen.print(f"{result.added} new, {result.known} known{removed} in {result.dataset}")
-        for fact in result.facts[:SHOWN]:
+        for fact in result.facts[:MAX_LISTED]:
             screen.print(f"  {fact.fact_id}  {escape(shortened(fact.text))}")
-        if len(result.facts) > SHOWN:
-            screen.print(f"  … and {len(result.facts) - SHOWN} more")
+        if len(result.facts) > MAX_LISTED:
+            screen.print(f"  … and {len(result.facts) - MAX_LISTED} more")
     for error in result.errors:
         echo(f"not remembered: {error.source}: {error.message}", err=True)
     for text in texts:
@@ -97,7 +97,7 @@ def _time(field: str, typed: str | None) -> datetime | None:
         return None if typed is None else datetime.fromisoformat(typed)
     except ValueError:
         raise Invalid(
-            f"{field} is {typed!r}, which is not a time",
+            f"{field} is {typed!r}, which is not a valid time",
             field=field,
             value=typed,
             remedy="Write it as 2030-01-31T12:00:00Z",
@@ -116,11 +116,11 @@ def _lines(texts: tuple[str, ...]) -> Sequence[str]:
 @click.option("--top-k", default=10, show_default=True, help="How many facts.")
 @click.option("--mode", type=click.Choice(MODES), default="hybrid", show_default=True, help="How to search.")
 @click.option("--where", multiple=True, metavar="KEY=VALUE", help="Only facts with this metadata; may be repeated.")
-@click.option("--boost-by-usefulness", is_flag=True, help="Blend in what signals say.")
+@click.option("--boost-by-usefulness", is_flag=True, help="Rank by usefulness, too.")
 @click.option("--usefulness-weight", default=0.3, show_default=True, help="The share of usefulness in the score.")
 @click.option("--feedback-influence", type=float, help="The same dial; above 0, it turns the boost on.")
 @click.option("--min-usefulness", default=0.0, show_default=True, help="Leave out facts below this.")
-@click.option("--policy", type=click.Choice(POLICY_NAMES), help="Another rule than the dataset's.")
+@click.option("--policy", type=click.Choice(POLICY_NAMES), help="Override the dataset's policy.")
 @click.option("--exploration", default=0.0, show_default=True, help="The chance to try a fact nobody has judged.")
 @click.option("--seed", type=int, help="The seed of that draw.")
 @click.option("--explain", is_flag=True, help="Show the reasons for every rank.")
@@ -174,7 +174,7 @@ def recall(
 @dataset
 @click.option("--top-k", default=3, show_default=True, help="How many facts.")
 @click.option("--usefulness-weight", default=0.3, show_default=True, help="The share of usefulness in the score.")
-@click.option("--policy", type=click.Choice(POLICY_NAMES), help="Another rule than the dataset's.")
+@click.option("--policy", type=click.Choice(POLICY_NAMES), help="Override the dataset's policy.")
 @as_json
 @needs_project
 def explain(
@@ -230,7 +230,7 @@ def _show_reasons(result: Recall) -> None:
             screen.print(f"   {line}")
         if why.events:
             rows = table("   event", "signal", "confidence", "at", "query", numbers=("confidence",))
-            for event in why.events[-SHOWN:]:
+            for event in why.events[-MAX_LISTED:]:
                 rows.add_row(
                     f"   {event.event_id}",
                     event.signal_type,
@@ -244,14 +244,14 @@ def _show_reasons(result: Recall) -> None:
 @click.command()
 @click.argument("fact_id")
 @click.argument("text", required=False)
-@click.option("--by", metavar="FACT_ID", help="Instead of TEXT: a fact that is there already.")
+@click.option("--by", metavar="FACT_ID", help="Instead of TEXT: a fact that already exists.")
 @click.option("--author", metavar="NAME", help="Who corrects it.")
 @as_json
 @needs_project
 def supersede(
     options: Options, fact_id: str, text: str | None, by: str | None, author: str | None, as_json: bool
 ) -> None:
-    """Correct FACT_ID: from now on TEXT is recalled in its place. Retract the event to undo it."""
+    """Replace FACT_ID with TEXT. Retract the event to undo it."""
     with options.open() as heedful:
         result = heedful.supersede(fact_id, text, by=by, author=author)
     if as_json:
@@ -264,7 +264,7 @@ def supersede(
 @click.command()
 @needs_project
 def datasets(options: Options) -> None:
-    """List the sets of facts, oldest first."""
+    """List datasets, oldest first."""
     with options.open() as heedful:
         for name in heedful.datasets():
             echo(name)
@@ -274,8 +274,8 @@ def datasets(options: Options) -> None:
 @click.argument("fact_ids", nargs=-1)
 @click.option("--source", metavar="NAME", help="Forget all facts of a source.")
 @click.option("--dataset", metavar="NAME", help="The source's dataset; alone, forget the whole dataset.")
-@click.option("--author", metavar="NAME", help="Erase whoever has exactly this name from the project.")
-@click.option("--yes", is_flag=True, help="Don't ask before a whole dataset goes, or an author.")
+@click.option("--author", metavar="NAME", help="Erase the author with exactly this name from the project.")
+@click.option("--yes", is_flag=True, help="Don't ask before deleting a dataset or erasing an author.")
 @as_json
 @needs_project
 def forget(
@@ -310,7 +310,7 @@ def _show_erased(facts: int, erased: Erasure) -> None:
     if erased.author is None:
         echo("Nothing has this name in this project, so nothing was erased. Names must match exactly.")
         return
-    echo(f"Erased; what is left stands under {erased.author}")
+    echo(f"Erased; what remains is attributed to {erased.author}")
     counts = erased.model_dump(exclude={"author", "event_id"})
     for what, count in {"facts": facts, **counts}.items():
         if count:

@@ -34,11 +34,11 @@ from heedful.model import RATINGS, SIGNAL_TYPES, FactStats, RankedFact, SignalRe
 
 @click.command()
 @click.argument("fact_ids", nargs=-1)
-@click.option("--type", "signal_type", type=click.Choice(SIGNAL_TYPES), help="What to say of FACT_IDS.")
+@click.option("--type", "signal_type", type=click.Choice(SIGNAL_TYPES), help="The signal for FACT_IDS.")
 @click.option("--query", metavar="TEXT", help="The query FACT_IDS were (not) useful for.")
 @click.option("--context", metavar="TEXT", help="A note that is kept with the signal.")
 @click.option("--dataset", metavar="NAME", help="Only facts of this dataset; others are refused.")
-@click.option("--recall", "--recall-id", "recall_id", metavar="ID", help="Instead: speak of what a recall showed.")
+@click.option("--recall", "--recall-id", "recall_id", metavar="ID", help="Rate the facts of this recall instead.")
 @click.option("--used", multiple=True, metavar="FACT", help="With --recall: a fact_id or a rank; may be repeated.")
 @click.option("--helpful", multiple=True, metavar="FACT", help="With --recall; may be repeated.")
 @click.option("--not-helpful", multiple=True, metavar="FACT", help="With --recall; may be repeated.")
@@ -71,13 +71,13 @@ def signal(
     """
     if recall_id is None and (not fact_ids or signal_type is None or query is None):
         raise Invalid(
-            "it is not said which facts were useful for what",
+            "the facts and the query are missing",
             field="fact_ids",
             remedy='Pass FACT_ID --type used --query "…", or --recall RECALL_ID --used 1',
         )
     if recall_id is not None and (fact_ids or signal_type or query):
         raise Invalid(
-            "--recall is given along with FACT_IDS, --type or --query",
+            "--recall can't be combined with FACT_IDS, --type or --query",
             field="recall",
             value=recall_id,
             remedy="Name its facts with --used, --helpful and --not-helpful",
@@ -140,7 +140,7 @@ def _show(result: SignalResult, as_json: bool) -> None:
 @as_json
 @needs_project
 def detect(options: Options, recall_id: str, answer: str, as_json: bool) -> None:
-    """Tell which of the facts that RECALL_ID showed ANSWER used. A single - reads it from standard input."""
+    """Detect which facts of RECALL_ID the ANSWER used. A single - reads it from standard input."""
     text = sys.stdin.read() if answer == "-" else answer
     with options.open() as heedful:
         found = heedful.detect(text, recall_id)
@@ -157,7 +157,7 @@ def detect(options: Options, recall_id: str, answer: str, as_json: bool) -> None
 
 @click.command()
 @click.argument("event_id")
-@click.option("--author", metavar="NAME", help="Who takes it back.")
+@click.option("--author", metavar="NAME", help="Who retracts it.")
 @as_json
 @needs_project
 def retract(options: Options, event_id: str, author: str | None, as_json: bool) -> None:
@@ -167,7 +167,7 @@ def retract(options: Options, event_id: str, author: str | None, as_json: bool) 
     if as_json:
         print_json(result)
     elif result.updated_facts:
-        echo(f"retracted {result.retracted}; scores of {', '.join(result.updated_facts)} folded anew")
+        echo(f"retracted {result.retracted}; scores of {', '.join(result.updated_facts)} recomputed")
     else:
         echo(f"{result.retracted} was retracted before, or its fact is gone; nothing changed")
 
@@ -175,11 +175,11 @@ def retract(options: Options, event_id: str, author: str | None, as_json: bool) 
 @click.command()
 @click.argument("fact_id", required=False)
 @dataset
-@click.option("--storage", is_flag=True, help="Show what takes how much room in the whole store instead.")
+@click.option("--storage", is_flag=True, help="Show storage sizes of the whole store instead.")
 @as_json
 @needs_project
 def stats(options: Options, fact_id: str | None, dataset: str, storage: bool, as_json: bool) -> None:
-    """Show what signals say of a dataset, or of one FACT_ID."""
+    """Show the usefulness of a dataset, or of one FACT_ID."""
     if storage:
         _show_storage(store_sizes(options.local("stats --storage")), as_json)
         return
@@ -279,20 +279,20 @@ def add_session_feedback(
     if as_json:
         print_json(kept)
     else:
-        echo(f"feedback {kept.feedback_id}; to take it back: heedful retract {kept.feedback_id}")
+        echo(f"feedback {kept.feedback_id}; to retract it: heedful retract {kept.feedback_id}")
 
 
 @click.command()
 @click.argument("session_id")
 @cursor
 @limit
-@click.option("--newest-first", is_flag=True, help="Begin at the end.")
+@click.option("--newest-first", is_flag=True, help="Newest first.")
 @as_json
 @needs_project
 def feedbacks(
     options: Options, session_id: str, cursor: str | None, limit: int, newest_first: bool, as_json: bool
 ) -> None:
-    """Show what people say of a session as a whole."""
+    """Show the feedback on a session as a whole."""
     with options.open() as heedful:
         page = heedful.sessions.feedbacks(session_id, cursor=cursor, limit=limit, newest_first=newest_first)
     if as_json:
@@ -315,7 +315,7 @@ def feedbacks(
 @as_json
 @needs_project
 def feedback_metrics(options: Options, as_json: bool) -> None:
-    """Count all feedback that stands."""
+    """Count all active feedback."""
     with options.open() as heedful:
         metrics = heedful.sessions.feedback_metrics()
     if as_json:
@@ -363,7 +363,7 @@ def alerts(options: Options, pending: bool, cursor: str | None, limit: int, as_j
 @as_json
 @needs_project
 def discard_alert(options: Options, alert_id: str, as_json: bool) -> None:
-    """Give up an alert that can't be delivered."""
+    """Discard an alert that can't be delivered."""
     with options.open() as heedful:
         alert = heedful.sessions.discard_alert(alert_id)
     if as_json:

@@ -10,7 +10,7 @@ from pydantic import BaseModel
 from heedful.bootstrap import Host
 from heedful.clock import to_stored
 from heedful.errors import Invalid
-from heedful.interfaces.cli import exports, sums
+from heedful.interfaces.cli import exports, insight_output
 from heedful.interfaces.cli.common import Decorator, Options, as_json, dataset, needs_project, print_json
 from heedful.interfaces.cli.output import echo
 from heedful.interfaces.reports import write_report
@@ -28,7 +28,7 @@ BY = "A key of the sessions' metadata, such as variant; or dataset, model, sourc
 
 @click.group()
 def insight() -> None:
-    """What people said, added up."""
+    """Reports on feedback."""
 
 
 @insight.command()
@@ -51,8 +51,8 @@ def satisfaction(
     """Compare satisfaction by a metadata key, or by dataset, model and others."""
     with options.open(worker=False) as heedful:
         found = heedful.insight.satisfaction(by, since=since, until=until, dataset=dataset, target_type=target_type)
-    if not _printed(found, as_json):
-        sums.show_satisfaction(found)
+    if not _print(found, as_json):
+        insight_output.show_satisfaction(found)
 
 
 @insight.command()
@@ -79,8 +79,8 @@ def trend(
         found = heedful.insight.trend(
             over=over, by=by, since=since, until=until, dataset=dataset, target_type=target_type
         )
-    if not _printed(found, as_json):
-        sums.show_trend(found)
+    if not _print(found, as_json):
+        insight_output.show_trend(found)
 
 
 @insight.command()
@@ -92,11 +92,11 @@ def trend(
 def coverage(
     options: Options, since: datetime | None, until: datetime | None, dataset: str | None, as_json: bool
 ) -> None:
-    """How much of what was shown was rated."""
+    """How much of what was shown has been rated."""
     with options.open(worker=False) as heedful:
         found = heedful.insight.coverage(since=since, until=until, dataset=dataset)
-    if not _printed(found, as_json):
-        sums.show_coverage(found)
+    if not _print(found, as_json):
+        insight_output.show_coverage(found)
 
 
 @insight.command()
@@ -104,11 +104,11 @@ def coverage(
 @as_json
 @needs_project
 def usefulness(options: Options, dataset: str, as_json: bool) -> None:
-    """How useful facts are: the distribution, both ends, and those that help here and hurt there."""
+    """How useful facts are: the distribution, the best, the worst, and those with mixed feedback."""
     with options.open(worker=False) as heedful:
         found = heedful.insight.usefulness(dataset)
-    if not _printed(found, as_json):
-        sums.show_usefulness(found)
+    if not _print(found, as_json):
+        insight_output.show_usefulness(found)
 
 
 @insight.command()
@@ -121,8 +121,8 @@ def cache(options: Options, since: datetime | None, until: datetime | None, limi
     """What the cache of executions decided, and why."""
     with options.open(worker=False) as heedful:
         found = heedful.insight.cache(since=since, until=until, limit=limit)
-    if not _printed(found, as_json):
-        sums.show_cache(found)
+    if not _print(found, as_json):
+        insight_output.show_cache(found)
 
 
 @insight.command()
@@ -137,8 +137,8 @@ def themes(
     """What negative comments are about."""
     with options.open(worker=False) as heedful:
         found = heedful.insight.themes(since=since, until=until, dataset=dataset)
-    if not _printed(found, as_json):
-        sums.show_themes(found)
+    if not _print(found, as_json):
+        insight_output.show_themes(found)
 
 
 @insight.command()
@@ -156,16 +156,16 @@ def notes(
     by: str | None,
     as_json: bool,
 ) -> None:
-    """What changed, and is not luck."""
+    """Significant changes."""
     with options.open(worker=False) as heedful:
         found = heedful.insight.notes(since=since, until=until, dataset=dataset, by=by)
     if as_json:
         print_json(found)
     else:
-        sums.show_notes(found)
+        insight_output.show_notes(found)
 
 
-def _printed(found: BaseModel, as_json: bool) -> bool:
+def _print(found: BaseModel, as_json: bool) -> bool:
     if as_json:
         print_json(found)
     return as_json
@@ -178,7 +178,7 @@ def _printed(found: BaseModel, as_json: bool) -> bool:
 @as_json
 @needs_project
 def digest(options: Options, since: datetime | None, until: datetime | None, send: bool, as_json: bool) -> None:
-    """Sum up what people said in a week, or in another time."""
+    """Summarise the feedback of a week, or of another period."""
     if send:
         _send(options, since, until)
         return
@@ -200,7 +200,7 @@ def _send(options: Options, since: datetime | None, until: datetime | None) -> N
     try:
         if not host.digest_channels:
             raise Invalid(
-                "there is nowhere to send the digest to",
+                "no digest channel is configured",
                 field="digest_email",
                 remedy="Set digest_email or digest_webhook in heedful.toml, or HEEDFUL_DIGEST_EMAIL",
             )
@@ -214,7 +214,7 @@ def _send(options: Options, since: datetime | None, until: datetime | None) -> N
     finally:
         host.close()
     if not sent:
-        echo("nobody said anything in this time; nothing was sent")
+        echo("no feedback in this period; nothing was sent")
     for row in sent:
         echo(f"{row.channel}: " + ("delivered" if row.delivered_at else f"waits in the outbox ({row.error})"))
 
@@ -226,7 +226,7 @@ def _send(options: Options, since: datetime | None, until: datetime | None) -> N
 @click.option("--dataset", metavar="NAME", help="Only answers from this dataset.")
 @click.option("--by", metavar="KEY", help="Compare by this, too: metadata.variant, source, author_kind, …")
 @click.option("--charts", metavar="FOLDER", help="Write each chart there as well, as SVG.")
-@click.option("--force", "overwrite", is_flag=True, help="Replace files that are there.")
+@click.option("--force", "overwrite", is_flag=True, help="Replace existing files.")
 @needs_project
 def report(
     options: Options,
@@ -238,7 +238,7 @@ def report(
     charts: str | None,
     overwrite: bool,
 ) -> None:
-    """Write what people said as one HTML file."""
+    """Write a feedback report as one HTML file."""
     with options.open(worker=False) as heedful:
         made = write_report(
             heedful, path, since=since, until=until, dataset=dataset, by=by, charts=charts, overwrite=overwrite

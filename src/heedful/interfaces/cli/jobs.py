@@ -33,7 +33,7 @@ from heedful.model import JOB_KINDS, JOB_STATUSES, Job, JobKind, JobStatus
 
 @click.group()
 def jobs() -> None:
-    """Work in the background: what waits, runs, was done or failed."""
+    """Background jobs."""
 
 
 @jobs.command("list")
@@ -43,7 +43,7 @@ def jobs() -> None:
 @limit
 @as_json
 @needs_store
-def listed(
+def list_jobs(
     options: Options, status: JobStatus | None, kind: JobKind | None, cursor: str | None, limit: int, as_json: bool
 ) -> None:
     """List jobs, the newest first."""
@@ -96,16 +96,16 @@ def cancel(options: Options, job_id: str, as_json: bool) -> None:
 @as_json
 @needs_store
 def retry(options: Options, job_id: str, as_json: bool) -> None:
-    """Have a worker do again what failed or was cancelled."""
+    """Retry a job that failed or was cancelled."""
     with _jobs(options) as jobs:
         show(jobs.retry(job_id), as_json)
 
 
 @click.command()
-@click.option("--once", is_flag=True, help="Do what is due, and end.")
+@click.option("--once", is_flag=True, help="Run due jobs, then exit.")
 @click.pass_obj
 def worker(options: Options, once: bool) -> None:
-    """Do the jobs of all projects until stopped; a job that runs then goes on elsewhere, from its last batch."""
+    """Run the jobs of all projects until stopped; another worker resumes an interrupted job from its last batch."""
     host = Host(
         options.local("worker"),
         embedding=options.embedding,

@@ -26,7 +26,7 @@ from heedful.interfaces.cli.common import (
 )
 from heedful.interfaces.cli.output import echo
 from heedful.model import AUDIT_KINDS, SCOPES, AuditKind, Scope
-from heedful.protocols.access import USUAL
+from heedful.protocols.access import DEFAULT_SCOPES
 
 
 class _Seconds(click.ParamType[int]):
@@ -54,7 +54,7 @@ def keys() -> None:
     "scopes",
     multiple=True,
     type=click.Choice(SCOPES),
-    default=USUAL,
+    default=DEFAULT_SCOPES,
     show_default=True,
     help="What it may do; may be repeated.",
 )
@@ -62,7 +62,7 @@ def keys() -> None:
 @as_json
 @click.pass_obj
 def create(options: Options, name: str, scopes: tuple[Scope, ...], rate_limit: int | None, as_json: bool) -> None:
-    """Make a key. It is shown once."""
+    """Create a key. It is shown only once."""
     with options.open() as heedful:
         made = heedful.keys.create(name, scopes=scopes, rate_limit=rate_limit)
     if as_json:
@@ -74,8 +74,8 @@ def create(options: Options, name: str, scopes: tuple[Scope, ...], rate_limit: i
 @keys.command("list")
 @as_json
 @needs_project
-def listed(options: Options, as_json: bool) -> None:
-    """List keys, oldest first; those revoked too."""
+def list_keys(options: Options, as_json: bool) -> None:
+    """List keys, oldest first, including revoked ones."""
     with options.open() as heedful:
         found = heedful.keys.list()
     if as_json:
@@ -99,13 +99,13 @@ def listed(options: Options, as_json: bool) -> None:
 @as_json
 @needs_project
 def revoke(options: Options, key_id: str, as_json: bool) -> None:
-    """Make a key useless."""
+    """Revoke a key."""
     with options.open() as heedful:
         gone = heedful.keys.revoke(key_id)
     if as_json:
         print_json(gone)
     else:
-        echo(f"{gone.name} is revoked; servers that run refuse it within a second")
+        echo(f"{gone.name} is revoked; running servers reject it within a second")
 
 
 @keys.command()
@@ -118,8 +118,8 @@ def revoke(options: Options, key_id: str, as_json: bool) -> None:
     help="What may be rated, as session_id=ID or session_id=ID,qa_id=ID; may be repeated.",
 )
 @click.option("--author", metavar="NAME", help="Under whose name, if you know them; else an anonymous visitor's.")
-@click.option("--subject", metavar="ID", help="What tells one anonymous visitor from another; a hash of it is kept.")
-@click.option("--expires-in", default=600, show_default=True, metavar="SECONDS", help="How long it is good.")
+@click.option("--subject", metavar="ID", help="An id that distinguishes anonymous visitors; only its hash is stored.")
+@click.option("--expires-in", default=600, show_default=True, metavar="SECONDS", help="How long it is valid.")
 @as_json
 @click.pass_obj
 def token(
@@ -130,7 +130,7 @@ def token(
     expires_in: int,
     as_json: bool,
 ) -> None:
-    """Sign a token with which a browser may rate some things for a while."""
+    """Create a token that lets a browser rate some targets for a limited time."""
     with options.open() as heedful:
         made = heedful.keys.create_token(
             [_target(each) for each in targets], author=author, subject=subject, expires_in=expires_in
@@ -143,23 +143,27 @@ def token(
 
 @keys.command("rotate-signing")
 @click.option(
-    "--grace", type=_Seconds(), default=0, show_default=True, help="How long the old secret is good: 90, 30m, 1h, 2d."
+    "--grace",
+    type=_Seconds(),
+    default=0,
+    show_default=True,
+    help="How long the old secret stays valid: 90, 30m, 1h, 2d.",
 )
 @as_json
 @needs_store
 def rotate_signing(options: Options, grace: int, as_json: bool) -> None:
-    """Make a new secret for tokens and logins, of the whole store.
+    """Rotate the secret that signs tokens and logins of the whole store.
 
-    Those that were signed with the old one end at once, or after --grace.
+    Those signed with the old secret end at once, or after --grace.
     """
     with options.open(worker=False) as heedful:
         made = heedful.keys.rotate_signing(grace=grace)
     if as_json:
         print_json(made)
     elif made.former_good_until > made.rotated_at:
-        echo(f"tokens and logins of before are good until {made.former_good_until:%Y-%m-%d %H:%M:%S}")
+        echo(f"existing tokens and logins stay valid until {made.former_good_until:%Y-%m-%d %H:%M:%S}")
     else:
-        echo("tokens and logins of before are not good any more; servers that run refuse them within a second")
+        echo("existing tokens and logins are no longer valid; running servers reject them within a second")
 
 
 @keys.command("reseal-connectors")
@@ -167,7 +171,7 @@ def rotate_signing(options: Options, grace: int, as_json: bool) -> None:
 def reseal_connectors(options: Options) -> None:
     """Encrypt all connectors' URLs with the first key of HEEDFUL_SECRET_KEY.
 
-    Of the whole store, after a new key was put before the old one; then the old one can go.
+    For the whole store, after a new key was put before the old one, which can be removed afterwards.
     """
     count = reseal(options.local("keys reseal-connectors"))
     echo(f"{count} connectors are encrypted with the first key; the others can be removed")
@@ -177,7 +181,7 @@ def _target(given: str) -> dict[str, str]:
     """What is named as session_id=ID,qa_id=ID; an id may have commas of its own."""
     name, equals, value = given.partition("=")
     if not equals:
-        raise Invalid(f"target is {given!r}", field="targets", value=given, remedy="Write it as session_id=ID")
+        raise Invalid(f"invalid target {given!r}", field="targets", value=given, remedy="Write it as session_id=ID")
     session, answer, qa_id = value.rpartition(",qa_id=")
     return {name: session, "qa_id": qa_id} if answer else {name: value}
 
@@ -192,9 +196,9 @@ def _target(given: str) -> dict[str, str]:
 def audit(
     options: Options, kind: AuditKind | None, since: datetime | None, cursor: str | None, limit: int, as_json: bool
 ) -> None:
-    """Show who was refused what, and what admins did, the newest first.
+    """Show refused requests and admin actions, newest first.
 
-    Of the whole store; with --project, or on a server, of that project.
+    For the whole store; with --project, or on a server, for that project.
     """
     if options.whole_store:
         page = store_audit(options.store, kind=kind, since=since, cursor=cursor, limit=limit)
@@ -205,7 +209,7 @@ def audit(
         print_json(page)
         return
     if not page.items:
-        echo("Nothing was refused, and no admin did anything.")
+        echo("No refused requests and no admin actions.")
         return
     rows = table(
         "at", "kind", "operation", "code", "times", "caller", "address", "project", "target", numbers=("times",)

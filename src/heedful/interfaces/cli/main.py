@@ -26,63 +26,59 @@ class _Place(NamedTuple):
 
 COMMANDS = {
     "demo": _Place(
-        "demo", "demo", "Show the loop: facts, a question, opinions, the same question in other words, and undo."
+        "demo", "demo", "Demonstrate the loop: facts, a question, feedback, the same question in other words, and undo."
     ),
     "remember": _Place("facts", "remember", "Store facts: TEXTS, or files and folders with --file."),
     "recall": _Place("facts", "recall", "Find the facts that answer QUERY, best first."),
     "explain": _Place(
         "facts", "explain", "Show why each fact ranks where it does for QUERY, down to the events and the arithmetic."
     ),
-    "supersede": _Place("facts", "supersede", "Correct FACT_ID: from now on TEXT is recalled in its place."),
+    "supersede": _Place("facts", "supersede", "Replace FACT_ID with TEXT."),
     "forget": _Place("facts", "forget", "Remove FACT_IDS, a source, or a dataset, with everything derived from them."),
-    "datasets": _Place("facts", "datasets", "List the sets of facts, oldest first."),
+    "datasets": _Place("facts", "datasets", "List datasets, oldest first."),
     "signal": _Place(
         "feedback", "signal", "Say how useful facts were: FACT_IDS for a --query, or what a --recall showed."
     ),
-    "detect": _Place("feedback", "detect", "Tell which of the facts that RECALL_ID showed ANSWER used."),
+    "detect": _Place("feedback", "detect", "Detect which facts of RECALL_ID the ANSWER used."),
     "retract": _Place(
         "feedback", "retract", "Undo the signal or supersession EVENT_ID, as if it had never been given."
     ),
-    "stats": _Place("feedback", "stats", "Show what signals say of a dataset, or of one FACT_ID."),
-    "sessions": _Place(
-        "sessions", "sessions", "Conversations: messages, answers, metadata, and what people say of them."
-    ),
+    "stats": _Place("feedback", "stats", "Show the usefulness of a dataset, or of one FACT_ID."),
+    "sessions": _Place("sessions", "sessions", "Conversations: messages, answers, metadata and feedback."),
     "improve": _Place("maintenance", "improve", "Turn the feedback of sessions into better recall."),
-    "insight": _Place("insight", "insight", "What people said, added up."),
-    "connect": _Place("executions", "connect", "Add a database to ask questions of, by its SQLAlchemy URL."),
-    "connectors": _Place("executions", "connectors", "Databases to ask questions of."),
-    "run": _Place("executions", "run", "Run one statement that only reads; a single - reads it from standard input."),
-    "executions": _Place("runs", "executions", "SQL that ran, with its results."),
+    "insight": _Place("insight", "insight", "Reports on feedback."),
+    "connect": _Place("executions", "connect", "Connect a database by its SQLAlchemy URL, to ask questions about it."),
+    "connectors": _Place("executions", "connectors", "Connected databases."),
+    "run": _Place("executions", "run", "Run one read-only statement; a single - reads it from standard input."),
+    "executions": _Place("runs", "executions", "Executed SQL with its results."),
     "ask": _Place(
         "executions", "ask", "Answer a question about data: by proven SQL, or by SQL that the language model writes."
     ),
-    "cache": _Place("executions", "cache", "What ran before and may be used again."),
+    "cache": _Place("executions", "cache", "Executions that can be reused."),
     "golden": _Place("executions", "golden", "Golden examples: questions with the SQL that answers them."),
-    "feedback": _Place("execution_feedback", "feedback", "What people say of executions: right or wrong, and why."),
-    "review": _Place("review", "review", "What people disliked, as work to do: see, mend, resolve, and undo."),
+    "feedback": _Place("execution_feedback", "feedback", "Feedback on executions: right or wrong, and why."),
+    "review": _Place("review", "review", "Negative feedback as a queue: show, fix, resolve and undo."),
     "replay": _Place(
         "replay", "replay", "Try other policies and weights on the recalls that people rated, and recommend a weight."
     ),
-    "report": _Place("insight", "report", "Write what people said as one HTML file."),
-    "digest": _Place("insight", "digest", "Sum up what people said in a week, or in another time."),
+    "report": _Place("insight", "report", "Write a feedback report as one HTML file."),
+    "digest": _Place("insight", "digest", "Summarise the feedback of a week, or of another period."),
     "serve": _Place("serve", "serve", "Serve the store over HTTP."),
     "dashboard": _Place("serve", "dashboard", "Serve the dashboard of the store."),
     "keys": _Place("keys", "keys", "Keys to a server, for this project."),
-    "audit": _Place("keys", "audit", "Show who was refused what, and what admins did, the newest first."),
-    "jobs": _Place("jobs", "jobs", "Work in the background: what waits, runs, was done or failed."),
+    "audit": _Place("keys", "audit", "Show refused requests and admin actions, newest first."),
+    "jobs": _Place("jobs", "jobs", "Background jobs."),
     "worker": _Place(
         "jobs",
         "worker",
-        "Do the jobs of all projects until stopped; a job that runs then goes on elsewhere, from its last batch.",
+        "Run the jobs of all projects until stopped; another worker resumes an interrupted job from its last batch.",
     ),
     "mcp": _Place(
         "serve", "mcp", "Serve the store to an agent by MCP, on standard input and output, until the input ends."
     ),
-    "policy": _Place("maintenance", "policy", "Choose the rule that recalls go by; none takes the choice back."),
-    "reembed": _Place("maintenance", "reembed", "Make all vectors anew with the model of --embedding."),
-    "upkeep": _Place(
-        "maintenance", "upkeep", "Remove what is older than the settings keep it, and do the rest of the upkeep."
-    ),
+    "policy": _Place("maintenance", "policy", "Set the ranking policy of recalls; none resets it."),
+    "reembed": _Place("maintenance", "reembed", "Re-embed the whole store with the model of --embedding."),
+    "upkeep": _Place("maintenance", "upkeep", "Remove data beyond its retention period, and run other maintenance."),
     "doctor": _Place(
         "maintenance", "doctor", "Check the store, the model, the scores and the indexes, and repair what is derived."
     ),

@@ -32,11 +32,11 @@ from heedful.model import POLICY_NAMES, Check, Improvement, PolicyName
 @click.option("--background", is_flag=True, help="Leave it to a worker: heedful worker, or heedful serve.")
 @needs_store
 def reembed(options: Options, background: bool) -> None:
-    """Make all vectors anew with the model of --embedding. It can be stopped and started again."""
+    """Re-embed the whole store with the model of --embedding. It can be stopped and started again."""
     if background:
         with store_jobs(options.local("reembed")) as jobs:
             added = jobs.reembed(options.embedding or settings.load().embedding)
-        echo(f"job {added.job_id} is {added.status}; how far it is: heedful jobs show {added.job_id}")
+        echo(f"job {added.job_id} is {added.status}; progress: heedful jobs show {added.job_id}")
         return
     with progress("embedding") as show:
         made = heedful.reembed(options.local("reembed"), embedding=options.embedding, progress=show)
@@ -47,7 +47,7 @@ def reembed(options: Options, background: bool) -> None:
 @as_json
 @needs_store
 def upkeep(options: Options, as_json: bool) -> None:
-    """Remove what is older than the settings keep it, and do the rest of the upkeep. Workers do this every hour."""
+    """Remove data beyond its retention period, and run other maintenance. Workers do this every hour."""
     done = maintain(options.local("upkeep"))
     if as_json:
         print_json(done)
@@ -61,14 +61,14 @@ def upkeep(options: Options, as_json: bool) -> None:
 @click.option("--dataset", metavar="NAME", help="For this dataset alone; else for the whole project.")
 @needs_project
 def policy(options: Options, name: str, dataset: str | None) -> None:
-    """Choose the rule that recalls go by; none takes the choice back."""
+    """Set the ranking policy of recalls; none resets it."""
     with options.open() as opened:
         opened.set_policy(None if name == "none" else cast(PolicyName, name), dataset=dataset)
     echo(f"{f'dataset {dataset}' if dataset else 'the project'} recalls by: {name}")
 
 
 @click.command()
-@click.option("--repair/--no-repair", default=True, show_default=True, help="Make anew what is derived and wrong.")
+@click.option("--repair/--no-repair", default=True, show_default=True, help="Rebuild derived data that is wrong.")
 @click.option(
     "--security", is_flag=True, help="Check what production needs instead: files, keys, connectors, a server."
 )
@@ -117,7 +117,7 @@ def improve(options: Options, dataset: str, session_ids: tuple[str, ...], backgr
         return
     if not done.changed:
         echo(f"{done.entries} rated answers; nothing new")
-        _not_learnt(done)
+        _show_not_learnt(done)
         return
     echo(
         f"{done.entries} rated answers: {done.signals_added} signals added, {done.signals_retracted} retracted; "
@@ -131,11 +131,11 @@ def improve(options: Options, dataset: str, session_ids: tuple[str, ...], backgr
     for fact in done.learnt:
         echo(f"  learnt from {fact.learnt_from}: {shortened(fact.text)}  {fact.fact_id}")
     for fact_id in done.forgotten:
-        echo(f"  forgotten, as its source is gone: {fact_id}")
-    _not_learnt(done)
+        echo(f"  forgotten because its source was deleted: {fact_id}")
+    _show_not_learnt(done)
 
 
-def _not_learnt(done: Improvement) -> None:
+def _show_not_learnt(done: Improvement) -> None:
     if done.anonymous_ratings:
         echo(f"  {done.anonymous_ratings} ratings by anonymous visitors make no signals")
     for each in done.not_learnt:

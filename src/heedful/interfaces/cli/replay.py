@@ -58,7 +58,7 @@ def replay(
 ) -> None:
     """Try other policies and weights on the recalls that people rated, and recommend a weight.
 
-    Each recall is ordered anew by what was said before it, and judged by its own helpful and not_helpful ratings.
+    Each recall is reordered by the feedback given before it, and judged by its own helpful and not_helpful ratings.
     Nothing is changed.
     """
     if picture is not None:
@@ -116,8 +116,12 @@ def _show(report: ReplayReport) -> None:
             name,
             "" if arm.usefulness_weight is None else f"{arm.usefulness_weight:g}",
             f"{arm.mrr.value:.3f}",
-            _ends(arm.mrr),
-            *(("", "") if arm is report.logged else (f"{arm.mrr_change.value:+.3f}", _ends(arm.mrr_change, "+"))),
+            _interval_end(arm.mrr),
+            *(
+                ("", "")
+                if arm is report.logged
+                else (f"{arm.mrr_change.value:+.3f}", _interval_end(arm.mrr_change, "+"))
+            ),
             f"{arm.ndcg.value:.3f}",
             *(("", "") if arm is report.logged else (str(arm.queries_better), str(arm.queries_worse))),
         )
@@ -126,14 +130,14 @@ def _show(report: ReplayReport) -> None:
     for advice in report.advice:
         weight = "nothing yet" if advice.usefulness_weight is None else f"{advice.usefulness_weight:g}"
         screen.print(f"[bold]{advice.policy}: usefulness_weight {weight}[/bold]; {escape(advice.reason)}")
-        _show_worse(_spoken_of(report.arms, advice))
+        _show_worse(_reported_arm(report.arms, advice))
 
 
-def _ends(estimate: Estimate, sign: str = "") -> str:
+def _interval_end(estimate: Estimate, sign: str = "") -> str:
     return f"{estimate.low:{sign}.3f} to {estimate.high:{sign}.3f}"
 
 
-def _spoken_of(arms: Sequence[ReplayArm], advice: ReplayAdvice) -> ReplayArm:
+def _reported_arm(arms: Sequence[ReplayArm], advice: ReplayAdvice) -> ReplayArm:
     """The arm that is recommended, else the policy's best."""
     own = [arm for arm in arms if arm.policy == advice.policy]
     recommended = [arm for arm in own if arm.usefulness_weight == advice.usefulness_weight]

@@ -20,10 +20,10 @@ from heedful.interfaces.cli.common import (
 )
 from heedful.interfaces.cli.output import echo
 from heedful.model import (
-    MENDS,
+    FIXES,
     OPINION_TARGETS,
     REVIEW_STATUSES,
-    Mend,
+    Fix,
     OpinionTarget,
     ReviewCase,
     ReviewEvent,
@@ -37,21 +37,21 @@ note = click.option("--note", metavar="TEXT", help="Why, for those who come late
 
 @click.group()
 def review() -> None:
-    """What people disliked, as work to do: see, mend, resolve, and undo."""
+    """Negative feedback as a queue: show, fix, resolve and undo."""
 
 
 @review.command("list")
 @click.option(
     "--status", type=click.Choice([*REVIEW_STATUSES, "all"]), default="open", show_default=True, help="Only these."
 )
-@click.option("--assignee", metavar="NAME", help="Only what this one sees to.")
+@click.option("--assignee", metavar="NAME", help="Only items assigned to this person.")
 @click.option("--dataset", metavar="NAME", help="Only questions to this dataset.")
 @click.option("--target-type", type=click.Choice(OPINION_TARGETS), help="Only opinions about these.")
 @cursor
 @click.option("--limit", default=50, show_default=True, help="How many at most.")
 @as_json
 @needs_project
-def listed(
+def list_items(
     options: Options,
     status: str,
     assignee: str | None,
@@ -119,9 +119,9 @@ def get(options: Options, item_id: str, as_json: bool) -> None:
 def assign(
     options: Options, item_id: str, assignee: str | None, author: str | None, if_match: str | None, as_json: bool
 ) -> None:
-    """Say who sees to an item; nobody, without ASSIGNEE."""
+    """Assign an item; without ASSIGNEE, unassign it."""
     with options.open() as heedful:
-        _told(heedful.review.assign(item_id, assignee, author=author, if_match=if_match), as_json)
+        _report(heedful.review.assign(item_id, assignee, author=author, if_match=if_match), as_json)
 
 
 @review.command()
@@ -134,9 +134,9 @@ def assign(
 def resolve(
     options: Options, item_id: str, note: str | None, author: str | None, if_match: str | None, as_json: bool
 ) -> None:
-    """Say that an item is mended; a later complaint opens it again."""
+    """Mark an item as resolved; a later complaint reopens it."""
     with options.open() as heedful:
-        _told(heedful.review.resolve(item_id, note=note, author=author, if_match=if_match), as_json)
+        _report(heedful.review.resolve(item_id, note=note, author=author, if_match=if_match), as_json)
 
 
 @review.command()
@@ -149,9 +149,9 @@ def resolve(
 def dismiss(
     options: Options, item_id: str, note: str | None, author: str | None, if_match: str | None, as_json: bool
 ) -> None:
-    """Say that there is nothing to mend."""
+    """Mark an item as needing no fix."""
     with options.open() as heedful:
-        _told(heedful.review.dismiss(item_id, note=note, author=author, if_match=if_match), as_json)
+        _report(heedful.review.dismiss(item_id, note=note, author=author, if_match=if_match), as_json)
 
 
 @review.command()
@@ -164,14 +164,14 @@ def dismiss(
 def reopen(
     options: Options, item_id: str, note: str | None, author: str | None, if_match: str | None, as_json: bool
 ) -> None:
-    """Say that an item is work to do after all."""
+    """Reopen an item."""
     with options.open() as heedful:
-        _told(heedful.review.reopen(item_id, note=note, author=author, if_match=if_match), as_json)
+        _report(heedful.review.reopen(item_id, note=note, author=author, if_match=if_match), as_json)
 
 
 @review.command()
 @click.argument("item_id")
-@click.argument("action", type=click.Choice(MENDS))
+@click.argument("action", type=click.Choice(FIXES))
 @click.option("--fact-id", metavar="ID", help="supersede: the fact that is wrong.")
 @click.option("--text", metavar="TEXT", help="supersede, teach: what is true.")
 @click.option("--event-id", metavar="ID", help="retract, teach: the opinion.")
@@ -184,10 +184,10 @@ def reopen(
 @if_match
 @as_json
 @needs_project
-def mend(
+def fix(
     options: Options,
     item_id: str,
-    action: Mend,
+    action: Fix,
     fact_id: str | None,
     text: str | None,
     event_id: str | None,
@@ -200,9 +200,9 @@ def mend(
     if_match: str | None,
     as_json: bool,
 ) -> None:
-    """Do something about an item."""
+    """Fix what an item complains about."""
     with options.open() as heedful:
-        done = heedful.review.mend(
+        done = heedful.review.fix(
             item_id,
             action,
             fact_id=fact_id,
@@ -246,16 +246,16 @@ def ask_again(options: Options, item_id: str, as_json: bool) -> None:
 @as_json
 @needs_project
 def undo(options: Options, event_id: str, author: str | None, as_json: bool) -> None:
-    """Take back what was done, with all that it did."""
+    """Undo an action with everything it did."""
     with options.open() as heedful:
         _done(heedful.review.undo(event_id, author=author), as_json)
 
 
-def _told(item: ReviewItem, as_json: bool) -> None:
+def _report(item: ReviewItem, as_json: bool) -> None:
     if as_json:
         print_json(item)
         return
-    echo(f"item {item.item_id}: {item.status}" + (f", {item.assignee} sees to it" if item.assignee else ""))
+    echo(f"item {item.item_id}: {item.status}" + (f", assigned to {item.assignee}" if item.assignee else ""))
 
 
 def _done(event: ReviewEvent, as_json: bool) -> None:
@@ -264,13 +264,13 @@ def _done(event: ReviewEvent, as_json: bool) -> None:
     elif event.undone:
         echo(f"{event.action}, event {event.event_id}, is undone")
     else:
-        echo(f"{event.action}, event {event.event_id}; to take it back: heedful review undo {event.event_id}")
+        echo(f"{event.action}, event {event.event_id}; to undo it: heedful review undo {event.event_id}")
 
 
 def show(case: ReviewCase) -> None:
     """Prints all that is known of an item."""
     item = case.item
-    sees = f", {item.assignee} sees to it" if item.assignee else ""
+    sees = f", assigned to {item.assignee}" if item.assignee else ""
     echo(f"{item.target_type} {item.item_id}: {item.status}{sees}, {item.opinions} against {item.against}")
     for name, text in (("asked", item.question), ("answered", case.answer), ("SQL", case.sql_query)):
         if text is not None:
@@ -301,8 +301,8 @@ def show(case: ReviewCase) -> None:
                 event.event_id,
             )
         console().print(done)
-    if case.mends:
-        echo(f"to mend it: heedful review mend {item.item_id} {'|'.join(case.mends)} …")
+    if case.fixes:
+        echo(f"to fix it: heedful review fix {item.item_id} {'|'.join(case.fixes)} …")
 
 
 def _evidence(evidence: list[ReviewEvidence]) -> None:

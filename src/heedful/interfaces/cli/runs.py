@@ -23,7 +23,7 @@ from heedful.interfaces.cli.output import echo
 
 @click.group()
 def executions() -> None:
-    """SQL that ran, with its results."""
+    """Executed SQL with its results."""
 
 
 @executions.command("list")
@@ -32,7 +32,7 @@ def executions() -> None:
 @limit
 @as_json
 @needs_project
-def listed(options: Options, connector_id: str | None, cursor: str | None, limit: int, as_json: bool) -> None:
+def list_executions(options: Options, connector_id: str | None, cursor: str | None, limit: int, as_json: bool) -> None:
     """List executions, the newest first."""
     with options.open() as heedful:
         page = heedful.executions.list(connector_id=connector_id, cursor=cursor, limit=limit)

@@ -17,7 +17,7 @@ from heedful.interfaces.cli.common import Options, extra, needs_store
 from heedful.interfaces.cli.output import echo
 from heedful.model import NewKey
 
-LOST = "this store has keys; lost yours? --new-key prints another, and revokes those for everything"
+LOST_KEY_HINT = "this store has keys; lost yours? --new-key prints another, and revokes those for everything"
 
 
 @click.command()
@@ -31,7 +31,7 @@ LOST = "this store has keys; lost yours? --new-key prints another, and revokes t
 @click.option(
     "--cors-origin", "cors_origins", multiple=True, help="Pages of this origin may call, * for all; may be repeated."
 )
-@click.option("--worker/--no-worker", default=True, show_default=True, help="Also do jobs; see heedful worker.")
+@click.option("--worker/--no-worker", default=True, show_default=True, help="Also run jobs; see heedful worker.")
 @click.option("--quiet", is_flag=True, help="No line for each request; warnings and errors are still written.")
 @click.pass_obj
 def serve(
@@ -77,7 +77,7 @@ def serve(
             echo(f"key for everything, shown once: {key.api_key}")
         echo(f"serving on {address}", err=True)
         if key is None and config.admin_key is None:
-            echo(LOST, err=True)
+            echo(LOST_KEY_HINT, err=True)
 
     # Ctrl-C is how it is stopped; what was under way has ended when it arrives here.
     with suppress(KeyboardInterrupt):
@@ -115,7 +115,7 @@ def dashboard(options: Options, store: str | None, host: str, port: int, open_br
             echo(f"key for everything, shown once: {key.api_key}")
         echo(f"dashboard on {address}", err=True)
         if key is None and config.admin_key is None:
-            echo(LOST.replace("--new-key", "heedful serve --new-key"), err=True)
+            echo(LOST_KEY_HINT.replace("--new-key", "heedful serve --new-key"), err=True)
         if open_browser:
             click.launch(address)
 

@@ -37,12 +37,12 @@ from heedful.model import NewKey, Session
 from heedful.simulate import traffic
 from heedful.simulate.traffic import Embedding
 
-newest_first = click.option("--newest-first", is_flag=True, help="Begin at the end.")
+newest_first = click.option("--newest-first", is_flag=True, help="Newest first.")
 
 
 @click.group()
 def sessions() -> None:
-    """Conversations: messages, answers, metadata, and what people say of them."""
+    """Conversations: messages, answers, metadata and feedback."""
 
 
 @sessions.command()
@@ -51,7 +51,7 @@ def sessions() -> None:
 @as_json
 @click.pass_obj
 def create(options: Options, session_id: str | None, metadata: tuple[str, ...], as_json: bool) -> None:
-    """Make a session, with an id of its own if none is given."""
+    """Create a session; without an id, one is generated."""
     with options.open() as heedful:
         _show(heedful.sessions.create(session_id, metadata=pairs("metadata", metadata)), as_json)
 
@@ -72,7 +72,7 @@ def get(options: Options, session_id: str, as_json: bool) -> None:
 @limit
 @as_json
 @needs_project
-def listed(options: Options, where: tuple[str, ...], cursor: str | None, limit: int, as_json: bool) -> None:
+def list_sessions(options: Options, where: tuple[str, ...], cursor: str | None, limit: int, as_json: bool) -> None:
     """List sessions, the newest first."""
     with options.open() as heedful:
         page = heedful.sessions.list(where=pairs("where", where), cursor=cursor, limit=limit)
@@ -101,7 +101,7 @@ def listed(options: Options, where: tuple[str, ...], cursor: str | None, limit: 
 @as_json
 @needs_project
 def delete(options: Options, session_id: str, yes: bool, as_json: bool) -> None:
-    """Remove a session with all that is in it and was learnt from it."""
+    """Delete a session with its content and everything learnt from it."""
     if not yes:
         click.confirm(f"Delete session {session_id}?", abort=True, err=True)
     with options.open() as heedful:
@@ -164,7 +164,7 @@ def messages(
 def update_metadata(
     options: Options, session_id: str, pairs_given: tuple[str, ...], if_match: str | None, as_json: bool
 ) -> None:
-    """Merge metadata into a session's; a dotted key reaches inside."""
+    """Merge metadata into a session's; a dotted key addresses a nested one."""
     given = pairs("metadata", pairs_given)
     if given is None:
         raise Invalid("no metadata is given", field="metadata", remedy="Write it as KEY=VALUE")
@@ -182,7 +182,7 @@ def update_metadata(
 def delete_metadata(
     options: Options, session_id: str, keys: tuple[str, ...], if_match: str | None, as_json: bool
 ) -> None:
-    """Remove keys from a session's metadata; a dotted key reaches inside."""
+    """Remove keys from a session's metadata; a dotted key addresses a nested one."""
     with options.open() as heedful:
         heedful.sessions.delete_metadata(session_id, keys, if_match=if_match)
         _show(heedful.sessions.get(session_id), as_json)
@@ -218,7 +218,7 @@ PROJECT = "demo"
 INTERRUPTED = 130
 """The exit code of what Ctrl-C stopped before it was done."""
 
-TOLD = {
+SUMMARY_LABELS = {
     "facts": "facts remembered",
     "learnt facts": "learnt",
     **{name: name for name in ("sessions", "entries", "ratings", "comments", "signals", "executions")},
@@ -234,7 +234,7 @@ def show_dashboard(options: Options, port: int, keep: Path | None) -> None:
     # Ctrl-C is how it is stopped.
     with suppress(KeyboardInterrupt), _folder(keep) as name:
         store = Path(name) / STORE
-        own = _filled(store, options.embedding)
+        own = _fill_or_remove(store, options.embedding)
 
         def ready(address: str, key: NewKey | None) -> None:
             shown = own or key
@@ -246,11 +246,11 @@ def show_dashboard(options: Options, port: int, keep: Path | None) -> None:
         run(str(store), "127.0.0.1", port, ready)
 
 
-def _filled(store: Path, embedding: Embedding) -> NewKey | None:
-    """The same as `fill_or_use`; what was filled in part when somebody pressed Ctrl-C is of no use, and goes."""
+def _fill_or_remove(store: Path, embedding: Embedding) -> NewKey | None:
+    """The same as `fill_or_reuse`; what was filled in part when somebody pressed Ctrl-C is of no use, and goes."""
     before = _files(store)
     try:
-        return fill_or_use(store, embedding)
+        return fill_or_reuse(store, embedding)
     except KeyboardInterrupt:
         if store not in before:
             for file in _files(store) - before:
@@ -264,19 +264,19 @@ def _files(store: Path) -> set[Path]:
     return {*store.parent.glob(f"{STORE}*"), *store.parent.glob(traffic.warehouse_file(store).name)}
 
 
-def fill_or_use(store: Path, embedding: Embedding, *, sessions: int = traffic.SESSIONS) -> NewKey | None:
+def fill_or_reuse(store: Path, embedding: Embedding, *, sessions: int = traffic.SESSIONS) -> NewKey | None:
     """Fills a store that is not there. One that is there is used as it is: it gets a key, as its first was shown."""
     if not store.exists():
         store.parent.mkdir(FOLDER_MODE, parents=True, exist_ok=True)
         echo(f"filling {store.parent} with two weeks of a help desk, about half a minute…", err=True)
         with progress("visits of two weeks") as show:
             filled = traffic.fill(store, project=PROJECT, embedding=embedding, sessions=sessions, progress=show)
-        echo(", ".join(f"{filled.counts.get(name, 0)} {word}" for name, word in TOLD.items()))
+        echo(", ".join(f"{filled.counts.get(name, 0)} {word}" for name, word in SUMMARY_LABELS.items()))
         return None
     with heedful.open(store, project=PROJECT, embedding=embedding, worker=False) as memory:
         if not traffic.is_filled(memory):
             raise Conflict(
-                f"{store} is no store that this command has filled to the end",
+                f"{store} was not completely filled by this command",
                 field="keep",
                 value=str(store.parent),
                 remedy="Delete it, or name another folder",

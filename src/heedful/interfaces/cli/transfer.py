@@ -21,9 +21,9 @@ from heedful.interfaces.cli.common import (
     table,
 )
 from heedful.interfaces.cli.output import echo
-from heedful.transfer import Sums
+from heedful.transfer import ProjectChecksum
 
-force: Decorator = click.option("--force", is_flag=True, help="Replace the file if it is there.")
+force: Decorator = click.option("--force", is_flag=True, help="Replace an existing file.")
 
 
 @click.command()
@@ -45,13 +45,15 @@ def copy(source: str, target: str, as_json: bool) -> None:
         if count:
             rows.add_row(name, str(count))
     console().print(rows)
-    _print_sums(made.projects)
+    _print_checksums(made.projects)
     echo(f"{made.target} is a copy of {made.source}; {made.written} rows were written")
 
 
 @click.command()
 @click.argument("file", required=False)
-@click.option("--vectors/--no-vectors", default=True, show_default=True, help="Without, an import embeds facts anew.")
+@click.option(
+    "--vectors/--no-vectors", default=True, show_default=True, help="Without vectors, the import re-embeds the facts."
+)
 @force
 @needs_project
 def export(options: Options, file: str | None, vectors: bool, force: bool) -> None:
@@ -115,7 +117,7 @@ def verify(options: Options, as_json: bool) -> None:
     if as_json:
         print_json(found)
     else:
-        _print_sums(found.projects)
+        _print_checksums(found.projects)
         screen = console()
         for each in found.differences:
             where = "/".join(name for name in (each.project, each.dataset) if name is not None) or "the store"
@@ -125,7 +127,7 @@ def verify(options: Options, as_json: bool) -> None:
         raise SystemExit(1)
 
 
-def _print_sums(projects: list[Sums]) -> None:
+def _print_checksums(projects: list[ProjectChecksum]) -> None:
     rows = table("project", "facts", "events", "checksum of facts", "checksum of ledger", numbers=("facts", "events"))
     for each in projects:
         rows.add_row(escape(each.project), str(each.facts), str(each.events), each.facts_checksum, each.ledger_checksum)

@@ -17,7 +17,7 @@ from pydantic_core import PydanticSerializationError, ValidationError, to_json
 
 from heedful.errors import HeedfulError, Invalid, Unavailable
 from heedful.ids import new_id
-from heedful.insight.writing import export, packed
+from heedful.insight.writing import export, from_json_rows
 from heedful.interfaces.client.surface import adapted
 from heedful.interfaces.operations import OPERATIONS, Shape, shape
 from heedful.interfaces.operations.shape import HEADERS, arguments
@@ -26,10 +26,10 @@ from heedful.model import ExportResult
 from heedful.retrying import seconds
 
 ATTEMPTS = 4
-WAITS = 60
-"""How often it is asked what became of an attempt that broke off and is still under way there."""
+MAX_POLLS = 60
+"""How often it is asked what became of an attempt that broke off and is still in progress there."""
 
-SLOWER = 10
+SLOW_FACTOR = 10
 """How many times as long calls may take that are known to be slow."""
 
 
@@ -63,7 +63,7 @@ class Answer:
     problem: str = ""
     late: bool = False
     """Whether it was waited for as long as the caller allows."""
-    told: bool = False
+    streamed: bool = False
     """Whether a callback has heard something, which it would hear again."""
 
 
@@ -82,11 +82,11 @@ def exchange(project: str, name: str, args: tuple[Any, ...], kwargs: Mapping[str
     while True:
         answer = yield request
         assert answer is not None
-        if waits < WAITS and _in_progress(answer):
+        if waits < MAX_POLLS and _in_progress(answer):
             waits += 1
-            yield Sleep(max(1.0, _asked(answer)))
-        elif attempt < ATTEMPTS and _may_pass(answer):
-            yield Sleep(max(_asked(answer), min(8.0, 0.1 * 2**attempt) * random.uniform(0.5, 1.0)))
+            yield Sleep(max(1.0, _retry_after(answer)))
+        elif attempt < ATTEMPTS and _is_retryable(answer):
+            yield Sleep(max(_retry_after(answer), min(8.0, 0.1 * 2**attempt) * random.uniform(0.5, 1.0)))
             attempt += 1
         else:
             result = _result(made, answer, attempt)
@@ -106,7 +106,7 @@ def _export(
         cursor = None
         while True:
             page = yield from exchange(project, "insight.rows", (table,), {**filters, "cursor": cursor})
-            made.add(packed(made.table, page.items))
+            made.add(from_json_rows(made.table, page.items))
             cursor = page.next_cursor
             if cursor is None:
                 break
@@ -139,7 +139,7 @@ def _request(made: Shape, project: str, given: dict[str, Any]) -> Send:
 def _segment(name: str, value: Any) -> str:
     """A part of a path; it is never empty and has no dots that are steps."""
     if not isinstance(value, str) or not value:
-        raise Invalid(f"{name} must be a text that is not empty, got {value!r}", field=name, value=value)
+        raise Invalid(f"{name} must be a non-empty string, got {value!r}", field=name, value=value)
     try:
         quoted = quote(value, safe="")
     except UnicodeEncodeError as error:
@@ -183,28 +183,28 @@ def _json(value: Any) -> bytes:
         ) from None
 
 
-def _may_pass(answer: Answer) -> bool:
+def _is_retryable(answer: Answer) -> bool:
     """Whether sending it again may help; each request either has a key or does no harm twice."""
     if answer.status in (500, 503):
         # A proxy says nothing of when to come back, and its servers may be back in a moment.
         return "retry-after" in answer.headers or "code" not in _document(answer)
-    return answer.status in (0, 429, 502, 504) and not answer.late and not answer.told
+    return answer.status in (0, 429, 502, 504) and not answer.late and not answer.streamed
 
 
 def _in_progress(answer: Answer) -> bool:
     return answer.status == 409 and _document(answer).get("code") == "in_progress"
 
 
-def _asked(answer: Answer) -> float:
+def _retry_after(answer: Answer) -> float:
     return seconds(answer.headers.get("retry-after", ""))
 
 
 def _result(made: Shape, answer: Answer, attempts: int) -> Any:
     if answer.late:
         raise Unavailable(
-            f"there was no answer in time: {answer.problem}; whether it was done is not known",
+            f"the request timed out: {answer.problem}; it may or may not have been done",
             code="server_timeout",
-            remedy="Allow more: connect(url, timeout=SECONDS); what has an idempotency_key may be sent again",
+            remedy="Raise the timeout: connect(url, timeout=SECONDS); a call with an idempotency_key can be retried",
         )
     if answer.status == 0:
         raise Unavailable(
@@ -216,7 +216,7 @@ def _result(made: Shape, answer: Answer, attempts: int) -> Any:
         try:
             return made.result.validate_json(answer.content)
         except ValidationError:
-            raise _foreign(answer) from None
+            raise _unexpected_response(answer) from None
     error = _error(answer)
     if made.operation.missing is not None and error.code == f"{made.operation.missing}_not_found":
         return False
@@ -228,18 +228,18 @@ def _error(answer: Answer) -> HeedfulError:
     if document.get("code") == "key_missing":
         document["remedy"] = "Set HEEDFUL_API_KEY, or pass api_key=…"
     if document.get("code") == "no_route":
-        return _foreign(answer)
+        return _unexpected_response(answer)
     if "code" in document or answer.status in (401, 403, 413, 429) or answer.status >= 500:
         return error_of(answer.status, document)
-    return _foreign(answer)
+    return _unexpected_response(answer)
 
 
-def _foreign(answer: Answer) -> Unavailable:
+def _unexpected_response(answer: Answer) -> Unavailable:
     """Something answers, and it is not a server of Heedful's that this client understands."""
     kind = answer.headers.get("content-type", "no type")
     to = f", and points to {answer.headers['location']}" if "location" in answer.headers else ""
     return Unavailable(
-        f"what answers is not a Heedful server of this version: {answer.status}, {kind}{to}",
+        f"the response is not from a compatible Heedful server: {answer.status}, {kind}{to}",
         code="not_heedful",
         remedy="Check the address: http://host:port of heedful serve, without a path",
     )

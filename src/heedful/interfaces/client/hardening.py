@@ -10,7 +10,7 @@ import httpx
 from heedful.errors import Unavailable
 from heedful.model import Check
 
-STRANGE = "https://stranger.example"
+FOREIGN_ORIGIN = "https://stranger.example"
 """A page of nobody's."""
 
 
@@ -47,7 +47,7 @@ def _closed(client: httpx.Client, name: str, path: str) -> Check:
 
 
 def _origins(client: httpx.Client) -> Check:
-    allowed = client.get("/healthz", headers={"Origin": STRANGE}).headers.get("access-control-allow-origin")
+    allowed = client.get("/healthz", headers={"Origin": FOREIGN_ORIGIN}).headers.get("access-control-allow-origin")
     if allowed is None:
         return Check(name="origins", ok=True, detail="pages of other sites may not call")
     return Check(name="origins", ok=False, detail="pages of any site may call; name yours with --cors-origin")

@@ -29,7 +29,7 @@ from heedful.protocols import (
     ReviewProtocol,
     SessionsProtocol,
 )
-from heedful.protocols.engine import Texts
+from heedful.protocols.engine import Source
 from heedful.protocols.sql import UNCHANGED
 from heedful.sql.example_files import read
 
@@ -177,7 +177,7 @@ class RemoteReview(_Remote):
     resolve = _remote(ReviewProtocol.resolve)
     dismiss = _remote(ReviewProtocol.dismiss)
     reopen = _remote(ReviewProtocol.reopen)
-    mend = _remote(ReviewProtocol.mend)
+    fix = _remote(ReviewProtocol.fix)
     ask_again = _remote(ReviewProtocol.ask_again)
     undo = _remote(ReviewProtocol.undo)
 
@@ -277,15 +277,15 @@ def adapted(name: str, given: Arguments) -> tuple[str, Arguments, list[FileError
     return name, given, errors
 
 
-def _read(texts: Texts) -> tuple[list[str | Document] | Any, list[FileError]]:
+def _read(texts: Source) -> tuple[list[str | Document] | Any, list[FileError]]:
     """Texts and documents; files and folders are read here, where they are."""
     if not isinstance(texts, str | Path | Document | list | tuple):
         return texts, []
     found: list[str | Document] = []
     errors: list[FileError] = []
-    for item in documents.listed(texts):
+    for item in documents.as_list(texts):
         if isinstance(item, Path):
-            opened, refused = documents.opened(item)
+            opened, refused = documents.read_path(item)
             found += opened
             errors += refused
         else:

@@ -14,7 +14,7 @@ import orjson
 from heedful import settings
 from heedful.aio import AsyncHeedful
 from heedful.errors import Invalid
-from heedful.interfaces.client.exchange import SLOWER, Answer, Exchange, Send, Sleep, exchange
+from heedful.interfaces.client.exchange import SLOW_FACTOR, Answer, Exchange, Send, Sleep, exchange
 from heedful.interfaces.client.surface import RemoteHeedful
 from heedful.memory import checks
 from heedful.version import __version__
@@ -61,7 +61,7 @@ class Transport:
                     events.take(part)
                 return events.end()
         except httpx.RequestError as error:
-            return _failed(error, events)
+            return _connection_error(error, events)
 
 
 class AsyncTransport:
@@ -102,7 +102,7 @@ class AsyncTransport:
                     events.take(part)
                 return events.end()
         except httpx.RequestError as error:
-            return _failed(error, events)
+            return _connection_error(error, events)
 
 
 def _next(steps: Exchange, answer: Answer | None) -> Send | Sleep | tuple[Any]:
@@ -115,10 +115,10 @@ def _next(steps: Exchange, answer: Answer | None) -> Send | Sleep | tuple[Any]:
 
 def _options(url: str, api_key: str | None, timeout: float) -> dict[str, Any]:
     if not isinstance(url, str) or not _is_address(url):
-        raise Invalid(f"url is {url!r}", field="url", value=url, remedy="Use http://host:port or https://host")
+        raise Invalid(f"invalid url {url!r}", field="url", value=url, remedy="Use http://host:port or https://host")
     if httpx.URL(url).userinfo:
         raise Invalid(
-            "url holds a name or a password",
+            "url contains a user name or a password",
             field="url",
             remedy="Use http://host:port or https://host, and pass the key as api_key",
         )
@@ -147,7 +147,7 @@ def _arguments(step: Send, timeout: float) -> dict[str, Any]:
     headers = [(name.encode(), value.encode()) for name, value in step.headers.items()]
     found: dict[str, Any] = {"method": step.method, "url": step.path, "headers": headers, "content": step.content}
     if step.slow:
-        found["timeout"] = httpx.Timeout(timeout * SLOWER, connect=min(timeout, 10.0))
+        found["timeout"] = httpx.Timeout(timeout * SLOW_FACTOR, connect=min(timeout, 10.0))
     return found
 
 
@@ -159,9 +159,9 @@ def _is_stream(response: httpx.Response) -> bool:
     return str(response.headers.get("content-type", "")).startswith("text/event-stream")
 
 
-def _failed(error: httpx.RequestError, events: Events) -> Answer:
+def _connection_error(error: httpx.RequestError, events: Events) -> Answer:
     late = isinstance(error, httpx.TimeoutException) and not isinstance(error, httpx.ConnectTimeout)
-    return Answer(0, problem=str(error) or type(error).__name__, late=late, told=events.told)
+    return Answer(0, problem=str(error) or type(error).__name__, late=late, streamed=events.streamed)
 
 
 TIMEOUT = 60.0
@@ -177,7 +177,7 @@ def connect(
     once.
     """
 
-    name, key = _checked(project, api_key, timeout)
+    name, key = _check_options(project, api_key, timeout)
     return RemoteHeedful(Transport(url, name, key, timeout), f"<RemoteHeedful {url} project={name!r}>")
 
 
@@ -186,19 +186,19 @@ async def aconnect(
 ) -> AsyncHeedful:
     """Connects to a server for asyncio; see `connect`."""
 
-    name, key = _checked(project, api_key, timeout)
+    name, key = _check_options(project, api_key, timeout)
     transport = AsyncTransport(url, name, key, timeout)
     return AsyncHeedful(transport.call, transport.close, f"<AsyncHeedful {url} project={name!r}>")
 
 
-def _checked(project: str | None, api_key: str | None, timeout: float) -> tuple[str, str | None]:
+def _check_options(project: str | None, api_key: str | None, timeout: float) -> tuple[str, str | None]:
     name = checks.name("project", settings.load().project if project is None else project)
     if isinstance(timeout, bool) or not isinstance(timeout, int | float) or not 0 < timeout < 1e6:
         raise Invalid(f"timeout must be seconds above 0, got {timeout!r}", field="timeout", value=timeout)
     key = os.environ.get(settings.API_KEY) or None if api_key is None else api_key
     if key is not None and (not key.isascii() or not key.isprintable() or not key.strip()):
         given = f"{settings.API_KEY} in the environment" if api_key is None else "api_key"
-        raise Invalid(f"{given} is not a key", field="api_key", remedy="Give it as it was shown: hf_…")
+        raise Invalid(f"{given} is not a key", field="api_key", remedy="Pass it as it was shown: hf_…")
     return name, key
 
 
@@ -210,7 +210,7 @@ class Events:
         self._name = ""
         self._left: list[bytes] = []
         self.answer: Answer | None = None
-        self.told = False
+        self.streamed = False
         """Whether a callback has heard something."""
 
     def take(self, part: bytes) -> None:
@@ -233,9 +233,9 @@ class Events:
         elif self._name == "problem":
             self.answer = Answer(orjson.loads(data)["status"], data)
         elif self._name in self._callbacks:
-            self.told = True
+            self.streamed = True
             self._callbacks[self._name](*orjson.loads(data))
 
     def end(self) -> Answer:
         """What the stream said in the end."""
-        return self.answer or Answer(0, problem="the stream ended before the result", told=self.told)
+        return self.answer or Answer(0, problem="the stream ended before the result", streamed=self.streamed)

@@ -17,33 +17,35 @@ from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
 from heedful.bootstrap import Host
 from heedful.errors import HeedfulError, NotFound
-from heedful.interfaces.dashboard import assets, entrance, responses
-from heedful.interfaces.dashboard.context import Here, local
-from heedful.interfaces.dashboard.entrance import COOKIE
+from heedful.interfaces.dashboard import assets, login_pages, responses
+from heedful.interfaces.dashboard.context import PageContext, local
+from heedful.interfaces.dashboard.login_pages import COOKIE
 from heedful.interfaces.dashboard.pages import ACTIONS, PAGES, SECTIONS
 from heedful.interfaces.dashboard.registry import Page
 from heedful.interfaces.dashboard.rendering import address
 from heedful.interfaces.dashboard.site import Site
-from heedful.interfaces.http.app import opened, set_up
+from heedful.interfaces.http.app import open_store, set_up
 from heedful.interfaces.http.config import Config
-from heedful.interfaces.http.connections import Patience, Served
+from heedful.interfaces.http.connections import BodyTimeout, ServerConfig
 from heedful.interfaces.http.serve import GRACE, first_key, listen
 from heedful.model import NewKey
 from heedful.version import __version__
 
-HOURS = 8.0
+LOGIN_HOURS = 8.0
 """How long a login is good."""
 
-BROKEN = "What it was is in the log of the dashboard. Nothing that was not confirmed was done"
+INTERNAL_ERROR = "What it was is in the log of the dashboard. Nothing that was not confirmed was done"
 
 EXPIRED = "Your login had expired. Nothing was done yet, and nothing is lost."
-MAY_NOT = (
+FORBIDDEN_ACTION = (
     "Nothing was done: the key that you logged in with may not do this. Copy what you typed, "
     "log out, and log in with a key that may."
 )
 
 
-def create(host: Host, *, admin_key: str | None = None, hours: float = HOURS, body_seconds: float = 30.0) -> FastAPI:
+def create(
+    host: Host, *, admin_key: str | None = None, hours: float = LOGIN_HOURS, body_seconds: float = 30.0
+) -> FastAPI:
     """The application for a store that is open; it is closed when the application ends.
 
     `admin_key` opens everything, beside the keys in the store.
@@ -57,8 +59,12 @@ def create(host: Host, *, admin_key: str | None = None, hours: float = HOURS, bo
         site.close()
 
     async def refused(request: Request, error: Exception) -> Response:
-        known = error if isinstance(error, HeedfulError) else HeedfulError("Something went wrong here", remedy=BROKEN)
-        return responses.bare(site, request, known)
+        known = (
+            error
+            if isinstance(error, HeedfulError)
+            else HeedfulError("Something went wrong here", remedy=INTERNAL_ERROR)
+        )
+        return responses.plain_page(site, request, known)
 
     app = FastAPI(
         title="Heedful dashboard",
@@ -69,7 +75,7 @@ def create(host: Host, *, admin_key: str | None = None, hours: float = HOURS, bo
     )
     app.router.redirect_slashes = False
     routes = app.router.routes
-    routes.append(Route("/static/{sum}/{name}", assets.answer))
+    routes.append(Route("/static/{sum}/{name}", assets.respond))
     routes.append(Route("/", _first(site)))
     routes.append(Route("/login", _login(site), methods=["GET", "POST"]))
     routes.append(Route("/logout", _logout(site), methods=["POST"]))
@@ -79,10 +85,10 @@ def create(host: Host, *, admin_key: str | None = None, hours: float = HOURS, bo
     for page in PAGES:
         routes.append(Route("/p/{project}" + page.path, responses.page(site, page)))
     routes.append(Route("/p/{project}", responses.page(site, Page("", _to_overview))))
-    routes.append(Route("/{rest:path}", _nowhere(site)))
+    routes.append(Route("/{rest:path}", _not_found(site)))
     app.add_middleware(GZipMiddleware, minimum_size=1000)
-    app.add_middleware(Walls)
-    app.add_middleware(Patience, seconds=body_seconds)
+    app.add_middleware(SecurityHeaders)
+    app.add_middleware(BodyTimeout, seconds=body_seconds)
     app.state.site = site
     return app
 
@@ -105,22 +111,22 @@ def _first(site: Site) -> responses.Endpoint:
 def _login(site: Site) -> responses.Endpoint:
     async def answer(request: Request) -> Response:
         if request.method == "POST":
-            return await entrance.enter(site, request, await responses.form_of(request))
+            return await login_pages.log_in(site, request, await responses.form_of(request))
         to = local(request.query_params.get("to"), "/")
-        return await run_in_threadpool(entrance.shown, site, request, to=to)
+        return await run_in_threadpool(login_pages.login_page, site, request, to=to)
 
     return answer
 
 
 def _logout(site: Site) -> responses.Endpoint:
     async def answer(request: Request) -> Response:
-        return await run_in_threadpool(entrance.leave, site, request, await responses.form_of(request))
+        return await run_in_threadpool(login_pages.log_out, site, request, await responses.form_of(request))
 
     return answer
 
 
 async def _theme(request: Request) -> Response:
-    return entrance.theme(request, await responses.form_of(request))
+    return login_pages.set_theme(request, await responses.form_of(request))
 
 
 def _resume(site: Site) -> responses.Endpoint:
@@ -136,11 +142,13 @@ def _resume(site: Site) -> responses.Endpoint:
         ours = kept.project in projects
         may = ours and wanted.scope in visitor.caller.scopes
 
-        def show(here: Here) -> Response:
+        def show(here: PageContext) -> Response:
             assert kept is not None
-            return responses.again(here, wanted, kept.fields, EXPIRED if may else MAY_NOT, status=200, may=may)
+            return responses.retry_page(
+                here, wanted, kept.fields, EXPIRED if may else FORBIDDEN_ACTION, status=200, may=may
+            )
 
-        return responses.made(site, request, visitor, show, project=kept.project if ours else projects[0])
+        return responses.render(site, request, visitor, show, project=kept.project if ours else projects[0])
 
     async def answer(request: Request) -> Response:
         return await run_in_threadpool(work, request)
@@ -148,11 +156,11 @@ def _resume(site: Site) -> responses.Endpoint:
     return answer
 
 
-def _to_overview(here: Here) -> Response:
+def _to_overview(here: PageContext) -> Response:
     return RedirectResponse(here.at("overview"), 303)
 
 
-def _nowhere(site: Site) -> responses.Endpoint:
+def _not_found(site: Site) -> responses.Endpoint:
     """What has no page; an address that ends with a slash is that without it."""
 
     def work(request: Request) -> Response:
@@ -163,8 +171,8 @@ def _nowhere(site: Site) -> responses.Endpoint:
         visitor = site.logins.visitor(request.cookies.get(COOKIE))
         if visitor is None:
             return RedirectResponse("/login", 303)
-        missing = NotFound("There is nothing at this address", remedy="Choose a page on the left")
-        return responses.failed(site, request, visitor, missing)
+        missing = NotFound("Page not found", remedy="Choose a page on the left")
+        return responses.error_page(site, request, visitor, missing)
 
     async def answer(request: Request) -> Response:
         return await run_in_threadpool(work, request)
@@ -186,7 +194,7 @@ HEADERS = {
 }
 
 
-class Walls:
+class SecurityHeaders:
     """Refuses forms that other sites post, and puts the headers on all answers."""
 
     def __init__(self, app: ASGIApp) -> None:
@@ -226,7 +234,7 @@ def serve(config: Config, ready: Callable[[str, NewKey | None], None]) -> None:
     """The same, with all that a server may be told."""
     set_up(config)
     listening, address = listen(config)
-    store = opened(config)
+    store = open_store(config)
     try:
         key = first_key(config, store)
         app = create(store, admin_key=config.admin_key)
@@ -234,5 +242,5 @@ def serve(config: Config, ready: Callable[[str, NewKey | None], None]) -> None:
         store.close()
         raise
     ready(address, key)
-    settings = Served(app, config.limits, timeout_graceful_shutdown=GRACE)
+    settings = ServerConfig(app, config.limits, timeout_graceful_shutdown=GRACE)
     uvicorn.Server(settings).run(sockets=[listening])

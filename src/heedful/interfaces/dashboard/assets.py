@@ -10,7 +10,7 @@ from starlette.requests import Request
 from starlette.responses import Response
 
 KINDS = {"css": "text/css", "js": "application/javascript", "svg": "image/svg+xml"}
-YEAR = 31_536_000
+MAX_AGE = 31_536_000
 
 
 @cache
@@ -26,7 +26,7 @@ def address(name: str) -> str:
 NAMES = ("dashboard.css", "dashboard.js", "icon.svg")
 
 
-async def answer(request: Request) -> Response:
+async def respond(request: Request) -> Response:
     """One of the files."""
     name = request.path_params["name"]
     if name not in NAMES or request.url.path != address(name):
@@ -34,5 +34,5 @@ async def answer(request: Request) -> Response:
     return Response(
         content(name),
         media_type=f"{KINDS[name.rpartition('.')[2]]}; charset=utf-8",
-        headers={"Cache-Control": f"public, max-age={YEAR}, immutable"},
+        headers={"Cache-Control": f"public, max-age={MAX_AGE}, immutable"},
     )

@@ -6,7 +6,7 @@ from datetime import datetime
 from typing import Any
 
 from heedful.engine import Heedful
-from heedful.insight.counting import MOST, PREFIX
+from heedful.insight.counting import MAX_VALUES, PREFIX
 from heedful.interfaces.charts import Interval, Point, Series, interval_chart, line_chart
 from heedful.interfaces.dashboard.ranges import Range
 from heedful.model import FACETS, OpinionTarget, Over, Satisfaction, Trend, Variant
@@ -28,7 +28,11 @@ def keys(heedful: Heedful) -> list[str]:
     """The metadata keys of sessions that tell a few variants apart; a key of ids tells nobody anything."""
 
     def read(tx: Any) -> list[str]:
-        return [key for key in tx.feedbacks.keys(MOST) if 1 < len(tx.feedbacks.variants(key, MOST + 1)) <= MOST]
+        return [
+            key
+            for key in tx.feedbacks.keys(MAX_VALUES)
+            if 1 < len(tx.feedbacks.variants(key, MAX_VALUES + 1)) <= MAX_VALUES
+        ]
 
     found: list[str] = heedful._space.store.read(read)
     return found
@@ -39,7 +43,7 @@ def choices(found: list[str]) -> dict[str, str]:
     return {each: NAMES[each] for each in FACETS} | {f"{PREFIX}{key}": key for key in found}
 
 
-def over(days: Range, now: datetime) -> Over:
+def bucket_size(days: Range, now: datetime) -> Over:
     """Days, or weeks where there are many."""
     if days.start is None:
         return "week"
@@ -52,7 +56,7 @@ def target(heedful: Heedful) -> OpinionTarget | None:
     return "fact" if kinds == ["fact"] else None
 
 
-def before(
+def previous_period(
     heedful: Heedful, days: Range, now: datetime, dataset: str | None, about: OpinionTarget | None
 ) -> Variant | None:
     """All opinions of as many days before the range; None for a range that has no beginning."""
@@ -66,7 +70,7 @@ def before(
     return heedful.insight.trend(over="week", since=since, until=days.start, dataset=dataset, target_type=about).total
 
 
-FEWEST = 20
+MIN_OPINIONS = 20
 """Opinions with which a time can be compared."""
 
 
@@ -74,26 +78,26 @@ def points(now: Variant, earlier: Variant | None) -> float | None:
     """By how many points satisfaction rose; None where one of the two is not known."""
     if earlier is None or now.satisfaction is None or earlier.satisfaction is None:
         return None
-    if earlier.up + earlier.down < FEWEST:
+    if earlier.up + earlier.down < MIN_OPINIONS:
         return None
     return (now.satisfaction - earlier.satisfaction) * 100
 
 
-def luck(now: Variant, earlier: Variant | None) -> bool:
+def intervals_overlap(now: Variant, earlier: Variant | None) -> bool:
     """Whether the intervals of both overlap: then the one may be as high as the other."""
     if earlier is None or now.low is None or now.high is None or earlier.low is None or earlier.high is None:
         return True
     return now.low <= earlier.high and earlier.low <= now.high
 
 
-def named(value: Any) -> str:
+def value_label(value: Any) -> str:
     """A value of what is compared, in words."""
     if value is None:
         return "none"
     return value if isinstance(value, str) else str(value)
 
 
-def drawn_trend(trend: Trend, words: str) -> str:
+def trend_chart(trend: Trend, words: str) -> str:
     """Satisfaction over time, with its band."""
     line = trend.lines[0].points if trend.lines else []
     return line_chart(
@@ -111,10 +115,10 @@ def drawn_trend(trend: Trend, words: str) -> str:
     )
 
 
-def drawn_variants(found: Satisfaction) -> str:
+def variants_chart(found: Satisfaction) -> str:
     """Each variant with its interval."""
     rows = [
-        Interval(named(each.value), each.satisfaction, each.low, each.high, each.up + each.down)
+        Interval(value_label(each.value), each.satisfaction, each.low, each.high, each.up + each.down)
         for each in found.variants
     ]
     return interval_chart(rows, title=f"Satisfaction by {found.by}", desc="Bars are 95% intervals")

@@ -16,7 +16,7 @@ from heedful.errors import Invalid
 from heedful.interfaces.dashboard import ranges
 from heedful.interfaces.dashboard.logins import Visitor
 from heedful.interfaces.dashboard.ranges import Range
-from heedful.interfaces.dashboard.registry import Done
+from heedful.interfaces.dashboard.registry import ActionResult
 from heedful.interfaces.dashboard.rendering import address
 from heedful.interfaces.dashboard.site import Site
 from heedful.interfaces.operations import OPERATIONS
@@ -25,7 +25,7 @@ THEMES = ("auto", "light", "dark")
 
 
 @dataclass(frozen=True)
-class Here:
+class PageContext:
     """Where somebody is, and what they may do there."""
 
     request: Request
@@ -94,7 +94,7 @@ class Here:
 
     def range(self, usual: int | None = 14) -> Range:
         """The days that the page is about."""
-        return ranges.chosen(self.query, self.today, usual)
+        return ranges.from_request(self.query, self.today, usual)
 
     def field(self, name: str) -> str:
         """A field that the form must have."""
@@ -107,9 +107,9 @@ class Here:
         """What a form needs to be taken: for this login, and once."""
         return self.site.logins.form(self.visitor.login)
 
-    def told(self) -> Done | None:
+    def notice(self) -> ActionResult | None:
         """What the last action did, once."""
-        return self.site.told.take(self.visitor.login.number)
+        return self.site.notice.take(self.visitor.login.number)
 
     def html(self, template: str, *, status: int = 200, **values: Any) -> Response:
         """A page."""

@@ -6,10 +6,10 @@ from typing import Any
 
 from starlette.responses import HTMLResponse, Response
 
-from heedful.interfaces.dashboard.context import Here
+from heedful.interfaces.dashboard.context import PageContext
 
 
-def answered(here: Here, template: str, title: str, back: str, **values: Any) -> Response:
+def respond(here: PageContext, template: str, title: str, back: str, **values: Any) -> Response:
     """A part, as a script asked for it, or as a page with a link `back`."""
     if "x-fragment" in here.request.headers:
         return HTMLResponse(here.fragment(template, **values))

@@ -13,7 +13,7 @@ from heedful import request_context
 from heedful.access import secrets, tokens
 from heedful.bootstrap import Host
 from heedful.errors import Forbidden
-from heedful.interfaces.http.callers import FRESH, Caller, Callers, caller_of
+from heedful.interfaces.http.callers import KEY_CACHE_SECONDS, Caller, Callers, caller_of
 from heedful.model import SCOPES
 from heedful.request_context import CallerIdentity
 from heedful.storage import audit, keys
@@ -61,7 +61,7 @@ class Logins:
         self._callers = Callers(host, admin_key)
         with host.database.write() as connection:
             keys.ensure_signing_secret(connection, host.now())
-        self._secrets: tuple[list[bytes], float] = ([], -FRESH)
+        self._secrets: tuple[list[bytes], float] = ([], -KEY_CACHE_SECONDS)
         # Another admin key makes the logins of the former one useless.
         self._admin = None if admin_key is None else f"{ADMIN}:{secrets.digest(admin_key).hex()[:16]}"
         self.seconds = int(hours * 3600)
@@ -70,7 +70,7 @@ class Logins:
         """The cookie for a key that is good; `Forbidden` otherwise, in the same words for every reason."""
         try:
             if api_key.startswith(tokens.PREFIX):
-                raise Forbidden("a token is no key")
+                raise Forbidden("a token is not a key")
             caller = self._callers.find(api_key)
         except Forbidden:
             raise Forbidden(
@@ -137,11 +137,11 @@ class Logins:
 
     def sealed(self, purpose: str, value: object) -> str:
         """A value that comes back as it was."""
-        return secrets.sealed(orjson.dumps(value), self._good_secrets()[0], purpose)
+        return secrets.sign(orjson.dumps(value), self._good_secrets()[0], purpose)
 
     def opened(self, purpose: str, text: str) -> list[Any] | None:
         """The value of a text that was sealed here for this purpose."""
-        plain = secrets.unsealed(text, self._good_secrets(), purpose)
+        plain = secrets.verify(text, self._good_secrets(), purpose)
         if plain is None:
             return None
         found: list[Any] = orjson.loads(plain)
@@ -150,7 +150,7 @@ class Logins:
     def _good_secrets(self) -> list[bytes]:
         """What may have sealed something, looked up again after a second: another process may rotate it."""
         found, at = self._secrets
-        if not found or time.monotonic() - at >= FRESH:
+        if not found or time.monotonic() - at >= KEY_CACHE_SECONDS:
             with self._host.database.read() as connection:
                 found = keys.signing_secrets(connection, self._host.now())
             self._secrets = (found, time.monotonic())

@@ -14,7 +14,7 @@ from heedful.storage.executions import golden, opinions
 from heedful.storage.schema_insight import review_items, review_members
 
 
-def counted(
+def count_by_status(
     heedful: Heedful,
     *,
     dataset: str | None = None,
@@ -29,7 +29,7 @@ def counted(
         project = scopes.project_id(connection, workspace.project)
         statement = select(review_items.c.status, func.count()).where(
             review_items.c.project_id == project,
-            # Without an opinion that stands, an item is not open.
+            # Without an active opinion, an item is not open.
             (review_items.c.status != "open") | (review_items.c.opinions > 0),
             *(review_items.c[name] == value for name, value in wanted.items() if value is not None),
         )
@@ -64,7 +64,7 @@ REASONS = {
     "negation": "only one of them negates",
     "aggregate": "they ask for different figures",
     "scope": "their scope differs",
-    "argument_order": "the same words stand in another order",
+    "argument_order": "the same words appear in another order",
     "relative_dates": "they mean different days",
     "words": "words differ that may matter",
     "kind": "a value can't be read in one way",
@@ -81,7 +81,7 @@ REASONS = {
 
 
 def feedback(heedful: Heedful, execution_ids: Sequence[str]) -> dict[str, list[ExecutionFeedback]]:
-    """What people say of these executions and stands, oldest first."""
+    """The active feedback about these executions, oldest first."""
     workspace = heedful._workspace
     found: dict[str, list[ExecutionFeedback]] = {each: [] for each in execution_ids}
     with workspace.read() as connection:

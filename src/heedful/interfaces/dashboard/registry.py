@@ -13,7 +13,7 @@ from heedful.interfaces.operations import OPERATIONS
 from heedful.model import Scope
 
 if TYPE_CHECKING:
-    from heedful.interfaces.dashboard.context import Here
+    from heedful.interfaces.dashboard.context import PageContext
 
 
 @dataclass(frozen=True, slots=True)
@@ -22,13 +22,13 @@ class Page:
 
     path: str
     """Such as "/sessions/{session_id}"; what is in braces is in `here.path`."""
-    work: Callable[[Here], Response]
+    work: Callable[[PageContext], Response]
     scope: Scope = "read"
 
 
 @dataclass(frozen=True, slots=True)
 class Undo:
-    """The action that takes another one back."""
+    """The action that undoes another one."""
 
     action: str
     fields: Mapping[str, str]
@@ -37,7 +37,7 @@ class Undo:
 
 
 @dataclass(frozen=True, slots=True)
-class Done:
+class ActionResult:
     """What an action did, told on the page that follows."""
 
     message: str
@@ -58,10 +58,10 @@ class Action:
     """The operation of the engine that it is; who may call that one may do this."""
     about: str
     """What somebody is about to do: "correct this fact"."""
-    work: Callable[[Here], Done | Response]
+    work: Callable[[PageContext], ActionResult | Response]
     editable: tuple[str, ...] = field(default=())
     """The fields that people type, which they see again when it could not be done at once."""
-    refused: Callable[[Here, HeedfulError], Response] | None = None
+    refused: Callable[[PageContext, HeedfulError], Response] | None = None
     """What is shown when it could not be done, in place of the form by itself."""
 
     @property

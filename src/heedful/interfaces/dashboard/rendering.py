@@ -59,8 +59,8 @@ def icon(name: str, label: str = "", extra: str = "") -> Markup:
     """An icon; without a label, it is there for the eye alone."""
     if not label:
         return _FRAME.format(extra, Markup('aria-hidden="true"'), "", PATHS[name])
-    told = Markup('role="img" aria-label="{}"').format(label)
-    return _FRAME.format(extra, told, Markup("<title>{}</title>").format(label), PATHS[name])
+    attributes = Markup('role="img" aria-label="{}"').format(label)
+    return _FRAME.format(extra, attributes, Markup("<title>{}</title>").format(label), PATHS[name])
 
 
 def environment() -> Environment:
@@ -81,9 +81,9 @@ def environment() -> Environment:
         short=short,
         plain=plain,
         svg=Markup,
-        fault=wording.fault,
-        advice=wording.advice,
-        listed=wording.listed,
+        fault=wording.problem_text,
+        advice=wording.remedy_text,
+        listed=wording.list_page_for,
     )
     made.globals.update(
         asset=assets.address,

@@ -13,12 +13,12 @@ from starlette.responses import HTMLResponse, RedirectResponse, Response
 from heedful import request_context
 from heedful.access.refusals import is_refusal
 from heedful.errors import Conflict, Forbidden, HeedfulError, Invalid, NotFound, Unavailable, no_project
-from heedful.interfaces.dashboard import entrance, pending, wording
-from heedful.interfaces.dashboard.context import Here, local, theme_of
-from heedful.interfaces.dashboard.entrance import COOKIE
+from heedful.interfaces.dashboard import login_pages, pending, wording
+from heedful.interfaces.dashboard.context import PageContext, local, theme_of
+from heedful.interfaces.dashboard.login_pages import COOKIE
 from heedful.interfaces.dashboard.logins import Visitor
-from heedful.interfaces.dashboard.registry import Action, Done, Page
-from heedful.interfaces.dashboard.site import Kept, Site
+from heedful.interfaces.dashboard.registry import Action, ActionResult, Page
+from heedful.interfaces.dashboard.site import PendingAction, Site
 from heedful.interfaces.http.callers import address_of
 from heedful.interfaces.http.reading import body_of, path_of, query_of
 from heedful.storage.audit import Refusal
@@ -49,8 +49,8 @@ def page(site: Site, shown: Page) -> Endpoint:
         try:
             visitor.caller.check(shown.scope)
         except HeedfulError as error:
-            return failed(site, request, visitor, error)
-        return made(site, request, visitor, shown.work)
+            return error_page(site, request, visitor, error)
+        return render(site, request, visitor, shown.work)
 
     async def answer(request: Request) -> Response:
         return await run_in_threadpool(work, request)
@@ -58,15 +58,15 @@ def page(site: Site, shown: Page) -> Endpoint:
     return answer
 
 
-def made(
-    site: Site, request: Request, visitor: Visitor, work: Callable[[Here], Response], project: str | None = None
+def render(
+    site: Site, request: Request, visitor: Visitor, work: Callable[[PageContext], Response], project: str | None = None
 ) -> Response:
     """A page, or one that says why it can't be made."""
     try:
         with _here(site, request, visitor, {}, project) as here:
             return work(here)
     except HeedfulError as error:
-        return failed(site, request, visitor, error)
+        return error_page(site, request, visitor, error)
 
 
 def action(site: Site) -> Endpoint:
@@ -98,31 +98,33 @@ def _act(site: Site, request: Request, form: dict[str, str]) -> Response:
     visitor = site.logins.visitor(request.cookies.get(COOKIE))
     if wanted is None:
         missing = NotFound("there is no such action")
-        return failed(site, request, visitor, missing) if visitor else bare(site, request, missing)
+        return error_page(site, request, visitor, missing) if visitor else plain_page(site, request, missing)
     token = site.logins.form_of(form.pop(TOKEN, ""))
     if visitor is None:
-        kept = Kept(named["project"], wanted.name, form)
-        return entrance.shown(site, request, status=401, kept=kept, about=pending.about(wanted, form))
+        kept = PendingAction(named["project"], wanted.name, form)
+        return login_pages.login_page(site, request, status=401, kept=kept, about=pending.describe(wanted, form))
     try:
         visitor.caller.check(wanted.scope)
         caller = visitor.caller.calling(request)
         with request_context.acting_as(caller), _here(site, request, visitor, form) as here:
-            return _taken(here, wanted, token)
+            return _run_action(here, wanted, token)
     except HeedfulError as error:
-        return failed(site, request, visitor, error)
+        return error_page(site, request, visitor, error)
 
 
-def _taken(here: Here, wanted: Action, token: tuple[str, str, str] | None) -> Response:
+def _run_action(here: PageContext, wanted: Action, token: tuple[str, str, str] | None) -> Response:
     """Does an action whose form is this login's own; one of an earlier login of the same key is shown again."""
     login = here.visitor.login
     if token is None or token[0] != login.key_id:
-        raise Forbidden("this form is not from a page of yours", remedy="Open the page again, and send it from there")
+        raise Forbidden(
+            "this form was not sent from one of your pages", remedy="Open the page again, and send it from there"
+        )
     if token[1] != login.number:
-        message = "You have logged in anew since this form was opened. Nothing was done yet."
-        return again(here, wanted, here.form, message, status=403)
+        message = "You have logged in again since this form was opened. Nothing was done yet."
+        return retry_page(here, wanted, here.form, message, status=403)
     back = local(here.form.get(BACK), here.at("overview"))
     if not here.site.posted.put(token[2], True):
-        return _told(here, Done("That was done already, once."), back)
+        return _after_action(here, ActionResult("That was done already, once."), back)
     try:
         done = wanted.work(here)
     except BaseException as error:
@@ -131,20 +133,20 @@ def _taken(here: Here, wanted: Action, token: tuple[str, str, str] | None) -> Re
             raise
         if wanted.refused is not None:
             return wanted.refused(here, error)
-        return again(here, wanted, here.form, wording.words(error), status=status_of(error))
+        return retry_page(here, wanted, here.form, wording.full_text(error), status=status_of(error))
     here.site.kept.take(login.number)
-    return done if isinstance(done, Response) else _told(here, done, back)
+    return done if isinstance(done, Response) else _after_action(here, done, back)
 
 
-def _told(here: Here, done: Done, back: str) -> Response:
+def _after_action(here: PageContext, done: ActionResult, back: str) -> Response:
     number = here.visitor.login.number
-    here.site.told.take(number)
-    here.site.told.put(number, done)
+    here.site.notice.take(number)
+    here.site.notice.put(number, done)
     return RedirectResponse(done.to or back, 303)
 
 
-def again(
-    here: Here, wanted: Action, fields: Mapping[str, str], message: str, *, status: int, may: bool = True
+def retry_page(
+    here: PageContext, wanted: Action, fields: Mapping[str, str], message: str, *, status: int, may: bool = True
 ) -> Response:
     """An action that was not done, with its form as it was; who may not do it sees what they typed."""
     back = local(fields.get(BACK), here.at("overview"))
@@ -153,8 +155,8 @@ def again(
         "again.html",
         status=status,
         action=wanted,
-        about=pending.about(wanted, given),
-        told=pending.told(here, wanted, given),
+        about=pending.describe(wanted, given),
+        notice=pending.details(here, wanted, given),
         label=pending.label,
         fields=given,
         back=back,
@@ -163,7 +165,7 @@ def again(
     )
 
 
-def failed(site: Site, request: Request, visitor: Visitor, error: HeedfulError) -> Response:
+def error_page(site: Site, request: Request, visitor: Visitor, error: HeedfulError) -> Response:
     """A page that says what is wrong, for somebody who is logged in."""
     if is_refusal(error):
         named = request.path_params.get("action")
@@ -176,10 +178,10 @@ def failed(site: Site, request: Request, visitor: Visitor, error: HeedfulError) 
         with _here(site, request, visitor, {}, project=asked if asked in projects else projects[0]) as here:
             return here.html("error.html", status=status, error=error, code=status)
     except HeedfulError:
-        return bare(site, request, error)
+        return plain_page(site, request, error)
 
 
-def bare(site: Site, request: Request, error: HeedfulError) -> Response:
+def plain_page(site: Site, request: Request, error: HeedfulError) -> Response:
     """The same, where it is not known who asks."""
     template, status = site.templates.get_template("bare_error.html"), status_of(error)
     return HTMLResponse(template.render(error=error, code=status, theme=theme_of(request)), status)
@@ -188,7 +190,7 @@ def bare(site: Site, request: Request, error: HeedfulError) -> Response:
 @contextmanager
 def _here(
     site: Site, request: Request, visitor: Visitor, form: Mapping[str, str], project: str | None = None
-) -> Iterator[Here]:
+) -> Iterator[PageContext]:
     path = path_of(request.path_params)
     name = visitor.caller.choose(project or path["project"])
     known = site.project_names(visitor.caller.project)
@@ -196,4 +198,4 @@ def _here(
         raise no_project(name, known)
     query = dict(query_of(request))
     with site.projects.using(name) as opened:
-        yield Here(request, site, visitor, name, opened, path, query, form)
+        yield PageContext(request, site, visitor, name, opened, path, query, form)

@@ -10,19 +10,19 @@ from typing import Generic, TypeVar
 from heedful.access.refusals import Refusals
 from heedful.bootstrap import Host
 from heedful.interfaces.dashboard.logins import Logins
-from heedful.interfaces.dashboard.registry import Action, Done
+from heedful.interfaces.dashboard.registry import Action, ActionResult
 from heedful.interfaces.dashboard.rendering import environment
 from heedful.interfaces.http.config import Limiter
 from heedful.projects import Projects
 
 Value = TypeVar("Value")
 
-MOST = 10_000
+MAX_NOTES = 10_000
 """Notes that are kept at once."""
 
 
 @dataclass(frozen=True, slots=True)
-class Kept:
+class PendingAction:
     """An action that somebody was about to do when their login had expired."""
 
     project: str
@@ -43,7 +43,7 @@ class Notes(Generic[Value]):
             if name in self._kept:
                 return False
             self._kept[name] = value
-            if len(self._kept) > MOST:
+            if len(self._kept) > MAX_NOTES:
                 self._kept.popitem(last=False)
             return True
 
@@ -67,9 +67,9 @@ class Site:
         self.refusals = Refusals(host.database, host.now)
         self.limiter = Limiter()
         self.templates = environment()
-        self.told: Notes[Done] = Notes()
+        self.notice: Notes[ActionResult] = Notes()
         """What the next page of a login tells."""
-        self.kept: Notes[Kept] = Notes()
+        self.kept: Notes[PendingAction] = Notes()
         """What a login was about to do."""
         self.posted: Notes[bool] = Notes()
         """Forms that were done."""

@@ -7,13 +7,13 @@ from dataclasses import dataclass, field
 
 from heedful.engine import Heedful
 from heedful.memory import recall as _recall
-from heedful.memory.recall import checked
+from heedful.memory.recall import check_request
 from heedful.model import Feedback, PolicyName, Recall
-from heedful.sessions.feedback import shown
+from heedful.sessions.feedback import to_feedback
 from heedful.storage import facts, scopes
 from heedful.storage.sessions import Transaction
 
-SHOWN = 20
+MAX_RESULTS = 20
 """Facts that a search shows."""
 
 
@@ -50,11 +50,11 @@ def summaries(heedful: Heedful, session_ids: Sequence[str]) -> dict[str, Summary
 
 
 def opinions(heedful: Heedful, qa_ids: Sequence[str]) -> dict[str, list[Feedback]]:
-    """What people say of these answers and stands, oldest first."""
+    """The active feedback about these answers, oldest first."""
     found: dict[str, list[Feedback]] = {each: [] for each in qa_ids}
     if qa_ids:
-        for row in heedful._space.store.read(lambda tx: tx.feedbacks.standing("entry", qa_ids)):
-            found[row.target_id].append(shown(row))
+        for row in heedful._space.store.read(lambda tx: tx.feedbacks.active("entry", qa_ids)):
+            found[row.target_id].append(to_feedback(row))
     return found
 
 
@@ -68,10 +68,10 @@ def texts(heedful: Heedful, fact_ids: Sequence[str]) -> dict[str, str]:
 
 def search(heedful: Heedful, query: str, dataset: str, *, boost: bool) -> Recall:
     """The facts for a query as an agent would get them, without a receipt: somebody only looks."""
-    request = checked(
+    request = check_request(
         query,
         dataset,
-        top_k=SHOWN,
+        top_k=MAX_RESULTS,
         mode="hybrid",
         where=None,
         boost_by_usefulness=boost,
@@ -100,5 +100,5 @@ def policies(heedful: Heedful) -> Policies:
         return Policies(*scopes.policies(connection, workspace.project))
 
 
-USUAL: PolicyName = _recall.DEFAULT_POLICY
+DEFAULT_POLICY: PolicyName = _recall.DEFAULT_POLICY
 """The rule where none was chosen."""

@@ -20,7 +20,7 @@ LISTS = {
 CURSOR = "This part of the list can't be found: its address was changed or cut off"
 
 
-def fault(error: HeedfulError) -> str:
+def problem_text(error: HeedfulError) -> str:
     """What is wrong."""
     said = CURSOR if error.field == "cursor" else error.message
     # It begins with somebody's name.
@@ -29,7 +29,7 @@ def fault(error: HeedfulError) -> str:
     return said[:1].upper() + said[1:]
 
 
-def advice(error: HeedfulError) -> str | None:
+def remedy_text(error: HeedfulError) -> str | None:
     """What a person can do about it here."""
     if isinstance(error, NotFound) and error.field in LISTS:
         return "It may have been deleted"
@@ -38,11 +38,11 @@ def advice(error: HeedfulError) -> str | None:
     return error.remedy
 
 
-def words(error: HeedfulError) -> str:
+def full_text(error: HeedfulError) -> str:
     """Both, as sentences."""
-    return ". ".join(each.rstrip(".") for each in (fault(error), advice(error)) if each) + "."
+    return ". ".join(each.rstrip(".") for each in (problem_text(error), remedy_text(error)) if each) + "."
 
 
-def listed(error: HeedfulError) -> str | None:
+def list_page_for(error: HeedfulError) -> str | None:
     """The page that lists what was not found."""
     return LISTS.get(error.field or "") if isinstance(error, NotFound) else None

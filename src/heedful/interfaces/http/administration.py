@@ -8,14 +8,14 @@ import orjson
 from starlette.requests import Request
 from starlette.responses import Response
 
-from heedful.access.audit import entries
+from heedful.access.audit import list_entries
 from heedful.errors import Unavailable
 from heedful.interfaces.http.calls import Endpoint
 from heedful.interfaces.http.metrics import Measures
 from heedful.interfaces.http.openapi import description
 from heedful.interfaces.http.reading import query_of
 from heedful.interfaces.http.state import State
-from heedful.jobs.contract import shown
+from heedful.jobs.contract import to_job
 
 ENTRIES = 100
 """How many of the newest entries of the audit trail are on a page."""
@@ -37,7 +37,7 @@ def healthz(state: State) -> Endpoint:
 def readyz(state: State) -> Endpoint:
     """Ready when the store can be read; `Unavailable` otherwise."""
 
-    def look() -> None:
+    def check() -> None:
         try:
             with state.projects.host.database.read() as connection:
                 connection.exec_driver_sql("SELECT 1")
@@ -47,7 +47,7 @@ def readyz(state: State) -> Endpoint:
             raise Unavailable("the store can't be read", code=error.code, remedy="Look into the log") from None
 
     async def answer(request: Request) -> Response:
-        await state.look(look)
+        await state.run_lookup(check)
         return _json({"status": "ready"})
 
     return answer
@@ -88,14 +88,14 @@ def projects(state: State) -> Endpoint:
 def jobs(state: State) -> Endpoint:
     """The newest jobs of all projects and of the store, for those who open all."""
 
-    def look() -> list[dict[str, object]]:
+    def check() -> list[dict[str, object]]:
         rows = state.projects.host.queue.listed(None, None, None, None, JOBS)
-        return [shown(row).model_dump(mode="json") for row in rows]
+        return [to_job(row).model_dump(mode="json") for row in rows]
 
     async def answer(request: Request) -> Response:
         caller = await state.caller(request, "admin")
         caller.check_everywhere(f"Look at its own jobs: /v1/projects/{caller.project}/jobs")
-        return _json(await state.run(look))
+        return _json(await state.run(check))
 
     return answer
 
@@ -108,7 +108,7 @@ def audit(state: State) -> Endpoint:
         caller.check_everywhere(f"Look at its own: /v1/projects/{caller.project}/audit")
         asked = dict(query_of(request))
         database = state.projects.host.database
-        page = await state.run(lambda: entries(database, None, None, None, asked.get("cursor"), ENTRIES))
+        page = await state.run(lambda: list_entries(database, None, None, None, asked.get("cursor"), ENTRIES))
         return Response(page.model_dump_json(), media_type="application/json")
 
     return answer

@@ -27,14 +27,14 @@ from heedful.interfaces.http import (
     administration,
     calls,
     cognee,
+    compatible,
     hindsight,
     mongodb_session_manager,
-    others,
     text2everything,
 )
 from heedful.interfaces.http.calls import Endpoint
 from heedful.interfaces.http.config import Config
-from heedful.interfaces.http.connections import Patience
+from heedful.interfaces.http.connections import BodyTimeout
 from heedful.interfaces.http.envelope import Envelope, document, headers_of
 from heedful.interfaces.http.metrics import Measures, Tracing, provider
 from heedful.interfaces.http.state import State
@@ -47,7 +47,7 @@ logger = logging.getLogger("heedful.interfaces.http")
 CONFIG = "HEEDFUL_SERVER_CONFIG"
 """Where a worker finds what it was told."""
 
-OTHERS: tuple[ModuleType, ...] = (
+COMPATIBLE_APIS: tuple[ModuleType, ...] = (
     hindsight,
     text2everything,
     cognee,
@@ -58,7 +58,7 @@ OTHERS: tuple[ModuleType, ...] = (
 
 def create(config: Config, host: Host | None = None) -> FastAPI:
     """The application for a store; `host` is one that is open already."""
-    state = State(config, host or opened(config))
+    state = State(config, host or open_store(config))
     measures = Measures()
     spans = provider()
 
@@ -75,7 +75,7 @@ def create(config: Config, host: Host | None = None) -> FastAPI:
         version=__version__,
         lifespan=lifespan,
         openapi_url=None,
-        exception_handlers={HeedfulError: _refused, HTTPException: _unrouted},
+        exception_handlers={HeedfulError: _error_response, HTTPException: _not_found},
     )
     app.router.redirect_slashes = False
     for path, endpoints in _routes(state, measures).items():
@@ -88,7 +88,7 @@ def create(config: Config, host: Host | None = None) -> FastAPI:
             allow_headers=["authorization", "content-type", "idempotency-key", "if-match", "x-request-id"],
             expose_headers=["etag", "x-request-id", "retry-after"],
         )
-    app.add_middleware(Patience, seconds=config.body_seconds)
+    app.add_middleware(BodyTimeout, seconds=config.body_seconds)
     app.add_middleware(Envelope, measures=measures, refusals=state.refusals)
     if spans is not None:
         app.add_middleware(Tracing, provider=spans)
@@ -127,19 +127,19 @@ def log(config: Config) -> None:
         format="%(asctime)s %(levelname)s %(name)s %(message)s",
     )
     for handler in logging.getLogger().handlers:
-        handler.addFilter(_named)
+        handler.addFilter(_rename_uvicorn)
     for noisy in ("alembic", "procrastinate"):
         logging.getLogger(noisy).setLevel(logging.WARNING)
 
 
-def _named(record: logging.LogRecord) -> bool:
+def _rename_uvicorn(record: logging.LogRecord) -> bool:
     """Uvicorn's lines as the server's own: it calls its log uvicorn.error, even where nothing is wrong."""
     if record.name.startswith("uvicorn"):
         record.name = "heedful.interfaces.http"
     return True
 
 
-def opened(config: Config) -> Host:
+def open_store(config: Config) -> Host:
     """The store that a server is told to serve."""
     return Host(
         config.store, embedding=config.embedding, language_model=config.language_model, sessions=config.sessions
@@ -161,9 +161,9 @@ def _routes(state: State, measures: Measures) -> Mapping[str, dict[str, Endpoint
     found["/v1/projects"] = {"GET": administration.projects(state)}
     found["/v1/jobs"] = {"GET": administration.jobs(state)}
     found["/v1/audit"] = {"GET": administration.audit(state)}
-    for module in OTHERS:
+    for module in COMPATIBLE_APIS:
         for route in module.ROUTES:
-            found.setdefault(route.path, {})[route.method] = others.endpoint(route, module, state)
+            found.setdefault(route.path, {})[route.method] = compatible.endpoint(route, module, state)
     return found
 
 
@@ -181,23 +181,21 @@ async def _root(request: Request) -> Response:
     return Response(orjson.dumps(about), media_type="application/json")
 
 
-async def _refused(request: Request, error: Exception) -> Response:
+async def _error_response(request: Request, error: Exception) -> Response:
     request.scope["heedful.error"] = error
     status, body, known = document(error, request.scope["heedful.request_id"])
     return Response(body, status, headers_of(known, status), "application/problem+json")
 
 
-async def _unrouted(request: Request, error: Exception) -> Response:
+async def _not_found(request: Request, error: Exception) -> Response:
     assert isinstance(error, HTTPException)
     if error.status_code == 405:
         allowed = (error.headers or {}).get("Allow", "")
         known: HeedfulError = Invalid(
-            f"{request.method} is not possible here", code="method", value=request.method, remedy=f"Use {allowed}"
+            f"{request.method} is not allowed here", code="method", value=request.method, remedy=f"Use {allowed}"
         )
-        response = await _refused(request, known)
+        response = await _error_response(request, known)
         response.headers["Allow"] = allowed
         return response
-    missing = NotFound(
-        f"there is nothing at {request.url.path[:200]}", code="no_route", remedy="What there is: /openapi.json"
-    )
-    return await _refused(request, missing)
+    missing = NotFound(f"no route for {request.url.path[:200]}", code="no_route", remedy="All routes: /openapi.json")
+    return await _error_response(request, missing)

@@ -21,13 +21,13 @@ from heedful.request_context import CallerIdentity
 from heedful.storage import keys
 from heedful.storage.rows import AnyRow
 
-FRESH = 1.0
+KEY_CACHE_SECONDS = 1.0
 """Seconds after which a key is looked up again: as long as a revoked one may still work."""
 
-NOTED = 60.0
+LAST_USED_SECONDS = 60.0
 """Seconds between two notes of when a key was last used."""
 
-MOST = 10_000
+MAX_CALLERS = 10_000
 
 
 @dataclass(frozen=True, slots=True)
@@ -58,7 +58,7 @@ class Caller:
     def check_everywhere(self, remedy: str = "Use an admin key of the whole server") -> None:
         """Whether this caller may do what concerns all projects."""
         if self.project is not None:
-            raise Forbidden(f"the {self._kind} opens project {self.project!r} alone", code="project_key", remedy=remedy)
+            raise Forbidden(f"the {self._kind} opens only project {self.project!r}", code="project_key", remedy=remedy)
 
     def choose(self, project: str) -> str:
         """The project itself, if this caller may see it."""
@@ -95,20 +95,20 @@ class Callers:
     def remembered(self, presented: str) -> Caller | None:
         """A caller who was here a moment ago."""
         found = self._seen.get(secrets.digest(presented))
-        return found[0] if found is not None and time.monotonic() - found[1] < FRESH else None
+        return found[0] if found is not None and time.monotonic() - found[1] < KEY_CACHE_SECONDS else None
 
     def find(self, presented: str) -> Caller:
         """The caller behind a key or token; `Forbidden` if it is not good."""
         if presented.startswith(tokens.PREFIX):
             return self._token(presented)
-        if self._admin is not None and secrets.same(presented, self._admin):
+        if self._admin is not None and secrets.matches(presented, self._admin):
             return self._remember(presented, Caller("admin", None, frozenset(SCOPES)))
         key_id = secrets.id_of(presented)
         if key_id is None:
             raise _invalid()
         with self._host.database.read() as connection:
             row = keys.get(connection, key_id)
-        if row is None or not secrets.same(presented, row.digest) or row.revoked_at is not None:
+        if row is None or not secrets.matches(presented, row.digest) or row.revoked_at is not None:
             raise _invalid()
         self._note(key_id)
         return self._remember(presented, caller_of(row))
@@ -117,20 +117,20 @@ class Callers:
         now = self._host.now()
         with self._host.database.read() as connection:
             secrets_ = keys.signing_secrets(connection, now)
-        claims = tokens.read(presented, secrets_, now)
+        claims = tokens.verify(presented, secrets_, now)
         # Names of people are not for the log.
         who = secrets.digest(f"{claims.project}\0{claims.author}\0{claims.targets}").hex()[:16]
         return Caller(f"token:{who}", claims.project, frozenset({"feedback"}), None, claims)
 
     def _remember(self, presented: str, caller: Caller) -> Caller:
         self._seen[secrets.digest(presented)] = (caller, time.monotonic())
-        if len(self._seen) > MOST:
+        if len(self._seen) > MAX_CALLERS:
             self._seen.popitem(last=False)
         return caller
 
     def _note(self, key_id: str) -> None:
         now = time.monotonic()
-        if now - self._noted.get(key_id, -NOTED) >= NOTED:
+        if now - self._noted.get(key_id, -LAST_USED_SECONDS) >= LAST_USED_SECONDS:
             self._noted[key_id] = now
             with self._host.database.write(durable=False) as connection:
                 keys.used(connection, key_id, self._host.now())
@@ -147,7 +147,7 @@ def caller_of(row: AnyRow) -> Caller:
     return Caller(row.id, row.project, allowed, row.rate_limit)
 
 
-def presented(authorization: str | None, api_key: str | None) -> str:
+def presented_key(authorization: str | None, api_key: str | None) -> str:
     """The key in the headers of a request."""
     scheme, _, credentials = (authorization or "").partition(" ")
     if scheme.lower() == "bearer" and credentials.strip():
@@ -167,7 +167,7 @@ def _invalid() -> Forbidden:
     return Forbidden("the key is not valid", code="key_invalid", remedy="Make one with: heedful keys create NAME")
 
 
-def allowed(engine: Heedful, caller: Caller) -> Heedful:
+def check_allowed(engine: Heedful, caller: Caller) -> Heedful:
     """The engine, whose calls that change something are `Forbidden` to a caller without their scope.
 
     Reading is left to the scope of the route: a route for feedback may look up what the feedback is about.

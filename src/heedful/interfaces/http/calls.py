@@ -13,7 +13,7 @@ from starlette.requests import Request
 from starlette.responses import Response
 
 from heedful import request_context
-from heedful.access.idempotency import once
+from heedful.access.idempotency import run_once
 from heedful.engine import Heedful
 from heedful.errors import Invalid, NotFound
 from heedful.interfaces.http import targets
@@ -29,7 +29,7 @@ Endpoint = Callable[[Request], Awaitable[Response]]
 
 PREFIX = "/v1/projects/{project}"
 
-TAGGED = frozenset(
+ETAG_OPERATIONS = frozenset(
     {
         "sessions.get_metadata",
         "sessions.update_metadata",
@@ -96,9 +96,9 @@ def _runner(
     if operation.queries:
         return partial(state.query, project, caller)
     if operation.scope == "feedback":
-        return state.run_in_turn
+        return state.run_serially
     answers = given.get("answer") or given.get("session_id") is not None
-    return state.think if operation.name == "recall" and not answers else state.run
+    return state.run_on_cpu if operation.name == "recall" and not answers else state.run
 
 
 def _called(
@@ -116,7 +116,7 @@ def _called(
     if made.operation.undoes is not None:
         caller.check(engine._scope_to_retract(given[made.operation.undoes]))
     if caller.claims is not None:
-        given = targets.allowed(caller.claims, name, given, engine)
+        given = targets.check_token(caller.claims, name, given, engine)
 
     def work() -> Any:
         owner = getattr(engine, made.operation.namespace) if made.operation.namespace else engine
@@ -131,7 +131,7 @@ def _called(
     host = state.projects.host
     # Numbers of any size: they are refused later, and by name.
     said = fingerprint(name, json.dumps(to_jsonable_python(given), sort_keys=True))
-    kept = once(
+    kept = run_once(
         host.database,
         project,
         host.now,
@@ -145,7 +145,7 @@ def _called(
 
 def _response(request: Request, operation: Operation, body: bytes) -> Response:
     headers = {}
-    if operation.name in TAGGED:
+    if operation.name in ETAG_OPERATIONS:
         shown, inside = orjson.loads(body), INSIDE.get(operation.name)
         tag = f'"{etag(shown if inside is None else shown[inside])}"'
         if operation.method == "GET" and inside is None and request.headers.get("if-none-match") == tag:

@@ -9,11 +9,11 @@ import orjson
 from pydantic import AliasChoices, ConfigDict, Field
 from pydantic.alias_generators import to_camel
 
-from heedful.compat.cognee import ALL, RecallResult, SearchType, dataset_of, results_of, search_type_of
+from heedful.compat.cognee import PAGE_LIMIT, RecallResult, SearchType, dataset_of, results_of, search_type_of
 from heedful.engine import Heedful
 from heedful.errors import HeedfulError, Invalid, NotFound
 from heedful.interfaces.http.hindsight_bodies import Body, problem, read, unsupported
-from heedful.interfaces.problems import Asked, Wire
+from heedful.interfaces.problems import ForeignRequest, Wire
 from heedful.model import DEFAULT_DATASET, Entry, Fraction, Metadata, NotBlank, Session, Text
 
 UNSUPPORTED: dict[str, dict[str, str]] = {
@@ -49,7 +49,9 @@ class Camel(Body):
         """A part of a request that would be dropped is worse than an error."""
         for name in names:
             if getattr(self, name):
-                raise Invalid(f"{name} has no like here", field=name, value=getattr(self, name), remedy="Leave it out")
+                raise Invalid(
+                    f"{name} is not supported here", field=name, value=getattr(self, name), remedy="Leave it out"
+                )
 
 
 class Remembering(Camel):
@@ -150,21 +152,21 @@ class Last(Camel):
     last_n: Annotated[int, Field(ge=1)] | None = None
 
 
-__all__ = ["ROUTES", "STATUSES", "refused"]
+__all__ = ["ROUTES", "STATUSES", "error_body"]
 
 STATUSES: Mapping[int, int] = {422: 400}
 TOP_K = 15
 
 
-def refused(error: HeedfulError, status: int) -> Any:
+def error_body(error: HeedfulError, status: int) -> Any:
     """The body of an error: a list of problems for a request that can't be read, else a sentence."""
     if isinstance(error, Invalid):
         return {"detail": [problem(error, "body")]}
     return {"detail": str(error)} | ({} if error.remedy is None else {"remediation": error.remedy})
 
 
-def remember(store: Heedful, asked: Asked) -> Any:
-    given = read(Remembering, _form(asked) if asked.files or asked.fields else asked.body, {})
+def remember(store: Heedful, request: ForeignRequest) -> Any:
+    given = read(Remembering, _form(request) if request.files or request.fields else request.body, {})
     given.refuse("dataset_id", "content_type")
     texts = [given.data] if isinstance(given.data, str) else given.data
     metadata = [dict(each or {}) for each in given.external_metadata or [None] * len(texts)]
@@ -175,8 +177,8 @@ def remember(store: Heedful, asked: Asked) -> Any:
     return _remembered(given.dataset_name, len(texts), given.session_id) | {"items": kept.facts}
 
 
-def remember_entry(store: Heedful, asked: Asked) -> Any:
-    given = read(RememberingEntry, asked.body, {})
+def remember_entry(store: Heedful, request: ForeignRequest) -> Any:
+    given = read(RememberingEntry, request.body, {})
     said = given.entry
     if said.type == "qa":
         qa_id = store.sessions.add_entry(
@@ -190,8 +192,8 @@ def remember_entry(store: Heedful, asked: Asked) -> Any:
     return _remembered(given.dataset_name, 1, given.session_id) | stored
 
 
-def recall(store: Heedful, asked: Asked) -> Any:
-    given = read(Asking, asked.body, {})
+def recall(store: Heedful, request: ForeignRequest) -> Any:
+    given = read(Asking, request.body, {})
     given.refuse_what_has_no_like()
     kind = search_type_of(given.search_type or SearchType.GRAPH_COMPLETION)
     found = store.recall(
@@ -206,8 +208,8 @@ def recall(store: Heedful, asked: Asked) -> Any:
     return [_result(each, kind, found.dataset) for each in results_of(found, kind)]
 
 
-def improve(store: Heedful, asked: Asked) -> Any:
-    given = read(Improving, asked.body, {})
+def improve(store: Heedful, request: ForeignRequest) -> Any:
+    given = read(Improving, request.body, {})
     given.refuse("dataset_id")
     done = store.improve(given.dataset_name, given.session_ids)
     counts = {
@@ -229,8 +231,8 @@ def improve(store: Heedful, asked: Asked) -> Any:
     }
 
 
-def forget(store: Heedful, asked: Asked) -> Any:
-    given = read(Forgetting, asked.body, {})
+def forget(store: Heedful, request: ForeignRequest) -> Any:
+    given = read(Forgetting, request.body, {})
     if given.everything:
         names = store.datasets()
         for name in names:
@@ -250,13 +252,13 @@ def forget(store: Heedful, asked: Asked) -> Any:
     return {"data_id": given.data_id, "dataset_name": given.dataset, "status": "success"}
 
 
-def datasets(store: Heedful, asked: Asked) -> Any:
+def datasets(store: Heedful, request: ForeignRequest) -> Any:
     found = [store.get_dataset(name) for name in store.datasets()]
     return [{"id": each.name, "name": each.name, "createdAt": each.created_at.isoformat()} for each in found]
 
 
-def sessions(store: Heedful, asked: Asked) -> Any:
-    given = read(SessionPage, dict(asked.query))
+def sessions(store: Heedful, request: ForeignRequest) -> Any:
+    given = read(SessionPage, dict(request.query))
     given.refuse("status")
     if given.range != "all":
         given.refuse("range")
@@ -271,9 +273,9 @@ def sessions(store: Heedful, asked: Asked) -> Any:
     }
 
 
-def session(store: Heedful, asked: Asked) -> Any:
-    shown = _session(store.sessions.get(asked.path["session_id"]))
-    qas = entries(store, asked)
+def session(store: Heedful, request: ForeignRequest) -> Any:
+    shown = _session(store.sessions.get(request.path["session_id"]))
+    qas = entries(store, request)
     return shown | {
         "label": qas[0].question[:120] if qas else None,
         "msg_count": len(qas),
@@ -283,12 +285,12 @@ def session(store: Heedful, asked: Asked) -> Any:
     }
 
 
-def entries(store: Heedful, asked: Asked) -> list[Entry]:
-    name, last_n = asked.path["session_id"], read(Last, dict(asked.query)).last_n
+def entries(store: Heedful, request: ForeignRequest) -> list[Entry]:
+    name, last_n = request.path["session_id"], read(Last, dict(request.query)).last_n
     found: list[Entry] = []
     cursor = None
     while last_n is None or len(found) < last_n:
-        limit = ALL if last_n is None else min(ALL, last_n - len(found))
+        limit = PAGE_LIMIT if last_n is None else min(PAGE_LIMIT, last_n - len(found))
         page = store.sessions.entries(name, cursor=cursor, limit=limit, newest_first=True)
         found += page.items
         cursor = page.next_cursor
@@ -297,15 +299,15 @@ def entries(store: Heedful, asked: Asked) -> list[Entry]:
     return found[::-1]
 
 
-def add_feedback(store: Heedful, asked: Asked) -> Any:
-    given = read(Rating, asked.body, {})
-    _rate(store, asked.path["session_id"], asked.path["qa_id"], given.feedback_text, given.feedback_score)
+def add_feedback(store: Heedful, request: ForeignRequest) -> Any:
+    given = read(Rating, request.body, {})
+    _rate(store, request.path["session_id"], request.path["qa_id"], given.feedback_text, given.feedback_score)
     return {"success": True}
 
 
-def delete_feedback(store: Heedful, asked: Asked) -> Any:
-    if not store.sessions.delete_feedback(asked.path["session_id"], asked.path["qa_id"]):
-        raise _no_entry(asked.path["session_id"], asked.path["qa_id"])
+def delete_feedback(store: Heedful, request: ForeignRequest) -> Any:
+    if not store.sessions.delete_feedback(request.path["session_id"], request.path["qa_id"]):
+        raise _no_entry(request.path["session_id"], request.path["qa_id"])
     return {"success": True}
 
 
@@ -325,12 +327,12 @@ def _required(said: SessionEntry, name: str) -> str:
     return value
 
 
-def _form(asked: Asked) -> dict[str, Any]:
+def _form(request: ForeignRequest) -> dict[str, Any]:
     """A form as the body it stands for: files are texts, and an empty field is one that is left out."""
-    given: dict[str, Any] = {name: value for name, value in asked.fields.items() if value != ""}
+    given: dict[str, Any] = {name: value for name, value in request.fields.items() if value != ""}
     given.pop("raw_data", None)
-    texts = [_text(name, content) for name, content in asked.files.items()]
-    texts += [text for text in asked.every.get("raw_data", []) if text]
+    texts = [_text(name, content) for name, content in request.files.items()]
+    texts += [text for text in request.every.get("raw_data", []) if text]
     if "external_metadata" in given:
         try:
             given["external_metadata"] = orjson.loads(given["external_metadata"])
@@ -389,7 +391,7 @@ def _kind(kind: SearchType, each: RecallResult) -> str:
 def _sessions(store: Heedful) -> Iterator[Session]:
     cursor = None
     while True:
-        page = store.sessions.list(cursor=cursor, limit=ALL)
+        page = store.sessions.list(cursor=cursor, limit=PAGE_LIMIT)
         yield from page.items
         cursor = page.next_cursor
         if cursor is None:

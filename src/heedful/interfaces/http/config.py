@@ -14,7 +14,7 @@ from heedful.model import Model
 
 MEGABYTE = 1_000_000
 
-SHORTEST = 16
+MIN_KEY_LENGTH = 16
 """Characters of a key that somebody makes up."""
 
 
@@ -66,11 +66,11 @@ class Config(Model):
         # In words of its own, because others show the value.
         if key is None:
             return None
-        remedy = f"Set HEEDFUL_ADMIN_KEY to {SHORTEST} letters and digits or more, or to nothing"
-        if len(key) < SHORTEST:
-            raise Invalid(f"(HEEDFUL_ADMIN_KEY) has {len(key)} characters, and needs {SHORTEST}", remedy=remedy)
+        remedy = f"Set HEEDFUL_ADMIN_KEY to {MIN_KEY_LENGTH} letters and digits or more, or to nothing"
+        if len(key) < MIN_KEY_LENGTH:
+            raise Invalid(f"(HEEDFUL_ADMIN_KEY) has {len(key)} characters, and needs {MIN_KEY_LENGTH}", remedy=remedy)
         if not key.isascii() or not key.isprintable() or " " in key:
-            raise Invalid("(HEEDFUL_ADMIN_KEY) has characters that a header can't hold", remedy=remedy)
+            raise Invalid("(HEEDFUL_ADMIN_KEY) has characters that are not allowed in a header", remedy=remedy)
         return key
 
     @field_validator("cors_origins")
@@ -90,14 +90,14 @@ def _origin(given: str) -> str:
         known = False
     if not known or parts.path or parts.query or parts.fragment or "@" in parts.netloc or given.endswith(("?", "#")):
         raise Invalid(
-            f"has {given!r}, which is no origin",
+            f"has {given!r}, which is not an origin",
             value=given,
             remedy="Use https://host or http://host:port, without a path; * for all",
         )
     return f"{parts.scheme}://{parts.netloc.lower()}"
 
 
-MOST = 100_000
+MAX_CALLERS = 100_000
 """Callers that are remembered; the one that was silent longest is forgotten first."""
 
 
@@ -113,7 +113,7 @@ class Limiter:
         left, at = self._buckets.pop(caller, (burst, now))
         left = min(burst, left + (now - at) * rate)
         self._buckets[caller] = (max(0.0, left - 1), now)
-        if len(self._buckets) > MOST:
+        if len(self._buckets) > MAX_CALLERS:
             self._buckets.popitem(last=False)
         if left < 1:
             raise Unavailable(

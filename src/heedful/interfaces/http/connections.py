@@ -36,14 +36,14 @@ class Limits:
     """Addresses and networks of proxies whose headers are believed."""
 
 
-class Served(uvicorn.Config):
+class ServerConfig(uvicorn.Config):
     """What uvicorn is told, with the limits."""
 
     def __init__(self, app: Any, limits: Limits, **options: Any) -> None:
         self.limits = limits
         super().__init__(
             app,
-            http=Limited,
+            http=LimitedProtocol,
             log_config=None,
             access_log=False,
             server_header=False,
@@ -55,7 +55,7 @@ class Served(uvicorn.Config):
         )
 
 
-class Limited(HttpToolsProtocol):
+class LimitedProtocol(HttpToolsProtocol):
     """A connection that is closed when its request begins too slowly or too large, or when there are too many."""
 
     _unknown: ClassVar[Counter[str]] = Counter()
@@ -160,11 +160,11 @@ def _is_proxy(address: str, limits: Limits) -> bool:
     return any(given in ip_network(each, strict=False) for each in limits.proxies)
 
 
-SLOWEST = 10_000
+MIN_BYTES_PER_SECOND = 10_000
 """Bytes a second that a body may bring its time with."""
 
 
-class Patience:
+class BodyTimeout:
     """Waits so many seconds for a body, and longer for one that keeps coming."""
 
     def __init__(self, app: ASGIApp, seconds: float) -> None:
@@ -189,10 +189,10 @@ class Patience:
                 raise Invalid(
                     "the body takes too long to arrive",
                     code="too_slow",
-                    remedy=f"Send at least {SLOWEST} bytes a second, or send it in several calls",
+                    remedy=f"Send at least {MIN_BYTES_PER_SECOND} bytes a second, or send it in several calls",
                 ) from None
             if message["type"] == "http.request":
-                left += len(message.get("body", b"")) / SLOWEST - (time.monotonic() - began)
+                left += len(message.get("body", b"")) / MIN_BYTES_PER_SECOND - (time.monotonic() - began)
                 whole = not message.get("more_body", False)
             return message
 

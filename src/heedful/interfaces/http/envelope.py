@@ -20,8 +20,8 @@ from heedful.storage.audit import Refusal
 
 logger = logging.getLogger("heedful.interfaces.http")
 
-SANE = re.compile(rb"[A-Za-z0-9._-]{1,100}")
-GONE = 499
+REQUEST_ID = re.compile(rb"[A-Za-z0-9._-]{1,100}")
+CLIENT_CLOSED_REQUEST = 499
 """What is noted of a caller who left before the answer."""
 
 
@@ -55,7 +55,7 @@ class Envelope:
         try:
             await self._app(scope, receive, sending)
         except ClientDisconnect:
-            status = GONE
+            status = CLIENT_CLOSED_REQUEST
         except Exception as error:
             scope["heedful.error"] = error
             failed, body, known = document(error, request_id)
@@ -64,7 +64,7 @@ class Envelope:
             response = Response(body, failed, headers_of(known, failed), "application/problem+json")
             await response(scope, receive, sending)
         finally:
-            self._note(scope, status or GONE, time.perf_counter() - started)
+            self._note(scope, status or CLIENT_CLOSED_REQUEST, time.perf_counter() - started)
 
     def _note(self, scope: Scope, status: int, seconds: float) -> None:
         route = scope.get("heedful.route", "other")
@@ -108,7 +108,9 @@ def document(error: Exception, request_id: str) -> tuple[int, bytes, HeedfulErro
     if not isinstance(error, HeedfulError):
         logger.error("fault in request %s", request_id, exc_info=error)
         error = Unavailable(
-            "the server failed", code="fault", remedy=f"Look for {request_id} in the server's log; it can be sent again"
+            "internal server error",
+            code="fault",
+            remedy=f"Look for {request_id} in the server's log; the call can be retried",
         )
         return 500, orjson.dumps(problem(error, 500, request_id)), error
     status = status_of(error)
@@ -117,7 +119,7 @@ def document(error: Exception, request_id: str) -> tuple[int, bytes, HeedfulErro
 
 def _request_id(scope: Scope) -> str:
     for name, value in scope["headers"]:
-        if name == b"x-request-id" and SANE.fullmatch(value):
+        if name == b"x-request-id" and REQUEST_ID.fullmatch(value):
             found: str = value.decode()
             return found
     return new_id()

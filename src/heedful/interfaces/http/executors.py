@@ -14,12 +14,12 @@ from heedful.sql.sandbox.pool import busy
 Result = TypeVar("Result")
 Done = tuple["asyncio.Future[Any]", Any, BaseException | None]
 
-TOGETHER = 32
+BATCH_SIZE = 32
 """Results that are handed over at once while there is more to do."""
 
 
-class Lane:
-    """Runs calls in order. Handing results over in bunches wakes the loop less often."""
+class SerialExecutor:
+    """Runs calls in order. Delivering results in batches wakes the loop less often."""
 
     def __init__(self, name: str) -> None:
         self._waiting: deque[tuple[asyncio.Future[Any], Callable[[], Any]]] = deque()
@@ -56,13 +56,13 @@ class Lane:
                 done.append((future, work(), None))
             except BaseException as error:
                 done.append((future, None, error))
-            if len(done) >= TOGETHER or not self._waiting:
+            if len(done) >= BATCH_SIZE or not self._waiting:
                 assert self._loop is not None
-                self._loop.call_soon_threadsafe(_hand_over, done)
+                self._loop.call_soon_threadsafe(_deliver, done)
                 done = []
 
 
-def _hand_over(done: list[Done]) -> None:
+def _deliver(done: list[Done]) -> None:
     for future, result, error in done:
         if future.done():
             continue
@@ -72,7 +72,7 @@ def _hand_over(done: list[Done]) -> None:
             future.set_exception(error)
 
 
-class Turns:
+class ConcurrencyLimiter:
     """Counts the calls under way in one event loop."""
 
     def __init__(self, per_caller: int, per_project: int, wait: float) -> None:
@@ -84,7 +84,7 @@ class Turns:
         self._projects: Counter[str] = Counter()
 
     @asynccontextmanager
-    async def turn(self, project: str, caller: str) -> AsyncIterator[None]:
+    async def slot(self, project: str, caller: str) -> AsyncIterator[None]:
         """Waits for room, and takes it while the block runs; `Unavailable` if there is none in time."""
         async with self._changed:
             try:

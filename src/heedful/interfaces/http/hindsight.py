@@ -12,8 +12,8 @@ from typing import Any
 from heedful.engine import Heedful
 from heedful.errors import HeedfulError, Invalid, NotFound
 from heedful.interfaces.http.hindsight_bodies import (
+    METADATA_KEY,
     NO_USEFULNESS,
-    OURS,
     RAW,
     UNSUPPORTED,
     VERSION,
@@ -23,9 +23,9 @@ from heedful.interfaces.http.hindsight_bodies import (
     Retain,
     Settings,
     Signals,
+    bank_summary,
     config,
     extras,
-    listed,
     problem,
     profile,
     ranked,
@@ -35,28 +35,28 @@ from heedful.interfaces.http.hindsight_bodies import (
     unsupported,
     within,
 )
-from heedful.interfaces.problems import Asked, Wire
+from heedful.interfaces.problems import ForeignRequest, Wire
 from heedful.model import Dataset, Fact, Metadata, Signal
 
-__all__ = ["ROUTES", "STATUSES", "refused"]
+__all__ = ["ROUTES", "STATUSES", "error_body"]
 
 STATUSES: Mapping[int, int] = {}
-ALL = 1_000
+PAGE_LIMIT = 1_000
 
 
-def refused(error: HeedfulError, status: int) -> Any:
+def error_body(error: HeedfulError, status: int) -> Any:
     """The body of an error: a list of problems for a request that can't be read, else a sentence."""
     if status == 422 and isinstance(error, Invalid):
         return {"detail": [problem(error, "body")]}
     return {"detail": str(error)}
 
 
-def list_banks(store: Heedful, asked: Asked) -> Any:
-    given = read(Listing, {name: asked.query[name] for name in ("q", "limit", "offset") if name in asked.query})
-    banks = [listed(store.get_dataset(name)) for name in reversed(store.datasets())]
+def list_banks(store: Heedful, request: ForeignRequest) -> Any:
+    given = read(Listing, {name: request.query[name] for name in ("q", "limit", "offset") if name in request.query})
+    banks = [bank_summary(store.get_dataset(name)) for name in reversed(store.datasets())]
     if given.q:
         banks = [bank for bank in banks if given.q.lower() in f"{bank['bank_id']}\n{bank['name']}".lower()]
-    limit = given.limit if "limit" in asked.query else max(len(banks), 1)
+    limit = given.limit if "limit" in request.query else max(len(banks), 1)
     return {
         "banks": banks[given.offset : given.offset + limit],
         "total": len(banks),
@@ -65,59 +65,62 @@ def list_banks(store: Heedful, asked: Asked) -> Any:
     }
 
 
-def put_bank(store: Heedful, asked: Asked) -> Any:
-    bank = asked.path["bank_id"]
-    changes = read(Profile, asked.body, {})
+def put_bank(store: Heedful, request: ForeignRequest) -> Any:
+    bank = request.path["bank_id"]
+    changes = read(Profile, request.body, {})
     known = _bank(store, bank)
     said = changes.merged({} if known is None else extras(known.metadata))
-    return profile(store.create_dataset(bank, metadata={OURS: said}))
+    return profile(store.create_dataset(bank, metadata={METADATA_KEY: said}))
 
 
-def get_bank(store: Heedful, asked: Asked) -> Any:
-    return profile(store.get_dataset(asked.path["bank_id"]))
+def get_bank(store: Heedful, request: ForeignRequest) -> Any:
+    return profile(store.get_dataset(request.path["bank_id"]))
 
 
-def change_bank(store: Heedful, asked: Asked) -> Any:
-    store.get_dataset(asked.path["bank_id"])
-    return put_bank(store, asked)
+def change_bank(store: Heedful, request: ForeignRequest) -> Any:
+    store.get_dataset(request.path["bank_id"])
+    return put_bank(store, request)
 
 
-def get_config(store: Heedful, asked: Asked) -> Any:
-    return config(store.get_dataset(asked.path["bank_id"]))
+def get_config(store: Heedful, request: ForeignRequest) -> Any:
+    return config(store.get_dataset(request.path["bank_id"]))
 
 
-def change_config(store: Heedful, asked: Asked) -> Any:
-    changes = read(Settings, asked.body, {}).profile
-    bank = store.get_dataset(asked.path["bank_id"])
-    return config(store.create_dataset(bank.name, metadata={OURS: changes.merged(extras(bank.metadata))}))
+def change_config(store: Heedful, request: ForeignRequest) -> Any:
+    changes = read(Settings, request.body, {}).profile
+    bank = store.get_dataset(request.path["bank_id"])
+    return config(store.create_dataset(bank.name, metadata={METADATA_KEY: changes.merged(extras(bank.metadata))}))
 
 
-def reset_config(store: Heedful, asked: Asked) -> Any:
-    bank = store.get_dataset(asked.path["bank_id"])
+def reset_config(store: Heedful, request: ForeignRequest) -> Any:
+    bank = store.get_dataset(request.path["bank_id"])
     stays = {name: value for name, value in extras(bank.metadata).items() if name not in ("mission", "disposition")}
-    return config(store.create_dataset(bank.name, metadata={OURS: stays}))
+    return config(store.create_dataset(bank.name, metadata={METADATA_KEY: stays}))
 
 
-def delete_bank(store: Heedful, asked: Asked) -> Any:
-    bank = asked.path["bank_id"]
+def delete_bank(store: Heedful, request: ForeignRequest) -> Any:
+    bank = request.path["bank_id"]
     gone = store.forget(dataset=bank)
     return {"success": True, "message": f"bank {bank!r} was deleted", "deleted_count": gone.facts}
 
 
-def clear_bank(store: Heedful, asked: Asked) -> Any:
-    if "type" in asked.query:
+def clear_bank(store: Heedful, request: ForeignRequest) -> Any:
+    if "type" in request.query:
         raise Invalid(
-            "facts have no types here", field="type", value=asked.query["type"], remedy="Leave it out to clear the bank"
+            "facts have no types here",
+            field="type",
+            value=request.query["type"],
+            remedy="Leave it out to clear the bank",
         )
-    bank = store.get_dataset(asked.path["bank_id"])
+    bank = store.get_dataset(request.path["bank_id"])
     gone = store.forget(dataset=bank.name)
     store.create_dataset(bank.name, metadata=bank.metadata)
     return {"success": True, "message": f"bank {bank.name!r} is empty", "deleted_count": gone.facts}
 
 
-def retain(store: Heedful, asked: Asked) -> Any:
-    bank = asked.path["bank_id"]
-    given = read(Retain, asked.body, {})
+def retain(store: Heedful, request: ForeignRequest) -> Any:
+    bank = request.path["bank_id"]
+    given = read(Retain, request.body, {})
     documents: dict[str | None, list[tuple[str, Metadata]]] = {}
     appended = {item.document_id for item in given.items if item.update_mode == "append"}
     for item in given.items:
@@ -135,10 +138,10 @@ def retain(store: Heedful, asked: Asked) -> Any:
     return {"success": True, "bank_id": bank, "items_count": len(given.items), "async": False}
 
 
-def recall(store: Heedful, asked: Asked) -> Any:
-    given = read(Recalling, asked.body, {})
+def recall(store: Heedful, request: ForeignRequest) -> Any:
+    given = read(Recalling, request.body, {})
     given.refuse_what_has_no_like()
-    if not given.wants_facts or _bank(store, asked.path["bank_id"]) is None:
+    if not given.wants_facts or _bank(store, request.path["bank_id"]) is None:
         return {"results": []}
     top_k = given.filter.enough(given.top_k)
     hits = [
@@ -146,7 +149,7 @@ def recall(store: Heedful, asked: Asked) -> Any:
         for where in given.filter.wheres
         for hit in store.recall(
             given.query,
-            dataset=asked.path["bank_id"],
+            dataset=request.path["bank_id"],
             top_k=top_k,
             where=where,
             boost_by_usefulness=given.boost_by_usefulness,
@@ -160,10 +163,10 @@ def recall(store: Heedful, asked: Asked) -> Any:
     return {"results": [result(hit) for hit in within(best[: given.top_k], given.max_tokens)]}
 
 
-def list_memories(store: Heedful, asked: Asked) -> Any:
-    given = read(Listing, {**asked.query, "tags": list(asked.every.get("tags", [])) or None})
+def list_memories(store: Heedful, request: ForeignRequest) -> Any:
+    given = read(Listing, {**request.query, "tags": list(request.every.get("tags", [])) or None})
     given.refuse_what_has_no_like()
-    bank = _bank(store, asked.path["bank_id"])
+    bank = _bank(store, request.path["bank_id"])
     stop = given.offset + given.limit
     if bank is None or given.state == "invalidated" or (given.type is not None and given.type not in RAW):
         found, total = [], 0
@@ -180,13 +183,13 @@ def list_memories(store: Heedful, asked: Asked) -> Any:
     }
 
 
-def get_memory(store: Heedful, asked: Asked) -> Any:
-    return unit(_fact(store, asked.path["bank_id"], asked.path["memory_id"]))
+def get_memory(store: Heedful, request: ForeignRequest) -> Any:
+    return unit(_fact(store, request.path["bank_id"], request.path["memory_id"]))
 
 
-def delete_document(store: Heedful, asked: Asked) -> Any:
-    document = asked.path["document_id"]
-    gone = store.forget(source=document, dataset=asked.path["bank_id"])
+def delete_document(store: Heedful, request: ForeignRequest) -> Any:
+    document = request.path["document_id"]
+    gone = store.forget(source=document, dataset=request.path["bank_id"])
     return {
         "success": True,
         "message": f"document {document!r} was deleted",
@@ -195,9 +198,9 @@ def delete_document(store: Heedful, asked: Asked) -> Any:
     }
 
 
-def signal(store: Heedful, asked: Asked) -> Any:
-    bank = asked.path["bank_id"]
-    given = read(Signals, asked.body, {}).signals
+def signal(store: Heedful, request: ForeignRequest) -> Any:
+    bank = request.path["bank_id"]
+    given = read(Signals, request.body, {}).signals
     result = store.signal([Signal(**each.model_dump()) for each in given], dataset=bank)
     errors = [
         {"index": each.index, "fact_id": each.fact_id, "message": f"bank {bank!r} has no fact {each.fact_id!r}"}
@@ -211,8 +214,8 @@ def signal(store: Heedful, asked: Asked) -> Any:
     }
 
 
-def fact_stats(store: Heedful, asked: Asked) -> Any:
-    fact = _fact(store, asked.path["bank_id"], asked.path["fact_id"])
+def fact_stats(store: Heedful, request: ForeignRequest) -> Any:
+    fact = _fact(store, request.path["bank_id"], request.path["fact_id"])
     stats = store.fact_stats(fact.fact_id)
     return {
         "fact_id": stats.fact_id,
@@ -224,8 +227,8 @@ def fact_stats(store: Heedful, asked: Asked) -> Any:
     }
 
 
-def usefulness_stats(store: Heedful, asked: Asked) -> Any:
-    bank = asked.path["bank_id"]
+def usefulness_stats(store: Heedful, request: ForeignRequest) -> Any:
+    bank = request.path["bank_id"]
     if _bank(store, bank) is None:
         return NO_USEFULNESS | {"bank_id": bank}
     stats = store.usefulness_stats(bank)
@@ -240,7 +243,7 @@ def usefulness_stats(store: Heedful, asked: Asked) -> Any:
     }
 
 
-def version(store: Heedful, asked: Asked) -> Any:
+def version(store: Heedful, request: ForeignRequest) -> Any:
     return VERSION
 
 
@@ -262,7 +265,7 @@ def _facts(store: Heedful, bank: str, source: str | None) -> Iterator[Fact]:
     """All facts of a bank, or of one document, the newest first."""
     cursor = None
     while True:
-        page = store.facts(dataset=bank, source=source, cursor=cursor, limit=ALL, newest_first=True)
+        page = store.facts(dataset=bank, source=source, cursor=cursor, limit=PAGE_LIMIT, newest_first=True)
         yield from page.items
         cursor = page.next_cursor
         if cursor is None:

@@ -11,7 +11,7 @@ from pydantic import BaseModel, ConfigDict, Field, TypeAdapter, ValidationError
 
 from heedful.engine import Heedful
 from heedful.errors import Invalid
-from heedful.interfaces.problems import Asked, Reply
+from heedful.interfaces.problems import ForeignRequest, Reply
 from heedful.model import SIGNAL_TYPES, Dataset, Fact, Fraction, Hit, Metadata, NotBlank, RankedFact, SignalType, Text
 
 
@@ -34,10 +34,10 @@ def read(model: type[Read], given: Any, fallback: Any = None) -> Read:
         raise Invalid(found.message, code=kind, field=found.field, value=found.value, remedy=found.remedy) from None
 
 
-def unsupported(reason: str) -> Callable[[Heedful, Asked], Reply]:
-    """What answers for a route that has no like here."""
+def unsupported(reason: str) -> Callable[[Heedful, ForeignRequest], Reply]:
+    """What answers for a route that is not supported here."""
 
-    def answer(store: Heedful, asked: Asked) -> Reply:
+    def answer(store: Heedful, request: ForeignRequest) -> Reply:
         return Reply(501, {"detail": reason})
 
     return answer
@@ -50,14 +50,14 @@ def problem(error: Invalid, place: str) -> dict[str, Any]:
     return {"loc": [place, *where], "msg": str(error), "type": error.code}
 
 
-OURS = "hindsight"
+METADATA_KEY = "hindsight"
 """The key of the metadata, of a fact and of a dataset, under which stands what only Hindsight has a name for."""
 
-TAGS = f"{OURS}.tags"
+TAGS = f"{METADATA_KEY}.tags"
 BUDGETS = {"low": 10, "mid": 25, "high": 100}
 """How many facts a budget is good for."""
 
-MOST = 1_000
+MAX_RESULTS = 1_000
 """Facts that one recall finds at most."""
 
 RAW = frozenset({"world", "experience"})
@@ -103,15 +103,18 @@ class Item(Body):
     def about(self, document_tags: Sequence[str]) -> Metadata:
         """The metadata of the fact: the item's own, and what only Hindsight has a name for."""
         own = dict(self.metadata or {})
-        if OURS in own:
+        if METADATA_KEY in own:
             raise Invalid(
-                f"metadata has the key {OURS!r}", field="items.metadata", value=OURS, remedy="Use another name for it"
+                f"metadata has the key {METADATA_KEY!r}",
+                field="items.metadata",
+                value=METADATA_KEY,
+                remedy="Use another name for it",
             )
         at = self.timestamp.isoformat() if isinstance(self.timestamp, datetime) else None
         tags = list(dict.fromkeys([*(self.tags or []), *document_tags]))
         extra = {"tags": tags, "context": self.context, "timestamp": at}
         kept = {name: value for name, value in extra.items() if value}
-        return own | {OURS: kept} if kept else own
+        return own | {METADATA_KEY: kept} if kept else own
 
 
 class Retain(Body):
@@ -163,12 +166,14 @@ class Recalling(Body):
     def refuse_what_has_no_like(self) -> None:
         """A filter that is not applied would be worse than an error."""
         if self.tag_groups:
-            raise Invalid("tag_groups has no like here", field="tag_groups", remedy="Use tags and tags_match")
+            raise Invalid("tag_groups is not supported here", field="tag_groups", remedy="Use tags and tags_match")
         least = self.min_scores
         for name in ("semantic", "keyword", "reranker"):
             if least is not None and getattr(least, name) is not None:
                 raise Invalid(
-                    f"min_scores.{name} has no like here", field=f"min_scores.{name}", remedy="Use min_scores.final"
+                    f"min_scores.{name} is not supported here",
+                    field=f"min_scores.{name}",
+                    remedy="Use min_scores.final",
                 )
 
 
@@ -199,7 +204,7 @@ class TagFilter(Body):
 
     def enough(self, top_k: int) -> int:
         """How many to look at, so that `top_k` are left: conditions can name one of several tags that all must hold."""
-        return MOST if len(self.tags) > 1 and not self.match.startswith("any") else top_k
+        return MAX_RESULTS if len(self.tags) > 1 and not self.match.startswith("any") else top_k
 
 
 class SignalItem(Body):
@@ -266,7 +271,7 @@ class Settings(Body):
         other = sorted(self.updates.keys() - known)
         if other:
             raise Invalid(
-                f"updates.{other[0]} has no like here",
+                f"updates.{other[0]} is not supported here",
                 field=f"updates.{other[0]}",
                 value=self.updates[other[0]],
                 remedy=f"Change {', '.join(sorted(known))}",
@@ -295,7 +300,7 @@ class Listing(Body):
         """A filter that is not applied would be worse than an error."""
         for name in ("entity_id", "consolidation_state", "time_field", "start_date", "end_date"):
             if getattr(self, name) is not None:
-                raise Invalid(f"{name} has no like here", field=name, remedy="Leave it out")
+                raise Invalid(f"{name} is not supported here", field=name, remedy="Leave it out")
 
     @property
     def filters(self) -> bool:
@@ -311,7 +316,7 @@ class Listing(Body):
 
 def extras(metadata: Metadata) -> Metadata:
     """What only Hindsight has a name for."""
-    found = metadata.get(OURS)
+    found = metadata.get(METADATA_KEY)
     return found if isinstance(found, dict) else {}
 
 
@@ -414,7 +419,7 @@ def config(bank: Dataset) -> dict[str, Any]:
     return {"bank_id": bank.name, "config": defaults | overrides, "overrides": overrides}
 
 
-def listed(bank: Dataset) -> dict[str, Any]:
+def bank_summary(bank: Dataset) -> dict[str, Any]:
     """A bank in a list."""
     counts = {"fact_count": bank.facts, "memory_count": bank.facts}
     return profile(bank) | counts | {"created_at": bank.created_at.isoformat()}
@@ -462,7 +467,7 @@ def own(metadata: Metadata) -> dict[str, str]:
     return {
         name: value if isinstance(value, str) else orjson.dumps(value).decode()
         for name, value in metadata.items()
-        if name != OURS
+        if name != METADATA_KEY
     }
 
 

@@ -8,31 +8,31 @@ from typing import Any
 from heedful.engine import Heedful
 from heedful.errors import HeedfulError, Invalid
 from heedful.interfaces.http.hindsight_bodies import Body, read
-from heedful.interfaces.problems import Asked, Wire
+from heedful.interfaces.problems import ForeignRequest, Wire
 from heedful.model import Feedback
 
-__all__ = ["ROUTES", "STATUSES", "refused"]
+__all__ = ["ROUTES", "STATUSES", "error_body"]
 
 STATUSES: Mapping[int, int] = {422: 400}
-ALL = 1_000
+PAGE_LIMIT = 1_000
 
 
-class Given(Body):
+class FeedbackBody(Body):
     """What somebody says of a session."""
 
     rating: str | None = None
     comment: str = ""
 
 
-def refused(error: HeedfulError, status: int) -> Any:
+def error_body(error: HeedfulError, status: int) -> Any:
     """The body of an error."""
     return {"detail": str(error)}
 
 
-def add_feedback(store: Heedful, asked: Asked) -> Any:
-    given = read(Given, asked.body, {})
+def add_feedback(store: Heedful, request: ForeignRequest) -> Any:
+    given = read(FeedbackBody, request.body, {})
     try:
-        store.sessions.add_session_feedback(asked.path["session_id"], given.model_dump())
+        store.sessions.add_session_feedback(request.path["session_id"], given.model_dump())
     except Invalid:
         raise
     except ValueError as error:
@@ -41,23 +41,23 @@ def add_feedback(store: Heedful, asked: Asked) -> Any:
     return {"status": "success", "message": "Feedback recorded"}
 
 
-def get_feedback(store: Heedful, asked: Asked) -> Any:
-    session_id = asked.path["session_id"]
+def get_feedback(store: Heedful, request: ForeignRequest) -> Any:
+    session_id = request.path["session_id"]
     found: list[dict[str, Any]] = []
     cursor = None
     while True:
-        page = store.sessions.feedbacks(session_id, cursor=cursor, limit=ALL)
-        found += map(_shown, page.items)
+        page = store.sessions.feedbacks(session_id, cursor=cursor, limit=PAGE_LIMIT)
+        found += map(_to_document, page.items)
         cursor = page.next_cursor
         if cursor is None:
             return {"session_id": session_id, "feedbacks": found, "total": len(found)}
 
 
-def metrics(store: Heedful, asked: Asked) -> Any:
+def metrics(store: Heedful, request: ForeignRequest) -> Any:
     return store.sessions.feedback_metrics()
 
 
-def _shown(each: Feedback) -> dict[str, Any]:
+def _to_document(each: Feedback) -> dict[str, Any]:
     return each.extra | {
         "id": each.feedback_id,
         "rating": each.rating,

@@ -10,7 +10,7 @@ from typing import Any
 import orjson
 from pydantic import TypeAdapter
 
-from heedful.interfaces.http.calls import INSIDE, PREFIX, TAGGED
+from heedful.interfaces.http.calls import ETAG_OPERATIONS, INSIDE, PREFIX
 from heedful.interfaces.operations import OPERATIONS, Operation, Shape, shape
 from heedful.interfaces.operations.shape import HEADERS
 from heedful.interfaces.operations.types import path_limits
@@ -168,10 +168,10 @@ def _responses(made: Shape, result: Document, example: Document) -> Document:
                 "description": f"Events {said}, each with a list of arguments; then `result` or `problem`.",
             }
         }
-    if made.operation.name in TAGGED:
+    if made.operation.name in ETAG_OPERATIONS:
         good["headers"] = {"ETag": {"description": "Pass it as If-Match.", "schema": _TEXT}}
     found: Document = {"200": good}
-    if made.operation.name in TAGGED - INSIDE.keys() and made.operation.method == "GET":
+    if made.operation.name in ETAG_OPERATIONS - INSIDE.keys() and made.operation.method == "GET":
         found["304"] = {"description": "Not changed since the If-None-Match that was sent."}
     statuses = [*ALWAYS, *([412] if "if_match" in made.headers else [])]
     return found | {str(status): {"$ref": f"#/components/responses/{status}"} for status in sorted(statuses)}

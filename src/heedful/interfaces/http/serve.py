@@ -13,12 +13,12 @@ import orjson
 import uvicorn
 from uvicorn.supervisors import Multiprocess
 
-from heedful.access.keys import made
+from heedful.access.keys import create_key
 from heedful.bootstrap import Host
 from heedful.errors import Invalid, Unavailable
-from heedful.interfaces.http.app import CONFIG, create, opened, set_up
+from heedful.interfaces.http.app import CONFIG, create, open_store, set_up
 from heedful.interfaces.http.config import Config
-from heedful.interfaces.http.connections import Served
+from heedful.interfaces.http.connections import ServerConfig
 from heedful.interfaces.http.metrics import SHARED
 from heedful.memory.workspace import Workspace
 from heedful.model import NewKey
@@ -31,7 +31,7 @@ GRACE = 30
 def first_key(config: Config, host: Host) -> NewKey | None:
     """A key for everything, where the store has none and none was given; with `new_key`, in place of those it has."""
     with host.database.write() as connection:
-        good = [row for row in keys.listed(connection, None) if row.revoked_at is None]
+        good = [row for row in keys.list_keys(connection, None) if row.revoked_at is None]
         if config.new_key:
             for row in good:
                 keys.revoke(connection, row.id, host.now())
@@ -43,7 +43,7 @@ def first_key(config: Config, host: Host) -> NewKey | None:
 def admin_key(host: Host) -> NewKey:
     """A new key for everything."""
     workspace = Workspace(host.database, host.embedder, host.default_project, host.clock, shared=True)
-    return made(workspace, None, "admin", ["admin"], None)
+    return create_key(workspace, None, "admin", ["admin"], None)
 
 
 def serve(config: Config, ready: Callable[[str, NewKey | None], None]) -> None:
@@ -51,7 +51,7 @@ def serve(config: Config, ready: Callable[[str, NewKey | None], None]) -> None:
     set_up(config)
     _check_shared(config)
     listening, address = listen(config)
-    store = opened(config)
+    store = open_store(config)
     try:
         key = first_key(config, store)
     except BaseException:
@@ -62,13 +62,13 @@ def serve(config: Config, ready: Callable[[str, NewKey | None], None]) -> None:
     if config.workers == 1:
         # The same store, not the same name: one in memory would be another.
         app = create(config, store)
-        uvicorn.Server(Served(app, config.limits, **options)).run(sockets=[listening])
+        uvicorn.Server(ServerConfig(app, config.limits, **options)).run(sockets=[listening])
         return
     store.close()
     with TemporaryDirectory(prefix="heedful-metrics-") as folder:
         os.environ[SHARED] = folder
         os.environ[CONFIG] = orjson.dumps(config.model_dump()).decode()
-        settings = Served(
+        settings = ServerConfig(
             "heedful.interfaces.http.app:from_environment",
             config.limits,
             factory=True,

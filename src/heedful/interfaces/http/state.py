@@ -16,15 +16,15 @@ from starlette.requests import Request
 from heedful.access.refusals import Refusals
 from heedful.bootstrap import Host
 from heedful.errors import HeedfulError
-from heedful.interfaces.http.callers import Caller, Callers, presented
+from heedful.interfaces.http.callers import Caller, Callers, presented_key
 from heedful.interfaces.http.config import Config, Limiter
 from heedful.interfaces.http.connections import UNKNOWN
-from heedful.interfaces.http.executors import Lane, Turns
+from heedful.interfaces.http.executors import ConcurrencyLimiter, SerialExecutor
 from heedful.interfaces.http.targets import RATE
-from heedful.jobs.kinds import do
+from heedful.jobs.kinds import run_job
 from heedful.jobs.worker import Worker
 from heedful.model import Scope
-from heedful.projects import Projects, Served
+from heedful.projects import Projects, ServedStore
 
 logger = logging.getLogger("heedful")
 
@@ -66,14 +66,16 @@ class State:
         self._limiter = Limiter()
         self._pool = ThreadPoolExecutor(config.threads, thread_name_prefix="heedful-call")
         # Who waits for a language model must not keep others from being let in.
-        self._looking = ThreadPoolExecutor(2, thread_name_prefix="heedful-look")
+        self._auth_pool = ThreadPoolExecutor(2, thread_name_prefix="heedful-auth")
         # More threads than processors only take turns; what waits for others has the pool above.
-        self._thinking = ThreadPoolExecutor((os.cpu_count() or 1) + 1, thread_name_prefix="heedful-recall")
+        self._cpu_pool = ThreadPoolExecutor((os.cpu_count() or 1) + 1, thread_name_prefix="heedful-recall")
         # A query takes as long as a database does; who waits for one must not keep others waiting.
         self._querying = ThreadPoolExecutor(config.threads, thread_name_prefix="heedful-query")
-        self._turns = Turns(max(1, config.threads // 4), max(1, config.threads // 2), host.pool.limits.wait)
+        self._concurrency = ConcurrencyLimiter(
+            max(1, config.threads // 4), max(1, config.threads // 2), host.pool.limits.wait
+        )
         # A file has one writer at a time; a server has many.
-        self._lane = None if host.sessions or host.database.many_writers else Lane("heedful-feedback")
+        self._serial = None if host.sessions or host.database.many_writers else SerialExecutor("heedful-feedback")
         self._follower = Follower(self.projects)
         self._worker = _worker(self.projects) if config.worker else None
 
@@ -87,29 +89,29 @@ class State:
         """Runs what blocks in a thread."""
         return await asyncio.get_running_loop().run_in_executor(self._pool, work)
 
-    async def look(self, work: Callable[[], Result]) -> Result:
+    async def run_lookup(self, work: Callable[[], Result]) -> Result:
         """Runs what only looks something up, however busy the others are."""
-        return await asyncio.get_running_loop().run_in_executor(self._looking, work)
+        return await asyncio.get_running_loop().run_in_executor(self._auth_pool, work)
 
-    async def think(self, work: Callable[[], Result]) -> Result:
+    async def run_on_cpu(self, work: Callable[[], Result]) -> Result:
         """Runs what takes the processor all the time."""
-        return await asyncio.get_running_loop().run_in_executor(self._thinking, work)
+        return await asyncio.get_running_loop().run_in_executor(self._cpu_pool, work)
 
     async def query(self, project: str, caller: Caller, work: Callable[[], Result]) -> Result:
         """Runs what may ask a connector's database: apart from the rest, and only so much for each caller at a time."""
-        async with self._turns.turn(project, caller.key_id):
+        async with self._concurrency.slot(project, caller.key_id):
             return await asyncio.get_running_loop().run_in_executor(self._querying, work)
 
-    async def run_in_turn(self, work: Callable[[], Result]) -> Result:
+    async def run_serially(self, work: Callable[[], Result]) -> Result:
         """Runs what is short and writes to the store: one after the other, where the store does the same."""
-        return await (self.run(work) if self._lane is None else self._lane.run(work))
+        return await (self.run(work) if self._serial is None else self._serial.run(work))
 
     async def caller(self, request: Request, scope: Scope | None) -> Caller:
         """Who calls, if they may do this now."""
-        given = presented(request.headers.get("authorization"), request.headers.get("x-api-key"))
+        given = presented_key(request.headers.get("authorization"), request.headers.get("x-api-key"))
         caller = self._callers.remembered(given)
         if caller is None:
-            caller = await self.look(lambda: self._callers.find(given))
+            caller = await self.run_lookup(lambda: self._callers.find(given))
         request.scope["heedful.caller"] = caller.key_id
         if UNKNOWN in request.scope:
             request.scope[UNKNOWN].known()
@@ -129,12 +131,12 @@ class State:
         if self._worker is not None:
             self._worker.stop()
         self._follower.close()
-        if self._lane is not None:
-            self._lane.close()
-        self._thinking.shutdown()
+        if self._serial is not None:
+            self._serial.close()
+        self._cpu_pool.shutdown()
         self._querying.shutdown()
         self._pool.shutdown()
-        self._looking.shutdown()
+        self._auth_pool.shutdown()
         if self._worker is not None:
             self._worker.close()
         self.refusals.close()
@@ -143,4 +145,4 @@ class State:
 
 def _worker(projects: Projects) -> Worker:
     host = projects.host
-    return Worker(host.queue, partial(do, Served(projects)), host.now, digest_every=host.digest_every)
+    return Worker(host.queue, partial(run_job, ServedStore(projects)), host.now, digest_every=host.digest_every)

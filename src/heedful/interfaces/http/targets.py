@@ -1,4 +1,4 @@
-"""What a token may do: rate the things it names, under its own name, and change or take back what it said."""
+"""What a token may do: rate the things it names, under its own name, and change or retract what it said."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from heedful.errors import Forbidden, NotFound
 RATE = 20
 """Calls a second that a token may make."""
 
-NAMED = {
+TARGET_FIELDS = {
     "sessions.add_feedback": ("session_id", "qa_id"),
     "sessions.delete_feedback": ("session_id", "qa_id"),
     "sessions.add_session_feedback": ("session_id",),
@@ -23,10 +23,10 @@ CREATE = frozenset({"feedback.create", "feedback.create_positive", "feedback.cre
 CHANGE = frozenset({"feedback.update", "feedback.delete"})
 
 
-def allowed(claims: Claims, operation: str, arguments: dict[str, Any], engine: Heedful) -> dict[str, Any]:
+def check_token(claims: Claims, operation: str, arguments: dict[str, Any], engine: Heedful) -> dict[str, Any]:
     """The arguments, under the name of the token; `Forbidden` if it doesn't allow this."""
-    if operation in NAMED:
-        _check(claims, target(**{name: arguments.get(name) for name in NAMED[operation]}))
+    if operation in TARGET_FIELDS:
+        _check(claims, target(**{name: arguments.get(name) for name in TARGET_FIELDS[operation]}))
     elif operation in CREATE:
         named = [name for name in ("execution_id", "chat_message_id") if arguments.get(name) is not None]
         if not named:
@@ -37,7 +37,7 @@ def allowed(claims: Claims, operation: str, arguments: dict[str, Any], engine: H
         _check_own(claims, engine, arguments["feedback_id"])
         return arguments
     elif operation == "retract":
-        _check_said(claims, engine, arguments["event_id"])
+        _check_opinion_count(claims, engine, arguments["event_id"])
     else:
         raise _refused()
     return {**arguments, "author": claims.author}
@@ -55,7 +55,7 @@ def _check_own(claims: Claims, engine: Heedful, feedback_id: str) -> None:
         raise NotFound(f"no feedback {feedback_id!r} of yours", field="feedback_id", value=feedback_id)
 
 
-def _check_said(claims: Claims, engine: Heedful, event_id: str) -> None:
+def _check_opinion_count(claims: Claims, engine: Heedful, event_id: str) -> None:
     """A token speaks of few sessions, and of each there are few opinions."""
     for about in claims.targets:
         if set(about) == {"session_id"} and engine.sessions.exists(about["session_id"]):

@@ -49,7 +49,7 @@ class Parameters:
         self.left_out: list[str] = []
         # The first parameter is what the function works on.
         for each in list(inspect.signature(function).parameters.values())[1:]:
-            kind = _sent(hints[each.name])
+            kind = _json_type(hints[each.name])
             if kind is None:
                 self.left_out.append(each.name)
             else:
@@ -88,7 +88,7 @@ class Parameters:
                     self._adapters[name].validate_python(value, strict=True)
             except ValidationError as error:
                 raise Invalid(
-                    f"{name} must be {_in_words(properties[name])}, got {reprlib.repr(value)}", field=name, value=value
+                    f"{name} must be {_describe(properties[name])}, got {reprlib.repr(value)}", field=name, value=value
                 ) from error
         return made
 
@@ -99,14 +99,14 @@ def output_schema(function: Callable[..., Coroutine[Any, Any, BaseModel]]) -> Sc
     return {"type": "object", **TypeAdapter(returned).json_schema(mode="serialization", schema_generator=_Untitled)}
 
 
-def _sent(kind: Any) -> Any:
+def _json_type(kind: Any) -> Any:
     """The part of a type that JSON can carry, or None if there is none."""
     origin, inner = get_origin(kind), get_args(kind)
     if origin in (Union, UnionType):
-        parts = [part for part in map(_sent, inner) if part is not None]
+        parts = [part for part in map(_json_type, inner) if part is not None]
         return Union[tuple(parts)] if any(part is not NoneType for part in parts) else None  # noqa: UP007
     if origin in (Sequence, Iterable):
-        item = _sent(inner[0])
+        item = _json_type(inner[0])
         return None if item is None else GenericAlias(list, (item,))
     return None if (origin or kind) in _NOT_SENT else kind
 
@@ -115,9 +115,9 @@ def _has_model(kind: Any) -> bool:
     return any(map(_has_model, get_args(kind))) or (isinstance(kind, type) and issubclass(kind, BaseModel))
 
 
-def _in_words(schema: Schema) -> str:
+def _describe(schema: Schema) -> str:
     if "anyOf" in schema:
-        return " or ".join(map(_in_words, schema["anyOf"]))
+        return " or ".join(map(_describe, schema["anyOf"]))
     if "enum" in schema:
         return "one of " + ", ".join(schema["enum"])
     if schema.get("type") == "array":

@@ -29,7 +29,7 @@ from mcp.types import Tool as ListedTool
 from heedful.aio import AsyncHeedful
 from heedful.errors import HeedfulError
 from heedful.interfaces.mcp.tools import INSTRUCTIONS, TOOLS, Tool
-from heedful.interfaces.mcp.wording import error_in_words, in_words
+from heedful.interfaces.mcp.wording import describe, describe_error
 
 
 async def serve(store: AsyncHeedful, version: str) -> None:
@@ -50,7 +50,7 @@ async def serve(store: AsyncHeedful, version: str) -> None:
 
 def server_of(store: AsyncHeedful, version: str) -> Server[Any]:
     """The server of a store, on no transport yet."""
-    listed = ListToolsResult(tools=[_listed(tool) for tool in TOOLS.values()])
+    listed = ListToolsResult(tools=[_tool_definition(tool) for tool in TOOLS.values()])
 
     async def list_tools(_: ServerRequestContext[Any], __: PaginatedRequestParams | None) -> ListToolsResult:
         return listed
@@ -66,7 +66,7 @@ def server_of(store: AsyncHeedful, version: str) -> Server[Any]:
             except HeedfulError as error:
                 return _refusal(error)
         return CallToolResult(
-            content=[TextContent(text=in_words(result))], structured_content=result.model_dump(mode="json")
+            content=[TextContent(text=describe(result))], structured_content=result.model_dump(mode="json")
         )
 
     return Server(
@@ -74,7 +74,7 @@ def server_of(store: AsyncHeedful, version: str) -> Server[Any]:
     )
 
 
-def _listed(tool: Tool) -> ListedTool:
+def _tool_definition(tool: Tool) -> ListedTool:
     return ListedTool(
         name=tool.name,
         description=tool.description,
@@ -92,7 +92,7 @@ def _listed(tool: Tool) -> ListedTool:
 def _refusal(error: HeedfulError) -> CallToolResult:
     body = {"code": error.code, "message": error.message, "field": error.field, "remedy": error.remedy}
     return CallToolResult(
-        content=[TextContent(text=error_in_words(error))], structured_content={"error": body}, is_error=True
+        content=[TextContent(text=describe_error(error))], structured_content={"error": body}, is_error=True
     )
 
 

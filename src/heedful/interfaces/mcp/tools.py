@@ -93,7 +93,7 @@ async def feedback(
         )
     if session_id is None:
         raise Invalid(
-            "it is not said what the feedback is about",
+            "the feedback has no target",
             field="session_id",
             remedy="Pass session_id and qa_id for an answer, session_id for a session, or execution_id",
         )
@@ -106,7 +106,7 @@ async def feedback(
     said = {"comment": feedback_text} if rating is None else {"rating": rating, "comment": feedback_text}
     kept = await store.sessions.add_session_feedback(session_id, said, author=author, idempotency_key=idempotency_key)
     if kept is None:
-        raise Forbidden("a hook kept the feedback back", field="feedback_text", value=feedback_text)
+        raise Forbidden("a hook rejected the feedback", field="feedback_text", value=feedback_text)
     return kept
 
 

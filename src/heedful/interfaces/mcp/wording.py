@@ -19,103 +19,103 @@ from heedful.model import (
     SignalResult,
 )
 
-SHOWN = 10
+MAX_LISTED = 10
 """Facts that `remember` lists one by one."""
 
 
 @singledispatch
-def in_words(result: Model) -> str:
+def describe(result: Model) -> str:
     """What came of a call."""
     raise NotImplementedError(type(result).__name__)
 
 
-def error_in_words(error: HeedfulError) -> str:
+def describe_error(error: HeedfulError) -> str:
     """What is wrong, then what to do."""
     return _lines([f"error ({error.code}): {error.message}"], [error.remedy] if error.remedy else [])
 
 
-@in_words.register
+@describe.register
 def _(result: Recall) -> str:
     kept = [] if result.qa_id is None else [f"session_id {result.session_id}, qa_id {result.qa_id}"]
     return _lines(
-        [f"recall_id {result.recall_id}: {_counted(len(result.hits), 'hit')}"],
+        [f"recall_id {result.recall_id}: {_count(len(result.hits), 'hit')}"],
         (f"{hit.rank}. {_one_line(hit.text)} (fact_id {hit.fact_id}, score {hit.score:.4f})" for hit in result.hits),
         [] if result.answer is None else [f"answer: {result.answer}"],
         kept,
     )
 
 
-@in_words.register
+@describe.register
 def _(result: RememberResult) -> str:
-    rest = len(result.facts) - SHOWN
+    rest = len(result.facts) - MAX_LISTED
     return _lines(
         [f"{result.added} new, {result.known} known in {result.dataset}"],
-        (f"{fact.fact_id} {_one_line(fact.text)[:80]}" for fact in result.facts[:SHOWN]),
+        (f"{fact.fact_id} {_one_line(fact.text)[:80]}" for fact in result.facts[:MAX_LISTED]),
         [f"and {rest} more"] if rest > 0 else [],
     )
 
 
-@in_words.register
+@describe.register
 def _(result: SignalResult) -> str:
     return _lines(
-        [f"{_counted(result.processed, 'signal')} taken, {_counted(len(result.updated_facts), 'fact')} updated"],
+        [f"{_count(result.processed, 'signal')} taken, {_count(len(result.updated_facts), 'fact')} updated"],
         (f"{each.signal_type} for fact {each.fact_id} (event_id {each.event_id})" for each in result.signals),
         (f"not taken: {error.message}" for error in result.errors),
     )
 
 
-@in_words.register
+@describe.register
 def _(result: Entry) -> str:
     score = "no score" if result.feedback_score is None else f"{result.feedback_score} of 5"
     return f"the answer {result.qa_id} stands at {score}; improve lets it count"
 
 
-@in_words.register
+@describe.register
 def _(result: Feedback) -> str:
     said = result.rating or "no rating"
-    return f"feedback {result.feedback_id}: {said} for the session {result.session_id}; to take it back, retract it"
+    return f"feedback {result.feedback_id}: {said} for the session {result.session_id}; to undo it, retract it"
 
 
-@in_words.register
+@describe.register
 def _(result: ExecutionFeedback) -> str:
     said = "right" if result.is_positive else "wrong"
     about = result.execution_id or f"of message {result.chat_message_id}"
-    return f"feedback {result.id}: execution {about} was {said}; to take it back, retract it"
+    return f"feedback {result.id}: execution {about} was {said}; to undo it, retract it"
 
 
-@in_words.register
+@describe.register
 def _(result: Improvement) -> str:
     refused = [f"not learnt from {each.learnt_from} {each.feedback_id}: {each.detail}" for each in result.not_learnt]
     if not result.changed:
         return _lines([f"nothing new in {result.dataset}"], refused)
     return _lines(
         [
-            f"{_counted(result.signals_added, 'signal')} added and {result.signals_retracted} retracted, "
-            f"{_counted(len(result.updated_facts), 'fact')} updated, {len(result.learnt)} learnt, "
+            f"{_count(result.signals_added, 'signal')} added and {result.signals_retracted} retracted, "
+            f"{_count(len(result.updated_facts), 'fact')} updated, {len(result.learnt)} learnt, "
             f"{len(result.forgotten)} forgotten in {result.dataset}"
         ],
         [*(f"learnt: {_one_line(each.text)} (fact_id {each.fact_id})" for each in result.learnt), *refused],
     )
 
 
-@in_words.register
+@describe.register
 def _(result: Retraction) -> str:
-    return f"{result.retracted} is retracted, {_counted(len(result.updated_facts), 'fact')} updated"
+    return f"{result.retracted} is retracted, {_count(len(result.updated_facts), 'fact')} updated"
 
 
-@in_words.register
+@describe.register
 def _(result: ForgetResult) -> str:
     if result.erased is not None:
         done = "nothing has this name" if result.erased.author is None else f"erased; now {result.erased.author}"
-        return f"{done}, {_counted(result.facts, 'fact')} forgotten"
-    return f"{_counted(result.facts, 'fact')} forgotten in {result.dataset}"
+        return f"{done}, {_count(result.facts, 'fact')} forgotten"
+    return f"{_count(result.facts, 'fact')} forgotten in {result.dataset}"
 
 
 def _lines(*parts: Iterable[str]) -> str:
     return "\n".join(line for part in parts for line in part)
 
 
-def _counted(count: int, noun: str) -> str:
+def _count(count: int, noun: str) -> str:
     return f"{count} {noun}" if count == 1 else f"{count} {noun}s"
 
 

@@ -217,7 +217,7 @@ _ALL = (
     _post("review.resolve", f"{_ITEM}/resolve", "feedback"),
     _post("review.dismiss", f"{_ITEM}/dismiss", "feedback"),
     _post("review.reopen", f"{_ITEM}/reopen", "feedback"),
-    _post("review.mend", f"{_ITEM}/mend", "write", queries=True),
+    _post("review.fix", f"{_ITEM}/fix", "write", queries=True),
     _post("review.ask_again", f"{_ITEM}/ask-again", "read", repeatable=True, slow=True, queries=True),
     _post("review.undo", "/review/events/{event_id}/undo", "write", repeatable=True),
     Operation("keys.create", "POST", "/keys", "admin", secret=True),

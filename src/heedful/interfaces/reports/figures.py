@@ -70,10 +70,10 @@ def trend(found: Trend) -> Figure:
     )
 
 
-def compared(found: Satisfaction) -> Figure:
+def comparison(found: Satisfaction) -> Figure:
     def draw(alone: bool) -> str:
         return interval_chart(
-            [Interval(_named(each), each.satisfaction, each.low, each.high, each.up + each.down) for each in shown],
+            [Interval(_label(each), each.satisfaction, each.low, each.high, each.up + each.down) for each in shown],
             title=f"Satisfaction by {found.by}",
             desc="The share of opinions that are up, with its 95% interval",
             standalone=alone,
@@ -87,7 +87,7 @@ def compared(found: Satisfaction) -> Figure:
         (found.by, "up", "down", "neutral", "satisfaction", "95% interval", "best with"),
         [
             (
-                _named(each),
+                _label(each),
                 *(f"{count:,}" for count in (each.up, each.down, each.neutral)),
                 percent(each.satisfaction),
                 between(each.low, each.high),
@@ -153,7 +153,7 @@ def cache(found: CacheReport) -> Figure:
     )
 
 
-def _named(variant: Variant) -> str:
+def _label(variant: Variant) -> str:
     return "(none)" if variant.value is None else str(variant.value)
 
 

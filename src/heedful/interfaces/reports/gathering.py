@@ -87,7 +87,7 @@ class Report:
         return [*found, self.decided] if self.cache.total else found
 
 
-def gathered(
+def gather(
     store: Heedful | RemoteHeedful,
     since: datetime | None,
     until: datetime | None,
@@ -149,7 +149,7 @@ def _compared(
             # More values than can be compared, which nobody asked for.
             continue
         asked += [found] if any(each.value is not None for each in found.variants) else []
-    return [Compared(each, figures.compared(each)) for each in asked]
+    return [Compared(each, figures.comparison(each)) for each in asked]
 
 
 def _useful(insight: Insight, datasets: Sequence[str]) -> list[Useful]:

@@ -10,10 +10,10 @@ from jinja2 import Environment, PackageLoader, StrictUndefined
 from markupsafe import Markup
 
 from heedful.engine import Heedful
-from heedful.files import FOLDER_MODE, unwritable, whole
+from heedful.files import FOLDER_MODE, write_atomically, write_error
 from heedful.interfaces.client.surface import RemoteHeedful
 from heedful.interfaces.reports.figures import Figure, between, percent
-from heedful.interfaces.reports.gathering import Report, gathered
+from heedful.interfaces.reports.gathering import Report, gather
 from heedful.memory import checks
 from heedful.version import __version__
 
@@ -45,9 +45,9 @@ def write_report(
     of them is written there too, as an SVG file.
     """
     checks.flag("overwrite", overwrite)
-    report = gathered(store, since, until, dataset, by)
+    report = gather(store, since, until, dataset, by)
     target = Path(path)
-    with whole(target, overwrite=overwrite) as output:
+    with write_atomically(target, overwrite=overwrite) as output:
         output.write(page(report).encode())
     drawn = [] if charts is None else _draw(report, Path(charts), overwrite)
     return ReportFiles(target, drawn, report.opinions)
@@ -71,11 +71,11 @@ def _draw(report: Report, folder: Path, overwrite: bool) -> list[Path]:
     try:
         folder.mkdir(FOLDER_MODE, parents=True, exist_ok=True)
     except OSError as error:
-        raise unwritable(folder, error) from error
+        raise write_error(folder, error) from error
     written = []
     for figure in report.charts:
         file = folder / f"{figure.name}.svg"
-        with whole(file, overwrite=overwrite) as output:
+        with write_atomically(file, overwrite=overwrite) as output:
             output.write(figure.draw(True).encode())
         written.append(file)
     return written

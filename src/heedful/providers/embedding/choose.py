@@ -32,7 +32,7 @@ def embedder_from(spec: str, *, api_key: str | None = None, timeout: float = 30.
                 f"embedding {spec!r} names no model",
                 field="embedding",
                 value=spec,
-                remedy='Write it behind a #, like "http://localhost:11434/v1#nomic-embed-text"',
+                remedy='Write it after a #, like "http://localhost:11434/v1#nomic-embed-text"',
             )
         return EndpointEmbedder(url, model, api_key=api_key, timeout=timeout)
     folder = Path(spec).expanduser()

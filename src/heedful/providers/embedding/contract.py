@@ -10,7 +10,7 @@ from numpy.typing import NDArray
 
 from heedful.ranking.contexts import Calibration
 
-__all__ = ["Calibration", "Embedder", "Vectors", "normalised"]
+__all__ = ["Calibration", "Embedder", "Vectors", "normalize"]
 
 Vectors = NDArray[np.float32]
 
@@ -36,7 +36,7 @@ class Embedder(Protocol):
         ...
 
 
-def normalised(vectors: Vectors) -> Vectors:
+def normalize(vectors: Vectors) -> Vectors:
     """Rows scaled to length 1; a row of zeros stays as it is."""
     lengths = np.linalg.norm(vectors, axis=1, keepdims=True)
     unit: Vectors = (vectors / np.where(lengths == 0, 1, lengths)).astype(np.float32)

@@ -11,9 +11,9 @@ import httpx
 import numpy as np
 
 from heedful.errors import Unavailable
-from heedful.providers.embedding.contract import Calibration, Vectors, normalised
+from heedful.providers.embedding.contract import Calibration, Vectors, normalize
 from heedful.ranking.contexts import PLAIN
-from heedful.retrying import RETRIED, TryAgain, persist, seconds
+from heedful.retrying import RETRIED, TryAgain, retry, seconds
 
 
 class EndpointEmbedder:
@@ -57,7 +57,7 @@ class EndpointEmbedder:
 
     def _request(self, texts: Sequence[str]) -> Vectors:
         try:
-            return persist(lambda: self._once(texts), attempts=self._attempts, sleep=self._sleep)
+            return retry(lambda: self._once(texts), attempts=self._attempts, sleep=self._sleep)
         except TryAgain as failure:
             raise self._unavailable(failure.problem) from failure
 
@@ -84,7 +84,7 @@ class EndpointEmbedder:
             raise self._unavailable(f"an answer that is no list of embeddings ({error!r})") from error
         if vectors.ndim != 2 or len(vectors) != expected or not np.isfinite(vectors).all():
             raise self._unavailable(f"{len(vectors)} embeddings for {expected} texts, or broken ones")
-        return normalised(vectors)
+        return normalize(vectors)
 
     def _unavailable(self, problem: str) -> Unavailable:
         return Unavailable(

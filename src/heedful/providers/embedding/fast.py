@@ -12,7 +12,7 @@ from typing import Any
 import numpy as np
 
 from heedful.errors import Unavailable
-from heedful.providers.embedding.contract import Vectors, normalised
+from heedful.providers.embedding.contract import Vectors, normalize
 from heedful.providers.embedding.onnx import digest
 from heedful.ranking.contexts import WORDLLAMA
 
@@ -43,7 +43,7 @@ class FastEmbedder:
             return np.zeros((0, DIMENSIONS), np.float32)
         with self._loading:
             model = self._model
-        return normalised(np.nan_to_num(np.asarray(model.embed(list(texts)), np.float32)))
+        return normalize(np.nan_to_num(np.asarray(model.embed(list(texts)), np.float32)))
 
     @cached_property
     def _model(self) -> Any:

@@ -15,7 +15,7 @@ from typing import Any
 import numpy as np
 
 from heedful.errors import Unavailable
-from heedful.providers.embedding.contract import Calibration, Vectors, normalised
+from heedful.providers.embedding.contract import Calibration, Vectors, normalize
 from heedful.ranking.contexts import MINILM, PLAIN
 
 BATCH = 8
@@ -119,7 +119,7 @@ class OnnxEmbedder:
         if output.ndim == 3:
             weights = mask[..., None].astype(np.float32)
             output = (output * weights).sum(axis=1) / np.maximum(weights.sum(axis=1), 1)
-        return normalised(output)
+        return normalize(output)
 
 
 def bundled() -> OnnxEmbedder:

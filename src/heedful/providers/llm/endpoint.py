@@ -12,9 +12,9 @@ import httpx
 from heedful.errors import Invalid, Unavailable
 from heedful.providers.llm.contract import ChatMessage, Completion, LanguageModel, OnToken, Usage
 from heedful.providers.llm.stream import Part, Reported, Unreadable, events, part
-from heedful.retrying import RETRIED, TryAgain, persist, seconds
+from heedful.retrying import RETRIED, TryAgain, retry, seconds
 
-LONGEST = 16 * 1024 * 1024
+MAX_RESPONSE = 16 * 1024 * 1024
 """Bytes that are read of one answer at most: a model that never ends must not either."""
 
 _REFUSALS = frozenset({400, 422})
@@ -53,7 +53,7 @@ class EndpointModel:
     def complete(self, messages: Sequence[ChatMessage], *, on_token: OnToken | None = None) -> Completion:
         answer = _Answer(on_token)
         try:
-            return persist(lambda: self._adapted(messages, answer), attempts=self._attempts, sleep=self._sleep)
+            return retry(lambda: self._adapted(messages, answer), attempts=self._attempts, sleep=self._sleep)
         except TryAgain as failure:
             raise self._unavailable(failure.problem) from failure
 
@@ -93,13 +93,13 @@ class EndpointModel:
             problem = f"an error: {error}"
             if error.status in RETRIED:
                 raise self._broken(problem, answer) from None
-            raise self._unavailable(self._told(problem)) from None
+            raise self._unavailable(self._sanitize(problem)) from None
         except Unreadable as error:
-            raise self._unavailable(self._told(str(error))) from None
+            raise self._unavailable(self._sanitize(str(error))) from None
         if not answer.ended:
             raise self._broken("an answer that was cut off", answer)
         if not answer.text.strip():
-            raise self._unavailable(self._told(f"no text (it ended with {answer.finish or 'nothing'})"))
+            raise self._unavailable(self._sanitize(f"no text (it ended with {answer.finish or 'nothing'})"))
         return Completion(answer.text, answer.usage)
 
     def _exchange(self, body: dict[str, Any], answer: _Answer) -> None:
@@ -112,14 +112,14 @@ class EndpointModel:
                 answer.add(part(b"".join([first, *chunks])))
                 answer.ended = True
                 return
-            told = False
+            streamed = False
             for data in events(chain([first], chunks)):
-                told = True
+                streamed = True
                 if data == "[DONE]":
                     answer.ended = True
                     return
                 answer.add(part(data))
-            if not told and first.strip() and not first.startswith(b":"):
+            if not streamed and first.strip() and not first.startswith(b":"):
                 raise Unreadable(f"neither a stream of events nor JSON: {first.decode(errors='replace')}")
 
     def _chunks(self, response: httpx.Response, answer: _Answer) -> Iterator[bytes]:
@@ -127,7 +127,7 @@ class EndpointModel:
         size = 0
         for chunk in response.iter_bytes():
             size += len(chunk)
-            if size > LONGEST:
+            if size > MAX_RESPONSE:
                 raise Unreadable("an answer without an end")
             yield chunk
             # The socket's own timeout can't see that a server sends signs of life and nothing else.
@@ -135,7 +135,7 @@ class EndpointModel:
                 raise httpx.ReadTimeout(f"no token in {self._timeout:g} seconds")
 
     def _failure(self, response: httpx.Response, text: str) -> Exception:
-        problem = self._told(f"HTTP {response.status_code}: {text}")
+        problem = self._sanitize(f"HTTP {response.status_code}: {text}")
         if response.status_code in RETRIED:
             return TryAgain(problem, seconds(response.headers.get("Retry-After", "")))
         if response.status_code in _REFUSALS:
@@ -144,10 +144,10 @@ class EndpointModel:
         return self._unavailable(problem)
 
     def _broken(self, problem: str, answer: _Answer) -> Exception:
-        told = self._told(problem)
+        streamed = self._sanitize(problem)
         if answer.handed:
-            return self._unavailable(f"{told}, after a part of the answer was handed on")
-        return TryAgain(told)
+            return self._unavailable(f"{streamed}, after a part of the answer was handed on")
+        return TryAgain(streamed)
 
     def _unavailable(self, problem: str) -> Unavailable:
         return Unavailable(
@@ -156,7 +156,7 @@ class EndpointModel:
             remedy="Check HEEDFUL_LANGUAGE_MODEL and HEEDFUL_LANGUAGE_MODEL_API_KEY, and that the server runs",
         )
 
-    def _told(self, problem: str) -> str:
+    def _sanitize(self, problem: str) -> str:
         """A server's words as they may be shown: in short, and without the key, which servers may quote."""
         return (problem.replace(self._key, "…") if self._key else problem)[:300]
 
@@ -225,7 +225,8 @@ def _checked_key(api_key: str | None) -> str:
     key = (api_key or "").strip()
     if not key.isascii() or not key.isprintable():
         raise Invalid(
-            "the key of the language model has characters that no header can hold", field="language_model_api_key"
+            "the key of the language model has characters that are not allowed in a header",
+            field="language_model_api_key",
         )
     return key
 

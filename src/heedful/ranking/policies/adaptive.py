@@ -12,7 +12,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from math import log
 
-from heedful.ranking.evidence import POSITIVE, Agreement, Voice, aging, agreement, mass, merged, voices
+from heedful.ranking.evidence import POSITIVE, Agreement, AuthorVote, aging, agreement, mass, merge, votes_per_author
 from heedful.ranking.policies.base import Candidate, Ranked, Usefulness
 from heedful.ranking.signals import NEUTRAL, Opinion
 
@@ -36,11 +36,11 @@ class Constants:
 
 
 @dataclass(frozen=True, slots=True)
-class Heard:
+class QueryEvidence:
     """What was said for one query: its voices, its authors' agreement, and how alike it is to the query asked."""
 
     similarity: float
-    voices: Sequence[Voice]
+    votes: Sequence[AuthorVote]
     agreement: Mapping[str, Agreement]
 
 
@@ -78,8 +78,8 @@ class Adaptive:
         negative = sum(mass(each) for each in opinions if each.signal_type not in POSITIVE)
         near = []
         for theirs in by_query.values():
-            heard = voices(theirs)
-            near.append(Heard(theirs[0].similarity, heard, agreement(heard)))
+            votes = votes_per_author(theirs)
+            near.append(QueryEvidence(theirs[0].similarity, votes, agreement(votes)))
         return self.order(candidates, self.counts(near, now), dataset_rate(positive, negative), weight)
 
     def kernel(self, similarity: float) -> float:
@@ -87,21 +87,21 @@ class Adaptive:
         gate, same = self.constants.gate, self.constants.same
         return min(1.0, max(0.0, (similarity - gate) / (same - gate)))
 
-    def counts(self, near: Iterable[Heard], now: int) -> dict[int, Counts]:
+    def counts(self, near: Iterable[QueryEvidence], now: int) -> dict[int, Counts]:
         """The evidence about each fact that the queries near the one asked lend it."""
-        heard = [each for each in near if self.kernel(each.similarity) > 0]
+        evidence = [each for each in near if self.kernel(each.similarity) > 0]
         known: dict[str, Agreement] = defaultdict(Agreement)
-        for each in heard:
+        for each in evidence:
             for author, theirs in each.agreement.items():
                 known[author] += theirs
         trusted = {author: theirs.trust for author, theirs in known.items()}
         sums: dict[int, list[float]] = defaultdict(lambda: [0.0, 0.0])
         latest: dict[int, int] = defaultdict(int)
         faded = aging(now)
-        for each in heard:
-            lent = self.kernel(each.similarity) * faded
-            for voice in each.voices:
-                weight = lent * trusted.get(voice.author, 1.0)
+        for each in evidence:
+            borrowed = self.kernel(each.similarity) * faded
+            for voice in each.votes:
+                weight = borrowed * trusted.get(voice.author, 1.0)
                 if weight:
                     both = sums[voice.fact]
                     both[0] += weight * voice.positive
@@ -147,7 +147,7 @@ class Adaptive:
         places = sorted(candidates, key=lambda each: each.fact)
         # Not clipped: at the top of the scale, those with more evidence must still come first.
         wanted = [each.relevance + weight * boosted.get(each.fact, (0.0, 0.0))[0] for each in places]
-        order = merged(
+        order = merge(
             [each.relevance for each in places],
             wanted,
             [counts[each.fact].latest if weight and each.fact in counted else 0 for each in places],

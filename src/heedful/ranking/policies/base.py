@@ -39,7 +39,7 @@ class Ranked:
 class Policy(Protocol):
     """A rule that folds opinions into usefulness and blends it with relevance.
 
-    A policy is a pure function of the opinions that stand: leaving one out undoes it exactly, and the order in which
+    A policy is a pure function of the active opinions: leaving one out undoes it exactly, and the order in which
     they arrived does not matter, but only the order in which they were given.
     """
 

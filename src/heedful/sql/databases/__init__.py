@@ -6,14 +6,14 @@ from heedful.errors import Invalid
 from heedful.model.results import Result
 from heedful.sql.databases.contract import Database, Limits, Parameters, Session
 from heedful.sql.databases.duckdb import DuckDB
-from heedful.sql.databases.kinds import checked
+from heedful.sql.databases.kinds import check_url
 from heedful.sql.databases.mysql import MySQL
 from heedful.sql.databases.postgresql import PostgreSQL
 from heedful.sql.databases.schema import ForeignKey, Schema, SchemaColumn, Table, fingerprint
 from heedful.sql.databases.sqlite import SQLite
 from heedful.sql.databases.values import TextValues, text_values
-from heedful.sql.guard import Guarded, guarded
-from heedful.sql.secrets import parsed
+from heedful.sql.guard import CheckedStatement, check_statement
+from heedful.sql.secrets import parse_url
 
 __all__ = [
     "Database",
@@ -32,13 +32,13 @@ __all__ = [
 
 
 def open_database(url: str, *, role: str | None = None, memory: int = 512, disk: int = 1_024) -> Database:
-    """The database behind a SQLAlchemy URL (`secrets.opened` resolves what is stored); nothing is connected yet.
+    """The database behind a SQLAlchemy URL (`secrets.decode_url` resolves what is stored); nothing is connected yet.
 
     `role` is a role of a PostgreSQL server that queries run as. `memory` and `disk` are the megabytes that a database
     which runs in this process may use, as far as it can be told.
     """
-    address = parsed(url)
-    kind = checked(address)
+    address = parse_url(url)
+    kind = check_url(address)
     if kind.name == "postgresql":
         return PostgreSQL(address, role)
     if role is not None:
@@ -51,9 +51,12 @@ def open_database(url: str, *, role: str | None = None, memory: int = 512, disk:
 
 
 def run(
-    database: Database, query: Guarded | str, parameters: Parameters | None = None, limits: Limits | None = None
+    database: Database,
+    query: CheckedStatement | str,
+    parameters: Parameters | None = None,
+    limits: Limits | None = None,
 ) -> Result:
     """Runs one reading statement on a connection of its own; a text is guarded first."""
-    checked = query if isinstance(query, Guarded) else guarded(query, database.dialect)
+    checked = query if isinstance(query, CheckedStatement) else check_statement(query, database.dialect)
     with database.session() as session:
         return session.run(checked, parameters or {}, limits or Limits())

@@ -11,9 +11,9 @@ from time import monotonic
 from typing import Any, Protocol
 
 from heedful.errors import Invalid, Unavailable
-from heedful.model.results import Column, Result, known, row_size
+from heedful.model.results import Column, Result, normalize, row_size
 from heedful.sql.databases.schema import Schema
-from heedful.sql.guard import Guarded
+from heedful.sql.guard import CheckedStatement
 
 CONNECT_SECONDS = 10
 _FIRST_BATCH = 1
@@ -43,7 +43,7 @@ class Limits:
 class Session(Protocol):
     """One connection that only reads."""
 
-    def run(self, query: Guarded, parameters: Parameters, limits: Limits) -> Result:
+    def run(self, query: CheckedStatement, parameters: Parameters, limits: Limits) -> Result:
         """Runs one statement and leaves nothing behind."""
 
 
@@ -106,7 +106,7 @@ def collect(columns: Sequence[Column], fetch: Callable[[int], Sequence[Row]], li
     while truncated_by is None:
         fetched = fetch(batch)
         for raw in fetched:
-            row = tuple(known(value) for value in raw)
+            row = tuple(normalize(value) for value in raw)
             size += row_size(row)
             truncated_by = "rows" if len(rows) == limits.rows else "bytes" if size > limits.bytes else None
             if truncated_by:
@@ -119,7 +119,7 @@ def collect(columns: Sequence[Column], fetch: Callable[[int], Sequence[Row]], li
     return Result(tuple(columns), tuple(rows), truncated_by is not None, truncated_by, monotonic() - began)
 
 
-def bound(query: Guarded, parameters: Parameters) -> dict[str, Any]:
+def bound(query: CheckedStatement, parameters: Parameters) -> dict[str, Any]:
     """The values of the query's parameters; each must be given, and nothing else."""
     missing, unknown = set(query.parameters) - set(parameters), set(parameters) - set(query.parameters)
     if missing or unknown:

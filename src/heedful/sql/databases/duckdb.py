@@ -17,7 +17,7 @@ from heedful.model.results import Column, Result
 from heedful.sql.databases import errors, files
 from heedful.sql.databases.contract import Limits, Parameters, Watchdog, bound, closing, collect, timed_out
 from heedful.sql.databases.schema import ForeignKey, Schema, SchemaColumn, Table
-from heedful.sql.guard import Guarded
+from heedful.sql.guard import CheckedStatement
 
 if TYPE_CHECKING:
     from duckdb import DuckDBPyConnection
@@ -118,7 +118,7 @@ class DuckDBSession:
     def __init__(self, connection: DuckDBPyConnection) -> None:
         self._connection = connection
 
-    def run(self, query: Guarded, parameters: Parameters, limits: Limits) -> Result:
+    def run(self, query: CheckedStatement, parameters: Parameters, limits: Limits) -> Result:
         """Runs one statement that DuckDB, too, takes for a SELECT."""
         import duckdb
 
@@ -130,7 +130,7 @@ class DuckDBSession:
         except (duckdb.Error, RuntimeError, OverflowError) as error:
             if watchdog.fired:
                 raise timed_out(limits) from None
-            raise _in_our_words(error) from error
+            raise _translate_error(error) from error
 
     def _fetched(self, sql: str, values: dict[str, Any], limits: Limits) -> Result:
         from duckdb import StatementType
@@ -169,7 +169,7 @@ def _table(schema: str, name: str, is_view: bool, columns: list[Any], keys: list
     )
 
 
-def _in_our_words(error: Exception) -> HeedfulError:
+def _translate_error(error: Exception) -> HeedfulError:
     import duckdb
 
     said = str(error)

@@ -26,7 +26,7 @@ def existing_file(path: Path, what: str) -> Path:
             code="database_missing",
             field="url",
             value=str(path),
-            remedy="Check the path in the connector's URL; a database is not made by opening it",
+            remedy="Check the path in the connector's URL; opening a database does not create it",
         ) from None
     if not regular:
         raise not_a_database(path, what)
@@ -103,7 +103,7 @@ def no_tls(address: str) -> Unavailable:
 def in_use(address: str) -> Unavailable:
     """The error for a database that someone else holds."""
     return Unavailable(
-        f"{address} is in use by another connection that lets nobody read",
+        f"{address} is locked by another connection",
         code="database_in_use",
         remedy="Close the other connection, or try again later",
     )
@@ -182,10 +182,10 @@ def privileged(user: str, address: str, may: Sequence[str], advice: Sequence[str
     )
 
 
-def our_own(address: object) -> Forbidden:
+def own_store(address: object) -> Forbidden:
     """For a Heedful store: what runs on it would see every project, and the secrets that guard them."""
     return Forbidden(
-        f"{address} is a Heedful store, whose projects are kept apart from each other",
+        f"{address} is a Heedful store; a connector would see all of its projects",
         code="store_as_connector",
         field="url",
         remedy="Name a database that holds no store of Heedful",

@@ -69,13 +69,13 @@ KINDS = (
 )
 
 
-def checked(address: URL) -> Kind:
+def check_url(address: URL) -> Kind:
     """The kind of a URL that a connector may have; an error names the rule and the option, never a value."""
     kind = next((each for each in KINDS if address.drivername in each.drivers), None)
     if kind is None:
         known = ", ".join(each.drivers[0] for each in KINDS)
         raise Invalid(
-            f"there are no connectors to {address.drivername[:50]!r}",
+            f"no connector supports {address.drivername[:50]!r}",
             code="connector_kind",
             field="url",
             value=address.drivername[:50],

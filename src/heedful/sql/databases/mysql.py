@@ -16,7 +16,7 @@ from heedful.model.results import Result
 from heedful.sql.databases import errors
 from heedful.sql.databases.contract import CONNECT_SECONDS, Limits, Parameters, timed_out
 from heedful.sql.databases.other import Other, OtherSession
-from heedful.sql.guard import Guarded
+from heedful.sql.guard import CheckedStatement
 
 # The guard reads a backslash as an escape and "…" as a text; the server must not read them in another way.
 _MODE = """
@@ -62,7 +62,7 @@ class MySQL(Other):
                     connection.execute(text(statement))
                 connection.rollback()
             except DBAPIError as error:
-                raise _in_our_words(error.orig) from error
+                raise _translate_error(error.orig) from error
             yield MySQLSession(connection)
 
     def check_rights(self) -> None:
@@ -72,7 +72,7 @@ class MySQL(Other):
                 granted = [str(row[0]) for row in connection.execute(text("SHOW GRANTS"))]
                 user = str(connection.execute(text("SELECT CURRENT_USER()")).scalar())
             except DBAPIError as error:
-                raise _in_our_words(error.orig) from error
+                raise _translate_error(error.orig) from error
         found = [right for grant in granted for right in _more_than_reading(grant)]
         if found:
             advice = [
@@ -85,7 +85,7 @@ class MySQL(Other):
 class MySQLSession(OtherSession):
     """One connection to a MySQL or MariaDB server."""
 
-    def run(self, query: Guarded, parameters: Parameters, limits: Limits) -> Result:
+    def run(self, query: CheckedStatement, parameters: Parameters, limits: Limits) -> Result:
         """Runs one statement in a read-only transaction that is rolled back."""
         _limit(self._connection, limits.seconds)
         try:
@@ -96,7 +96,7 @@ class MySQLSession(OtherSession):
                 raise
             if _code(cause.orig) in _STOPPED:
                 raise timed_out(limits) from None
-            raise _in_our_words(cause.orig) from cause
+            raise _translate_error(cause.orig) from cause
 
 
 def _wait_for_queries(connection: Any, record: Any) -> None:
@@ -129,7 +129,7 @@ def _code(error: BaseException | None) -> Any:
     return error.args[0] if error is not None and error.args else None
 
 
-def _in_our_words(error: BaseException | None) -> HeedfulError:
+def _translate_error(error: BaseException | None) -> HeedfulError:
     said = error.args[-1] if error is not None and error.args else error
     code = _code(error)
     if code in _UNKNOWN_TABLE:

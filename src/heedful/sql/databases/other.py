@@ -1,6 +1,6 @@
 """A database through SQLAlchemy alone, as MySQL is asked: a transaction that is rolled back, and a line that is cut.
 
-There are two walls here and not three: what keeps a statement that passed the guard from writing is the rollback,
+There are two safeguards here and not three: what keeps a statement that passed the guard from writing is the rollback,
 and the rights of the user in the URL. Give it one that may only read.
 """
 
@@ -22,7 +22,7 @@ from heedful.sql.databases import errors
 from heedful.sql.databases.contract import Limits, Parameters, Watchdog, bound, collect, timed_out
 from heedful.sql.databases.schema import Schema, reflected
 from heedful.sql.dialects import parser_dialect
-from heedful.sql.guard import Guarded
+from heedful.sql.guard import CheckedStatement
 
 
 class Other:
@@ -74,7 +74,7 @@ class OtherSession:
     def __init__(self, connection: Connection) -> None:
         self._connection = connection
 
-    def run(self, query: Guarded, parameters: Parameters, limits: Limits) -> Result:
+    def run(self, query: CheckedStatement, parameters: Parameters, limits: Limits) -> Result:
         """Runs one statement in a transaction that is rolled back."""
         values = bound(query, parameters)
         watchdog = Watchdog(limits.seconds, lambda: _cut(self._connection))
@@ -91,7 +91,7 @@ class OtherSession:
             else:
                 self._connection.rollback()
 
-    def _fetched(self, query: Guarded, values: dict[str, Any], limits: Limits) -> Result:
+    def _fetched(self, query: CheckedStatement, values: dict[str, Any], limits: Limits) -> Result:
         began = monotonic()
         statement = text(query.written(lambda name: f":{name}", lambda part: part.replace(":", "\\:")))
         with self._connection.execution_options(stream_results=True).execute(statement, values) as found:

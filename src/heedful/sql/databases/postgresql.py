@@ -24,7 +24,7 @@ from heedful.sql.databases import errors, postgresql_rights
 from heedful.sql.databases.contract import Limits, Parameters, Watchdog, bound, closing, collect, timed_out
 from heedful.sql.databases.libpq import parameters
 from heedful.sql.databases.schema import STORE_TABLES, Schema, reflected
-from heedful.sql.guard import Guarded
+from heedful.sql.guard import CheckedStatement
 
 if TYPE_CHECKING:
     import psycopg
@@ -86,7 +86,7 @@ class PostgreSQL:
                     connection.execute(text(f"SET LOCAL ROLE {quoted}"))
                 return reflected(connection)
         except DBAPIError as error:
-            raise _in_our_words(error.orig or error) from error
+            raise _translate_error(error.orig or error) from error
         finally:
             engine.dispose()
 
@@ -128,7 +128,7 @@ class PostgreSQL:
         with _translated():
             found = connection.execute(_STORES, (list(STORE_TABLES), len(STORE_TABLES))).fetchone()
         if found is None or found[0]:
-            raise errors.our_own(self.address)
+            raise errors.own_store(self.address)
         connection.autocommit = False
 
 
@@ -139,7 +139,7 @@ class PostgreSQLSession:
         self._connection = connection
         self._role = role
 
-    def run(self, query: Guarded, parameters: Parameters, limits: Limits) -> Result:
+    def run(self, query: CheckedStatement, parameters: Parameters, limits: Limits) -> Result:
         """Runs one statement in a transaction that is rolled back."""
         import psycopg
 
@@ -204,10 +204,10 @@ def _translated() -> Iterator[None]:
     try:
         yield
     except (psycopg.Error, OverflowError) as error:
-        raise _in_our_words(error) from error
+        raise _translate_error(error) from error
 
 
-def _in_our_words(error: BaseException) -> HeedfulError:
+def _translate_error(error: BaseException) -> HeedfulError:
     state = getattr(error, "sqlstate", None)
     if state in _UNKNOWN_TABLE:
         return errors.failed(error, "unknown_table")

@@ -20,7 +20,7 @@ from heedful.model.results import Column, Result
 from heedful.sql.databases import errors, files
 from heedful.sql.databases.contract import Limits, Parameters, bound, closing, collect, timed_out
 from heedful.sql.databases.schema import STORE_TABLES, Schema, reflected
-from heedful.sql.guard import Guarded, is_denied
+from heedful.sql.guard import CheckedStatement, is_denied
 
 BUSY_SECONDS = 10
 
@@ -102,7 +102,7 @@ class SQLite:
             raise self._unusable(error) from None
         if found >= STORE_TABLES:
             connection.close()
-            raise errors.our_own(self._path)
+            raise errors.own_store(self._path)
         connection.text_factory = _text
         return connection
 
@@ -124,7 +124,7 @@ class SQLiteSession:
         for limit, most in _LIMITS.items():
             connection.setlimit(limit, most)
 
-    def run(self, query: Guarded, parameters: Parameters, limits: Limits) -> Result:
+    def run(self, query: CheckedStatement, parameters: Parameters, limits: Limits) -> Result:
         """Runs one statement; SQLite asks every few thousand steps whether to go on."""
         values = bound(query, parameters)
         began = monotonic()

@@ -11,7 +11,7 @@ from heedful.errors import HeedfulError
 from heedful.sql.databases.contract import Database, Limits
 from heedful.sql.databases.schema import Schema, Table
 from heedful.sql.dialects import write
-from heedful.sql.guard import guarded
+from heedful.sql.guard import check_statement
 
 LONGEST_NAME = 200
 _LEAST_SECONDS = 0.05
@@ -38,7 +38,7 @@ def text_values(database: Database, schema: Schema, *, per_column: int = 1_000, 
             share = (deadline - monotonic()) / (len(wanted) - place)
             key = (table.full_name, column)
             try:
-                query = guarded(_distinct(table, column, database.dialect), database.dialect)
+                query = check_statement(_distinct(table, column, database.dialect), database.dialect)
                 found = session.run(
                     query, {}, Limits(max(share, _LEAST_SECONDS), per_column, per_column * LONGEST_NAME * 8)
                 )

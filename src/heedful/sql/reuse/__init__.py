@@ -1,7 +1,7 @@
 """May a proven SQL query be used again for another question? Pure decisions, which say why they refuse."""
 
-from heedful.sql.reuse.decision import alike, choose, decide
-from heedful.sql.reuse.evidence import Evidence, Proven, Study, study
+from heedful.sql.reuse.decision import choose, decide, same_frame_ids
+from heedful.sql.reuse.evidence import Evidence, ProvenQuery, Study, study
 from heedful.sql.reuse.query_parts import is_deterministic
 from heedful.sql.reuse.values import Known, Values
 from heedful.sql.reuse.verdict import Difference, Verdict
@@ -10,13 +10,13 @@ __all__ = [
     "Difference",
     "Evidence",
     "Known",
-    "Proven",
+    "ProvenQuery",
     "Study",
     "Values",
     "Verdict",
-    "alike",
     "choose",
     "decide",
     "is_deterministic",
+    "same_frame_ids",
     "study",
 ]

@@ -11,7 +11,7 @@ from functools import lru_cache
 from typing import NamedTuple
 
 from heedful.ranking.contexts import root
-from heedful.sql.reuse.evidence import Open, Study
+from heedful.sql.reuse.evidence import OpenValue, Study
 from heedful.sql.reuse.question_reading import DATE, NUMBER, Frame, Slot, is_slot, number
 from heedful.sql.reuse.values import Column, Values, plain, split
 from heedful.sql.reuse.verdict import Bound, Difference, Gate
@@ -25,7 +25,7 @@ _GENERIC = {root(word) for word in ("name", "title", "id", "code", "label", "key
 class Change:
     """One value that changes."""
 
-    old: Open
+    old: OpenValue
     new: Slot
     word: str
     """The word that stands for the value in the frame."""
@@ -40,7 +40,7 @@ class Doubt(Exception):
         self.reason = reason
 
 
-def changed(asked: Frame, study: Study) -> list[Change]:
+def changed_values(asked: Frame, study: Study) -> list[Change]:
     """The values in which a question differs from a proven one with the same frame."""
     old, opened = study.frame.bound(), {each.start: each for each in study.open}
     found = []
@@ -61,7 +61,7 @@ def bindings(words: Sequence[str], changes: Sequence[Change], values: Values) ->
     made: dict[int, Bound] = {}
     for change in changes:
         if _count(words, change.new.text) != 1:
-            raise Doubt("literals", f"“{change.new.text}” stands more than once in the question")
+            raise Doubt("literals", f"“{change.new.text}” appears more than once in the question")
         for literal in change.old.literals:
             if change.old.kind == NUMBER:
                 made[literal.place] = _numeric(change.new.text, literal.operator)

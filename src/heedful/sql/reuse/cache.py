@@ -11,9 +11,9 @@ from heedful.errors import HeedfulError
 from heedful.model import DECISIONS, CacheLookup, CacheMatch, Decision, Execution, Origin, Reuse
 from heedful.sql import connector_access
 from heedful.sql import runs as running
-from heedful.sql.reuse import Proven, Verdict, alike, candidates, choose, is_deterministic
+from heedful.sql.reuse import ProvenQuery, Verdict, candidates, choose, is_deterministic, same_frame_ids
 from heedful.sql.reuse.candidates import Candidate
-from heedful.sql.runs import Asked, Statement
+from heedful.sql.runs import QuestionSource, Statement
 from heedful.sql.space import ExecutionSpace
 from heedful.storage.executions import runs
 from heedful.storage.executions.runs import NewDecision
@@ -24,7 +24,7 @@ WRONG = Verdict("refuse", "sql", "somebody says that this SQL is wrong")
 
 
 @dataclass(frozen=True, slots=True)
-class Judged:
+class JudgedCandidate:
     """A candidate, and what the gates say of it."""
 
     candidate: Candidate
@@ -43,7 +43,7 @@ class Judged:
         """The SQL that would run, with its values."""
         return self.display or self.sql
 
-    def refused(self, gate: str, reason: str, *, stale: bool = False) -> Judged:
+    def refused(self, gate: str, reason: str, *, stale: bool = False) -> JudgedCandidate:
         return replace(self, decision="refuse", gate=gate, reason=reason, sql=None, stale=self.stale or stale)
 
 
@@ -62,7 +62,7 @@ class Limits:
 
 def judge(
     space: ExecutionSpace, connector: AnyRow, question: str, vector: Vectors, limits: Limits, reuse: Reuse
-) -> tuple[list[Judged], int]:
+) -> tuple[list[JudgedCandidate], int]:
     """The candidates for a question with what the gates say, best first, and how many were looked at."""
     if limits.examples:
         candidates.follow_examples(space, connector)
@@ -78,21 +78,21 @@ def judge(
             limit=limits.limit,
             max_age_days=limits.max_age_days,
             examples=limits.examples,
-            alike={str(proof) for proof in alike(question, known.evidence)},
+            alike={str(proof) for proof in same_frame_ids(question, known.evidence)},
         )
         checked = len(found)
         if limits.only_positive_feedback:
             found = [each for each in found if each.golden or (each.positives and not each.negatives)]
         # What people say is wrong has no voice; it is refused below.
         heard = [each for each in found if each.template not in known.blocked]
-        proven = [Proven(each.proof, each.question, each.sql, from_stored(each.at)) for each in heard]
+        proven = [ProvenQuery(each.proof, each.question, each.sql, from_stored(each.at)) for each in heard]
         now = from_stored(space.now())
         made = choose(question, proven, now=now, evidence=known.evidence, explained=limits.explained)
     verdicts = dict(zip([each.id for each in heard], made, strict=True))
     space.workspace.write_questions()
-    judged = [_judged(each, verdicts.get(each.id, WRONG)) for each in found]
+    judged = [_judge_candidate(each, verdicts.get(each.id, WRONG)) for each in found]
     oldest = 0 if limits.max_age_days is None else space.now() - int(limits.max_age_days * DAY)
-    judged = [_gated(each, connector, known.blocked, reuse, current, oldest) for each in judged]
+    judged = [_apply_gates(each, connector, known.blocked, reuse, current, oldest) for each in judged]
     order = {decision: place for place, decision in enumerate(DECISIONS)}
     return sorted(judged, key=lambda each: (order[each.decision], -each.candidate.similarity)), checked
 
@@ -107,10 +107,10 @@ def lookup(
 ) -> CacheLookup:
     """What the cache has for a question; the first match is filled with a result if it may be used."""
     vector = space.workspace.embed([question])[0]
-    asked = Asked(question, None, pack(vector))
+    asked = QuestionSource(question, None, pack(vector))
     judged, checked = judge(space, connector, question, vector, limits, reuse)
     matches: list[CacheMatch] = []
-    decisive: Judged | None = None
+    decisive: JudgedCandidate | None = None
     used: Execution | None = None
     failed: dict[str | None, str] = {}
     for each in judged:
@@ -135,7 +135,11 @@ def lookup(
 
 
 def record(
-    space: ExecutionSpace, connector: AnyRow, question: str, decisive: Judged | None, used: Execution | None = None
+    space: ExecutionSpace,
+    connector: AnyRow,
+    question: str,
+    decisive: JudgedCandidate | None,
+    used: Execution | None = None,
 ) -> None:
     """Keeps what was decided about a question, and by which candidate; None if nothing was like it."""
     if space.workspace.database.read_only:
@@ -159,8 +163,8 @@ def record(
 
 
 def use(
-    space: ExecutionSpace, connector: AnyRow, asked: Asked, each: Judged, reuse: Reuse
-) -> tuple[Execution | None, Judged]:
+    space: ExecutionSpace, connector: AnyRow, asked: QuestionSource, each: JudgedCandidate, reuse: Reuse
+) -> tuple[Execution | None, JudgedCandidate]:
     """Runs what may be reused, or takes its stored result; if that fails, it is refused, with the reason."""
     if reuse == "result" and each.decision == "serve":
         assert each.candidate.stored is not None
@@ -168,7 +172,7 @@ def use(
             row = runs.get(connection, space.project(connection), each.candidate.stored.execution_id)
         if row is None:
             return None, each.refused("run", "it was deleted meanwhile")
-        return running.shown(row), each
+        return running.to_execution(row), each
     assert each.sql is not None
     origin: Origin = "served" if each.decision == "serve" else "rebound"
     try:
@@ -185,13 +189,13 @@ def use(
     return done, each
 
 
-def _judged(candidate: Candidate, verdict: Verdict) -> Judged:
-    return Judged(
+def _judge_candidate(candidate: Candidate, verdict: Verdict) -> JudgedCandidate:
+    return JudgedCandidate(
         candidate,
         verdict.decision,
         verdict.gate,
         verdict.reason,
-        [_worded(each.kind, each.asked, each.proven) for each in verdict.differences],
+        [_describe_change(each.kind, each.asked, each.proven) for each in verdict.differences],
         verdict.sql,
         {**candidate.parameters, **verdict.parameters} if verdict.decision != "refuse" else {},
         verdict.display if verdict.decision == "rebind" else None,
@@ -199,14 +203,14 @@ def _judged(candidate: Candidate, verdict: Verdict) -> Judged:
     )
 
 
-def _gated(
-    each: Judged,
+def _apply_gates(
+    each: JudgedCandidate,
     connector: AnyRow,
     blocked: Mapping[bytes, str | None],
     reuse: Reuse,
     current: str | None,
     oldest: int,
-) -> Judged:
+) -> JudgedCandidate:
     """The gates that look beyond the words: what people say, the schema, the data, and the SQL itself."""
     candidate = each.candidate
     if candidate.template in blocked:
@@ -230,14 +234,14 @@ def _gated(
             known = None not in (stored.data_version, current)
             said = "have changed since it ran" if known else "may have changed since it ran"
             return each.refused("data", f"the data {said}", stale=known)
-        if current is None and connector_access.dialect_of(connector) in connector_access.TELL_CHANGES:
+        if current is None and connector_access.dialect_of(connector) in connector_access.NOTICE_CHANGES:
             return each.refused("data", "the data changed just before it ran, and may have again")
         if each.decision == "rebind":
             return each.refused("rebind", "there is no stored result for other values")
     return each
 
 
-def _match(space: ExecutionSpace, each: Judged, used: Execution | None, reuse: Reuse) -> CacheMatch:
+def _match(space: ExecutionSpace, each: JudgedCandidate, used: Execution | None, reuse: Reuse) -> CacheMatch:
     candidate = each.candidate
     ran_at = candidate.stored.at if reuse == "result" and candidate.stored is not None else candidate.used_at
     if used is not None:
@@ -268,5 +272,5 @@ def _is_positive(candidate: Candidate) -> bool | None:
     return not candidate.negatives
 
 
-def _worded(kind: str, asked: str, proven: str) -> str:
+def _describe_change(kind: str, asked: str, proven: str) -> str:
     return f"{kind}: {asked or 'nothing'!r} here, {proven or 'nothing'!r} there"

@@ -70,7 +70,7 @@ def find(
 ) -> list[Candidate]:
     """The candidates whose questions are similar enough, the most similar first; golden examples too, if wanted.
 
-    Those that are `alike`, by their proofs, are candidates whatever their similarity.
+    Those with the same frame, by their proofs, are candidates whatever their similarity.
     """
     model = space.workspace.model(connection)
     if model is None:
@@ -123,7 +123,7 @@ def _used_at(row: AnyRow) -> int:
 
 
 def _of_run(row: AnyRow, cosine: float, said: list[AnyRow], last_hit: AnyRow | None, trust: Trust) -> Candidate:
-    positive, negative = opinions.heard(said, trust.authors_to_veto)
+    positive, negative = opinions.counted_opinions(said, trust.authors_to_veto)
     last = (negative or positive)[-1:]
     newest = last_hit or row
     return Candidate(
@@ -139,13 +139,13 @@ def _of_run(row: AnyRow, cosine: float, said: list[AnyRow], last_hit: AnyRow | N
         fingerprint=row.fingerprint,
         stored=Stored(newest.id, newest.at, newest.data_version, bool(newest.truncated)),
         golden=False,
-        positives=_voices(positive),
-        negatives=_voices(negative),
+        positives=_author_count(positive),
+        negatives=_author_count(negative),
         comment=last[0].comment if last else None,
     )
 
 
-def _voices(rows: list[AnyRow]) -> int:
+def _author_count(rows: list[AnyRow]) -> int:
     """How many say so: an author who rates hits of the same execution again and again is one."""
     return len({row.author for row in rows if row.author is not None}) + sum(row.author is None for row in rows)
 

@@ -9,8 +9,8 @@ from difflib import SequenceMatcher
 
 from heedful.ranking.contexts import difference
 from heedful.sql.reuse import lexicon
-from heedful.sql.reuse.binding import Doubt, ambiguous, bindings, changed, differences, relative_dates
-from heedful.sql.reuse.evidence import Evidence, Proven, Study, Words, study
+from heedful.sql.reuse.binding import Doubt, ambiguous, bindings, changed_values, differences, relative_dates
+from heedful.sql.reuse.evidence import Evidence, ProvenQuery, Study, Words, study
 from heedful.sql.reuse.query_parts import follows_clock, names_dates
 from heedful.sql.reuse.question_reading import (
     LONGEST,
@@ -69,7 +69,7 @@ def exchanges(asked: Words, proven: Words) -> list[tuple[Words, Words]]:
     return found
 
 
-def near(asked: Words, proven: Words) -> bool:
+def is_near(asked: Words, proven: Words) -> bool:
     """Whether two frames with the same slots differ in few enough words to be worth comparing."""
     differing = set(asked).symmetric_difference(proven)
     return len(differing) <= _NEAR and not any(map(is_slot, differing))
@@ -92,25 +92,25 @@ def refusal(readings: Sequence[Frame], proven: Frame) -> tuple[Gate, str, tuple[
     runs = changes(_shown(asked), _shown(proven))
     found = tuple(Difference(_gate((*left, *right), values), " ".join(left), " ".join(right)) for left, right in runs)
     if sorted(asked.words) == sorted(proven.words):
-        return "argument_order", f"the same words stand in another order: {_sentence(found)}", found
+        return "argument_order", f"the same words appear in another order: {_sentence(found)}", found
     kinds = [each.kind for each in found]
     gate: Gate = next((name for name in _SAYS if name in kinds), "words")
     return gate, f"{_SAYS[gate]}: {_sentence([each for each in found if each.kind == gate])}", found
 
 
-def never_exchanged(new: Words, old: Words) -> bool:
+def is_never_exchanged(new: Words, old: Words) -> bool:
     """Whether words negate, count, name numbers or are opposites: what no evidence makes interchangeable."""
     if any(word in _FIXED or number(word) is not None for word in (*new, *old)):
         return True
     return difference(" ".join(new), " ".join(old)) is not None
 
 
-def decides(words: Sequence[str]) -> bool:
+def has_deciding_word(words: Sequence[str]) -> bool:
     """Whether one of the words compares or says how much is meant."""
     return any(word in lexicon.OPERATORS or word in lexicon.SCOPES for word in words)
 
 
-def dated(asked: str, proven: str, sql: str, dialect: str, now: datetime, proven_at: datetime) -> str | None:
+def date_conflict(asked: str, proven: str, sql: str, dialect: str, now: datetime, proven_at: datetime) -> str | None:
     """Why the relative dates of two questions don't mean the same days, or None when they do."""
     new, old = relative_dates(asked, now), relative_dates(proven, proven_at)
     if not new and not old:
@@ -153,10 +153,10 @@ MOST_SWAPS = 2
 WITNESSES = 2
 """Pairs of proven questions, in other places or with other SQL, that show that words are interchangeable."""
 
-Meeting = tuple[list[Frame], tuple[Difference, ...]]
+FrameMatch = tuple[list[Frame], tuple[Difference, ...]]
 
 
-class Asked:
+class Question:
     """A question as it can be read; made once and held against all candidates."""
 
     def __init__(self, text: str, values: Values, now: datetime) -> None:
@@ -169,7 +169,7 @@ class Asked:
         self.by_key: dict[Words, list[Frame]] = {}
         for frame in self.frames:
             self.by_key.setdefault(frame.key, []).append(frame)
-        self.learned: dict[tuple[Words, str], Meeting] = {}
+        self.learned: dict[tuple[Words, str], FrameMatch] = {}
         self.rebound: dict[Hashable, str] = {}
         self.certain = all(len(span.kinds) == 1 for span in self.spans)
 
@@ -191,18 +191,20 @@ def decide(
     mean the same may differ.
     """
     known = study(proven, sql, dialect, values)
-    return _decide(Asked(asked, values, now), Proven(None, proven, sql, proven_at), known, dialect, values, evidence)
+    return _decide(
+        Question(asked, values, now), ProvenQuery(None, proven, sql, proven_at), known, dialect, values, evidence
+    )
 
 
 def choose(
-    asked: str, candidates: Sequence[Proven], *, now: datetime, evidence: Evidence, explained: int = 50
+    asked: str, candidates: Sequence[ProvenQuery], *, now: datetime, evidence: Evidence, explained: int = 50
 ) -> list[Verdict]:
     """A verdict for each candidate, where candidates that would answer differently refuse each other.
 
     `evidence` holds all proven questions of the connector, among them the candidates. Differences in words are named
     for the first `explained` candidates; that is what takes time.
     """
-    reading = Asked(asked, evidence.values, now)
+    reading = Question(asked, evidence.values, now)
     verdicts = []
     for place, each in enumerate(candidates):
         known = evidence.study(each)
@@ -219,15 +221,15 @@ def choose(
     ]
 
 
-def alike(asked: str, evidence: Evidence) -> list[Hashable]:
+def same_frame_ids(asked: str, evidence: Evidence) -> list[Hashable]:
     """The ids of proven questions that ask alike whatever their values: candidates that similarity may miss."""
     words = read(asked)
     return evidence.like(list(readings(words, spans(words, evidence.values))))
 
 
 def _decide(
-    asked: Asked,
-    proven: Proven,
+    asked: Question,
+    proven: ProvenQuery,
     known: Study | None,
     dialect: str,
     values: Values,
@@ -239,11 +241,11 @@ def _decide(
         return Verdict("refuse", "sql", "the proven SQL can't be read as one statement with all its values")
     if not asked.words:
         return Verdict("refuse", "words", "nothing is asked")
-    if reason := dated(asked.text, proven.question, proven.sql, dialect, asked.now, proven.at):
+    if reason := date_conflict(asked.text, proven.question, proven.sql, dialect, asked.now, proven.at):
         return Verdict("refuse", "relative_dates", reason)
     if max(len(asked.words), len(known.words)) > LONGEST and asked.words != known.words:
         return Verdict("refuse", "words", f"questions of more than {LONGEST} words are only served as they are")
-    same, learned = _meeting(asked, known, evidence)
+    same, learned = _match_frames(asked, known, evidence)
     if not same:
         if not explain:
             return Verdict("refuse", "words", "the words differ")
@@ -257,7 +259,7 @@ def _decide(
     return next(iter(passed.values()), verdicts[0])
 
 
-def _meeting(asked: Asked, known: Study, evidence: Evidence | None) -> Meeting:
+def _match_frames(asked: Question, known: Study, evidence: Evidence | None) -> FrameMatch:
     """The readings of a question that meet a proven frame, and the words that had to be exchanged for that."""
     if same := asked.by_key.get(known.frame.key):
         return same, ()
@@ -274,10 +276,10 @@ def _meeting(asked: Asked, known: Study, evidence: Evidence | None) -> Meeting:
     return asked.learned[place]
 
 
-def _learned(asked: Asked, known: Study, evidence: Evidence) -> Meeting:
+def _learned(asked: Question, known: Study, evidence: Evidence) -> FrameMatch:
     """The reading that meets a proven frame when words are exchanged that are known to mean the same."""
     for frame in asked.frames:
-        if not near(frame.words, known.frame.words):
+        if not is_near(frame.words, known.frame.words):
             continue
         swaps = exchanges(frame.words, known.frame.words)
         if len(swaps) <= MOST_SWAPS and all(_exchangeable(*swap, known.template, evidence) for swap in swaps):
@@ -286,23 +288,23 @@ def _learned(asked: Asked, known: Study, evidence: Evidence) -> Meeting:
 
 
 def _with_values(
-    asked: Asked,
+    asked: Question,
     frame: Frame,
-    proven: Proven,
+    proven: ProvenQuery,
     known: Study,
     values: Values,
     evidence: Evidence | None,
     learned: tuple[Difference, ...],
 ) -> Verdict:
     """The verdict when the frames are the same: on the values in them."""
-    found = changed(frame, known)
+    found = changed_values(frame, known)
     shown = (*differences(found), *learned)
     if missing := _unnamed(asked, frame, known, learned):
         return Verdict("refuse", "literals", f"values differ: “{missing}” is not in both", shown)
     if evidence is not None and (reason := _disputed(asked, known, evidence)):
         return Verdict("refuse", "conflict", reason, shown)
     if not found:
-        reason = "the question is the same" if not learned else _because(learned)
+        reason = "the question is the same" if not learned else _explanation(learned)
         return Verdict("serve", "same", reason, shown, proven.sql, {}, proven.sql, known.query.canonical)
     try:
         made = bindings(asked.words, found, values)
@@ -320,7 +322,7 @@ def _with_values(
     rebound = known.query.rebound(made)
     reason = "only values differ: " + ", ".join(f"“{each.new.text}” for “{each.old.text}”" for each in found)
     return replace(
-        Verdict("rebind", "rebind", f"{reason}; {_because(learned)}" if learned else reason, shown),
+        Verdict("rebind", "rebind", f"{reason}; {_explanation(learned)}" if learned else reason, shown),
         sql=rebound.sql,
         parameters=rebound.parameters,
         display=rebound.display,
@@ -330,13 +332,13 @@ def _with_values(
 
 def _exchangeable(new: Words, old: Words, template: str, evidence: Evidence) -> bool:
     """Whether proven questions show that words mean the same; those that compare, within this SQL template."""
-    if any(map(is_slot, (*new, *old))) or never_exchanged(new, old):
+    if any(map(is_slot, (*new, *old))) or is_never_exchanged(new, old):
         return False
     swap = evidence.swap(old, new, template)
-    return (swap.places if decides((*new, *old)) else max(swap)) >= WITNESSES
+    return (swap.places if has_deciding_word((*new, *old)) else max(swap)) >= WITNESSES
 
 
-def _unnamed(asked: Asked, frame: Frame, known: Study, learned: Sequence[Difference]) -> str | None:
+def _unnamed(asked: Question, frame: Frame, known: Study, learned: Sequence[Difference]) -> str | None:
     """A value that stays as it is and is written in one question only: "Alien" is not "Aliens"."""
     slots = {slot.text for slot in frame.slots}
     names = {name(asked.words, span) for span in asked.spans if is_name(span)} - slots
@@ -348,7 +350,7 @@ def _unnamed(asked: Asked, frame: Frame, known: Study, learned: Sequence[Differe
     return None
 
 
-def _disputed(asked: Asked, known: Study, evidence: Evidence) -> str | None:
+def _disputed(asked: Question, known: Study, evidence: Evidence) -> str | None:
     """Why proven questions with the same words speak against this SQL."""
     for frame in asked.frames:
         if any(template != known.template for template in evidence.templates(frame.key)):
@@ -360,6 +362,6 @@ def _always_meant(frame: Frame, known: Study, evidence: Evidence | None) -> bool
     return evidence is not None and evidence.templates(frame.key).get(known.template, 0) >= ALWAYS_MEANT
 
 
-def _because(learned: Sequence[Difference]) -> str:
+def _explanation(learned: Sequence[Difference]) -> str:
     said = ", ".join(f"“{each.asked}” for “{each.proven}”" for each in learned)
     return f"other proven questions show that these words mean the same: {said}"

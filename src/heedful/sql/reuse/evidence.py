@@ -13,7 +13,7 @@ from dataclasses import dataclass
 from datetime import datetime
 from typing import NamedTuple, TypeVar
 
-from heedful.sql.reuse.query_parts import Literal, Query, parsed
+from heedful.sql.reuse.query_parts import Literal, Query, parse_query
 from heedful.sql.reuse.question_reading import (
     DATE,
     LONGEST,
@@ -55,7 +55,7 @@ class Evidence:
     Threads may read it at the same time, but not while one of them adds or removes.
     """
 
-    def __init__(self, dialect: str, values: Values, proven: Iterable[Proven] = ()) -> None:
+    def __init__(self, dialect: str, values: Values, proven: Iterable[ProvenQuery] = ()) -> None:
         self.dialect = dialect
         self.values = values
         self._studies: dict[Hashable, Study | None] = {}
@@ -69,7 +69,7 @@ class Evidence:
         for each in proven:
             self.add(each)
 
-    def study(self, proven: Proven) -> Study | None:
+    def study(self, proven: ProvenQuery) -> Study | None:
         """A proven question read together with its SQL, or None when the SQL can't be read."""
         if proven.id in self._studies:
             return self._studies[proven.id]
@@ -84,7 +84,7 @@ class Evidence:
             self._read[key] = made
         return made
 
-    def add(self, proven: Proven) -> None:
+    def add(self, proven: ProvenQuery) -> None:
         """Count a proven question in."""
         known = self._studies[proven.id] = self.study(proven)
         if known is None or len(known.words) > LONGEST:
@@ -181,7 +181,7 @@ def _holes(words: Words) -> Iterator[tuple[Words, Words]]:
 _SETTLED = ("eq", "neq", "in", "gt", "gte", "lt", "lte", "between", "limit", "is")
 
 
-class Proven(NamedTuple):
+class ProvenQuery(NamedTuple):
     """An execution by its id: a question, the SQL that is proven to answer it, and when that was."""
 
     id: Hashable
@@ -191,7 +191,7 @@ class Proven(NamedTuple):
 
 
 @dataclass(frozen=True, slots=True)
-class Open:
+class OpenValue:
     """A value that stands once in the question, and in the SQL at these literals."""
 
     start: int
@@ -206,7 +206,7 @@ class Study:
 
     words: tuple[str, ...]
     query: Query
-    open: tuple[Open, ...]
+    open: tuple[OpenValue, ...]
     frame: Frame
     template: str
     fixed: tuple[str, ...]
@@ -220,7 +220,7 @@ class Study:
 
 def study(question: str, sql: str, dialect: str, values: Values) -> Study | None:
     """Read a proven question with its SQL, or None when the SQL can't be read."""
-    query = parsed(sql, dialect)
+    query = parse_query(sql, dialect)
     if query is None:
         return None
     words = read(question)
@@ -230,14 +230,14 @@ def study(question: str, sql: str, dialect: str, values: Values) -> Study | None
         text = plain(literal.text) if literal.quoted else number(literal.text)
         if text:
             groups.setdefault((text, literal.quoted), []).append(literal)
-    found: list[Open] = []
+    found: list[OpenValue] = []
     taken: set[int] = set()
     for (text, quoted), literals in sorted(groups.items(), key=lambda item: -len(item[0][0].split())):
         places = [at for at in _places(words, text, quoted) if taken.isdisjoint(range(at, at + len(text.split())))]
         taken.update(place for at in places for place in range(at, at + len(text.split())))
         kind = _kind(text, quoted, literals, values)
         if len(places) == 1 and kind is not None and not _inside(places[0], text, known):
-            found.append(Open(places[0], text, kind, tuple(literals)))
+            found.append(OpenValue(places[0], text, kind, tuple(literals)))
     found.sort(key=lambda each: each.start)
     chosen = []
     for each in found:

@@ -12,7 +12,7 @@ from sqlalchemy import Connection
 
 from heedful.clock import from_stored
 from heedful.sql import connector_access
-from heedful.sql.reuse import Evidence, Known, Proven
+from heedful.sql.reuse import Evidence, Known, ProvenQuery
 from heedful.sql.sandbox.queries import Queries, Target
 from heedful.storage.executions import golden, proofs
 from heedful.storage.executions.connectors import revision
@@ -55,11 +55,11 @@ class SharedLock:
                 self._changed.notify_all()
 
 
-FRESH_SECONDS = 600.0
+VALUES_TTL_SECONDS = 600.0
 """How long the values of columns are taken as read; a name that is newer than that is not known, and refused."""
 
 ToTarget = Callable[[AnyRow], Target]
-Read = Callable[[], AbstractContextManager[Connection]]
+OpenConnection = Callable[[], AbstractContextManager[Connection]]
 Project = Callable[[Connection], int]
 ColumnValues = Mapping[tuple[str, str], tuple[str, ...]]
 
@@ -74,7 +74,7 @@ class Reading:
 
 
 @dataclass(slots=True)
-class _Kept:
+class _ConnectorState:
     """What is known of one connector. It is changed by who holds `lock` alone, and read by those who share it."""
 
     connector: AnyRow
@@ -95,17 +95,17 @@ class _Kept:
             return
         blocked = proofs.blocked(connection, project, self.connector.id, self.authors)
         runs = proofs.proven(connection, project, self.connector.id)
-        standing = {name for name, template in runs.items() if template not in blocked}
+        active = {name for name, template in runs.items() if template not in blocked}
         # An example that was changed is another one: its time is part of its name.
         examples = {f"{row.id}/{row.updated_at}": row for row in golden.of_connector(connection, self.connector.id)}
-        for gone in self.ids - standing - examples.keys():
+        for gone in self.ids - active - examples.keys():
             self.evidence.remove(gone)
-        for row in proofs.questions(connection, sorted(standing - self.ids)):
-            self.evidence.add(Proven(row.id, row.question, row.sql_query, from_stored(row.at)))
+        for row in proofs.questions(connection, sorted(active - self.ids)):
+            self.evidence.add(ProvenQuery(row.id, row.question, row.sql_query, from_stored(row.at)))
         for name in examples.keys() - self.ids:
             row = examples[name]
-            self.evidence.add(Proven(name, row.question, row.sql_query, from_stored(row.updated_at)))
-        self.ids, self.blocked, self.revision = standing | examples.keys(), blocked, now
+            self.evidence.add(ProvenQuery(name, row.question, row.sql_query, from_stored(row.updated_at)))
+        self.ids, self.blocked, self.revision = active | examples.keys(), blocked, now
 
 
 class Proofs:
@@ -115,11 +115,11 @@ class Proofs:
         self._queries = queries
         self._authors = authors_to_veto
         self._lock = threading.Lock()
-        self._kept: dict[str, _Kept] = {}
+        self._kept: dict[str, _ConnectorState] = {}
         self._loading: dict[str, threading.Lock] = {}
 
     @contextmanager
-    def reading(self, connector: AnyRow, target: ToTarget, read: Read, project: Project) -> Iterator[Reading]:
+    def reading(self, connector: AnyRow, target: ToTarget, read: OpenConnection, project: Project) -> Iterator[Reading]:
         """All that is proven on a connector, with the transaction that sees it. It does not change meanwhile."""
         kept = self._current(connector, target, read, project)
         while True:
@@ -132,11 +132,11 @@ class Proofs:
                 kept.follow(connection, project(connection))
 
     def forget(self, connector_id: str) -> None:
-        """Has everything about a connector read anew."""
+        """Has everything about a connector read again."""
         with self._lock:
             self._kept.pop(connector_id, None)
 
-    def _current(self, connector: AnyRow, target: ToTarget, read: Read, project: Project) -> _Kept:
+    def _current(self, connector: AnyRow, target: ToTarget, read: OpenConnection, project: Project) -> _ConnectorState:
         """What is known of a connector, with values that are fresh.
 
         The database of the connector is read by one thread; the others go on with what they have, if they have
@@ -163,12 +163,19 @@ class Proofs:
         finally:
             loading.release()
 
-    def _read(self, connector: AnyRow, before: _Kept | None, target: ToTarget, read: Read, project: Project) -> _Kept:
+    def _read(
+        self,
+        connector: AnyRow,
+        before: _ConnectorState | None,
+        target: ToTarget,
+        read: OpenConnection,
+        project: Project,
+    ) -> _ConnectorState:
         values = self._queries.text_values(target(connector))
         if before is not None and before.values == values and before.connector.fingerprint == connector.fingerprint:
             before.read_at = monotonic()
             return before
-        made = _Kept(
+        made = _ConnectorState(
             connector,
             values,
             monotonic(),
@@ -180,5 +187,5 @@ class Proofs:
         return made
 
 
-def _is_fresh(kept: _Kept) -> bool:
-    return monotonic() - kept.read_at <= FRESH_SECONDS
+def _is_fresh(kept: _ConnectorState) -> bool:
+    return monotonic() - kept.read_at <= VALUES_TTL_SECONDS

@@ -148,7 +148,7 @@ def _depth(sql: str) -> int:
 
 
 @lru_cache(maxsize=4096)
-def parsed(sql: str, dialect: str) -> Query | None:
+def parse_query(sql: str, dialect: str) -> Query | None:
     """The statement, or None when it is not exactly one that can be read soon, with all its values."""
     if not is_short(sql):
         return None
@@ -178,7 +178,7 @@ def is_deterministic(sql: str, dialect: str) -> str | None:
     >>> is_deterministic("SELECT name FROM city LIMIT 3", "sqlite")
     'LIMIT without ORDER BY picks any rows'
     """
-    query = parsed(sql, dialect)
+    query = parse_query(sql, dialect)
     if query is None:
         return "the statement can't be parsed"
     for name in _functions(query.tree):
@@ -197,13 +197,13 @@ def is_deterministic(sql: str, dialect: str) -> str | None:
 
 def follows_clock(sql: str, dialect: str) -> bool:
     """Whether the statement takes the current date or time from the database."""
-    query = parsed(sql, dialect)
+    query = parse_query(sql, dialect)
     return query is not None and (_reads_clock(query.tree) or any(name in _CLOCKS for name in _functions(query.tree)))
 
 
 def names_dates(sql: str, dialect: str) -> bool:
     """Whether the statement has a date or a year written into it."""
-    query = parsed(sql, dialect)
+    query = parse_query(sql, dialect)
     return query is not None and any(_DATE.match(literal.text) for literal in query.literals)
 
 

@@ -39,7 +39,7 @@ class Pool:
         """What a process answers to a request; what it refuses is raised here. `seconds` is what a query may take."""
         self._open()
         request = {"seconds": seconds, "memory": self.limits.memory, "disk": self.limits.disk, **request}
-        with self._gate.turn(project, request_context.subject() or None):
+        with self._gate.slot(project, request_context.subject() or None):
             process = STOCK.take()
             try:
                 answer = process.ask(request, stages)
@@ -116,7 +116,7 @@ class Gate:
         self._by_caller: Counter[tuple[str, str]] = Counter()
 
     @contextmanager
-    def turn(self, project: str, caller: str | None) -> Iterator[None]:
+    def slot(self, project: str, caller: str | None) -> Iterator[None]:
         """Waits for room, and takes it while the block runs; `Unavailable` if there is none in time."""
         with self._changed:
             if not self._changed.wait_for(lambda: self._has_room(project, caller), self._wait):
@@ -150,7 +150,7 @@ class Gate:
 def busy() -> Unavailable:
     """The error for a query that found no room."""
     return Unavailable(
-        "other queries of this caller, or of others, take all the room that there is",
+        "too many queries are running",
         code="query_busy",
         value=RETRY_SECONDS,
         remedy="Wait for them to end and send it again, or raise query_processes in the settings",
@@ -234,7 +234,7 @@ class Stock:
                 return self._starter.submit(Process)
             except RuntimeError as error:
                 raise Unavailable(
-                    "this process is about to end, and starts no more queries", code="query_process"
+                    "this process is shutting down and starts no more queries", code="query_process"
                 ) from error
 
     def _after_fork(self) -> None:

@@ -16,7 +16,7 @@ from heedful.ranking.signals import VISITOR
 from heedful.storage import facts
 from heedful.storage.contributions import PROGRAM
 from heedful.storage.executions import connectors
-from heedful.storage.executions.opinions import OUTLIVED
+from heedful.storage.executions.opinions import RETAINED_SQL
 from heedful.storage.ledger import REVIEW, SUPERSESSION
 from heedful.storage.review import actions
 from heedful.storage.review.actions import TAUGHT, Note
@@ -220,7 +220,7 @@ def clear_questions(connection: Connection, recalls: Sequence[str]) -> int:
     return cleared
 
 
-def begun(connection: Connection, project: int, name: str) -> str | None:
+def pending_pseudonym(connection: Connection, project: int, name: str) -> str | None:
     """The pseudonym of an erasure that was begun and not finished."""
     row = connection.execute(select(requests.c.result).where(*_begun(project, name))).first()
     return None if row is None else str(row.result["pseudonym"])
@@ -266,7 +266,7 @@ PLACEHOLDER = "[erased]"
 _OWN_KEYS = ("retract/", "improve/", "undo/")
 """How idempotency keys begin that the engine makes of ids."""
 
-_OF_AN_ALERT = ("id", "target_type", "target_id", "rating", "score", "author_standing", "created_at")
+_OF_AN_ALERT = ("id", "target_type", "target_id", "rating", "score", "author_trust", "created_at")
 
 
 @dataclass(frozen=True, slots=True)
@@ -294,7 +294,7 @@ class Erased:
             **kept,
             "author": self.pseudonym,
             "comment": None if kept.get("target_type") != "session" else "",
-            "extra": outlived(kept.get("extra")),
+            "extra": retained_sql(kept.get("extra")),
         }
 
     def in_alert(self, payload: Mapping[str, Any], opinions: Set[str]) -> Metadata | None:
@@ -324,9 +324,9 @@ def pseudonym_for(name: str) -> str:
     return f"{kind}erased-{secrets.token_hex(8)}"
 
 
-def outlived(extra: Mapping[str, Any] | None) -> Metadata:
+def retained_sql(extra: Mapping[str, Any] | None) -> Metadata:
     """Of what is kept beside an opinion, the SQL that it is about: an opinion that blocks SQL goes on blocking it."""
-    return {key: value for key, value in (extra or {}).items() if key == OUTLIVED}
+    return {key: value for key, value in (extra or {}).items() if key == RETAINED_SQL}
 
 
 def mentions(value: Any, names: Set[str]) -> bool:

@@ -29,7 +29,7 @@ def get(connection: Connection, project: int, id_or_name: str) -> AnyRow | None:
     return found or connection.execute(statement.where(connectors.c.name == id_or_name)).first()
 
 
-def listed(connection: Connection, project: int) -> list[AnyRow]:
+def list_connectors(connection: Connection, project: int) -> list[AnyRow]:
     statement = select(connectors).where(connectors.c.project_id == project).order_by(connectors.c.seq)
     return list(connection.execute(statement))
 

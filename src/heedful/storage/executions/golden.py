@@ -42,7 +42,7 @@ def get(connection: Connection, project: int, example_id: str) -> AnyRow | None:
     ).first()
 
 
-def asked(connection: Connection, connector: str, digest: bytes) -> AnyRow | None:
+def find_by_question(connection: Connection, connector: str, digest: bytes) -> AnyRow | None:
     """The example of a connector for this very question."""
     return connection.execute(
         select(golden_examples).where(golden_examples.c.connector_id == connector, golden_examples.c.digest == digest)
@@ -62,7 +62,7 @@ def of_another_model(connection: Connection, connector: str, model: int) -> list
     return list(connection.execute(statement))
 
 
-def listed(connection: Connection, project: int, connector: str | None, skip: int, limit: int) -> list[AnyRow]:
+def list_examples(connection: Connection, project: int, connector: str | None, skip: int, limit: int) -> list[AnyRow]:
     """The newest first."""
     statement = select(golden_examples).where(golden_examples.c.project_id == project)
     if connector is not None:

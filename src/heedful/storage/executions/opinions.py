@@ -9,8 +9,8 @@ from typing import Any
 from sqlalchemy import ColumnElement, Connection, delete, func, insert, select, update
 
 from heedful.ids import new_id
-from heedful.model import AuthorStanding, Metadata
-from heedful.ranking.signals import standing_of, suffices
+from heedful.model import AuthorTrust, Metadata
+from heedful.ranking.signals import suffices, trust_of
 from heedful.storage import ledger, tallies
 from heedful.storage.executions import connectors, runs
 from heedful.storage.ledger import FEEDBACK, Event
@@ -19,13 +19,13 @@ from heedful.storage.schema import feedbacks
 
 TARGETS = ("execution", "message")
 
-OUTLIVED = "outlived"
+RETAINED_SQL = "retained_sql"
 """The SQL of executions that are gone and that an opinion still is about."""
 
 
 @dataclass(frozen=True, slots=True)
-class Said:
-    """One opinion as it is to stand."""
+class NewOpinion:
+    """One opinion as it is to be stored."""
 
     execution_id: str | None
     message_id: str | None
@@ -34,8 +34,8 @@ class Said:
     author: str | None
 
     @property
-    def author_standing(self) -> AuthorStanding:
-        return standing_of(self.author)
+    def author_trust(self) -> AuthorTrust:
+        return trust_of(self.author)
 
     @property
     def target(self) -> tuple[str, str]:
@@ -49,7 +49,7 @@ class Said:
         return _rating(self.is_positive)
 
 
-def add(connection: Connection, project: int, said: Said, key: str | None, at: int) -> str:
+def add(connection: Connection, project: int, said: NewOpinion, key: str | None, at: int) -> str:
     """Keeps an opinion and returns its id."""
     event = _event(project, said, key, at)
     ledger.append(connection, [event])
@@ -63,7 +63,9 @@ def add(connection: Connection, project: int, said: Said, key: str | None, at: i
     return event.id
 
 
-def replace(connection: Connection, project: int, row: AnyRow, said: Said, at: int, key: str | None = None) -> None:
+def replace(
+    connection: Connection, project: int, row: AnyRow, said: NewOpinion, at: int, key: str | None = None
+) -> None:
     """Puts another opinion in the place of one, under the same id; the ledger has both."""
     event = _event(project, said, key, at)
     ledger.append(connection, [ledger.retraction(project, row.event_id, said.author, at), event])
@@ -77,7 +79,7 @@ def replace(connection: Connection, project: int, row: AnyRow, said: Said, at: i
 
 
 def withdraw(connection: Connection, project: int, row: AnyRow, author: str | None, at: int) -> str:
-    """Takes an opinion back, words and all; returns the event that says so."""
+    """Deletes an opinion with its text; returns the event that says so."""
     retraction = ledger.retraction(project, row.event_id, author, at)
     ledger.append(connection, [retraction])
     with tallies.changing_folded(connection, project, [(row.target_id, row.seq)]):
@@ -88,18 +90,18 @@ def withdraw(connection: Connection, project: int, row: AnyRow, author: str | No
 
 def snapshot(row: AnyRow) -> Metadata:
     """All that `restore` needs of an opinion."""
-    return {name: getattr(row, name) for name in _KEPT}
+    return {name: getattr(row, name) for name in _KEPT_COLUMNS}
 
 
 def restore(connection: Connection, project: int, kept: Metadata, at: int) -> str | None:
-    """Gives an opinion that was taken back again as it was; returns its event. What its author said of the same thing
+    """Restores a retracted opinion as it was; returns its event. What its author said of the same thing
     since stays: then there is none."""
-    kept = {"author_standing": standing_of(kept["author"]), **kept}
+    kept = {"author_trust": trust_of(kept["author"]), **kept}
     of_author = feedbacks.c.author == kept["author"] if kept["author"] is not None else feedbacks.c.id == kept["id"]
     later = connection.execute(
         select(feedbacks.c.id).where(
             of_project(connection, feedbacks.c.project_id, project),
-            feedbacks.c.standing == 1,
+            feedbacks.c.active == 1,
             feedbacks.c.target_type == kept["target_type"],
             feedbacks.c.target_id == kept["target_id"],
             of_author,
@@ -116,20 +118,20 @@ def restore(connection: Connection, project: int, kept: Metadata, at: int) -> st
         at=kept["updated_at"],
         recorded_at=at,
         author=kept["author"],
-        author_standing=kept["author_standing"],
+        author_trust=kept["author_trust"],
         value=kept["rating"],
     )
     ledger.append(connection, [event])
     about = runs.counts_for(connection, kept["target_type"], kept["target_id"])
     connection.execute(
-        insert(feedbacks).values(project_id=project, event_id=event.id, about_id=about, standing=1, **kept)
+        insert(feedbacks).values(project_id=project, event_id=event.id, about_id=about, active=1, **kept)
     )
     _changed(connection, kept["target_type"], kept["target_id"], kept["extra"])
     return event.id
 
 
-_KEPT = (
-    *("id", "target_type", "target_id", "message_id", "author", "author_standing", "rating", "comment", "extra", "at"),
+_KEPT_COLUMNS = (
+    *("id", "target_type", "target_id", "message_id", "author", "author_trust", "rating", "comment", "extra", "at"),
     "updated_at",
 )
 
@@ -138,9 +140,9 @@ def _changed(connection: Connection, target_type: str, target_id: str, extra: Me
     """Tells those who keep what is proven in memory that an opinion is another one."""
     if target_type == "execution":
         runs.follow_ratings(connection, target_id)
-    outlived = {each["connector_id"] for each in (extra or {}).get(OUTLIVED, ())}
+    retained = {each["connector_id"] for each in (extra or {}).get(RETAINED_SQL, ())}
     connectors.bump_revisions(
-        connection, connectors.connectors_concerned(connection, target_type, target_id) | outlived
+        connection, connectors.connectors_concerned(connection, target_type, target_id) | retained
     )
 
 
@@ -165,13 +167,13 @@ def get(connection: Connection, project: int, feedback_id: str) -> AnyRow | None
     ).first()
 
 
-def by_author(connection: Connection, project: int, said: Said) -> AnyRow | None:
+def by_author(connection: Connection, project: int, said: NewOpinion) -> AnyRow | None:
     """What the same author says of the same thing already."""
     kind, target = said.target
     return connection.execute(
         select(feedbacks).where(
             of_project(connection, feedbacks.c.project_id, project),
-            feedbacks.c.standing == 1,
+            feedbacks.c.active == 1,
             feedbacks.c.target_type == kind,
             feedbacks.c.target_id == target,
             feedbacks.c.author == said.author,
@@ -184,7 +186,7 @@ def with_key(connection: Connection, project: int, key: str) -> AnyRow | Event |
     return ledger.with_keys(connection, project, [key]).get(key)
 
 
-def listed(
+def list_opinions(
     connection: Connection,
     project: int,
     *,
@@ -236,24 +238,24 @@ def rated(project: int, target_type: str, *ratings: str) -> tuple[ColumnElement[
         feedbacks.c.target_type == target_type,
         feedbacks.c.rating.in_(ratings),
         feedbacks.c.about_id.is_not(None),
-        feedbacks.c.standing == 1,
-        feedbacks.c.author_standing != "anonymous",
+        feedbacks.c.active == 1,
+        feedbacks.c.author_trust != "anonymous",
     )
 
 
-def votes(rows: Iterable[AnyRow]) -> list[tuple[AuthorStanding, str | None]]:
+def votes(rows: Iterable[AnyRow]) -> list[tuple[AuthorTrust, str | None]]:
     """Who gave these opinions."""
-    return [(row.author_standing, row.author) for row in rows]
+    return [(row.author_trust, row.author) for row in rows]
 
 
-def heard(rows: Sequence[AnyRow], authors: int) -> tuple[list[AnyRow], list[AnyRow]]:
+def counted_opinions(rows: Sequence[AnyRow], authors: int) -> tuple[list[AnyRow], list[AnyRow]]:
     """Of what is said of one execution, what counts for it, and against it; the word of too few is not heard."""
-    trusted = [row for row in rows if row.author_standing != "anonymous"]
+    trusted = [row for row in rows if row.author_trust != "anonymous"]
     negative = [row for row in trusted if row.rating == "down"]
     return [row for row in trusted if row.rating == "up"], negative if suffices(votes(negative), authors) else []
 
 
-_OPINIONS = (feedbacks.c.standing == 1, feedbacks.c.target_type.in_(TARGETS))
+_OPINIONS = (feedbacks.c.active == 1, feedbacks.c.target_type.in_(TARGETS))
 
 
 def _ours(project: int) -> tuple[ColumnElement[bool], ...]:
@@ -264,22 +266,22 @@ def _rating(is_positive: bool) -> str:
     return "up" if is_positive else "down"
 
 
-def _row(said: Said) -> dict[str, Any]:
+def _row(said: NewOpinion) -> dict[str, Any]:
     kind, target = said.target
     return {
         "target_type": kind,
         "target_id": target,
         "message_id": said.message_id,
         "author": said.author,
-        "author_standing": said.author_standing,
+        "author_trust": said.author_trust,
         "rating": said.rating,
         "comment": said.text,
         "extra": {},
-        "standing": 1,
+        "active": 1,
     }
 
 
-def _event(project: int, said: Said, key: str | None, at: int) -> Event:
+def _event(project: int, said: NewOpinion, key: str | None, at: int) -> Event:
     kind, target = said.target
     return Event(
         id=new_id(),
@@ -291,7 +293,7 @@ def _event(project: int, said: Said, key: str | None, at: int) -> Event:
         at=at,
         recorded_at=at,
         author=said.author,
-        author_standing=said.author_standing,
+        author_trust=said.author_trust,
         value=said.rating,
         idempotency_key=key or "",
     )

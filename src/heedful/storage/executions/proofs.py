@@ -7,7 +7,7 @@ from collections.abc import Sequence
 from sqlalchemy import Connection, select, update
 
 from heedful.ranking.signals import suffices
-from heedful.storage.executions.opinions import OUTLIVED, TARGETS, rated, votes
+from heedful.storage.executions.opinions import RETAINED_SQL, TARGETS, rated, votes
 from heedful.storage.rows import AnyRow, batches, of_project
 from heedful.storage.schema import executions, feedbacks
 
@@ -18,7 +18,7 @@ def blocked(connection: Connection, project: int, connector: str, authors: int) 
 
     What is said of a message is said of all that ran for it.
     """
-    words = (feedbacks.c.seq, feedbacks.c.comment, feedbacks.c.author, feedbacks.c.author_standing)
+    words = (feedbacks.c.seq, feedbacks.c.comment, feedbacks.c.author, feedbacks.c.author_trust)
     said: list[tuple[bytes, AnyRow]] = []
     for kind, meant in zip(TARGETS, (executions.c.id, executions.c.message_id), strict=True):
         wrong = rated(project, kind, "down")
@@ -29,11 +29,11 @@ def blocked(connection: Connection, project: int, connector: str, authors: int) 
             .where(*wrong, executions.c.connector_id == connector)
         )
         said += [(row.template, row) for row in rows]
-        outlived = connection.execute(select(feedbacks.c.extra, *words).where(*wrong, feedbacks.c.extra.is_not(None)))
+        retained = connection.execute(select(feedbacks.c.extra, *words).where(*wrong, feedbacks.c.extra.is_not(None)))
         said += [
             (bytes.fromhex(each["template"]), row)
-            for row in outlived
-            for each in row.extra.get(OUTLIVED, ())
+            for row in retained
+            for each in row.extra.get(RETAINED_SQL, ())
             if each["connector_id"] == connector
         ]
     by_template: dict[bytes, list[AnyRow]] = {}
@@ -42,21 +42,21 @@ def blocked(connection: Connection, project: int, connector: str, authors: int) 
     return {template: rows[-1].comment for template, rows in by_template.items() if suffices(votes(rows), authors)}
 
 
-def outlive(connection: Connection, project: int, run: AnyRow) -> None:
+def retain_sql(connection: Connection, project: int, run: AnyRow) -> None:
     """Keeps with the negative opinions about an execution, which is about to go, what SQL they are about."""
     about = {"connector_id": run.connector_id, "template": run.template.hex()}
     rows = connection.execute(
         select(feedbacks.c.id, feedbacks.c.extra).where(
             of_project(connection, feedbacks.c.project_id, project),
             feedbacks.c.target_type.in_(TARGETS),
-            feedbacks.c.standing == 1,
+            feedbacks.c.active == 1,
             feedbacks.c.rating == "down",
             feedbacks.c.target_id.in_([run.id, run.message_id or run.id]),
         )
     ).all()
     for row in rows:
-        kept = [*row.extra.get(OUTLIVED, ()), about]
-        connection.execute(update(feedbacks).where(feedbacks.c.id == row.id).values(extra={OUTLIVED: kept}))
+        kept = [*row.extra.get(RETAINED_SQL, ()), about]
+        connection.execute(update(feedbacks).where(feedbacks.c.id == row.id).values(extra={RETAINED_SQL: kept}))
 
 
 def proven(connection: Connection, project: int, connector: str) -> dict[str, bytes]:

@@ -64,7 +64,9 @@ def get(connection: Connection, project: int, execution_id: str) -> AnyRow | Non
     ).first()
 
 
-def listed(connection: Connection, project: int, connector: str | None, after: int | None, limit: int) -> list[AnyRow]:
+def list_runs(
+    connection: Connection, project: int, connector: str | None, after: int | None, limit: int
+) -> list[AnyRow]:
     """The newest first; `number` is the place in the list."""
     statement = _whole().add_columns(executions.c.seq.label("number")).where(executions.c.project_id == project)
     if connector is not None:
@@ -80,7 +82,7 @@ def of_message(connection: Connection, project: int, message_id: str) -> list[An
 
 
 def remove(connection: Connection, project: int, execution_id: str) -> bool:
-    hand_over(connection, execution_id)
+    move_result(connection, execution_id)
     connectors.bump_revisions(connection, connectors.connectors_concerned(connection, "execution", execution_id))
     with tallies.changing(connection, project, targets=[execution_id]):
         gone = connection.execute(
@@ -89,7 +91,7 @@ def remove(connection: Connection, project: int, execution_id: str) -> bool:
     return bool(gone.rowcount)
 
 
-def hand_over(connection: Connection, execution_id: str, without: Sequence[str] = ()) -> None:
+def move_result(connection: Connection, execution_id: str, without: Sequence[str] = ()) -> None:
     """Leaves the result of an execution, which is about to go, to another one that has the same."""
     heir = connection.execute(
         select(executions.c.id)
@@ -175,13 +177,15 @@ def newest(connection: Connection, connector: str) -> int:
 def asked_after(connection: Connection, connector: str, seq: int) -> list[AnyRow]:
     """Executions of a connector behind a known one that have a question and are no hits: seq, question, model_id,
     vector."""
-    return _asked(connection, connector, RUN, executions.c.seq > seq)
+    return _select_runs(connection, connector, RUN, executions.c.seq > seq)
 
 
 def rated_hits(connection: Connection, connector: str, known: Collection[int]) -> list[AnyRow]:
     """The same of hits that have become candidates, but for those that are known."""
     new = [seq for seq in _numbers(connection, connector, RATED_HIT) if seq not in known]
-    return [row for run in batches(new) for row in _asked(connection, connector, RATED_HIT, executions.c.seq.in_(run))]
+    return [
+        row for run in batches(new) for row in _select_runs(connection, connector, RATED_HIT, executions.c.seq.in_(run))
+    ]
 
 
 def candidates(connection: Connection, connector: str) -> list[int]:
@@ -200,7 +204,7 @@ def set_vectors(connection: Connection, model: int, made: Sequence[tuple[int, by
         connection.execute(update(executions).where(executions.c.seq == seq).values(values))
 
 
-def _asked(connection: Connection, connector: str, hit: int, condition: ColumnElement[bool]) -> list[AnyRow]:
+def _select_runs(connection: Connection, connector: str, hit: int, condition: ColumnElement[bool]) -> list[AnyRow]:
     return list(
         connection.execute(
             select(executions.c.seq, executions.c.question, executions.c.model_id, executions.c.vector)
@@ -259,8 +263,8 @@ def follow_ratings(connection: Connection, execution_id: str) -> None:
         feedbacks.c.target_id == execution_id,
         feedbacks.c.target_type == "execution",
         feedbacks.c.rating == "up",
-        feedbacks.c.standing == 1,
-        feedbacks.c.author_standing != "anonymous",
+        feedbacks.c.active == 1,
+        feedbacks.c.author_trust != "anonymous",
     )
     found = connection.execute(select(is_right)).scalar()
     connection.execute(
@@ -287,7 +291,7 @@ def prune_hits(connection: Connection, project: int, before: int, limit: int) ->
     ids = list(connection.execute(statement.limit(limit)).scalars())
     holders = select(executions.c.result_id).where(executions.c.result_id.in_(ids)).distinct()
     for holder in connection.execute(holders).scalars().all():
-        hand_over(connection, holder, without=ids)
+        move_result(connection, holder, without=ids)
     with tallies.changing(connection, project, targets=ids):
         connection.execute(delete(executions).where(executions.c.id.in_(ids)))
     return len(ids)

@@ -9,15 +9,15 @@ from typing import Any
 from sqlalchemy import Connection, Select, select
 
 from heedful.storage.exports import recalls
-from heedful.storage.exports.asked import Rows, Wanted, misplaced, number, within
 from heedful.storage.exports.origins import ORIGINS, Origin
+from heedful.storage.exports.query import ExportQuery, Rows, misplaced, number, within
 from heedful.storage.rows import of_project
 
-__all__ = ["Rows", "Wanted", "columns", "every", "misplaced", "number", "page"]
+__all__ = ["ExportQuery", "Rows", "columns", "every", "misplaced", "number", "page"]
 
 
 def page(
-    connection: Connection, project: int, table: str, wanted: Wanted, after: str | None, limit: int
+    connection: Connection, project: int, table: str, wanted: ExportQuery, after: str | None, limit: int
 ) -> tuple[Rows, str | None]:
     """The next rows of a table, and where to go on; None at the end."""
     if table == "recalls":
@@ -30,9 +30,9 @@ def page(
 
 
 def every(
-    connection: Connection, project: int, table: str, wanted: Wanted, together: int
+    connection: Connection, project: int, table: str, wanted: ExportQuery, together: int
 ) -> Generator[Rows, None, None]:
-    """All rows of a table, some at a time, from one statement: PostgreSQL looks behind its walls once."""
+    """All rows of a table, some at a time, from one statement: PostgreSQL checks row-level security once."""
     if table != "recalls":
         statement = _rows(connection, project, ORIGINS[table], wanted)
         with closing(connection.execute(statement, execution_options={"yield_per": together})) as found:
@@ -46,7 +46,7 @@ def every(
             return
 
 
-def _rows(connection: Connection, project: int, origin: Origin, wanted: Wanted) -> Select[Any]:
+def _rows(connection: Connection, project: int, origin: Origin, wanted: ExportQuery) -> Select[Any]:
     """All rows of a table, in order, each with its number at the end."""
     statement = (
         select(*(column.label(name) for name, column in origin.columns(wanted.now).items()), origin.seq)

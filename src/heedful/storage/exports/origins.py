@@ -8,7 +8,7 @@ from typing import Any
 
 from sqlalchemy import Column, ColumnElement, FromClause, and_
 
-from heedful.storage.exports.asked import as_text
+from heedful.storage.exports.query import as_text
 from heedful.storage.insight import decayed
 from heedful.storage.ledger import SIGNAL, is_retracted
 from heedful.storage.schema import (
@@ -52,14 +52,14 @@ def _feedback(now: int) -> Mapping[str, ColumnElement[Any]]:
         "target_id": ours.target_id,
         "dataset": entries.c.dataset,
         "author": ours.author,
-        "author_standing": ours.author_standing,
+        "author_trust": ours.author_trust,
         "rating": ours.rating,
         "score": ours.score,
         "comment": ours.comment,
         "extra": as_text(ours.extra),
         "created_at": ours.at,
         "updated_at": ours.updated_at,
-        "standing": ours.standing,
+        "active": ours.active,
         "event_id": ours.event_id,
         "message_id": ours.message_id,
     }
@@ -74,14 +74,14 @@ def _signals(now: int) -> Mapping[str, ColumnElement[Any]]:
         "signal": events.c.value,
         "confidence": events.c.confidence,
         "author": events.c.author,
-        "author_standing": events.c.author_standing,
+        "author_trust": events.c.author_trust,
         "source": events.c.source,
         "recall_id": events.c.receipt_id,
         "rank": events.c.rank,
         "note": notes.c.text,
         "created_at": events.c.at,
         "recorded_at": events.c.recorded_at,
-        "standing": ~is_retracted(),
+        "active": ~is_retracted(),
     }
 
 
@@ -210,7 +210,7 @@ def _events(now: int) -> Mapping[str, ColumnElement[Any]]:
         "target_id": ours.target_id,
         "dataset": datasets.c.name,
         "author": ours.author,
-        "author_standing": ours.author_standing,
+        "author_trust": ours.author_trust,
         "source": ours.source,
         "created_at": ours.at,
         "recorded_at": ours.recorded_at,

@@ -7,11 +7,11 @@ from typing import Any
 import orjson
 from sqlalchemy import Connection, Select, and_, or_, select
 
-from heedful.storage.exports.asked import Rows, Wanted, as_text, misplaced, number, within
+from heedful.storage.exports.query import ExportQuery, Rows, as_text, misplaced, number, within
 from heedful.storage.rows import of_project
 from heedful.storage.schema import datasets, queries, receipts
 
-TOGETHER = 500
+BATCH_SIZE = 500
 """Receipts that are read at once; two at least, as each run begins with the last of the one before."""
 
 COLUMNS = (
@@ -21,13 +21,13 @@ COLUMNS = (
 
 
 def page(
-    connection: Connection, project: int, wanted: Wanted, after: str | None, limit: int
+    connection: Connection, project: int, wanted: ExportQuery, after: str | None, limit: int
 ) -> tuple[Rows, str | None]:
     """One row for each fact that was shown."""
     at, receipt, rank = (None, "", 0) if after is None else _place(after)
     found: list[tuple[Any, ...]] = []
     while True:
-        kept = connection.execute(_receipts(connection, project, wanted, at, receipt, TOGETHER)).all()
+        kept = connection.execute(_receipts(connection, project, wanted, at, receipt, BATCH_SIZE)).all()
         for row in kept:
             *head, shown = row
             lines = orjson.loads(shown)
@@ -37,12 +37,12 @@ def page(
                 if len(found) == limit:
                     return found, f"{row.at}.{row.id}.{place + 1}"
             at, receipt, rank = row.at, row.id, len(lines)
-        if len(kept) < TOGETHER:
+        if len(kept) < BATCH_SIZE:
             return found, None
 
 
 def _receipts(
-    connection: Connection, project: int, wanted: Wanted, at: int | None, receipt: str, limit: int
+    connection: Connection, project: int, wanted: ExportQuery, at: int | None, receipt: str, limit: int
 ) -> Select[Any]:
     """Receipts from this one on, with itself."""
     statement = (

@@ -34,8 +34,8 @@ class _PlainIntegers(TypeDecoder):
 
 CODEC: CodecOptions[Document] = CodecOptions(tz_aware=True, type_registry=TypeRegistry([_PlainIntegers()]))
 
-LANES = 16
-"""In how many lanes the negative opinions of a project are numbered: writers of the same lane wait for each other."""
+PARTITIONS = 16
+"""How many partitions number the negative opinions of a project: writers of the same one wait for each other."""
 
 _OF_SESSION = IndexModel([("project", ASCENDING), ("session", ASCENDING), ("number", ASCENDING)])
 
@@ -58,11 +58,11 @@ INDEXES: dict[str, list[IndexModel]] = {
         IndexModel([("project", ASCENDING), ("idempotency_key", ASCENDING)], unique=True),
         IndexModel([("project", ASCENDING), ("target_id", ASCENDING)]),
         IndexModel(
-            [("project", ASCENDING), ("lane", ASCENDING), ("place", ASCENDING)],
-            partialFilterExpression={"lane": {"$exists": True}},
+            [("project", ASCENDING), ("partition", ASCENDING), ("place", ASCENDING)],
+            partialFilterExpression={"partition": {"$exists": True}},
         ),
     ],
-    "lanes": [IndexModel([("project", ASCENDING), ("lane", ASCENDING)], unique=True)],
+    "partitions": [IndexModel([("project", ASCENDING), ("partition", ASCENDING)], unique=True)],
     "outbox": [
         _OF_SESSION,
         IndexModel([("project", ASCENDING), ("next_at", ASCENDING)]),
@@ -145,7 +145,7 @@ class View:
         self.feedbacks = Part(self, "feedbacks")
         self.events = Part(self, "events")
         self.outbox = Part(self, "outbox")
-        self.lanes = Part(self, "lanes")
+        self.partitions = Part(self, "partitions")
 
     def session_key(self, session_id: str) -> Any:
         """The `_id` of a session's document."""
@@ -168,22 +168,22 @@ class View:
 
         They are taken outside the transaction, so that writers don't wait for each other; some may stay unused.
         """
-        before = unhurried(self.database, "counters").find_one_and_update(
+        before = without_journal(self.database, "counters").find_one_and_update(
             {"_id": self.project}, {"$inc": {name: count}}, upsert=True
         )
         return 1 + int((before or {}).get(name, 0))
 
     def places(self, session: int, count: int) -> Iterator[Document]:
-        """Where the next negative opinions of a session stand that are given or taken back, as fields of their events.
+        """Positions of the next negative opinions of a session, given or retracted, as fields of their events.
 
         They are taken inside the transaction. So nobody who sees a place can later find a new one before it.
         """
         if not count:
             return
-        lane = session % LANES
+        partition = session % PARTITIONS
         self.wrote = True
-        after = unhurried(self.database, self.lanes.name).find_one_and_update(
-            {"project": self.project, "lane": lane},
+        after = without_journal(self.database, self.partitions.name).find_one_and_update(
+            {"project": self.project, "partition": partition},
             {"$inc": {"last": count}},
             upsert=True,
             return_document=ReturnDocument.AFTER,
@@ -191,7 +191,7 @@ class View:
         )
         assert after is not None
         for place in range(after["last"] - count + 1, after["last"] + 1):
-            yield {"lane": lane, "place": place}
+            yield {"partition": partition, "place": place}
 
 
 def updated(at: int) -> Document:
@@ -199,7 +199,7 @@ def updated(at: int) -> Document:
     return {"updated_at": from_stored(at), "at.updated": at}
 
 
-def unhurried(database: Database[Document], name: str) -> Collection[Document]:
+def without_journal(database: Database[Document], name: str) -> Collection[Document]:
     """A collection for what need not be safe by itself: the journal keeps it with the first write behind it that is."""
     return database.get_collection(name, write_concern=WriteConcern(1, j=False))
 
@@ -218,17 +218,17 @@ class MongoChanges:
         self._view = view
 
     def newest(self) -> dict[int, int]:
-        return {each["lane"]: each["last"] for each in self._view.lanes.find({}, [("lane", ASCENDING)])}
+        return {each["partition"]: each["last"] for each in self._view.partitions.find({}, [("partition", ASCENDING)])}
 
-    def reached(self) -> dict[int, int]:
+    def positions(self) -> dict[int, int]:
         found = {}
-        for lane in self.newest():
-            for each in self._view.events.find({"lane": lane}, [("place", DESCENDING)], 1, {"place": 1}):
-                found[lane] = int(each["place"])
+        for partition in self.newest():
+            for each in self._view.events.find({"partition": partition}, [("place", DESCENDING)], 1, {"place": 1}):
+                found[partition] = int(each["place"])
         return found
 
-    def behind(self, lane: int, place: int, limit: int) -> list[Change]:
-        wanted = {"lane": lane, "place": {"$gt": place}}
+    def changes_after(self, partition: int, place: int, limit: int) -> list[Change]:
+        wanted = {"partition": partition, "place": {"$gt": place}}
         return [
             Change(each["place"], each["_id"], True)
             if each["kind"] != RETRACTION

@@ -69,7 +69,7 @@ class Clients:
         shared.client.close()
 
     def leave_parent(self) -> None:
-        """Has a forked child begin anew; the parent's are kept, because closing them would speak on its connections."""
+        """Has a forked child start afresh; the parent's are kept: closing them would use its connections."""
         self._lock = threading.Lock()
         self._left += self._shared.values()
         self._shared = {}
@@ -150,17 +150,17 @@ _SNAPSHOT_GONE = {239, 246}
 
 
 @contextmanager
-def translated(place: object) -> Iterator[None]:
+def translate_errors(place: object) -> Iterator[None]:
     """Lets no error of pymongo through; `place` is the store's address without secrets."""
     try:
         yield
     except HeedfulError:
         raise
     except (PyMongoError, BSONError, OverflowError) as error:
-        raise in_our_words(error, place) from error
+        raise translate_error(error, place) from error
 
 
-def in_our_words(error: Exception, place: object) -> HeedfulError:
+def translate_error(error: Exception, place: object) -> HeedfulError:
     """The error to raise instead of one from pymongo or bson."""
     code = code_of(error)
     if isinstance(error, DocumentTooLarge) or code in _TOO_LARGE:

@@ -8,9 +8,9 @@ from typing import Any
 import orjson
 from pymongo import ASCENDING
 
-from heedful.storage.exports import Rows, Wanted, misplaced, number
+from heedful.storage.exports import ExportQuery, Rows, misplaced, number
 from heedful.storage.mongo.collections import Document, Part, View
-from heedful.storage.mongo.feedbacks import standing_in
+from heedful.storage.mongo.feedbacks import trust_in
 
 Row = tuple[Any, ...]
 
@@ -21,7 +21,7 @@ class MongoExports:
     def __init__(self, view: View) -> None:
         self._view = view
 
-    def page(self, table: str, wanted: Wanted, after: str | None, limit: int) -> tuple[Rows, str | None]:
+    def page(self, table: str, wanted: ExportQuery, after: str | None, limit: int) -> tuple[Rows, str | None]:
         view = self._view
         if table == "sessions":
             where = _after("number", None if after is None else number(after)) | _within("at.created", wanted)
@@ -41,8 +41,8 @@ class MongoExports:
     def _inside(
         self,
         part: Part,
-        of: Callable[[Sequence[Document], Wanted], Rows],
-        wanted: Wanted,
+        of: Callable[[Sequence[Document], ExportQuery], Rows],
+        wanted: ExportQuery,
         after: str | None,
         limit: int,
     ) -> tuple[Rows, str | None]:
@@ -55,7 +55,7 @@ class MongoExports:
         last = f"{found[-1]['session']}.{found[-1]['number']}" if len(found) == limit else None
         return of(found, wanted), last
 
-    def _messages(self, found: Sequence[Document], wanted: Wanted) -> Rows:
+    def _messages(self, found: Sequence[Document], wanted: ExportQuery) -> Rows:
         sessions = self._view.sessions.find(
             {"number": {"$in": _distinct(each["session"] for each in found)}},
             [("number", ASCENDING)],
@@ -64,10 +64,10 @@ class MongoExports:
         names = {each["number"]: each["session_id"] for each in sessions}
         return [(each["_id"], names.get(each["session"]), each["role"], each["content"], each["at"]) for each in found]
 
-    def _entries(self, found: Sequence[Document], wanted: Wanted) -> Rows:
+    def _entries(self, found: Sequence[Document], wanted: ExportQuery) -> Rows:
         return [_entry(each) for each in found if wanted.dataset in (None, each["dataset"])]
 
-    def _feedback(self, found: Sequence[Document], wanted: Wanted) -> Rows:
+    def _feedback(self, found: Sequence[Document], wanted: ExportQuery) -> Rows:
         about = self._view.entries.find(
             {"_id": {"$in": _distinct(each["target_id"] for each in found if each["target_type"] == "entry")}},
             [("_id", ASCENDING)],
@@ -82,7 +82,7 @@ def _after(field: str, position: Any) -> Document:
     return {} if position is None else {field: {"$gt": position}}
 
 
-def _within(field: str, wanted: Wanted) -> Document:
+def _within(field: str, wanted: ExportQuery) -> Document:
     limits = {
         **({} if wanted.since is None else {"$gte": wanted.since}),
         **({} if wanted.until is None else {"$lt": wanted.until}),
@@ -120,7 +120,7 @@ def _feedback(each: Document, dataset: str | None) -> Row:
     return (
         *(each["_id"], each["session_id"], each["target_type"], each["target_id"], dataset, each["author"]),
         *(
-            standing_in(each),
+            trust_in(each),
             each["rating"],
             each["score"],
             each["comment"],
@@ -128,14 +128,14 @@ def _feedback(each: Document, dataset: str | None) -> Row:
             each["at"],
             each["at"],
         ),
-        *(each["standing"], each["_id"], None),
+        *(each["active"], each["_id"], None),
     )
 
 
 def _event(each: Document) -> Row:
     return (
         *(each["_id"], each["kind"], each["target_type"], each["target_id"], None, each["author"]),
-        *(standing_in(each), each["source"]),
+        *(trust_in(each), each["source"]),
         *(each["at"], each["recorded_at"], None, each["value"], each["confidence"], each["receipt_id"]),
         *(each["rank"], _json(each["body"])),
     )

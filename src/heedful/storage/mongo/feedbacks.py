@@ -10,14 +10,14 @@ from pymongo import ASCENDING, DESCENDING
 from heedful.clock import from_stored
 from heedful.errors import Conflict, NotFound
 from heedful.ids import new_id
-from heedful.model import AuthorStanding, FeedbackTarget
-from heedful.ranking.signals import standing_of
+from heedful.model import AuthorTrust, FeedbackTarget
+from heedful.ranking.signals import trust_of
 from heedful.storage.ledger import FEEDBACK, RETRACTION
 from heedful.storage.mongo import tallies
 from heedful.storage.mongo.collections import Document, View, updated
 from heedful.storage.rows import batches
-from heedful.storage.sessions.base import Counts, FeedbackRow, key_of_the_deleted
-from heedful.storage.tallies import Asked, Counted
+from heedful.storage.sessions.base import Counts, FeedbackRow, deleted_key_error
+from heedful.storage.tallies import TallyCounts, TallyQuery
 
 MOST_SHOWN = 100
 """How many opinions a session's own document shows, the newest; all are in the collection `feedbacks`."""
@@ -45,20 +45,20 @@ class MongoFeedbacks:
             "target_type": new.target_type,
             "target_id": new.target_id,
             "author": new.author,
-            "author_standing": new.author_standing,
+            "author_trust": new.author_trust,
             "rating": new.rating,
             "score": new.score,
             "comment": new.comment,
             "extra": new.extra,
             "created_at": from_stored(new.at),
             "at": new.at,
-            "standing": True,
+            "active": True,
             "idempotency_key": key,
             "recorded_at": recorded_at,
         }
         change: Document = {"$inc": {"last": 1}, "$set": updated(new.at)}
         if new.target_type == "session":
-            change["$push"] = {"feedbacks": {"$each": [shown(said)], "$slice": -MOST_SHOWN}}
+            change["$push"] = {"feedbacks": {"$each": [embedded_document(said)], "$slice": -MOST_SHOWN}}
         session = self._view.sessions.change(
             {"_id": self._view.session_key(new.session_id)}, change, ["number", "last"]
         )
@@ -78,7 +78,7 @@ class MongoFeedbacks:
             return None
         said = self.get(found["_id"])
         if said is None:
-            raise key_of_the_deleted(key)
+            raise deleted_key_error(key)
         return said
 
     def get(self, feedback_id: str) -> FeedbackRow | None:
@@ -93,22 +93,22 @@ class MongoFeedbacks:
         ]
 
     def negatives(self, after: str | None, limit: int) -> list[str]:
-        wanted: Document = {"standing": True, "rating": "down"}
+        wanted: Document = {"active": True, "rating": "down"}
         if after is not None:
             wanted["_id"] = {"$gt": after}
         return [each["_id"] for each in self._view.feedbacks.find(wanted, [("_id", ASCENDING)], limit, {"_id": 1})]
 
-    def standing(self, target_type: FeedbackTarget, target_ids: Sequence[str]) -> list[FeedbackRow]:
+    def active(self, target_type: FeedbackTarget, target_ids: Sequence[str]) -> list[FeedbackRow]:
         return [
             _feedback(each)
             for run in batches(target_ids)
             for each in self._view.feedbacks.find(
-                {"target_type": target_type, "target_id": {"$in": list(run)}, "standing": True}, _IN_ORDER
+                {"target_type": target_type, "target_id": {"$in": list(run)}, "active": True}, _IN_ORDER
             )
         ]
 
-    def standing_by(self, author: str | None, target_type: FeedbackTarget, target_id: str) -> list[FeedbackRow]:
-        wanted = {"target_type": target_type, "target_id": target_id, "author": author, "standing": True}
+    def active_by(self, author: str | None, target_type: FeedbackTarget, target_id: str) -> list[FeedbackRow]:
+        wanted = {"target_type": target_type, "target_id": target_id, "author": author, "active": True}
         return [_feedback(each) for each in self._view.feedbacks.find(wanted, _IN_ORDER)]
 
     def withdraw(self, rows: Sequence[FeedbackRow], author: str | None, at: int) -> list[str]:
@@ -118,7 +118,7 @@ class MongoFeedbacks:
         return [ids[row.id] for row in rows]
 
     def _withdraw(self, session_id: str, rows: Sequence[FeedbackRow], author: str | None, at: int) -> dict[str, str]:
-        """Takes back opinions about one session and its entries; the retractions by what they take back."""
+        """Retracts opinions about one session and its entries; the retractions by what they retract."""
         gone = [row.id for row in rows]
         key = {"_id": self._view.session_key(session_id)}
         change = {"$inc": {"last": len(rows)}, "$pull": {"feedbacks": {"id": {"$in": gone}}}}
@@ -138,10 +138,10 @@ class MongoFeedbacks:
             for number, row in enumerate(rows, session["last"] + 1)
         ]
         self._view.events.insert(retractions)
-        self._view.feedbacks.update({"_id": {"$in": gone}}, {"$set": {"standing": False}})
+        self._view.feedbacks.update({"_id": {"$in": gone}}, {"$set": {"active": False}})
         seen = [each["id"] for each in session["feedbacks"]]
         if len(seen) == MOST_SHOWN and not set(gone).isdisjoint(seen):
-            show(self._view, session["number"])
+            update_embedded(self._view, session["number"])
         return {each["target_id"]: each["_id"] for each in retractions}
 
     def retraction_of(self, feedback_id: str) -> str | None:
@@ -149,7 +149,7 @@ class MongoFeedbacks:
         return None if found is None else found["_id"]
 
     def of_session(self, session_id: str, after: int | None, limit: int, newest_first: bool) -> list[FeedbackRow]:
-        wanted: Document = {"target_type": "session", "target_id": session_id, "standing": True}
+        wanted: Document = {"target_type": "session", "target_id": session_id, "active": True}
         if after is not None:
             wanted["number"] = {"$lt" if newest_first else "$gt": after}
         order = [("number", DESCENDING if newest_first else ASCENDING)]
@@ -157,13 +157,13 @@ class MongoFeedbacks:
 
     def of_sessions(self, session_ids: Sequence[str] | None) -> Iterable[FeedbackRow]:
         for wanted in self._view.inside(session_ids):
-            yield from map(_feedback, self._view.feedbacks.find({**wanted, "standing": True}, _IN_ORDER))
+            yield from map(_feedback, self._view.feedbacks.find({**wanted, "active": True}, _IN_ORDER))
 
     def counts(self) -> Counts:
-        found = self._view.feedbacks.aggregate({"standing": True}, {"$group": {"_id": None, **_COUNTED}})
+        found = self._view.feedbacks.aggregate({"active": True}, {"$group": {"_id": None, **_COUNTED}})
         return _counts(found[0]) if found else Counts(0, 0, 0, 0, 0, 0)
 
-    def tallies(self, asked: Asked) -> list[Counted]:
+    def tallies(self, asked: TallyQuery) -> list[TallyCounts]:
         return tallies.counts(self._view, asked)
 
     def negative_comments(
@@ -181,18 +181,20 @@ class MongoFeedbacks:
         return tallies.variants(self._view, key, limit)
 
 
-def shown(said: Document) -> Document:
+def embedded_document(said: Document) -> Document:
     """An opinion as its session's document shows it."""
     ours = {name: said[name] for name in ("rating", "comment", "created_at")}
     return {"id": said["_id"], **ours, **{k: v for k, v in said["extra"].items() if k not in ours and k != "id"}}
 
 
-def show(view: View, session: int) -> None:
-    """Makes anew what a session's document shows of its opinions."""
+def update_embedded(view: View, session: int) -> None:
+    """Rebuilds what a session's document shows of its opinions."""
     newest = view.feedbacks.find(
-        {"session": session, "target_type": "session", "standing": True}, [("number", DESCENDING)], MOST_SHOWN
+        {"session": session, "target_type": "session", "active": True}, [("number", DESCENDING)], MOST_SHOWN
     )
-    view.sessions.update({"number": session}, {"$set": {"feedbacks": [shown(each) for each in newest][::-1]}})
+    view.sessions.update(
+        {"number": session}, {"$set": {"feedbacks": [embedded_document(each) for each in newest][::-1]}}
+    )
 
 
 def event_of(said: Document) -> Document:
@@ -209,12 +211,12 @@ def event_of(said: Document) -> Document:
             said["at"],
             said["recorded_at"],
         ),
-        "author_standing": standing_in(said),
+        "author_trust": trust_in(said),
         "value": said["rating"] if score is None else str(score),
         "idempotency_key": said["idempotency_key"],
         "session": said["session"],
         "seq": said["number"],
-        **{name: said[name] for name in ("lane", "place") if name in said},
+        **{name: said[name] for name in ("partition", "place") if name in said},
     }
 
 
@@ -235,7 +237,7 @@ def _event(
         "target_type": target_type,
         "target_id": target_id,
         "author": author,
-        "author_standing": standing_of(author),
+        "author_trust": trust_of(author),
         "source": source,
         "at": at,
         "recorded_at": recorded_at,
@@ -248,9 +250,9 @@ def _event(
     }
 
 
-def standing_in(found: Document) -> AuthorStanding:
+def trust_in(found: Document) -> AuthorTrust:
     """How far the author of an opinion or event is trusted; older documents say it by the name."""
-    said: AuthorStanding = found.get("author_standing") or standing_of(found["author"])
+    said: AuthorTrust = found.get("author_trust") or trust_of(found["author"])
     return said
 
 
@@ -284,7 +286,7 @@ def _feedback(found: Document) -> FeedbackRow:
         comment=found["comment"],
         extra=found["extra"],
         at=found["at"],
-        author_standing=standing_in(found),
-        standing=found["standing"],
+        author_trust=trust_in(found),
+        active=found["active"],
         number=found["number"],
     )

@@ -1,4 +1,4 @@
-"""What a crash can leave on a server without transactions, and how it is mended.
+"""What a crash can leave on a server without transactions, and how it is fixed.
 
 Every write there is a row of single steps, in this order: the session's document, then words, then the ledger, then
 what follows from the ledger. Whatever the row is cut off at, what is missing follows from what is there.
@@ -14,12 +14,12 @@ from heedful.storage import facts
 from heedful.storage.erasure import PERSON_KEYS, PLACEHOLDER, Erased
 from heedful.storage.ledger import RETRACTION
 from heedful.storage.mongo.collections import Document, Part, View, updated
-from heedful.storage.mongo.feedbacks import MOST_SHOWN, event_of, show
-from heedful.storage.sessions.base import Theirs
+from heedful.storage.mongo.feedbacks import MOST_SHOWN, event_of, update_embedded
+from heedful.storage.sessions.base import PersonRecords
 
 
 @dataclass(slots=True)
-class Faults:
+class Inconsistencies:
     """Places where documents contradict each other."""
 
     orphans: list[tuple[str, int]] = field(default_factory=list)
@@ -27,9 +27,9 @@ class Faults:
     unrecorded: list[Document] = field(default_factory=list)
     """Opinions without an event."""
     retracted: list[str] = field(default_factory=list)
-    """Opinions that stand although they were taken back."""
+    """Opinions that are active although they were retracted."""
     misshown: list[int] = field(default_factory=list)
-    """Sessions whose document does not show the opinions that stand."""
+    """Sessions whose document does not show the active opinions."""
 
     def __str__(self) -> str:
         counted = [
@@ -41,9 +41,9 @@ class Faults:
         return ", ".join(f"{count} {what}" for count, what in counted if count)
 
 
-def faults(view: View) -> Faults:
+def find_inconsistencies(view: View) -> Inconsistencies:
     """Looks through the whole project."""
-    return Faults(
+    return Inconsistencies(
         orphans=[
             (part.name, session)
             for part in (view.messages, view.entries, view.feedbacks, view.outbox)
@@ -55,26 +55,26 @@ def faults(view: View) -> Faults:
             for each in view.events.aggregate(
                 {"kind": RETRACTION},
                 *_joined("feedbacks", "target_id", "said"),
-                {"$match": {"said.standing": True}},
+                {"$match": {"said.active": True}},
             )
         ],
         misshown=[each["number"] for each in view.sessions.aggregate({}, *_compared(view))],
     )
 
 
-def mend(view: View) -> str:
-    """Puts right what `faults` finds; returns what that was."""
+def repair(view: View) -> str:
+    """Puts right what `find_inconsistencies` finds; returns what that was."""
     found: list[str] = []
-    # What is put right first can show more to put right: an opinion that no longer stands is still shown.
-    while str(wrong := faults(view)):
+    # What is put right first can show more to put right: an opinion that is no longer active is still shown.
+    while str(wrong := find_inconsistencies(view)):
         found.append(str(wrong))
         for name, session in wrong.orphans:
             Part(view, name).delete({"session": session})
         gone = {session for name, session in wrong.orphans if name == "feedbacks"}
         view.events.insert([event_of(said) for said in wrong.unrecorded if said["session"] not in gone])
-        view.feedbacks.update({"_id": {"$in": wrong.retracted}}, {"$set": {"standing": False}})
+        view.feedbacks.update({"_id": {"$in": wrong.retracted}}, {"$set": {"active": False}})
         for session in wrong.misshown:
-            show(view, session)
+            update_embedded(view, session)
     return ", ".join(found)
 
 
@@ -101,7 +101,7 @@ def _joined(name: str, key: str, under: str) -> list[Document]:
 
 
 def _compared(view: View) -> list[Document]:
-    standing = {"project": view.project, "target_type": "session", "standing": True}
+    active = {"project": view.project, "target_type": "session", "active": True}
     return [
         {"$project": {"number": 1, "shown": "$feedbacks.id"}},
         {
@@ -110,7 +110,7 @@ def _compared(view: View) -> list[Document]:
                 "localField": "number",
                 "foreignField": "session",
                 "pipeline": [
-                    {"$match": standing},
+                    {"$match": active},
                     {"$sort": {"number": -1}},
                     {"$limit": MOST_SHOWN},
                     {"$sort": {"number": 1}},
@@ -143,7 +143,7 @@ class MongoErasure:
             )
         )
 
-    def erase(self, erased: Erased, at: int) -> Theirs:
+    def erase(self, erased: Erased, at: int) -> PersonRecords:
         view = self._view
         by_name, by_pseudonym = {"author": erased.name}, {"author": erased.pseudonym}
         self._release_keys(erased)
@@ -153,13 +153,13 @@ class MongoErasure:
         view.events.update(by_name, {"$set": by_pseudonym})
         rows = list(view.feedbacks.find(by_pseudonym, _ORDER))
         for session in sorted({row["session"] for row in rows if row["target_type"] == "session"}):
-            show(view, session)
+            update_embedded(view, session)
         self._clear_sessions(erased, at)
         own = list(view.sessions.find(_named(erased.pseudonym), _ORDER, fields={"number": 1, "session_id": 1}))
         inside = {"session": {"$in": [each["number"] for each in own]}}
         entries = list(view.entries.find(inside, _ORDER, fields={"recall_id": 1}))
         opinions = [row["_id"] for row in rows]
-        return Theirs(
+        return PersonRecords(
             opinions=opinions,
             rated=[(row["session_id"], row["target_id"]) for row in rows if row["target_type"] == "entry"],
             sessions=[each["session_id"] for each in own],

@@ -13,7 +13,7 @@ from pymongo.errors import ConnectionFailure, DuplicateKeyError
 
 from heedful.errors import Unavailable
 from heedful.ids import new_id
-from heedful.storage.mongo.collections import Document, View, unhurried
+from heedful.storage.mongo.collections import Document, View, without_journal
 from heedful.storage.sessions.base import AlertRow
 
 
@@ -94,11 +94,11 @@ def _alert(found: Document) -> AlertRow:
 
 
 LEASE_MS = 20_000
-"""How long a turn lasts if nobody gives it back."""
+"""How long a lease lasts if nobody gives it back."""
 
 
-class Turns:
-    """The turns of one store; its threads queue up here, other processes at the server."""
+class ProjectLeases:
+    """The leases of one store; its threads queue up here, other processes at the server."""
 
     def __init__(self, project: str) -> None:
         self._project = project
@@ -106,7 +106,7 @@ class Turns:
         self._queue = threading.Lock()
 
     def take(self, database: Database[Document], until: float) -> bool:
-        """Waits for the turn; False if the one before was never given back."""
+        """Waits for the lease; False if the one before was never given back."""
         if not self._queue.acquire(timeout=max(0.0, until - time.monotonic())):
             raise _busy()
         try:
@@ -120,26 +120,26 @@ class Turns:
             raise
 
     def give_back(self, database: Database[Document]) -> None:
-        """Ends the turn in good order."""
+        """Ends the lease in good order."""
         try:
-            unhurried(database, "turns").update_one(
+            without_journal(database, "leases").update_one(
                 {"_id": self._project, "holder": self._holder}, {"$set": {"holder": None}}
             )
         except ConnectionFailure:
-            # All that was to be written is. The next turn will look for faults, and find none.
+            # All that was to be written is. The next lease will look for faults, and find none.
             pass
         finally:
             self._queue.release()
 
     def abandon(self) -> None:
-        """Ends the turn without a word to the server: whoever is next looks for what is to be mended."""
+        """Ends the lease without a word to the server: whoever is next looks for what is to be fixed."""
         self._queue.release()
 
     def _took(self, database: Database[Document]) -> bool | None:
-        """Whether the turn before was given back; None if somebody has it still."""
+        """Whether the lease before was given back; None if somebody has it still."""
         # By the clock of the server, since those of the writers may differ.
         free = [{"holder": None}, {"holder": self._holder}, {"$expr": {"$lt": ["$until", "$$NOW"]}}]
-        before = unhurried(database, "turns").find_one_and_update(
+        before = without_journal(database, "leases").find_one_and_update(
             {"_id": self._project, "$or": free},
             [{"$set": {"holder": self._holder, "until": {"$add": ["$$NOW", LEASE_MS]}}}],
             return_document=ReturnDocument.BEFORE,
@@ -147,7 +147,7 @@ class Turns:
         if before is not None:
             return before["holder"] is None
         with suppress(DuplicateKeyError):
-            unhurried(database, "turns").insert_one({"_id": self._project, "holder": None})
+            without_journal(database, "leases").insert_one({"_id": self._project, "holder": None})
         return None
 
 

@@ -1,11 +1,11 @@
 """Sessions in a MongoDB database.
 
 On a replica set or a sharded cluster, each `write` is a transaction, and each `read` sees one moment. Conflicts
-between writers, lost connections and changes of the primary are retried for `PATIENCE` seconds.
+between writers, lost connections and changes of the primary are retried for `RETRY_SECONDS` seconds.
 
-A standalone server has no transactions. There the writers of a project take turns, and each write is a row of steps,
+A standalone server has no transactions. There the writers of a project take a lease, and each write is a row of steps,
 of which readers may see the first ones early. If a step fails, or the process or the server dies, the next writer
-first mends what the row left open (see `upkeep`): an opinion whose words are stored is completed, a retraction that is
+first fixes what the row left open (see `upkeep`): an opinion whose words are stored is completed, a retraction that is
 in the ledger takes effect, and what is left of a deleted session is removed. So nothing that was acknowledged is
 lost, and nothing stays half done; what was not acknowledged may be there or not, and an idempotency key tells which.
 
@@ -37,22 +37,22 @@ from heedful.storage.mongo.connection import (
     CLIENTS,
     address,
     connect,
-    in_our_words,
     is_duplicate,
     is_passing,
-    translated,
+    translate_error,
+    translate_errors,
 )
 from heedful.storage.mongo.conversations import MongoConversations
 from heedful.storage.mongo.exports import MongoExports
 from heedful.storage.mongo.feedbacks import MongoFeedbacks
 from heedful.storage.mongo.maintenance import MongoErasure
-from heedful.storage.mongo.outbox import MongoOutbox, Turns
+from heedful.storage.mongo.outbox import MongoOutbox, ProjectLeases
 
 Result = TypeVar("Result")
 
-PATIENCE = 25.0
+RETRY_SECONDS = 25.0
 """Seconds for which a change is tried again."""
-MOST_DUPLICATES = 3
+MAX_DUPLICATE_RETRIES = 3
 """How often a change is tried again because somebody else stored the same key first."""
 
 
@@ -69,7 +69,7 @@ _SERVERS: weakref.WeakKeyDictionary[MongoClient[Document], Server] = weakref.Wea
 
 
 class MongoTransaction:
-    """A transaction of the server, or a turn where it has none."""
+    """A transaction of the server, or a lease where it has none."""
 
     def __init__(self, view: View) -> None:
         self.view = view
@@ -136,7 +136,7 @@ class MongoSessionStore:
             self._prepare()
             if self._has_transactions():
                 return self._in_transaction(body, until)
-            return self._in_turn(body, until)
+            return self._with_lease(body, until)
 
         return self._trying(attempt)
 
@@ -145,17 +145,17 @@ class MongoSessionStore:
         return sorted(self._trying(lambda until: self._database["sessions"].distinct("project")))
 
     def check(self) -> str:
-        def look(transaction: MongoTransaction) -> str:
-            return str(maintenance.faults(transaction.view)) or "ok"
+        def find(transaction: MongoTransaction) -> str:
+            return str(maintenance.find_inconsistencies(transaction.view)) or "ok"
 
-        # In a turn of its own it can't take a write that is under way for a fault.
+        # Under a lease of its own it can't take a write that is under way for a fault.
         return self._trying(
-            lambda until: self._reading(look) if self._has_transactions() else self._in_turn(look, until)
+            lambda until: self._reading(find) if self._has_transactions() else self._with_lease(find, until)
         )
 
     def repair(self) -> str:
-        """Mends what `check` finds; returns what that was, or ""."""
-        return self.write(lambda t: maintenance.mend(t.view))
+        """Fixes what `check` finds; returns what that was, or ""."""
+        return self.write(lambda t: maintenance.repair(t.view))
 
     def close(self) -> None:
         if self._owned and not self._closed:
@@ -171,7 +171,7 @@ class MongoSessionStore:
 
     def _reset(self) -> None:
         self._server = _SERVERS.setdefault(self._client, Server())
-        self._turns = Turns(self._project)
+        self._leases = ProjectLeases(self._project)
 
     def _after_fork(self) -> None:
         if self._owned and not self._closed:
@@ -188,16 +188,16 @@ class MongoSessionStore:
     def _trying(self, attempt: Callable[[float], Result]) -> Result:
         if self._closed:
             raise Unavailable(f"{self.name} is closed", code="store_closed", remedy="Open it again")
-        until = time.monotonic() + PATIENCE
+        until = time.monotonic() + RETRY_SECONDS
         failures = duplicates = 0
-        with translated(self.name):
+        with translate_errors(self.name):
             while True:
                 try:
                     return attempt(until)
                 except PyMongoError as error:
                     failures += 1
                     duplicates += is_duplicate(error)
-                    if duplicates > MOST_DUPLICATES or time.monotonic() > until or not self._may_pass(error):
+                    if duplicates > MAX_DUPLICATE_RETRIES or time.monotonic() > until or not self._may_pass(error):
                         raise
                 time.sleep(random.uniform(0, min(0.5, 0.002 * 2**failures)))
 
@@ -230,7 +230,7 @@ class MongoSessionStore:
     def _in_transaction(self, body: Callable[[MongoTransaction], Result], until: float) -> Result:
         database = self._database
         with self._client.start_session() as session:
-            # Leaving the session takes back a transaction that was not committed.
+            # Leaving the session rolls back a transaction that was not committed.
             session.start_transaction(ReadConcern("snapshot"), database.write_concern, ReadPreference.PRIMARY)
             result = body(MongoTransaction(View(database, self._project, session)))
             while True:
@@ -242,45 +242,45 @@ class MongoSessionStore:
                     if not unknown or time.monotonic() > until or not self._may_pass(error):
                         raise
 
-    def _in_turn(self, body: Callable[[MongoTransaction], Result], until: float) -> Result:
+    def _with_lease(self, body: Callable[[MongoTransaction], Result], until: float) -> Result:
         database = self._database
-        orderly = self._turns.take(database, until)
+        orderly = self._leases.take(database, until)
         view = self._view(None)
         try:
             if not orderly:
-                maintenance.mend(view)
+                maintenance.repair(view)
                 view.wrote = False
             result = body(MongoTransaction(view))
         except Exception as error:
             self._cut_off(view, error)
             if view.wrote and isinstance(error, PyMongoError):
                 # Not to be tried again: some of it is stored.
-                raise in_our_words(error, self.name) from error
+                raise translate_error(error, self.name) from error
             raise
         except BaseException:
-            self._turns.abandon()
+            self._leases.abandon()
             raise
-        self._turns.give_back(database)
+        self._leases.give_back(database)
         return result
 
     def _cut_off(self, view: View, error: Exception) -> None:
-        """Ends a turn in which `error` was raised."""
+        """Ends a lease in which `error` was raised."""
         if isinstance(error, ConnectionFailure):
-            self._turns.abandon()
+            self._leases.abandon()
             return
         try:
             if view.wrote:
-                maintenance.mend(view)
+                maintenance.repair(view)
         except PyMongoError:
-            self._turns.abandon()
+            self._leases.abandon()
             return
-        self._turns.give_back(self._database)
+        self._leases.give_back(self._database)
 
 
 _OPEN: weakref.WeakSet[MongoSessionStore] = weakref.WeakSet()
 
 
-def _leave_connections() -> None:
+def _forget_connections() -> None:
     """A forked child must not use its parent's connections, nor wait for its parent's threads."""
     CLIENTS.leave_parent()
     for store in list(_OPEN):
@@ -288,4 +288,4 @@ def _leave_connections() -> None:
 
 
 if hasattr(os, "register_at_fork"):
-    os.register_at_fork(after_in_child=_leave_connections)
+    os.register_at_fork(after_in_child=_forget_connections)

@@ -8,15 +8,15 @@ from heedful.clock import DAY
 from heedful.ranking.signals import VISITOR
 from heedful.storage.contributions import PROGRAM
 from heedful.storage.mongo.collections import Document, View
-from heedful.storage.tallies import Asked, Counted
+from heedful.storage.tallies import TallyCounts, TallyQuery
 
 _TARGETS = ("session", "entry")
 
 
-def counts(view: View, asked: Asked) -> list[Counted]:
+def counts(view: View, asked: TallyQuery) -> list[TallyCounts]:
     """See `base.Feedbacks.tallies`."""
-    opinions: Document = {"standing": True, "target_type": {"$in": list(asked.target_types or _TARGETS)}}
-    rated: Document = {"standing": True, "target_type": "entry"}
+    opinions: Document = {"active": True, "target_type": {"$in": list(asked.target_types or _TARGETS)}}
+    rated: Document = {"active": True, "target_type": "entry"}
     if "add_feedback" in asked.without_sources:
         return []
     found = view.feedbacks.aggregate(
@@ -48,9 +48,9 @@ def negative_comments(
     view: View, dataset: str | None, since: int | None, until: int | None, limit: int
 ) -> list[tuple[str, str, int]]:
     """See `base.Feedbacks.negative_comments`."""
-    asked = Asked(since=since, until=until, dataset=dataset)
+    asked = TallyQuery(since=since, until=until, dataset=dataset)
     found = view.feedbacks.aggregate(
-        {"standing": True, "rating": "down", "comment": {"$ne": None}, **_between("at", asked)},
+        {"active": True, "rating": "down", "comment": {"$ne": None}, **_between("at", asked)},
         {"$sort": {"at": -1, "_id": 1}},
         *_about(asked),
         {"$limit": limit},
@@ -89,7 +89,7 @@ def keys(view: View, limit: int) -> list[str]:
     return [each["_id"] for each in found]
 
 
-def _between(field: str, asked: Asked) -> Document:
+def _between(field: str, asked: TallyQuery) -> Document:
     limits = {
         **({} if asked.since is None else {"$gte": asked.since}),
         **({} if asked.until is None else {"$lt": asked.until}),
@@ -105,15 +105,15 @@ def _entry() -> list[Document]:
     ]
 
 
-def _about(asked: Asked) -> list[Document]:
+def _about(asked: TallyQuery) -> list[Document]:
     return [*_entry(), *_chosen(asked)] if asked.dataset is not None or asked.by in ("dataset", "model") else []
 
 
-def _chosen(asked: Asked) -> list[Document]:
+def _chosen(asked: TallyQuery) -> list[Document]:
     return [] if asked.dataset is None else [{"$match": {"entry.dataset": asked.dataset}}]
 
 
-def _valued(asked: Asked) -> list[Document]:
+def _valued(asked: TallyQuery) -> list[Document]:
     """With a document for each value that the session has under the key that is asked for."""
     if asked.key is None:
         return []
@@ -134,7 +134,7 @@ def _valued(asked: Asked) -> list[Document]:
     ]
 
 
-def _grouped(asked: Asked, at: str, measures: Document, *, plain: bool = False) -> Document:
+def _grouped(asked: TallyQuery, at: str, measures: Document, *, plain: bool = False) -> Document:
     """`plain` rows have no author and no source."""
     day = {"$floor": {"$divide": [at, DAY]}}
     week = {"$subtract": [{"$multiply": [{"$floor": {"$divide": [{"$add": [day, 3]}, 7]}}, 7]}, 3]}
@@ -151,13 +151,13 @@ def _grouped(asked: Asked, at: str, measures: Document, *, plain: bool = False) 
     return {"$group": {"_id": {"value": by, "start": start}, **measures}}
 
 
-def _counted(found: Document) -> Counted:
+def _counted(found: Document) -> TallyCounts:
     group = found["_id"]
     start = group.get("start")
-    return Counted(
+    return TallyCounts(
         group.get("value"),
         None if start is None else int(start),
-        *(int(found[name]) for name in Counted._fields[2:]),
+        *(int(found[name]) for name in TallyCounts._fields[2:]),
     )
 
 
@@ -181,7 +181,7 @@ def _one_if(condition: Document) -> Document:
     return {"$sum": {"$cond": [condition, 1, 0]}}
 
 
-_NOTHING: Document = {name: {"$sum": 0} for name in Counted._fields[2:]}
+_NOTHING: Document = {name: {"$sum": 0} for name in TallyCounts._fields[2:]}
 _OPINIONS: Document = {
     **_NOTHING,
     "up": _one_if({"$eq": ["$rating", "up"]}),

@@ -23,7 +23,7 @@ from sqlalchemy.sql.dml import Insert
 from heedful.errors import HeedfulError, Unavailable
 from heedful.storage import locks
 from heedful.storage.backend import CHANGED
-from heedful.storage.postgresql import pgvector, silence
+from heedful.storage.postgresql import pgvector, read_timeout
 from heedful.storage.rows import Direct
 
 logger = logging.getLogger("heedful")
@@ -37,29 +37,29 @@ BUSY_SECONDS = 60
 EVERYTHING = "heedful.everything"
 """The setting that lets a transaction see all projects; `heedful.project` names the only one that it sees otherwise."""
 
-TELLS = 1.0
+NOTIFY_SECONDS = 1.0
 """How often the others are told that a project has changed, at most, in seconds."""
 
-LOOKS, LONGEST = 0.5, 30.0
+POLL_SECONDS, MAX_BACKOFF = 0.5, 30.0
 """How soon those who wait for notices notice that they need not wait any more, and how long they wait for a server that
 is away before they ask again, in seconds."""
 
-_ABOUT = (
+_SERVER_STATE = (
     "SELECT to_regclass(%s) IS NOT NULL, rolsuper OR rolbypassrls, pg_is_in_recovery() FROM pg_roles "
     "WHERE rolname = current_user"
 )
 
 # A server that is gone without a word is noticed within a minute or so.
-_WATCH = {"keepalives_idle": 30, "keepalives_interval": 10, "keepalives_count": 3, "tcp_user_timeout": 60_000}
+_KEEPALIVE = {"keepalives_idle": 30, "keepalives_interval": 10, "keepalives_count": 3, "tcp_user_timeout": 60_000}
 
 # Some hosts keep extensions in a schema of that name.
 _OPTIONS = f"-c search_path={SCHEMA},public,extensions -c lock_timeout={BUSY_SECONDS * 1000} -c timezone=UTC"
 
-_ARGUMENTS: dict[str, Any] = {"options": _OPTIONS, "application_name": "heedful", "connect_timeout": 10, **_WATCH}
+_ARGUMENTS: dict[str, Any] = {"options": _OPTIONS, "application_name": "heedful", "connect_timeout": 10, **_KEEPALIVE}
 
-_LEFT_TO_URL = {"connect_timeout", "application_name", *_WATCH}
+_LEFT_TO_URL = {"connect_timeout", "application_name", *_KEEPALIVE}
 
-_TELL = "SELECT set_config('synchronous_commit', 'off', true), pg_notify('heedful', %s)"
+_NOTIFY = "SELECT set_config('synchronous_commit', 'off', true), pg_notify('heedful', %s)"
 
 
 @dataclass(frozen=True, slots=True)
@@ -101,22 +101,25 @@ class PostgreSql:
         self._psycopg = psycopg
         self.name = _name(url)
         self.engine = _engine(url.set(drivername="postgresql+psycopg"))
-        self._told: dict[str, float] = {}
+        self._notified_at: dict[str, float] = {}
 
     def reserve(self) -> None:
         """Nothing: a database is made by its administrator."""
 
     def prepare(self) -> None:
         with self.begin(None, write=False, durable=True, alone=False) as connection:
-            there, unwalled, self.read_only = connection.exec_driver_sql(_ABOUT, (f"{SCHEMA}.alembic_version",)).one()
+            there, unwalled, self.read_only = connection.exec_driver_sql(
+                _SERVER_STATE, (f"{SCHEMA}.alembic_version",)
+            ).one()
         if unwalled:
             logger.warning(
-                "the user of %s sees past the walls between projects: use one that is no superuser", self.name
+                "the user of %s bypasses row-level security between projects: use a role that is not a superuser",
+                self.name,
             )
         if there:
             return
         with self.begin(None, write=True, durable=True, alone=True) as connection:
-            locks.lock(connection, "prepare")
+            locks.lock_exclusive(connection, "prepare")
             # Who may not make a schema may be given one.
             if connection.exec_driver_sql("SELECT to_regnamespace(%s)", (SCHEMA,)).scalar() is None:
                 connection.exec_driver_sql(f"CREATE SCHEMA {SCHEMA}")
@@ -146,14 +149,14 @@ class PostgreSql:
             yield borrowed
             self._commit(driver)
             if project is not None and borrowed.info.get(CHANGED):
-                self._tell(driver, project)
+                self._notify(driver, project)
         except self._psycopg.Error as error:
-            raise translated(error, self.name) or error from error
+            raise translate_error(error, self.name) or error from error
         finally:
             self._give_back(borrowed)
 
     def _give_back(self, borrowed: PoolProxiedConnection) -> None:
-        """Only what was not committed is taken back. A connection that is lost takes it back by itself, and must not
+        """Only what was not committed is rolled back. A connection that is lost rolls back by itself, and must not
         hide what else was wrong."""
         driver: Any = borrowed.dbapi_connection
         if driver is not None:
@@ -164,19 +167,19 @@ class PostgreSql:
         elif borrowed.is_valid:
             borrowed.invalidate()
 
-    def _tell(self, driver: Any, project: str) -> None:
+    def _notify(self, driver: Any, project: str) -> None:
         """Not in the transaction itself: those that notify are committed one after the other, in the whole server. And
         not each time: nobody relies on it."""
         now = time.monotonic()
-        if now - self._told.get(project, -TELLS) >= TELLS:
-            self._told[project] = now
+        if now - self._notified_at.get(project, -NOTIFY_SECONDS) >= NOTIFY_SECONDS:
+            self._notified_at[project] = now
             # What it tells of is stored; that nobody hears of it is no fault of the write.
             with suppress(self._psycopg.Error):
-                driver.execute(_TELL, (project,))
+                driver.execute(_NOTIFY, (project,))
                 driver.commit()
 
     def notices(self, stopped: threading.Event) -> Iterator[str | None]:
-        waited = LOOKS
+        waited = POLL_SECONDS
         # A replica has no notices.
         while not stopped.is_set() and not self.read_only:
             try:
@@ -188,13 +191,13 @@ class PostgreSql:
                     # Whatever happened while nobody listened.
                     yield None
                     while not stopped.is_set():
-                        for notice in driver.notifies(timeout=LOOKS):
+                        for notice in driver.notifies(timeout=POLL_SECONDS):
                             yield notice.payload
-                        waited = LOOKS
+                        waited = POLL_SECONDS
             except (self._psycopg.Error, Unavailable) as error:
-                if waited == LOOKS:
-                    logger.info("no notices from store %s for now: %s", self.name, error)
-                waited = min(2 * waited, LONGEST)
+                if waited == POLL_SECONDS:
+                    logger.info("no notifications from store %s for now: %s", self.name, error)
+                waited = min(2 * waited, MAX_BACKOFF)
                 stopped.wait(waited)
 
     def _commit(self, driver: Any) -> None:
@@ -204,9 +207,9 @@ class PostgreSql:
             if not driver.closed:
                 raise
             raise Unavailable(
-                f"store {self.name} was lost while it stored a change, so it isn't known whether it did ({error})",
+                f"store {self.name} was lost while it stored a change, which may or may not be stored ({error})",
                 code="store_unreachable",
-                remedy="Do it again with the same idempotency key; it counts once",
+                remedy="Retry with the same idempotency key; it counts once",
             ) from error
 
     def _begun(self, opening: _Opening) -> PoolProxiedConnection:
@@ -228,13 +231,13 @@ class PostgreSql:
                 waited = driver.closed and borrowed.info.get("used")
                 borrowed.invalidate()
                 if not waited:
-                    raise translated(error, self.name) or error from error
+                    raise translate_error(error, self.name) or error from error
 
     def _borrowed(self) -> PoolProxiedConnection:
         try:
             return self.engine.raw_connection()
         except self._psycopg.Error as error:
-            raise translated(error, self.name) or error from error
+            raise translate_error(error, self.name) or error from error
         except TimeoutError as error:
             raise Unavailable(
                 f"all connections to store {self.name} were busy for {BUSY_SECONDS} s",
@@ -260,7 +263,7 @@ class PostgreSql:
                 connection.invalidate()
 
     def migrating(self, connection: Connection) -> None:
-        locks.lock(connection, "migrate")
+        locks.lock_exclusive(connection, "migrate")
 
     def upsert(self, table: Table, keys: tuple[str, ...], changed: tuple[str, ...]) -> Insert:
         return _upsert(table, keys, changed)
@@ -309,7 +312,7 @@ def _engine(url: URL) -> Engine:
     )
     event.listen(engine, "handle_error", _translate)
     event.listen(engine, "connect", pgvector.adapt)
-    silence.watch(engine)
+    read_timeout.add_read_timeout(engine)
     return engine
 
 
@@ -342,12 +345,12 @@ def _translate(context: ExceptionContext) -> None:
         return
     error = context.original_exception
     name = "the store" if context.engine is None else _name(context.engine.url)
-    known = None if isinstance(error, HeedfulError) else translated(error, name)
+    known = None if isinstance(error, HeedfulError) else translate_error(error, name)
     if known is not None:
         raise known from error
 
 
-def translated(error: BaseException, name: str) -> Unavailable | None:
+def translate_error(error: BaseException, name: str) -> Unavailable | None:
     """What an error of the driver means to a user, where that is known."""
     import psycopg
 
@@ -361,17 +364,19 @@ def translated(error: BaseException, name: str) -> Unavailable | None:
     if state in ("42501", "25006"):
         return Unavailable(f"store {name} can't be written ({error})", code="store_read_only", remedy=_ALLOWED)
     if state.startswith("53"):
-        return Unavailable(f"store {name} has no room left ({error})", code="disk_full", remedy=_FULL)
+        return Unavailable(f"store {name} has no space left ({error})", code="disk_full", remedy=_SPACE_REMEDY)
     if isinstance(error, psycopg.ProgrammingError) and "connection option" in str(error):
-        return Unavailable(f"store {name} has an option that is none ({error})", code="store_refused", remedy=_OPTION)
+        return Unavailable(f"store {name} has an unknown option ({error})", code="store_refused", remedy=_OPTION_REMEDY)
     if isinstance(error, psycopg.OperationalError):
         # Errors of connecting have no code, only words.
         if re.search(r"password|role .* does not exist|no pg_hba.conf entry", str(error)):
-            return Unavailable(f"store {name} refused its user ({error})", code="store_refused", remedy=_WHO)
+            return Unavailable(f"store {name} rejected the user ({error})", code="store_refused", remedy=_LOGIN_REMEDY)
         if re.search(r"database .* does not exist", str(error)):
-            return Unavailable(f"store {name} is not there ({error})", code="store_refused", remedy=_MAKE)
+            return Unavailable(f"store {name} does not exist ({error})", code="store_refused", remedy=_DATABASE_REMEDY)
     if isinstance(error, psycopg.OperationalError | psycopg.InterfaceError):
-        return Unavailable(f"store {name} can't be reached ({error})", code="store_unreachable", remedy=_REACH)
+        return Unavailable(
+            f"store {name} can't be reached ({error})", code="store_unreachable", remedy=_CONNECTION_REMEDY
+        )
     return None
 
 
@@ -379,8 +384,8 @@ _ALLOWED = (
     "Give the user of the URL the right to create and write in the schema heedful, or name the primary server if this "
     "is a replica; nothing was changed"
 )
-_FULL = "Free some space or raise the server's limits, and try again; nothing was changed"
-_REACH = "Check the address and that the server runs; what was under way was not stored"
-_WHO = "Check the user of the URL and the password, which may be in the URL, in PGPASSWORD or in ~/.pgpass"
-_MAKE = "Check the name, or make it: CREATE DATABASE … OWNER …"
-_OPTION = "Check what stands behind the ? of the URL"
+_SPACE_REMEDY = "Free some space or raise the server's limits, and try again; nothing was changed"
+_CONNECTION_REMEDY = "Check the address and that the server runs; what was under way was not stored"
+_LOGIN_REMEDY = "Check the user of the URL and the password, which may be in the URL, in PGPASSWORD or in ~/.pgpass"
+_DATABASE_REMEDY = "Check the name, or make it: CREATE DATABASE … OWNER …"
+_OPTION_REMEDY = "Check the options after the ? in the URL"

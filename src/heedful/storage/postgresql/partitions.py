@@ -8,7 +8,7 @@ from datetime import UTC, datetime
 from sqlalchemy import Connection, text
 
 from heedful.clock import from_stored, to_stored
-from heedful.storage.locks import lock
+from heedful.storage.locks import lock_exclusive
 
 AHEAD = 2
 """How many parts are made before their time comes."""
@@ -43,7 +43,7 @@ def ensure_next(connection: Connection, now: int) -> str | None:
     """
     if connection.dialect.name != "postgresql" or _lacking(connection, now) is None:
         return None
-    lock(connection, "partitions")
+    lock_exclusive(connection, "partitions")
     lacking = _lacking(connection, now)
     if lacking is None:
         return None

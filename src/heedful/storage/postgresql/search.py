@@ -28,7 +28,7 @@ from heedful.storage.schema import facts, vectors
 from heedful.storage.vectors import ModelRow
 from heedful.storage.words import common_terms, words
 
-FEW = 2000
+EXACT_LIMIT = 2000
 """If no more facts pass a filter, they are all scored, and no index is asked."""
 
 MOST_SCANNED = 100_000
@@ -52,8 +52,8 @@ def narrowed(connection: Connection, dataset: int, allowed: Allowed) -> Allowed:
     if allowed.everything or (not allowed.where and allowed.only is None):
         return allowed
     statement = select(facts.c.seq).where(facts.c.dataset_id == dataset, facts.c.superseded == 0)
-    found = list(connection.execute(_among(statement, facts.c.seq, allowed).limit(FEW + 1)).scalars())
-    return allowed if len(found) > FEW else Allowed(only=found)
+    found = list(connection.execute(_among(statement, facts.c.seq, allowed).limit(EXACT_LIMIT + 1)).scalars())
+    return allowed if len(found) > EXACT_LIMIT else Allowed(only=found)
 
 
 def permitted(connection: Connection, dataset: int, seqs: Sequence[int], allowed: Allowed) -> list[int]:

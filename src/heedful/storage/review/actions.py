@@ -11,7 +11,7 @@ from sqlalchemy import Connection, Select, delete, insert, select, update
 from heedful.model import Metadata
 from heedful.storage import ledger
 from heedful.storage.ledger import REVIEW, SIGNAL, Event, is_retracted
-from heedful.storage.review.watermarks import DERIVED
+from heedful.storage.review.watermarks import DERIVED_SOURCE
 from heedful.storage.rows import AnyRow, batches, of_project
 from heedful.storage.schema import datasets, events, facts, notes, queries
 from heedful.storage.schema_insight import review_notes
@@ -52,7 +52,7 @@ def append(
 
 
 def of_items(connection: Connection, project: int, item_ids: Sequence[str]) -> dict[str, list[AnyRow]]:
-    """The events about items, in order, by item; `retracted` says whether they were taken back."""
+    """The events about items, in order, by item; `retracted` says whether they were retracted."""
     found: dict[str, list[AnyRow]] = {item_id: [] for item_id in item_ids}
     for run in batches(item_ids):
         rows = connection.execute(
@@ -133,7 +133,7 @@ def signals(connection: Connection, project: int, event_ids: Sequence[str]) -> l
 
 
 def helpful(connection: Connection, project: int, fact_ids: Sequence[str]) -> list[AnyRow]:
-    """The signals that stand and say that one of these facts was helpful."""
+    """The active signals that say that one of these facts was helpful."""
     return [
         row
         for run in batches(fact_ids)
@@ -142,7 +142,7 @@ def helpful(connection: Connection, project: int, fact_ids: Sequence[str]) -> li
                 events.c.target_id.in_(run),
                 events.c.kind == SIGNAL,
                 events.c.value == "helpful",
-                events.c.source != DERIVED,
+                events.c.source != DERIVED_SOURCE,
                 ~is_retracted(),
             )
         )

@@ -29,7 +29,7 @@ class NewItem:
 
 
 @dataclass(frozen=True, slots=True)
-class Wanted:
+class ItemFilter:
     """Which items are asked for."""
 
     status: str | None = None
@@ -44,11 +44,13 @@ def get(connection: Connection, project: int, item_id: str) -> AnyRow | None:
     ).first()
 
 
-def listed(connection: Connection, project: int, wanted: Wanted, after: Place | None, limit: int) -> list[AnyRow]:
-    """Those with the most opinions first, then the newest. An item is open only while an opinion of it stands."""
+def list_items(
+    connection: Connection, project: int, wanted: ItemFilter, after: Place | None, limit: int
+) -> list[AnyRow]:
+    """Those with the most opinions first, then the newest. An item is open only while an opinion of it is active."""
     order = (review_items.c.opinions, review_items.c.last_at, review_items.c.seq)
     conditions: list[ColumnElement[bool]] = [review_items.c.project_id == project]
-    for name in Wanted.__slots__:
+    for name in ItemFilter.__slots__:
         value = getattr(wanted, name)
         if value is not None:
             conditions.append(review_items.c[name] == value)

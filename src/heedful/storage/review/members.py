@@ -12,7 +12,7 @@ from heedful.storage.rows import AnyRow, batches
 from heedful.storage.schema import facts
 from heedful.storage.schema_insight import review_items, review_members
 
-OF_SESSIONS: tuple[FeedbackTarget, ...] = ("session", "entry")
+SESSION_TARGETS: tuple[FeedbackTarget, ...] = ("session", "entry")
 """What opinions are about whose words go with their session."""
 
 
@@ -25,8 +25,8 @@ class NewMember(NamedTuple):
     at: int
 
 
-class Stands(NamedTuple):
-    """What of an item's opinions stands."""
+class ActiveCounts(NamedTuple):
+    """How many of an item's opinions are active."""
 
     members: int
     opinions: int
@@ -47,15 +47,15 @@ def of_targets(connection: Connection, project: int, targets: Iterable[str]) -> 
 
 
 def add(connection: Connection, project: int, new: Sequence[tuple[NewMember, int]]) -> None:
-    """Adds opinions that stand, each with the number of its item."""
+    """Adds active opinions, each with the number of its item."""
     if new:
         connection.execute(
             insert(review_members),
-            [{**each._asdict(), "item_seq": seq, "project_id": project, "standing": 1} for each, seq in new],
+            [{**each._asdict(), "item_seq": seq, "project_id": project, "active": 1} for each, seq in new],
         )
 
 
-def named(connection: Connection, project: int, event_ids: Iterable[str]) -> dict[str, AnyRow]:
+def by_event(connection: Connection, project: int, event_ids: Iterable[str]) -> dict[str, AnyRow]:
     """The opinions of items that these events are, by event."""
     return {
         row.event_id: row
@@ -66,10 +66,10 @@ def named(connection: Connection, project: int, event_ids: Iterable[str]) -> dic
     }
 
 
-def fall(connection: Connection, event_ids: Sequence[str]) -> None:
-    """Notes that opinions no longer stand."""
+def deactivate(connection: Connection, event_ids: Sequence[str]) -> None:
+    """Notes that opinions are no longer active."""
     for run in batches(event_ids):
-        connection.execute(update(review_members).where(review_members.c.event_id.in_(run)).values(standing=0))
+        connection.execute(update(review_members).where(review_members.c.event_id.in_(run)).values(active=0))
 
 
 def remove(connection: Connection, event_ids: Sequence[str]) -> None:
@@ -77,31 +77,31 @@ def remove(connection: Connection, event_ids: Sequence[str]) -> None:
         connection.execute(delete(review_members).where(review_members.c.event_id.in_(run)))
 
 
-def stands(connection: Connection, seqs: Iterable[int]) -> dict[int, Stands]:
-    """What stands of the opinions of items, by item."""
+def active_counts(connection: Connection, seqs: Iterable[int]) -> dict[int, ActiveCounts]:
+    """The active opinions of items, counted, by item."""
     found = {
-        row.item_seq: Stands(int(row.members), int(row.opinions), row.last_at)
+        row.item_seq: ActiveCounts(int(row.members), int(row.opinions), row.last_at)
         for run in batches(sorted(set(seqs)))
         for row in connection.execute(
             select(
                 review_members.c.item_seq,
                 func.count().label("members"),
-                func.sum(review_members.c.standing).label("opinions"),
-                func.max(review_members.c.at).filter(review_members.c.standing == 1).label("last_at"),
+                func.sum(review_members.c.active).label("opinions"),
+                func.max(review_members.c.at).filter(review_members.c.active == 1).label("last_at"),
             )
             .where(review_members.c.item_seq.in_(run))
             .group_by(review_members.c.item_seq)
         )
     }
-    return {seq: found.get(seq, Stands(0, 0, None)) for seq in seqs}
+    return {seq: found.get(seq, ActiveCounts(0, 0, None)) for seq in seqs}
 
 
 def newest(connection: Connection, seqs: Sequence[int], each: int) -> dict[int, list[AnyRow]]:
-    """Some opinions of each item: those that stand first, then the newest."""
+    """Some opinions of each item: those that are active first, then the newest."""
     found: dict[int, list[AnyRow]] = {seq: [] for seq in seqs}
     for run in batches(seqs):
         rows = connection.execute(_newest(*review_members.c, seqs=run, each=each))
-        for row in sorted(rows, key=lambda row: (row.standing, row.at, row.event_id), reverse=True):
+        for row in sorted(rows, key=lambda row: (row.active, row.at, row.event_id), reverse=True):
             found[row.item_seq].append(row)
     return found
 
@@ -109,7 +109,7 @@ def newest(connection: Connection, seqs: Sequence[int], each: int) -> dict[int, 
 def _newest(*columns: ColumnElement[Any], seqs: Sequence[int], each: int) -> Select[Any]:
     """The rows of `newest`, of which no more are read, however many an item has."""
     ours = review_members.alias("ours")
-    order = (ours.c.standing.desc(), ours.c.at.desc(), ours.c.event_id.desc())
+    order = (ours.c.active.desc(), ours.c.at.desc(), ours.c.event_id.desc())
     chosen = select(ours.c.event_id).where(ours.c.item_seq == review_items.c.seq).order_by(*order).limit(each)
     return (
         select(*columns)
@@ -120,8 +120,8 @@ def _newest(*columns: ColumnElement[Any], seqs: Sequence[int], each: int) -> Sel
 
 
 def first_between(connection: Connection, seq: int, after: int, before: int | None) -> AnyRow | None:
-    """The first opinion of an item that stands and was given after a moment, and not after another."""
-    conditions = [review_members.c.item_seq == seq, review_members.c.standing == 1, review_members.c.at > after]
+    """The first opinion of an item that is active and was given after a moment, and not after another."""
+    conditions = [review_members.c.item_seq == seq, review_members.c.active == 1, review_members.c.at > after]
     if before is not None:
         conditions.append(review_members.c.at <= before)
     order = (review_members.c.at, review_members.c.event_id)
@@ -136,14 +136,14 @@ def targets(connection: Connection, seqs: Sequence[int], each: int) -> list[AnyR
     ]
 
 
-def of_sessions(connection: Connection, project: int, *, standing: bool) -> list[str]:
-    """The opinions about sessions and entries that stand, or that do not."""
+def of_sessions(connection: Connection, project: int, *, active: bool) -> list[str]:
+    """The active or the inactive opinions about sessions and entries."""
     return list(
         connection.execute(
             select(review_members.c.event_id).where(
                 review_members.c.project_id == project,
-                review_members.c.target_type.in_(OF_SESSIONS),
-                review_members.c.standing == int(standing),
+                review_members.c.target_type.in_(SESSION_TARGETS),
+                review_members.c.active == int(active),
             )
         ).scalars()
     )
@@ -160,7 +160,7 @@ def has_facts(connection: Connection, project: int) -> bool:
 
 
 def about_nothing(connection: Connection, project: int) -> list[str]:
-    """The opinions about facts that are no more."""
+    """The opinions about deleted facts."""
     return list(
         connection.execute(
             select(review_members.c.event_id).where(
@@ -172,7 +172,7 @@ def about_nothing(connection: Connection, project: int) -> list[str]:
     )
 
 
-def one(connection: Connection, seq: int, event_id: str) -> AnyRow | None:
+def get_member(connection: Connection, seq: int, event_id: str) -> AnyRow | None:
     """One opinion of an item."""
     return connection.execute(
         select(review_members).where(review_members.c.item_seq == seq, review_members.c.event_id == event_id)

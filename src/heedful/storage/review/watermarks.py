@@ -7,59 +7,67 @@ from sqlalchemy import ColumnElement, Connection, and_, delete, exists, func, in
 from heedful.storage.ledger import FEEDBACK, RETRACTION, SIGNAL, is_retracted
 from heedful.storage.rows import AnyRow, of_project
 from heedful.storage.schema import changes, events, projects
-from heedful.storage.schema_insight import marks, review_members, tallies
+from heedful.storage.schema_insight import review_members, tallies, watermarks
 
 EVENTS, FACTS = "review", "review_facts"
-"""The marks: the last event, and the last change of facts, that were looked at."""
+"""The watermarks: the last event, and the last change of facts, that were looked at."""
 
-LANE, WALKED = "review_lane_", "review_walked"
-"""The marks of sessions in a database of their own: the last place of each lane, and when all were gone through."""
+PARTITION_PREFIX, FULL_COMPARISON = "review_partition_", "review_full_comparison"
+"""The watermarks of sessions in another database: the last place of each partition, and when all were compared."""
 
 NEGATIVE = ("down", "1", "2")
 """What the event of a negative opinion says: a rating, or a score."""
 
-DERIVED = "improve"
+DERIVED_SOURCE = "improve"
 """The source of signals that are made of opinions, and are none themselves."""
 
-MANY = 5_000
+MAX_BACKLOG = 5_000
 """Negative opinions that nobody should wait for when they look at the queue."""
 
 
-def mark(connection: Connection, project: int, name: str) -> int:
+def get_watermark(connection: Connection, project: int, name: str) -> int:
     found = connection.execute(
-        select(marks.c.seq).where(marks.c.project_id == project, marks.c.key == "", marks.c.name == name)
+        select(watermarks.c.seq).where(
+            watermarks.c.project_id == project, watermarks.c.key == "", watermarks.c.name == name
+        )
     ).scalar()
     return int(found or 0)
 
 
-def set_mark(connection: Connection, project: int, name: str, seq: int) -> None:
-    connection.execute(delete(marks).where(marks.c.project_id == project, marks.c.key == "", marks.c.name == name))
-    connection.execute(insert(marks).values(project_id=project, key="", name=name, seq=seq))
+def set_watermark(connection: Connection, project: int, name: str, seq: int) -> None:
+    connection.execute(
+        delete(watermarks).where(watermarks.c.project_id == project, watermarks.c.key == "", watermarks.c.name == name)
+    )
+    connection.execute(insert(watermarks).values(project_id=project, key="", name=name, seq=seq))
 
 
-def lanes(connection: Connection, project: int) -> dict[int, int]:
-    """The places that were looked at last, by lane."""
-    rows = connection.execute(select(marks.c.name, marks.c.seq).where(*_lanes(project)))
-    return {int(row.name.removeprefix(LANE)): int(row.seq) for row in rows}
+def get_partitions(connection: Connection, project: int) -> dict[int, int]:
+    """The places that were looked at last, by partition."""
+    rows = connection.execute(select(watermarks.c.name, watermarks.c.seq).where(*_partition_rows(project)))
+    return {int(row.name.removeprefix(PARTITION_PREFIX)): int(row.seq) for row in rows}
 
 
-def set_lanes(connection: Connection, project: int, places: dict[int, int]) -> None:
+def set_partitions(connection: Connection, project: int, places: dict[int, int]) -> None:
     """Puts these in the place of all that were there."""
-    connection.execute(delete(marks).where(*_lanes(project)))
-    for lane, place in places.items():
-        set_mark(connection, project, f"{LANE}{lane}", place)
+    connection.execute(delete(watermarks).where(*_partition_rows(project)))
+    for partition, place in places.items():
+        set_watermark(connection, project, f"{PARTITION_PREFIX}{partition}", place)
 
 
-def _lanes(project: int) -> tuple[ColumnElement[bool], ...]:
-    return marks.c.project_id == project, marks.c.key == "", marks.c.name.startswith(LANE, autoescape=True)
+def _partition_rows(project: int) -> tuple[ColumnElement[bool], ...]:
+    return (
+        watermarks.c.project_id == project,
+        watermarks.c.key == "",
+        watermarks.c.name.startswith(PARTITION_PREFIX, autoescape=True),
+    )
 
 
-def behind(connection: Connection, project: int, seq: int, limit: int) -> list[AnyRow]:
+def events_after(connection: Connection, project: int, seq: int, limit: int) -> list[AnyRow]:
     """Negative opinions of a project behind an event, and retractions of those that are known; in order."""
     known = exists().where(review_members.c.event_id == events.c.target_id)
     said = and_(events.c.kind == FEEDBACK, events.c.value.in_(NEGATIVE))
     signalled = and_(
-        events.c.kind == SIGNAL, events.c.value == "not_helpful", events.c.source != DERIVED, ~is_retracted()
+        events.c.kind == SIGNAL, events.c.value == "not_helpful", events.c.source != DERIVED_SOURCE, ~is_retracted()
     )
     taken_back = and_(events.c.kind == RETRACTION, known)
     statement = (
@@ -83,12 +91,12 @@ def newest_change(connection: Connection) -> int:
     return int(connection.execute(select(func.max(changes.c.seq))).scalar() or 0)
 
 
-def walked_since(connection: Connection, moment: int) -> set[str]:
+def compared_since(connection: Connection, moment: int) -> set[str]:
     """The projects whose opinions in another database were compared with their queues since a moment."""
     rows = connection.execute(
         select(projects.c.name)
-        .join(marks, marks.c.project_id == projects.c.id)
-        .where(marks.c.key == "", marks.c.name == WALKED, marks.c.seq > moment)
+        .join(watermarks, watermarks.c.project_id == projects.c.id)
+        .where(watermarks.c.key == "", watermarks.c.name == FULL_COMPARISON, watermarks.c.seq > moment)
     )
     return set(rows.scalars())
 
@@ -101,7 +109,7 @@ def due(connection: Connection) -> list[str]:
         .join(tallies, tallies.c.project_id == projects.c.id)
         .where(tallies.c.key == "")
         .group_by(projects.c.name, projects.c.id)
-        .having(func.sum(tallies.c.down) > MANY)
+        .having(func.sum(tallies.c.down) > MAX_BACKLOG)
         .order_by(projects.c.id)
     )
-    return [name for name, number in rows if end - mark(connection, number, EVENTS) > MANY]
+    return [name for name, number in rows if end - get_watermark(connection, number, EVENTS) > MAX_BACKLOG]

@@ -11,11 +11,11 @@ from dataclasses import dataclass, field
 from typing import Any, NamedTuple, Protocol, TypeVar
 
 from heedful.errors import Conflict
-from heedful.model import AuthorStanding, FeedbackTarget, Metadata, Rating
+from heedful.model import AuthorTrust, FeedbackTarget, Metadata, Rating
 from heedful.storage.erasure import Erased
-from heedful.storage.exports import Rows, Wanted
+from heedful.storage.exports import ExportQuery, Rows
 from heedful.storage.requests import given_key
-from heedful.storage.tallies import Asked, Counted
+from heedful.storage.tallies import TallyCounts, TallyQuery
 
 Result = TypeVar("Result")
 
@@ -75,8 +75,8 @@ class FeedbackRow:
     comment: str | None
     extra: Metadata
     at: int
-    author_standing: AuthorStanding = "anonymous"
-    standing: bool = True
+    author_trust: AuthorTrust = "anonymous"
+    active: bool = True
     number: int = 0
 
     def says(self) -> tuple[Any, ...]:
@@ -107,7 +107,7 @@ class Removed(NamedTuple):
 
 
 class Counts(NamedTuple):
-    """Feedback that stands, counted."""
+    """Active feedback, counted."""
 
     up: int
     down: int
@@ -125,7 +125,7 @@ class Conversations(Protocol):
     def session(self, session_id: str) -> SessionRow | None: ...
 
     def create(self, session_id: str, metadata: Metadata, at: int) -> bool:
-        """Makes a session; False if it is there already, and left as it is."""
+        """Makes a session; False if it already exists, and left as it is."""
         ...
 
     def touch(self, session_id: str, at: int) -> bool:
@@ -183,23 +183,23 @@ class Feedbacks(Protocol):
     def get(self, feedback_id: str) -> FeedbackRow | None: ...
 
     def named(self, feedback_ids: Sequence[str]) -> list[FeedbackRow]:
-        """Those of these opinions whose words are still there, whether they stand or not."""
+        """Those of these opinions whose words are still there, whether they are active or not."""
         ...
 
     def negatives(self, after: str | None, limit: int) -> list[str]:
-        """The ids of negative opinions that stand, in order; `after` is the last that was seen."""
+        """The ids of active negative opinions, in order; `after` is the last that was seen."""
         ...
 
-    def standing(self, target_type: FeedbackTarget, target_ids: Sequence[str]) -> list[FeedbackRow]:
-        """The opinions about these targets that stand; those of one session oldest first."""
+    def active(self, target_type: FeedbackTarget, target_ids: Sequence[str]) -> list[FeedbackRow]:
+        """The active opinions about these targets; those of one session oldest first."""
         ...
 
-    def standing_by(self, author: str | None, target_type: FeedbackTarget, target_id: str) -> list[FeedbackRow]:
-        """The opinions of one author about a target that stand, oldest first; None is the author that has no name."""
+    def active_by(self, author: str | None, target_type: FeedbackTarget, target_id: str) -> list[FeedbackRow]:
+        """The active opinions of one author about a target, oldest first; None is the author without a name."""
         ...
 
     def withdraw(self, rows: Sequence[FeedbackRow], author: str | None, at: int) -> list[str]:
-        """Appends a retraction for each, whose ids are returned; they no longer stand."""
+        """Appends a retraction for each, whose ids are returned; they are no longer active."""
         ...
 
     def retraction_of(self, feedback_id: str) -> str | None:
@@ -207,17 +207,17 @@ class Feedbacks(Protocol):
         ...
 
     def of_session(self, session_id: str, after: int | None, limit: int, newest_first: bool) -> list[FeedbackRow]:
-        """The opinions that stand about a session as a whole."""
+        """The active opinions about a session as a whole."""
         ...
 
     def of_sessions(self, session_ids: Sequence[str] | None) -> Iterable[FeedbackRow]:
-        """All opinions that stand, about these sessions and their entries, or about all."""
+        """All active opinions, about these sessions and their entries, or about all."""
         ...
 
     def counts(self) -> Counts: ...
 
-    def tallies(self, asked: Asked) -> list[Counted]:
-        """Opinions that stand, counted; a value and a bucket may come in several lines, to be added up.
+    def tallies(self, asked: TallyQuery) -> list[TallyCounts]:
+        """Active opinions, counted; a value and a bucket may come in several lines, to be added up.
 
         On SQL, this has the opinions about executions, messages and facts, too.
         """
@@ -226,7 +226,7 @@ class Feedbacks(Protocol):
     def negative_comments(
         self, dataset: str | None, since: int | None, until: int | None, limit: int
     ) -> list[tuple[str, str, int]]:
-        """(id, comment, at) of negative opinions that stand and were given with words, the newest first."""
+        """(id, comment, at) of active negative opinions that have a comment, the newest first."""
         ...
 
     def values(self, key: str) -> dict[str, int]:
@@ -271,18 +271,18 @@ class Outbox(Protocol):
 class Exports(Protocol):
     """Rows as they leave the project."""
 
-    def page(self, table: str, wanted: Wanted, after: str | None, limit: int) -> tuple[Rows, str | None]:
+    def page(self, table: str, wanted: ExportQuery, after: str | None, limit: int) -> tuple[Rows, str | None]:
         """The next rows of `sessions`, `messages`, `entries`, `feedback` or `events`, and where to go on: None at the
         end. With a dataset, there may be fewer than `limit` before it."""
         ...
 
 
 @dataclass(frozen=True, slots=True)
-class Theirs:
+class PersonRecords:
     """What a person left in sessions, who has another name by now."""
 
     opinions: list[str] = field(default_factory=list)
-    """The ids of their feedback, also of what does not stand."""
+    """The ids of their feedback, inactive ones too."""
     rated: list[tuple[str, str]] = field(default_factory=list)
     """(session, entry) of the answers that it is about."""
     sessions: list[str] = field(default_factory=list)
@@ -303,14 +303,14 @@ class Erasure(Protocol):
         """Whether anything has this name."""
         ...
 
-    def erase(self, erased: Erased, at: int) -> Theirs:
+    def erase(self, erased: Erased, at: int) -> PersonRecords:
         """Puts the pseudonym in place of the name, and clears the words. Doing it again finishes what was begun, and
         returns the same."""
         ...
 
 
 class Change(NamedTuple):
-    """A negative opinion that was given or taken back."""
+    """A negative opinion that was given or retracted."""
 
     place: int
     feedback_id: str
@@ -318,19 +318,19 @@ class Change(NamedTuple):
 
 
 class Changes(Protocol):
-    """Which negative opinions were given and taken back, in lanes. Within one, they are seen in the order of their
-    places, whoever wrote them. What versions wrote that knew no lanes is in none."""
+    """Which negative opinions were given and retracted, in partitions. Within one, they are seen in the order of their
+    places, whoever wrote them. What versions wrote that knew no partitions is in none."""
 
     def newest(self) -> dict[int, int]:
-        """The place that was taken last, by lane; what is to stand there may be on its way."""
+        """The place that was taken last, by partition; what is to stand there may be on its way."""
         ...
 
-    def reached(self) -> dict[int, int]:
-        """The last place at which something is, by lane."""
+    def positions(self) -> dict[int, int]:
+        """The last place at which something is, by partition."""
         ...
 
-    def behind(self, lane: int, place: int, limit: int) -> list[Change]:
-        """What stands behind a place in a lane, in order."""
+    def changes_after(self, partition: int, place: int, limit: int) -> list[Change]:
+        """What stands behind a place in a partition, in order."""
         ...
 
 
@@ -379,13 +379,13 @@ class SessionStore(Protocol):
         ...
 
     def repair(self) -> str:
-        """Mends what `check` finds, and says what that was; "" if it was nothing."""
+        """Fixes what `check` finds, and says what that was; "" if it was nothing."""
         ...
 
     def close(self) -> None: ...
 
 
-def key_of_the_deleted(key: str) -> Conflict:
+def deleted_key_error(key: str) -> Conflict:
     """The error for an idempotency key whose opinion went with its session."""
     return Conflict(
         f"idempotency_key {given_key(key)!r} was used for feedback that was deleted with its session",

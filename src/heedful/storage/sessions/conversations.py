@@ -15,7 +15,7 @@ from heedful.storage.filters import SESSIONS, selections
 from heedful.storage.rows import Direct, Prepared, batches, insert_many, unpacked
 from heedful.storage.schema import entries, feedbacks, messages, outbox, session_tags, sessions
 from heedful.storage.sessions.base import EntryRow, MessageRow, Removed, SessionRow, Uses
-from heedful.storage.sessions.feedbacks import SqlFeedbacks, touched
+from heedful.storage.sessions.feedbacks import SqlFeedbacks, touch_session
 
 _ENTRY_COLUMNS = [column.name for column in entries.c if column.name != "seq"]
 
@@ -64,7 +64,7 @@ class SqlConversations:
         return True
 
     def touch(self, session_id: str, at: int) -> bool:
-        return touched(self._direct, self._project, session_id, at) is not None
+        return touch_session(self._direct, self._project, session_id, at) is not None
 
     def sessions(self, after: int | None, limit: int, where: Metadata | None) -> list[SessionRow]:
         statement = select(*_SESSION_ROW).where(sessions.c.project_id == self._project)
@@ -85,7 +85,7 @@ class SqlConversations:
         return True
 
     def add_messages(self, session_id: str, new: Sequence[MessageRow]) -> None:
-        session = touched(self._direct, self._project, session_id, max(message.at for message in new))
+        session = touch_session(self._direct, self._project, session_id, max(message.at for message in new))
         insert_many(
             self._connection,
             messages,
@@ -108,7 +108,7 @@ class SqlConversations:
         return None if row is None else MessageRow(*row)
 
     def add_entry(self, new: EntryRow) -> bool:
-        session = touched(self._direct, self._project, new.session_id, new.at)
+        session = touch_session(self._direct, self._project, new.session_id, new.at)
         if session is None:
             return False
         values = {name: getattr(new, name) for name in _ENTRY_COLUMNS if name != "session_seq"}

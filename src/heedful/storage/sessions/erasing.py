@@ -5,10 +5,10 @@ from __future__ import annotations
 from sqlalchemy import Connection, Select, case, select, update
 
 from heedful.storage import facts
-from heedful.storage.erasure import PERSON_KEYS, PLACEHOLDER, Erased, outlived
+from heedful.storage.erasure import PERSON_KEYS, PLACEHOLDER, Erased, retained_sql
 from heedful.storage.rows import Direct
 from heedful.storage.schema import entries, feedbacks, messages, outbox, session_tags, sessions
-from heedful.storage.sessions.base import Theirs
+from heedful.storage.sessions.base import PersonRecords
 from heedful.storage.sessions.conversations import SqlConversations
 
 
@@ -27,7 +27,7 @@ class SqlErasure:
         by = select(feedbacks.c.id).where(feedbacks.c.project_id == self._project, feedbacks.c.author == name).limit(1)
         return bool(self._connection.execute(by).first() or self._connection.execute(self._sessions(name)).first())
 
-    def erase(self, erased: Erased, at: int) -> Theirs:
+    def erase(self, erased: Erased, at: int) -> PersonRecords:
         self._clear_feedback(erased)
         sessions_of_theirs = self._clear_sessions(erased, at)
         by = feedbacks.c.author == erased.pseudonym
@@ -47,7 +47,7 @@ class SqlErasure:
             .where(sessions.c.project_id == self._project, sessions.c.id.in_(sessions_of_theirs))
         )
         opinions = [row.id for row in rows]
-        return Theirs(
+        return PersonRecords(
             opinions=opinions,
             rated=[(row.session, row.target_id) for row in rows if row.target_type == "entry"],
             sessions=sessions_of_theirs,
@@ -62,7 +62,7 @@ class SqlErasure:
         kept = [
             (row.id, left)
             for row in self._connection.execute(select(feedbacks.c.id, feedbacks.c.extra).where(*by))
-            if (left := outlived(row.extra))
+            if (left := retained_sql(row.extra))
         ]
         # What is said of a session is a text, if an empty one.
         blank = case((feedbacks.c.target_type == "session", ""), else_=None)

@@ -9,30 +9,30 @@ from typing import Any
 import orjson
 from sqlalchemy import Column, ColumnElement, Connection, Select, and_, bindparam, case, func, insert, select, update
 
-from heedful.model import AuthorStanding, FeedbackTarget, Rating
+from heedful.model import AuthorTrust, FeedbackTarget, Rating
 from heedful.storage import insight, ledger, tallies
 from heedful.storage.ledger import FEEDBACK, Event
 from heedful.storage.rows import AnyRow, Direct, Prepared, batches, of_project, unpacked
 from heedful.storage.schema import feedbacks, session_tags, sessions
-from heedful.storage.sessions.base import Counts, FeedbackRow, key_of_the_deleted
-from heedful.storage.tallies import Asked, Counted
+from heedful.storage.sessions.base import Counts, FeedbackRow, deleted_key_error
+from heedful.storage.tallies import TallyCounts, TallyQuery
 
 _ROW = (
     *(feedbacks.c.id, sessions.c.id, feedbacks.c.target_type, feedbacks.c.target_id, feedbacks.c.author),
     *(feedbacks.c.rating, feedbacks.c.score, feedbacks.c.comment, feedbacks.c.extra, feedbacks.c.at),
-    *(feedbacks.c.author_standing, feedbacks.c.standing, feedbacks.c.seq),
+    *(feedbacks.c.author_trust, feedbacks.c.active, feedbacks.c.seq),
 )
 _ROWS = select(*_ROW).join(sessions, sessions.c.seq == feedbacks.c.session_seq)
 
-_STANDING = _ROWS.where(
+_ACTIVE = _ROWS.where(
     feedbacks.c.project_id == bindparam("project"),
-    feedbacks.c.standing == 1,
+    feedbacks.c.active == 1,
     feedbacks.c.target_type == bindparam("type"),
     feedbacks.c.target_id == bindparam("target"),
 ).order_by(feedbacks.c.seq)
-_ABOUT = Prepared(_STANDING)
-_BY = Prepared(_STANDING.where(feedbacks.c.author.is_not_distinct_from(bindparam("by"))))
-_FALL = Prepared(update(feedbacks).where(feedbacks.c.id == bindparam("named")).values(standing=0))
+_ABOUT = Prepared(_ACTIVE)
+_BY = Prepared(_ACTIVE.where(feedbacks.c.author.is_not_distinct_from(bindparam("by"))))
+_DEACTIVATE = Prepared(update(feedbacks).where(feedbacks.c.id == bindparam("named")).values(active=0))
 _ADD = Prepared(insert(feedbacks), [column.name for column in feedbacks.c if column.name != "seq"])
 
 
@@ -48,7 +48,7 @@ class SqlFeedbacks:
         return self._direct.connection
 
     def add(self, new: FeedbackRow, key: str, recorded_at: int) -> bool:
-        session = touched(self._direct, self._project, new.session_id, new.at)
+        session = touch_session(self._direct, self._project, new.session_id, new.at)
         if session is None:
             return False
         event = Event(
@@ -61,7 +61,7 @@ class SqlFeedbacks:
             at=new.at,
             recorded_at=recorded_at,
             author=new.author,
-            author_standing=new.author_standing,
+            author_trust=new.author_trust,
             value=str(new.score) if new.score is not None else new.rating,
             idempotency_key=key,
         )
@@ -78,13 +78,13 @@ class SqlFeedbacks:
             target_type=new.target_type,
             target_id=new.target_id,
             author=new.author,
-            author_standing=new.author_standing,
+            author_trust=new.author_trust,
             rating=new.rating,
             score=new.score,
             comment=new.comment,
             extra=orjson.dumps(new.extra).decode(),
             at=new.at,
-            standing=1,
+            active=1,
         )
         return True
 
@@ -94,7 +94,7 @@ class SqlFeedbacks:
             return None
         said = self.get(found)
         if said is None:
-            raise key_of_the_deleted(key)
+            raise deleted_key_error(key)
         return said
 
     def get(self, feedback_id: str) -> FeedbackRow | None:
@@ -109,12 +109,12 @@ class SqlFeedbacks:
         ]
 
     def negatives(self, after: str | None, limit: int) -> list[str]:
-        statement = select(feedbacks.c.id).where(self._standing(), feedbacks.c.rating == "down")
+        statement = select(feedbacks.c.id).where(self._active(), feedbacks.c.rating == "down")
         if after is not None:
             statement = statement.where(feedbacks.c.id > after)
         return list(self._connection.execute(statement.order_by(feedbacks.c.id).limit(limit)).scalars())
 
-    def standing(self, target_type: FeedbackTarget, target_ids: Sequence[str]) -> list[FeedbackRow]:
+    def active(self, target_type: FeedbackTarget, target_ids: Sequence[str]) -> list[FeedbackRow]:
         if len(target_ids) == 1:
             rows = self._direct.run(_ABOUT, project=self._project, type=target_type, target=target_ids[0])
             return [_feedback(*row) for row in rows]
@@ -123,14 +123,14 @@ class SqlFeedbacks:
             for run in batches(target_ids)
             for row in self._connection.execute(
                 self._rows(
-                    feedbacks.c.standing == 1,
+                    feedbacks.c.active == 1,
                     feedbacks.c.target_type == target_type,
                     feedbacks.c.target_id.in_(run),
                 ).order_by(feedbacks.c.seq)
             )
         ]
 
-    def standing_by(self, author: str | None, target_type: FeedbackTarget, target_id: str) -> list[FeedbackRow]:
+    def active_by(self, author: str | None, target_type: FeedbackTarget, target_id: str) -> list[FeedbackRow]:
         rows = self._direct.run(_BY, project=self._project, type=target_type, target=target_id, by=author)
         return [_feedback(*row) for row in rows]
 
@@ -139,7 +139,7 @@ class SqlFeedbacks:
         with tallies.changing_folded(self._connection, self._project, [(row.target_id, row.number) for row in rows]):
             for row, event in zip(rows, retractions, strict=True):
                 ledger.append_one(self._direct, event)
-                self._direct.run(_FALL, named=row.id)
+                self._direct.run(_DEACTIVATE, named=row.id)
         return [event.id for event in retractions]
 
     def retraction_of(self, feedback_id: str) -> str | None:
@@ -149,7 +149,7 @@ class SqlFeedbacks:
         # By its number, so that the index gives them in order however many there are.
         number = select(sessions.c.seq).where(sessions.c.project_id == self._project, sessions.c.id == session_id)
         statement = self._rows(
-            feedbacks.c.standing == 1,
+            feedbacks.c.active == 1,
             feedbacks.c.target_type == "session",
             feedbacks.c.session_seq == number.scalar_subquery(),
         )
@@ -160,7 +160,7 @@ class SqlFeedbacks:
 
     def of_sessions(self, session_ids: Sequence[str] | None) -> Iterable[FeedbackRow]:
         ours = feedbacks.c.project_id == self._project
-        statement: Select[Any] = _ROWS.where(ours, feedbacks.c.standing == 1).order_by(feedbacks.c.seq)
+        statement: Select[Any] = _ROWS.where(ours, feedbacks.c.active == 1).order_by(feedbacks.c.seq)
         if session_ids is None:
             yield from starmap(_feedback, self._connection.execute(statement))
             return
@@ -168,10 +168,10 @@ class SqlFeedbacks:
             yield from starmap(_feedback, self._connection.execute(statement.where(sessions.c.id.in_(run))))
 
     def counts(self) -> Counts:
-        row = self._connection.execute(select(*_counted()).where(self._standing())).one()
+        row = self._connection.execute(select(*_counted()).where(self._active())).one()
         return _counts(row)
 
-    def tallies(self, asked: Asked) -> list[Counted]:
+    def tallies(self, asked: TallyQuery) -> list[TallyCounts]:
         return tallies.counts(self._connection, self._project, asked)
 
     def negative_comments(
@@ -202,10 +202,10 @@ class SqlFeedbacks:
         rows = self._connection.execute(select(found.c.found).where(found.c.found.is_not(None)).limit(limit))
         return list(rows.scalars())
 
-    def _standing(self) -> ColumnElement[bool]:
+    def _active(self) -> ColumnElement[bool]:
         return and_(
             feedbacks.c.project_id == self._project,
-            feedbacks.c.standing == 1,
+            feedbacks.c.active == 1,
             feedbacks.c.target_type.in_(("session", "entry")),
         )
 
@@ -243,21 +243,21 @@ def _feedback(
     comment: str | None,
     extra: Any,
     at: int,
-    author_standing: AuthorStanding,
-    standing: int,
+    author_trust: AuthorTrust,
+    active: int,
     number: int,
 ) -> FeedbackRow:
     return FeedbackRow(
         *(feedback_id, session_id, target_type, target_id, author, rating, score, comment),
         extra=unpacked(extra),
         at=at,
-        author_standing=author_standing,
-        standing=bool(standing),
+        author_trust=author_trust,
+        active=bool(active),
         number=number,
     )
 
 
-_TOUCH = Prepared(
+_TOUCH_SESSION = Prepared(
     update(sessions)
     .where(sessions.c.project_id == bindparam("project"), sessions.c.id == bindparam("session"))
     .values(updated_at=bindparam("now"))
@@ -265,7 +265,7 @@ _TOUCH = Prepared(
 )
 
 
-def touched(direct: Direct, project: int, session_id: str, at: int) -> int | None:
+def touch_session(direct: Direct, project: int, session_id: str, at: int) -> int | None:
     """The number of a session in which something is written now; None if there is no such session."""
-    rows = direct.run(_TOUCH, project=project, session=session_id, now=at)
+    rows = direct.run(_TOUCH_SESSION, project=project, session=session_id, now=at)
     return rows[0][0] if rows else None

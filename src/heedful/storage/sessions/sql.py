@@ -10,7 +10,7 @@ from sqlalchemy import Connection, func, insert, select, update
 
 from heedful.storage import exports, scopes
 from heedful.storage.database import Database
-from heedful.storage.exports import Rows, Wanted
+from heedful.storage.exports import ExportQuery, Rows
 from heedful.storage.rows import AnyRow, Direct
 from heedful.storage.schema import outbox, sessions
 from heedful.storage.sessions.base import AlertRow
@@ -20,7 +20,7 @@ from heedful.storage.sessions.feedbacks import SqlFeedbacks
 
 Result = TypeVar("Result")
 
-NOBODY = -1
+NO_PROJECT = -1
 """The number of a project that nothing was written to yet."""
 
 
@@ -63,7 +63,7 @@ class SqlExports:
         self._direct = direct
         self._project = project
 
-    def page(self, table: str, wanted: Wanted, after: str | None, limit: int) -> tuple[Rows, str | None]:
+    def page(self, table: str, wanted: ExportQuery, after: str | None, limit: int) -> tuple[Rows, str | None]:
         return exports.page(self._direct.connection, self._project, table, wanted, after, limit)
 
 
@@ -102,7 +102,7 @@ class SqlSessionStore:
     def _found(self, direct: Direct) -> int:
         if self._number is None:
             self._number = scopes.project_id(direct.connection, self._project)
-        return NOBODY if self._number is None else self._number
+        return NO_PROJECT if self._number is None else self._number
 
 
 class SqlOutbox:

@@ -1,9 +1,9 @@
 """The pages, one module each: what it shows is in PAGES, what can be done there in ACTIONS.
 
-A page is a function of `Here` that returns `here.html("name.html", …)`; its template extends base.html and uses the
-macros of macros.html as `ui`. An action is a function of `Here` that reads `here.form` and returns `Done`; its form is
-made with `{% call ui.form("name", {"hidden": value}) %}…{% endcall %}`, or with `ui.button`. Buttons are shown to those
-who may: `{% if here.may("supersede") %}`.
+A page is a function of `PageContext` that returns `here.html("name.html", …)`; its template extends base.html and uses
+the macros of macros.html as `ui`. An action is a function of `PageContext` that reads `here.form` and returns
+`ActionResult`; its form is made with `{% call ui.form("name", {"hidden": value}) %}…{% endcall %}` or `ui.button`.
+Buttons are shown to those who may: `{% if here.may("supersede") %}`.
 """
 
 from __future__ import annotations

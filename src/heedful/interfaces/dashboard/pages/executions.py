@@ -6,25 +6,25 @@ from starlette.responses import Response
 
 from heedful.errors import Invalid, NotFound
 from heedful.interfaces.dashboard import queue, wording
-from heedful.interfaces.dashboard.context import Here
-from heedful.interfaces.dashboard.registry import Action, Done, Page, Undo
+from heedful.interfaces.dashboard.context import PageContext
+from heedful.interfaces.dashboard.registry import Action, ActionResult, Page, Undo
 from heedful.model import Execution, ExecutionFeedback
 from heedful.model import Page as Part
 
-LISTED = 50
-ROWS = 50
+PAGE_SIZE = 50
+MAX_ROWS = 50
 """Rows of a result that are shown."""
 
 
-def listed(here: Here) -> Response:
+def list_page(here: PageContext) -> Response:
     """What ran, the newest first."""
     problem: str | None = None
     page: Part[Execution] = Part(items=[], next_cursor=None)
     connector = here.query.get("connector") or None
     try:
-        page = here.heedful.executions.list(connector_id=connector, cursor=here.query.get("cursor"), limit=LISTED)
+        page = here.heedful.executions.list(connector_id=connector, cursor=here.query.get("cursor"), limit=PAGE_SIZE)
     except (Invalid, NotFound) as error:
-        problem = wording.words(error)
+        problem = wording.full_text(error)
     return here.html(
         "executions.html",
         status=422 if problem else 200,
@@ -36,18 +36,22 @@ def listed(here: Here) -> Response:
     )
 
 
-def cache(here: Here) -> Response:
+def cache_page(here: PageContext) -> Response:
     """What the cache decided, by reason."""
     days = here.range(30)
-    report = here.heedful.insight.cache(since=days.start, until=days.end, limit=LISTED)
+    report = here.heedful.insight.cache(since=days.start, until=days.end, limit=PAGE_SIZE)
     rows = [
-        (f"{_decided(each.decision)}: {queue.reason(each.gate)}", each.share, f"{each.count:,} ({each.share:.0%})")
+        (
+            f"{_decision_label(each.decision)}: {queue.reason(each.gate)}",
+            each.share,
+            f"{each.count:,} ({each.share:.0%})",
+        )
         for each in report.counts
     ]
-    return here.html("cache.html", status=days.status, range=days, report=report, rows=rows, decided=_decided)
+    return here.html("cache.html", status=days.status, range=days, report=report, rows=rows, decided=_decision_label)
 
 
-def one(here: Here) -> Response:
+def detail_page(here: PageContext) -> Response:
     """One execution, with its result and what people say of it."""
     execution = here.heedful.executions.get(here.path["execution_id"])
     opinions = queue.feedback(here.heedful, [execution.execution_id])[execution.execution_id]
@@ -58,11 +62,11 @@ def one(here: Here) -> Response:
         mine=_own(here, opinions),
         proven=bool(opinions) and all(each.is_positive for each in opinions),
         example=queue.example(here.heedful, execution.connector_id, execution.execution_id),
-        rows=execution.result.rows[:ROWS],
+        rows=execution.result.rows[:MAX_ROWS],
     )
 
 
-def rate(here: Here) -> Done:
+def rate(here: PageContext) -> ActionResult:
     """Says whether an execution was right; undoing brings back what the same person said before."""
     execution_id, right = here.field("execution_id"), _right(here)
     before = _own(here, queue.feedback(here.heedful, [execution_id])[execution_id])
@@ -72,40 +76,40 @@ def rate(here: Here) -> Done:
     )
     said = "You said that it is right: it may be used again." if right else "You said that it is wrong: it is blocked."
     if before is not None:
-        return Done(said, undo=Undo("rate_execution", _again(before)))
-    return Done(said, undo=Undo("unrate_execution", {"feedback_id": given.id}))
+        return ActionResult(said, undo=Undo("rate_execution", _again(before)))
+    return ActionResult(said, undo=Undo("unrate_execution", {"feedback_id": given.id}))
 
 
-def unrate(here: Here) -> Done:
-    """Takes an opinion of an execution back."""
+def unrate(here: PageContext) -> ActionResult:
+    """Retracts an opinion about an execution."""
     given = here.heedful.feedback.get(here.field("feedback_id"))
     here.heedful.retract(given.id, author=here.author)
     undo = Undo("rate_execution", _again(given)) if given.execution_id and given.author == here.author else None
-    return Done("It was taken back, as if it had never been said.", undo=undo)
+    return ActionResult("It was retracted, as if it had never been said.", undo=undo)
 
 
-def promote(here: Here) -> Done:
+def promote(here: PageContext) -> ActionResult:
     """Makes a golden example of an execution."""
     example = here.heedful.golden_examples.promote(
         here.field("execution_id"), question=here.form.get("question", "").strip() or None
     )
-    return Done("It is a golden example now.", undo=Undo("remove_example", {"example_id": example.id}))
+    return ActionResult("It is a golden example now.", undo=Undo("remove_example", {"example_id": example.id}))
 
 
-def remove_example(here: Here) -> Done:
+def remove_example(here: PageContext) -> ActionResult:
     """Removes a golden example."""
     example = here.heedful.golden_examples.get(here.field("example_id"))
     here.heedful.golden_examples.delete(example.id)
     undo = None
     if example.execution_id is not None:
         undo = Undo("promote_execution", {"execution_id": example.execution_id, "question": example.question})
-    return Done("It is no golden example any more.", undo=undo)
+    return ActionResult("It is no golden example any more.", undo=undo)
 
 
-def _right(here: Here) -> bool:
+def _right(here: PageContext) -> bool:
     said = here.field("said")
     if said not in ("right", "wrong"):
-        raise Invalid("it is not said whether it is right", field="said", value=said, remedy="Choose right or wrong")
+        raise Invalid("the rating is missing", field="said", value=said, remedy="Choose right or wrong")
     return said == "right"
 
 
@@ -118,24 +122,24 @@ def _again(given: ExecutionFeedback) -> dict[str, str]:
     }
 
 
-def _own(here: Here, opinions: list[ExecutionFeedback]) -> ExecutionFeedback | None:
+def _own(here: PageContext, opinions: list[ExecutionFeedback]) -> ExecutionFeedback | None:
     """What this person says already."""
     return next((each for each in opinions if each.author == here.author), None)
 
 
-def _decided(decision: str) -> str:
+def _decision_label(decision: str) -> str:
     words = {"serve": "Served", "rebind": "Rebound", "refuse": "Refused", "nothing": "Nothing found"}
     return words.get(decision, decision)
 
 
 PAGES = (
-    Page("/executions", listed),
-    Page("/executions/cache", cache),
-    Page("/executions/{execution_id}", one),
+    Page("/executions", list_page),
+    Page("/executions/cache", cache_page),
+    Page("/executions/{execution_id}", detail_page),
 )
 ACTIONS = (
     Action("rate_execution", "feedback.create", "say whether an execution is right", rate, ("comment",)),
-    Action("unrate_execution", "feedback.delete", "take your opinion back", unrate),
+    Action("unrate_execution", "feedback.delete", "retract your opinion", unrate),
     Action("promote_execution", "golden_examples.promote", "make a golden example", promote, ("question",)),
     Action("remove_example", "golden_examples.delete", "remove a golden example", remove_example),
 )

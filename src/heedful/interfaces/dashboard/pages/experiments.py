@@ -9,25 +9,25 @@ from starlette.responses import Response
 from heedful.errors import Invalid
 from heedful.interfaces.charts import Point, Series, line_chart
 from heedful.interfaces.dashboard import comparison, fragments, views, wording
-from heedful.interfaces.dashboard.context import Here
+from heedful.interfaces.dashboard.context import PageContext
 from heedful.interfaces.dashboard.registry import Action, Page
 from heedful.model import DEFAULT_DATASET, POLICY_NAMES, ReplayArm, ReplayReport, Satisfaction
 
-USUAL = ("variant", "experiment", "arm", "version")
+LIKELY_KEYS = ("variant", "experiment", "arm", "version")
 """Keys that are most likely meant, if somebody has them."""
 
 
-def shown(here: Here) -> Response:
+def page(here: PageContext) -> Response:
     """Variants by a metadata key, and the policy."""
     days, keys = here.range(None), comparison.keys(here.heedful)
-    by = here.choice("by", keys) or next((key for key in USUAL if key in keys), keys[0] if keys else None)
+    by = here.choice("by", keys) or next((key for key in LIKELY_KEYS if key in keys), keys[0] if keys else None)
     found: Satisfaction | None = None
     problem: str | None = None
     if by is not None:
         try:
             found = here.heedful.insight.satisfaction(by, since=days.start, until=days.end)
         except Invalid as error:
-            problem = wording.words(error)
+            problem = wording.full_text(error)
     datasets = here.heedful.datasets()
     dataset = here.choice("dataset", datasets) or (datasets[0] if datasets else DEFAULT_DATASET)
     return here.html(
@@ -37,32 +37,32 @@ def shown(here: Here) -> Response:
         keys=keys if by is None or by in keys else [*keys, by],
         by=by,
         found=found,
-        drawn=None if found is None else comparison.drawn_variants(found),
+        drawn=None if found is None else comparison.variants_chart(found),
         rated=found is not None and any(each.up or each.down for each in found.variants),
         problem=problem,
-        named=comparison.named,
+        named=comparison.value_label,
         datasets=datasets,
         dataset=dataset,
         replaying=here.query.get("replay") == "1",
         policies=views.policies(here.heedful),
         names=POLICY_NAMES,
-        usual=views.USUAL,
+        usual=views.DEFAULT_POLICY,
     )
 
 
-def replay(here: Here) -> Response:
+def replay(here: PageContext) -> Response:
     """What other policies and weights would have made of the recalls that people rated."""
     dataset = here.choice("dataset", here.heedful.datasets()) or DEFAULT_DATASET
     report = here.heedful.replay(dataset=dataset)
-    return fragments.answered(
+    return fragments.respond(
         here,
         "replay.html",
         f"Replay of {dataset}",
         here.at("experiments", dataset=dataset),
         report=report,
         rows=_rows(report),
-        drawn=_drawn(report),
-        worse=_worse(report),
+        drawn=_chart(report),
+        worse=_worse_queries(report),
     )
 
 
@@ -79,12 +79,12 @@ def _rows(report: ReplayReport) -> list[dict[str, Any]]:
     return rows
 
 
-def _worse(report: ReplayReport) -> list[tuple[str, ReplayArm]]:
+def _worse_queries(report: ReplayReport) -> list[tuple[str, ReplayArm]]:
     """The ways that are advised and would lose something."""
     return [(row["name"], row["arm"]) for row in _rows(report) if row["advised"] and row["arm"].worse]
 
 
-def _drawn(report: ReplayReport) -> str | None:
+def _chart(report: ReplayReport) -> str | None:
     """What each policy is worth by its weight, beside the order that was shown."""
     if report.logged is None:
         return None
@@ -103,5 +103,5 @@ def _drawn(report: ReplayReport) -> str | None:
     )
 
 
-PAGES = (Page("/experiments", shown), Page("/experiments/replay", replay))
+PAGES = (Page("/experiments", page), Page("/experiments/replay", replay))
 ACTIONS: tuple[Action, ...] = ()

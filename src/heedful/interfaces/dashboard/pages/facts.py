@@ -11,13 +11,13 @@ from heedful.clock import to_stored
 from heedful.errors import Invalid
 from heedful.interfaces.charts import Marker, Point, Series, histogram, line_chart
 from heedful.interfaces.dashboard import views, wording
-from heedful.interfaces.dashboard.context import Here
-from heedful.interfaces.dashboard.registry import Action, Done, Page, Undo
+from heedful.interfaces.dashboard.context import PageContext
+from heedful.interfaces.dashboard.registry import Action, ActionResult, Page, Undo
 from heedful.model import DEFAULT_DATASET, Fact, FactHistory, Recall, Signal, SignalType
 from heedful.model import Page as Part
 from heedful.ranking.signals import NEUTRAL, decayed
 
-LISTED = 50
+PAGE_SIZE = 50
 RECENT = 20
 """Signals of a fact that are shown at once."""
 
@@ -31,7 +31,7 @@ STEPS = 8
 """Points between two signals, where the score fades."""
 
 
-def listed(here: Here) -> Response:
+def list_page(here: PageContext) -> Response:
     """The facts of a dataset, or those that a query finds."""
     datasets = here.heedful.datasets()
     dataset = here.choice("dataset", datasets) or (datasets[0] if datasets else DEFAULT_DATASET)
@@ -44,9 +44,9 @@ def listed(here: Here) -> Response:
             found = views.search(here.heedful, typed, dataset, boost=boost)
         else:
             cursor = here.query.get("cursor")
-            page = here.heedful.facts(dataset=dataset, cursor=cursor, limit=LISTED, newest_first=True)
+            page = here.heedful.facts(dataset=dataset, cursor=cursor, limit=PAGE_SIZE, newest_first=True)
     except Invalid as error:
-        problem = wording.words(error)
+        problem = wording.full_text(error)
     return here.html(
         "facts.html",
         status=422 if problem else 200,
@@ -60,7 +60,7 @@ def listed(here: Here) -> Response:
     )
 
 
-def usefulness(here: Here) -> Response:
+def usefulness_page(here: PageContext) -> Response:
     """How the scores of a dataset are spread, and the facts at both ends."""
     dataset = here.choice("dataset", here.heedful.datasets()) or DEFAULT_DATASET
     stats = here.heedful.insight.usefulness(dataset)
@@ -76,7 +76,7 @@ def usefulness(here: Here) -> Response:
     return here.html("usefulness.html", **values)
 
 
-def one(here: Here) -> Response:
+def detail_page(here: PageContext) -> Response:
     """One fact."""
     fact_id = here.path["fact_id"]
     history = here.heedful.fact_history(fact_id)
@@ -89,12 +89,12 @@ def one(here: Here) -> Response:
         history=history,
         recent=history.points[: -RECENT - 1 : -1],
         earlier=history.points[-RECENT - 1 :: -1] if len(history.points) > RECENT else [],
-        drawn=_drawn(history, here.site.host.clock()),
+        drawn=_score_chart(history, here.site.host.clock()),
         texts=views.texts(here.heedful, related),
     )
 
 
-def _drawn(history: FactHistory, now: datetime) -> str:
+def _score_chart(history: FactHistory, now: datetime) -> str:
     """The score over time: a step at each signal, and fading between them."""
     points = [Point(history.created_at, NEUTRAL)]
     ends = [point.at for point in history.points[1:]] + [max([now, *(point.at for point in history.points)])]
@@ -125,28 +125,28 @@ def _drawn(history: FactHistory, now: datetime) -> str:
     )
 
 
-def supersede(here: Here) -> Done:
+def supersede(here: PageContext) -> ActionResult:
     """Puts a new text in the place of a fact."""
     fact_id, text = here.field("fact_id"), here.field("text")
     done = here.heedful.supersede(fact_id, text, author=here.author)
     undo = Undo("retract", {"event_id": done.event_id}, here.at("facts", fact_id))
-    return Done(
+    return ActionResult(
         "The fact was corrected. This is what is recalled from now on.", here.at("facts", done.superseded_by), undo
     )
 
 
-def retract(here: Here) -> Done:
-    """Takes an opinion or a supersession back."""
+def retract(here: PageContext) -> ActionResult:
+    """Retracts an opinion or a supersession."""
     event_id = here.field("event_id")
     here.visitor.caller.check(here.heedful._scope_to_retract(event_id))
     here.heedful.retract(event_id, author=here.author)
     again = {name: here.form[name] for name in SIGNAL if name in here.form}
     undo = Undo("signal", again) if len(again) == len(SIGNAL) else None
-    return Done("It was taken back, as if it had never been said.", undo=undo)
+    return ActionResult("It was retracted, as if it had never been said.", undo=undo)
 
 
-def signal(here: Here) -> Done:
-    """Says again what was taken back, as it was said then."""
+def signal(here: PageContext) -> ActionResult:
+    """Repeats what was retracted, as it was said then."""
     try:
         confidence, at = float(here.field("confidence")), datetime.fromisoformat(here.field("at"))
     except ValueError:
@@ -161,7 +161,7 @@ def signal(here: Here) -> Done:
             author=here.form.get("author") or None,
         )
     )
-    return Done("It counts again.")
+    return ActionResult("It counts again.")
 
 
 SIGNAL = ("fact_id", "signal_type", "query", "confidence", "at", "author")
@@ -173,12 +173,12 @@ def _words(signal_type: str) -> str:
 
 
 PAGES = (
-    Page("/facts", listed),
-    Page("/facts/usefulness", usefulness),
-    Page("/facts/{fact_id}", one),
+    Page("/facts", list_page),
+    Page("/facts/usefulness", usefulness_page),
+    Page("/facts/{fact_id}", detail_page),
 )
 ACTIONS = (
     Action("supersede", "supersede", "correct a fact", supersede, ("text",)),
-    Action("retract", "retract", "take an opinion back", retract),
+    Action("retract", "retract", "retract an opinion", retract),
     Action("signal", "signal", "give an opinion back", signal),
 )

@@ -9,17 +9,17 @@ from starlette.responses import Response
 from heedful.errors import Invalid
 from heedful.insight.counting import PREFIX
 from heedful.interfaces.dashboard import comparison, fragments, queue, wording
-from heedful.interfaces.dashboard.context import Here
+from heedful.interfaces.dashboard.context import PageContext
 from heedful.interfaces.dashboard.registry import Action, Page
 from heedful.model import DEFAULT_DATASET, Coverage, Covered, Note, Satisfaction, Trend
 
 
-def shown(here: Here) -> Response:
+def page(here: PageContext) -> Response:
     """The page, from what the database has counted; what takes longer comes after it."""
     days, dataset = here.range(), _dataset(here)
     insight, now = here.heedful.insight, here.site.host.clock()
     about = comparison.target(here.heedful)
-    over = comparison.over(days, now)
+    over = comparison.bucket_size(days, now)
     trend = insight.trend(over=over, since=days.start, until=days.end, dataset=dataset, target_type=about)
     coverage = insight.coverage(since=days.start, until=days.end, dataset=dataset)
     choices = comparison.choices(comparison.keys(here.heedful))
@@ -29,9 +29,9 @@ def shown(here: Here) -> Response:
     try:
         variants = insight.satisfaction(by, since=days.start, until=days.end, dataset=dataset, target_type=about)
     except Invalid as error:
-        problem = wording.words(error)
+        problem = wording.full_text(error)
     datasets = here.heedful.datasets()
-    earlier = comparison.before(here.heedful, days, now, dataset, about)
+    earlier = comparison.previous_period(here.heedful, days, now, dataset, about)
     return here.html(
         "overview.html",
         status=422 if problem else days.status,
@@ -40,58 +40,58 @@ def shown(here: Here) -> Response:
         dataset=dataset,
         about="facts" if about == "fact" else "answers",
         trend=trend,
-        drawn=comparison.drawn_trend(trend, days.words),
+        drawn=comparison.trend_chart(trend, days.words),
         numbers=_numbers(trend),
         change=comparison.points(trend.total, earlier),
-        luck=comparison.luck(trend.total, earlier),
+        luck=comparison.intervals_overlap(trend.total, earlier),
         coverage=coverage,
-        covered=_covered(coverage),
+        covered=_coverage_rows(coverage),
         by=by,
         choices=choices,
         variants=variants,
-        compared=None if variants is None else comparison.drawn_variants(variants),
-        named=comparison.named,
+        compared=None if variants is None else comparison.variants_chart(variants),
+        named=comparison.value_label,
         problem=problem,
         useful_in=dataset or (datasets[0] if datasets else DEFAULT_DATASET),
-        nothing=not _anything(trend, coverage) and not _anything(insight.trend(over="week"), insight.coverage()),
-        later=_later(here),
+        nothing=not _has_data(trend, coverage) and not _has_data(insight.trend(over="week"), insight.coverage()),
+        later=_deferred_parts(here),
     )
 
 
-def waiting(here: Here) -> Response:
+def waiting(here: PageContext) -> Response:
     """How many items wait for review."""
-    counts = queue.counted(here.heedful, dataset=_dataset(here))
-    return fragments.answered(here, "overview_waiting.html", "Open review items", here.at("overview"), counts=counts)
+    counts = queue.count_by_status(here.heedful, dataset=_dataset(here))
+    return fragments.respond(here, "overview_waiting.html", "Open review items", here.at("overview"), counts=counts)
 
 
-def changes(here: Here) -> Response:
+def changes(here: PageContext) -> Response:
     """What changed and is not luck."""
     days = here.range()
     notes = here.heedful.insight.notes(since=days.start, until=days.end, dataset=_dataset(here))
-    return fragments.answered(
+    return fragments.respond(
         here,
         "overview_changes.html",
         "What changed",
         here.at("overview"),
-        notes=[(note, _looked_into(here, note)) for note in notes],
+        notes=[(note, _note_link(here, note)) for note in notes],
         range=days,
     )
 
 
-def themes(here: Here) -> Response:
+def themes(here: PageContext) -> Response:
     """What negative comments are about."""
     days = here.range()
     found = here.heedful.insight.themes(since=days.start, until=days.end, dataset=_dataset(here))
-    return fragments.answered(
+    return fragments.respond(
         here, "overview_themes.html", "Themes of negative comments", here.at("overview"), themes=found, range=days
     )
 
 
-def _dataset(here: Here) -> str | None:
+def _dataset(here: PageContext) -> str | None:
     return here.choice("dataset", here.heedful.datasets())
 
 
-def _later(here: Here) -> dict[str, str]:
+def _deferred_parts(here: PageContext) -> dict[str, str]:
     """Where the parts are that come after the page: about the same days and dataset."""
     asked: dict[str, Any] = {name: here.query.get(name) for name in ("since", "until", "dataset")}
     return {name: here.at("overview", name, **asked) for name in ("waiting", "changes", "themes")}
@@ -114,7 +114,7 @@ def _numbers(trend: Trend) -> list[tuple[str, int, int, int, str, str]]:
     ]
 
 
-def _covered(coverage: Coverage) -> list[tuple[str, float | None, str]]:
+def _coverage_rows(coverage: Coverage) -> list[tuple[str, float | None, str]]:
     def row(each: Covered) -> tuple[str, float | None, str]:
         said = f"{each.rated:,} of {each.shown:,} ({_percent(each.share)})" if each.shown else "none shown"
         return each.kind.capitalize(), each.share, said
@@ -126,15 +126,15 @@ def _percent(value: float | None) -> str:
     return "–" if value is None else f"{value * 100:.0f}%"
 
 
-def _anything(trend: Trend, coverage: Coverage) -> bool:
+def _has_data(trend: Trend, coverage: Coverage) -> bool:
     """Whether there is anything to look at."""
     said = trend.total.up or trend.total.down or trend.total.neutral
     return bool(said or coverage.answers.shown or coverage.executions.shown or coverage.recalls.shown)
 
 
-def _looked_into(here: Here, note: Note) -> str:
+def _note_link(here: PageContext, note: Note) -> str:
     """Where it can be seen what is behind a change."""
-    value = comparison.named(note.value)
+    value = comparison.value_label(note.value)
     if note.about == "dataset":
         return here.at("review", dataset=value)
     if note.about == "target_type":
@@ -147,7 +147,7 @@ def _looked_into(here: Here, note: Note) -> str:
 
 
 PAGES = (
-    Page("/overview", shown),
+    Page("/overview", page),
     Page("/overview/waiting", waiting),
     Page("/overview/changes", changes),
     Page("/overview/themes", themes),

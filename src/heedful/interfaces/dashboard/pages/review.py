@@ -1,4 +1,4 @@
-"""Review: what people were unhappy with, as work to do, and what mends it."""
+"""Review: what people were unhappy with, as work to do, and what fixes it."""
 
 from __future__ import annotations
 
@@ -9,25 +9,16 @@ from starlette.responses import Response
 
 from heedful.errors import HeedfulError, Invalid, NotFound, no_dataset
 from heedful.interfaces.dashboard import fragments, queue, views, wording
-from heedful.interfaces.dashboard.context import Here
-from heedful.interfaces.dashboard.registry import Action, Done, Page, Undo
+from heedful.interfaces.dashboard.context import PageContext
+from heedful.interfaces.dashboard.registry import Action, ActionResult, Page, Undo
 from heedful.interfaces.dashboard.responses import status_of
-from heedful.model import (
-    MENDS,
-    OPINION_TARGETS,
-    Mend,
-    OpinionTarget,
-    ReviewEvent,
-    ReviewItem,
-    ReviewStatus,
-    etag,
-)
+from heedful.model import FIXES, OPINION_TARGETS, Fix, OpinionTarget, ReviewEvent, ReviewItem, ReviewStatus, etag
 from heedful.model import Page as Part
 
-LISTED = 50
+PAGE_SIZE = 50
 ALL = "all"
 
-DID = {
+ACTION_MESSAGES = {
     "assign": "assigned it",
     "resolve": "resolved it",
     "dismiss": "dismissed it",
@@ -42,20 +33,20 @@ DID = {
 }
 """What somebody did, in words."""
 
-MENDED: dict[Mend, str] = {
+FIX_MESSAGES: dict[Fix, str] = {
     "supersede": "The fact was corrected: the new text is recalled from now on.",
-    "retract": "The opinion was taken back, as if it had never been given.",
+    "retract": "The opinion was retracted, as if it had never been given.",
     "teach": "It is a fact now, and is recalled from now on.",
     "block": "The execution is blocked, and all SQL like it.",
     "promote": "The execution is a golden example now.",
     "add_example": "The golden example was added.",
 }
 
-AGAIN = "again_"
+REDO_PREFIX = "again_"
 """Before the names of fields that do once more what is undone."""
 
 
-def listed(here: Here) -> Response:
+def list_page(here: PageContext) -> Response:
     """The queue, with its filters in the address."""
     status = here.query.get("status") or "open"
     datasets = here.heedful.datasets()
@@ -65,16 +56,16 @@ def listed(here: Here) -> Response:
     counts: dict[str, int] | None = None
     problem: str | None = None
     try:
-        counts = _counted(here, kind, wanted, datasets)
+        counts = _count(here, kind, wanted, datasets)
         page = here.heedful.review.list(
             status=None if status == ALL else cast(ReviewStatus, status),
             target_type=kind,
             cursor=here.query.get("cursor"),
-            limit=LISTED,
+            limit=PAGE_SIZE,
             **wanted,
         )
     except (Invalid, NotFound) as error:
-        problem = wording.words(error)
+        problem = wording.full_text(error)
     return here.html(
         "review.html",
         status=422 if problem else 200,
@@ -90,29 +81,29 @@ def listed(here: Here) -> Response:
     )
 
 
-def _counted(
-    here: Here, kind: OpinionTarget | None, wanted: dict[str, str | None], datasets: list[str]
+def _count(
+    here: PageContext, kind: OpinionTarget | None, wanted: dict[str, str | None], datasets: list[str]
 ) -> dict[str, int]:
     """Items by status; filters that can find nothing are refused, so that no zero is false."""
     if kind is not None and kind not in OPINION_TARGETS:
         raise Invalid(f"nothing is about {kind!r}", field="kind", remedy=f"Use one of {', '.join(OPINION_TARGETS)}")
-    counts, dataset = queue.counted(here.heedful, target_type=kind, **wanted), wanted["dataset"]
+    counts, dataset = queue.count_by_status(here.heedful, target_type=kind, **wanted), wanted["dataset"]
     # Items outlive their datasets.
     if dataset is not None and dataset not in datasets and not any(counts.values()):
         raise no_dataset(here.project, dataset, datasets)
     return counts
 
 
-def one(here: Here) -> Response:
-    """One item, with all that is needed to mend it."""
-    return _shown(here, here.path["item_id"])
+def detail_page(here: PageContext) -> Response:
+    """One item, with all that is needed to fix it."""
+    return _render_item(here, here.path["item_id"])
 
 
-def again(here: Here) -> Response:
+def ask_again(here: PageContext) -> Response:
     """The same question asked now, beside what was disliked."""
     item_id = here.path["item_id"]
     found = here.heedful.review.ask_again(item_id)
-    return fragments.answered(
+    return fragments.respond(
         here,
         "review_again.html",
         "Asked again",
@@ -122,56 +113,60 @@ def again(here: Here) -> Response:
     )
 
 
-def assign(here: Here) -> Done:
+def assign(here: PageContext) -> ActionResult:
     item_id, assignee = here.field("item_id"), here.form.get("assignee", "").strip() or None
-    here.heedful.review.assign(item_id, assignee, author=here.author, if_match=_seen(here))
-    message = f"{assignee} sees to it now." if assignee else "Nobody is assigned now."
-    return Done(message, here.at("review", item_id), _undo_last(here, item_id, "assign"))
+    here.heedful.review.assign(item_id, assignee, author=here.author, if_match=_etag_of(here))
+    message = f"{assignee} is assigned now." if assignee else "Nobody is assigned now."
+    return ActionResult(message, here.at("review", item_id), _undo_last(here, item_id, "assign"))
 
 
-def resolve(here: Here) -> Done:
+def resolve(here: PageContext) -> ActionResult:
     return _status(here, "resolve", "It is resolved. A new complaint opens it again.", here.at("review"))
 
 
-def dismiss(here: Here) -> Done:
+def dismiss(here: PageContext) -> ActionResult:
     return _status(here, "dismiss", "It is dismissed, whoever says it again.", here.at("review"))
 
 
-def reopen(here: Here) -> Done:
+def reopen(here: PageContext) -> ActionResult:
     return _status(here, "reopen", "It is open again.", here.at("review", here.field("item_id")))
 
 
-def mend(here: Here) -> Done:
-    """Corrects a fact, takes an opinion back, teaches one, blocks or promotes an execution, or adds an example."""
-    item_id, action = here.field("item_id"), here.field("mend")
-    if action not in MENDS:
-        raise Invalid(f"mend is {action!r}", field="mend", value=action, remedy=f"Use one of {', '.join(MENDS)}")
+def fix(here: PageContext) -> ActionResult:
+    """Corrects a fact, retracts an opinion, teaches one, blocks or promotes an execution, or adds an example."""
+    item_id, action = here.field("item_id"), here.field("fix")
+    if action not in FIXES:
+        raise Invalid(f"unknown fix {action!r}", field="fix", value=action, remedy=f"Use one of {', '.join(FIXES)}")
     names = ("fact_id", "text", "event_id", "execution_id", "question", "sql_query", "note")
     given = {name: here.form[name] for name in names if here.form.get(name, "").strip()}
-    done = here.heedful.review.mend(
-        item_id, action, **cast(dict[str, Any], given), author=here.author, if_match=_seen(here)
+    done = here.heedful.review.fix(
+        item_id, action, **cast(dict[str, Any], given), author=here.author, if_match=_etag_of(here)
     )
-    # An opinion that was given back has another event: taking it back once more begins on its page.
-    once_more = {} if action == "retract" else {"item_id": item_id, "mend": action, **given}
-    undo = _undo(here, item_id, done.event_id, "review_mend", once_more)
-    return Done(MENDED[action], here.at("review", item_id), undo)
+    # An opinion that was given back has another event: retracting it again begins on its page.
+    once_more = {} if action == "retract" else {"item_id": item_id, "fix": action, **given}
+    undo = _undo(here, item_id, done.event_id, "review_fix", once_more)
+    return ActionResult(FIX_MESSAGES[action], here.at("review", item_id), undo)
 
 
-def undo(here: Here) -> Done:
-    """Takes an action back; what brings it about once more is offered where that can be told."""
+def undo(here: PageContext) -> ActionResult:
+    """Undoes an action; redoing it is offered where possible."""
     event = here.heedful.review.undo(here.field("event_id"), author=here.author)
-    fields = {name.removeprefix(AGAIN): value for name, value in here.form.items() if name.startswith(AGAIN)}
+    fields = {
+        name.removeprefix(REDO_PREFIX): value for name, value in here.form.items() if name.startswith(REDO_PREFIX)
+    }
     action = fields.pop("action", None)
-    message = f"Undone: {event.author or 'somebody'} {DID[event.action]}."
-    return Done(message, undo=Undo(action, fields) if action in ONCE_MORE else None)
+    message = f"Undone: {event.author or 'somebody'} {ACTION_MESSAGES[event.action]}."
+    return ActionResult(message, undo=Undo(action, fields) if action in REDOABLE else None)
 
 
-def refused(here: Here, error: HeedfulError) -> Response:
+def refused(here: PageContext, error: HeedfulError) -> Response:
     """The item as it is now, with what happened meanwhile, and with what was typed."""
-    return _shown(here, here.field("item_id"), status=status_of(error), problem=error)
+    return _render_item(here, here.field("item_id"), status=status_of(error), problem=error)
 
 
-def _shown(here: Here, item_id: str, *, status: int = 200, problem: HeedfulError | None = None) -> Response:
+def _render_item(
+    here: PageContext, item_id: str, *, status: int = 200, problem: HeedfulError | None = None
+) -> Response:
     case = here.heedful.review.get(item_id)
     made = [str(event.details[name]) for event in case.history for name in FACTS if event.details.get(name)]
     return here.html(
@@ -184,7 +179,7 @@ def _shown(here: Here, item_id: str, *, status: int = 200, problem: HeedfulError
         problem=problem,
         news=case.history[_known(here) :] if problem is not None else [],
         typed=here.form if problem is not None else {},
-        did=DID,
+        did=ACTION_MESSAGES,
         asking=here.query.get("again") == "1",
         texts=views.texts(here.heedful, made),
     )
@@ -194,54 +189,54 @@ FACTS = ("fact_id", "superseded_by", "taught")
 """What the history tells of facts by their ids."""
 
 
-def _known(here: Here) -> int:
+def _known(here: PageContext) -> int:
     """How much of the history somebody had seen when they decided."""
     seen = here.form.get("seen", "")
     return int(seen) if seen.isascii() and seen.isdecimal() and len(seen) < 10 else 0
 
 
-def _seen(here: Here) -> str | None:
+def _etag_of(here: PageContext) -> str | None:
     return here.form.get("if_match") or None
 
 
-def _status(here: Here, action: str, message: str, to: str) -> Done:
+def _status(here: PageContext, action: str, message: str, to: str) -> ActionResult:
     item_id, note = here.field("item_id"), here.form.get("note", "").strip() or None
-    getattr(here.heedful.review, action)(item_id, note=note, author=here.author, if_match=_seen(here))
-    return Done(message, to, _undo_last(here, item_id, action))
+    getattr(here.heedful.review, action)(item_id, note=note, author=here.author, if_match=_etag_of(here))
+    return ActionResult(message, to, _undo_last(here, item_id, action))
 
 
-def _undo_last(here: Here, item_id: str, action: str) -> Undo | None:
-    """What takes back the last action of this kind; None if nothing was done."""
+def _undo_last(here: PageContext, item_id: str, action: str) -> Undo | None:
+    """What undoes the last action of this kind; None if nothing was done."""
     history = here.heedful.review.get(item_id).history
     acts = [event for event in history if event.action == action and "opinion" not in event.details]
     done = [event for event in acts if not event.undone and event.author == here.author]
-    return _undo(here, item_id, done[-1].event_id, f"review_{action}", once_more(item_id, done[-1])) if done else None
+    return _undo(here, item_id, done[-1].event_id, f"review_{action}", redo_fields(item_id, done[-1])) if done else None
 
 
-def once_more(item_id: str, event: ReviewEvent) -> dict[str, str]:
-    """The fields that bring about once more what an event did to where an item stands."""
+def redo_fields(item_id: str, event: ReviewEvent) -> dict[str, str]:
+    """The fields that bring about once more what an event did to the state of an item."""
     if event.action == "assign":
         return {"item_id": item_id, "assignee": str(event.details.get("assignee") or "")}
     return {"item_id": item_id, "note": event.note or ""}
 
 
-def _undo(here: Here, item_id: str, event_id: str, action: str, fields: Mapping[str, str]) -> Undo:
-    more = {f"{AGAIN}{name}": value for name, value in ({"action": action, **fields} if fields else {}).items()}
+def _undo(here: PageContext, item_id: str, event_id: str, action: str, fields: Mapping[str, str]) -> Undo:
+    more = {f"{REDO_PREFIX}{name}": value for name, value in ({"action": action, **fields} if fields else {}).items()}
     return Undo("review_undo", {"event_id": event_id, **more}, here.at("review", item_id))
 
 
 PAGES = (
-    Page("/review", listed),
-    Page("/review/{item_id}", one),
-    Page("/review/{item_id}/again", again),
+    Page("/review", list_page),
+    Page("/review/{item_id}", detail_page),
+    Page("/review/{item_id}/again", ask_again),
 )
 ACTIONS = (
     Action("review_assign", "review.assign", "assign an item", assign, ("assignee",), refused),
     Action("review_resolve", "review.resolve", "resolve an item", resolve, ("note",), refused),
     Action("review_dismiss", "review.dismiss", "dismiss an item", dismiss, ("note",), refused),
     Action("review_reopen", "review.reopen", "open an item again", reopen, ("note",), refused),
-    Action("review_mend", "review.mend", "mend an item", mend, ("text", "question", "sql_query", "note"), refused),
+    Action("review_fix", "review.fix", "fix an item", fix, ("text", "question", "sql_query", "note"), refused),
     Action("review_undo", "review.undo", "undo what was done", undo),
 )
-ONCE_MORE = frozenset(action.name for action in ACTIONS if action.refused is not None)
+REDOABLE = frozenset(action.name for action in ACTIONS if action.refused is not None)
 """The actions that can be done once more."""

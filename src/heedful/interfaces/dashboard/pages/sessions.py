@@ -11,13 +11,13 @@ from starlette.responses import Response
 
 from heedful.errors import Invalid
 from heedful.interfaces.dashboard import views, wording
-from heedful.interfaces.dashboard.context import Here
+from heedful.interfaces.dashboard.context import PageContext
 from heedful.interfaces.dashboard.registry import Action, Page
 from heedful.model import Entry, Feedback, Message, Metadata, Session
 from heedful.model import Page as Part
 
-LISTED = 50
-LONGEST = 500
+PAGE_SIZE = 50
+MAX_TURNS = 500
 """Messages and answers of a conversation that are shown at once."""
 
 
@@ -30,15 +30,15 @@ class Turn:
     entry: Entry | None = None
 
 
-def listed(here: Here) -> Response:
+def list_page(here: PageContext) -> Response:
     """All sessions, the newest first."""
     typed = here.query.get("q", "").strip()
     problem = None
     found: Part[Session] = Part(items=[], next_cursor=None)
     try:
-        found = here.heedful.sessions.list(where=_where(typed), cursor=here.query.get("cursor"), limit=LISTED)
+        found = here.heedful.sessions.list(where=_where(typed), cursor=here.query.get("cursor"), limit=PAGE_SIZE)
     except Invalid as error:
-        problem = wording.words(error)
+        problem = wording.full_text(error)
     return here.html(
         "sessions.html",
         status=422 if problem else 200,
@@ -49,12 +49,12 @@ def listed(here: Here) -> Response:
     )
 
 
-def one(here: Here) -> Response:
+def detail_page(here: PageContext) -> Response:
     """One conversation, in time order."""
     sessions, session_id = here.heedful.sessions, here.path["session_id"]
     session = sessions.get(session_id)
-    messages = sessions.messages(session_id, limit=LONGEST)
-    entries = sessions.entries(session_id, limit=LONGEST)
+    messages = sessions.messages(session_id, limit=MAX_TURNS)
+    entries = sessions.entries(session_id, limit=MAX_TURNS)
     opinions = views.opinions(here.heedful, [entry.qa_id for entry in entries.items])
     used = [fact.fact_id for entry in entries.items for fact in entry.used or []]
     return here.html(
@@ -65,12 +65,12 @@ def one(here: Here) -> Response:
         feedback=_all_feedback(here, session_id),
         texts=views.texts(here.heedful, used),
         cut=messages.next_cursor is not None or entries.next_cursor is not None,
-        longest=LONGEST,
+        longest=MAX_TURNS,
     )
 
 
-def _all_feedback(here: Here, session_id: str) -> list[Feedback]:
-    return here.heedful.sessions.feedbacks(session_id, limit=LONGEST).items
+def _all_feedback(here: PageContext, session_id: str) -> list[Feedback]:
+    return here.heedful.sessions.feedbacks(session_id, limit=MAX_TURNS).items
 
 
 def _turns(messages: list[Message], entries: list[Entry]) -> list[Turn]:
@@ -93,7 +93,7 @@ def _where(typed: str) -> Metadata | None:
     for word in words:
         key, equals, value = word.partition("=")
         if not key or not equals:
-            raise Invalid(f"“{word}” is no key=value", field="q", value=word, remedy="Write it as channel=web")
+            raise Invalid(f"“{word}” is not key=value", field="q", value=word, remedy="Write it as channel=web")
         try:
             found[key] = orjson.loads(value)
         except orjson.JSONDecodeError:
@@ -101,5 +101,5 @@ def _where(typed: str) -> Metadata | None:
     return found or None
 
 
-PAGES = (Page("/sessions", listed), Page("/sessions/{session_id}", one))
+PAGES = (Page("/sessions", list_page), Page("/sessions/{session_id}", detail_page))
 ACTIONS: tuple[Action, ...] = ()

@@ -6,19 +6,19 @@ from typing import Any, cast
 
 from starlette.responses import Response
 
-from heedful.access.keys import shown
+from heedful.access.keys import to_key
 from heedful.clock import to_stored
 from heedful.errors import Invalid
 from heedful.interfaces.dashboard import views
-from heedful.interfaces.dashboard.context import Here
-from heedful.interfaces.dashboard.registry import Action, Done, Page, Undo
+from heedful.interfaces.dashboard.context import PageContext
+from heedful.interfaces.dashboard.registry import Action, ActionResult, Page, Undo
 from heedful.model import POLICY_NAMES, SCOPES, Key, PolicyName, Scope
 from heedful.storage import keys, scopes
 
 ALERTS = 50
 
 
-def page(here: Here, **more: Any) -> Response:
+def page(here: PageContext, **more: Any) -> Response:
     """Everything, on one page."""
     every = here.visitor.caller.project is None
     pending = here.query.get("alerts", "pending") == "pending"
@@ -27,13 +27,13 @@ def page(here: Here, **more: Any) -> Response:
         "settings.html",
         projects=_projects(here),
         keys=here.heedful.keys.list(),
-        everywhere=_everywhere(here) if every else [],
+        everywhere=_all_projects(here) if every else [],
         connectors=here.heedful.connectors.list(),
         pending=pending,
         alerts=alerts,
         policies=views.policies(here.heedful),
         names=POLICY_NAMES,
-        usual=views.USUAL,
+        usual=views.DEFAULT_POLICY,
         scopes=SCOPES,
         **({"made": None} | more),
     )
@@ -43,7 +43,7 @@ def page(here: Here, **more: Any) -> Response:
     return response
 
 
-def make_key(here: Here) -> Response:
+def make_key(here: PageContext) -> Response:
     """Makes a key, and shows it this once."""
     wanted = cast(list[Scope], here.form.get("scopes", "").split())
     if not wanted:
@@ -51,24 +51,24 @@ def make_key(here: Here) -> Response:
     return page(here, made=here.heedful.keys.create(here.field("name"), scopes=wanted))
 
 
-def revoke_key(here: Here) -> Done:
+def revoke_key(here: PageContext) -> ActionResult:
     gone = here.heedful.keys.revoke(here.field("key_id"))
-    return Done(f"The key “{gone.name}” is revoked: servers refuse it within a second.")
+    return ActionResult(f"The key “{gone.name}” is revoked: servers refuse it within a second.")
 
 
-def discard_alert(here: Here) -> Done:
+def discard_alert(here: PageContext) -> ActionResult:
     here.heedful.sessions.discard_alert(here.field("alert_id"))
-    return Done("The alert was given up.")
+    return ActionResult("The alert was given up.")
 
 
-def deliver_alerts(here: Here) -> Done:
+def deliver_alerts(here: PageContext) -> ActionResult:
     count = here.heedful.sessions.deliver_alerts()
     if not count:
-        return Done("Nothing was delivered here: the programs that have the channels deliver what is due.")
-    return Done("1 alert was delivered." if count == 1 else f"{count} alerts were delivered.")
+        return ActionResult("Nothing was delivered here: the programs that have the channels deliver what is due.")
+    return ActionResult("1 alert was delivered." if count == 1 else f"{count} alerts were delivered.")
 
 
-def set_policy(here: Here) -> Done:
+def set_policy(here: PageContext) -> ActionResult:
     dataset = here.form.get("dataset") or None
     policy = cast(PolicyName | None, here.form.get("policy") or None)
     chosen = views.policies(here.heedful)
@@ -76,19 +76,19 @@ def set_policy(here: Here) -> Done:
     here.heedful.set_policy(policy, dataset=dataset)
     where = "the project" if dataset is None else f"“{dataset}”"
     undo = Undo("set_policy", {"dataset": dataset or "", "policy": before or ""})
-    return Done(f"Recalls of {where} use the policy {policy or 'that is usual there'}.", undo=undo)
+    return ActionResult(f"Recalls of {where} use the policy {policy or 'that is usual there'}.", undo=undo)
 
 
-def _projects(here: Here) -> dict[str, int]:
+def _projects(here: PageContext) -> dict[str, int]:
     with here.site.host.database.read() as connection:
         counts = scopes.facts_by_project(connection, to_stored(here.site.host.clock()))
     visible = here.site.project_names(here.visitor.caller.project)
     return {name: counts.get(name, 0) for name in visible}
 
 
-def _everywhere(here: Here) -> list[Key]:
+def _all_projects(here: PageContext) -> list[Key]:
     with here.site.host.database.read() as connection:
-        return [shown(row) for row in keys.listed(connection, None)]
+        return [to_key(row) for row in keys.list_keys(connection, None)]
 
 
 PAGES = (Page("/settings", page, "admin"),)

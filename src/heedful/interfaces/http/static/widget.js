@@ -105,7 +105,7 @@
       this.entry = path("sessions", target.session_id, "entries", target.qa_id, "feedback");
     }
 
-    /** Whether there is a way to take it back: what an earlier page saved has an id, unless it is about an answer. */
+    /** Whether there is a way to retract it: what an earlier page saved has an id, unless it is about an answer. */
     get undoable() {
       return Boolean(this.target.qa_id || this.feedbackId || this.saved.value === null);
     }

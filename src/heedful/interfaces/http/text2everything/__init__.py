@@ -12,7 +12,6 @@ from typing import Any
 
 from heedful.errors import HeedfulError
 from heedful.interfaces.http.text2everything import (
-    absent,
     chat,
     connectors,
     executions,
@@ -20,10 +19,11 @@ from heedful.interfaces.http.text2everything import (
     golden,
     projects,
     texts,
+    unsupported,
 )
 from heedful.interfaces.problems import Wire
 
-__all__ = ["ROUTES", "STATUSES", "refused"]
+__all__ = ["ROUTES", "STATUSES", "error_body"]
 
 STATUSES: Mapping[int, int] = {422: 400}
 """The client knows a value that can't be accepted by 400 alone."""
@@ -36,14 +36,14 @@ _ROUTES: tuple[Wire, ...] = (
     *feedback.ROUTES,
     *executions.ROUTES,
     *chat.ROUTES,
-    *absent.ROUTES,
+    *unsupported.ROUTES,
 )
 
 ROUTES = (*_ROUTES, *(replace(route, path=route.path.removeprefix("/api")) for route in _ROUTES))
 """The client puts /api before every path; its document leaves it out of most."""
 
 
-def refused(error: HeedfulError, status: int) -> Any:
+def error_body(error: HeedfulError, status: int) -> Any:
     """An error as the client reads it: it shows `error` to people."""
     return {
         "error": str(error),

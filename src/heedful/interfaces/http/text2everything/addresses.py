@@ -14,7 +14,7 @@ FILES = ("sqlite", "duckdb")
 SECRETS = "environment/secrets/"
 """What the client takes for the place of a secret, before the name of the variable that holds it."""
 
-_OURS = ("role", "privileged")
+_OWN_OPTIONS = ("role", "privileged")
 """Options that are Heedful's, and not the driver's."""
 
 _VARIABLE = re.compile(r"[A-Za-z_][A-Za-z0-9_]*")
@@ -36,7 +36,7 @@ def url_of(given: dict[str, Any]) -> str:
         raise Invalid(f"database is {database!r}, and may have no ?", field="database", value=database)
     if kind in FILES:
         return f"{kind}:///{database}"
-    options = {name: each for name, each in config_of(given).items() if name not in _OURS}
+    options = {name: each for name, each in config_of(given).items() if name not in _OWN_OPTIONS}
     query = "&".join(f"{quote(name)}={quote(str(each), safe='')}" for name, each in options.items())
     return f"{kind}://{_user(given)}@{_place(given)}/{quote(database, safe='')}" + (f"?{query}" if query else "")
 
@@ -52,7 +52,7 @@ def config_of(given: dict[str, Any]) -> dict[str, Any]:
 def parts_of(url: str) -> dict[str, Any]:
     """What the client shows of a connector; nothing of a URL that can't be read, and never a password."""
     try:
-        address = secrets.parsed(url)
+        address = secrets.parse_url(url)
     except HeedfulError:
         return {"host": "", "port": None, "username": "", "database": "", "password_secret_name": None}
     reference = re.fullmatch(r"\$\{(\w+)\}", address.password or "")
@@ -70,7 +70,7 @@ def _user(given: dict[str, Any]) -> str:
     if secret:
         if not isinstance(secret, str) or not _VARIABLE.fullmatch(secret):
             raise Invalid(
-                f"password_secret_id is {secret!r}",
+                f"invalid password_secret_id {secret!r}",
                 field="password_secret_id",
                 value=secret,
                 remedy="Give the name of a variable of the server's environment that holds the password",
@@ -87,7 +87,7 @@ def _user(given: dict[str, Any]) -> str:
 def _place(given: dict[str, Any]) -> str:
     host, port = _text(given, "host"), given.get("port")
     if not _HOST.fullmatch(host):
-        raise Invalid(f"host is {host!r}, which is no name or address", field="host", value=host)
+        raise Invalid(f"host is {host!r}, which is not a host name or an address", field="host", value=host)
     if port is not None and (isinstance(port, bool) or not isinstance(port, int) or not 0 < port < 65_536):
         raise Invalid(f"port must be a whole number from 1 to 65535, got {port!r}", field="port", value=port)
     bare = host.strip("[]")

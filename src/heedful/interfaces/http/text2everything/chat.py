@@ -6,101 +6,101 @@ from collections.abc import Iterator
 from typing import Any
 
 from heedful.engine import Heedful
-from heedful.interfaces.http.text2everything import absent, executions, golden, paging, reading
-from heedful.interfaces.problems import Asked, Wire
+from heedful.interfaces.http.text2everything import executions, golden, paging, reading, unsupported
+from heedful.interfaces.problems import ForeignRequest, Wire
 from heedful.model import ChatSession, ChatSql
 from heedful.sql.feedback import CONTEXTS, SCHEMA_METADATA
 
-USUAL = 100
+DEFAULT_LIMIT = 100
 QUESTIONS = 10
-_TOGETHER = 1_000
+_PAGE_SIZE = 1_000
 _PLACE = "/api/projects/{project_id}/chat-sessions"
 _ONE = f"{_PLACE}/{{chat_session_id}}"
 _NAMED = ("context_id", "schema_metadata_id", "example_id")
 
 
-def listed(heedful: Heedful, asked: Asked) -> Any:
-    found = (each for each in _every(heedful) if paging.has(asked, each.name))
-    return paging.paged(found, asked, USUAL, _shown)
+def list_sessions(heedful: Heedful, request: ForeignRequest) -> Any:
+    found = (each for each in _every(heedful) if paging.has(request, each.name))
+    return paging.paginate(found, request, DEFAULT_LIMIT, _to_session)
 
 
-def got(heedful: Heedful, asked: Asked) -> Any:
-    return _shown(heedful.chat_sessions.get(asked.path["chat_session_id"]))
+def get_session(heedful: Heedful, request: ForeignRequest) -> Any:
+    return _to_session(heedful.chat_sessions.get(request.path["chat_session_id"]))
 
 
-def created(heedful: Heedful, asked: Asked) -> Any:
-    if reading.optional(asked, "custom_tool_id") is not None:
-        raise absent.missing(absent.CUSTOM_TOOLS)
-    return _shown(heedful.chat_sessions.create(name=reading.optional(asked, "name")))
+def create_session(heedful: Heedful, request: ForeignRequest) -> Any:
+    if reading.optional(request, "custom_tool_id") is not None:
+        raise unsupported.missing(unsupported.CUSTOM_TOOLS)
+    return _to_session(heedful.chat_sessions.create(name=reading.optional(request, "name")))
 
 
-def deleted(heedful: Heedful, asked: Asked) -> Any:
-    heedful.chat_sessions.delete(asked.path["chat_session_id"])
-    return {"message": f"{asked.path['chat_session_id']} is deleted"}
+def delete_session(heedful: Heedful, request: ForeignRequest) -> Any:
+    heedful.chat_sessions.delete(request.path["chat_session_id"])
+    return {"message": f"{request.path['chat_session_id']} is deleted"}
 
 
-def questions(heedful: Heedful, asked: Asked) -> Any:
+def list_questions(heedful: Heedful, request: ForeignRequest) -> Any:
     """What was asked in a session, the newest first, each once."""
-    found = heedful.chat_sessions.get_questions(asked.path["chat_session_id"])
+    found = heedful.chat_sessions.get_questions(request.path["chat_session_id"])
     newest = dict.fromkeys(each.question for each in reversed(found))
-    return [{"question": each} for each in list(newest)[: paging.window(asked, QUESTIONS).count]]
+    return [{"question": each} for each in list(newest)[: paging.window(request, QUESTIONS).count]]
 
 
-def no_tool(heedful: Heedful, asked: Asked) -> Any:
+def no_tool(heedful: Heedful, request: ForeignRequest) -> Any:
     """No session has a custom tool, and the client asks whether one has."""
-    heedful.chat_sessions.get(asked.path["chat_session_id"])
+    heedful.chat_sessions.get(request.path["chat_session_id"])
 
 
-def to_sql(heedful: Heedful, asked: Asked) -> Any:
-    done = heedful.chat.chat_to_sql(asked.path["chat_session_id"], **_question(heedful, asked))
-    return _told(heedful, asked, done)
+def to_sql(heedful: Heedful, request: ForeignRequest) -> Any:
+    done = heedful.chat.chat_to_sql(request.path["chat_session_id"], **_question(heedful, request))
+    return _answer(heedful, request, done)
 
 
-def to_answer(heedful: Heedful, asked: Asked) -> Any:
-    reading.text(asked, "connector_id")
-    done = heedful.chat.chat_to_answer(asked.path["chat_session_id"], **_question(heedful, asked))
+def to_answer(heedful: Heedful, request: ForeignRequest) -> Any:
+    reading.text(request, "connector_id")
+    done = heedful.chat.chat_to_answer(request.path["chat_session_id"], **_question(heedful, request))
     ran = done.execution_result
-    return _told(heedful, asked, done) | {
+    return _answer(heedful, request, done) | {
         "answer": done.answer,
-        "execution_result": None if ran is None else executions.shown(ran),
+        "execution_result": None if ran is None else executions.to_execution(ran),
         "feedback": None,
     }
 
 
-def _question(heedful: Heedful, asked: Asked) -> dict[str, Any]:
-    given = reading.body(asked)
-    if reading.flag(asked, "use_agent"):
-        raise absent.missing(absent.AGENTS)
-    if reading.optional(asked, "custom_tool_id") is not None:
-        raise absent.missing(absent.CUSTOM_TOOLS)
+def _question(heedful: Heedful, request: ForeignRequest) -> dict[str, Any]:
+    given = reading.body(request)
+    if reading.flag(request, "use_agent"):
+        raise unsupported.missing(unsupported.AGENTS)
+    if reading.optional(request, "custom_tool_id") is not None:
+        raise unsupported.missing(unsupported.CUSTOM_TOOLS)
     automatic = given.get("auto_add_feedback")
     if isinstance(automatic, dict) and any(automatic.values()):
-        raise absent.missing(absent.AUTOMATIC)
+        raise unsupported.missing(unsupported.AUTOMATIC)
     asking: dict[str, Any] = {
-        "query": reading.text(asked, "query"),
-        "connector_id": reading.optional(asked, "connector_id"),
-        "remarks": _remarks(heedful, asked),
+        "query": reading.text(request, "query"),
+        "connector_id": reading.optional(request, "connector_id"),
+        "remarks": _remarks(heedful, request),
     }
     if given.get("feedback_cutoff") is not None:
         asking["feedback_cutoff"] = given["feedback_cutoff"]
     return asking
 
 
-def _remarks(heedful: Heedful, asked: Asked) -> list[str]:
+def _remarks(heedful: Heedful, request: ForeignRequest) -> list[str]:
     """What the language model is to read, by the client's word."""
-    told = reading.optional(asked, "system_prompt")
-    context, schema, example = (reading.optional(asked, field) for field in _NAMED)
+    told = reading.optional(request, "system_prompt")
+    context, schema, example = (reading.optional(request, field) for field in _NAMED)
     found = [] if told is None else [told]
     if context is not None:
         found.append(reading.remarks(heedful, CONTEXTS).get(context).text)
     if schema is not None:
         found.append(reading.remarks(heedful, SCHEMA_METADATA).get(schema).text)
     if example is not None:
-        found.append(golden.in_words(heedful, example))
+        found.append(golden.as_text(heedful, example))
     return [*found, *golden.always_shown(heedful)]
 
 
-def _told(heedful: Heedful, asked: Asked, done: ChatSql) -> dict[str, Any]:
+def _answer(heedful: Heedful, request: ForeignRequest, done: ChatSql) -> dict[str, Any]:
     return {
         "id": done.chat_message_id,
         "chat_message_id": done.chat_message_id,
@@ -110,12 +110,12 @@ def _told(heedful: Heedful, asked: Asked, done: ChatSql) -> dict[str, Any]:
         "sql_query": done.sql_query,
         "explanation": done.explanation,
         "agent_tool_response": None,
-        "connector_id": reading.optional(asked, "connector_id"),
-        **{field: reading.optional(asked, field) for field in _NAMED},
+        "connector_id": reading.optional(request, "connector_id"),
+        **{field: reading.optional(request, field) for field in _NAMED},
     }
 
 
-def _shown(session: ChatSession) -> dict[str, Any]:
+def _to_session(session: ChatSession) -> dict[str, Any]:
     return {
         "id": session.id,
         "name": session.name,
@@ -125,19 +125,19 @@ def _shown(session: ChatSession) -> dict[str, Any]:
 
 
 def _every(heedful: Heedful) -> Iterator[ChatSession]:
-    some = heedful.chat_sessions.list(limit=_TOGETHER)
+    some = heedful.chat_sessions.list(limit=_PAGE_SIZE)
     yield from some.items
     while some.next_cursor is not None:
-        some = heedful.chat_sessions.list(limit=_TOGETHER, cursor=some.next_cursor)
+        some = heedful.chat_sessions.list(limit=_PAGE_SIZE, cursor=some.next_cursor)
         yield from some.items
 
 
 ROUTES = (
-    Wire("GET", _PLACE, listed, "read", "project_id"),
-    Wire("POST", _PLACE, created, "write", "project_id"),
-    Wire("GET", _ONE, got, "read", "project_id"),
-    Wire("DELETE", _ONE, deleted, "write", "project_id"),
-    Wire("GET", f"{_ONE}/questions", questions, "read", "project_id"),
+    Wire("GET", _PLACE, list_sessions, "read", "project_id"),
+    Wire("POST", _PLACE, create_session, "write", "project_id"),
+    Wire("GET", _ONE, get_session, "read", "project_id"),
+    Wire("DELETE", _ONE, delete_session, "write", "project_id"),
+    Wire("GET", f"{_ONE}/questions", list_questions, "read", "project_id"),
     Wire("GET", f"{_ONE}/custom-tool", no_tool, "read", "project_id"),
     Wire("POST", f"{_ONE}/chat-to-sql", to_sql, "write", "project_id", queries=True),
     Wire("POST", f"{_ONE}/chat-to-answer", to_answer, "write", "project_id", queries=True),

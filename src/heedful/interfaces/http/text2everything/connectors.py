@@ -8,39 +8,39 @@ from typing import Any
 from heedful.engine import Heedful
 from heedful.errors import Invalid
 from heedful.interfaces.http.text2everything import addresses, paging, reading
-from heedful.interfaces.problems import Asked, Wire
+from heedful.interfaces.problems import ForeignRequest, Wire
 from heedful.model import Connector
 
-USUAL = 100
+DEFAULT_LIMIT = 100
 _PLACE = "/api/projects/{project_id}/connectors"
 _ONE = f"{_PLACE}/{{connector_id}}"
 _STAYS = ("name", "db_type", "host", "port", "username", "database")
 
 
-def listed(heedful: Heedful, asked: Asked) -> Any:
-    found = [each for each in heedful.connectors.list() if paging.has(asked, each.name)]
-    return paging.paged(found, asked, USUAL, lambda each: _shown(heedful, each))
+def list_connectors(heedful: Heedful, request: ForeignRequest) -> Any:
+    found = [each for each in heedful.connectors.list() if paging.has(request, each.name)]
+    return paging.paginate(found, request, DEFAULT_LIMIT, lambda each: _to_connector(heedful, each))
 
 
-def got(heedful: Heedful, asked: Asked) -> Any:
-    return _shown(heedful, heedful.connectors.get(asked.path["connector_id"]))
+def get_connector(heedful: Heedful, request: ForeignRequest) -> Any:
+    return _to_connector(heedful, heedful.connectors.get(request.path["connector_id"]))
 
 
-def created(heedful: Heedful, asked: Asked) -> Any:
-    given = reading.body(asked)
+def create_connector(heedful: Heedful, request: ForeignRequest) -> Any:
+    given = reading.body(request)
     url = addresses.url_of(given)
     config = addresses.config_of(given)
     made = heedful.connectors.create(
-        reading.text(asked, "name"), url, role=config.get("role"), privileged=config.get("privileged", False)
+        reading.text(request, "name"), url, role=config.get("role"), privileged=config.get("privileged", False)
     )
-    reading.describe(heedful, made.connector_id, reading.optional(asked, "description"))
-    return _shown(heedful, made)
+    reading.describe(heedful, made.connector_id, reading.optional(request, "description"))
+    return _to_connector(heedful, made)
 
 
-def updated(heedful: Heedful, asked: Asked) -> Any:
+def update_connector(heedful: Heedful, request: ForeignRequest) -> Any:
     """Changes the description; where a connector leads to stays, since proven SQL belongs to its database."""
-    found = heedful.connectors.get(asked.path["connector_id"])
-    given, known = reading.body(asked), _shown(heedful, found)
+    found = heedful.connectors.get(request.path["connector_id"])
+    given, known = reading.body(request), _to_connector(heedful, found)
     secret = given.get("password_secret_id")
     moved = [field for field in _STAYS if given.get(field) not in (None, known[field])]
     moved += ["password"] if given.get("password") else []
@@ -52,25 +52,25 @@ def updated(heedful: Heedful, asked: Asked) -> Any:
             field=moved[0],
             remedy="Create another connector, or change the password in the variable that it refers to",
         )
-    reading.describe(heedful, found.connector_id, reading.optional(asked, "description"))
-    return _shown(heedful, found)
+    reading.describe(heedful, found.connector_id, reading.optional(request, "description"))
+    return _to_connector(heedful, found)
 
 
-def deleted(heedful: Heedful, asked: Asked) -> Any:
-    found = heedful.connectors.get(asked.path["connector_id"])
+def delete_connector(heedful: Heedful, request: ForeignRequest) -> Any:
+    found = heedful.connectors.get(request.path["connector_id"])
     heedful.connectors.delete(found.connector_id)
     reading.describe(heedful, found.connector_id, None)
     return {"message": f"connector {found.name} is deleted"}
 
 
-def tested(heedful: Heedful, asked: Asked) -> Any:
-    """Connects, and reads the schema anew."""
+def test_connector(heedful: Heedful, request: ForeignRequest) -> Any:
+    """Connects, and reads the schema again."""
     began = monotonic()
-    heedful.connectors.refresh(asked.path["connector_id"])
+    heedful.connectors.refresh(request.path["connector_id"])
     return {"ok": True, "elapsed_ms": round((monotonic() - began) * 1000)}
 
 
-def _shown(heedful: Heedful, connector: Connector) -> dict[str, Any]:
+def _to_connector(heedful: Heedful, connector: Connector) -> dict[str, Any]:
     described = reading.remarks(heedful, reading.DESCRIPTIONS).find(connector.connector_id)
     at = connector.created_at.isoformat()
     return {
@@ -87,10 +87,10 @@ def _shown(heedful: Heedful, connector: Connector) -> dict[str, Any]:
 
 
 ROUTES = (
-    Wire("GET", _PLACE, listed, "read", "project_id"),
-    Wire("POST", _PLACE, created, "admin", "project_id", queries=True),
-    Wire("GET", _ONE, got, "read", "project_id"),
-    Wire("PUT", _ONE, updated, "admin", "project_id", queries=True),
-    Wire("DELETE", _ONE, deleted, "admin", "project_id"),
-    Wire("POST", f"{_ONE}/test", tested, "admin", "project_id", queries=True),
+    Wire("GET", _PLACE, list_connectors, "read", "project_id"),
+    Wire("POST", _PLACE, create_connector, "admin", "project_id", queries=True),
+    Wire("GET", _ONE, get_connector, "read", "project_id"),
+    Wire("PUT", _ONE, update_connector, "admin", "project_id", queries=True),
+    Wire("DELETE", _ONE, delete_connector, "admin", "project_id"),
+    Wire("POST", f"{_ONE}/test", test_connector, "admin", "project_id", queries=True),
 )

@@ -12,58 +12,58 @@ from typing import Any
 from heedful.engine import Heedful
 from heedful.errors import Invalid, NotFound
 from heedful.interfaces.http.text2everything import paging, reading
-from heedful.interfaces.problems import Asked, Wire
+from heedful.interfaces.problems import ForeignRequest, Wire
 from heedful.model import CacheMatch, Execution
 from heedful.model.results import plain
 
-USUAL = 100
-_TOGETHER = 100
+DEFAULT_LIMIT = 100
+_PAGE_SIZE = 100
 _PROJECT = "/api/projects/{project_id}"
 _TUNING = ("max_age_days", "similarity_threshold", "limit", "top_n")
 
 
-def executed(heedful: Heedful, asked: Asked) -> Any:
-    sql, message = reading.optional(asked, "sql_query"), reading.optional(asked, "chat_message_id")
-    connector = reading.text(asked, "connector_id")
-    session = reading.optional(asked, "h2ogpte_session_id")
+def execute(heedful: Heedful, request: ForeignRequest) -> Any:
+    sql, message = reading.optional(request, "sql_query"), reading.optional(request, "chat_message_id")
+    connector = reading.text(request, "connector_id")
+    session = reading.optional(request, "h2ogpte_session_id")
     if session is not None:
         heedful.chat_sessions.get(session)
     if (sql is None) == (message is None):
         raise Invalid("exactly one of sql_query and chat_message_id must be given", field="sql_query")
     if sql is not None:
-        return shown(heedful.executions.execute_query(sql, connector_id=connector))
+        return to_execution(heedful.executions.execute_query(sql, connector_id=connector))
     assert message is not None
     if is_execution(heedful, message):
         done = heedful.executions.get(message)
-        return shown(
+        return to_execution(
             heedful.executions.execute_query(
                 done.sql_query, connector_id=connector, question=done.question, parameters=done.parameters
             )
         )
-    return shown(heedful.executions.execute_from_chat(message, connector_id=connector))
+    return to_execution(heedful.executions.execute_from_chat(message, connector_id=connector))
 
 
-def got(heedful: Heedful, asked: Asked) -> Any:
-    return shown(heedful.executions.get(asked.path["execution_id"]))
+def get_execution(heedful: Heedful, request: ForeignRequest) -> Any:
+    return to_execution(heedful.executions.get(request.path["execution_id"]))
 
 
-def listed(heedful: Heedful, asked: Asked) -> Any:
-    message = asked.query.get("chat_message_id")
+def list_executions(heedful: Heedful, request: ForeignRequest) -> Any:
+    message = request.query.get("chat_message_id")
     found = (
         each
-        for each in _every(heedful, asked.query.get("connector_id"))
-        if message in (None, message_of(each)) and paging.has(asked, each.sql_query, each.question)
+        for each in _every(heedful, request.query.get("connector_id"))
+        if message in (None, message_of(each)) and paging.has(request, each.sql_query, each.question)
     )
-    return paging.paged(found, asked, USUAL, _summary)
+    return paging.paginate(found, request, DEFAULT_LIMIT, _summary)
 
 
-def looked_up(heedful: Heedful, asked: Asked) -> Any:
+def look_up(heedful: Heedful, request: ForeignRequest) -> Any:
     """What may be used, and nothing else: the client can't be told that a match is to be left alone."""
-    given = reading.body(asked)
+    given = reading.body(request)
     found = heedful.chat.execution_cache_lookup(
-        reading.text(asked, "user_query"),
-        connector_id=reading.text(asked, "connector_id"),
-        only_positive_feedback=reading.flag(asked, "only_positive_feedback"),
+        reading.text(request, "user_query"),
+        connector_id=reading.text(request, "connector_id"),
+        only_positive_feedback=reading.flag(request, "only_positive_feedback"),
         **{name: given[name] for name in _TUNING if given.get(name) is not None},
     )
     # The SQL of one to rebind has other values, unless it was just run.
@@ -89,7 +89,7 @@ def message_of(execution: Execution) -> str:
     return execution.chat_message_id or execution.execution_id
 
 
-def shown(execution: Execution) -> dict[str, Any]:
+def to_execution(execution: Execution) -> dict[str, Any]:
     """An execution under the names of all models that the client reads one with."""
     result = execution.result.model_dump(mode="json")
     names = [column["name"] for column in result["columns"]]
@@ -115,7 +115,7 @@ def _summary(execution: Execution) -> dict[str, Any]:
 
 def _match(heedful: Heedful, match: CacheMatch) -> dict[str, Any]:
     done = Execution(**match.execution) if _was_run(match) else heedful.executions.get(match.execution["execution_id"])
-    return {**match.model_dump(mode="json", exclude={"execution"}), "execution": shown(done)}
+    return {**match.model_dump(mode="json", exclude={"execution"}), "execution": to_execution(done)}
 
 
 def _was_run(match: CacheMatch) -> bool:
@@ -123,16 +123,16 @@ def _was_run(match: CacheMatch) -> bool:
 
 
 def _every(heedful: Heedful, connector_id: str | None) -> Iterator[Execution]:
-    some = heedful.executions.list(connector_id=connector_id, limit=_TOGETHER)
+    some = heedful.executions.list(connector_id=connector_id, limit=_PAGE_SIZE)
     yield from some.items
     while some.next_cursor is not None:
-        some = heedful.executions.list(connector_id=connector_id, limit=_TOGETHER, cursor=some.next_cursor)
+        some = heedful.executions.list(connector_id=connector_id, limit=_PAGE_SIZE, cursor=some.next_cursor)
         yield from some.items
 
 
 ROUTES = (
-    Wire("POST", f"{_PROJECT}/sql/execute", executed, "write", "project_id", queries=True),
-    Wire("GET", f"{_PROJECT}/sql/executions", listed, "read", "project_id"),
-    Wire("GET", f"{_PROJECT}/sql/executions/{{execution_id}}", got, "read", "project_id"),
-    Wire("POST", f"{_PROJECT}/execution-cache-lookup", looked_up, "write", "project_id", queries=True),
+    Wire("POST", f"{_PROJECT}/sql/execute", execute, "write", "project_id", queries=True),
+    Wire("GET", f"{_PROJECT}/sql/executions", list_executions, "read", "project_id"),
+    Wire("GET", f"{_PROJECT}/sql/executions/{{execution_id}}", get_execution, "read", "project_id"),
+    Wire("POST", f"{_PROJECT}/execution-cache-lookup", look_up, "write", "project_id", queries=True),
 )

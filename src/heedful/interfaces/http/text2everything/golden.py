@@ -9,60 +9,60 @@ from typing import Any
 from heedful.engine import Heedful
 from heedful.errors import NotFound
 from heedful.interfaces.http.text2everything import paging, reading
-from heedful.interfaces.problems import Asked, Wire
+from heedful.interfaces.problems import ForeignRequest, Wire
 from heedful.model import GoldenExample
 from heedful.sql.feedback import ALWAYS, Remark
 
-USUAL = 100
-_TOGETHER = 1_000
+DEFAULT_LIMIT = 100
+_PAGE_SIZE = 1_000
 _PLACE = "/api/projects/{project_id}/golden-examples"
 _ONE = f"{_PLACE}/{{example_id}}"
 
 
-def listed(heedful: Heedful, asked: Asked) -> Any:
-    always, described = reading.wanted(asked, ALWAYS), reading.descriptions(heedful)
+def list_examples(heedful: Heedful, request: ForeignRequest) -> Any:
+    always, described = reading.wanted(request, ALWAYS), reading.descriptions(heedful)
     shown = [_with(heedful, each, described.get(each.id)) for each in _every(heedful)]
     found = [
         each
         for each in shown
         if always in (None, each[ALWAYS])
-        and paging.has(asked, each["user_query"], each["sql_query"], each["description"])
+        and paging.has(request, each["user_query"], each["sql_query"], each["description"])
     ]
-    return paging.paged(found, asked, USUAL, lambda each: each)
+    return paging.paginate(found, request, DEFAULT_LIMIT, lambda each: each)
 
 
-def got(heedful: Heedful, asked: Asked) -> Any:
-    return _shown(heedful, heedful.golden_examples.get(asked.path["example_id"]))
+def get_example(heedful: Heedful, request: ForeignRequest) -> Any:
+    return _to_example(heedful, heedful.golden_examples.get(request.path["example_id"]))
 
 
-def created(heedful: Heedful, asked: Asked) -> Any:
+def create_example(heedful: Heedful, request: ForeignRequest) -> Any:
     """On the project's connector; of several, `connector_id` names one."""
     made = heedful.golden_examples.create(
-        reading.text(asked, "user_query"),
-        reading.text(asked, "sql_query"),
-        connector_id=reading.optional(asked, "connector_id"),
+        reading.text(request, "user_query"),
+        reading.text(request, "sql_query"),
+        connector_id=reading.optional(request, "connector_id"),
     )
-    _describe(heedful, asked, made.id)
-    return _shown(heedful, made)
+    _describe(heedful, request, made.id)
+    return _to_example(heedful, made)
 
 
-def updated(heedful: Heedful, asked: Asked) -> Any:
+def update_example(heedful: Heedful, request: ForeignRequest) -> Any:
     changed = heedful.golden_examples.update(
-        asked.path["example_id"],
-        question=reading.text(asked, "user_query"),
-        sql_query=reading.text(asked, "sql_query"),
+        request.path["example_id"],
+        question=reading.text(request, "user_query"),
+        sql_query=reading.text(request, "sql_query"),
     )
-    _describe(heedful, asked, changed.id)
-    return _shown(heedful, changed)
+    _describe(heedful, request, changed.id)
+    return _to_example(heedful, changed)
 
 
-def deleted(heedful: Heedful, asked: Asked) -> Any:
-    _delete(heedful, asked.path["example_id"])
-    return {"message": f"{asked.path['example_id']} is deleted"}
+def delete_example(heedful: Heedful, request: ForeignRequest) -> Any:
+    _delete(heedful, request.path["example_id"])
+    return {"message": f"{request.path['example_id']} is deleted"}
 
 
-def bulk_deleted(heedful: Heedful, asked: Asked) -> Any:
-    return reading.bulk(lambda example_id: _delete(heedful, example_id), asked)
+def bulk_delete(heedful: Heedful, request: ForeignRequest) -> Any:
+    return reading.bulk(lambda example_id: _delete(heedful, example_id), request)
 
 
 def always_shown(heedful: Heedful) -> list[str]:
@@ -72,11 +72,11 @@ def always_shown(heedful: Heedful) -> list[str]:
         if each.metadata.get(ALWAYS):
             # An example goes with its connector, and what was said of it stays.
             with suppress(NotFound):
-                found.append(in_words(heedful, each.id))
+                found.append(as_text(heedful, each.id))
     return found
 
 
-def in_words(heedful: Heedful, example_id: str) -> str:
+def as_text(heedful: Heedful, example_id: str) -> str:
     """An example as a text about the data."""
     example = heedful.golden_examples.get(example_id)
     return f"For example, {example.question}\n{example.sql_query}"
@@ -84,14 +84,14 @@ def in_words(heedful: Heedful, example_id: str) -> str:
 
 def _every(heedful: Heedful) -> Iterator[GoldenExample]:
     skip = 0
-    while some := heedful.golden_examples.list(skip=skip, limit=_TOGETHER):
+    while some := heedful.golden_examples.list(skip=skip, limit=_PAGE_SIZE):
         yield from some
         skip += len(some)
 
 
-def _describe(heedful: Heedful, asked: Asked, example_id: str) -> None:
-    flags = {ALWAYS: reading.flag(asked, ALWAYS)}
-    reading.describe(heedful, example_id, reading.optional(asked, "description"), **flags)
+def _describe(heedful: Heedful, request: ForeignRequest, example_id: str) -> None:
+    flags = {ALWAYS: reading.flag(request, ALWAYS)}
+    reading.describe(heedful, example_id, reading.optional(request, "description"), **flags)
 
 
 def _delete(heedful: Heedful, example_id: str) -> None:
@@ -99,7 +99,7 @@ def _delete(heedful: Heedful, example_id: str) -> None:
     reading.describe(heedful, example_id, None)
 
 
-def _shown(heedful: Heedful, example: GoldenExample) -> dict[str, Any]:
+def _to_example(heedful: Heedful, example: GoldenExample) -> dict[str, Any]:
     return _with(heedful, example, reading.remarks(heedful, reading.DESCRIPTIONS).find(example.id))
 
 
@@ -118,10 +118,10 @@ def _with(heedful: Heedful, example: GoldenExample, described: Remark | None) ->
 
 
 ROUTES = (
-    Wire("GET", _PLACE, listed, "read", "project_id"),
-    Wire("POST", _PLACE, created, "write", "project_id", queries=True),
-    Wire("POST", f"{_PLACE}/bulk-delete", bulk_deleted, "write", "project_id"),
-    Wire("GET", _ONE, got, "read", "project_id"),
-    Wire("PUT", _ONE, updated, "write", "project_id", queries=True),
-    Wire("DELETE", _ONE, deleted, "write", "project_id"),
+    Wire("GET", _PLACE, list_examples, "read", "project_id"),
+    Wire("POST", _PLACE, create_example, "write", "project_id", queries=True),
+    Wire("POST", f"{_PLACE}/bulk-delete", bulk_delete, "write", "project_id"),
+    Wire("GET", _ONE, get_example, "read", "project_id"),
+    Wire("PUT", _ONE, update_example, "write", "project_id", queries=True),
+    Wire("DELETE", _ONE, delete_example, "write", "project_id"),
 )

@@ -8,12 +8,12 @@ from itertools import islice
 from typing import Any, TypeVar
 
 from heedful.errors import Invalid
-from heedful.interfaces.problems import Asked
+from heedful.interfaces.problems import ForeignRequest
 from heedful.model import limits
 from heedful.sql import checks
 
 PER_PAGE = 50
-MOST = limits.MAX_LIST
+MAX_PAGE = limits.MAX_LIST
 
 Item = TypeVar("Item")
 
@@ -33,26 +33,28 @@ class Window:
         return list(islice(items, self.start, self.start + self.count + 1))
 
 
-def window(asked: Asked, usual: int) -> Window:
+def window(request: ForeignRequest, usual: int) -> Window:
     """What a request asks for; `usual` is the limit that the client sends when its user named none.
 
     With `page`, the client collects pages until one says that it is the last. So the usual limit then limits nothing:
     who names no limit gets all. Any other limit is kept.
     """
-    skip = _number(asked, "skip", 0, 0, limits.MAX_SKIP)
-    limit = _number(asked, "limit", usual, 1, MOST)
-    if "page" not in asked.query:
+    skip = _number(request, "skip", 0, 0, limits.MAX_SKIP)
+    limit = _number(request, "limit", usual, 1, MAX_PAGE)
+    if "page" not in request.query:
         return Window(skip, limit, 1, ends=False)
-    page = _number(asked, "page", 1, 1, limits.MAX_SKIP)
-    per_page = _number(asked, "per_page", PER_PAGE, 1, MOST)
+    page = _number(request, "page", 1, 1, limits.MAX_SKIP)
+    per_page = _number(request, "per_page", PER_PAGE, 1, MAX_PAGE)
     done = (page - 1) * per_page
     count = per_page if limit == usual else max(0, min(per_page, limit - done))
     return Window(skip + done, count, page, ends=limit != usual and done + count >= limit)
 
 
-def paged(items: Iterable[Item], asked: Asked, usual: int, shown: Callable[[Item], Any]) -> dict[str, Any]:
+def paginate(
+    items: Iterable[Item], request: ForeignRequest, usual: int, shown: Callable[[Item], Any]
+) -> dict[str, Any]:
     """One page of a list that is read as far as needed; of a sequence, with its length."""
-    part = window(asked, usual)
+    part = window(request, usual)
     found = part.of(items)
     total = {"total": len(items)} if isinstance(items, Sequence) else {}
     return page([shown(each) for each in found[: part.count]], part, len(found) > part.count) | total
@@ -70,18 +72,18 @@ def page(items: Sequence[Any], part: Window, more: bool) -> dict[str, Any]:
     }
 
 
-def has(asked: Asked, *texts: str | None) -> bool:
+def has(request: ForeignRequest, *texts: str | None) -> bool:
     """Whether one of the texts has the words that are searched for, in any case."""
-    sought = asked.query.get("q", "").casefold()
+    sought = request.query.get("q", "").casefold()
     return any(sought in text.casefold() for text in texts if text is not None) or not sought
 
 
-def _number(asked: Asked, field: str, default: int, low: int, high: int) -> int:
-    given = asked.query.get(field)
+def _number(request: ForeignRequest, field: str, default: int, low: int, high: int) -> int:
+    given = request.query.get(field)
     if given is None:
         return default
     try:
-        return checks.whole(field, int(given), low, high)
+        return checks.whole_number(field, int(given), low, high)
     except ValueError as error:
         if isinstance(error, Invalid):
             raise

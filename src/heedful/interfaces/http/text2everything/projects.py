@@ -11,54 +11,54 @@ from heedful.clock import from_stored
 from heedful.engine import Heedful
 from heedful.errors import Conflict, Invalid, NotFound
 from heedful.interfaces.http.text2everything import paging, reading
-from heedful.interfaces.problems import Asked, Wire
+from heedful.interfaces.problems import ForeignRequest, Wire
 from heedful.storage import scopes
 from heedful.storage.schema import projects
 
-USUAL = 50
+DEFAULT_LIMIT = 50
 PROJECT = "project"
 """What a project's description is kept under."""
 
 _IN_A_PATH = re.compile(r"[^/?#%\\\x00-\x1f]+")
 
 
-def listed(heedful: Heedful, asked: Asked) -> Any:
+def list_projects(heedful: Heedful, request: ForeignRequest) -> Any:
     """The projects that the key opens: all, or its own."""
-    names = [name for name in asked.server.projects() if asked.server.known(name)]
-    found = [name for name in sorted(names, key=str.casefold) if paging.has(asked, name)]
-    return paging.paged(found, asked, USUAL, lambda name: _shown(_opened(heedful, asked, name)))
+    names = [name for name in request.server.projects() if request.server.known(name)]
+    found = [name for name in sorted(names, key=str.casefold) if paging.has(request, name)]
+    return paging.paginate(found, request, DEFAULT_LIMIT, lambda name: _to_project(_open(heedful, request, name)))
 
 
-def got(heedful: Heedful, asked: Asked) -> Any:
-    return _shown(heedful)
+def get_project(heedful: Heedful, request: ForeignRequest) -> Any:
+    return _to_project(heedful)
 
 
-def created(heedful: Heedful, asked: Asked) -> Any:
-    name = reading.text(asked, "name").strip()
+def create_project(heedful: Heedful, request: ForeignRequest) -> Any:
+    name = reading.text(request, "name").strip()
     if not _IN_A_PATH.fullmatch(name) or name in (".", ".."):
         raise Invalid(
-            f"name is {name!r}, which can't stand in an address",
+            f"name is {name!r}, which can't be part of a URL",
             field="name",
             value=name,
             remedy="A project's name is its id: leave out / ? # % and \\",
         )
-    made = _opened(heedful, asked, name)
+    made = _open(heedful, request, name)
     if reading.remarks(made, reading.DESCRIPTIONS).find(PROJECT) is not None:
         raise Conflict(
-            f"there is a project {name!r} already", field="name", value=name, remedy="Use it, or take another"
+            f"project {name!r} already exists", field="name", value=name, remedy="Use it, or choose another name"
         )
     workspace = made._workspace
     with workspace.write() as connection:
         # Before its description is written, or it would be younger than its last change.
         scopes.ensure_project(connection, name, workspace.now())
-    _describe(made, reading.optional(asked, "description"))
-    return _shown(made)
+    _describe(made, reading.optional(request, "description"))
+    return _to_project(made)
 
 
-def updated(heedful: Heedful, asked: Asked) -> Any:
+def update_project(heedful: Heedful, request: ForeignRequest) -> Any:
     """Changes the description; the name is the id, and stays."""
-    _shown(heedful)
-    name = reading.optional(asked, "name")
+    _to_project(heedful)
+    name = reading.optional(request, "name")
     if name is not None and name != reading.project(heedful):
         raise Invalid(
             f"project {reading.project(heedful)!r} can't be renamed",
@@ -66,12 +66,12 @@ def updated(heedful: Heedful, asked: Asked) -> Any:
             value=name,
             remedy="Its name is its id: create another project",
         )
-    _describe(heedful, reading.optional(asked, "description"))
-    return _shown(heedful)
+    _describe(heedful, reading.optional(request, "description"))
+    return _to_project(heedful)
 
 
-def _opened(heedful: Heedful, asked: Asked, name: str) -> Heedful:
-    return heedful if name == reading.project(heedful) else asked.server.opened(name)
+def _open(heedful: Heedful, request: ForeignRequest, name: str) -> Heedful:
+    return heedful if name == reading.project(heedful) else request.server.opened(name)
 
 
 def _describe(heedful: Heedful, description: str | None) -> None:
@@ -79,15 +79,15 @@ def _describe(heedful: Heedful, description: str | None) -> None:
     reading.remarks(heedful, reading.DESCRIPTIONS).put(PROJECT, description or name, {"description": description})
 
 
-def _made_at(heedful: Heedful) -> int | None:
+def _created_at(heedful: Heedful) -> int | None:
     with heedful._workspace.read() as connection:
         statement = select(projects.c.created_at).where(projects.c.name == reading.project(heedful))
         at: int | None = connection.execute(statement).scalar()
     return at
 
 
-def _shown(heedful: Heedful) -> dict[str, Any]:
-    name, at = reading.project(heedful), _made_at(heedful)
+def _to_project(heedful: Heedful) -> dict[str, Any]:
+    name, at = reading.project(heedful), _created_at(heedful)
     if at is None:
         raise NotFound(
             f"no project {name!r}", field="project_id", value=name, remedy="Create it, or write something to it"
@@ -106,8 +106,8 @@ def _shown(heedful: Heedful) -> dict[str, Any]:
 
 
 ROUTES = (
-    Wire("GET", "/api/projects", listed, "read"),
-    Wire("POST", "/api/projects", created, "write"),
-    Wire("GET", "/api/projects/{project_id}", got, "read", "project_id"),
-    Wire("PUT", "/api/projects/{project_id}", updated, "write", "project_id"),
+    Wire("GET", "/api/projects", list_projects, "read"),
+    Wire("POST", "/api/projects", create_project, "write"),
+    Wire("GET", "/api/projects/{project_id}", get_project, "read", "project_id"),
+    Wire("PUT", "/api/projects/{project_id}", update_project, "write", "project_id"),
 )

@@ -7,7 +7,7 @@ from typing import Any
 
 from heedful.engine import Heedful
 from heedful.errors import Invalid, NotFound
-from heedful.interfaces.problems import Asked
+from heedful.interfaces.problems import ForeignRequest
 from heedful.memory import checks as values
 from heedful.sql.feedback import Remark, Remarks
 
@@ -15,38 +15,38 @@ DESCRIPTIONS = "descriptions"
 """The dataset for what the client says of things and Heedful has no field for."""
 
 
-def body(asked: Asked) -> dict[str, Any]:
+def body(request: ForeignRequest) -> dict[str, Any]:
     """The body, which is an object."""
-    if not isinstance(asked.body, dict):
+    if not isinstance(request.body, dict):
         raise Invalid("the body of the request must be a JSON object", field="body")
-    return asked.body
+    return request.body
 
 
-def text(asked: Asked, field: str) -> str:
+def text(request: ForeignRequest, field: str) -> str:
     """A text that must be there."""
-    value = optional(asked, field)
+    value = optional(request, field)
     if value is None:
         raise Invalid(f"{field} is required and must not be blank", field=field)
     return value
 
 
-def optional(asked: Asked, field: str) -> str | None:
+def optional(request: ForeignRequest, field: str) -> str | None:
     """A text that may be missing, null or blank."""
-    value = body(asked).get(field)
+    value = body(request).get(field)
     if value is not None and not isinstance(value, str):
-        raise Invalid(f"{field} must be a text, got {value!r}", field=field, value=value)
+        raise Invalid(f"{field} must be a string, got {value!r}", field=field, value=value)
     return value if value is not None and value.strip() else None
 
 
-def flag(asked: Asked, field: str, default: bool = False) -> bool:
+def flag(request: ForeignRequest, field: str, default: bool = False) -> bool:
     """True or false; null is the default."""
-    value = body(asked).get(field)
+    value = body(request).get(field)
     return default if value is None else values.flag(field, value)
 
 
-def wanted(asked: Asked, field: str) -> bool | None:
+def wanted(request: ForeignRequest, field: str) -> bool | None:
     """A yes or no in the query, if there is one."""
-    value = asked.query.get(field)
+    value = request.query.get(field)
     if value is None:
         return None
     if value.lower() not in ("true", "false"):
@@ -54,18 +54,18 @@ def wanted(asked: Asked, field: str) -> bool | None:
     return value.lower() == "true"
 
 
-def ids(asked: Asked) -> list[str]:
+def ids(request: ForeignRequest) -> list[str]:
     """The ids in the body of a bulk deletion."""
-    value = body(asked).get("ids")
+    value = body(request).get("ids")
     if not isinstance(value, list) or not value or not all(isinstance(each, str) for each in value):
         raise Invalid("ids must be a list of at least one id", field="ids", value=value)
     return value
 
 
-def bulk(delete: Callable[[str], object], asked: Asked) -> dict[str, Any]:
+def bulk(delete: Callable[[str], object], request: ForeignRequest) -> dict[str, Any]:
     """Deletes each of the ids, and says which were not there."""
     failed, deleted = [], 0
-    for each in dict.fromkeys(ids(asked)):
+    for each in dict.fromkeys(ids(request)):
         try:
             delete(each)
         except NotFound:

@@ -12,64 +12,64 @@ from heedful.engine import Heedful
 from heedful.errors import Invalid
 from heedful.ids import new_id
 from heedful.interfaces.http.text2everything import paging, reading
-from heedful.interfaces.problems import Asked, Wire
+from heedful.interfaces.problems import ForeignRequest, Wire
 from heedful.sql.feedback import ALWAYS, CONTEXTS, SCHEMA_METADATA, Remark
 
-USUAL = {CONTEXTS: 50, SCHEMA_METADATA: 100}
+DEFAULT_LIMITS = {CONTEXTS: 50, SCHEMA_METADATA: 100}
 
 
-def listed(dataset: str, heedful: Heedful, asked: Asked) -> Any:
-    always = reading.wanted(asked, ALWAYS)
+def list_texts(dataset: str, heedful: Heedful, request: ForeignRequest) -> Any:
+    always = reading.wanted(request, ALWAYS)
     found = [
         each
         for each in reading.remarks(heedful, dataset).list()
         if always in (None, each.metadata[ALWAYS])
-        and paging.has(asked, each.metadata["name"], each.metadata["description"], each.text)
+        and paging.has(request, each.metadata["name"], each.metadata["description"], each.text)
     ]
-    return paging.paged(found, asked, USUAL[dataset], lambda each: _shown(dataset, heedful, each))
+    return paging.paginate(found, request, DEFAULT_LIMITS[dataset], lambda each: _to_text(dataset, heedful, each))
 
 
-def got(dataset: str, heedful: Heedful, asked: Asked) -> Any:
-    return _shown(dataset, heedful, reading.remarks(heedful, dataset).get(asked.path["text_id"]))
+def get_text(dataset: str, heedful: Heedful, request: ForeignRequest) -> Any:
+    return _to_text(dataset, heedful, reading.remarks(heedful, dataset).get(request.path["text_id"]))
 
 
-def created(dataset: str, heedful: Heedful, asked: Asked) -> Any:
-    return _put(dataset, heedful, asked, new_id())
+def create_text(dataset: str, heedful: Heedful, request: ForeignRequest) -> Any:
+    return _put(dataset, heedful, request, new_id())
 
 
-def updated(dataset: str, heedful: Heedful, asked: Asked) -> Any:
+def update_text(dataset: str, heedful: Heedful, request: ForeignRequest) -> Any:
     """Takes the place of what is there; the client sends all of it."""
-    return _put(dataset, heedful, asked, reading.remarks(heedful, dataset).get(asked.path["text_id"]).id)
+    return _put(dataset, heedful, request, reading.remarks(heedful, dataset).get(request.path["text_id"]).id)
 
 
-def deleted(dataset: str, heedful: Heedful, asked: Asked) -> Any:
-    reading.remarks(heedful, dataset).delete(asked.path["text_id"])
-    return {"message": f"{asked.path['text_id']} is deleted"}
+def delete_text(dataset: str, heedful: Heedful, request: ForeignRequest) -> Any:
+    reading.remarks(heedful, dataset).delete(request.path["text_id"])
+    return {"message": f"{request.path['text_id']} is deleted"}
 
 
-def bulk_deleted(dataset: str, heedful: Heedful, asked: Asked) -> Any:
-    return reading.bulk(reading.remarks(heedful, dataset).delete, asked)
+def bulk_delete(dataset: str, heedful: Heedful, request: ForeignRequest) -> Any:
+    return reading.bulk(reading.remarks(heedful, dataset).delete, request)
 
 
-def _put(dataset: str, heedful: Heedful, asked: Asked, text_id: str) -> Any:
+def _put(dataset: str, heedful: Heedful, request: ForeignRequest, text_id: str) -> Any:
     about = {
-        "name": reading.text(asked, "name"),
-        "description": reading.optional(asked, "description"),
-        ALWAYS: reading.flag(asked, ALWAYS),
+        "name": reading.text(request, "name"),
+        "description": reading.optional(request, "description"),
+        ALWAYS: reading.flag(request, ALWAYS),
     }
-    written = reading.text(asked, "content") if dataset == CONTEXTS else _schema(asked)
-    return _shown(dataset, heedful, reading.remarks(heedful, dataset).put(text_id, written, about))
+    written = reading.text(request, "content") if dataset == CONTEXTS else _schema(request)
+    return _to_text(dataset, heedful, reading.remarks(heedful, dataset).put(text_id, written, about))
 
 
-def _schema(asked: Asked) -> str:
-    data = reading.body(asked).get("schema_data")
+def _schema(request: ForeignRequest) -> str:
+    data = reading.body(request).get("schema_data")
     if not isinstance(data, dict) or not data:
-        raise Invalid("schema_data must be an object that is not empty", field="schema_data")
+        raise Invalid("schema_data must be a non-empty object", field="schema_data")
     # On many lines, so that a long schema is split between two of them.
     return orjson.dumps(data, option=orjson.OPT_INDENT_2).decode()
 
 
-def _shown(dataset: str, heedful: Heedful, remark: Remark) -> dict[str, Any]:
+def _to_text(dataset: str, heedful: Heedful, remark: Remark) -> dict[str, Any]:
     own = {"content": remark.text} if dataset == CONTEXTS else {"schema_data": orjson.loads(remark.text)}
     return {
         "id": remark.id,
@@ -86,12 +86,12 @@ def _shown(dataset: str, heedful: Heedful, remark: Remark) -> dict[str, Any]:
 def _routes(dataset: str, place: str) -> tuple[Wire, ...]:
     base = f"/api/projects/{{project_id}}/{place}"
     return (
-        Wire("GET", base, partial(listed, dataset), "read", "project_id"),
-        Wire("POST", base, partial(created, dataset), "write", "project_id"),
-        Wire("POST", f"{base}/bulk-delete", partial(bulk_deleted, dataset), "write", "project_id"),
-        Wire("GET", f"{base}/{{text_id}}", partial(got, dataset), "read", "project_id"),
-        Wire("PUT", f"{base}/{{text_id}}", partial(updated, dataset), "write", "project_id"),
-        Wire("DELETE", f"{base}/{{text_id}}", partial(deleted, dataset), "write", "project_id"),
+        Wire("GET", base, partial(list_texts, dataset), "read", "project_id"),
+        Wire("POST", base, partial(create_text, dataset), "write", "project_id"),
+        Wire("POST", f"{base}/bulk-delete", partial(bulk_delete, dataset), "write", "project_id"),
+        Wire("GET", f"{base}/{{text_id}}", partial(get_text, dataset), "read", "project_id"),
+        Wire("PUT", f"{base}/{{text_id}}", partial(update_text, dataset), "write", "project_id"),
+        Wire("DELETE", f"{base}/{{text_id}}", partial(delete_text, dataset), "write", "project_id"),
     )
 
 

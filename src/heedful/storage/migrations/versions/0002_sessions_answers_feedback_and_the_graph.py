@@ -65,7 +65,7 @@ def upgrade() -> None:
     sa.Column('comment', sa.Text(), nullable=True),
     sa.Column('extra', sa.JSON(), nullable=True),
     sa.Column('at', sa.BigInteger(), nullable=False),
-    sa.Column('standing', sa.SmallInteger(), nullable=False),
+    sa.Column('active', sa.SmallInteger(), nullable=False),
     sa.ForeignKeyConstraint(['project_id'], ['projects.id'], name=op.f('fk_feedbacks_project_id')),
     sa.ForeignKeyConstraint(['session_seq'], ['sessions.seq'], name=op.f('fk_feedbacks_session_seq'), ondelete='CASCADE'),
     sa.PrimaryKeyConstraint('seq', name=op.f('pk_feedbacks')),

@@ -1,9 +1,9 @@
-"""Parts of the ledger, and walls between projects."""
+"""Parts of the ledger, and row-level security between projects."""
 
 import sqlalchemy as sa
 from alembic import op
 
-from heedful.storage.migrations.walls import build_walls
+from heedful.storage.migrations.row_security import secure_all_tables
 
 revision = '0007'
 down_revision = '0006'
@@ -29,7 +29,7 @@ def upgrade() -> None:
     )
     if op.get_bind().dialect.name == 'postgresql':
         _divide()
-        build_walls(op.get_bind())
+        secure_all_tables(op.get_bind())
         return
     with op.batch_alter_table('events', table_kwargs={'sqlite_autoincrement': True}) as events:
         events.drop_constraint(op.f('uq_events_project_id_idempotency_key'), type_='unique')

@@ -3,7 +3,7 @@
 import sqlalchemy as sa
 from alembic import op
 
-from heedful.storage.migrations.walls import build_wall
+from heedful.storage.migrations.row_security import secure_table
 
 revision = '0008'
 down_revision = '0007'
@@ -85,7 +85,7 @@ def upgrade() -> None:
         _run(FOLLOW)
         for column in ('id', 'kind', 'status', 'error', 'owner'):
             op.execute(f'ALTER TABLE jobs ALTER {column} TYPE text COLLATE "C"')
-        build_wall(op.get_bind(), 'jobs', ['project_id'])
+        secure_table(op.get_bind(), 'jobs', ['project_id'])
 
 
 def downgrade() -> None:

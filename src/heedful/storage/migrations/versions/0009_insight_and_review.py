@@ -3,7 +3,7 @@
 import sqlalchemy as sa
 from alembic import op
 
-from heedful.storage.migrations.walls import build_wall
+from heedful.storage.migrations.row_security import secure_table
 
 revision = '0009'
 down_revision = '0008'
@@ -14,7 +14,7 @@ Number = sa.BigInteger().with_variant(sa.Integer(), 'sqlite')
 
 TEXTS = {
     'tallies': ['key', 'value', 'target_type', 'dataset', 'model', 'source', 'author_kind'],
-    'marks': ['key', 'name'],
+    'watermarks': ['key', 'name'],
     'decisions': ['id', 'connector_id', 'question', 'decision', 'gate', 'reason', 'candidate_id', 'execution_id'],
     'review_items': ['id', 'target_type', 'dataset', 'status', 'assignee'],
     'review_members': ['event_id', 'target_type', 'target_id'],
@@ -44,13 +44,13 @@ def upgrade() -> None:
     sa.PrimaryKeyConstraint('project_id', 'key', 'day', 'value', 'target_type', 'dataset', 'model', 'source', 'author_kind', name=op.f('pk_tallies')),
     sqlite_with_rowid=False,
     )
-    op.create_table('marks',
+    op.create_table('watermarks',
     sa.Column('project_id', Number, nullable=False),
     sa.Column('key', sa.Text(), nullable=False),
     sa.Column('name', sa.String(length=20), nullable=False),
     sa.Column('seq', sa.BigInteger(), nullable=False),
-    sa.ForeignKeyConstraint(['project_id'], ['projects.id'], name=op.f('fk_marks_project_id')),
-    sa.PrimaryKeyConstraint('project_id', 'key', 'name', name=op.f('pk_marks')),
+    sa.ForeignKeyConstraint(['project_id'], ['projects.id'], name=op.f('fk_watermarks_project_id')),
+    sa.PrimaryKeyConstraint('project_id', 'key', 'name', name=op.f('pk_watermarks')),
     )
     op.create_table('decisions',
     sa.Column('seq', Number, autoincrement=True, nullable=False),
@@ -101,12 +101,12 @@ def upgrade() -> None:
     sa.Column('target_type', sa.String(length=20), nullable=False),
     sa.Column('target_id', sa.String(length=200), nullable=False),
     sa.Column('at', sa.BigInteger(), nullable=False),
-    sa.Column('standing', sa.SmallInteger(), nullable=False),
+    sa.Column('active', sa.SmallInteger(), nullable=False),
     sa.ForeignKeyConstraint(['item_seq'], ['review_items.seq'], name=op.f('fk_review_members_item_seq'), ondelete='CASCADE'),
     sa.ForeignKeyConstraint(['project_id'], ['projects.id'], name=op.f('fk_review_members_project_id')),
     sa.PrimaryKeyConstraint('event_id', name=op.f('pk_review_members')),
     )
-    op.create_index('ix_review_members_item_seq_standing_at', 'review_members', ['item_seq', 'standing', 'at'], unique=False)
+    op.create_index('ix_review_members_item_seq_active_at', 'review_members', ['item_seq', 'active', 'at'], unique=False)
     op.create_index('ix_review_members_target_id', 'review_members', ['target_id'], unique=False)
     op.create_table('review_notes',
     sa.Column('event_id', sa.String(length=36), nullable=False),
@@ -125,13 +125,13 @@ def upgrade() -> None:
         for table, columns in TEXTS.items():
             for column in columns:
                 op.execute(f'ALTER TABLE {table} ALTER "{column}" TYPE text COLLATE "C"')
-            build_wall(op.get_bind(), table, ['project_id'])
+            secure_table(op.get_bind(), table, ['project_id'])
 
 
 def downgrade() -> None:
     op.create_index('ix_receipts_dataset_id', 'receipts', ['dataset_id'], unique=False)
     op.drop_index('ix_receipts_dataset_id_at', table_name='receipts')
     op.drop_index('ix_events_project_id_at', table_name='events')
-    for table in ('review_notes', 'review_members', 'review_items', 'decisions', 'marks', 'tallies'):
+    for table in ('review_notes', 'review_members', 'review_items', 'decisions', 'watermarks', 'tallies'):
         op.drop_table(table)
 

@@ -3,7 +3,7 @@
 import sqlalchemy as sa
 from alembic import op
 
-from heedful.storage.migrations.walls import build_shared_wall, build_wall
+from heedful.storage.migrations.row_security import secure_shared_table, secure_table
 
 revision = '0010'
 down_revision = '0009'
@@ -33,7 +33,7 @@ def downgrade() -> None:
     _access_before()
     _trust_before()
     if op.get_bind().dialect.name == 'postgresql':
-        op.execute('DROP POLICY wall ON signing')
+        op.execute('DROP POLICY project_isolation ON signing')
         op.execute('ALTER TABLE signing NO FORCE ROW LEVEL SECURITY')
         op.execute('ALTER TABLE signing DISABLE ROW LEVEL SECURITY')
     op.drop_column('connectors', 'enabled')
@@ -43,19 +43,19 @@ def _connectors() -> None:
     """Connectors that wait for somebody to confirm them, and a secret that no project's transaction sees."""
     op.add_column('connectors', sa.Column('enabled', sa.SmallInteger(), nullable=False, server_default='1'))
     if op.get_bind().dialect.name == 'postgresql':
-        build_shared_wall(op.get_bind(), 'signing')
+        secure_shared_table(op.get_bind(), 'signing')
 
 
 def _trust() -> None:
     """How far an author is trusted, beside each opinion; and an index by which an author's earlier votes are found."""
     for table in ('events', 'feedbacks'):
-        op.add_column(table, sa.Column('author_standing', sa.String(length=10), nullable=False, server_default='anonymous'))
+        op.add_column(table, sa.Column('author_trust', sa.String(length=10), nullable=False, server_default='anonymous'))
         op.execute(
-            f"UPDATE {table} SET author_standing = CASE WHEN author IS NULL THEN 'verified' ELSE 'known' END "
+            f"UPDATE {table} SET author_trust = CASE WHEN author IS NULL THEN 'verified' ELSE 'known' END "
             "WHERE author IS NULL OR substr(author, 1, 8) <> 'visitor-'"
         )
         if op.get_bind().dialect.name == 'postgresql':
-            op.execute(f'ALTER TABLE {table} ALTER author_standing TYPE text COLLATE "C"')
+            op.execute(f'ALTER TABLE {table} ALTER author_trust TYPE text COLLATE "C"')
     op.create_index(
         'ix_events_target_id_query_id_author', 'events', ['target_id', 'query_id', 'author'], unique=False,
         sqlite_where=sa.text('author IS NOT NULL'), postgresql_where=sa.text('author IS NOT NULL'),
@@ -65,7 +65,7 @@ def _trust() -> None:
 def _trust_before() -> None:
     op.drop_index('ix_events_target_id_query_id_author', table_name='events')
     for table in ('events', 'feedbacks'):
-        op.drop_column(table, 'author_standing')
+        op.drop_column(table, 'author_trust')
 
 
 def _access() -> None:
@@ -107,8 +107,8 @@ def _access() -> None:
         for table, columns in texts.items():
             for column in columns:
                 op.execute(f'ALTER TABLE {table} ALTER "{column}" TYPE text COLLATE "C"')
-        build_wall(op.get_bind(), 'audit', ['project_id'])
-        build_shared_wall(op.get_bind(), 'logins')
+        secure_table(op.get_bind(), 'audit', ['project_id'])
+        secure_shared_table(op.get_bind(), 'logins')
 
 
 def _access_before() -> None:

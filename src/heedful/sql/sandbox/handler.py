@@ -14,7 +14,7 @@ from heedful.errors import HeedfulError
 from heedful.model.results import encode
 from heedful.sql.databases import Database, Limits, open_database, text_values
 from heedful.sql.databases.errors import out_of_memory
-from heedful.sql.guard import Guarded, guarded
+from heedful.sql.guard import CheckedStatement, check_statement
 from heedful.sql.sandbox.confine import reading, renew
 from heedful.sql.sandbox.protocol import error_sent, parameters_received, receive, send
 from heedful.sql.statements import template
@@ -25,28 +25,28 @@ READING_SECONDS = 2.0
 RETIRE_MEGABYTES = 256
 """A process that ever took more memory than this ends after its answer, and another takes its place."""
 
-Tell = Callable[[dict[str, Any]], None]
+SendReply = Callable[[dict[str, Any]], None]
 Request = dict[str, Any]
 
 
 def serve(requests: int, replies: int) -> None:
     """Answers requests until there are no more."""
-    tell = partial(send, replies)
-    tell({"ready": True})
+    reply = partial(send, replies)
+    reply({"ready": True})
     while (request := receive(requests, LONGEST_REQUEST)) is not None:
-        answer = _answer(request, tell)
+        answer = _answer(request, reply)
         # None of what a request brought, such as a password, is kept for longer than it takes.
         del request
         answer["last"] = answer.get("last", False) or _peak_megabytes() > RETIRE_MEGABYTES
-        tell(answer)
+        reply(answer)
         if answer["last"]:
             return
 
 
-def _answer(request: Request, tell: Tell) -> dict[str, Any]:
+def _answer(request: Request, reply: SendReply) -> dict[str, Any]:
     try:
         renew(request["seconds"], request["memory"], request["disk"])
-        return {"result": _DO[request["do"]](request, tell)}
+        return {"result": _DO[request["do"]](request, reply)}
     except HeedfulError as error:
         return {"error": error_sent(error)}
     except MemoryError:
@@ -55,12 +55,12 @@ def _answer(request: Request, tell: Tell) -> dict[str, Any]:
         return {"fault": traceback.format_exc(limit=-10)}
 
 
-def _check(request: Request, tell: Tell) -> dict[str, Any]:
+def _check(request: Request, reply: SendReply) -> dict[str, Any]:
     query, hashed = _guarded(request["sql"], request["dialect"])
     return {"sql": query.sql, "parameters": list(query.parameters), "template": hashed}
 
 
-def _run(request: Request, tell: Tell) -> dict[str, Any]:
+def _run(request: Request, reply: SendReply) -> dict[str, Any]:
     database = _database(request)
     query, hashed = _guarded(request["sql"], database.dialect)
     sql = query.sql
@@ -69,34 +69,34 @@ def _run(request: Request, tell: Tell) -> dict[str, Any]:
         sql = shown.sql
     version = database.data_version() if request["keep"] else None
     with database.session() as session:
-        tell({"stage": "running"})
+        reply({"stage": "running"})
         result = session.run(
             query,
             parameters_received(request["parameters"]),
             Limits(request["seconds"], request["rows"], request["bytes"]),
         )
-    tell({"stage": "answering"})
+    reply({"stage": "answering"})
     return {"sql": sql, "template": hashed, "version": version, "result": encode(result)}
 
 
-def _schema(request: Request, tell: Tell) -> dict[str, Any]:
+def _schema(request: Request, reply: SendReply) -> dict[str, Any]:
     database = _database(request)
     if not request["privileged"]:
         database.check_rights()
     return asdict(database.read_schema())
 
 
-def _values(request: Request, tell: Tell) -> list[Any]:
+def _values(request: Request, reply: SendReply) -> list[Any]:
     database = _database(request)
     found = text_values(database, database.read_schema())
     return [[table, column, texts] for (table, column), texts in found.values.items()]
 
 
-def _version(request: Request, tell: Tell) -> str | None:
+def _version(request: Request, reply: SendReply) -> str | None:
     return _database(request).data_version()
 
 
-_DO: dict[str, Callable[[Request, Tell], Any]] = {
+_DO: dict[str, Callable[[Request, SendReply], Any]] = {
     "check": _check,
     "run": _run,
     "schema": _schema,
@@ -109,10 +109,10 @@ def _database(request: Request) -> Database:
     return open_database(request["url"], role=request["role"], memory=request["memory"], disk=request["disk"])
 
 
-def _guarded(sql: str, dialect: str) -> tuple[Guarded, str]:
+def _guarded(sql: str, dialect: str) -> tuple[CheckedStatement, str]:
     """A statement that only reads, and a hash of it without its values."""
     with reading(READING_SECONDS):
-        query = guarded(sql, dialect)
+        query = check_statement(sql, dialect)
         return query, template(query.sql, query.dialect).hex()
 
 

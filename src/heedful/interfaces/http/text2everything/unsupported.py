@@ -7,7 +7,7 @@ from typing import NoReturn
 
 from heedful.engine import Heedful
 from heedful.errors import NotFound
-from heedful.interfaces.problems import Asked, Wire
+from heedful.interfaces.problems import ForeignRequest, Wire
 
 CUSTOM_TOOLS = "custom tools: they are programs of another server"
 AGENTS = "agents: a question is answered by proven SQL, or by SQL that the language model writes"
@@ -46,7 +46,7 @@ def missing(what: str) -> NotFound:
     return NotFound(f"not part of Heedful: {name} ({reason})", code="not_part_of_heedful")
 
 
-def _refuse(what: str, heedful: Heedful, asked: Asked) -> NoReturn:
+def _refuse(what: str, heedful: Heedful, request: ForeignRequest) -> NoReturn:
     raise missing(what)
 
 

@@ -16,12 +16,12 @@ from starlette.responses import Response
 from heedful import request_context
 from heedful.engine import Heedful
 from heedful.errors import HeedfulError, Invalid
-from heedful.interfaces.http.callers import Caller, allowed
+from heedful.interfaces.http.callers import Caller, check_allowed
 from heedful.interfaces.http.calls import Endpoint
 from heedful.interfaces.http.envelope import document, headers_of
 from heedful.interfaces.http.reading import body_of, json_of, path_of, query_of
 from heedful.interfaces.http.state import State
-from heedful.interfaces.problems import Asked, Reply, Wire, status_of
+from heedful.interfaces.problems import ForeignRequest, Reply, Wire, status_of
 from heedful.projects import Projects
 
 PROJECT = "x-heedful-project"
@@ -29,7 +29,7 @@ PROJECT = "x-heedful-project"
 
 
 @dataclass(frozen=True, slots=True)
-class Within:
+class CallerProjects:
     """The projects of the store, as far as a caller's key opens them."""
 
     all: Projects
@@ -45,7 +45,7 @@ class Within:
         return self.caller.project in (None, project) and self.all.known(project)
 
     def opened(self, project: str) -> Heedful:
-        return allowed(self.held.enter_context(self.all.using(self.caller.choose(project))), self.caller)
+        return check_allowed(self.held.enter_context(self.all.using(self.caller.choose(project))), self.caller)
 
 
 def endpoint(route: Wire, module: ModuleType, state: State) -> Endpoint:
@@ -53,18 +53,18 @@ def endpoint(route: Wire, module: ModuleType, state: State) -> Endpoint:
 
     async def answer(request: Request) -> Response:
         try:
-            return await _answered(route, state, request)
+            return await _respond(route, state, request)
         except HeedfulError as error:
             request.scope["heedful.error"] = error
-            return _refused(error, module)
+            return _error_response(error, module)
         except Exception as error:
             _, _, known = document(error, request.scope["heedful.request_id"])
-            return _refused(known, module, 500)
+            return _error_response(known, module, 500)
 
     return answer
 
 
-async def _answered(route: Wire, state: State, request: Request) -> Response:
+async def _respond(route: Wire, state: State, request: Request) -> Response:
     caller = await state.caller(request, route.scope)
     if caller.claims is not None:
         caller.check("admin")
@@ -87,18 +87,18 @@ async def _answered(route: Wire, state: State, request: Request) -> Response:
 
     def work() -> Response:
         with request_context.acting_as(caller.calling(request)), ExitStack() as held:
-            asked = Asked(
+            foreign = ForeignRequest(
                 path=path,
                 query=dict(pairs),
                 every=_every(pairs),
                 body=body,
                 headers=dict(request.headers),
-                server=Within(state.projects, caller, held),
+                server=CallerProjects(state.projects, caller, held),
                 files=files,
                 fields=fields,
             )
-            engine = allowed(held.enter_context(state.projects.using(project)), caller)
-            given = route.handle(engine, asked)
+            engine = check_allowed(held.enter_context(state.projects.using(project)), caller)
+            given = route.handle(engine, foreign)
             reply = given if isinstance(given, Reply) else Reply(route.status, given)
         content = b"" if reply.status == 204 else to_json(reply.body)
         return Response(content, reply.status, dict(reply.headers), "application/json")
@@ -139,7 +139,7 @@ def _every(pairs: list[tuple[str, str]]) -> dict[str, list[str]]:
     return found
 
 
-def _refused(error: HeedfulError, module: ModuleType, status: int | None = None) -> Response:
+def _error_response(error: HeedfulError, module: ModuleType, status: int | None = None) -> Response:
     status = status or status_of(error)
     status = getattr(module, "STATUSES", {}).get(status, status)
-    return Response(to_json(module.refused(error, status)), status, headers_of(error, status), "application/json")
+    return Response(to_json(module.error_body(error, status)), status, headers_of(error, status), "application/json")

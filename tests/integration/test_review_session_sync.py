@@ -19,9 +19,9 @@ from heedful.bootstrap import Host
 from heedful.ids import new_id
 from heedful.jobs.kinds import follow_reviews
 from heedful.model import Feedback, ReviewCase
-from heedful.review import withdrawal
+from heedful.review import membership
 from heedful.storage.mongo import MongoSessionStore
-from heedful.storage.mongo.collections import LANES
+from heedful.storage.mongo.collections import PARTITIONS
 from heedful.storage.sessions.base import FeedbackRow
 from heedful.testing import ManualClock, WordEmbedder
 from heedful.transfer import export_file, import_file
@@ -127,7 +127,7 @@ def test_what_is_taken_back_changed_or_deleted_drops_out(store: Heedful) -> None
     assert open_items(store) == 2
 
 
-@pytest.mark.parametrize("apart", [1, LANES])
+@pytest.mark.parametrize("apart", [1, PARTITIONS])
 def test_a_writer_who_commits_late_is_not_missed(
     open_store: Callable[..., Heedful], mongodb_url: str, apart: int
 ) -> None:
@@ -149,7 +149,7 @@ def test_a_writer_who_commits_late_is_not_missed(
         assert written.wait(20)
         quick = threading.Thread(target=dislike, args=(store, f"s{apart}"))
         quick.start()
-        if apart % LANES:
+        if apart % PARTITIONS:
             quick.join()
             assert open_items(store) == 1
         else:
@@ -163,13 +163,13 @@ def test_a_writer_who_commits_late_is_not_missed(
 def as_older_versions_wrote(database: Any) -> None:
     """Takes away what tells where opinions stand."""
     for name in ("events", "feedbacks"):
-        database[name].update_many({}, {"$unset": {"lane": "", "place": ""}})
+        database[name].update_many({}, {"$unset": {"partition": "", "place": ""}})
 
 
 def test_what_older_versions_wrote_is_found_too(store: Heedful, database: Any, clock: ManualClock) -> None:
     dislike(store, "before")
     as_older_versions_wrote(database)
-    database.drop_collection("lanes")
+    database.drop_collection("partitions")
     compare(store)
     assert open_items(store) == 1
     dislike(store, "after")
@@ -221,7 +221,7 @@ def test_an_exported_queue_about_these_sessions_goes_on_beside_them(
         dislike(store, name, "ida")
     done, left = store.review.list().items
     opinion = store.review.get(done.item_id).opinions[0]
-    back = store.review.mend(done.item_id, "retract", event_id=opinion.event_id, note="By mistake.")
+    back = store.review.fix(done.item_id, "retract", event_id=opinion.event_id, note="By mistake.")
     store.review.resolve(left.item_id, note="Better now.", author="eva")
     before = [store.review.get(each.item_id) for each in store.review.list(status=None).items]
     export_file(path, tmp_path / "queue.jsonl", project="default")
@@ -250,7 +250,7 @@ def test_the_queue_has_what_stands_whatever_happened(
             ":memory:", project=new_id(), sessions=url, clock=ManualClock(), embedding=WordEmbedder()
         ) as store,
     ):
-        patched.setattr(withdrawal, "TOGETHER", 2)
+        patched.setattr(membership, "BATCH_SIZE", 2)
         for step, number in [*steps, ("look", 0)]:
             name = f"s{number}"
             if step == "dislike":

@@ -10,7 +10,7 @@ from heedful.ids import new_id
 from heedful.insight import digest as _digest
 from heedful.insight.service import Insight
 from heedful.notifications import Channel
-from heedful.notifications.dispatcher import Courier
+from heedful.notifications.dispatcher import Dispatcher
 from heedful.sessions.space import SessionSpace
 from heedful.storage.sessions import Transaction
 from heedful.storage.sessions.base import AlertRow
@@ -26,7 +26,7 @@ def send(
     Returns what became of it, for each channel; nothing, if nobody said anything in that time.
     """
     named = {each.name: new_id() if again else _key(space.project, each, since, until) for each in channels}
-    if None in _kept(space, named.values()):
+    if None in _stored_alerts(space, named.values()):
         found = insight.digest(since=from_stored(since), until=from_stored(until))
         if not _digest.opinions(found):
             return []
@@ -38,13 +38,13 @@ def send(
             tx.outbox.add(None, [row for row in rows if tx.outbox.get(row.id) is None])
 
         space.store.write(put)
-    courier = Courier(space.store, space.now, background=False)
-    courier.add(*channels)
-    courier.deliver_due()
-    return [row for row in _kept(space, named.values()) if row is not None]
+    dispatcher = Dispatcher(space.store, space.now, background=False)
+    dispatcher.add(*channels)
+    dispatcher.deliver_due()
+    return [row for row in _stored_alerts(space, named.values()) if row is not None]
 
 
-def _kept(space: SessionSpace, keys: Iterable[str]) -> list[AlertRow | None]:
+def _stored_alerts(space: SessionSpace, keys: Iterable[str]) -> list[AlertRow | None]:
     found: list[AlertRow | None] = space.store.read(lambda tx: [tx.outbox.get(key) for key in keys])
     return found
 

@@ -12,7 +12,7 @@ from cities import IN_ITALY, IN_ITALY_SQL, make_cities
 
 from heedful import Heedful, Signal, etag
 from heedful.errors import Conflict, Invalid, NotFound
-from heedful.model import Mend, ReviewItem
+from heedful.model import Fix, ReviewItem
 from heedful.testing import ManualClock
 
 OPENING = "When does the Lisbon office open?"
@@ -73,7 +73,7 @@ def test_a_fact_is_corrected_and_back(either: Heedful, disliked: str) -> None:
     item = only(either)
     before = recalled(either)
     fact_id = either.review.get(item.item_id).evidence[0].fact_id
-    event = either.review.mend(item.item_id, "supersede", fact_id=fact_id, text=RIGHT, note="Since May.", author="rev")
+    event = either.review.fix(item.item_id, "supersede", fact_id=fact_id, text=RIGHT, note="Since May.", author="rev")
     assert (event.action, event.author, event.note, event.undone) == ("supersede", "rev", "Since May.", False)
     assert event.details["fact_id"] == fact_id
     assert recalled(either)[0][0] == RIGHT
@@ -81,7 +81,7 @@ def test_a_fact_is_corrected_and_back(either: Heedful, disliked: str) -> None:
     assert case.evidence[0].superseded
     assert case.history == [event]
     with pytest.raises(Conflict):
-        either.review.mend(item.item_id, "supersede", fact_id=fact_id, text="At ten.", author="ole")
+        either.review.fix(item.item_id, "supersede", fact_id=fact_id, text="At ten.", author="ole")
     assert len(either.review.get(item.item_id).history) == 1
     undone = either.review.undo(event.event_id, author="ole")
     assert undone == event.model_copy(update={"undone": True})
@@ -97,11 +97,11 @@ def test_an_opinion_is_taken_back_and_given_again_as_it_was(either: Heedful, dis
     for item in either.review.list().items:
         (opinion,) = either.review.get(item.item_id).opinions
         clock.advance(seconds=1)
-        event = either.review.mend(item.item_id, "retract", event_id=opinion.event_id, author="rev")
+        event = either.review.fix(item.item_id, "retract", event_id=opinion.event_id, author="rev")
         assert event.details["event_id"] == opinion.event_id
         assert item.item_id not in [each.item_id for each in either.review.list().items]
         with pytest.raises(Conflict):
-            either.review.mend(item.item_id, "retract", event_id=opinion.event_id, author="ole")
+            either.review.fix(item.item_id, "retract", event_id=opinion.event_id, author="ole")
         clock.advance(seconds=1)
         for _ in range(2):
             either.review.undo(event.event_id, author="rev")
@@ -120,7 +120,7 @@ def test_an_opinion_is_taken_back_and_given_again_as_it_was(either: Heedful, dis
 def test_what_an_author_said_since_stays_when_the_first_word_is_given_again(either: Heedful, disliked: str) -> None:
     item = only(either)
     (opinion,) = either.review.get(item.item_id).opinions
-    event = either.review.mend(item.item_id, "retract", event_id=opinion.event_id, author="rev")
+    event = either.review.fix(item.item_id, "retract", event_id=opinion.event_id, author="rev")
     either.sessions.add_feedback("monday", disliked, "Oh, it was right.", 5, author="ida")
     either.review.undo(event.event_id)
     assert given(either) == [(disliked, 5, "Oh, it was right.")]
@@ -130,7 +130,7 @@ def test_a_positive_opinion_can_be_taken_back_too(either: Heedful, disliked: str
     either.sessions.add_feedback("monday", disliked, "Fine.", 5, author="ole")
     item = only(either)
     (opinion,) = (each for each in either.review.get(item.item_id).opinions if each.positive)
-    event = either.review.mend(item.item_id, "retract", event_id=opinion.event_id, author="rev")
+    event = either.review.fix(item.item_id, "retract", event_id=opinion.event_id, author="rev")
     assert only(either).kind == "negative"
     either.review.undo(event.event_id)
     assert only(either).kind == "contradictory"
@@ -140,7 +140,7 @@ def test_words_that_were_kept_go_with_their_session(either: Heedful, disliked: s
     either.recall(OPENING, session_id="tuesday")
     item = only(either)
     (opinion,) = either.review.get(item.item_id).opinions
-    event = either.review.mend(item.item_id, "retract", event_id=opinion.event_id, note="Odd.", author="rev")
+    event = either.review.fix(item.item_id, "retract", event_id=opinion.event_id, note="Odd.", author="rev")
     assert "It opens at nine." in kept(either)
     either.sessions.delete("monday")
     either.review.list()
@@ -161,7 +161,7 @@ def test_a_signal_is_taken_back_and_given_again(store: Heedful, clock: ManualClo
     item = only(store, target_type="fact")
     case = store.review.get(item.item_id)
     assert (case.recall_id, case.evidence[0].rank) == (found.recall_id, 1)
-    event = store.review.mend(item.item_id, "retract", event_id=case.opinions[0].event_id, author="rev")
+    event = store.review.fix(item.item_id, "retract", event_id=case.opinions[0].event_id, author="rev")
     assert recalled(store) != before
     store.retract(event.event_id, author="rev")
     assert recalled(store) == before
@@ -177,12 +177,12 @@ def test_an_execution_is_blocked_and_back(geo: Heedful, run: str, clock: ManualC
     clock.advance(seconds=1)
     before, cache = said(geo), cached(geo)
     assert cache[0]
-    event = geo.review.mend(item.item_id, "block", execution_id=run, note="Counts villages.", author="rev")
+    event = geo.review.fix(item.item_id, "block", execution_id=run, note="Counts villages.", author="rev")
     hit, gate, reason = cached(geo)
     assert (hit, gate) == (False, "feedback")
     assert "Counts villages." in str(reason)
     with pytest.raises(Conflict):
-        geo.review.mend(item.item_id, "block", execution_id=run, author="rev")
+        geo.review.fix(item.item_id, "block", execution_id=run, author="rev")
     geo.review.undo(event.event_id, author="rev")
     assert said(geo) == before
     assert cached(geo)[0]
@@ -194,12 +194,12 @@ def test_a_reviewers_own_earlier_word_comes_back_with_the_undoing(geo: Heedful, 
     item = only(geo)
     before = said(geo)
     clock.advance(seconds=1)
-    event = geo.review.mend(item.item_id, "block", execution_id=run, author="rev")
+    event = geo.review.fix(item.item_id, "block", execution_id=run, author="rev")
     assert not geo.feedback.get(own.id).is_positive
     clock.advance(seconds=1)
     geo.review.undo(event.event_id)
     assert sorted(said(geo), key=lambda each: each.id) == sorted(before, key=lambda each: each.id)
-    later = geo.review.mend(item.item_id, "block", execution_id=run, author="rev")
+    later = geo.review.fix(item.item_id, "block", execution_id=run, author="rev")
     geo.feedback.update(own.id, is_positive=True, feedback="Right after all.")
     geo.review.undo(later.event_id)
     assert geo.feedback.get(own.id).feedback == "Right after all."
@@ -211,7 +211,7 @@ def test_feedback_about_an_execution_is_taken_back_and_given_again(geo: Heedful,
     item = only(geo)
     (opinion,) = geo.review.get(item.item_id).opinions
     clock.advance(seconds=1)
-    event = geo.review.mend(item.item_id, "retract", event_id=opinion.event_id, author="rev")
+    event = geo.review.fix(item.item_id, "retract", event_id=opinion.event_id, author="rev")
     assert (said(geo), geo.review.list().items) == ([], [])
     left = geo.review.get(item.item_id)
     assert (left.item.question, left.item.opinions, left.sql_query, left.opinions) == (IN_ITALY, 0, IN_ITALY_SQL, [])
@@ -227,18 +227,18 @@ def test_an_execution_is_promoted_by_the_reviewers_word_and_back(geo: Heedful, r
     geo.feedback.create_negative(execution_id=wrong, author="ida")
     item = only(geo)
     with pytest.raises(Conflict) as caught:
-        geo.review.mend(item.item_id, "promote", execution_id=wrong, author="rev")
+        geo.review.fix(item.item_id, "promote", execution_id=wrong, author="rev")
     assert caught.value.code == "not_proven"
     assert "ida" in caught.value.message
     before = said(geo)
-    event = geo.review.mend(item.item_id, "promote", execution_id=run, author="rev")
+    event = geo.review.fix(item.item_id, "promote", execution_id=run, author="rev")
     (example,) = geo.golden_examples.list()
     assert (example.id, example.execution_id) == (event.details["example_id"], run)
     assert [each.author for each in said(geo)] == ["rev", "ida"]
     geo.review.undo(event.event_id)
     assert (geo.golden_examples.list(), said(geo)) == ([], before)
     right = geo.feedback.create_positive(execution_id=run, author="ole")
-    event = geo.review.mend(item.item_id, "promote", execution_id=run, question="Italian cities?", author="rev")
+    event = geo.review.fix(item.item_id, "promote", execution_id=run, question="Italian cities?", author="rev")
     assert [each.question for each in geo.golden_examples.list()] == ["Italian cities?"]
     geo.review.undo(event.event_id)
     assert geo.feedback.get(right.id) == right
@@ -251,12 +251,12 @@ def test_an_example_is_added_for_the_items_question_and_back(geo: Heedful) -> No
     item = only(geo)
     before = geo.review.ask_again(item.item_id)
     assert (before.before, before.after, before.changed) == ("SELECT count(*) FROM city", None, True)
-    event = geo.review.mend(item.item_id, "add_example", sql_query=IN_ITALY_SQL, author="rev")
+    event = geo.review.fix(item.item_id, "add_example", sql_query=IN_ITALY_SQL, author="rev")
     (example,) = geo.golden_examples.list()
     assert (example.question, example.sql_query) == (IN_ITALY, IN_ITALY_SQL)
     assert geo.review.ask_again(item.item_id).after == IN_ITALY_SQL
     with pytest.raises(Conflict):
-        geo.review.mend(item.item_id, "add_example", sql_query=IN_ITALY_SQL, author="ole")
+        geo.review.fix(item.item_id, "add_example", sql_query=IN_ITALY_SQL, author="ole")
     geo.review.undo(event.event_id)
     assert geo.golden_examples.list() == []
     assert geo.review.ask_again(item.item_id) == before
@@ -270,11 +270,11 @@ def test_a_question_is_asked_again_without_leaving_a_trace(either: Heedful, disl
     assert same.before == same.after
     assert [hit.fact_id for hit in same.evidence_after] == [each.fact_id for each in same.evidence_before]
     fact_id = same.evidence_before[0].fact_id
-    either.review.mend(item.item_id, "supersede", fact_id=fact_id, text=RIGHT)
-    mended = either.review.ask_again(item.item_id)
-    assert mended.changed
-    assert "nine" in str(mended.after)
-    assert mended.evidence_after[0].text == RIGHT
+    either.review.fix(item.item_id, "supersede", fact_id=fact_id, text=RIGHT)
+    fixed = either.review.ask_again(item.item_id)
+    assert fixed.changed
+    assert "nine" in str(fixed.after)
+    assert fixed.evidence_after[0].text == RIGHT
     assert (given(either), count(either, "receipts")) == (entries, receipts)
 
 
@@ -301,24 +301,24 @@ def test_a_session_has_no_question_to_ask_again(store: Heedful) -> None:
         ("fact_id", "promote", {"fact_id": "x", "execution_id": "x"}),
     ],
 )
-def test_a_mend_takes_its_own_arguments_alone(
+def test_a_fix_takes_its_own_arguments_alone(
     either: Heedful, disliked: str, field: str, action: Any, arguments: dict[str, Any]
 ) -> None:
     with pytest.raises(Invalid) as caught:
-        either.review.mend(only(either).item_id, action, **arguments)
+        either.review.fix(only(either).item_id, action, **arguments)
     assert caught.value.field == field
 
 
-def test_what_is_not_there_can_not_be_mended(geo: Heedful, run: str) -> None:
+def test_what_is_not_there_can_not_be_fixed(geo: Heedful, run: str) -> None:
     geo.feedback.create_negative(execution_id=run, author="ida")
     item_id = only(geo).item_id
     calls: list[Callable[[], object]] = [
-        lambda: geo.review.mend("nothing", "block", execution_id=run),
-        lambda: geo.review.mend(item_id, "block", execution_id="nothing"),
-        lambda: geo.review.mend(item_id, "promote", execution_id="nothing"),
-        lambda: geo.review.mend(item_id, "retract", event_id="nothing"),
-        lambda: geo.review.mend(item_id, "supersede", fact_id="nothing", text="x"),
-        lambda: geo.review.mend(item_id, "add_example", sql_query="SELECT 1", connector_id="nothing"),
+        lambda: geo.review.fix("nothing", "block", execution_id=run),
+        lambda: geo.review.fix(item_id, "block", execution_id="nothing"),
+        lambda: geo.review.fix(item_id, "promote", execution_id="nothing"),
+        lambda: geo.review.fix(item_id, "retract", event_id="nothing"),
+        lambda: geo.review.fix(item_id, "supersede", fact_id="nothing", text="x"),
+        lambda: geo.review.fix(item_id, "add_example", sql_query="SELECT 1", connector_id="nothing"),
         lambda: geo.review.undo("nothing"),
     ]
     for call in calls:
@@ -327,12 +327,12 @@ def test_what_is_not_there_can_not_be_mended(geo: Heedful, run: str) -> None:
     assert geo.review.get(item_id).history == []
 
 
-def test_two_reviewers_do_not_mend_the_same_twice(geo: Heedful, run: str) -> None:
+def test_two_reviewers_do_not_fix_the_same_twice(geo: Heedful, run: str) -> None:
     geo.feedback.create_negative(execution_id=run, author="ida")
     seen = only(geo)
-    geo.review.mend(seen.item_id, "block", execution_id=run, author="rev", if_match=etag(seen))
+    geo.review.fix(seen.item_id, "block", execution_id=run, author="rev", if_match=etag(seen))
     with pytest.raises(Conflict) as caught:
-        geo.review.mend(seen.item_id, "block", execution_id=run, author="ole", if_match=etag(seen))
+        geo.review.fix(seen.item_id, "block", execution_id=run, author="ole", if_match=etag(seen))
     assert caught.value.code == "changed_meanwhile"
     assert [each.author for each in said(geo)] == ["rev", "ida"]
 
@@ -341,7 +341,7 @@ def test_events_of_the_queue_have_no_words(geo: Heedful, run: str) -> None:
     geo.feedback.create_negative(execution_id=run, feedback="SECRET word", author="ida")
     item_id = only(geo).item_id
     (opinion,) = geo.review.get(item_id).opinions
-    geo.review.mend(item_id, "retract", event_id=opinion.event_id, note="SECRET note", author="rev")
+    geo.review.fix(item_id, "retract", event_id=opinion.event_id, note="SECRET note", author="rev")
     geo.review.resolve(item_id, note="SECRET end", author="rev")
     with geo._workspace.read() as connection:
         rows = connection.execute(sqlalchemy.text("SELECT * FROM events WHERE kind = 'review' ORDER BY seq")).all()
@@ -366,10 +366,10 @@ def count(store: Heedful, table: str) -> int:
     ("action", "given"),
     [("supersede", {"fact_id": "nope", "text": RIGHT}), ("block", {"execution_id": "nope"})],
 )
-def test_what_is_not_there_is_told_with_where_to_look(store: Heedful, action: Mend, given: dict[str, str]) -> None:
+def test_what_is_not_there_is_told_with_where_to_look(store: Heedful, action: Fix, given: dict[str, str]) -> None:
     store.remember("The Lisbon office opens at eight.")
     found = store.recall("When does the Lisbon office open?", session_id="monday")
     store.sessions.add_feedback("monday", str(found.qa_id), None, 1, author="ida")
     with pytest.raises(NotFound) as caught:
-        store.review.mend(only(store).item_id, action, **given)
+        store.review.fix(only(store).item_id, action, **given)
     assert caught.value.remedy

@@ -11,12 +11,12 @@ from starlette.responses import HTMLResponse, RedirectResponse, Response
 from heedful.errors import Forbidden, Unavailable
 from heedful.interfaces.dashboard import pending
 from heedful.interfaces.dashboard.context import THEMES, local, theme_of
-from heedful.interfaces.dashboard.site import Kept, Site
+from heedful.interfaces.dashboard.site import PendingAction, Site
 from heedful.interfaces.http.callers import address_of
 from heedful.storage.audit import Refusal
 
 COOKIE = "heedful_login"
-KEPT = "dashboard-kept"
+PENDING_PURPOSE = "dashboard-kept"
 NAME = 80
 """Characters of a name that somebody types."""
 
@@ -29,7 +29,7 @@ PAUSE = 0.3
 YEAR = 31_536_000
 
 
-def shown(
+def login_page(
     site: Site,
     request: Request,
     *,
@@ -37,13 +37,13 @@ def shown(
     message: str | None = None,
     to: str = "/",
     name: str = "",
-    kept: Kept | None = None,
+    kept: PendingAction | None = None,
     about: str | None = None,
 ) -> Response:
     """The page that asks for a key; what somebody was about to do is kept in it."""
     cookie = request.cookies.get(COOKIE)
     before = site.logins.read(cookie)
-    sealed = "" if kept is None else site.logins.sealed(KEPT, [kept.project, kept.action, kept.fields])
+    sealed = "" if kept is None else site.logins.sealed(PENDING_PURPOSE, [kept.project, kept.action, kept.fields])
     page = site.templates.get_template("login.html").render(
         theme=theme_of(request),
         message=message,
@@ -56,18 +56,18 @@ def shown(
     return HTMLResponse(page, status, {"Cache-Control": "no-store"})
 
 
-async def enter(site: Site, request: Request, form: dict[str, str]) -> Response:
+async def log_in(site: Site, request: Request, form: dict[str, str]) -> Response:
     """Logs in."""
     to, name = local(form.get("to"), "/"), form.get("name", "").strip()[:NAME]
-    kept = _kept(site, form.get("kept", ""))
-    about = None if kept is None else pending.about(site.actions[kept.action], kept.fields)
+    kept = _read_pending(site, form.get("kept", ""))
+    about = None if kept is None else pending.describe(site.actions[kept.action], kept.fields)
     who = address_of(request) or "unknown"
     try:
         site.limiter.take(who, ATTEMPTS, asyncio.get_running_loop().time())
         cookie = await run_in_threadpool(site.logins.enter, form.get("api_key", "").strip(), name, who)
     except Unavailable as error:
         site.refusals.note(Refusal("dashboard.login", error.code, address=who))
-        page = shown(
+        page = login_page(
             site,
             request,
             status=429,
@@ -83,7 +83,7 @@ async def enter(site: Site, request: Request, form: dict[str, str]) -> Response:
         site.refusals.note(Refusal("dashboard.login", error.code, address=who))
         await asyncio.sleep(PAUSE)
         status = 401 if error.code == "key_invalid" else 403
-        return shown(site, request, status=status, message=str(error), to=to, name=name, kept=kept, about=about)
+        return login_page(site, request, status=status, message=str(error), to=to, name=name, kept=kept, about=about)
     login = site.logins.read(cookie)
     assert login is not None
     if kept is not None:
@@ -102,7 +102,7 @@ async def enter(site: Site, request: Request, form: dict[str, str]) -> Response:
     return response
 
 
-def leave(site: Site, request: Request, form: dict[str, str]) -> Response:
+def log_out(site: Site, request: Request, form: dict[str, str]) -> Response:
     """Logs out, if the form is from a page of this login."""
     login = site.logins.read(request.cookies.get(COOKIE))
     token = site.logins.form_of(form.get("token", ""))
@@ -113,7 +113,7 @@ def leave(site: Site, request: Request, form: dict[str, str]) -> Response:
     return response
 
 
-def theme(request: Request, form: dict[str, str]) -> Response:
+def set_theme(request: Request, form: dict[str, str]) -> Response:
     """Chooses light, dark, or as the browser has it."""
     response = RedirectResponse(local(form.get("back"), "/"), 303)
     chosen = form.get("theme", "")
@@ -122,8 +122,8 @@ def theme(request: Request, form: dict[str, str]) -> Response:
     return response
 
 
-def _kept(site: Site, sealed: str) -> Kept | None:
-    found = site.logins.opened(KEPT, sealed) if sealed else None
+def _read_pending(site: Site, sealed: str) -> PendingAction | None:
+    found = site.logins.opened(PENDING_PURPOSE, sealed) if sealed else None
     if found is None or found[1] not in site.actions:
         return None
-    return Kept(found[0], found[1], dict(found[2]))
+    return PendingAction(found[0], found[1], dict(found[2]))

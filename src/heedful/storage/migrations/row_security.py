@@ -12,22 +12,22 @@ _EVERYTHING = "current_setting('heedful.everything', true) = 'on'"
 _PROJECT = "(SELECT id FROM projects WHERE name = current_setting('heedful.project', true))"
 _BY_COLUMN = (
     ("project_id", f"project_id = {_PROJECT}"),
-    # Named here, though `datasets` has a wall itself: only so its index is used, and not all datasets are looked at.
+    # Named here, though `datasets` has a policy itself: only so its index is used, and not all datasets are looked at.
     ("dataset_id", f"dataset_id IN (SELECT id FROM datasets WHERE project_id = {_PROJECT})"),
     ("session_seq", "EXISTS (SELECT 1 FROM sessions WHERE sessions.seq = session_seq)"),
     ("fact_seq", "EXISTS (SELECT 1 FROM facts WHERE facts.seq = fact_seq)"),
 )
 """How a table tells whose its rows are, by the first of these columns that it has. The tables that are asked have
-walls themselves."""
+policies themselves."""
 
 _WITHOUT = frozenset({"alembic_version", "models", "signing", "words"})
 """Tables that belong to no project (`signing` is secured by a later revision); and the terms of the words of facts,
-which are sums: an index can't be searched by them behind a wall, and what is found is looked up in `facts`, which has
-one."""
+which are hashes: an index can't be searched by them under row-level security, and what is found is looked up in
+`facts`, which has a policy."""
 
 
-def build_walls(connection: Connection) -> None:
-    """Walls in all tables there are, and one order of texts, that of their bytes, in all of them."""
+def secure_all_tables(connection: Connection) -> None:
+    """Row-level security in all existing tables, and one order of texts, that of their bytes, in all of them."""
     columns: dict[str, dict[str, str]] = {}
     rows = connection.execute(
         text(
@@ -44,11 +44,11 @@ def build_walls(connection: Connection) -> None:
                 connection.exec_driver_sql(f'ALTER TABLE {table} ALTER "{column}" TYPE {kind} COLLATE "C"')
     for table, kinds in columns.items():
         if table not in _WITHOUT:
-            build_wall(connection, table, list(kinds))
+            secure_table(connection, table, list(kinds))
 
 
-def build_wall(connection: Connection, table: str, columns: list[str]) -> None:
-    """A wall in one table; it stands for the owner of the table, too."""
+def secure_table(connection: Connection, table: str, columns: list[str]) -> None:
+    """Row-level security in one table, which also applies to the owner of the table."""
     if table == "projects":
         own = "name = current_setting('heedful.project', true)"
     else:
@@ -56,7 +56,7 @@ def build_wall(connection: Connection, table: str, columns: list[str]) -> None:
     _secure(connection, table, f"{_EVERYTHING} OR {own}")
 
 
-def build_shared_wall(connection: Connection, table: str) -> None:
+def secure_shared_table(connection: Connection, table: str) -> None:
     """Row-level security for a table that belongs to no project: only who may see everything sees it."""
     _secure(connection, table, _EVERYTHING)
 
@@ -64,4 +64,4 @@ def build_shared_wall(connection: Connection, table: str) -> None:
 def _secure(connection: Connection, table: str, visible: str) -> None:
     connection.exec_driver_sql(f"ALTER TABLE {table} ENABLE ROW LEVEL SECURITY")
     connection.exec_driver_sql(f"ALTER TABLE {table} FORCE ROW LEVEL SECURITY")
-    connection.exec_driver_sql(f"CREATE POLICY wall ON {table} USING ({visible})")
+    connection.exec_driver_sql(f"CREATE POLICY project_isolation ON {table} USING ({visible})")

@@ -17,7 +17,7 @@ Rows = Sequence[Sequence[Any]]
 
 
 @dataclass(frozen=True, slots=True)
-class Wanted:
+class ExportQuery:
     """Which rows."""
 
     now: int
@@ -37,11 +37,11 @@ def number(position: str) -> int:
 def misplaced(position: str) -> Invalid:
     """The error for a position that no page gave."""
     return Invalid(
-        f"cursor is {position!r}", field="cursor", value=position, remedy="Use the next_cursor of the page before"
+        f"invalid cursor {position!r}", field="cursor", value=position, remedy="Use the next_cursor of the page before"
     )
 
 
-def within(at: ColumnElement[int], wanted: Wanted) -> list[ColumnElement[bool]]:
+def within(at: ColumnElement[int], wanted: ExportQuery) -> list[ColumnElement[bool]]:
     """The rows of that time."""
     found = [] if wanted.since is None else [at >= wanted.since]
     return found if wanted.until is None else [*found, at < wanted.until]

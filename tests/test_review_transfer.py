@@ -168,7 +168,7 @@ def test_a_file_without_a_queue_is_read_as_ever(
 ) -> None:
     target = place("sqlite")
     import_file(target, packed(older(exported(path))), embedding=WordEmbedder())
-    # What people said makes items anew; what was done about others is about them.
+    # What people said makes items again; what was done about others is about them.
     assert {item.question for item in listed(opened(target))} >= {WRONG, NEVER_MIND}
     assert {item.status for item in listed(opened(target))} == {"open"}
     lines = older(exported(path))
@@ -203,7 +203,7 @@ def changed(lines: list[Line], kind: str, **changes: Any) -> list[Line]:
         ("review_item", {"digest": "zz"}, r"line \d+ has digest"),
         ("review_item", {"vector": "AAAA"}, r"line \d+ has a vector"),
         ("review_member", {"item": "nobody's"}, r"line \d+ names the item"),
-        ("review_member", {"standing": "yes"}, r"line \d+ has standing"),
+        ("review_member", {"active": "yes"}, r"line \d+ has active"),
         ("review_note", {"text": "no JSON"}, r"line \d+ has a text of another shape"),
         ("review_note", {"text": '{"kept":[]}'}, r"line \d+ has a text of another shape"),
         ("review_note", {"text": '{"shout":"!"}'}, r"line \d+ has a text of another shape"),

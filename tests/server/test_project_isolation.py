@@ -33,7 +33,7 @@ BODIES: dict[str, Any] = {
     "chat.chat_to_answer": {"query": "Which a?"},
     "golden_examples.update": {"question": "Which b?"},
     "review.assign": {"assignee": "Ada"},
-    "review.mend": {"action": "add_example", "question": "Which b?", "sql_query": "SELECT a FROM t"},
+    "review.fix": {"action": "add_example", "question": "Which b?", "sql_query": "SELECT a FROM t"},
 }
 """What the operations need beside the ids in their paths."""
 

@@ -18,7 +18,7 @@ from heedful.interfaces.charts import (
     histogram,
     interval_chart,
     line_chart,
-    spark,
+    sparkline,
 )
 from heedful.interfaces.charts.lines import date_ticks, ticks
 
@@ -81,7 +81,7 @@ def test_events_stand_on_the_line_where_they_happened() -> None:
         ),
         lambda: bar_chart([Bar(HOSTILE, 3, note=HOSTILE)], title=HOSTILE, desc=HOSTILE),
         lambda: interval_chart([Interval(HOSTILE, 0.5, 0.4, 0.6, 3)], title=HOSTILE, desc=HOSTILE),
-        lambda: spark([1, 2], title=HOSTILE),
+        lambda: sparkline([1, 2], title=HOSTILE),
     ],
 )
 def test_no_text_gets_out_of_its_place(draw: Callable[[], str]) -> None:
@@ -124,7 +124,7 @@ def test_a_variant_without_ratings_says_so() -> None:
 
 @pytest.mark.parametrize("values", [[], [None], [1.0], [1.0, None, 2.0]])
 def test_a_spark_takes_what_there_is(values: list[float | None]) -> None:
-    parsed(spark(values, title="t"))
+    parsed(sparkline(values, title="t"))
 
 
 @pytest.mark.parametrize("high", [0.003, 0.9, 1, 3, 99, 12_345])

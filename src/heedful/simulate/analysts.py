@@ -16,7 +16,7 @@ EXAMPLES = (1, 4, 8)
 """The reports that are golden examples from the start."""
 
 
-class Counters:
+class Analysts:
     """Asks questions about data, now and then."""
 
     def __init__(self, memory: Heedful, clerk: Clerk, counts: Counter[str]) -> None:

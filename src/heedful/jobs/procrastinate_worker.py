@@ -15,27 +15,37 @@ from procrastinate.jobs import Job, Status
 from procrastinate.manager import JobManager
 from sqlalchemy import text
 
-from heedful.jobs.contract import DIED, Cancelled, Pace, Report, Stopped, Work, carry_out, found, task_of
+from heedful.jobs.contract import (
+    WORKER_DIED,
+    Cancelled,
+    Report,
+    Stopped,
+    Work,
+    WorkerTiming,
+    get_existing,
+    run_attempt,
+    task_of,
+)
 from heedful.storage import Database, jobs
 from heedful.storage.postgresql.backend import connecting
 
 TASK = "heedful.job"
-LOOK = 0.1
+STOP_POLL_SECONDS = 0.1
 """Seconds between two looks whether a worker is to stop."""
 
-_OURS = "id = %(number)s AND status = 'doing' AND worker_id = %(worker)s"
+_OWN_JOB = "id = %(number)s AND status = 'doing' AND worker_id = %(worker)s"
 
 _FINISH = f"""
 SELECT procrastinate_finish_job_v1(id, %(status)s, false)
-FROM (SELECT id FROM procrastinate_jobs WHERE {_OURS} FOR UPDATE) AS ours
+FROM (SELECT id FROM procrastinate_jobs WHERE {_OWN_JOB} FOR UPDATE) AS ours
 """
 
 _RETRY = f"""
 SELECT procrastinate_retry_job_v2(id, %(retry_at)s, NULL, NULL, NULL)
-FROM (SELECT id FROM procrastinate_jobs WHERE {_OURS} FOR UPDATE) AS ours
+FROM (SELECT id FROM procrastinate_jobs WHERE {_OWN_JOB} FOR UPDATE) AS ours
 """
 
-_HELD = text("""
+_HELD_JOBS = text("""
 SELECT abort_requested FROM procrastinate_jobs
 WHERE id = :number AND status = 'doing' AND worker_id = :worker FOR SHARE
 """)
@@ -56,7 +66,7 @@ FROM (
 """
 """In one statement, so that nobody puts back what another worker has taken up meanwhile."""
 
-_TELL = "UPDATE jobs SET error = %(error)s WHERE status = 'failed' AND error IS NULL"
+_SET_ERROR = "UPDATE jobs SET error = %(error)s WHERE status = 'failed' AND error IS NULL"
 
 Result = TypeVar("Result")
 
@@ -65,7 +75,7 @@ class Procrastination:
     """Does jobs until it is told to stop, or until none is due."""
 
     def __init__(
-        self, database: Database, now: Callable[[], int], pace: Pace, work: Work, stopping: Callable[[], bool]
+        self, database: Database, now: Callable[[], int], pace: WorkerTiming, work: Work, stopping: Callable[[], bool]
     ) -> None:
         self._database = database
         self._now = now
@@ -73,7 +83,7 @@ class Procrastination:
         self._work = work
         self._stopping = stopping
         self._worker: asyncio.Future[None] | None = None
-        self._told = False
+        self._stop_requested = False
 
     def run(self, queues: list[str] | None, once: bool, now_and_then: Callable[[], object]) -> None:
         # Psycopg has no use for the loop that is usual on Windows.
@@ -99,9 +109,9 @@ class Procrastination:
                     install_signal_handlers=False,
                 )
             )
-            await self._look_after(app, self._worker, now_and_then)
+            await self._maintain(app, self._worker, now_and_then)
 
-    async def _look_after(self, app: App, worker: asyncio.Future[None], now_and_then: Callable[[], object]) -> None:
+    async def _maintain(self, app: App, worker: asyncio.Future[None], now_and_then: Callable[[], object]) -> None:
         looked = -self._pace.poll
         while not worker.done():
             if self._stopping():
@@ -110,19 +120,19 @@ class Procrastination:
                 now_and_then()
                 await self._resume(app)
                 looked = time.monotonic()
-            await asyncio.wait([worker], timeout=LOOK)
+            await asyncio.wait([worker], timeout=STOP_POLL_SECONDS)
         if not worker.cancelled():
             worker.result()
 
     def _stop(self) -> None:
         # Once lets the worker finish what runs; twice would not.
-        if self._worker is not None and not self._told:
-            self._told = self._worker.cancel()
+        if self._worker is not None and not self._stop_requested:
+            self._stop_requested = self._worker.cancel()
 
     async def _resume(self, app: App) -> None:
         """Puts back what dead workers had."""
         await app.connector.execute_query_async(_RESUME, attempts=self._pace.attempts, lease=self._pace.lease)
-        await app.connector.execute_query_async(_TELL, error=DIED)
+        await app.connector.execute_query_async(_SET_ERROR, error=WORKER_DIED)
 
     def _task(self) -> Callable[..., Awaitable[None]]:
         async def task(context: JobContext, *, job_id: str) -> None:
@@ -139,10 +149,10 @@ class Procrastination:
         """One attempt; returns what procrastinate is to be told of it."""
         with self._database.write() as connection:
             jobs.begin(connection, job_id, self._now())
-            row = found(connection, job_id)
-        outcome = carry_out(self._work, task_of(row), self._report(job_id, queued))
+            row = get_existing(connection, job_id)
+        outcome = run_attempt(self._work, task_of(row), self._report(job_id, queued))
         with self._database.write() as connection:
-            held = connection.execute(_HELD, {"number": queued.id, "worker": queued.worker_id}).first()
+            held = connection.execute(_HELD_JOBS, {"number": queued.id, "worker": queued.worker_id}).first()
             if held is None:
                 # Whoever has lost a job has no say in it.
                 return _Ended(None)
@@ -160,7 +170,7 @@ class Procrastination:
     def _report(self, job_id: str, queued: Job) -> Report:
         def report(done: int, total: int) -> None:
             with self._database.write(durable=False) as connection:
-                held = connection.execute(_HELD, {"number": queued.id, "worker": queued.worker_id}).first()
+                held = connection.execute(_HELD_JOBS, {"number": queued.id, "worker": queued.worker_id}).first()
                 if held is not None:
                     jobs.note(connection, job_id, done=done, total=total)
             if held is not None and held.abort_requested:
@@ -182,7 +192,7 @@ class _Ended(Exception):
 class _Again(BaseRetryStrategy):
     """When to try again; what the record could not be told of, such as the loss of a connection, in any case."""
 
-    def __init__(self, pace: Pace) -> None:
+    def __init__(self, pace: WorkerTiming) -> None:
         self._pace = pace
 
     def get_retry_decision(self, *, exception: BaseException, job: Job) -> RetryDecision | None:

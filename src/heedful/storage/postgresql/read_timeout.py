@@ -12,7 +12,7 @@ SILENT_SECONDS = 30.0
 """How long a statement waits before it asks whether the server answers anybody. If it does, it waits on."""
 
 
-def watch(engine: Engine) -> None:
+def add_read_timeout(engine: Engine) -> None:
     """Makes the connections of an engine of PostgreSQL end when their server has fallen silent."""
     import psycopg
 

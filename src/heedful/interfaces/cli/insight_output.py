@@ -29,11 +29,11 @@ def show_satisfaction(found: Satisfaction) -> None:
     rows = table(found.by, *numbers, numbers=numbers)
     for each in found.variants:
         shown = ["" if each.sessions is None else str(each.sessions), *_counts(each)]
-        rows.add_row(_worded(each.value), *shown, _percent(each.probability_best))
+        rows.add_row(_label(each.value), *shown, _percent(each.probability_best))
     screen = console()
     screen.print(rows)
     for pair in found.comparisons:
-        better, than = _worded(pair.better), _worded(pair.than)
+        better, than = _label(pair.better), _label(pair.than)
         screen.print(f"{better} is better than {than} with a probability of {pair.probability:.1%}")
     if found.stopping is not None:
         screen.print(f"{'Enough' if found.stopping.decided else 'Not enough yet'}: {escape(found.stopping.reason)}")
@@ -41,14 +41,14 @@ def show_satisfaction(found: Satisfaction) -> None:
 
 def show_trend(found: Trend) -> None:
     if not any(line.points for line in found.lines):
-        echo("No opinions in this time")
+        echo("No opinions in this period")
         return
     numbers = ("up", "down", "neutral", "satisfaction", "95% interval", "mean score")
     named = [found.by] if found.by else []
     rows = table(*named, found.over, *numbers, numbers=numbers)
     for line in found.lines:
         for point in line.points:
-            rows.add_row(*([_worded(line.value)] if found.by else []), point.start.isoformat(), *_counts(point))
+            rows.add_row(*([_label(line.value)] if found.by else []), point.start.isoformat(), *_counts(point))
     rows.add_row(*([""] if found.by else []), "all", *_counts(found.total))
     console().print(rows)
 
@@ -93,7 +93,7 @@ def _show_facts(title: str, facts: list[RankedFact]) -> None:
 
 def show_cache(found: CacheReport) -> None:
     if not found.total:
-        echo("The cache was not asked in this time")
+        echo("No cache lookups in this period")
         return
     echo(f"{found.total} decisions, {found.reused} times something was reused")
     screen = console()
@@ -114,9 +114,9 @@ def show_cache(found: CacheReport) -> None:
 
 def show_themes(found: Themes) -> None:
     if not found.comments:
-        echo("No negative comments in this time")
+        echo("No negative comments in this period")
         return
-    echo(f"{found.comments} negative comments; {found.other} are like no others")
+    echo(f"{found.comments} negative comments; {found.other} match no theme")
     screen = console()
     for each in found.themes:
         screen.print(f"[bold]{escape(each.name)}[/bold]: {each.comments}, the last on {each.last_at:%Y-%m-%d}")
@@ -126,7 +126,7 @@ def show_themes(found: Themes) -> None:
 
 def show_notes(found: list[Note]) -> None:
     if not found:
-        echo("Nothing changed that luck does not explain")
+        echo("No significant changes")
     for each in found:
         echo(each.text)
         for line in each.arithmetic:
@@ -152,5 +152,5 @@ def _interval(each: Any) -> str:
     return "" if each.low is None or each.high is None else f"{each.low:.1%} to {each.high:.1%}"
 
 
-def _worded(value: Any) -> str:
+def _label(value: Any) -> str:
     return "none" if value is None else escape(str(value))

@@ -1,0 +1,142 @@
+"""Follows sessions that are in a database of their own, whose events are not in the ledger of the store.
+
+Negative opinions and their retractions stand there in partitions, and the queue keeps the place up to which it has seen
+each. What older versions write is in no partition, and a database may be restored from a backup: so now and then
+all active opinions are compared with those that are known.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from collections.abc import Set as AbstractSet
+from functools import partial
+
+from heedful.clock import DAY
+from heedful.review import membership
+from heedful.review.items import place_opinions, refold
+from heedful.sql.space import NO_PROJECT, ExecutionSpace
+from heedful.storage.review import members, watermarks
+from heedful.storage.review.members import SESSION_TARGETS, NewMember
+from heedful.storage.sessions.base import Change, RemoteTransaction
+
+FULL_COMPARISON_INTERVAL = DAY
+"""When all opinions are compared again."""
+
+
+def follow_sessions(space: ExecutionSpace, go_on: Callable[[], bool]) -> bool:
+    """Takes in what was said and retracted since the last time; False if that is nothing."""
+    newest = space.sessions.store.read(_newest)
+    with space.workspace.read() as connection:
+        project = space.project(connection)
+        seen = watermarks.get_partitions(connection, project)
+    if any(newest.get(partition, 0) < place for partition, place in seen.items()):
+        # The database was put back to what it was before: all of it is new again, and is compared when a worker can.
+        with space.workspace.write() as connection:
+            watermarks.set_partitions(connection, project, {})
+            watermarks.set_watermark(connection, project, watermarks.FULL_COMPARISON, 0)
+        seen = {}
+    moved = False
+    for partition, place in newest.items():
+        while place > seen.get(partition, 0) and _follow_partition(space, partition):
+            moved = True
+            if not go_on():
+                return True
+    return moved
+
+
+def compare_when_due(space: ExecutionSpace) -> None:
+    """Compares all opinions with those that are known, if that was not done for a day. It reads all of them."""
+    with space.workspace.read() as connection:
+        walked = watermarks.get_watermark(connection, space.project(connection), watermarks.FULL_COMPARISON)
+    if not walked <= space.now() < walked + FULL_COMPARISON_INTERVAL:
+        _compare_all(space)
+
+
+def _follow_partition(space: ExecutionSpace, partition: int) -> bool:
+    """Takes in the next changes of a partition; False if there are none."""
+    name = f"{watermarks.PARTITION_PREFIX}{partition}"
+    with space.workspace.read() as connection:
+        project = space.project(connection)
+        start = watermarks.get_watermark(connection, project, name)
+    changes = space.sessions.store.read(partial(_changes_after, partition=partition, place=start))
+    if not changes:
+        return False
+    taken_back = {each.feedback_id for each in changes if not each.given}
+    with space.workspace.read() as connection:
+        retracted = list(members.by_event(connection, project, taken_back).values())
+    gone = membership.deleted_opinions(space, retracted)
+    places = place_opinions(
+        space, membership.active_negatives(space, _new_members([each.feedback_id for each in changes], taken_back))
+    )
+    with space.workspace.write() as connection:
+        project = space.own_project(connection)
+        if watermarks.get_watermark(connection, project, name) != start or not membership.all_exist(connection, places):
+            # Somebody else was here: look again.
+            return True
+        touched = membership.add_members(space, connection, project, places)
+        touched |= membership.retract_members(connection, retracted, gone)
+        refold(connection, project, touched)
+        watermarks.set_watermark(connection, project, name, changes[-1].place)
+    return True
+
+
+def _compare_all(space: ExecutionSpace) -> bool:
+    """Compares all active opinions with those that are known; False if nothing differs."""
+    # Before the first of them is read: what changes meanwhile stands behind these places, and is looked at after this.
+    positions = space.sessions.store.read(_current_positions)
+    active: set[str] = set()
+    moved = False
+    while ids := space.sessions.store.read(partial(_negatives, after=max(active, default=None))):
+        active.update(ids)
+        with space.workspace.read() as connection:
+            known = members.by_event(connection, space.project(connection), ids)
+        moved = _join(space, [each for each in ids if each not in known]) or moved
+    with space.workspace.read() as connection:
+        project = space.project(connection)
+        missing = [each for each in members.of_sessions(connection, project, active=True) if each not in active]
+        rows = members.by_event(connection, project, missing)
+    # Some may have been given since they would have been read.
+    left = membership.active_by_id(space, list(rows))
+    retracted = [row for event_id, row in rows.items() if not left.get(event_id)]
+    if project != NO_PROJECT or moved:
+        with space.workspace.write() as connection:
+            project = space.own_project(connection)
+            gone = {row.event_id for row in retracted if row.event_id not in left}
+            refold(connection, project, membership.retract_members(connection, retracted, gone))
+            watermarks.set_partitions(connection, project, positions)
+            watermarks.set_watermark(connection, project, watermarks.FULL_COMPARISON, space.now())
+    return moved or bool(retracted)
+
+
+def _join(space: ExecutionSpace, ids: Sequence[str]) -> bool:
+    """Takes in opinions of sessions by their ids."""
+    if not ids:
+        return False
+    while True:
+        places = place_opinions(space, membership.active_negatives(space, _new_members(ids)))
+        with space.workspace.write() as connection:
+            project = space.own_project(connection)
+            if membership.all_exist(connection, places):
+                refold(connection, project, membership.add_members(space, connection, project, places))
+                return True
+
+
+def _new_members(ids: Sequence[str], without: AbstractSet[str] = frozenset()) -> list[NewMember]:
+    # Both kinds are looked up by their ids alone.
+    return [NewMember(each, kind, "", 0) for each in ids if each not in without for kind in SESSION_TARGETS]
+
+
+def _newest(tx: RemoteTransaction) -> dict[int, int]:
+    return tx.changes.newest()
+
+
+def _current_positions(tx: RemoteTransaction) -> dict[int, int]:
+    return tx.changes.positions()
+
+
+def _changes_after(tx: RemoteTransaction, partition: int, place: int) -> list[Change]:
+    return tx.changes.changes_after(partition, place, membership.BATCH_SIZE)
+
+
+def _negatives(tx: RemoteTransaction, after: str | None) -> list[str]:
+    return tx.feedbacks.negatives(after, membership.BATCH_SIZE)
