@@ -4,7 +4,7 @@ A test stops when one variant is very probably the best and taking it loses next
 loses next to nothing whichever is taken. Both are asked of the posterior distributions, Beta(up + 1, down + 1).
 
 Looking every day is all right, up to a limit. What is limited, however often one looks, is what a decision costs: over
-many tests, whatever their true rates are, about `MAX_LOSS` of satisfaction on average, and less where variants differ much.
+many tests, whatever their true rates are, about `MAX_LOSS` of satisfaction on average, less where they differ much.
 What is not limited is how often one of two equal variants is named the better one: with daily looks for two months,
 nearly every second time. That costs nothing, since they are equally good, but "better" is then no proof that they
 differ. Decide by it which one to take, not what to believe.

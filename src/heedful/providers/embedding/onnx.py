@@ -155,7 +155,7 @@ def from_folder(folder: Path) -> OnnxEmbedder:
 
 @cache
 def verified(package: str, suffix: str, sha256: str) -> Path:
-    """The file of an installed package that ends in `suffix`, if its sum is the pinned one.
+    """The file of an installed package that ends in `suffix`, if its checksum is the pinned one.
 
     The package is a carrier of data: none of its code is imported.
     """
@@ -185,6 +185,6 @@ def verified(package: str, suffix: str, sha256: str) -> Path:
 
 
 def digest(path: Path) -> str:
-    """The SHA-256 sum of a file."""
+    """The SHA-256 checksum of a file."""
     with path.open("rb") as file:
         return hashlib.file_digest(file, "sha256").hexdigest()
