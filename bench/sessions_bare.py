@@ -19,7 +19,7 @@ from heedful.clock import from_stored
 from heedful.ids import new_id
 from heedful.storage import Database
 from heedful.storage.mongo.collections import INDEXES, Document
-from heedful.storage.mongo.feedbacks import MOST_SHOWN, embedded_document, event_of
+from heedful.storage.mongo.feedbacks import MAX_EMBEDDED, embedded_document, event_of
 from heedful.storage.schema import entries, events, feedbacks
 
 PROJECT = 1
@@ -169,7 +169,7 @@ class BareMongo:
         }
         change = _update(now)
         if new.entry is None:
-            change["$push"] = {"feedbacks": {"$each": [embedded_document(said)], "$slice": -MOST_SHOWN}}
+            change["$push"] = {"feedbacks": {"$each": [embedded_document(said)], "$slice": -MAX_EMBEDDED}}
         with self._client.start_session() as transaction, self._begun(transaction):
             before = self._touched(new.session, change, transaction)
             said |= {"session": before["number"], "number": before["last"] + 1}

@@ -74,7 +74,7 @@ def test_a_backup_under_load_has_every_write_that_was_acknowledged(
 
 def test_a_file_is_replaced_only_when_asked(lived: Path, tmp_path: Path) -> None:
     (tmp_path / "backup.db").write_text("precious")
-    with pytest.raises(Conflict, match="there already"):
+    with pytest.raises(Conflict, match="already exists"):
         backup(lived, tmp_path / "backup.db")
     assert (tmp_path / "backup.db").read_text() == "precious"
     backup(lived, tmp_path / "backup.db", force=True)

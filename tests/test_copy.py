@@ -151,7 +151,7 @@ def test_a_target_with_something_in_it_is_left_alone(lived: Path, place: Place, 
     target = place(kind)
     with opened(target) as store:
         (fact,) = store.remember("Mine.").fact_ids
-    with pytest.raises(Conflict, match="something in it") as refused:
+    with pytest.raises(Conflict, match="is not empty") as refused:
         copy(lived, target)
     assert refused.value.code == "target_not_empty"
     with opened(target) as store:

@@ -205,7 +205,7 @@ def test_a_project_with_something_in_it_is_left_alone(other: Path, place: Place,
     target = place(kind)
     with opened(target, "other") as store:
         store.sessions.create("mine")
-    with pytest.raises(Conflict, match="something in it") as refused:
+    with pytest.raises(Conflict, match="is not empty") as refused:
         import_file(target, other, embedding=WordEmbedder())
     assert refused.value.code == "project_not_empty"
     with opened(target, "other") as store:
@@ -263,10 +263,10 @@ def _first(kind: str, **changes: Any) -> Callable[[list[Line]], list[Line]]:
     [
         (_cut, "cut off"),
         (_half, "cut off"),
-        (_less, "counts or sums up"),
-        (_more, "behind the end"),
+        (_less, "other counts or checksums"),
+        (_more, "after the end"),
         (lambda lines: lines[1:], "line 1 is not the beginning"),
-        (_first("event", value="not_helpful", confidence=0.7), "counts or sums up"),
+        (_first("event", value="not_helpful", confidence=0.7), "other counts or checksums"),
         (_first("heedful", format=99), "has the format 99"),
         (_first("heedful", model={"name": 5}), "line 1 names the model"),
         (_first("fact", text=None), r"line \d+ has no text"),
@@ -321,7 +321,7 @@ def test_an_import_that_is_killed_leaves_nothing(other: Path, place: Place) -> N
 
 def test_a_file_is_replaced_only_when_asked(lived: Path, other: Path) -> None:
     before = other.read_bytes()
-    with pytest.raises(Conflict, match="there already"):
+    with pytest.raises(Conflict, match="already exists"):
         export_file(lived, other, project="default")
     assert other.read_bytes() == before
     export_file(lived, other, project="default", force=True)

@@ -86,7 +86,7 @@ def test_an_unknown_dataset_is_not_found(store: Heedful) -> None:
 
 def test_what_is_to_be_forgotten_must_be_named_and_only_once(store: Heedful) -> None:
     fact = store.remember("x", source="s").fact_ids[0]
-    with pytest.raises(Invalid, match="nothing is named"):
+    with pytest.raises(Invalid, match="nothing to forget"):
         store.forget()
     with pytest.raises(Invalid, match="fact_ids"):
         store.forget(fact, source="s")

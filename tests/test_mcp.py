@@ -346,7 +346,7 @@ FEEDBACK = {"session_id": "s1", "qa_id": "nope"}
         ("feedback", {"execution_id": "x", "session_id": "s1"}, "invalid", "session_id is not for an execution"),
         ("improve", {"session_ids": "s1"}, "invalid", "session_ids must be a list of texts or null"),
         ("retract", {"event_id": "x"}, "not_found", "no event 'x'"),
-        ("forget", {}, "invalid", "nothing is named"),
+        ("forget", {}, "invalid", "nothing to forget"),
         ("forget", {"fact_ids": 5}, "invalid", "fact_ids must be a text or a list of texts or null"),
     ],
     ids=str,

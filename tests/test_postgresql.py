@@ -361,4 +361,4 @@ def test_a_user_who_sees_past_the_walls_is_warned(
     heedful.open(empty_database, embedding=WordEmbedder()).close()
     assert caplog.text == ""
     heedful.open(postgresql_url, embedding=WordEmbedder()).close()
-    assert "use one that is no superuser" in caplog.text
+    assert "use a role that is not a superuser" in caplog.text

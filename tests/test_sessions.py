@@ -561,5 +561,5 @@ def test_changes_of_metadata_by_too_many_at_once_are_a_conflict(
 
     either.sessions.create("s")
     monkeypatch.setattr(conversations, "ATTEMPTS", 0)
-    with pytest.raises(Conflict, match="too many at once"):
+    with pytest.raises(Conflict, match="too many callers at once"):
         either.sessions.update_metadata("s", {"a": 1})

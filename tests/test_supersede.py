@@ -83,7 +83,7 @@ def test_a_file_that_is_remembered_again_keeps_its_corrections(memory: heedful.H
 def test_bad_supersessions_are_refused_and_change_nothing(memory: heedful.Heedful) -> None:
     (old,) = memory.remember("The CEO is Ada.").fact_ids
     (elsewhere,) = memory.remember("Bo is the CEO.", dataset="other").fact_ids
-    with pytest.raises(heedful.Invalid, match="what supersedes"):
+    with pytest.raises(heedful.Invalid, match="replacement is missing"):
         memory.supersede(old)
     with pytest.raises(heedful.Invalid, match="itself"):
         memory.supersede(old, by=old)
@@ -95,7 +95,7 @@ def test_bad_supersessions_are_refused_and_change_nothing(memory: heedful.Heedfu
         memory.supersede("nobody", "The CEO is now Bo.")
     assert texts(memory) == ["The CEO is Ada."]
     memory.supersede(old, "The CEO is now Bo.")
-    with pytest.raises(heedful.Conflict, match="superseded already"):
+    with pytest.raises(heedful.Conflict, match="already superseded"):
         memory.supersede(old, "The CEO is now Cy.")
 
 

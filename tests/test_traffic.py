@@ -266,7 +266,7 @@ def test_what_is_stopped_while_it_is_filled_is_not_kept(
 def test_a_store_of_somebody_else_is_not_used(tmp_path: Path) -> None:
     with heedful.open(tmp_path / "demo.db", project="demo", embedding=WordEmbedder()) as memory:
         memory.remember("mine")
-    with pytest.raises(Conflict, match="filled to the end"):
+    with pytest.raises(Conflict, match="completely filled"):
         fill_or_reuse(tmp_path / "demo.db", WordEmbedder())
 
 

@@ -60,7 +60,7 @@ def test_the_network_to_the_database_is_cut_before_and_after_a_commit(
         crew.stop()
     judge(on_postgresql, crew)
     assert {code for code, _ in crew.errors} == {"store_unreachable"}
-    unknown = [said for _, said in crew.errors if "it isn't known whether it did" in said]
+    unknown = [said for _, said in crew.errors if "may or may not be stored" in said]
     assert unknown, "nobody was told that a commit may have been done or not"
 
 

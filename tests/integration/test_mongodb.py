@@ -23,7 +23,7 @@ from heedful.clock import from_stored, to_stored
 from heedful.errors import Conflict, Forbidden, HeedfulError, Invalid, Unavailable
 from heedful.ids import new_id
 from heedful.storage.mongo import MongoSessionStore
-from heedful.storage.mongo.feedbacks import MOST_SHOWN
+from heedful.storage.mongo.feedbacks import MAX_EMBEDDED
 from heedful.storage.sessions.base import AlertRow, EntryRow, FeedbackRow, MessageRow, SessionRow
 
 AT = to_stored(datetime(2026, 1, 1, 12, 0, 0, 123_457, tzinfo=UTC))
@@ -177,7 +177,7 @@ def test_a_session_shows_the_newest_opinions_and_the_collection_has_all(
     store: MongoSessionStore, database: Any
 ) -> None:
     create(store)
-    given = [opinion(comment=str(number)) for number in range(MOST_SHOWN + 5)]
+    given = [opinion(comment=str(number)) for number in range(MAX_EMBEDDED + 5)]
 
     def body(t: Any) -> None:
         for each in given:
@@ -188,10 +188,10 @@ def test_a_session_shows_the_newest_opinions_and_the_collection_has_all(
 
     store.write(body)
     ids = [each.id for each in given]
-    assert shown() == ids[-MOST_SHOWN:]
+    assert shown() == ids[-MAX_EMBEDDED:]
     assert database.feedbacks.count_documents({}) == len(given)
     store.write(lambda t: t.feedbacks.withdraw([given[-1], given[50], given[0]], None, AT))
-    assert shown() == [each for each in ids[:-1] if each != ids[50]][-MOST_SHOWN:]
+    assert shown() == [each for each in ids[:-1] if each != ids[50]][-MAX_EMBEDDED:]
     assert store.check() == "ok"
 
 

@@ -249,9 +249,9 @@ def test_awaited_calls_fail_as_the_others_do(server: Running) -> None:
         asyncio.run(call(server.url))
     with Between(server, None, page(502)) as between, pytest.raises(NotFound):
         asyncio.run(call(between.url))
-    with Between(None, page(200)) as between, pytest.raises(Unavailable, match="not a Heedful server"):
+    with Between(None, page(200)) as between, pytest.raises(Unavailable, match="not from a compatible Heedful server"):
         asyncio.run(call(between.url))
-    with socket.create_server(("127.0.0.1", 0)) as deaf, pytest.raises(Unavailable, match="in time"):
+    with socket.create_server(("127.0.0.1", 0)) as deaf, pytest.raises(Unavailable, match="timed out"):
         asyncio.run(call(f"http://127.0.0.1:{deaf.getsockname()[1]}", timeout=0.2))
 
 
@@ -358,7 +358,7 @@ def test_a_key_of_the_environment_that_cant_be_is_named_by_its_variable(monkeypa
 
 
 def test_a_password_in_the_address_is_refused_and_not_shown() -> None:
-    with pytest.raises(Invalid, match="holds a name or a password") as caught:
+    with pytest.raises(Invalid, match="contains a user name or a password") as caught:
         heedful.connect("http://ada:hunter2@127.0.0.1:1")
     assert caught.value.field == "url"
     assert "hunter2" not in f"{caught.value} {caught.value.value}"

@@ -523,7 +523,7 @@ def test_projects_are_made_listed_and_described(client: Any, server: Running, cl
     assert client.projects.update(PROJECT, description="New").description == "New"
     with pytest.raises(sdk.ValidationError, match="can't be renamed"):
         client.projects.update(PROJECT, name="else")
-    with pytest.raises(sdk.ValidationError, match="can't stand in an address"):
+    with pytest.raises(sdk.ValidationError, match="can't be part of a URL"):
         client.projects.create("a/b")
     with pytest.raises(sdk.Text2EverythingError, match="already") as caught:
         client.projects.create(PROJECT)

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from heedful.memory.answer import EARLIER, EVIDENCE, LONGEST_EARLIER, RULES, Use, prompt, write
+from heedful.memory.answer import MAX_EARLIER, MAX_EARLIER_TURN, MAX_EVIDENCE, RULES, Use, prompt, write
 from heedful.model import Hit
 from heedful.providers.llm.contract import ChatMessage, Usage
 from heedful.testing import ScriptedModel
@@ -147,12 +147,12 @@ def test_of_a_long_conversation_the_newest_turns_are_kept() -> None:
     assert [message.content for message in messages if message.role == "user"] == [
         f"question {number}" for number in range(44, 50)
     ]
-    assert sum(len(message.content) for message in messages) <= EARLIER
+    assert sum(len(message.content) for message in messages) <= MAX_EARLIER
 
 
 def test_a_turn_that_is_too_long_is_cut() -> None:
     asked, answered = prompt("Who?", THREE, [("q" * 10_000, "a" * 10_000)])[1:-1]
-    assert len(asked.content) == len(answered.content) == LONGEST_EARLIER
+    assert len(asked.content) == len(answered.content) == MAX_EARLIER_TURN
     assert answered.content.endswith("a…")
 
 
@@ -160,13 +160,13 @@ def test_evidence_that_does_not_fit_is_left_out_from_the_worst_on() -> None:
     many = hits(*("x" * 1000 for _ in range(40)))
     model = ScriptedModel(["All [1-40]."])
     found = write(model, "Who?", many)
-    assert len(found.used) == EVIDENCE // 1000
-    assert sum(line.startswith("[") for line in lines(model.asked[0][-1])) == EVIDENCE // 1000
+    assert len(found.used) == MAX_EVIDENCE // 1000
+    assert sum(line.startswith("[") for line in lines(model.asked[0][-1])) == MAX_EVIDENCE // 1000
 
 
 def test_the_best_hit_is_shown_however_long_it_is() -> None:
     model = ScriptedModel(["One [1]."])
-    assert write(model, "Who?", hits("x" * (EVIDENCE + 1), "y")).used == [Use("fact-1", 1.0)]
+    assert write(model, "Who?", hits("x" * (MAX_EVIDENCE + 1), "y")).used == [Use("fact-1", 1.0)]
     assert '[2] "y"' not in model.asked[0][-1].content
 
 

@@ -12,7 +12,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from heedful import Invalid
-from heedful.statistics.change import FACTOR, LEAST, LUCK, Change, arithmetic, change, describe
+from heedful.statistics.change import MIN_EVENTS, MIN_FACTOR, SIGNIFICANCE, Change, arithmetic, change, describe
 
 series = st.lists(st.tuples(st.integers(0, 40), st.integers(1, 60)), min_size=0, max_size=40)
 
@@ -81,7 +81,7 @@ def test_days_without_exposure_do_not_move_the_day() -> None:
         [50],
         [0, 50],
         [0] * 14,
-        [0, 0, 0, 0, 0, LEAST - 1],
+        [0, 0, 0, 0, 0, MIN_EVENTS - 1],
         [1000, 1000, 1000, 1000, 1400, 1400],
         [0, 0, 90, 90, 90, 90, 90, 90, 90, 90],
     ],
@@ -107,7 +107,7 @@ def test_what_is_a_change_alone_may_be_luck_among_many() -> None:
 def test_quiet_series_alarm_rarely(rate: float) -> None:
     draws = np.random.default_rng(3)
     quiet = draws.poisson(rate, (400, 14)).tolist()
-    assert sum(change(range(14), each, ones(14)) is not None for each in quiet) <= LUCK * 400
+    assert sum(change(range(14), each, ones(14)) is not None for each in quiet) <= SIGNIFICANCE * 400
 
 
 @pytest.mark.parametrize("rate", [1.5, 6.0, 40.0])
@@ -115,7 +115,7 @@ def test_series_of_bursts_alarm_rarely(rate: float) -> None:
     draws = np.random.default_rng(6)
     # With three times the variance of a Poisson count.
     bursts = draws.negative_binomial(rate / 2, 1 / 3, (400, 14)).tolist()
-    assert sum(change(range(14), each, ones(14)) is not None for each in bursts) <= 1.5 * LUCK * 400
+    assert sum(change(range(14), each, ones(14)) is not None for each in bursts) <= 1.5 * SIGNIFICANCE * 400
 
 
 def test_one_burst_is_no_change() -> None:
@@ -130,7 +130,7 @@ def test_quiet_series_looked_at_together_alarm_as_rarely() -> None:
         any(change(range(28), down, rated, tests=6) for down, rated in zip(*both, strict=True))
         for both in zip(downs.tolist(), ratings.tolist(), strict=True)
     ]
-    assert sum(alarms) <= LUCK * 400
+    assert sum(alarms) <= SIGNIFICANCE * 400
 
 
 def test_a_tripled_rate_is_found_near_its_day() -> None:
@@ -161,9 +161,9 @@ def test_what_is_told_keeps_to_its_bounds(days: list[tuple[int, int]]) -> None:
     assert found.after_events == sum(events[found.since :])
     assert found.before_days + found.after_days <= len(days)
     assert 2 * found.after_days <= len(days)
-    assert found.p_value <= LUCK
-    assert found.ratio >= FACTOR or found.ratio <= 1 / FACTOR
-    assert (found.after_events if found.ratio > 1 else found.before_events) >= LEAST
+    assert found.p_value <= SIGNIFICANCE
+    assert found.ratio >= MIN_FACTOR or found.ratio <= 1 / MIN_FACTOR
+    assert (found.after_events if found.ratio > 1 else found.before_events) >= MIN_EVENTS
     assert describe(found, "down-votes", "Monday")
     assert all(arithmetic(found))
 

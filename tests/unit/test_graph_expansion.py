@@ -5,7 +5,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from heedful.ranking.graph_expansion import FROM_QUERY, NAMED, Links, Paths, best_paths, blend, factor
+from heedful.ranking.graph_expansion import FROM_QUERY, NAMED_ENTITY_RELEVANCE, Links, Paths, best_paths, blend, factor
 
 Pair = tuple[int, int]
 
@@ -42,8 +42,8 @@ def test_a_fact_is_reached_from_the_best_seed_but_never_from_itself() -> None:
 
 
 def test_the_query_leads_to_what_it_names() -> None:
-    assert by_fact(expanded([(1, 7)], {}, {7})) == {1: (NAMED, 7, FROM_QUERY)}
-    assert by_fact(expanded([(1, 7)], {1: 0.9}, {7})) == {1: (NAMED, 7, FROM_QUERY)}
+    assert by_fact(expanded([(1, 7)], {}, {7})) == {1: (NAMED_ENTITY_RELEVANCE, 7, FROM_QUERY)}
+    assert by_fact(expanded([(1, 7)], {1: 0.9}, {7})) == {1: (NAMED_ENTITY_RELEVANCE, 7, FROM_QUERY)}
     assert by_fact(expanded([(1, 7)], {1: 0.9}, set())) == {}
 
 
@@ -80,7 +80,7 @@ def test_it_is_the_best_of_all_paths(
             for seed, other in pairs
             if other == entity and seed != fact and seed in relevance
         ]
-        ways += [NAMED] if entity in named else []
+        ways += [NAMED_ENTITY_RELEVANCE] if entity in named else []
         for way in ways:
             borrowed = min(1.0, way * factors.get((fact, entity), 1.0) / mentions**0.5)
             if borrowed > 0:

@@ -93,7 +93,7 @@ class TestBootstrap:
     def test_columns_share_their_draws(self) -> None:
         values = np.random.default_rng(1).random((50, 1))
         samples = replay.resampled_means(np.hstack([values, values + 0.25]), np.ones(50), 0)
-        assert samples[:, 1] - samples[:, 0] == pytest.approx(np.full(replay.ROUNDS, 0.25))
+        assert samples[:, 1] - samples[:, 0] == pytest.approx(np.full(replay.BOOTSTRAP_ROUNDS, 0.25))
 
     def test_seeds(self) -> None:
         values, weights = np.random.default_rng(1).random((50, 2)), np.ones(50)

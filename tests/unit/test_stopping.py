@@ -9,7 +9,7 @@ from hypothesis import strategies as st
 
 from heedful import Invalid
 from heedful.statistics.rates import Rates, probability_best
-from heedful.statistics.stopping import ALIKE, LEAST, LOSS, MAX_RATINGS, SURE, stopping
+from heedful.statistics.stopping import EQUIVALENCE_LOSS, MAX_LOSS, MAX_RATINGS, MIN_PROBABILITY, MIN_RATINGS, stopping
 
 Counts = tuple[int, int]
 
@@ -32,12 +32,12 @@ def test_losses_of_a_known_pair_are_exact() -> None:
 def test_a_clear_lead_is_decided() -> None:
     found = stopping([(60, 40), (90, 10)])
     assert (found.decided, found.best, found.needed) == (True, 1, None)
-    assert found.probability >= SURE
+    assert found.probability >= MIN_PROBABILITY
     assert found.reason.startswith("B is better than A with a probability of more than 0.99")
 
 
 def test_few_ratings_decide_nothing_however_clear() -> None:
-    found = stopping([(LEAST - 1, 0), (0, 500)])
+    found = stopping([(MIN_RATINGS - 1, 0), (0, 500)])
     assert not found.decided
     assert found.probability > 0.999
     assert found.needed == 2  # Every second rating is one for the first.
@@ -47,7 +47,7 @@ def test_few_ratings_decide_nothing_however_clear() -> None:
 def test_equal_variants_are_told_to_be_alike_once_that_is_sure() -> None:
     found = stopping([(80_000, 80_000), (80_010, 80_000)])
     assert found.decided
-    assert found.probability < SURE
+    assert found.probability < MIN_PROBABILITY
     assert found.reason.startswith("They are alike, take any")
 
 
@@ -79,7 +79,7 @@ def test_what_can_not_be_compared_is_refused(counts: list[Counts]) -> None:
 
 def test_a_probability_is_not_rounded_up_to_the_limit() -> None:
     found = stopping([(5, 1), (2, 4)])
-    assert 0.945 < found.probability < SURE
+    assert 0.945 < found.probability < MIN_PROBABILITY
     assert "probability of 0.94;" in found.reason
 
 
@@ -87,9 +87,9 @@ def test_a_probability_is_not_rounded_up_to_the_limit() -> None:
 def test_the_rule_is_what_it_is_said_to_be(counts: list[Counts]) -> None:
     found = stopping(counts)
     losses, chances = Rates(counts).losses(), probability_best(counts)
-    enough = min(map(sum, counts)) >= LEAST
-    sure = max(chances) >= SURE and losses[found.best] <= LOSS
-    assert found.decided == (enough and (sure or max(losses) <= ALIKE))
+    enough = min(map(sum, counts)) >= MIN_RATINGS
+    sure = max(chances) >= MIN_PROBABILITY and losses[found.best] <= MAX_LOSS
+    assert found.decided == (enough and (sure or max(losses) <= EQUIVALENCE_LOSS))
     assert found.probability == max(chances)
     assert found.expected_loss == losses[found.best]
     assert found.needed is None or (not found.decided and 0 < found.needed <= MAX_RATINGS)
@@ -126,7 +126,7 @@ def _named(ups: np.ndarray[tuple[int, ...], np.dtype[np.int64]], daily: int) -> 
     for day, up in enumerate(ups.cumsum(axis=0).tolist(), start=1):
         counts = [(each, day * daily - each) for each in up]
         # Far from the limits there is nothing to find out.
-        if max(probability_best(counts)) >= SURE:
+        if max(probability_best(counts)) >= MIN_PROBABILITY:
             found = stopping(counts)
             if found.decided:
                 return found.best
@@ -137,7 +137,7 @@ def _named(ups: np.ndarray[tuple[int, ...], np.dtype[np.int64]], daily: int) -> 
 def test_looking_daily_loses_next_to_nothing_on_average(gap: float) -> None:
     tests = 60
     wrong = looked_at_daily((0.8, 0.8 - gap), tests).count(1)
-    assert gap * wrong / tests <= LOSS
+    assert gap * wrong / tests <= MAX_LOSS
 
 
 def test_looking_daily_names_no_variant_that_is_much_worse() -> None:

@@ -13,7 +13,19 @@ from hypothesis import strategies as st
 from heedful import Invalid
 from heedful.providers.embedding import Embedder
 from heedful.testing import WordEmbedder
-from heedful.text.themes import SHORT, Group, Namer, Theme, Vectors, divided, english, groups, shortened, terms, themes
+from heedful.text.themes import (
+    MAX_NAME,
+    Group,
+    Namer,
+    Theme,
+    Vectors,
+    divided,
+    english,
+    groups,
+    shortened,
+    terms,
+    themes,
+)
 
 REFUNDS = [
     "My refund never arrived",
@@ -265,7 +277,7 @@ class TestNames:
     @given(st.text())
     def test_what_is_shortened_is_short(self, text: str) -> None:
         short = shortened(text)
-        assert len(short) <= SHORT
+        assert len(short) <= MAX_NAME
         assert short == text or text.startswith(short[:-1])
 
     @given(st.text())

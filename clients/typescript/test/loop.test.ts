@@ -42,7 +42,7 @@ test("what was useful comes first the next time", async () => {
   assert.equal((await client.usefulnessStats()).facts_with_signals, first.hits.length);
 });
 
-test("a signal that is taken back leaves no trace", async () => {
+test("a signal that is retracted leaves no trace", async () => {
   const client = fresh();
   const { facts } = await client.remember({ texts: FACTS });
   const fact = facts[0]!.fact_id;

@@ -26,7 +26,7 @@ _TARGETS = TypeAdapter(dict[str, list[Target]])
 
 
 class Keys(KeysProtocol):
-    """The keys of one project. A key's secret is shown once; the store keeps a sum of it."""
+    """The keys of one project. A key's secret is shown once; the store keeps only its hash."""
 
     def __init__(self, workspace: Workspace) -> None:
         self._workspace = workspace

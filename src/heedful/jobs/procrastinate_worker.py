@@ -95,7 +95,7 @@ class Procrastination:
         connector = PsycopgConnector(conninfo=conninfo, kwargs=options, min_size=1, max_size=3, timeout=10.0)
         app = App(connector=connector)
         app.job_manager = _OnlyOurs(connector)
-        app.task(name=TASK, pass_context=True, retry=_Again(self._pace))(self._task())
+        app.task(name=TASK, pass_context=True, retry=_Retry(self._pace))(self._task())
         async with app.open_async():
             await self._resume(app)
             self._worker = asyncio.ensure_future(
@@ -189,7 +189,7 @@ class _Ended(Exception):
         self.pause = pause
 
 
-class _Again(BaseRetryStrategy):
+class _Retry(BaseRetryStrategy):
     """When to try again; what the record could not be told of, such as the loss of a connection, in any case."""
 
     def __init__(self, pace: WorkerTiming) -> None:

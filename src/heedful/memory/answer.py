@@ -14,11 +14,11 @@ from heedful.providers.llm.contract import NOTICE, ChatMessage, LanguageModel, O
 from heedful.text.sentences import answer_kind, asks_for_a_list, cited, has, sentences, without_citations
 from heedful.text.words import words
 
-EVIDENCE = 24_000
+MAX_EVIDENCE = 24_000
 """Characters of evidence in a prompt at most; the best hits are kept."""
 
-EARLIER = 6_000
-LONGEST_EARLIER = 1_500
+MAX_EARLIER = 6_000
+MAX_EARLIER_TURN = 1_500
 """Characters of earlier turns in a prompt at most, and of one question or answer in them; the newest turns are kept."""
 
 RULES = f"""\
@@ -76,14 +76,14 @@ def prompt(question: str, hits: Sequence[Hit], earlier: Sequence[tuple[str, str]
     messages = [ChatMessage("system", RULES)]
     for asked, answered in _newest(earlier):
         messages += [ChatMessage("user", asked), ChatMessage("assistant", answered)]
-    lines = "\n".join(f"[{number}] {quote(hit.text, EVIDENCE)}" for number, hit in enumerate(hits, start=1))
+    lines = "\n".join(f"[{number}] {quote(hit.text, MAX_EVIDENCE)}" for number, hit in enumerate(hits, start=1))
     messages.append(ChatMessage("user", f"Evidence:\n{lines or '(there is none)'}\n\nQuestion: {question}"))
     return messages
 
 
 def _fitting(hits: Sequence[Hit]) -> list[Hit]:
     kept: list[Hit] = []
-    room = EVIDENCE
+    room = MAX_EVIDENCE
     for hit in hits:
         room -= len(hit.text)
         if kept and room < 0:
@@ -95,7 +95,7 @@ def _fitting(hits: Sequence[Hit]) -> list[Hit]:
 def _newest(earlier: Sequence[tuple[str, str]]) -> list[tuple[str, str]]:
     """The newest turns that fit, oldest first, without citations of evidence that is not in this prompt."""
     kept: list[tuple[str, str]] = []
-    room = EARLIER
+    room = MAX_EARLIER
     for asked, answered in reversed(earlier):
         turn = _short(asked), _short(without_citations(answered))
         room -= len(turn[0]) + len(turn[1])
@@ -106,7 +106,7 @@ def _newest(earlier: Sequence[tuple[str, str]]) -> list[tuple[str, str]]:
 
 
 def _short(text: str) -> str:
-    return text if len(text) <= LONGEST_EARLIER else f"{text[: LONGEST_EARLIER - 1]}…"
+    return text if len(text) <= MAX_EARLIER_TURN else f"{text[: MAX_EARLIER_TURN - 1]}…"
 
 
 NO_ANSWER = "Nothing that is remembered answers this."
@@ -120,9 +120,9 @@ Similarity = Callable[[Sequence[str]], Sequence[float]]
 # Chosen on three conversations of LoCoMo, where much around them does as well: what a part of a score counts.
 SHARED = 0.5  # the share of the question's words, by rarity, that the sentence has
 NEAR = 1.0  # closeness in meaning
-RANKED = 0.8  # the hit's own score, against the best one's
-FITS = 0.3  # having the kind of answer that is asked for
-SAYS_LITTLE = 0.2  # what a sentence loses that says next to nothing beyond the question
+SCORE_WEIGHT = 0.8  # the hit's own score, against the best one's
+KIND_WEIGHT = 0.3  # having the kind of answer that is asked for
+LITTLE_NEW_PENALTY = 0.2  # what a sentence loses that says next to nothing beyond the question
 
 LEAST_SHARED = 0.3
 LEAST_NEAR = 0.5
@@ -130,7 +130,7 @@ LEAST_NEAR = 0.5
 
 MAX_SENTENCES, MAX_LIST_SENTENCES = 3, 6
 """How many sentences at most, and where a list is asked for."""
-CLOSE_SECOND, LISTED = 0.9, 0.8
+MIN_SHARE, MIN_LIST_SHARE = 0.9, 0.8
 """A further sentence has at least this share of the best one's score; so again for a list."""
 ALIKE = 0.75
 """A sentence that has this share of its words in common with one that was chosen says nothing new."""
@@ -164,7 +164,7 @@ def extract(question: str, hits: Sequence[Hit], similarity: Similarity | None = 
     """
     candidates = [each for place, hit in enumerate(hits) for each in _candidates(place, hit)]
     scores = _scores(question, hits, candidates, similarity) if candidates else []
-    most, least = (MAX_LIST_SENTENCES, LISTED) if asks_for_a_list(question) else (MAX_SENTENCES, CLOSE_SECOND)
+    most, least = (MAX_LIST_SENTENCES, MIN_LIST_SHARE) if asks_for_a_list(question) else (MAX_SENTENCES, MIN_SHARE)
     chosen = _choose(candidates, scores, most, least)
     if not chosen:
         return Written(NO_ANSWER, [], None, None)
@@ -212,9 +212,9 @@ def _scores(
             found.append(0.0)
             continue
         score = SHARED * shared + NEAR * max(0.0, float(cosine))
-        score += RANKED * (hits[each.hit].score / best if best > 0 else 1.0)
-        score += FITS * has(kind, each.text, sought) if kind is not None else 0.0
-        found.append(score - (SAYS_LITTLE if len(each.terms - sought) < 2 else 0.0))
+        score += SCORE_WEIGHT * (hits[each.hit].score / best if best > 0 else 1.0)
+        score += KIND_WEIGHT * has(kind, each.text, sought) if kind is not None else 0.0
+        found.append(score - (LITTLE_NEW_PENALTY if len(each.terms - sought) < 2 else 0.0))
     return found
 
 

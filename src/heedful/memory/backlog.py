@@ -7,7 +7,7 @@ import threading
 from collections.abc import Callable
 
 from heedful.errors import HeedfulError
-from heedful.search.contexts import ContextIndex, Embed, Load, Made
+from heedful.search.contexts import ContextIndex, Embed, Load, StoredVectors
 
 logger = logging.getLogger("heedful")
 
@@ -19,7 +19,7 @@ class Backlog:
         self,
         load: Load,
         embed: Embed,
-        keep: Callable[[int, Made], None],
+        keep: Callable[[int, StoredVectors], None],
     ) -> None:
         """`keep` writes vectors of a model to the store."""
         self._load = load

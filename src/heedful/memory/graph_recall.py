@@ -7,7 +7,7 @@ from dataclasses import dataclass, field, replace
 import numpy as np
 from sqlalchemy import Connection
 
-from heedful.ranking.graph_expansion import FROM_QUERY, SEEDS, WIDEST, Links, Paths, best_paths, blend, factor
+from heedful.ranking.graph_expansion import FROM_QUERY, MAX_MENTIONS, SEEDS, Links, Paths, best_paths, blend, factor
 from heedful.ranking.policies import Tally
 from heedful.search.graph import GraphIndex, Pairs
 from heedful.search.searcher import Found
@@ -56,8 +56,8 @@ class GraphExpansion:
         seeds = found.facts[order]
         starts = self._index.links_of(seeds)
         entities = np.union1d(starts[1], np.fromiter(self._named.values(), np.int64))
-        ends, counts = self._index.links_to(entities, WIDEST)
-        entities = entities[counts <= WIDEST]
+        ends, counts = self._index.links_to(entities, MAX_MENTIONS)
+        entities = entities[counts <= MAX_MENTIONS]
         kept = np.isin(starts[1], entities)
         # The facts that the walk starts from are among those it can end at.
         said = link_scores.rated(self._connection, np.unique(ends[0]).tolist()) if self._weight else {}

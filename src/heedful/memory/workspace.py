@@ -17,7 +17,7 @@ from heedful.model import DEFAULT_DATASET
 from heedful.providers.embedding import Embedder
 from heedful.ranking.signals import Trust
 from heedful.search import DatabaseIndex, DatasetIndex, Searcher
-from heedful.search.contexts import ContextIndex, Made
+from heedful.search.contexts import ContextIndex, StoredVectors
 from heedful.search.graph import GraphIndex
 from heedful.search.postgresql import IN_MEMORY
 from heedful.search.questions import QuestionIndex
@@ -64,7 +64,7 @@ class Workspace:
         self._overall: dict[int, OverallIndex] = {}
         self._graphs: dict[int, GraphIndex] = {}
         self._linked: set[str] = set()
-        self._unwritten: dict[int, Made] = {}
+        self._unwritten: dict[int, StoredVectors] = {}
         self._backlog = Backlog(self._load_queries, self.embed, self._write_vectors)
         self._questions: dict[tuple[str, int], QuestionIndex] = {}
         self._unwritten_questions: list[tuple[int, int, bytes]] = []
@@ -140,7 +140,7 @@ class Workspace:
             if key not in self._contexts:
                 self._contexts[key] = ContextIndex(dataset, model, self.embedder.calibration)
             index = self._contexts[key]
-        made: Made | None = index.follow(connection, newest, self.embed)
+        made: StoredVectors | None = index.follow(connection, newest, self.embed)
         while made is not None:
             with self._lock:
                 self._unwritten.setdefault(model.id, []).extend(made)
@@ -160,7 +160,7 @@ class Workspace:
         with self.read() as connection:
             return queries.load(connection, ids)
 
-    def _write_vectors(self, model: int, made: Made) -> None:
+    def _write_vectors(self, model: int, made: StoredVectors) -> None:
         if made and not self.database.read_only:
             # A recall waits for no writer. In order, so that two recalls don't wait for each other.
             with self.write(durable=False, alone=False) as connection:

@@ -14,7 +14,7 @@ KeyList = list[Key]
 
 
 class KeysProtocol(Protocol):
-    """The keys of one project. A key's secret is shown once; the store keeps a sum of it."""
+    """The keys of one project. A key's secret is shown once; the store keeps only its hash."""
 
     def create(self, name: str, *, scopes: Sequence[Scope] = DEFAULT_SCOPES, rate_limit: int | None = None) -> NewKey:
         """Makes a key. `scopes` are some of read, write, feedback and admin, which includes the others.

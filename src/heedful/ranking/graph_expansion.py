@@ -10,13 +10,13 @@ from numpy.typing import NDArray
 SEEDS = 20
 """The facts from which a walk starts: the most relevant ones."""
 
-SHARE = 0.3
+MAX_PATH_WEIGHT = 0.3
 """What a path lends at most."""
 
-NAMED = 0.5
+NAMED_ENTITY_RELEVANCE = 0.5
 """An entity that the query names counts like one that a fact of this relevance mentions."""
 
-WIDEST = 50
+MAX_MENTIONS = 50
 """An entity that more facts mention says too little about any of them."""
 
 FROM_QUERY = -1
@@ -57,7 +57,7 @@ def factor(usefulness: float, weight: float) -> float:
 
 def blend(relevance: NDArray[np.float32], borrowed: NDArray[np.float32]) -> NDArray[np.float32]:
     """Relevance with what the best path lends, in [0, 1]."""
-    return 1 - (1 - relevance) * (1 - np.float32(SHARE) * borrowed)
+    return 1 - (1 - relevance) * (1 - np.float32(MAX_PATH_WEIGHT) * borrowed)
 
 
 def best_paths(starts: Links, relevance: dict[int, float], entities: Numbers, named: set[int], ends: Links) -> Paths:
@@ -68,7 +68,7 @@ def best_paths(starts: Links, relevance: dict[int, float], entities: Numbers, na
     and its entity is rare. No fact is reached from itself.
     """
     ways: list[list[tuple[float, int]]] = [
-        [(NAMED, FROM_QUERY)] if entity in named else [] for entity in entities.tolist()
+        [(NAMED_ENTITY_RELEVANCE, FROM_QUERY)] if entity in named else [] for entity in entities.tolist()
     ]
     steps = zip(starts.facts.tolist(), _places(entities, starts.entities), starts.factors.tolist(), strict=True)
     for seed, place, step in steps:

@@ -34,13 +34,13 @@ from heedful.ranking.signals import Observation, Opinion
 
 Floats = NDArray[np.float64]
 
-DEPTH = 10
+NDCG_DEPTH = 10
 """The places that nDCG looks at."""
 
-ROUNDS = 2000
+BOOTSTRAP_ROUNDS = 2000
 """Resamples of the bootstrap."""
 
-ENOUGH = 20
+MIN_SAMPLE_SIZE = 20
 """Rated recalls, as an effective sample size, from which a weight is recommended."""
 
 _MAX_DRAWS = 2_000_000
@@ -65,8 +65,8 @@ def ndcg(order: Sequence[int], helpful: Collection[int]) -> float:
     >>> round(ndcg([7, 8, 9], {8}), 4)
     0.6309
     """
-    gained = sum(1 / log2(rank + 1) for rank, fact in enumerate(order[:DEPTH], start=1) if fact in helpful)
-    return gained / sum(1 / log2(rank + 1) for rank in range(1, min(len(helpful), DEPTH) + 1))
+    gained = sum(1 / log2(rank + 1) for rank, fact in enumerate(order[:NDCG_DEPTH], start=1) if fact in helpful)
+    return gained / sum(1 / log2(rank + 1) for rank in range(1, min(len(helpful), NDCG_DEPTH) + 1))
 
 
 def weighted_means(values: Floats, weights: Floats) -> Floats:
@@ -85,14 +85,14 @@ def effective_sample_size(weights: Floats) -> float:
 
 
 def resampled_means(values: Floats, weights: Floats, seed: int) -> Floats:
-    """`weighted_means` of `ROUNDS` draws of as many rows, with replacement; one row a draw."""
+    """`weighted_means` of `BOOTSTRAP_ROUNDS` draws of as many rows, with replacement; one row a draw."""
     draw = np.random.default_rng(seed)
     rows = len(values)
     step = max(1, _MAX_DRAWS // rows)
     weighted = weights[:, None] * values
     found = []
-    for start in range(0, ROUNDS, step):
-        draws = min(step, ROUNDS - start)
+    for start in range(0, BOOTSTRAP_ROUNDS, step):
+        draws = min(step, BOOTSTRAP_ROUNDS - start)
         drawn = draw.integers(0, rows, size=(draws, rows)) + rows * np.arange(draws)[:, None]
         times = np.bincount(drawn.ravel(), minlength=draws * rows).reshape(draws, rows).astype(np.float64)
         found.append(times @ weighted / (times @ weights)[:, None])
@@ -128,7 +128,7 @@ def advice(trials: Sequence[Trial], none: Trial, rated: int, effective: float) -
     A weight beats relevance alone when the interval of its gain lies above 0. The weights are tried one by one, with
     no allowance for their number: they are so alike that it would be small.
     """
-    if effective < ENOUGH:
+    if effective < MIN_SAMPLE_SIZE:
         return Advice(None, _too_few(rated, effective))
     gains = {trial.weight: interval(trial.samples - none.samples) for trial in trials}
     beating = [trial for trial in trials if gains[trial.weight][0] > _NOTHING]
@@ -151,11 +151,13 @@ def advice(trials: Sequence[Trial], none: Trial, rated: int, effective: float) -
 
 
 def _too_few(rated: int, effective: float) -> str:
-    if rated < ENOUGH:
-        return f"{rated} recalls with a fact rated helpful are too few: below {ENOUGH}, chance picks the weight"
+    if rated < MIN_SAMPLE_SIZE:
+        return (
+            f"{rated} recalls with a fact rated helpful are too few: below {MIN_SAMPLE_SIZE}, chance picks the weight"
+        )
     return (
         f"{rated} recalls with a fact rated helpful say as much as {effective:.1f} equal ones, because some of the "
-        f"facts were rarely drawn into their places: below {ENOUGH}, chance picks the weight"
+        f"facts were rarely drawn into their places: below {MIN_SAMPLE_SIZE}, chance picks the weight"
     )
 
 

@@ -103,10 +103,10 @@ def _available_fixes(seen: LoadedItem, shown: list[ReviewEvidence], execution_id
 LATEST_OPINIONS = 10
 """Opinions among which the newest comment is looked for."""
 
-MOST_COMPARED = 1_000
+MAX_TARGETS = 1_000
 """Of how many of its newest opinions the targets are looked at, to find what says the contrary."""
 
-SHORT = 200
+MAX_COMMENT = 200
 """Characters of a comment that are shown."""
 
 
@@ -129,7 +129,7 @@ def load_items(space: ExecutionSpace, rows: Sequence[AnyRow], latest: int = LATE
     seqs = [row.seq for row in rows]
     with space.workspace.read() as connection:
         newest = members.newest(connection, seqs, latest)
-        targets = members.targets(connection, seqs, MOST_COMPARED)
+        targets = members.targets(connection, seqs, MAX_TARGETS)
     said = items.read_opinions(space, [each for members in newest.values() for each in members])
     of_item = {
         seq: [each for row in newest[seq] if (each := said.get(row.event_id) or _without_text(row))] for seq in seqs
@@ -164,7 +164,11 @@ def _load_item(row: AnyRow, newest: list[Opinion], against: list[Opinion], about
         assignee=row.assignee,
         opinions=row.opinions,
         against=len(against),
-        comment=None if comment is None else comment if len(comment) <= SHORT else comment[: SHORT - 1] + "…",
+        comment=None
+        if comment is None
+        else comment
+        if len(comment) <= MAX_COMMENT
+        else comment[: MAX_COMMENT - 1] + "…",
         opened_at=from_stored(row.opened_at),
         last_at=from_stored(row.last_at),
         changed_at=from_stored(row.changed_at),

@@ -269,10 +269,10 @@ def fold(acts: Iterable[ReviewAct], last_at: int | None) -> ItemState:
     return ItemState("open" if closed is None else CLOSES[closed.action], assignee, closed)
 
 
-MAX_COMPARED = 5
+MAX_NEAREST = 5
 """How many open items are compared word by word."""
 
-MOST_COMPARED = 5_000
+MAX_OPEN_ITEMS = 5_000
 """Open items of a dataset whose questions are compared at all, the newest: a queue of many thousands stays quick."""
 
 Item = int | NewItem
@@ -305,7 +305,7 @@ class _OpenQuestions:
         """The places of the nearest items, if they are near enough, with their cosines."""
         if not self._items:
             return {}
-        places, cosines = self._vectors.nearest(vector, MAX_COMPARED, np.ones(len(self._items), bool))
+        places, cosines = self._vectors.nearest(vector, MAX_NEAREST, np.ones(len(self._items), bool))
         return {
             place: cosine for place, cosine in zip(places.tolist(), cosines.tolist(), strict=True) if cosine >= least
         }
@@ -370,7 +370,7 @@ def _open_questions(
             rows = (
                 []
                 if model is None
-                else items.open_vectors(connection, project, "entry", dataset, model.id, MOST_COMPARED)
+                else items.open_vectors(connection, project, "entry", dataset, model.id, MAX_OPEN_ITEMS)
             )
             found[dataset] = _OpenQuestions(rows, space.workspace.embedder.dimensions)
         for each in unknown:

@@ -15,7 +15,7 @@ from heedful.review.cases import LoadedItem
 from heedful.review.fixes import FixResult
 from heedful.review.items import Opinion
 from heedful.sessions.improve import improve
-from heedful.sessions.undo import DERIVED_PREFIX, Gone, change
+from heedful.sessions.undo import DERIVED_PREFIX, RetractedFeedback, change
 from heedful.sql.space import ExecutionSpace
 from heedful.storage import facts, ledger, scopes, scores
 from heedful.storage.executions import opinions
@@ -55,7 +55,7 @@ def retract(space: ExecutionSpace, seen: LoadedItem, event_id: str, author: str 
 def _of_session(space: ExecutionSpace, event_id: str, author: str | None, record: Record) -> str:
     made: list[str] = []
 
-    def take_back(tx: Transaction, gone: Gone) -> None:
+    def take_back(tx: Transaction, gone: RetractedFeedback) -> None:
         row = tx.feedbacks.get(event_id)
         if row is None or not row.active:
             raise _already_retracted(event_id)

@@ -32,7 +32,7 @@ Embed = Callable[[Sequence[str]], Vectors]
 Load = Callable[[Sequence[int]], list[Row]]
 """Reads queries of these numbers from the store."""
 
-Made = list[tuple[int, bytes]]
+StoredVectors = list[tuple[int, bytes]]
 """Queries and their vectors, as the store keeps them."""
 
 
@@ -72,7 +72,7 @@ class ContextIndex:
     def __len__(self) -> int:
         return len(self._ids) + len(self._waiting)
 
-    def follow(self, connection: Connection, newest: int, embed: Embed) -> Made:
+    def follow(self, connection: Connection, newest: int, embed: Embed) -> StoredVectors:
         """Takes in the queries of signals up to the event `newest`; returns vectors that had to be made, for the store
         to keep."""
         if newest <= self._event:
@@ -103,7 +103,7 @@ class ContextIndex:
         """Whether queries wait to be embedded."""
         return bool(self._waiting)
 
-    def embed_waiting(self, load: Load, embed: Embed, wanted: Collection[int] | None = None) -> Made | None:
+    def embed_waiting(self, load: Load, embed: Embed, wanted: Collection[int] | None = None) -> StoredVectors | None:
         """Embeds some of the queries that wait, or of those that are `wanted`; returns vectors that had to be made, and
         None when no query waits. What somebody else has embedded is loaded from the store."""
         with self._lock:
@@ -149,7 +149,7 @@ class ContextIndex:
                 found.append(Match(self._ids[row], self._texts[row], round(alike, 6)))
         return found
 
-    def _made(self, texts: Mapping[int, str], embed: Embed) -> Made:
+    def _made(self, texts: Mapping[int, str], embed: Embed) -> StoredVectors:
         if not texts:
             return []
         vectors = embed(list(texts.values()))

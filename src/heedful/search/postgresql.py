@@ -25,7 +25,7 @@ from heedful.storage.postgresql.search import Counted
 from heedful.storage.vectors import ModelRow, Vectors, pack
 from heedful.storage.words import Searched
 
-EFFORT = 200
+EF_SEARCH = 200
 """The vectors that a search in the graph keeps at hand, at least; the more, the surer and slower."""
 
 NEAR, FAR = 1, 2
@@ -121,7 +121,7 @@ class _Question:
     def nearest(self, count: int, allowed: Allowed) -> Iterable[int]:
         """The allowed facts that are nearest in meaning."""
         if allowed.only is None or len(allowed.only) > searching.EXACT_LIMIT:
-            effort = min(1000, max(count, EFFORT))
+            effort = min(1000, max(count, EF_SEARCH))
             self._cosines |= searching.nearest(
                 self._connection, self._dataset, self._model, self._vector, count, effort, allowed
             )
@@ -136,7 +136,9 @@ class _Question:
             return []
         if allowed.only is None or len(allowed.only) > searching.EXACT_LIMIT:
             grouped = groups(self._terms, self._holders, self._known.facts)
-            counted = searching.with_terms(self._connection, self._dataset, self._terms, grouped, 2 * ENOUGH, allowed)
+            counted = searching.with_terms(
+                self._connection, self._dataset, self._terms, grouped, 2 * MAX_SCANNED_FACTS, allowed
+            )
         else:
             passing = searching.permitted(self._connection, self._dataset, list(allowed.only), allowed)
             counted = searching.counted(self._connection, self._terms, passing)
@@ -205,7 +207,7 @@ def _row(known: dict[int, float], order: Sequence[int]) -> Floats:
 IN_MEMORY = 100_000
 """Facts that every process can be asked to keep an index of in memory: it takes some hundred megabytes and seconds."""
 
-GROWTH = 1.2
+RECOUNT_GROWTH = 1.2
 """Words are counted again when a dataset has grown by this factor."""
 
 LINKS, CARE = 16, 128
@@ -253,7 +255,7 @@ def build(database: Database, dataset: int, model: ModelRow, report: Report) -> 
             size = scopes.sizes(looking, dataset).get(dataset, 0)
             before = words.searched_dataset(looking, dataset, model.id)
         if project is None or (
-            before is not None and size <= GROWTH * before.facts and _is_whole(connection, dataset, model)
+            before is not None and size <= RECOUNT_GROWTH * before.facts and _is_whole(connection, dataset, model)
         ):
             return False
         with database.write(project) as writing:
@@ -331,10 +333,10 @@ def _drop_others(connection: Connection, dataset: int, kept: dict[str, str]) -> 
             connection.exec_driver_sql(f"DROP INDEX CONCURRENTLY IF EXISTS {name}")
 
 
-ENOUGH = 3000
+MAX_SCANNED_FACTS = 3000
 """The facts that are looked at for their words, or about so many."""
 
-MOST_TERMS = 64
+MAX_TERMS = 64
 """A long query is searched by so many of its rarest terms."""
 
 COMBINED = 8
@@ -345,7 +347,7 @@ Group = tuple[int, ...]
 
 def rarest(holders: Mapping[int, int]) -> list[int]:
     """The terms of a query that some fact has, the rarest first, as far as they are used."""
-    return sorted((term for term in holders if holders[term]), key=lambda term: (holders[term], term))[:MOST_TERMS]
+    return sorted((term for term in holders if holders[term]), key=lambda term: (holders[term], term))[:MAX_TERMS]
 
 
 def groups(terms: Sequence[int], holders: Mapping[int, int], living: int) -> list[Group]:
@@ -368,7 +370,7 @@ def groups(terms: Sequence[int], holders: Mapping[int, int], living: int) -> lis
             if any(set(each) <= set(group) for each in fewer):
                 continue
             total += expected(group)
-            if total > ENOUGH:
+            if total > MAX_SCANNED_FACTS:
                 return chosen or [min((group for level in every for group in level), key=expected)]
             chosen.append(group)
     return chosen

@@ -10,7 +10,7 @@ from numpy.typing import NDArray
 from heedful.search import codes
 
 Vectors = NDArray[np.float32]
-Sums = NDArray[np.float64]
+Totals = NDArray[np.float64]
 Bools = NDArray[np.bool_]
 
 
@@ -27,7 +27,7 @@ class VectorIndex:
         saved: Vectors,
         mean: Vectors | None = None,
         bits: codes.Words | None = None,
-        total: Sums | None = None,
+        total: Totals | None = None,
     ) -> None:
         """`mean`, `bits` and `total` are what `coded` and `total` gave for the saved rows."""
         self._saved = saved
@@ -57,7 +57,7 @@ class VectorIndex:
             self._codes.append(codes.encode(vectors, self._mean))
 
     @property
-    def total(self) -> Sums:
+    def total(self) -> Totals:
         """The sum of all vectors."""
         return self._total
 

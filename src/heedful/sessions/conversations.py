@@ -17,7 +17,7 @@ from heedful.model.limits import MAX_METADATA
 from heedful.sessions import checks
 from heedful.sessions.hooks import Guarded
 from heedful.sessions.space import SessionSpace
-from heedful.sessions.undo import Gone, change
+from heedful.sessions.undo import RetractedFeedback, change
 from heedful.storage.filters import conditions
 from heedful.storage.sessions import Transaction
 from heedful.storage.sessions.base import MessageRow, Removed, SessionRow
@@ -71,7 +71,7 @@ def list_sessions(space: SessionSpace, where: Metadata | None, cursor: str | Non
 def delete(space: SessionSpace, session_id: str) -> SessionDeletion:
     name = checks.session_id(session_id)
 
-    def remove(tx: Transaction, gone: Gone) -> Removed | None:
+    def remove(tx: Transaction, gone: RetractedFeedback) -> Removed | None:
         removed = tx.conversations.delete(name, space.now())
         if removed is not None:
             gone.session_id = name

@@ -174,7 +174,7 @@ def _to_entry(row: EntryRow, said: Sequence[FeedbackRow], contexts: Mapping[str,
     )
 
 
-EARLIER = 6
+MAX_EARLIER = 6
 """Turns of the conversation that a language model is told."""
 
 
@@ -235,7 +235,7 @@ def _similarity(workspace: Workspace, question: str) -> Callable[[Sequence[str]]
 
 
 def _earlier_turns(space: SessionSpace, session_id: str) -> list[tuple[str, str]]:
-    rows = space.store.read(lambda tx: tx.conversations.entries(session_id, None, EARLIER, True))
+    rows = space.store.read(lambda tx: tx.conversations.entries(session_id, None, MAX_EARLIER, True))
     return [(row.question, row.answer) for row in reversed(rows)]
 
 

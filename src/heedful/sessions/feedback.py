@@ -16,7 +16,7 @@ from heedful.sessions import checks
 from heedful.sessions.conversations import page
 from heedful.sessions.hooks import Guarded, hook_channels
 from heedful.sessions.space import SessionSpace
-from heedful.sessions.undo import Gone, change
+from heedful.sessions.undo import RetractedFeedback, change
 from heedful.storage import requests
 from heedful.storage.sessions import Transaction
 from heedful.storage.sessions.base import AlertRow, FeedbackRow
@@ -88,7 +88,7 @@ def clear_entry(space: SessionSpace, session_id: str, qa_id: str, author: str | 
     values.identifier("qa_id", qa_id)
     values.author(author)
 
-    def clear(tx: Transaction, gone: Gone) -> bool:
+    def clear(tx: Transaction, gone: RetractedFeedback) -> bool:
         if not tx.conversations.has_entry(name, qa_id):
             return False
         active = [row for row in tx.feedbacks.active("entry", [qa_id]) if author in (None, row.author)]
@@ -101,7 +101,7 @@ def clear_entry(space: SessionSpace, session_id: str, qa_id: str, author: str | 
 def retract(space: SessionSpace, feedback_id: str, author: str | None) -> Retraction | None:
     """Retracts one opinion by its id; None if there is none with that id. Doing it again changes nothing."""
 
-    def take_back(tx: Transaction, gone: Gone) -> str | None:
+    def take_back(tx: Transaction, gone: RetractedFeedback) -> str | None:
         row = tx.feedbacks.get(feedback_id)
         if row is None:
             return None
@@ -214,7 +214,7 @@ def _row(
     )
 
 
-def _replace(space: SessionSpace, tx: Transaction, gone: Gone, row: FeedbackRow) -> FeedbackRow | None:
+def _replace(space: SessionSpace, tx: Transaction, gone: RetractedFeedback, row: FeedbackRow) -> FeedbackRow | None:
     """The opinion of an entry's author as it stands afterwards."""
     if not tx.conversations.has_entry(row.session_id, row.target_id):
         return None
@@ -224,7 +224,9 @@ def _replace(space: SessionSpace, tx: Transaction, gone: Gone, row: FeedbackRow)
     return _put(space, tx, gone, row, before, row.id)
 
 
-def _append(space: SessionSpace, tx: Transaction, gone: Gone, row: FeedbackRow, key: str | None) -> FeedbackRow:
+def _append(
+    space: SessionSpace, tx: Transaction, gone: RetractedFeedback, row: FeedbackRow, key: str | None
+) -> FeedbackRow:
     if key is not None:
         first = tx.feedbacks.with_key(key)
         if first is not None:
@@ -236,7 +238,12 @@ def _append(space: SessionSpace, tx: Transaction, gone: Gone, row: FeedbackRow, 
 
 
 def _put(
-    space: SessionSpace, tx: Transaction, gone: Gone, row: FeedbackRow, before: Sequence[FeedbackRow], key: str
+    space: SessionSpace,
+    tx: Transaction,
+    gone: RetractedFeedback,
+    row: FeedbackRow,
+    before: Sequence[FeedbackRow],
+    key: str,
 ) -> FeedbackRow:
     gone.withdraw(tx, before, row.author, row.at)
     if not tx.feedbacks.add(row, key, row.at):

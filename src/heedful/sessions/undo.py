@@ -34,7 +34,7 @@ NOTHING_UNDONE = UndoResult([], [])
 
 
 @dataclass(slots=True)
-class Gone:
+class RetractedFeedback:
     """Opinions that a transaction retracted, and what is still active about the same entries."""
 
     rows: list[FeedbackRow] = field(default_factory=list)
@@ -62,15 +62,15 @@ class Gone:
                     self.entries.append((entry, tx.feedbacks.active("entry", [entry.id])))
 
 
-def change(space: SessionSpace, body: Callable[[Transaction, Gone], Result]) -> tuple[Result, UndoResult]:
+def change(space: SessionSpace, body: Callable[[Transaction, RetractedFeedback], Result]) -> tuple[Result, UndoResult]:
     """Runs a change; what `improve` made of opinions that it retracts is undone.
 
     With facts and sessions in one database that is one transaction. Otherwise it follows at once; should the process
     die between the two, the next `improve` does it.
     """
 
-    def attempt(tx: Transaction) -> tuple[Result, Gone, UndoResult]:
-        gone = Gone()
+    def attempt(tx: Transaction) -> tuple[Result, RetractedFeedback, UndoResult]:
+        gone = RetractedFeedback()
         result = body(tx, gone)
         gone.read_remaining(tx)
         if isinstance(tx, SqlTransaction):
@@ -85,7 +85,7 @@ def change(space: SessionSpace, body: Callable[[Transaction, Gone], Result]) -> 
     return result, undone
 
 
-def _undo(workspace: Workspace | None, connection: Connection, gone: Gone) -> UndoResult:
+def _undo(workspace: Workspace | None, connection: Connection, gone: RetractedFeedback) -> UndoResult:
     if workspace is None:
         return NOTHING_UNDONE
     derived = [

@@ -17,16 +17,16 @@ from itertools import accumulate, pairwise
 
 from heedful.errors import Invalid
 
-LUCK = 0.05
+SIGNIFICANCE = 0.05
 """A change is told when chance alone makes one with at most this probability, over all series."""
 
-FACTOR = 1.5
+MIN_FACTOR = 1.5
 """A rate that changed by less is not worth telling."""
 
-LEAST = 8
+MIN_EVENTS = 8
 """Events that the busier side has at least."""
 
-QUIET = 2
+MIN_DAYS_BEFORE = 2
 """Days that there are at least before a change."""
 
 
@@ -65,13 +65,13 @@ def change(days: Sequence[int], events: Sequence[int], exposure: Sequence[float]
     """
     _check(days, events, exposure, tests)
     start = 0
-    while (found := _best(days[start:], events[start:], exposure[start:], tests)) and found.p_value <= LUCK:
+    while (found := _best(days[start:], events[start:], exposure[start:], tests)) and found.p_value <= SIGNIFICANCE:
         at = start + found.before_days
         # Of an odd number of days, the one in the middle is in both halves.
         if 2 * at + 1 >= len(days):
-            big = not 1 / FACTOR < found.ratio < FACTOR
+            big = not 1 / MIN_FACTOR < found.ratio < MIN_FACTOR
             busier = found.after_events if found.ratio > 1 else found.before_events
-            return found if big and busier >= LEAST else None
+            return found if big and busier >= MIN_EVENTS else None
         # What was before an old change would move the day of a new one.
         start = at
     return None
@@ -81,7 +81,7 @@ def _best(days: Sequence[int], events: Sequence[int], exposure: Sequence[float],
     """The day on which a change explains the counts best, be it luck or not."""
     counted, exposed = [0, *accumulate(events)], [0.0, *accumulate(exposure)]
     total, whole = counted[-1], exposed[-1]
-    tried = [place for place in range(QUIET, len(days)) if total and 0 < exposed[place] / whole < 1]
+    tried = [place for place in range(MIN_DAYS_BEFORE, len(days)) if total and 0 < exposed[place] / whole < 1]
     if not tried:
         return None
     # Rounded, so that days that explain as much are told apart by their order: the last one is where it began.
@@ -125,7 +125,7 @@ def is_significant(change: Change, days: Sequence[int], events: Sequence[int], e
         return (sum(events[place] for place in chosen) + 0.5) / (sum(exposure[place] for place in chosen) + 1)
 
     ratio = rate(True) / rate(False)
-    return change.ratio >= FACTOR * ratio if change.ratio > 1 else change.ratio * FACTOR <= ratio
+    return change.ratio >= MIN_FACTOR * ratio if change.ratio > 1 else change.ratio * MIN_FACTOR <= ratio
 
 
 def describe(change: Change, what: str, day_name: str) -> str:

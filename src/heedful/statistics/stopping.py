@@ -4,7 +4,7 @@ A test stops when one variant is very probably the best and taking it loses next
 loses next to nothing whichever is taken. Both are asked of the posterior distributions, Beta(up + 1, down + 1).
 
 Looking every day is all right, up to a limit. What is limited, however often one looks, is what a decision costs: over
-many tests, whatever their true rates are, about `LOSS` of satisfaction on average, and less where variants differ much.
+many tests, whatever their true rates are, about `MAX_LOSS` of satisfaction on average, less where they differ much.
 What is not limited is how often one of two equal variants is named the better one: with daily looks for two months,
 nearly every second time. That costs nothing, since they are equally good, but "better" is then no proof that they
 differ. Decide by it which one to take, not what to believe.
@@ -20,16 +20,16 @@ from string import ascii_uppercase
 from heedful.errors import Invalid
 from heedful.statistics.rates import Rates
 
-SURE = 0.95
+MIN_PROBABILITY = 0.95
 """The probability of being the best from which a variant is taken."""
 
-LOSS = 0.005
+MAX_LOSS = 0.005
 """What may be lost on average by taking the best one, as a share of satisfaction."""
 
-ALIKE = 0.001
+EQUIVALENCE_LOSS = 0.001
 """Variants are alike when taking any of them loses at most this on average."""
 
-LEAST = 20
+MIN_RATINGS = 20
 """Ratings that every variant needs."""
 
 MAX_RATINGS = 1_000_000
@@ -94,8 +94,8 @@ class _State:
         self.probability = float(chances[self.best])
         self.loss = float(losses[self.best])
         self.least = min(up + down for up, down in counts)
-        self.alike = self.least >= LEAST and float(losses.max()) <= ALIKE
-        self.sure = self.least >= LEAST and self.probability >= SURE and self.loss <= LOSS
+        self.alike = self.least >= MIN_RATINGS and float(losses.max()) <= EQUIVALENCE_LOSS
+        self.sure = self.least >= MIN_RATINGS and self.probability >= MIN_PROBABILITY and self.loss <= MAX_LOSS
         self.decided = self.alike or self.sure
 
 
@@ -130,7 +130,11 @@ def _reason(state: _State, names: Sequence[str], needed: int | None) -> str:
         return found
     if needed is None:
         return f"{found}. They are so alike that {MAX_RATINGS:,} more ratings would not decide it at these rates"
-    lacking = f"Every variant needs {LEAST} ratings, and one has {state.least:.0f}. " if state.least < LEAST else ""
+    lacking = (
+        f"Every variant needs {MIN_RATINGS} ratings, and one has {state.least:.0f}. "
+        if state.least < MIN_RATINGS
+        else ""
+    )
     return f"{found}. {lacking}About {needed:,} more ratings decide it at these rates"
 
 

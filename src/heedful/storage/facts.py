@@ -25,8 +25,8 @@ EXACT = 2.0**53
 MADE_FROM = "made_from"
 """The key under which the metadata of a learnt fact name those that its answer was made from."""
 
-LONGEST_TAG = 200
-"""Characters of a text in metadata that filters compare; the rest is compared by its sum."""
+MAX_TAG = 200
+"""Characters of a text in metadata that filters compare; the rest is compared by its hash."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -148,7 +148,7 @@ def flattened(metadata: Metadata) -> list[dict[str, Any]]:
 def tag(value: Any) -> str:
     """A scalar as it is compared: 1 and 1.0 are alike, the text "1" is not."""
     if isinstance(value, str):
-        return '"' + (value if len(value) <= LONGEST_TAG else value[:LONGEST_TAG] + digest(value, None, {}).hex())
+        return '"' + (value if len(value) <= MAX_TAG else value[:MAX_TAG] + digest(value, None, {}).hex())
     if isinstance(value, float) and value.is_integer() and abs(value) < EXACT:
         value = int(value)
     return orjson.dumps(value).decode()

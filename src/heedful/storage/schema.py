@@ -521,7 +521,7 @@ keys = Table(
     Index("ix_keys_project_id", "project_id"),
     sqlite_autoincrement=True,
 )
-"""Who may call a server. `digest` is a sum of the secret, which is not kept; without a project, a key opens all."""
+"""Who may call a server. `digest` is a hash of the secret, which is not stored; without a project, a key opens all."""
 
 signing = Table(
     "signing",

@@ -95,7 +95,7 @@ review_items = Table(
     Index("ix_review_items_project_id_status_opinions", "project_id", "status", "opinions"),
     sqlite_autoincrement=True,
 )
-"""Work to do: negative opinions that say the same. `digest` is the sum of what makes them the same, `vector` the
+"""Work to do: negative opinions that say the same. `digest` is a hash of what makes them the same, `vector` the
 question they are about, `status` and `assignee` the fold of the events about the item."""
 
 review_members = Table(

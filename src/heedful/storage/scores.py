@@ -293,7 +293,7 @@ def _replaced(rows: Sequence[AnyRow]) -> Masses:
 
 
 def _mass(side: str) -> ColumnElement[float]:
-    """The sum of what `learning.evidence.mass` gives, over events."""
+    """The sum of what `ranking.evidence.mass` gives, over events."""
     positive = events.c.value.in_(sorted(POSITIVE))
     each = case(
         ((events.c.value == "ignored") & events.c.rank.is_not(None), events.c.confidence / events.c.rank),

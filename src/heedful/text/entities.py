@@ -7,13 +7,13 @@ import re
 import sys
 from typing import NamedTuple
 
-LONGEST_KEY = 200
+MAX_KEY = 200
 """Characters of a name that are compared."""
 
-LONGEST_NAME = 6
+MAX_NAME_WORDS = 6
 """Words of a name; a longer run of capitals is a heading, or shouting."""
 
-LONGEST_MENTION = 6
+MAX_MENTION_WORDS = 6
 """Words of a query that are looked up together."""
 
 
@@ -132,7 +132,7 @@ def _names(run: str, text: str, start: int, stop: int) -> list[str]:
         name = " ".join(words)
         if (
             len(name) > 2 - name.isalnum()
-            and len(words) <= LONGEST_NAME
+            and len(words) <= MAX_NAME_WORDS
             and not (name == run and _is_opener(name, text, start, stop))
         ):
             found.append(name)
@@ -179,7 +179,7 @@ def mentions(query: str) -> list[str]:
         for first in range(len(words))
         # A title may begin with an article; nothing else begins or ends with an ordinary word.
         if not ordinary[first] or words[first] in _ARTICLES
-        for last in range(first + 1, min(len(words), first + LONGEST_MENTION) + 1)
+        for last in range(first + 1, min(len(words), first + MAX_MENTION_WORDS) + 1)
         if not ordinary[last - 1]
     ]
     return list(dict.fromkeys([*spans, *(each.key for each in entities(query))]))
@@ -188,5 +188,5 @@ def mentions(query: str) -> list[str]:
 def entity(name: str) -> Entity | None:
     """A name as an entity; None if nothing of it can be compared."""
     tidy = _SPACE.sub(" ", name).strip()
-    key = tidy.casefold()[:LONGEST_KEY].strip()
-    return Entity(key, tidy[:LONGEST_KEY]) if key else None
+    key = tidy.casefold()[:MAX_KEY].strip()
+    return Entity(key, tidy[:MAX_KEY]) if key else None

@@ -8,7 +8,7 @@ from collections.abc import Iterator
 from heedful.text.complaints import is_remark, is_story
 from heedful.text.words import sentences, words
 
-LEAST_WORDS = 2
+MIN_WORDS = 2
 """A statement without a number or a name has at least this many words that tell something."""
 
 VERDICTS = frozenset(
@@ -123,7 +123,7 @@ def _stated(sentence: str) -> Iterator[str]:
     if stop - start < len(sentence) and not (has_verb(text) or contrasts(text)):
         return
     telling = [word for word in words(text) if word.kind != "common" and word.term not in VERDICTS]
-    if len(telling) >= LEAST_WORDS or any(word.kind in ("name", "number") for word in telling):
+    if len(telling) >= MIN_WORDS or any(word.kind in ("name", "number") for word in telling):
         yield text[0].upper() + text[1:]
 
 

@@ -16,7 +16,7 @@ from numpy.typing import NDArray
 from heedful.errors import Invalid
 from heedful.text.words import Word, words
 
-ALIKE = 0.3
+MIN_COSINE = 0.3
 """The cosine that two comments on one matter have on average, at least, with the bundled model."""
 
 WORDS = 0.1
@@ -44,7 +44,7 @@ class Theme:
 
 
 def themes(
-    texts: Sequence[str], vectors: Vectors, *, most: int = 8, smallest: int = 3, alike: float = ALIKE
+    texts: Sequence[str], vectors: Vectors, *, most: int = 8, smallest: int = 3, alike: float = MIN_COSINE
 ) -> list[Theme]:
     """The themes of comments, the largest first; `vectors` are their embeddings, one row of length 1 each.
 
@@ -142,16 +142,16 @@ NAME_WORDS = 3
 TYPICAL_WORDS = 6
 """Words that are told of a group at most."""
 
-LOOKED_AT = 1_000
+MAX_CHARACTERS = 1_000
 """Characters of a text that are looked at: a comment that has not come to its matter by then has none."""
 
-SHARED = 0.25
+MIN_SHARE = 0.25
 """The share of a group's texts that have a word of its name."""
 
-NEARLY = 0.25
+MIN_TYPICALITY = 0.25
 """A word joins the most typical one in a name if it is this much as typical."""
 
-SHORT = 40
+MAX_NAME = 40
 """Characters of a text that stands for a name."""
 
 # Characters of writing without spaces, or with marks inside of words that split them.
@@ -179,7 +179,7 @@ def terms(text: str) -> frozenset[str]:
     >>> sorted(terms("The refunds are late")), sorted(terms("退款太慢"))
     (['late', 'refund'], ['太慢', '款太', '退款'])
     """
-    start = text[:LOOKED_AT]
+    start = text[:MAX_CHARACTERS]
     pairs = (run[at : at + 2] for run in _UNSPACED.findall(start) for at in range(len(run) - 1))
     return frozenset({word.term for word in _content_words(start)}.union(pairs))
 
@@ -190,7 +190,7 @@ def english(text: str) -> bool:
     >>> english("The refund is late"), english("Die Erstattung kommt zu spät")
     (True, False)
     """
-    found = words(text[:LOOKED_AT])
+    found = words(text[:MAX_CHARACTERS])
     return sum(word.kind == "common" for word in found) > len(found) * 0.15
 
 
@@ -198,7 +198,7 @@ class Namer:
     """Names groups of some texts, against all of them."""
 
     def __init__(self, texts: Sequence[str]) -> None:
-        self._texts = [text[:LOOKED_AT] for text in texts]
+        self._texts = [text[:MAX_CHARACTERS] for text in texts]
         self._words = [_content_words(text) for text in self._texts]
         self._having = Counter(term for found in self._words for term in {word.term for word in found})
 
@@ -206,9 +206,9 @@ class Namer:
         """The terms most typical of a group, the most typical one first; none where words are not told apart."""
         if sum(bool(_UNSPACED.search(self._texts[member])) for member in members) * 2 > len(members):
             return []
-        weights = self._weights(members, max(2, math.ceil(SHARED * len(members))))
+        weights = self._weights(members, max(2, math.ceil(MIN_SHARE * len(members))))
         best = max(weights.values(), default=0.0)
-        return [term for term in _heaviest(weights) if weights[term] >= NEARLY * best][:TYPICAL_WORDS]
+        return [term for term in _heaviest(weights) if weights[term] >= MIN_TYPICALITY * best][:TYPICAL_WORDS]
 
     def name(self, members: Sequence[int]) -> tuple[str, tuple[str, ...]]:
         """The name of a group whose most central member comes first, and its typical words."""
@@ -267,10 +267,10 @@ def shortened(text: str) -> str:
     >>> shortened("The bot did not tell me how to get my money back")
     'The bot did not tell me how to get my…'
     """
-    if len(text) <= SHORT:
+    if len(text) <= MAX_NAME:
         return text
-    start, space, _ = text[:SHORT].rpartition(" ")
-    return f"{start if space and len(start) > SHORT // 2 else text[: SHORT - 1]}…"
+    start, space, _ = text[:MAX_NAME].rpartition(" ")
+    return f"{start if space and len(start) > MAX_NAME // 2 else text[: MAX_NAME - 1]}…"
 
 
 def _heaviest(weights: dict[str, float]) -> list[str]:

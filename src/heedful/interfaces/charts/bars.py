@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from heedful.interfaces.charts.lines import Scale, format_value, ticks
 from heedful.interfaces.charts.svg import BOTTOM, LEFT, RIGHT, TOP, WIDTH, frame, line, n, text, with_tooltip
 
-MOST_LABELS = 12
+MAX_LABELS = 12
 MIN_BARS = 5
 
 
@@ -43,7 +43,7 @@ def bar_chart(
         parts.append(text(LEFT - 8, up(value) + 4, format_value(value, percent), anchor="end"))
     room = (WIDTH - LEFT - RIGHT) / max(1, len(bars))
     wide = min(48.0, room * 0.7)
-    skip = -(-len(bars) // MOST_LABELS) or 1
+    skip = -(-len(bars) // MAX_LABELS) or 1
     for place, bar in enumerate(bars):
         middle = LEFT + room * (place + 0.5)
         top = up(max(0.0, bar.value))

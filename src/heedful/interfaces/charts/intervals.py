@@ -11,7 +11,7 @@ from heedful.interfaces.charts.svg import RIGHT, WIDTH, frame, line, n, text, tr
 ROW = 44
 NAMES = 190
 """Room for the names of the rows."""
-LARGEST = 22
+MAX_FONT_SIZE = 22
 """The size of letters where a page is narrowest."""
 
 
@@ -60,7 +60,7 @@ def interval_chart(
 
 
 def _row(row: Interval, across: Scale, y: float, place: int, percent: bool) -> str:
-    name = truncate(row.label, NAMES - 12, LARGEST)
+    name = truncate(row.label, NAMES - 12, MAX_FONT_SIZE)
     label = text(NAMES - 12, y + 4, name, anchor="end", kind="hd-value")
     if name != row.label:
         label = with_tooltip(label, row.label)

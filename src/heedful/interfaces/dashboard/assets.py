@@ -19,7 +19,7 @@ def content(name: str) -> bytes:
 
 
 def address(name: str) -> str:
-    """Where a file is, with a sum of it: another content has another address."""
+    """Where a file is, with its hash: other content has another address."""
     return f"/static/{hashlib.sha256(content(name)).hexdigest()[:16]}/{name}"
 
 

@@ -25,7 +25,7 @@ from heedful.storage.audit import Refusal
 
 Endpoint = Callable[[Request], Awaitable[Response]]
 
-LARGEST = 2_000_000
+MAX_FORM = 2_000_000
 """Bytes of a form."""
 
 TOKEN, BACK = "token", "back"
@@ -80,7 +80,7 @@ def action(site: Site) -> Endpoint:
 
 async def form_of(request: Request) -> dict[str, str]:
     """The fields of a form; of those with several values, each in a line of its own."""
-    body = await body_of(request, LARGEST)
+    body = await body_of(request, MAX_FORM)
     found: dict[str, str] = {}
     try:
         for name, value in parse_qsl(body.decode(), keep_blank_values=True, errors="strict", max_num_fields=1000):

@@ -20,7 +20,7 @@ from heedful.interfaces.http import targets
 from heedful.interfaces.http.callers import Caller
 from heedful.interfaces.http.reading import arguments, body_of, header_of, path_of
 from heedful.interfaces.http.state import State
-from heedful.interfaces.http.streams import stream, wanted
+from heedful.interfaces.http.streams import stream, wants_stream
 from heedful.interfaces.operations import Operation, Shape, shape
 from heedful.model import etag
 from heedful.storage.requests import fingerprint
@@ -80,7 +80,7 @@ def endpoint(operation: Operation, state: State) -> Endpoint:
             with request_context.acting_as(caller.calling(request)), state.projects.using(project) as engine:
                 return _called(state, caller.connecting(engine), project, caller, made, given, callbacks, key)
 
-        if wanted(request, made):
+        if wants_stream(request, made):
             return stream(state, request, made, call)
         return _response(request, operation, await _runner(state, operation, given, project, caller)(lambda: call({})))
 

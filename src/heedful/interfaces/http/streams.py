@@ -16,7 +16,7 @@ from heedful.interfaces.http.state import State
 from heedful.interfaces.operations import Shape
 
 
-def wanted(request: Request, made: Shape) -> bool:
+def wants_stream(request: Request, made: Shape) -> bool:
     """Whether the caller asks for a stream, and there is something to stream."""
     return bool(made.callbacks) and "text/event-stream" in request.headers.get("accept", "")
 

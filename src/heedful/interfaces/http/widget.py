@@ -18,7 +18,7 @@ def widget() -> Endpoint:
     headers = {
         "ETag": tag,
         "Cache-Control": "public, max-age=300, stale-while-revalidate=86400",
-        # Any page may load it, also as a module or with a sum; whether it may call is another question.
+        # Any page may load it, also as a module or with an integrity hash; whether it may call is another question.
         "Access-Control-Allow-Origin": "*",
         "Cross-Origin-Resource-Policy": "cross-origin",
     }

@@ -29,8 +29,8 @@ from heedful.model import (
 WEEKLY = 92
 """Days beyond which the trend goes by weeks."""
 
-MOST_DATASETS = 10
-OPEN_ITEMS = 20
+MAX_DATASETS = 10
+MAX_OPEN_ITEMS = 20
 
 
 @dataclass(frozen=True, slots=True)
@@ -120,7 +120,7 @@ def gather(
         notes=insight.notes(since=since, until=until, dataset=dataset, by=None if by in FACETS else by),
         cache=cache,
         decided=figures.cache(cache),
-        items=store.review.list(dataset=dataset, limit=OPEN_ITEMS).items,
+        items=store.review.list(dataset=dataset, limit=MAX_OPEN_ITEMS).items,
     )
 
 
@@ -153,5 +153,5 @@ def _compared(
 
 
 def _useful(insight: Insight, datasets: Sequence[str]) -> list[Useful]:
-    found = [insight.usefulness(each) for each in datasets[:MOST_DATASETS]]
+    found = [insight.usefulness(each) for each in datasets[:MAX_DATASETS]]
     return [Useful(each, figures.usefulness(each)) for each in found if each.facts_with_signals]

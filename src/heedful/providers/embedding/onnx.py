@@ -18,7 +18,7 @@ from heedful.errors import Unavailable
 from heedful.providers.embedding.contract import Calibration, Vectors, normalize
 from heedful.ranking.contexts import MINILM, PLAIN
 
-BATCH = 8
+BATCH_SIZE = 8
 
 
 class OnnxEmbedder:
@@ -50,7 +50,7 @@ class OnnxEmbedder:
         encoded = tokenizer.encode_batch(list(texts))
         # Texts of like length share a batch, so that little is spent on padding.
         order = sorted(range(len(texts)), key=lambda index: len(encoded[index].ids))
-        batches = [order[start : start + BATCH] for start in range(0, len(order), BATCH)]
+        batches = [order[start : start + BATCH_SIZE] for start in range(0, len(order), BATCH_SIZE)]
         vectors = np.empty((len(texts), self.dimensions), np.float32)
 
         def run(batch: list[int]) -> None:
@@ -155,7 +155,7 @@ def from_folder(folder: Path) -> OnnxEmbedder:
 
 @cache
 def verified(package: str, suffix: str, sha256: str) -> Path:
-    """The file of an installed package that ends in `suffix`, if its sum is the pinned one.
+    """The file of an installed package that ends in `suffix`, if its checksum is the pinned one.
 
     The package is a carrier of data: none of its code is imported.
     """
@@ -185,6 +185,6 @@ def verified(package: str, suffix: str, sha256: str) -> Path:
 
 
 def digest(path: Path) -> str:
-    """The SHA-256 sum of a file."""
+    """The SHA-256 checksum of a file."""
     with path.open("rb") as file:
         return hashlib.file_digest(file, "sha256").hexdigest()

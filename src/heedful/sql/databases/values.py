@@ -13,8 +13,8 @@ from heedful.sql.databases.schema import Schema, Table
 from heedful.sql.dialects import write
 from heedful.sql.guard import check_statement
 
-LONGEST_NAME = 200
-_LEAST_SECONDS = 0.05
+MAX_VALUE_LENGTH = 200
+_MIN_SECONDS = 0.05
 
 
 @dataclass(frozen=True, slots=True)
@@ -40,7 +40,7 @@ def text_values(database: Database, schema: Schema, *, per_column: int = 1_000, 
             try:
                 query = check_statement(_distinct(table, column, database.dialect), database.dialect)
                 found = session.run(
-                    query, {}, Limits(max(share, _LEAST_SECONDS), per_column, per_column * LONGEST_NAME * 8)
+                    query, {}, Limits(max(share, _MIN_SECONDS), per_column, per_column * MAX_VALUE_LENGTH * 8)
                 )
             except HeedfulError as error:
                 if error.code not in ("query_timeout", "database_forbidden", "read_only"):
@@ -57,5 +57,5 @@ def text_values(database: Database, schema: Schema, *, per_column: int = 1_000, 
 def _distinct(table: Table, column: str, dialect: str) -> str:
     place = exp.to_identifier(column, quoted=True)
     source = exp.table_(table.name, db=table.schema, quoted=True)
-    short = exp.func("LENGTH", exp.Column(this=place.copy())) <= LONGEST_NAME
+    short = exp.func("LENGTH", exp.Column(this=place.copy())) <= MAX_VALUE_LENGTH
     return write(exp.select(exp.Column(this=place)).distinct().from_(source).where(short), dialect)

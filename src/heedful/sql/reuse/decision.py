@@ -13,7 +13,7 @@ from heedful.sql.reuse.binding import Doubt, ambiguous, bindings, changed_values
 from heedful.sql.reuse.evidence import Evidence, ProvenQuery, Study, Words, study
 from heedful.sql.reuse.query_parts import follows_clock, names_dates
 from heedful.sql.reuse.question_reading import (
-    LONGEST,
+    MAX_WORDS,
     Frame,
     Span,
     is_name,
@@ -144,13 +144,13 @@ def _sentence(found: Sequence[Difference]) -> str:
     return "; ".join(f"asked “{each.asked}”, proven “{each.proven}”" for each in found)
 
 
-ALWAYS_MEANT = 3
+MIN_PROVEN_VALUES = 3
 """Different values that a frame must be proven with before it settles what an ambiguous one means."""
 
-MOST_SWAPS = 2
+MAX_SWAPS = 2
 """Places where learned words may differ."""
 
-WITNESSES = 2
+MIN_WITNESSES = 2
 """Pairs of proven questions, in other places or with other SQL, that show that words are interchangeable."""
 
 FrameMatch = tuple[list[Frame], tuple[Difference, ...]]
@@ -243,8 +243,8 @@ def _decide(
         return Verdict("refuse", "words", "nothing is asked")
     if reason := date_conflict(asked.text, proven.question, proven.sql, dialect, asked.now, proven.at):
         return Verdict("refuse", "relative_dates", reason)
-    if max(len(asked.words), len(known.words)) > LONGEST and asked.words != known.words:
-        return Verdict("refuse", "words", f"questions of more than {LONGEST} words are only served as they are")
+    if max(len(asked.words), len(known.words)) > MAX_WORDS and asked.words != known.words:
+        return Verdict("refuse", "words", f"questions of more than {MAX_WORDS} words are only served as they are")
     same, learned = _match_frames(asked, known, evidence)
     if not same:
         if not explain:
@@ -282,7 +282,7 @@ def _learned(asked: Question, known: Study, evidence: Evidence) -> FrameMatch:
         if not is_near(frame.words, known.frame.words):
             continue
         swaps = exchanges(frame.words, known.frame.words)
-        if len(swaps) <= MOST_SWAPS and all(_exchangeable(*swap, known.template, evidence) for swap in swaps):
+        if len(swaps) <= MAX_SWAPS and all(_exchangeable(*swap, known.template, evidence) for swap in swaps):
             return [frame], tuple(Difference("learned", " ".join(new), " ".join(old)) for new, old in swaps)
     return [], ()
 
@@ -335,7 +335,7 @@ def _exchangeable(new: Words, old: Words, template: str, evidence: Evidence) -> 
     if any(map(is_slot, (*new, *old))) or is_never_exchanged(new, old):
         return False
     swap = evidence.swap(old, new, template)
-    return (swap.places if has_deciding_word((*new, *old)) else max(swap)) >= WITNESSES
+    return (swap.places if has_deciding_word((*new, *old)) else max(swap)) >= MIN_WITNESSES
 
 
 def _unnamed(asked: Question, frame: Frame, known: Study, learned: Sequence[Difference]) -> str | None:
@@ -359,7 +359,7 @@ def _disputed(asked: Question, known: Study, evidence: Evidence) -> str | None:
 
 
 def _always_meant(frame: Frame, known: Study, evidence: Evidence | None) -> bool:
-    return evidence is not None and evidence.templates(frame.key).get(known.template, 0) >= ALWAYS_MEANT
+    return evidence is not None and evidence.templates(frame.key).get(known.template, 0) >= MIN_PROVEN_VALUES
 
 
 def _explanation(learned: Sequence[Difference]) -> str:

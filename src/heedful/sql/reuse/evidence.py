@@ -16,7 +16,7 @@ from typing import NamedTuple, TypeVar
 from heedful.sql.reuse.query_parts import Literal, Query, parse_query
 from heedful.sql.reuse.question_reading import (
     DATE,
-    LONGEST,
+    MAX_WORDS,
     NUMBER,
     Frame,
     Span,
@@ -32,10 +32,10 @@ from heedful.sql.reuse.values import Values, plain, split
 
 Words = tuple[str, ...]
 Item = TypeVar("Item", str, Words)
-_LONGEST = 3  # Words in a row that are exchanged as a whole.
+_MAX_SWAP_WORDS = 3  # Words in a row that are exchanged as a whole.
 _GAP = "_"
-_MOST_READ = 20_000  # Questions with SQL whose reading is kept, proven or not.
-_MOST_LIKE = 50  # Proven questions that are looked at beside those that similarity finds.
+_MAX_CACHED = 20_000  # Questions with SQL whose reading is kept, proven or not.
+_MAX_ALIKE = 50  # Proven questions that are looked at beside those that similarity finds.
 
 
 class Swap(NamedTuple):
@@ -79,7 +79,7 @@ class Evidence:
                 return self._read[key]
         made = study(proven.question, proven.sql, self.dialect, self.values)
         with self._reading:
-            if len(self._read) >= _MOST_READ:
+            if len(self._read) >= _MAX_CACHED:
                 self._read.pop(next(iter(self._read)))
             self._read[key] = made
         return made
@@ -87,7 +87,7 @@ class Evidence:
     def add(self, proven: ProvenQuery) -> None:
         """Count a proven question in."""
         known = self._studies[proven.id] = self.study(proven)
-        if known is None or len(known.words) > LONGEST:
+        if known is None or len(known.words) > MAX_WORDS:
             return
         key, words, template = known.frame.key, known.frame.words, known.template
         members = self._members.setdefault(key, {}).setdefault(template, {})
@@ -102,7 +102,7 @@ class Evidence:
     def remove(self, proven_id: Hashable) -> None:
         """Take a proven question out."""
         known = self._studies.pop(proven_id, None)
-        if known is None or len(known.words) > LONGEST:
+        if known is None or len(known.words) > MAX_WORDS:
             return
         key, words, template = known.frame.key, known.frame.words, known.template
         members, values = self._members[key], _values(known.frame)
@@ -138,7 +138,7 @@ class Evidence:
                 for members in self._members.get(key, {}).values():
                     ids = members.get(_values(each)) or next(iter(members.values()))
                     found[next(iter(ids))] = None
-                    if len(found) == _MOST_LIKE:
+                    if len(found) == _MAX_ALIKE:
                         return list(found)
         return list(found)
 
@@ -171,7 +171,7 @@ def _less(counts: Counter[Item], item: Item) -> None:
 def _holes(words: Words) -> Iterator[tuple[Words, Words]]:
     """What is left of a frame around each run of words, with that run."""
     for start in range(len(words) + 1):
-        for stop in range(start, min(len(words), start + _LONGEST) + 1):
+        for stop in range(start, min(len(words), start + _MAX_SWAP_WORDS) + 1):
             fill = words[start:stop]
             if any(map(is_slot, fill)):
                 break

@@ -83,7 +83,7 @@ PHRASES: dict[tuple[str, ...], tuple[str, ...]] = {
     if line.strip()
     for left, right in [line.split("=")]
 }
-LONGEST_PHRASE = max(map(len, PHRASES))
+MAX_PHRASE_WORDS = max(map(len, PHRASES))
 SAME: dict[str, str] = {
     word: group.split()[0] for group in _SAME.replace("\n", ";").split(";") if group.strip() for word in group.split()
 }

@@ -32,11 +32,11 @@ _DATED = frozenset(("date", "time", "datetime", "julianday", "strftime"))
 _DATE = re.compile(r"(?:19|20)\d\d(?:$|\D)|\d\d?[./-]\d\d?[./-]\d\d")
 _WRITTEN = (TokenType.STRING, TokenType.NUMBER)
 _TOUCHING = "_:'\"$"
-_LONGEST = 20_000
-_MOST_WORDS = 2_000
-_DEEPEST = 60
-_TALLEST = 100
-_MOST_SUBSCRIPTS = 20
+_MAX_LENGTH = 20_000
+_MAX_WORDS = 2_000
+_MAX_DEPTH = 60
+_MAX_HEIGHT = 100
+_MAX_SUBSCRIPTS = 20
 _WORD = re.compile(r"\w+|[^\w\s]")
 _BRACKET = re.compile(r"[()\[\]{}]")
 _SUBSCRIPTS = re.compile(r"\]\s*\[")
@@ -121,17 +121,17 @@ def is_short(sql: str) -> bool:
     (True, False)
     """
     return (
-        len(sql) <= _LONGEST
-        and sum(1 for _ in _WORD.finditer(sql)) <= _MOST_WORDS
-        and _depth(sql) <= _DEEPEST
-        and len(_SUBSCRIPTS.findall(sql)) <= _MOST_SUBSCRIPTS
+        len(sql) <= _MAX_LENGTH
+        and sum(1 for _ in _WORD.finditer(sql)) <= _MAX_WORDS
+        and _depth(sql) <= _MAX_DEPTH
+        and len(_SUBSCRIPTS.findall(sql)) <= _MAX_SUBSCRIPTS
     )
 
 
 def _is_tall(tree: exp.Expression) -> bool:
     """Whether a tree is too high to be written, which takes several calls for each of its levels."""
     level: list[exp.Expr] = [tree]
-    for _ in range(_TALLEST):
+    for _ in range(_MAX_HEIGHT):
         level = [child for node in level for child in node.iter_expressions()]
         if not level:
             return False

@@ -14,9 +14,9 @@ from heedful.sql.reuse import lexicon
 from heedful.sql.reuse.values import Values, plain, split
 
 NUMBER, DATE = "number", "date"
-LONGEST = 100
+MAX_WORDS = 100
 """Words of a question beyond which it is no longer compared word by word."""
-_MOST_READINGS = 48  # Ways to read one question that are looked at, when its values can mean several things.
+_MAX_READINGS = 48  # Ways to read one question that are looked at, when its values can mean several things.
 _DECIDING = lexicon.OPERATORS | lexicon.AGGREGATES | lexicon.NEGATIONS | lexicon.SCOPES
 _THOUSANDS = re.compile(r",(?=\d{3}(?!\d))")
 _QUOTED = re.compile(r"\"([^\"]+)\"|“([^”]+)”|`([^`]+)`|(?<!\w)'([^']+)'(?!\w)")
@@ -151,7 +151,7 @@ def readings(words: Sequence[str], found: Sequence[Span]) -> Iterator[Frame]:
     """All frames of a question: each span as a value of one of its kinds, or as plain words."""
     choices = [[*[(span, kind) for kind in span.kinds], None] for span in found]
     for count, chosen in enumerate(product(*choices)):
-        if count == _MOST_READINGS:
+        if count == _MAX_READINGS:
             return
         yield frame(words, [each for each in chosen if each is not None])
 
@@ -244,7 +244,7 @@ def _phrased(words: list[str]) -> list[str]:
     made: list[str] = []
     place = 0
     while place < len(words):
-        for length in range(min(lexicon.LONGEST_PHRASE, len(words) - place), 1, -1):
+        for length in range(min(lexicon.MAX_PHRASE_WORDS, len(words) - place), 1, -1):
             if phrase := lexicon.PHRASES.get(tuple(words[place : place + length])):
                 made += phrase
                 place += length

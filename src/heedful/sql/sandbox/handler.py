@@ -19,7 +19,7 @@ from heedful.sql.sandbox.confine import reading, renew
 from heedful.sql.sandbox.protocol import error_sent, parameters_received, receive, send
 from heedful.sql.statements import template
 
-LONGEST_REQUEST = 64_000_000
+MAX_REQUEST = 64_000_000
 READING_SECONDS = 2.0
 """CPU time that reading one text of SQL may take."""
 RETIRE_MEGABYTES = 256
@@ -33,7 +33,7 @@ def serve(requests: int, replies: int) -> None:
     """Answers requests until there are no more."""
     reply = partial(send, replies)
     reply({"ready": True})
-    while (request := receive(requests, LONGEST_REQUEST)) is not None:
+    while (request := receive(requests, MAX_REQUEST)) is not None:
         answer = _answer(request, reply)
         # None of what a request brought, such as a password, is kept for longer than it takes.
         del request

@@ -16,7 +16,7 @@ from heedful.sql.sandbox import worker
 from heedful.sql.sandbox.protocol import BadFrame, receive, send
 
 START_SECONDS = 60.0
-LONGEST_ANSWER = 64_000_000
+MAX_ANSWER = 64_000_000
 
 _KEPT = ("HOME", "LANG", "LC_ALL", "LC_CTYPE", "LD_LIBRARY_PATH", "PATH", "SYSTEMROOT", "TEMP", "TMP", "TMPDIR", "TZ")
 """What a query process gets to see of the environment: no passwords, nothing that changes where it connects."""
@@ -127,7 +127,7 @@ class Process:
 
     def _receive(self) -> dict[str, Any]:
         try:
-            message = receive(self._replies.fileno(), LONGEST_ANSWER)
+            message = receive(self._replies.fileno(), MAX_ANSWER)
         except BadFrame:
             message = None
             self._popen.kill()

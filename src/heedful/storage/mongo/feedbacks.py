@@ -19,7 +19,7 @@ from heedful.storage.rows import batches
 from heedful.storage.sessions.base import Counts, FeedbackRow, deleted_key_error
 from heedful.storage.tallies import TallyCounts, TallyQuery
 
-MOST_SHOWN = 100
+MAX_EMBEDDED = 100
 """How many opinions a session's own document shows, the newest; all are in the collection `feedbacks`."""
 
 _IN_ORDER = [("session", ASCENDING), ("number", ASCENDING)]
@@ -58,7 +58,7 @@ class MongoFeedbacks:
         }
         change: Document = {"$inc": {"last": 1}, "$set": updated(new.at)}
         if new.target_type == "session":
-            change["$push"] = {"feedbacks": {"$each": [embedded_document(said)], "$slice": -MOST_SHOWN}}
+            change["$push"] = {"feedbacks": {"$each": [embedded_document(said)], "$slice": -MAX_EMBEDDED}}
         session = self._view.sessions.change(
             {"_id": self._view.session_key(new.session_id)}, change, ["number", "last"]
         )
@@ -140,7 +140,7 @@ class MongoFeedbacks:
         self._view.events.insert(retractions)
         self._view.feedbacks.update({"_id": {"$in": gone}}, {"$set": {"active": False}})
         seen = [each["id"] for each in session["feedbacks"]]
-        if len(seen) == MOST_SHOWN and not set(gone).isdisjoint(seen):
+        if len(seen) == MAX_EMBEDDED and not set(gone).isdisjoint(seen):
             update_embedded(self._view, session["number"])
         return {each["target_id"]: each["_id"] for each in retractions}
 
@@ -190,7 +190,7 @@ def embedded_document(said: Document) -> Document:
 def update_embedded(view: View, session: int) -> None:
     """Rebuilds what a session's document shows of its opinions."""
     newest = view.feedbacks.find(
-        {"session": session, "target_type": "session", "active": True}, [("number", DESCENDING)], MOST_SHOWN
+        {"session": session, "target_type": "session", "active": True}, [("number", DESCENDING)], MAX_EMBEDDED
     )
     view.sessions.update(
         {"number": session}, {"$set": {"feedbacks": [embedded_document(each) for each in newest][::-1]}}

@@ -14,7 +14,7 @@ from heedful.storage import facts
 from heedful.storage.erasure import PERSON_KEYS, PLACEHOLDER, Erased
 from heedful.storage.ledger import RETRACTION
 from heedful.storage.mongo.collections import Document, Part, View, updated
-from heedful.storage.mongo.feedbacks import MOST_SHOWN, event_of, update_embedded
+from heedful.storage.mongo.feedbacks import MAX_EMBEDDED, event_of, update_embedded
 from heedful.storage.sessions.base import PersonRecords
 
 
@@ -112,7 +112,7 @@ def _compared(view: View) -> list[Document]:
                 "pipeline": [
                     {"$match": active},
                     {"$sort": {"number": -1}},
-                    {"$limit": MOST_SHOWN},
+                    {"$limit": MAX_EMBEDDED},
                     {"$sort": {"number": 1}},
                     {"$project": {"_id": 1}},
                 ],

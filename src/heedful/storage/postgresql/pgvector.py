@@ -10,7 +10,7 @@ from sqlalchemy.exc import DBAPIError
 from heedful.errors import Unavailable
 from heedful.storage.half_vectors import Packed
 
-LEAST = (0, 8)
+MIN_VERSION = (0, 8)
 """The first version that goes on searching until enough of what it finds passes a filter."""
 
 
@@ -19,7 +19,7 @@ def ensure(connection: Connection, name: str) -> None:
     if _version(connection) is None:
         _add(connection, name)
     version = _version(connection) or ""
-    if tuple(int(part) for part in version.split(".")[:2]) < LEAST:
+    if tuple(int(part) for part in version.split(".")[:2]) < MIN_VERSION:
         raise Unavailable(
             f"store {name} has pgvector {version}, and needs 0.8 or later",
             code="pgvector_missing",

@@ -31,7 +31,7 @@ from heedful.storage.words import common_terms, words
 EXACT_LIMIT = 2000
 """If no more facts pass a filter, they are all scored, and no index is asked."""
 
-MOST_SCANNED = 100_000
+MAX_SCANNED = 100_000
 """Vectors that a search may look at to find enough that pass a filter."""
 
 _NUMBERS = ARRAY(BigInteger)
@@ -68,7 +68,7 @@ def nearest(
     connection: Connection, dataset: int, model: ModelRow, vector: bytes, count: int, effort: int, allowed: Allowed
 ) -> dict[int, float]:
     """About the `count` allowed facts with the greatest cosines, and those."""
-    _set(connection, ef_search=effort, iterative_scan="relaxed_order", max_scan_tuples=MOST_SCANNED)
+    _set(connection, ef_search=effort, iterative_scan="relaxed_order", max_scan_tuples=MAX_SCANNED)
     distance = _distance(model)
     recalled = exists().where(facts.c.seq == vectors.c.fact_seq, facts.c.superseded == 0)
     statement = select(vectors.c.fact_seq, -distance).where(literal_column(only_in(dataset, model.id)), recalled)
