@@ -18,8 +18,7 @@ from postgresql_process import binaries
 import heedful
 from heedful import Conflict, Invalid, NotFound, Unavailable
 from heedful.testing import ManualClock, WordEmbedder
-from heedful.transfer import backup, copy, verify
-from heedful.transfer import backup as backing_up
+from heedful.transfer import backup, backups, copy, verify
 
 WRITER = """
 import sys
@@ -47,7 +46,7 @@ def test_a_backup_under_load_has_every_write_that_was_acknowledged(
     lived: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     # Many small steps, so that writes come in between.
-    monkeypatch.setattr(backing_up, "PAGES", 5)
+    monkeypatch.setattr(backups, "PAGES", 5)
     with subprocess.Popen([sys.executable, "-c", WRITER, str(lived)], stdout=subprocess.PIPE, text=True) as writer:
         assert writer.stdout is not None
         try:

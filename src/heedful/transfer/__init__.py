@@ -1,6 +1,6 @@
 """A store is copied, backed up and verified; a project is written to a file and read from one."""
 
-from heedful.transfer.backup import backup, copy
+from heedful.transfer.backups import backup, copy
 from heedful.transfer.exporting import export, export_file
 from heedful.transfer.importing import import_file
 from heedful.transfer.results import BackedUp, Copied, Difference, ProjectChecksum, Transferred, Verified
