@@ -1,4 +1,4 @@
-"""Calls that may be sent again: the first result is the result of every retry."""
+"""Calls that may be sent again: the first result is the result of every retry, and a lease says who runs it."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What a key looks like, and how it is compared."""
+"""Secrets: what a key looks like, how it is compared, and how one is sealed."""
 
 from __future__ import annotations
 

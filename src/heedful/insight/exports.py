@@ -1,4 +1,4 @@
-"""A table of a project in a file."""
+"""The rows of an export, from wherever they are stored."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Satisfaction by a value: is one variant better than another, and is that known by now?"""
+"""Satisfaction by a value, over time, and of recalls: is one variant better, and is that known by now?"""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Errors as HTTP says them: a status, and a document of RFC 9457."""
+"""Errors as HTTP says them (a status, and a document of RFC 9457), and routes of other systems."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""How a fact came to its score, and what took whose place."""
+"""How a fact came to its score, and undoing an opinion about it."""
 
 from __future__ import annotations
 

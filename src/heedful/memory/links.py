@@ -1,4 +1,4 @@
-"""Opinions about links: which mentions led a recall to what was useful."""
+"""The links between facts: enriching them, and opinions about them."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""A change of model: new vectors beside the old ones, then one switch."""
+"""Rebuilding what is derived: vectors for another model, and the folds of the ledger."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What signals say, summed up."""
+"""What signals say, summed up and explained."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Where alerts go."""
+"""Where alerts go, and what all channels check and send alike."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Alerts as signed JSON, to any address."""
+"""Alerts as signed JSON, to any address; how to sign them and to check the signature."""
 
 from __future__ import annotations
 

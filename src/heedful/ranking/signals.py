@@ -1,4 +1,4 @@
-"""Signals as the policies see them, and what one is worth."""
+"""Signals as the policies see them: what one is worth, how it decays, and how far its author is trusted."""
 
 from __future__ import annotations
 

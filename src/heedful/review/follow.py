@@ -1,4 +1,4 @@
-"""Makes items of what people said since somebody last looked; in batches, so that no other writer waits long."""
+"""Brings the review queue up to date in batches, so that no other writer waits long, and asks questions again."""
 
 from __future__ import annotations
 

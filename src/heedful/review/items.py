@@ -1,4 +1,4 @@
-"""What opinions are about: the question that was asked, and what makes two of them the same."""
+"""Review items: what opinions are about, which belong together, and the state of each item."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The score over all queries of every judged fact, in memory: follows the ledger, and tells who passes a limit."""
+"""Scores and evidence in memory: they follow the ledger, so that a recall need not read all of it."""
 
 from __future__ import annotations
 

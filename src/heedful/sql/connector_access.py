@@ -1,4 +1,4 @@
-"""What connectors may reach: for the operator everything, for others what the operator has listed in the settings."""
+"""What connectors may reach: the operator everything, others what the settings list; and reaching it."""
 
 from __future__ import annotations
 

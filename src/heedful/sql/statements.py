@@ -1,4 +1,4 @@
-"""A statement as the words that were checked: no comments, nothing between the words, bounded in length and depth."""
+"""A statement as its words: without comments, limited in length and depth; and its template without values."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What comes back from a database, and how much goes into one statement."""
+"""Rows, batches and prepared statements: what every query of the store shares."""
 
 from __future__ import annotations
 

@@ -478,7 +478,7 @@ executions = Table(
 )
 """SQL that ran, with its result. `template` is the hash of the SQL without its values.
 
-A `hit` (see `storage.executions.hits`) is what the cache ran again. It has no vector; `repeats_id` is the execution
+A `hit` (see `storage.executions.runs`) is what the cache ran again. It has no vector; `repeats_id` is the execution
 with the same SQL, and `result_id` the one that has the same result, which is stored once. `last_hit_id` is the newest
 execution that repeats this one, and `used_at` when it was last used, with other values or not."""
 

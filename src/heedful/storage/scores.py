@@ -1,4 +1,4 @@
-"""The folds of the ledger, kept so that recall need not fold. Derived: `refold` recomputes them."""
+"""The folds of the ledger, stored so that recall need not fold. Derived: `refold` recomputes them."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Checksums over facts and ledger that are the same in every store which holds the same."""
+"""Checksums over facts and ledger that are the same in every store with the same content, and damaged rows."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""`heedful verify`: replays the ledger and compares every score with it. Only reads."""
+"""`heedful verify`: replays the ledger, compares everything derived with it, and only reads."""
 
 from __future__ import annotations
 

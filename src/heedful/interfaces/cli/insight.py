@@ -1,4 +1,4 @@
-"""insight: what people said, added up."""
+"""insight, digest, report: what people said, added up."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""keys: who may call a server about this project."""
+"""keys, audit: who may call a server about this project, and who was refused."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""policy, reembed, upkeep, doctor."""
+"""improve, policy, reembed, upkeep, doctor."""
 
 from __future__ import annotations
 

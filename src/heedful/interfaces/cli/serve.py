@@ -1,4 +1,4 @@
-"""`heedful serve`: the loop over HTTP."""
+"""serve, dashboard, mcp: the store for other programs and for browsers."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""sessions: conversations, their messages and metadata."""
+"""sessions: conversations, their messages, metadata, answers and alerts."""
 
 from __future__ import annotations
 

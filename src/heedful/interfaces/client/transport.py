@@ -1,4 +1,4 @@
-"""Sending and pausing, blocking and awaited."""
+"""The client over HTTP: connecting, sending and pausing, blocking and awaited."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The dashboard as an application."""
+"""The dashboard as an application, its security headers, and starting it."""
 
 from __future__ import annotations
 

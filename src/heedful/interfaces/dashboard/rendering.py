@@ -1,4 +1,4 @@
-"""Icons, drawn as lines on 24 × 24."""
+"""Templates of the dashboard, and its icons."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What clients of cognee's HTTP interface send; each name may be written with capitals or with underscores."""
+"""cognee's HTTP interface: its requests and answers; names may be written with capitals or with underscores."""
 
 from __future__ import annotations
 

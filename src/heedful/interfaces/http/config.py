@@ -1,4 +1,4 @@
-"""What a server is told when it starts."""
+"""The settings of a server, and its limits."""
 
 from __future__ import annotations
 

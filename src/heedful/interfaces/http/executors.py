@@ -1,4 +1,4 @@
-"""A thread for calls that a store does one after the other anyway: they wait here, not for its lock."""
+"""Threads that calls run on: one after the other where the store allows no more, and few of a key at once."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Spans for OpenTelemetry, if an exporter is configured in the environment; otherwise nothing is made or sent."""
+"""Metrics, and spans for OpenTelemetry if an exporter is configured; otherwise none are made or sent."""
 
 from __future__ import annotations
 

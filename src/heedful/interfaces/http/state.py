@@ -1,4 +1,4 @@
-"""Keeps the indexes of a worker up to date with what others write, so that no recall has to do it first."""
+"""What a server process keeps: the open store, its callers, and indexes that follow what others write."""
 
 from __future__ import annotations
 

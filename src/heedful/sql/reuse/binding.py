@@ -1,4 +1,4 @@
-"""Putting the values of a new question in place of a proven query's own."""
+"""Putting the values and dates of a new question in place of those of a proven query."""
 
 from __future__ import annotations
 

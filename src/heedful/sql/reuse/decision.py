@@ -1,4 +1,4 @@
-"""The gates between two questions: each finds one way in which they ask for different things."""
+"""May a proven query answer another question? Gates that each find one difference, and the decision."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""A lock that many may hold to read, and one alone to write."""
+"""What is proven on each connector, in memory: many callers read it, one brings it up to date."""
 
 from __future__ import annotations
 

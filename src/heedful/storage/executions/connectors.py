@@ -1,4 +1,4 @@
-"""Connectors: the databases that executions run against."""
+"""Connectors: the databases that executions run against, and the revision of what is known about each."""
 
 from __future__ import annotations
 

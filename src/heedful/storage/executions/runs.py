@@ -1,4 +1,4 @@
-"""Executions: SQL that ran, with its result."""
+"""Executions: SQL that ran, with its result; hits of the cache, and what the cache decided."""
 
 from __future__ import annotations
 

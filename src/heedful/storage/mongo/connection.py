@@ -1,4 +1,4 @@
-"""One pool of connections for each server, however many projects have their sessions there."""
+"""Connecting to MongoDB: URLs, one pool of connections for each server, and errors in our words."""
 
 from __future__ import annotations
 

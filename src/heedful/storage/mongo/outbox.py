@@ -1,4 +1,4 @@
-"""Alerts on their way, as MongoDB documents."""
+"""Alerts on their way, and leases of writers, as MongoDB documents."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Sessions in the tables of a `Database`."""
+"""The session store in the tables of a `Database`, and its outbox of alerts."""
 
 from __future__ import annotations
 
