@@ -5,9 +5,10 @@ between writers, lost connections and changes of the primary are retried for `RE
 
 A standalone server has no transactions. There the writers of a project take a lease, and each write is a row of steps,
 of which readers may see the first ones early. If a step fails, or the process or the server dies, the next writer
-first fixes what the row left open (see `maintenance`): an opinion whose words are stored is completed, a retraction that is
-in the ledger takes effect, and what is left of a deleted session is removed. So nothing that was acknowledged is
-lost, and nothing stays half done; what was not acknowledged may be there or not, and an idempotency key tells which.
+first fixes what the row left open (see `maintenance`): an opinion whose words are stored is completed, a retraction
+that is in the ledger takes effect, and what is left of a deleted session is removed. So nothing that was acknowledged
+is lost, and nothing stays half done; what was not acknowledged may be there or not, and an idempotency key tells
+which.
 
 Threads may share a store. A forked child gets connections of its own; a `client` that was passed in is the caller's
 to replace after a fork, as pymongo asks.
