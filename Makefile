@@ -7,7 +7,7 @@ export PIP_DISABLE_PIP_VERSION_CHECK := 1
 # The tests start hundreds of processes; each would compile everything again.
 unexport PYTHONDONTWRITEBYTECODE
 
-.PHONY: help demo test test-postgresql test-faults test-soak test-soak-short test-typescript lint format docs pictures bench bench-recall bench-learning bench-detect bench-sessions bench-cache bench-server bench-scale bench-insight bench-sandbox bench-aging lock audit clean
+.PHONY: help demo test test-postgresql test-faults test-soak test-soak-short test-typescript lint format docs pictures bench bench-recall bench-learning bench-detect bench-sessions bench-cache bench-server bench-scale bench-insight bench-sandbox bench-aging bench-files lock audit clean
 
 help: ## show what there is
 	@grep -E '^[a-z-]+:.*##' $(MAKEFILE_LIST) | sed 's/:.*## /\t/' | expand -t 16
@@ -98,6 +98,9 @@ bench-aging: $(VENV)/dev ## a simulated year, its first tenth beside its last, o
 
 # What all extras agree on comes first, so that each lock file has the same versions.
 COMPILE = $(BIN)/uv pip compile --quiet --universal --python-version 3.11 --no-annotate --no-header pyproject.toml
+
+bench-files: $(VENV)/dev ## how many files of the project one call passes through
+	$(BIN)/python -m bench.files_per_call
 
 bench-sandbox: $(VENV)/dev ## what it costs a short query to run in a process of its own
 	$(BIN)/python -m bench.sandbox
