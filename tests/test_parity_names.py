@@ -10,14 +10,26 @@ from typing import Any, get_type_hints
 import click
 import pytest
 
+from heedful import Heedful
+from heedful.access.keys import Keys
 from heedful.aio import AsyncHeedful
+from heedful.insight.service import Insight
 from heedful.interfaces.cli.main import cli
 from heedful.interfaces.client.surface import RemoteHeedful
 from heedful.interfaces.operations import OPERATIONS, OWNERS, Operation, shape
 from heedful.interfaces.operations.shape import CALLBACKS, HEADERS
 from heedful.interfaces.operations.table import LOCAL
 from heedful.interfaces.operations.types import NARROWED
+from heedful.jobs.service import Jobs
 from heedful.protocols.sql import UNCHANGED
+from heedful.review.service import Review
+from heedful.sessions.service import Sessions
+from heedful.sql.chat import Chat
+from heedful.sql.chat_sessions import ChatSessions
+from heedful.sql.connectors import Connectors
+from heedful.sql.executions import Executions
+from heedful.sql.feedback import FeedbackService
+from heedful.sql.golden import GoldenExamples
 
 ALL = list(OPERATIONS.values())
 EMPTY = inspect.Parameter.empty
@@ -215,6 +227,28 @@ def _commands(group: click.Group, above: str = "") -> Iterator[tuple[str, click.
 
 
 RUN = dict(_commands(cli))
+
+
+ENGINE = {
+    "": Heedful,
+    "sessions": Sessions,
+    "insight": Insight,
+    "connectors": Connectors,
+    "executions": Executions,
+    "feedback": FeedbackService,
+    "chat": Chat,
+    "chat_sessions": ChatSessions,
+    "golden_examples": GoldenExamples,
+    "review": Review,
+    "keys": Keys,
+    "jobs": Jobs,
+}
+
+
+@pytest.mark.parametrize("place", OWNERS)
+def test_the_engine_has_the_methods_and_signatures_of_its_protocol(place: str) -> None:
+    engine = {name: inspect.signature(getattr(ENGINE[place], name)) for name in _public(ENGINE[place])}
+    assert engine == {name: inspect.signature(getattr(OWNERS[place], name)) for name in _public(OWNERS[place])}
 
 
 @pytest.mark.parametrize("name", METHODS)

@@ -244,3 +244,6 @@ class HeedfulProtocol(Protocol):
         limit: int = 100,
     ) -> Page[AuditEntry]:
         """Who was refused what in this project, over HTTP, and what admins did, the newest first."""
+
+    def close(self) -> None:
+        """Finishes what runs, and lets go of the store or the server."""
