@@ -11,7 +11,7 @@ from sqlalchemy import Table, insert
 
 from heedful.clock import DAY
 from heedful.ids import new_id
-from heedful.model.results import Column, Result, encode
+from heedful.results import Column, Result, encode
 from heedful.storage import Database, scopes
 from heedful.storage.ledger import FEEDBACK, SIGNAL
 from heedful.storage.rows import insert_many

@@ -13,7 +13,7 @@ import duckdb
 import psycopg
 
 from bench.postgresql import Server, serving
-from heedful.model.results import encode
+from heedful.results import encode
 from heedful.sql.databases import Limits, open_database
 from heedful.sql.guard import check_statement
 from heedful.sql.sandbox.pool import Pool

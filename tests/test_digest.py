@@ -403,6 +403,8 @@ def test_the_command_sends_the_digest_as_often_as_it_is_told(
     for _ in range(2):
         assert run(*span).stdout == "digest by webhook: delivered\n"
     assert len(desk.posts) == 2
-    assert run("--since", "2020-01-01", "--until", "2020-01-08", "--send").stdout.startswith("nobody said anything")
+    assert run("--since", "2020-01-01", "--until", "2020-01-08", "--send").stdout.startswith(
+        "no feedback in this period"
+    )
     desk.answer = 500
     assert "waits in the outbox (digest by webhook answered with HTTP 500)" in run(*span).stdout

@@ -290,10 +290,10 @@ def test_an_error_after_storing_says_that_it_is_stored(open_either: Callable[...
     (kept,) = store.sessions.feedbacks("s").items
     assert error.value.value == kept.feedback_id
     entry = store.sessions.add_entry("s", "q", "a")
-    with pytest.raises(HeedfulError, match="is stored"):
+    with pytest.raises(HeedfulError, match="was stored"):
         store.sessions.add_feedback("s", entry.qa_id, feedback_score=5)
     assert store.sessions.entry("s", entry.qa_id).feedback_score == 5
-    with pytest.raises(HeedfulError, match="is stored"):
+    with pytest.raises(HeedfulError, match="was stored"):
         store.sessions.update_metadata("s", {"a": 1})
     assert store.sessions.get("s").metadata == {"a": 1}
     with pytest.raises(RuntimeError, match="the mail server is down"):

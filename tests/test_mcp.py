@@ -63,7 +63,7 @@ SENT = {
     "Metadata | Sequence[Metadata] | None": either(OBJECT, array(OBJECT), NULL),
     "Sequence[str] | None": either(array(TEXT), NULL),
     "str | Sequence[str] | None": either(TEXT, array(TEXT), NULL),
-    "Given": either(TEXT, array(TEXT)),
+    "Source": either(TEXT, array(TEXT)),
     "Facts": either(TEXT, array(TEXT)),
     "Signal | Iterable[Signal | Mapping[str, Any]]": either(SIGNAL, array(SIGNAL)),
 }
@@ -326,7 +326,7 @@ FEEDBACK = {"session_id": "s1", "qa_id": "nope"}
         ("recall", {"query": "x", "top_k": 0}, "invalid", "top_k must be a whole number from 1"),
         ("recall", {"query": "x", "mode": "deep"}, "invalid", "mode must be one of hybrid, semantic"),
         ("recall", {"query": "x", "explain": "no"}, "invalid", "explain must be true or false"),
-        ("recall", {"query": "x", "dataset": None}, "invalid", "dataset must be a string, got None"),
+        ("recall", {"query": "x", "dataset": None}, "invalid", "dataset must be a text, got None"),
         ("recall", {"query": "x", "dataset": "nope"}, "not_found", "has no dataset 'nope'"),
         ("remember", {"texts": 5}, "invalid", "texts must be a text or a list of texts, got 5"),
         ("remember", {"texts": "x" * 6_000_000}, "invalid", "the limit is"),

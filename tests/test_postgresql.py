@@ -301,7 +301,7 @@ class TestReaching:
         assert "-word" not in str(caught.value)
 
     def test_an_option_that_is_none_is_told(self, empty_database: str) -> None:
-        with pytest.raises(Unavailable, match="behind the \\?") as caught:
+        with pytest.raises(Unavailable, match="options after the \\?") as caught:
             heedful.open(f"{empty_database}?colour=blue", embedding=WordEmbedder())
         assert caught.value.code == "store_refused"
 

@@ -363,6 +363,18 @@ def test_a_client_needs_neither_a_database_nor_a_model() -> None:
     assert loaded("from heedful import AsyncHeedful, RemoteHeedful, aconnect", (*OPTIONAL, *HEAVY)) == []
 
 
+def test_a_query_process_loads_neither_the_store_nor_the_models() -> None:
+    # What it holds counts against the memory of a query.
+    begin = (
+        "from types import ModuleType; import pathlib, importlib.util as found\n"
+        "package = ModuleType('heedful')\n"
+        "package.__path__ = [str(pathlib.Path(found.find_spec('heedful').origin).parent)]\n"
+        "sys.modules['heedful'] = package\n"
+        "from heedful.sql.sandbox.handler import serve"
+    )
+    assert loaded(begin, (*OPTIONAL, "numpy", "heedful.storage", "heedful.model", "heedful.engine")) == []
+
+
 @pytest.mark.parametrize("arguments", [["--help"], ["--version"]])
 def test_the_help_of_the_command_line_loads_no_command(arguments: list[str]) -> None:
     call = f"from heedful.interfaces.cli import main; sys.argv[1:] = {arguments}\ntry: main()\nexcept SystemExit: pass"

@@ -38,7 +38,7 @@ from heedful.ranking.signals import Trust
 from heedful.sessions.feedback import metrics
 from heedful.sessions.hooks import Hook, combined_hooks
 from heedful.sessions.space import SessionSpace
-from heedful.sql import secrets
+from heedful.sql import connectors
 from heedful.sql.connector_access import Permissions
 from heedful.sql.sandbox.confine import QueryLimits
 from heedful.sql.sandbox.pool import Pool
@@ -319,7 +319,7 @@ def reseal_connectors(url_or_path: str | Path | None = None) -> int:
     """
     database = Database(settings.load().store if url_or_path is None else url_or_path, create=False)
     try:
-        return secrets.reencrypt(database)
+        return connectors.reencrypt(database)
     finally:
         database.close()
 

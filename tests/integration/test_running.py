@@ -21,7 +21,7 @@ import psycopg
 import pytest
 
 from heedful.errors import Forbidden, HeedfulError, Invalid, NotFound, Unavailable
-from heedful.model.results import decode, encode
+from heedful.results import decode, encode
 from heedful.sql.databases import Database, ForeignKey, Limits, fingerprint, open_database, run, text_values
 from heedful.sql.guard import CheckedStatement, check_statement
 

@@ -36,7 +36,7 @@ def operations(handle: Callable[..., Any]) -> set[str]:
     while waiting:
         function = waiting.pop()
         function = function.func if isinstance(function, partial) else inspect.unwrap(function)
-        if function in seen or not inspect.isfunction(function) or "compat" not in function.__module__:
+        if function in seen or not inspect.isfunction(function) or "interfaces.http" not in function.__module__:
             continue
         seen.add(function)
         source = inspect.getsource(function)

@@ -148,7 +148,7 @@ class TestOnce:
                 clock.advance(seconds=LEASE / 1_000_000 / 2)
                 while until() < now() + LEASE:
                     pass
-                with pytest.raises(Conflict, match="under way"):
+                with pytest.raises(Conflict, match="in progress"):
                     run_once(database, "p", now, "k", b"f", lambda: "never")
             return "first"
 
@@ -164,7 +164,7 @@ class TestOnce:
             return int(clock().timestamp() * 1_000_000)
 
         def slow() -> str:
-            with pytest.raises(Conflict, match="under way"):
+            with pytest.raises(Conflict, match="in progress"):
                 run_once(database, "p", now, "k", b"f", lambda: "never")
             clock.advance(seconds=LEASE / 1_000_000)
             assert run_once(database, "p", now, "k", b"f", lambda: "second") == "second"

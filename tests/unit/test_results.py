@@ -16,7 +16,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from heedful.errors import Invalid
-from heedful.model.results import SAFE_INTEGER, Column, Result, decode, encode, normalize, row_size
+from heedful.results import SAFE_INTEGER, Column, Result, decode, encode, normalize, row_size
 
 offsets = st.integers(-1439, 1439).map(lambda minutes: timezone(timedelta(minutes=minutes)))
 scalars = st.one_of(

@@ -9,7 +9,7 @@ from typing import Any, Literal
 from pydantic import SerializerFunctionWrapHandler, field_validator, model_serializer, model_validator
 
 from heedful.model.base import AuthorTrust, Model
-from heedful.model.results import Column, Result, decode, encode
+from heedful.results import Column, Result, decode, encode
 
 Origin = Literal["query", "served", "rebound", "written"]
 """How an execution came about: given as SQL, proven and run again, proven with other values, or written by a model."""

@@ -5,7 +5,7 @@ from __future__ import annotations
 from sqlalchemy import Connection
 
 from heedful.clock import from_stored
-from heedful.errors import Conflict, Invalid
+from heedful.errors import Conflict, HeedfulError, Invalid, Unavailable
 from heedful.ids import new_id
 from heedful.memory import checks as values
 from heedful.model import Connector, Metadata
@@ -13,7 +13,7 @@ from heedful.protocols.sql import ConnectorList, ConnectorsProtocol
 from heedful.sql import connector_access, secrets
 from heedful.sql.databases import Schema, fingerprint
 from heedful.sql.space import ExecutionSpace
-from heedful.storage import audit
+from heedful.storage import Database, audit
 from heedful.storage.executions import connectors
 from heedful.storage.rows import AnyRow
 
@@ -132,3 +132,25 @@ def _to_connector(row: AnyRow) -> Connector:
         schema_at=None if row.schema_at is None else from_stored(row.schema_at),
         created_at=from_stored(row.created_at),
     )
+
+
+def reencrypt(database: Database) -> int:
+    """Encrypts the URLs that are encrypted with the first key of HEEDFUL_SECRET_KEY; returns how many, all or none."""
+    keys = secrets.keys_from()
+    if not keys:
+        raise Unavailable(
+            "there is no key to encrypt connectors' URLs with",
+            code="secret_key_missing",
+            remedy=f"Set {secrets.KEY_VARIABLE} to the new key and the old ones, separated by commas",
+        )
+    with database.write() as connection:
+        encrypted = [row for row in connectors.every(connection) if secrets.is_encrypted(row.url)]
+        for row in encrypted:
+            try:
+                url = secrets.reencrypt_url(row.url, keys)
+            except HeedfulError as error:
+                raise type(error)(
+                    f"connector {row.name!r}: {error.message}", code=error.code, field=error.field, remedy=error.remedy
+                ) from error
+            connectors.change(connection, row.id, url=url)
+    return len(encrypted)

@@ -11,7 +11,7 @@ import orjson
 from heedful.clock import from_stored
 from heedful.ids import new_id
 from heedful.model import Execution, Metadata, Origin, QueryResult
-from heedful.model.results import Result, decode
+from heedful.results import Result, decode
 from heedful.sql.space import ExecutionSpace
 from heedful.storage.executions import runs
 from heedful.storage.executions.runs import NewRun

@@ -17,8 +17,6 @@ from heedful.errors import Forbidden, HeedfulError, Invalid, Unavailable
 
 if TYPE_CHECKING:
     from cryptography.fernet import MultiFernet
-from heedful.storage import Database
-from heedful.storage.executions import connectors
 
 KEY_VARIABLE = "HEEDFUL_SECRET_KEY"
 MASK = "***"
@@ -235,25 +233,3 @@ def _extra_missing() -> Unavailable:
         code="extra_missing",
         remedy='Run: pip install "heedful[secrets]"',
     )
-
-
-def reencrypt(database: Database) -> int:
-    """Encrypts the URLs that are encrypted with the first key of HEEDFUL_SECRET_KEY; returns how many, all or none."""
-    keys = keys_from()
-    if not keys:
-        raise Unavailable(
-            "there is no key to encrypt connectors' URLs with",
-            code="secret_key_missing",
-            remedy=f"Set {KEY_VARIABLE} to the new key and the old ones, separated by commas",
-        )
-    with database.write() as connection:
-        sealed = [row for row in connectors.every(connection) if is_encrypted(row.url)]
-        for row in sealed:
-            try:
-                url = reencrypt_url(row.url, keys)
-            except HeedfulError as error:
-                raise type(error)(
-                    f"connector {row.name!r}: {error.message}", code=error.code, field=error.field, remedy=error.remedy
-                ) from error
-            connectors.change(connection, row.id, url=url)
-    return len(sealed)

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from heedful.errors import Invalid
-from heedful.model.results import Result
+from heedful.results import Result
 from heedful.sql.databases.contract import Database, Limits, Parameters, Session
 from heedful.sql.databases.duckdb import DuckDB
 from heedful.sql.databases.kinds import check_url

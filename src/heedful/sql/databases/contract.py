@@ -11,7 +11,7 @@ from time import monotonic
 from typing import Any, Protocol
 
 from heedful.errors import Invalid, Unavailable
-from heedful.model.results import Column, Result, normalize, row_size
+from heedful.results import Column, Result, normalize, row_size
 from heedful.sql.databases.schema import Schema
 from heedful.sql.guard import CheckedStatement
 

@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, Any
 from sqlalchemy.engine import URL
 
 from heedful.errors import HeedfulError
-from heedful.model.results import Column, Result
+from heedful.results import Column, Result
 from heedful.sql.databases import errors, files
 from heedful.sql.databases.contract import Limits, Parameters, Watchdog, bound, closing, collect, timed_out
 from heedful.sql.databases.schema import ForeignKey, Schema, SchemaColumn, Table

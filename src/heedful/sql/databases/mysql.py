@@ -12,7 +12,7 @@ from sqlalchemy.engine import URL
 from sqlalchemy.exc import DBAPIError
 
 from heedful.errors import HeedfulError
-from heedful.model.results import Result
+from heedful.results import Result
 from heedful.sql.databases import errors
 from heedful.sql.databases.contract import CONNECT_SECONDS, Limits, Parameters, timed_out
 from heedful.sql.databases.other import Other, OtherSession

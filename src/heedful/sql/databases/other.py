@@ -17,7 +17,7 @@ from sqlalchemy.engine import URL, Engine
 from sqlalchemy.exc import DBAPIError, SQLAlchemyError
 from sqlalchemy.pool import NullPool
 
-from heedful.model.results import Column, Result
+from heedful.results import Column, Result
 from heedful.sql.databases import errors
 from heedful.sql.databases.contract import Limits, Parameters, Watchdog, bound, collect, timed_out
 from heedful.sql.databases.schema import Schema, reflected

@@ -19,7 +19,7 @@ from sqlalchemy.exc import DBAPIError
 from sqlalchemy.pool import NullPool
 
 from heedful.errors import HeedfulError
-from heedful.model.results import Column, Result
+from heedful.results import Column, Result
 from heedful.sql.databases import errors, postgresql_rights
 from heedful.sql.databases.contract import Limits, Parameters, Watchdog, bound, closing, collect, timed_out
 from heedful.sql.databases.libpq import parameters

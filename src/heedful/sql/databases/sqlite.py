@@ -16,7 +16,7 @@ from sqlalchemy.exc import DBAPIError
 from sqlalchemy.pool import NullPool
 
 from heedful.errors import HeedfulError
-from heedful.model.results import Column, Result
+from heedful.results import Column, Result
 from heedful.sql.databases import errors, files
 from heedful.sql.databases.contract import Limits, Parameters, bound, closing, collect, timed_out
 from heedful.sql.databases.schema import STORE_TABLES, Schema, reflected

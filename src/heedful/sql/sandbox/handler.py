@@ -11,7 +11,7 @@ from pathlib import Path
 from typing import Any
 
 from heedful.errors import HeedfulError
-from heedful.model.results import encode
+from heedful.results import encode
 from heedful.sql.databases import Database, Limits, open_database, text_values
 from heedful.sql.databases.errors import out_of_memory
 from heedful.sql.guard import CheckedStatement, check_statement

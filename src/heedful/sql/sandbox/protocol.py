@@ -11,7 +11,7 @@ import orjson
 
 from heedful import errors
 from heedful.errors import HeedfulError
-from heedful.model.results import Column, Result, decode, encode
+from heedful.results import Column, Result, decode, encode
 from heedful.sql.databases.schema import ForeignKey, Schema, SchemaColumn, Table
 
 _LENGTH = Struct(">I")

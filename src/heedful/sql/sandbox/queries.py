@@ -6,7 +6,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any
 
-from heedful.model.results import Result, decode
+from heedful.results import Result, decode
 from heedful.sql.databases.contract import CONNECT_SECONDS
 from heedful.sql.databases.schema import Schema
 from heedful.sql.sandbox.pool import Pool

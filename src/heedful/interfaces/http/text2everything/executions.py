@@ -14,7 +14,7 @@ from heedful.errors import Invalid, NotFound
 from heedful.interfaces.http.text2everything import paging, reading
 from heedful.interfaces.problems import ForeignRequest, Wire
 from heedful.model import CacheMatch, Execution
-from heedful.model.results import plain
+from heedful.results import plain
 
 DEFAULT_LIMIT = 100
 _PAGE_SIZE = 100

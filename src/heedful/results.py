@@ -83,7 +83,7 @@ def decode(encoded: dict[str, Any]) -> Result:
             f"this is not an encoded result ({type(error).__name__})",
             code="result_unreadable",
             field="result",
-            remedy="Pass what heedful.model.results.encode returned",
+            remedy="Pass what heedful.results.encode returned",
         ) from error
 
 
