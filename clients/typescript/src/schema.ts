@@ -2272,7 +2272,7 @@ export interface Heedful {
   /**
    * What other policies and weights would have made of the recalls that people rated.
    *
-   * The facts that each recall showed are ordered anew by the opinions recorded before it, and judged by its own
+   * The facts that each recall showed are ordered again by the opinions recorded before it, and judged by its own
    * `helpful` and `not_helpful` ratings. Both policies and the weights 0.1 to 0.9 are tried if none are given.
    * Nothing is changed.
    *
@@ -2298,7 +2298,7 @@ export interface Heedful {
    */
   createDataset(dataset: string, fields?: CreateDatasetRequest, options?: ChangeOptions): Promise<Dataset>;
   /**
-   * Checks the store, the model, the scores, the indexes and the sessions; repairs what can be made anew.
+   * Checks the store, the model, the scores, the indexes and the sessions; repairs what can be rebuilt.
    *
    * Needs the scope `admin`.
    */

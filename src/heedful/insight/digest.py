@@ -71,14 +71,14 @@ def _headline(now: Variant, before: Variant, length: timedelta) -> str:
         return f"nobody said anything in {_long(length)}"
     if now.satisfaction is None:
         return f"{_all(now)} opinions in {_long(length)}, none of them up or down"
-    told = f"{now.satisfaction:.0%} satisfied in {_long(length)}"
+    headline = f"{now.satisfaction:.0%} satisfied in {_long(length)}"
     if before.satisfaction is None:
-        return told
+        return headline
     change = round(100 * now.satisfaction) - round(100 * before.satisfaction)
     if not change:
-        return f"{told}, as before"
+        return f"{headline}, as before"
     points = f"{abs(change)} {'point' if abs(change) == 1 else 'points'}"
-    return f"{told}, {points} {'more' if change > 0 else 'less'} than before"
+    return f"{headline}, {points} {'more' if change > 0 else 'less'} than before"
 
 
 def _long(length: timedelta) -> str:

@@ -204,7 +204,7 @@ class HeedfulProtocol(Protocol):
     ) -> ReplayReport:
         """What other policies and weights would have made of the recalls that people rated.
 
-        The facts that each recall showed are ordered anew by the opinions recorded before it, and judged by its own
+        The facts that each recall showed are ordered again by the opinions recorded before it, and judged by its own
         `helpful` and `not_helpful` ratings. Both policies and the weights 0.1 to 0.9 are tried if none are given.
         Nothing is changed.
         """
@@ -233,7 +233,7 @@ class HeedfulProtocol(Protocol):
         """The names of the project's datasets that have facts or were made with `create_dataset`, oldest first."""
 
     def doctor(self, *, repair: bool = True) -> list[Check]:
-        """Checks the store, the model, the scores, the indexes and the sessions; repairs what can be made anew."""
+        """Checks the store, the model, the scores, the indexes and the sessions; repairs what can be rebuilt."""
 
     def audit(
         self,

@@ -88,9 +88,9 @@ def _question(heedful: Heedful, request: ForeignRequest) -> dict[str, Any]:
 
 def _remarks(heedful: Heedful, request: ForeignRequest) -> list[str]:
     """What the language model is to read, by the client's word."""
-    told = reading.optional(request, "system_prompt")
+    prompt = reading.optional(request, "system_prompt")
     context, schema, example = (reading.optional(request, field) for field in _NAMED)
-    found = [] if told is None else [told]
+    found = [] if prompt is None else [prompt]
     if context is not None:
         found.append(reading.remarks(heedful, CONTEXTS).get(context).text)
     if schema is not None:
