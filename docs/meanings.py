@@ -630,7 +630,7 @@ CODES = {
     "store_io": "The file can't be read or written.",
     "store_login": "MongoDB refused the login.",
     "store_missing": "There is no store of this name, and the command makes none.",
-    "store_newer": "The store was made by a newer version of Heedful.",
+    "store_newer": "The store was made by another version of Heedful, usually a newer one.",
     "store_unfinished": "A copy into this store was stopped. Run the same `heedful copy` again.",
     "target_not_empty": "A store is copied into a new or an empty one. Nothing was changed.",
     "store_read_only": "The file or its folder can't be opened, created or written.",

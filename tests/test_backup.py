@@ -117,10 +117,10 @@ def test_bad_names_are_refused(lived: Path, tmp_path: Path) -> None:
 
 def test_a_backup_of_an_older_store_leaves_it_old(lived: Path, tmp_path: Path) -> None:
     with closing(sqlite3.connect(lived)) as older, older:
-        older.execute("UPDATE alembic_version SET version_num = '0001'")
+        older.execute("UPDATE alembic_version SET version_num = '0000'")
     backup(lived, tmp_path / "backup.db")
     for path in (lived, tmp_path / "backup.db"):
-        assert dumped(path)["alembic_version"] == [("0001",)]
+        assert dumped(path)["alembic_version"] == [("0000",)]
 
 
 def test_a_disk_without_room_is_told_and_leaves_nothing(lived: Path, tmp_path: Path) -> None:

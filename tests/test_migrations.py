@@ -4,12 +4,14 @@ import sqlite3
 import subprocess
 import sys
 from collections.abc import Callable
+from importlib import resources
 from pathlib import Path
 
 import pytest
 from alembic.autogenerate import compare_metadata
 from alembic.runtime.migration import MigrationContext
 from alembic.script import ScriptDirectory
+from procrastinate.schema import SchemaManager
 
 from heedful import Conflict, Heedful
 from heedful.storage.database import Database
@@ -53,19 +55,30 @@ def tables(path: Path) -> dict[str, str]:
     return {name: " ".join(sorted(statement.replace(",", " ").replace('"', "").split())) for name, statement in rows}
 
 
-def test_a_store_of_a_newer_version_is_refused_and_left_alone(open_store: Callable[..., Heedful], path: Path) -> None:
+def test_the_tables_of_procrastinate_are_those_of_the_installed_version() -> None:
+    ours = resources.files("heedful.storage.migrations").joinpath("procrastinate.sql").read_text(encoding="utf-8")
+    assert ours.endswith(SchemaManager.get_schema()), (
+        "The installed procrastinate has other tables than our migrations make: add a revision with its migrations "
+        "since the version that procrastinate.sql is of, then compare with that"
+    )
+
+
+@pytest.mark.parametrize("revision", ["9999", "0010"])
+def test_a_store_of_an_unknown_version_is_refused_and_left_alone(
+    open_store: Callable[..., Heedful], path: Path, revision: str
+) -> None:
     store = open_store()
     store.remember("x")
     store.close()
     connection = sqlite3.connect(path)
-    connection.execute("UPDATE alembic_version SET version_num = '9999'")
+    connection.execute("UPDATE alembic_version SET version_num = ?", (revision,))
     connection.commit()
     connection.close()
     before = path.read_bytes()
-    with pytest.raises(Conflict, match=r"newer Heedful \(revision 9999") as caught:
+    with pytest.raises(Conflict, match=f"revision {revision}, .* newest is {HEAD}") as caught:
         open_store()
     assert caught.value.code == "store_newer"
-    assert "Upgrade heedful" in str(caught.value)
+    assert "Upgrade heedful, or open it with the version that made it" in str(caught.value)
     assert path.read_bytes() == before
 
 

@@ -2,20 +2,14 @@
 
 from __future__ import annotations
 
-import sqlite3
-from pathlib import Path
-
-import numpy as np
 import psycopg
 import pytest
-from alembic import command
 from postgresql_process import PASSWORD
 from sqlalchemy import select
 
 import heedful
 from heedful import Unavailable
 from heedful.storage import Database
-from heedful.storage.migrations.run import config
 from heedful.storage.schema import vectors
 from heedful.storage.vectors import active_model, pack
 from heedful.testing import WordEmbedder
@@ -72,22 +66,3 @@ class TestPgvector:
         with pytest.raises(Unavailable, match="schema") as caught:
             heedful.open(postgresql_url, embedding=WordEmbedder())
         assert "SET SCHEMA public" in str(caught.value)
-
-
-def test_vectors_of_an_older_file_learn_their_dataset(path: Path) -> None:
-    with heedful.open(path, embedding=WordEmbedder()) as store:
-        store.remember("in the first", dataset="first")
-        store.remember("in the second", dataset="second")
-    database = Database(path)
-    with database.write() as connection:
-        command.downgrade(config(connection), "0005")
-    database.close()
-    with heedful.open(path, embedding=WordEmbedder()) as store:
-        assert [hit.text for hit in store.recall("in the second", dataset="second")] == ["in the second"]
-    file = sqlite3.connect(path)
-    rows = file.execute("SELECT v.dataset_id, f.dataset_id, v.vector FROM vectors v JOIN facts f ON f.seq = v.fact_seq")
-    kept = rows.fetchall()
-    file.close()
-    assert len(kept) == 2
-    assert all(ours == theirs for ours, theirs, _ in kept)
-    assert np.frombuffer(kept[0][2], np.float16).shape == (64,)

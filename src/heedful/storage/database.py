@@ -156,9 +156,9 @@ class Database:
     def _migrate(self, seen: str | None) -> None:
         if seen is not None and seen not in REVISIONS:
             raise Conflict(
-                f"store {self.name} was made by a newer Heedful (revision {seen}, this one knows {HEAD})",
+                f"store {self.name} has revision {seen}, which this Heedful does not know (its newest is {HEAD})",
                 code="store_newer",
-                remedy="Upgrade heedful; nothing was changed",
+                remedy="Upgrade heedful, or open it with the version that made it; nothing was changed",
             )
         from heedful.storage.migrations.run import upgrade
 

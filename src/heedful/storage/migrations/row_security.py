@@ -20,48 +20,35 @@ _BY_COLUMN = (
 """How a table tells whose its rows are, by the first of these columns that it has. The tables that are asked have
 policies themselves."""
 
-_WITHOUT = frozenset({"alembic_version", "models", "signing", "words"})
-"""Tables that belong to no project (`signing` is secured by a later revision); and the terms of the words of facts,
-which are hashes: an index can't be searched by them under row-level security, and what is found is looked up in
-`facts`, which has a policy."""
+SHARED_TABLES = frozenset({"logins", "signing"})
+"""Tables that belong to no project: only who may see everything sees them."""
+
+UNSECURED_TABLES = frozenset({"alembic_version", "models", "words"})
+"""Tables without secrets that belong to no project; and the terms of the words of facts, which are hashes: an index
+can't be searched by them under row-level security, and what is found is looked up in `facts`, which has a policy."""
 
 
 def secure_all_tables(connection: Connection) -> None:
-    """Row-level security in all existing tables, and one order of texts, that of their bytes, in all of them."""
-    columns: dict[str, dict[str, str]] = {}
+    """Row-level security in all existing tables."""
     rows = connection.execute(
         text(
-            "SELECT c.relname, a.attname, format_type(a.atttypid, a.atttypmod) FROM pg_class c "
+            "SELECT c.relname, array_agg(a.attname::text) FROM pg_class c "
             "JOIN pg_attribute a ON a.attrelid = c.oid AND a.attnum > 0 AND NOT a.attisdropped "
-            "WHERE c.relnamespace = current_schema()::regnamespace AND c.relkind IN ('r', 'p') AND NOT c.relispartition"
+            "WHERE c.relnamespace = current_schema()::regnamespace AND c.relkind IN ('r', 'p') GROUP BY c.relname"
         )
     )
-    for table, column, kind in rows:
-        columns.setdefault(table, {})[column] = kind
-    for table, kinds in columns.items():
-        for column, kind in kinds.items():
-            if kind == "text" or kind.startswith("character varying"):
-                connection.exec_driver_sql(f'ALTER TABLE {table} ALTER "{column}" TYPE {kind} COLLATE "C"')
-    for table, kinds in columns.items():
-        if table not in _WITHOUT:
-            secure_table(connection, table, list(kinds))
+    for table, columns in rows.all():
+        if table not in UNSECURED_TABLES:
+            secure_table(connection, table, columns)
 
 
 def secure_table(connection: Connection, table: str, columns: list[str]) -> None:
     """Row-level security in one table, which also applies to the owner of the table."""
+    visible = _EVERYTHING
     if table == "projects":
-        own = "name = current_setting('heedful.project', true)"
-    else:
-        own = next(condition for column, condition in _BY_COLUMN if column in columns)
-    _secure(connection, table, f"{_EVERYTHING} OR {own}")
-
-
-def secure_shared_table(connection: Connection, table: str) -> None:
-    """Row-level security for a table that belongs to no project: only who may see everything sees it."""
-    _secure(connection, table, _EVERYTHING)
-
-
-def _secure(connection: Connection, table: str, visible: str) -> None:
+        visible += " OR name = current_setting('heedful.project', true)"
+    elif table not in SHARED_TABLES:
+        visible += " OR " + next(condition for column, condition in _BY_COLUMN if column in columns)
     connection.exec_driver_sql(f"ALTER TABLE {table} ENABLE ROW LEVEL SECURITY")
     connection.exec_driver_sql(f"ALTER TABLE {table} FORCE ROW LEVEL SECURITY")
     connection.exec_driver_sql(f"CREATE POLICY project_isolation ON {table} USING ({visible})")
