@@ -1,9 +1,13 @@
 from __future__ import annotations
 
-from collections.abc import Callable
+import sqlite3
+from collections.abc import Callable, Iterator
 from datetime import timedelta
+from pathlib import Path
 
 import pytest
+from sqlalchemy import event as sqlalchemy_event
+from sqlalchemy.pool import Pool
 
 from heedful import Conflict, Heedful, NotFound, Signal
 from heedful.model import SignalType
@@ -128,3 +132,57 @@ def test_a_signal_about_a_forgotten_fact_can_be_retracted(store: Heedful, fact: 
 
 def test_a_retraction_has_an_author(store: Heedful, fact: str) -> None:
     assert store.retract(give(store, fact), author="ann").event_id
+
+
+@pytest.fixture
+def begun(path: Path) -> Iterator[Callable[[], list[str]]]:
+    """The transactions that stores on SQLite began since it was last called."""
+    statements: list[str] = []
+
+    def trace(driver: sqlite3.Connection, record: object) -> None:
+        driver.set_trace_callback(statements.append)
+
+    def since() -> list[str]:
+        found = [each for each in statements if each.startswith("BEGIN")]
+        statements.clear()
+        return found
+
+    sqlalchemy_event.listen(Pool, "connect", trace)
+    yield since
+    sqlalchemy_event.remove(Pool, "connect", trace)
+
+
+def test_the_kind_of_an_event_says_what_to_undo(
+    begun: Callable[[], list[str]], open_store: Callable[..., Heedful], tmp_path: Path
+) -> None:
+    store = open_store(worker=False)
+    fact = store.remember("Use connection pooling.").fact_ids[0]
+    with sqlite3.connect(tmp_path / "shop.sqlite") as shop:
+        shop.execute("CREATE TABLE orders (id integer)")
+    store.connectors.create("shop", f"sqlite:///{tmp_path / 'shop.sqlite'}")
+    run = store.executions.execute_query("SELECT count(*) FROM orders", question="How many orders?")
+    store.sessions.create("s")
+    said = store.sessions.add_session_feedback("s", {"rating": "down", "comment": "No"})
+    assert said is not None
+    answer = store.recall("pooling", session_id="s").qa_id
+    assert answer is not None
+    store.sessions.add_feedback("s", answer, "Not so", 1)
+    store.improve(session_ids=["s"])
+    rated = next(row for row in store.insight.rows("feedback").items if row["target_type"] == "entry")
+    item = store.review.list(target_type="session").items[0]
+    store.review.resolve(item.item_id, author="rev")
+    events = [
+        give(store, fact),
+        store.supersede(fact, "Use a connection pool.").event_id,
+        store.feedback.create(is_positive=False, execution_id=run.execution_id, author="ann").id,
+        said.feedback_id,
+        rated["feedback_id"],
+        store.review.get(item.item_id).history[-1].event_id,
+    ]
+    for each in events:
+        begun()
+        store.retract(each)
+        assert begun() == ["BEGIN IMMEDIATE"]
+    with pytest.raises(NotFound, match="no event 'nope'"):
+        store.retract("nope")
+    assert len(begun()) == 1

@@ -23,7 +23,6 @@ from heedful.memory import doctor as _doctor
 from heedful.memory import documents as _documents
 from heedful.memory import forget as _forget
 from heedful.memory import history as _history
-from heedful.memory import history as _retract
 from heedful.memory import recall as _recall
 from heedful.memory import remember as _remember
 from heedful.memory import replay as _replay
@@ -67,16 +66,14 @@ from heedful.protocols import HeedfulProtocol
 from heedful.protocols.engine import Facts, OnToken, Progress, Source
 from heedful.providers.llm.contract import LanguageModel
 from heedful.review import follow as _following
-from heedful.review import undo as _undoing
+from heedful.review import undo as _undo
 from heedful.review.service import Review
 from heedful.sessions import entries as _answering
 from heedful.sessions import erasing as _erasing
-from heedful.sessions import feedback as _feedback
 from heedful.sessions import health as _upkeep
 from heedful.sessions import improve as _improve
 from heedful.sessions.service import Sessions
 from heedful.sessions.space import SessionSpace
-from heedful.sql import feedback as _execution_feedback
 from heedful.sql.chat import Chat
 from heedful.sql.chat_sessions import ChatSessions
 from heedful.sql.connector_access import Permissions
@@ -240,12 +237,7 @@ class Heedful(HeedfulProtocol):
     def retract(self, event_id: str, *, author: str | None = None) -> Retraction:
         checks.identifier("event_id", event_id)
         checks.author(author)
-        return (
-            _feedback.retract(self._space, event_id, author)
-            or _execution_feedback.retract(self._executions, event_id, author)
-            or _undoing.retract(self._executions, event_id, author)
-            or _retract.retract(self._workspace, event_id, author)
-        )
+        return _undo.retract(self._executions, event_id, author)
 
     def supersede(
         self, fact_id: str, text: str | None = None, *, by: str | None = None, author: str | None = None
@@ -381,7 +373,7 @@ class Heedful(HeedfulProtocol):
         """What a key must be for to take an event back: what it must be for to make one."""
         checks.identifier("event_id", event_id)
         with self._workspace.read() as connection:
-            return _retract.scope_of(connection, self._workspace.project, event_id)
+            return _history.scope_of(connection, self._workspace.project, event_id)
 
     def _send_digest(
         self, channels: Sequence[Channel], since: int, until: int, *, again: bool = False

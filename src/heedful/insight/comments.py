@@ -15,7 +15,7 @@ from heedful.clock import from_stored
 from heedful.memory.workspace import Workspace
 from heedful.model import Theme, Themes
 from heedful.storage import insight, scopes
-from heedful.storage.sessions import SessionStore, SqlSessionStore, Transaction
+from heedful.storage.sessions import SessionStore, Transaction
 from heedful.storage.vectors import Vectors
 from heedful.text.themes import themes as grouped
 
@@ -49,7 +49,7 @@ class Comments:
         """The newest that are active."""
         reading = partial(_read, dataset, since, until)
         found: list[tuple[str, str, int]] = self._store.read(reading)
-        if not isinstance(self._store, SqlSessionStore):
+        if self._store.remote:
             with self._workspace.read() as connection:
                 project = scopes.project_id(connection, self._workspace.project)
                 if project is not None:

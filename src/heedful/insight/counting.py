@@ -15,7 +15,7 @@ from heedful.model import FACETS, Coverage, Covered, Facet, OpinionTarget
 from heedful.sessions import checks
 from heedful.statistics.rates import wilson
 from heedful.storage import insight, scopes, tallies
-from heedful.storage.sessions import SessionStore, SqlSessionStore, Transaction
+from heedful.storage.sessions import SessionStore, Transaction
 from heedful.storage.tallies import TallyCounts, TallyQuery
 
 MAX_VALUES = 50
@@ -46,9 +46,9 @@ class Counting:
         """One line for each value and bucket."""
         self.fold(asked.key or "")
         found: list[TallyCounts] = []
-        if self._apart:
+        if self._store.remote:
             found += self._store.read(lambda tx: tx.feedbacks.tallies(asked))
-        if asked.key is None or not self._apart:
+        if asked.key is None or not self._store.remote:
             with self._workspace.read() as connection:
                 project = scopes.project_id(connection, self._workspace.project)
                 found += [] if project is None else tallies.counts(connection, project, asked)
@@ -95,7 +95,7 @@ class Counting:
 
     def fold(self, key: str) -> None:
         """Brings the counts up to date, if much was said since."""
-        if key and self._apart:
+        if key and self._store.remote:
             return
         with self._workspace.read() as connection:
             project = scopes.project_id(connection, self._workspace.project)
@@ -104,11 +104,6 @@ class Counting:
             with self._workspace.write(durable=False) as connection:
                 assert project is not None
                 tallies.fold(connection, project, key)
-
-    @property
-    def _apart(self) -> bool:
-        """Whether sessions are in another database than the ledger."""
-        return not isinstance(self._store, SqlSessionStore)
 
     def _check_known(self, key: str) -> None:
         known: list[str] = self._store.read(lambda tx: tx.feedbacks.keys(MAX_VALUES))

@@ -13,7 +13,7 @@ from heedful.memory.workspace import Workspace
 from heedful.model import ExportTable
 from heedful.storage import exports, scopes
 from heedful.storage.exports import ExportQuery, Rows, misplaced
-from heedful.storage.sessions import SessionStore, SqlSessionStore
+from heedful.storage.sessions import SessionStore
 
 BATCH_SIZE = 10_000
 """Rows that are read at once."""
@@ -59,7 +59,7 @@ class Reading:
         return rows, f"{rest[0]}." if rest else None
 
     def _places(self, table: ExportTable) -> list[str]:
-        if isinstance(self.store, SqlSessionStore):
+        if not self.store.remote:
             return [MAIN_STORE]
         return (
             [SESSION_STORE]

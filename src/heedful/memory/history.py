@@ -7,7 +7,6 @@ from collections.abc import Sequence
 from sqlalchemy import Connection
 
 from heedful.clock import from_stored
-from heedful.errors import Conflict, NotFound
 from heedful.memory import checks
 from heedful.memory.supersede import PROVENANCE, update_visibility
 from heedful.memory.workspace import Workspace
@@ -68,27 +67,6 @@ def _correction(row: AnyRow) -> Correction:
     )
 
 
-def retract(workspace: Workspace, event_id: str, author: str | None) -> Retraction:
-    """Undoes a signal or a supersession; doing it again changes nothing."""
-    with workspace.write() as connection:
-        event = ledger.get(connection, workspace.project, event_id)
-        if event is None:
-            raise NotFound(
-                f"no event {event_id!r} in project {workspace.project!r}",
-                field="event_id",
-                value=event_id,
-                remedy="Use an event_id that signal() or supersede() returned, or a feedback_id",
-            )
-        if event.kind not in (SIGNAL, SUPERSESSION, LINK_SIGNAL):
-            raise Conflict(
-                f"event {event_id} is a {event.kind}, which can't be retracted",
-                field="event_id",
-                value=event_id,
-                remedy="Give the opinion again",
-            )
-        return retract_event(workspace, connection, event, author)
-
-
 def scope_of(connection: Connection, project: str, event_id: str) -> Scope:
     """The scope that making an event takes, and so undoing it: `write` for a correction of a fact, for what a reviewer
     changed and for what `improve` made; else `feedback`."""
@@ -100,7 +78,7 @@ def scope_of(connection: Connection, project: str, event_id: str) -> Scope:
 
 
 def retract_event(workspace: Workspace, connection: Connection, event: AnyRow, author: str | None) -> Retraction:
-    """Undoes an event in a transaction that is open already."""
+    """Undoes a signal or a supersession in an open transaction; doing it again changes nothing."""
     earlier = ledger.retraction_of(connection, event.project_id, event.id)
     if earlier is not None:
         return Retraction(event_id=earlier, retracted=event.id, updated_facts=[])

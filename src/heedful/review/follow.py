@@ -21,7 +21,6 @@ from heedful.storage.ledger import RETRACTION
 from heedful.storage.review import actions, members, watermarks
 from heedful.storage.review.members import NewMember
 from heedful.storage.rows import AnyRow
-from heedful.storage.sessions import SqlSessionStore
 
 MAX_SKIPPED = 10_000
 """Events that nothing is to be made of, and that are gone through each time before the mark moves over them."""
@@ -34,7 +33,7 @@ CATCH_UP_SECONDS = 3.0
 def follow(space: ExecutionSpace) -> None:
     """Brings the queue up to the present, however long that takes; a store that can't be written is left as it is."""
     _follow(space, lambda: True)
-    if not space.workspace.database.read_only and not isinstance(space.sessions.store, SqlSessionStore):
+    if not space.workspace.database.read_only and space.sessions.store.remote:
         compare_when_due(space)
 
 
@@ -52,7 +51,7 @@ def _follow(space: ExecutionSpace, go_on: Callable[[], bool]) -> None:
         moved = True
         if not go_on():
             break
-    if not isinstance(space.sessions.store, SqlSessionStore):
+    if space.sessions.store.remote:
         moved = follow_sessions(space, go_on) or moved
     _prune(space, moved)
 

@@ -14,7 +14,6 @@ from heedful.model import Metadata
 from heedful.review.cases import LoadedItem
 from heedful.review.fixes import FixResult
 from heedful.review.items import Opinion
-from heedful.sessions.improve import improve
 from heedful.sessions.undo import DERIVED_PREFIX, RetractedFeedback, change
 from heedful.sql.space import ExecutionSpace
 from heedful.storage import facts, ledger, scopes, scores
@@ -23,9 +22,8 @@ from heedful.storage.ledger import Event
 from heedful.storage.review import members
 from heedful.storage.review.members import SESSION_TARGETS, NewMember
 from heedful.storage.rows import AnyRow
-from heedful.storage.sessions import SqlSessionStore, Transaction
+from heedful.storage.sessions import Transaction
 from heedful.storage.sessions.base import FeedbackRow
-from heedful.storage.sessions.sql import SqlTransaction
 
 Record = Callable[[Connection, FixResult], str]
 """Appends the event of an action in an open transaction, and returns its id."""
@@ -59,14 +57,14 @@ def _of_session(space: ExecutionSpace, event_id: str, author: str | None, record
         row = tx.feedbacks.get(event_id)
         if row is None or not row.active:
             raise _already_retracted(event_id)
-        if isinstance(tx, SqlTransaction):
+        if tx.connection is not None:
             made.append(record(tx.connection, _capture(space, tx.connection, row)))
         gone.withdraw(tx, [row], author, space.now())
 
     row = space.sessions.store.read(lambda tx: tx.feedbacks.get(event_id))
     if row is None or not row.active:
         raise _already_retracted(event_id)
-    if not isinstance(space.sessions.store, SqlSessionStore):
+    if space.sessions.store.remote:
         # What is needed to undo it is safe before it is done.
         with space.workspace.write() as connection:
             made.append(record(connection, _capture(space, connection, row)))
@@ -82,29 +80,22 @@ def _capture(space: ExecutionSpace, connection: Connection, row: FeedbackRow) ->
     return FixResult(body, {**asdict(row), "improved": improved})
 
 
-def restore_feedback(space: ExecutionSpace, event_id: str, kept: Metadata | None) -> None:
-    """Gives an opinion about a session or an entry again, as it was, with what `improve` had made of it.
+def restore_feedback(tx: Transaction, event_id: str, kept: Metadata | None, now: int) -> None:
+    """Gives an opinion about a session or an entry again, as it was; doing it again changes nothing.
 
     What its author said of the same thing since stays instead.
     """
     if kept is None:
         raise _text_deleted(event_id)
-    improved = kept["improved"]
     row = FeedbackRow(**{name: value for name, value in kept.items() if name != "improved"})
     key = f"undo/{event_id}"
-
-    def give(tx: Transaction) -> None:
-        if tx.feedbacks.with_key(key) is not None:
-            return
-        alone = row.target_type == "entry" or row.author is not None
-        if alone and tx.feedbacks.active_by(row.author, row.target_type, row.target_id):
-            return
-        if not tx.feedbacks.add(replace(row, id=new_id(), active=True), key, space.now()):
-            raise _text_deleted(event_id)
-
-    space.sessions.store.write(give)
-    for dataset in improved:
-        improve(space.sessions, space.workspace, None, dataset, [row.session_id])
+    if tx.feedbacks.with_key(key) is not None:
+        return
+    alone = row.target_type == "entry" or row.author is not None
+    if alone and tx.feedbacks.active_by(row.author, row.target_type, row.target_id):
+        return
+    if not tx.feedbacks.add(replace(row, id=new_id(), active=True), key, now):
+        raise _text_deleted(event_id)
 
 
 def restore_signal(space: ExecutionSpace, connection: Connection, event_id: str) -> list[str]:

@@ -149,7 +149,7 @@ class Review(ReviewProtocol):
     def undo(self, event_id: str, *, author: str | None = None) -> ReviewEvent:
         values.identifier("event_id", event_id)
         values.author(author)
-        if undoing.undo(self._space, event_id, author) is None:
+        if not undoing.undo(self._space, event_id, author):
             self._check_no_opinion(event_id)
             raise NotFound(
                 f"no action {event_id!r} in project {self._space.workspace.project!r}",

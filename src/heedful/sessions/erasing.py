@@ -21,7 +21,7 @@ from heedful.storage import audit, erasure, facts, ledger, scopes
 from heedful.storage import erasure as erasing
 from heedful.storage.erasure import Erased, pseudonym_for
 from heedful.storage.ledger import ERASURE, Event
-from heedful.storage.sessions import SqlSessionStore, Transaction
+from heedful.storage.sessions import Transaction
 from heedful.storage.sessions.base import EntryRow, FeedbackRow, PersonRecords
 from heedful.storage.sessions.sql import SqlTransaction
 
@@ -59,7 +59,7 @@ def _erase_elsewhere(
 ) -> tuple[Erased, PersonRecords, RatedEntries]:
     """Erases them from sessions that are in a database of their own."""
     store = space.store
-    if isinstance(store, SqlSessionStore):
+    if not store.remote:
         return new, PersonRecords(), []
     is_known = store.read(lambda tx: tx.erasure.is_known(new.name))
     with workspace.write() as connection:

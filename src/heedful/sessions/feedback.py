@@ -16,7 +16,7 @@ from heedful.sessions import checks
 from heedful.sessions.conversations import page
 from heedful.sessions.hooks import Guarded, hook_channels
 from heedful.sessions.space import SessionSpace
-from heedful.sessions.undo import RetractedFeedback, change
+from heedful.sessions.undo import RetractedFeedback, change, change_in
 from heedful.storage import requests
 from heedful.storage.sessions import Transaction
 from heedful.storage.sessions.base import AlertRow, FeedbackRow
@@ -100,17 +100,24 @@ def clear_entry(space: SessionSpace, session_id: str, qa_id: str, author: str | 
 
 def retract(space: SessionSpace, feedback_id: str, author: str | None) -> Retraction | None:
     """Retracts one opinion by its id; None if there is none with that id. Doing it again changes nothing."""
-
-    def take_back(tx: Transaction, gone: RetractedFeedback) -> str | None:
-        row = tx.feedbacks.get(feedback_id)
-        if row is None:
-            return None
-        if not row.active:
-            return tx.feedbacks.retraction_of(feedback_id)
-        return gone.withdraw(tx, [row], author, space.now())[0]
-
-    event, undone = change(space, take_back)
+    event, undone = change(space, partial(_withdraw, feedback_id=feedback_id, author=author, at=space.now()))
     return None if event is None else Retraction(event_id=event, retracted=feedback_id, updated_facts=undone.facts)
+
+
+def retract_in(space: SessionSpace, tx: Transaction, feedback_id: str, author: str | None) -> Retraction | None:
+    """The same in an open transaction of the store of facts."""
+    body = partial(_withdraw, feedback_id=feedback_id, author=author, at=space.now())
+    event, _, undone = change_in(space.workspace, tx, body)
+    return None if event is None else Retraction(event_id=event, retracted=feedback_id, updated_facts=undone.facts)
+
+
+def _withdraw(tx: Transaction, gone: RetractedFeedback, feedback_id: str, author: str | None, at: int) -> str | None:
+    row = tx.feedbacks.get(feedback_id)
+    if row is None:
+        return None
+    if not row.active:
+        return tx.feedbacks.retraction_of(feedback_id)
+    return gone.withdraw(tx, [row], author, at)[0]
 
 
 def list_for_session(

@@ -5,7 +5,6 @@ from __future__ import annotations
 from heedful.errors import HeedfulError
 from heedful.model import Check
 from heedful.sessions.space import SessionSpace
-from heedful.storage.sessions import SqlSessionStore
 
 OK = "ok"
 
@@ -13,7 +12,7 @@ OK = "ok"
 def doctor(space: SessionSpace, repair: bool) -> list[Check]:
     """One line, or none if sessions are kept with the facts, which are checked anyway."""
     store = space.store
-    if isinstance(store, SqlSessionStore):
+    if not store.remote:
         return []
     try:
         found = store.check()

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence, Set
 from dataclasses import dataclass, field
+from functools import partial
 from typing import NamedTuple, TypeVar
 
 from sqlalchemy import Connection
@@ -13,9 +14,8 @@ from heedful.memory.workspace import Workspace
 from heedful.sessions import lessons
 from heedful.sessions.space import SessionSpace
 from heedful.storage import facts, ledger
-from heedful.storage.sessions import SqlSessionStore, Transaction
+from heedful.storage.sessions import Transaction
 from heedful.storage.sessions.base import EntryRow, FeedbackRow
-from heedful.storage.sessions.sql import SqlTransaction
 
 Result = TypeVar("Result")
 
@@ -69,25 +69,26 @@ def change(space: SessionSpace, body: Callable[[Transaction, RetractedFeedback],
     die between the two, the next `improve` does it.
     """
 
-    def attempt(tx: Transaction) -> tuple[Result, RetractedFeedback, UndoResult]:
-        gone = RetractedFeedback()
-        result = body(tx, gone)
-        gone.read_remaining(tx)
-        if isinstance(tx, SqlTransaction):
-            undone = NOTHING_UNDONE if gone.is_empty else _undo(space.workspace, tx.connection, gone)
-            return result, gone, undone
-        return result, gone, NOTHING_UNDONE
-
-    result, gone, undone = space.store.write(attempt)
-    if not isinstance(space.store, SqlSessionStore) and space.workspace is not None and not gone.is_empty:
+    result, gone, undone = space.store.write(partial(change_in, space.workspace, body=body))
+    if space.store.remote and space.workspace is not None and not gone.is_empty:
         with space.workspace.write() as connection:
             undone = _undo(space.workspace, connection, gone)
     return result, undone
 
 
-def _undo(workspace: Workspace | None, connection: Connection, gone: RetractedFeedback) -> UndoResult:
-    if workspace is None:
-        return NOTHING_UNDONE
+def change_in(
+    workspace: Workspace | None, tx: Transaction, body: Callable[[Transaction, RetractedFeedback], Result]
+) -> tuple[Result, RetractedFeedback, UndoResult]:
+    """The same in an open transaction; nothing is undone yet where facts are in another database."""
+    gone = RetractedFeedback()
+    result = body(tx, gone)
+    gone.read_remaining(tx)
+    if tx.connection is None or workspace is None or gone.is_empty:
+        return result, gone, NOTHING_UNDONE
+    return result, gone, _undo(workspace, tx.connection, gone)
+
+
+def _undo(workspace: Workspace, connection: Connection, gone: RetractedFeedback) -> UndoResult:
     derived = [
         event
         for row in gone.rows

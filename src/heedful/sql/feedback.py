@@ -14,7 +14,7 @@ from heedful.memory import checks as values
 from heedful.memory import recall, remember
 from heedful.memory.documents import Piece, Pieces, split
 from heedful.memory.workspace import Workspace
-from heedful.model import BulkDeletion, ExecutionFeedback, FeedbackList, Metadata, Retraction, limits
+from heedful.model import BulkDeletion, ExecutionFeedback, FeedbackList, Metadata, limits
 from heedful.protocols.sql import PAGE_LIMIT, UNCHANGED, FeedbackServiceProtocol
 from heedful.sql import checks
 from heedful.sql.space import ExecutionSpace
@@ -282,17 +282,6 @@ class FeedbackService(FeedbackServiceProtocol):
             created_at=from_stored(row.at),
             updated_at=from_stored(row.updated_at),
         )
-
-
-def retract(space: ExecutionSpace, feedback_id: str, author: str | None) -> Retraction | None:
-    """The retraction of a feedback; None if there is none with that id."""
-    with space.workspace.write() as connection:
-        project = space.project(connection)
-        row = opinions.get(connection, project, feedback_id)
-        if row is None:
-            return None
-        event = opinions.withdraw(connection, project, row, author, space.now())
-        return Retraction(event_id=event, retracted=feedback_id, updated_facts=[])
 
 
 CONTEXTS = "contexts"

@@ -72,6 +72,8 @@ _SERVERS: weakref.WeakKeyDictionary[MongoClient[Document], Server] = weakref.Wea
 class MongoTransaction:
     """A transaction of the server, or a lease where it has none."""
 
+    connection = None
+
     def __init__(self, view: View) -> None:
         self.view = view
 
@@ -105,6 +107,8 @@ class MongoSessionStore:
 
     The first call connects. `options` are those of `MongoClient` and go before those of the URL.
     """
+
+    remote = True
 
     def __init__(
         self,

@@ -10,6 +10,8 @@ from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass, field
 from typing import Any, NamedTuple, Protocol, TypeVar
 
+from sqlalchemy import Connection
+
 from heedful.errors import Conflict
 from heedful.model import AuthorTrust, FeedbackTarget, Metadata, Rating
 from heedful.storage.erasure import Erased
@@ -338,6 +340,11 @@ class Transaction(Protocol):
     """One consistent view, or one change that happens whole or not at all."""
 
     @property
+    def connection(self) -> Connection | None:
+        """The open transaction of the store of facts, if this is part of it; None in a database of its own."""
+        ...
+
+    @property
     def conversations(self) -> Conversations: ...
 
     @property
@@ -365,6 +372,9 @@ class SessionStore(Protocol):
 
     name: str
     """Where it is, without secrets."""
+    remote: bool
+    """Whether it is a database of its own: no transaction spans it and the store of facts, whose ledger does not have
+    its events. Its transactions are `RemoteTransaction`."""
 
     def read(self, body: Callable[[Any], Result]) -> Result:
         """What `body` makes of a `Transaction` that only reads."""

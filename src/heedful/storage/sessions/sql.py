@@ -70,6 +70,8 @@ class SqlExports:
 class SqlSessionStore:
     """The sessions of one project of a database, which the caller closes."""
 
+    remote = False
+
     def __init__(self, database: Database, project: str, now: Callable[[], int]) -> None:
         self.name = database.name
         self._database = database
