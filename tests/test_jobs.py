@@ -338,6 +338,22 @@ def test_a_lost_job_is_not_settled_by_the_worker_that_lost_it(queue: Queue, data
     assert (row.status, row.attempts, row.done) == ("done", 2, 2)
 
 
+def test_a_job_that_is_cancelled_after_its_worker_died_is_not_done_again(queue: Queue, database: Database) -> None:
+    added = queue.add("shop", "improve", {})
+    begun: list[str] = []
+
+    def work(task: Task, report: Report) -> None:
+        begun.append(task.job_id)
+        _forget_worker(database, task)
+        queue.cancel(task.job_id)
+        drain(queue, work)
+        assert status(queue, task.job_id) == "cancelled"
+
+    drain(queue, work)
+    assert begun == [added.id]
+    assert status(queue, added.id) == "cancelled"
+
+
 def _forget_worker(database: Database, task: Task) -> None:
     """What others see of a worker that was frozen for long."""
     with database.write() as connection:

@@ -1,6 +1,6 @@
 """A queue in a PostgreSQL store, kept by procrastinate: its tables hand jobs out.
 
-The table `jobs` is the record that people see; a trigger keeps its status. Workers are in `procrastination`.
+The table `jobs` is the record that people see; a trigger keeps its status. Workers are in `procrastinate_worker`.
 """
 
 from __future__ import annotations
@@ -9,9 +9,7 @@ import time
 from collections.abc import Callable, Mapping
 from typing import Any
 
-from procrastinate import SyncPsycopgConnector
-from procrastinate.jobs import Job
-from procrastinate.manager import JobManager
+from procrastinate import App, SyncPsycopgConnector
 from sqlalchemy import text
 
 from heedful.jobs.contract import SERIAL_KINDS, Records, Work, WorkerTiming, digest, get_existing
@@ -24,6 +22,7 @@ STORE = "store"
 """The queue of the jobs that are no project's."""
 BATCH_SIZE = 500
 
+# Procrastinate's own way goes by the clock of the server alone.
 _FORGET = text("DELETE FROM procrastinate_jobs WHERE id = ANY(:numbers)")
 
 
@@ -34,7 +33,7 @@ class PostgreSqlQueue(Records):
         super().__init__(database, now)
         self._pace = pace
         # Never opened: it is only lent connections.
-        self._manager = JobManager(SyncPsycopgConnector())
+        self._app = App(connector=SyncPsycopgConnector())
 
     def add(self, project: str | None, kind: str, arguments: Mapping[str, Any]) -> AnyRow:
         same = digest(project, kind, arguments)
@@ -45,17 +44,13 @@ class PostgreSqlQueue(Records):
                 at = self._now()
                 owner = None if project is None else scopes.ensure_project(connection, project, at)
                 job_id = jobs.add(connection, owner, kind, dict(arguments), same, at, time.time_ns() // 1000)
-                queued = self._manager.defer_job(
-                    Job(
-                        queue=_queue(owner),
-                        lock=kind if kind in SERIAL_KINDS else None,
-                        queueing_lock=None,
-                        task_name=TASK,
-                        task_kwargs={"job_id": job_id},
-                    ),
+                task = self._app.configure_task(
+                    TASK,
+                    queue=_queue(owner),
+                    lock=kind if kind in SERIAL_KINDS else None,
                     connection=connection.connection.driver_connection,
                 )
-                jobs.note(connection, job_id, queue_number=queued.id)
+                jobs.note(connection, job_id, queue_number=task.defer(job_id=job_id))
             return get_existing(connection, job_id)
 
     def cancel(self, job_id: str) -> None:
@@ -64,7 +59,7 @@ class PostgreSqlQueue(Records):
             if row is None:
                 return
             driver = connection.connection.driver_connection
-            if self._manager.cancel_job_by_id(row.queue_number, abort=True, connection=driver):
+            if self._app.job_manager.cancel_job_by_id(row.queue_number, abort=True, connection=driver):
                 row = get_existing(connection, job_id)
                 if row.status == "cancelled":
                     jobs.note(connection, job_id, finished_at=self._now())

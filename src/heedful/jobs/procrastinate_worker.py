@@ -3,9 +3,11 @@
 from __future__ import annotations
 
 import asyncio
+import concurrent.futures
 import threading
 import time
 from collections.abc import Awaitable, Callable
+from contextlib import suppress
 from datetime import UTC, datetime, timedelta
 from typing import Any, TypeVar
 
@@ -13,7 +15,6 @@ from procrastinate import App, BaseRetryStrategy, JobContext, PsycopgConnector, 
 from procrastinate.exceptions import JobAborted
 from procrastinate.jobs import Job, Status
 from procrastinate.manager import JobManager
-from sqlalchemy import text
 
 from heedful.jobs.contract import (
     WORKER_DIED,
@@ -27,46 +28,17 @@ from heedful.jobs.contract import (
     task_of,
 )
 from heedful.storage import Database, jobs
+from heedful.storage.locks import lock_exclusive
 from heedful.storage.postgresql.backend import connecting
 
 TASK = "heedful.job"
 STOP_POLL_SECONDS = 0.1
 """Seconds between two looks whether a worker is to stop."""
 
-_OWN_JOB = "id = %(number)s AND status = 'doing' AND worker_id = %(worker)s"
-
-_FINISH = f"""
-SELECT procrastinate_finish_job_v1(id, %(status)s, false)
-FROM (SELECT id FROM procrastinate_jobs WHERE {_OWN_JOB} FOR UPDATE) AS ours
-"""
-
-_RETRY = f"""
-SELECT procrastinate_retry_job_v2(id, %(retry_at)s, NULL, NULL, NULL)
-FROM (SELECT id FROM procrastinate_jobs WHERE {_OWN_JOB} FOR UPDATE) AS ours
-"""
-
-_HELD_JOBS = text("""
+_HELD = """
 SELECT abort_requested FROM procrastinate_jobs
-WHERE id = :number AND status = 'doing' AND worker_id = :worker FOR SHARE
-""")
-
-_RESUME = """
-SELECT CASE
-    WHEN stalled.abort_requested THEN procrastinate_finish_job_v1(stalled.id, 'aborted', false)
-    WHEN stalled.attempts >= %(attempts)s THEN procrastinate_finish_job_v1(stalled.id, 'failed', false)
-    ELSE procrastinate_retry_job_v2(stalled.id, now(), NULL, NULL, NULL) END
-FROM (
-    SELECT queued.id, queued.abort_requested, jobs.attempts
-    FROM procrastinate_jobs AS queued JOIN jobs ON jobs.queue_number = queued.id
-    LEFT JOIN procrastinate_workers AS worker ON worker.id = queued.worker_id
-    WHERE queued.status = 'doing'
-    AND (worker.id IS NULL OR worker.last_heartbeat < now() - make_interval(secs => %(lease)s))
-    FOR UPDATE OF queued SKIP LOCKED
-) AS stalled
+WHERE id = %(number)s AND status = 'doing' AND worker_id = %(worker)s FOR SHARE
 """
-"""In one statement, so that nobody puts back what another worker has taken up meanwhile."""
-
-_SET_ERROR = "UPDATE jobs SET error = %(error)s WHERE status = 'failed' AND error IS NULL"
 
 Result = TypeVar("Result")
 
@@ -131,8 +103,19 @@ class Procrastination:
 
     async def _resume(self, app: App) -> None:
         """Puts back what dead workers had."""
-        await app.connector.execute_query_async(_RESUME, attempts=self._pace.attempts, lease=self._pace.lease)
-        await app.connector.execute_query_async(_SET_ERROR, error=WORKER_DIED)
+        # Not the app's own, which leaves alone what other workers have.
+        manager = JobManager(app.connector)
+        if not await manager.get_stalled_jobs(seconds_since_heartbeat=self._pace.lease):
+            return
+        with self._database.write() as connection:
+            # One at a time, so that nobody puts back what another worker has taken up meanwhile.
+            lock_exclusive(connection, "stalled jobs")
+            aborted = set(await manager.list_jobs_to_abort_async())
+            for job in await manager.get_stalled_jobs(seconds_since_heartbeat=self._pace.lease):
+                if job.id in aborted:
+                    await manager.finish_job(job, Status.ABORTED, delete_job=False)
+                else:
+                    await manager.retry_job(job)
 
     def _task(self) -> Callable[..., Awaitable[None]]:
         async def task(context: JobContext, *, job_id: str) -> None:
@@ -148,11 +131,14 @@ class Procrastination:
     def _carry_out(self, job_id: str, queued: Job) -> Exception | None:
         """One attempt; returns what procrastinate is to be told of it."""
         with self._database.write() as connection:
+            if get_existing(connection, job_id).attempts >= self._pace.attempts:
+                jobs.note(connection, job_id, error=WORKER_DIED, finished_at=self._now())
+                return _Ended(None)
             jobs.begin(connection, job_id, self._now())
             row = get_existing(connection, job_id)
         outcome = run_attempt(self._work, task_of(row), self._report(job_id, queued))
         with self._database.write() as connection:
-            held = connection.execute(_HELD_JOBS, {"number": queued.id, "worker": queued.worker_id}).first()
+            held = connection.exec_driver_sql(_HELD, {"number": queued.id, "worker": queued.worker_id}).first()
             if held is None:
                 # Whoever has lost a job has no say in it.
                 return _Ended(None)
@@ -170,7 +156,7 @@ class Procrastination:
     def _report(self, job_id: str, queued: Job) -> Report:
         def report(done: int, total: int) -> None:
             with self._database.write(durable=False) as connection:
-                held = connection.execute(_HELD_JOBS, {"number": queued.id, "worker": queued.worker_id}).first()
+                held = connection.exec_driver_sql(_HELD, {"number": queued.id, "worker": queued.worker_id}).first()
                 if held is not None:
                     jobs.note(connection, job_id, done=done, total=total)
             if held is not None and held.abort_requested:
@@ -190,7 +176,10 @@ class _Ended(Exception):
 
 
 class _Retry(BaseRetryStrategy):
-    """When to try again; what the record could not be told of, such as the loss of a connection, in any case."""
+    """When to try again; what the record could not be told of, such as the loss of a connection, in any case.
+
+    Procrastinate's `RetryStrategy` would count attempts that ended because the worker was stopped.
+    """
 
     def __init__(self, pace: WorkerTiming) -> None:
         self._pace = pace
@@ -201,47 +190,36 @@ class _Retry(BaseRetryStrategy):
 
 
 class _OnlyOurs(JobManager):
-    """Settles jobs only for the worker that has them: one that was taken for dead may still be alive."""
+    """Settles a job only for the worker that has it: procrastinate would let one settle it that was taken for dead, and
+    is still alive, while another worker does it again."""
 
     async def finish_job(self, job: Job, status: Status, delete_job: bool) -> None:
-        await self.connector.execute_query_async(_FINISH, number=job.id, worker=job.worker_id, status=status.value)
+        if await self._is_held(job):
+            await super().finish_job(job, status, delete_job)
 
-    async def retry_job(
-        self,
-        job: Job,
-        retry_at: datetime | None = None,
-        priority: int | None = None,
-        queue: str | None = None,
-        lock: str | None = None,
-    ) -> None:
-        await self.connector.execute_query_async(_RETRY, number=job.id, worker=job.worker_id, retry_at=retry_at)
+    async def retry_job(self, job: Job, *args: Any, **options: Any) -> None:
+        if await self._is_held(job):
+            await super().retry_job(job, *args, **options)
+
+    async def _is_held(self, job: Job) -> bool:
+        return bool(await self.connector.execute_query_all_async(_HELD, number=job.id, worker=job.worker_id))
 
 
 async def _in_thread(call: Callable[[], Result]) -> Result:
     """The result of a call that runs in a thread of its own, waited for even if the task is cancelled meanwhile."""
-    loop = asyncio.get_running_loop()
-    future: asyncio.Future[Result] = loop.create_future()
-
-    def settle(result: Any, error: BaseException | None) -> None:
-        if error is None:
-            future.set_result(result)
-        else:
-            future.set_exception(error)
+    settled: concurrent.futures.Future[Result] = concurrent.futures.Future()
 
     def run() -> None:
-        result, problem = None, None
         try:
-            result = call()
+            settled.set_result(call())
         except BaseException as error:
-            problem = error
-        loop.call_soon_threadsafe(settle, result, problem)
+            settled.set_exception(error)
 
     # Not from a pool: those take no work any more once the main thread has ended.
     threading.Thread(target=run, name="heedful-job").start()
-    while not future.done():
-        try:
-            await asyncio.wait([future])
-        except asyncio.CancelledError:
-            # The call itself finds out, at its next report.
-            continue
-    return future.result()
+    result = asyncio.wrap_future(settled)
+    while not result.done():
+        # The call itself finds out, at its next report.
+        with suppress(asyncio.CancelledError):
+            await asyncio.wait([result])
+    return result.result()
