@@ -49,7 +49,7 @@ def _fill(
     now = workspace.now()
     empty = {"columns": [], "rows": [], "truncated": False, "truncated_by": None, "seconds": 0.0}
     with workspace.database.write() as connection:
-        project = memory.executions._space.own_project(connection)
+        project = memory._project.executions.own_project(connection)
         model = ensure_model(connection, workspace.embedder.name, workspace.embedder.dimensions)
         for place in range(STORED):
             each = asked[place % len(asked)]

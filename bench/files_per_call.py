@@ -13,9 +13,9 @@ from types import FrameType
 from fastapi.testclient import TestClient
 
 import heedful
-from heedful.bootstrap import Host
 from heedful.interfaces.http.app import create, set_up
 from heedful.interfaces.http.config import Config
+from heedful.store import Store
 from heedful.testing import WordEmbedder
 
 ROOT = Path(heedful.__file__).parent
@@ -78,7 +78,7 @@ def _counted(files: Files, folder: Path) -> dict[str, list[str]]:
     config = Config(store=str(folder / "store.db"), admin_key=KEY, quiet=True, worker=False)
     set_up(config)
     headers = {"Authorization": f"Bearer {KEY}"}
-    with TestClient(create(config, Host(config.store, embedding=WordEmbedder())), headers=headers) as client:
+    with TestClient(create(config, Store(config.store, embedding=WordEmbedder())), headers=headers) as client:
         path = "/v1/projects/default/recall"
         counted["recall over REST"] = files.of(lambda: client.post(path, json={"query": QUERY}).raise_for_status())
     return counted

@@ -19,9 +19,9 @@ import heedful
 from heedful.testing import WordEmbedder
 
 START = (
-    "import sys; from heedful.interfaces.dashboard.app import create; from heedful.bootstrap import Host; "
+    "import sys; from heedful.interfaces.dashboard.app import create; from heedful.store import Store; "
     "from heedful.testing import WordEmbedder; import uvicorn; "
-    "app = create(Host(sys.argv[1], embedding=WordEmbedder())); "
+    "app = create(Store(sys.argv[1], embedding=WordEmbedder())); "
     "uvicorn.run(app, port=int(sys.argv[2]), log_level='warning')"
 )
 BROWSERS = ("chromium", "chromium-browser", "google-chrome")

@@ -17,8 +17,7 @@ from heedful.clock import DAY
 from heedful.ids import new_id
 from heedful.memory.usefulness import AdaptiveJudge, Context
 from heedful.ranking.policies import Candidate
-from heedful.search.contexts import Match
-from heedful.search.scores import EvidenceIndex
+from heedful.search.evidence import EvidenceIndex, Match
 from heedful.storage import Database, ledger
 from heedful.testing import WordEmbedder
 

@@ -16,8 +16,7 @@ from bench.postgresql import Server, serving
 from heedful.results import encode
 from heedful.sql.databases import Limits, open_database
 from heedful.sql.guard import check_statement
-from heedful.sql.sandbox.pool import Pool
-from heedful.sql.sandbox.queries import Queries, Target
+from heedful.sql.sandbox.pool import Pool, Queries, Target
 from heedful.sql.statements import template
 
 TURNS = 200

@@ -8,7 +8,7 @@ from dataclasses import asdict
 from pathlib import Path
 
 from bench.measure import Bar, Report, Spent, Timing, in_turns, number, say, timed, timing
-from heedful.bootstrap import Host
+from heedful.store import Store
 from heedful.testing import WordEmbedder
 
 FACTS = 20
@@ -22,7 +22,7 @@ def measure(
     """By store: opening and recalling in one project of a store of its own, and in any of many."""
     found = {}
     for name, (alone, crowded) in addresses.items():
-        with_one, with_many = Host(alone, embedding=WordEmbedder()), Host(crowded, embedding=WordEmbedder())
+        with_one, with_many = Store(alone, embedding=WordEmbedder()), Store(crowded, embedding=WordEmbedder())
         say(f"making {projects:,} projects in {name}")
         _fill(with_one, 1)
         _fill(with_many, projects)
@@ -37,15 +37,15 @@ def measure(
     return found
 
 
-def _fill(host: Host, projects: int) -> None:
+def _fill(opened: Store, projects: int) -> None:
     for place in range(projects):
-        with host.project(f"project {place}") as store:
+        with opened.open(f"project {place}") as store:
             store.remember([f"fact {line} of project {place}, about {line * 7 % 13}" for line in range(FACTS)])
 
 
-def _task(host: Host, places: list[int]) -> Callable[[int], Spent]:
+def _task(opened: Store, places: list[int]) -> Callable[[int], Spent]:
     def work(turn: int) -> None:
-        with host.project(f"project {places[turn]}") as store:
+        with opened.open(f"project {places[turn]}") as store:
             assert len(store.recall("what is it about?", top_k=5)) == 5
 
     return lambda turn: timed(lambda: work(turn))[0]

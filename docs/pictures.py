@@ -20,12 +20,12 @@ from typing import Literal
 import uvicorn
 from playwright.sync_api import Browser, ViewportSize, expect, sync_playwright
 
-from heedful.bootstrap import Host
 from heedful.engine import Heedful
 from heedful.interfaces.dashboard import views
 from heedful.interfaces.dashboard.app import create
 from heedful.interfaces.http.serve import admin_key
 from heedful.simulate import traffic
+from heedful.store import Store
 
 FOLDER = Path(__file__).parent / "images"
 PROJECT = "demo"
@@ -75,14 +75,14 @@ def main() -> None:
     if browser is None:
         raise SystemExit("there is no Chromium: install it (on Debian: apt-get install chromium)")
     with tempfile.TemporaryDirectory(prefix="heedful-pictures-") as folder:
-        store = Path(folder) / "demo.db"
-        traffic.fill(store, project=PROJECT, seed=SEED, until=UNTIL)
-        host = Host(store, clock=lambda: UNTIL)
-        key = admin_key(host).api_key
-        opened = host.project(PROJECT)
+        file = Path(folder) / "demo.db"
+        traffic.fill(file, project=PROJECT, seed=SEED, until=UNTIL)
+        store = Store(file, clock=lambda: UNTIL)
+        key = admin_key(store).api_key
+        opened = store.open(PROJECT)
         places = worth_a_look(opened)
         opened.close()
-        with serving(host) as address, sync_playwright() as playwright:
+        with serving(store) as address, sync_playwright() as playwright:
             started = playwright.chromium.launch(executable_path=browser, args=["--no-sandbox", "--disable-gpu"])
             for picture in PICTURES:
                 take(started, address, key, picture, places)
@@ -124,10 +124,10 @@ def take(browser: Browser, address: str, key: str, picture: Picture, places: dic
 
 
 @contextmanager
-def serving(host: Host) -> Iterator[str]:
+def serving(store: Store) -> Iterator[str]:
     """The address of a dashboard on a store, which is closed at the end."""
     listening = socket.create_server(("127.0.0.1", 0))
-    server = uvicorn.Server(uvicorn.Config(create(host), log_config=None, access_log=False, lifespan="on"))
+    server = uvicorn.Server(uvicorn.Config(create(store), log_config=None, access_log=False, lifespan="on"))
     thread = threading.Thread(target=lambda: server.run(sockets=[listening]), name="dashboard")
     thread.start()
     try:

@@ -19,7 +19,8 @@ from private_files import write_private
 from searching import search_inside_from_the_first_fact
 
 import heedful
-from heedful import Heedful, bootstrap
+from heedful import Heedful
+from heedful import store as store_module
 from heedful.ids import new_id
 from heedful.model import SignalType
 from heedful.providers.embedding import Embedder, configured_embedder, embedder_from
@@ -208,5 +209,5 @@ def loaded(monkeypatch: pytest.MonkeyPatch) -> list[object]:
         found.append(given)
         return configured_embedder(*given)
 
-    monkeypatch.setattr(bootstrap, "configured_embedder", counted)
+    monkeypatch.setattr(store_module, "configured_embedder", counted)
     return found

@@ -21,8 +21,7 @@ from heedful.providers.embedding import Embedder
 from heedful.ranking.policies import POLICIES, Candidate
 from heedful.ranking.policies.adaptive import dataset_rate
 from heedful.ranking.signals import Opinion
-from heedful.search.contexts import Match
-from heedful.search.scores import EvidenceIndex
+from heedful.search.evidence import EvidenceIndex, Match
 from heedful.storage import facts as stored_facts
 from heedful.storage import ledger
 from heedful.testing import ManualClock

@@ -17,16 +17,18 @@ from searching import NO_GRAPHS, can_build_graphs
 
 import heedful
 from heedful import Conflict, Heedful, Invalid, NotFound
-from heedful.bootstrap import Host, store_jobs
+from heedful.bootstrap import store_jobs
 from heedful.jobs import worker
 from heedful.jobs.contract import Report, Task, WorkerTiming
 from heedful.jobs.service import queue_of
 from heedful.jobs.worker import BackgroundWorker, Worker
+from heedful.project import Project
 from heedful.search import DatabaseIndex, DatasetIndex
 from heedful.sessions import improve
 from heedful.sessions.hooks import AlertHook
 from heedful.storage import tallies
 from heedful.storage.review import watermarks
+from heedful.store import Store
 from heedful.testing import ManualClock, WordEmbedder
 
 SOON = 60.0
@@ -118,8 +120,8 @@ def test_what_others_left_is_not_waited_for(any_store: str, opening: Callable[..
             assert go_on.wait(SOON)
             report(step, 3)
 
-    host = Host(any_store, embedding=WordEmbedder())
-    background = BackgroundWorker(host.queue, work, "default")
+    opened = Store(any_store, embedding=WordEmbedder())
+    background = BackgroundWorker(opened.queue, work, "default")
     background.start_due()
     assert begun.wait(SOON)
     closing = threading.Thread(target=background.close)
@@ -130,7 +132,7 @@ def test_what_others_left_is_not_waited_for(any_store: str, opening: Callable[..
     assert steps == [0]
     (job,) = opening(worker=False).jobs.list().items
     assert (job.status, job.attempts) == ("waiting", 0)
-    host.close()
+    opened.close()
 
 
 def test_no_thread_is_there_before_there_is_work_nor_after_it(opening: Callable[..., Heedful]) -> None:
@@ -172,7 +174,8 @@ logging.disable()
 store = heedful.open(sys.argv[1], embedding=WordEmbedder())
 def fail(*arguments):
     raise heedful.Unavailable("not today")
-store._improve_reporting = fail
+from heedful.project import Project
+Project.improve = fail
 store.jobs.improve()
 """
     subprocess.run([sys.executable, "-c", program, any_store], check=True, timeout=SOON)
@@ -181,27 +184,29 @@ store.jobs.improve()
 
 
 @pytest.mark.filterwarnings("ignore:.*fork.*:DeprecationWarning")
-def test_a_forked_child_does_its_own_jobs_and_waits_for_nobody(opening: Callable[..., Heedful]) -> None:
+def test_a_forked_child_does_its_own_jobs_and_waits_for_nobody(
+    opening: Callable[..., Heedful], monkeypatch: pytest.MonkeyPatch
+) -> None:
     store = opening()
     rated(store)
     begun, busy = threading.Event(), threading.Event()
-    whole = store._improve_reporting
+    whole = Project.improve
 
     def slow(*arguments: Any) -> Any:
         begun.set()
         assert busy.wait(SOON)
         return whole(*arguments)
 
-    store._improve_reporting = slow  # type: ignore[method-assign, assignment]
+    monkeypatch.setattr(Project, "improve", slow)
     store.jobs.improve("main_dataset", ["chat"])
     assert begun.wait(SOON)
     child = os.fork()
     if child == 0:
         code = 1
         try:
-            store._improve_reporting = whole  # type: ignore[method-assign]
+            monkeypatch.undo()
             added = store.jobs.improve()
-            store._finish()
+            store._project.finish()
             code = 0 if store.jobs.get(added.job_id).status == "done" else 2
         finally:
             os._exit(code)
@@ -223,20 +228,20 @@ def test_a_worker_that_is_killed_in_the_middle_is_replaced_and_the_result_is_the
 import sys, time
 from heedful.jobs.contract import WorkerTiming
 from heedful.jobs.service import queue_of
-from heedful.bootstrap import Host
+from heedful.store import Store
 from heedful.sessions import improve
 from heedful.sessions.hooks import AlertHook
 from heedful.testing import WordEmbedder
 improve.BATCH_SIZE = 1
-host = Host(sys.argv[1], embedding=WordEmbedder())
+opened = Store(sys.argv[1], embedding=WordEmbedder())
 def work(task, report):
     def until_the_middle(done, total):
         report(done, total)
         if done == 2:
             print("in the middle", flush=True)
             time.sleep(600)
-    host.do(task, until_the_middle)
-queue_of(host.database, host.now, WorkerTiming(lease=2.0, poll=0.1)).work(work, None, lambda: False, once=True)
+    opened.run_job(task, until_the_middle)
+queue_of(opened.database, opened.now, WorkerTiming(lease=2.0, poll=0.1)).work(work, None, lambda: False, once=True)
 """
     process = subprocess.Popen([sys.executable, "-c", program, any_store], stdout=subprocess.PIPE, text=True)
     assert process.stdout is not None
@@ -249,15 +254,15 @@ queue_of(host.database, host.now, WorkerTiming(lease=2.0, poll=0.1)).work(work, 
     assert store.usefulness_stats().total_signals == 2
 
     monkeypatch.setattr(improve, "BATCH_SIZE", 1)
-    host = Host(any_store, clock=ManualClock(), embedding=WordEmbedder())
-    queue = queue_of(host.database, host.now, WorkerTiming(lease=2.0, poll=0.1))
+    opened = Store(any_store, clock=ManualClock(), embedding=WordEmbedder())
+    queue = queue_of(opened.database, opened.now, WorkerTiming(lease=2.0, poll=0.1))
 
     def is_done() -> bool:
-        queue.work(host.do, None, lambda: False, once=True)
+        queue.work(opened.run_job, None, lambda: False, once=True)
         return store.jobs.get(added.job_id).status == "done"
 
     until(is_done)
-    host.close()
+    opened.close()
     job = store.jobs.get(added.job_id)
     assert (job.attempts, job.error) == (2, None)
     assert learnt(store) == learnt(undisturbed)
@@ -271,10 +276,10 @@ def test_a_job_whose_workers_die_again_and_again_is_given_up(any_store: str, ope
 import os, sys
 from heedful.jobs.contract import WorkerTiming
 from heedful.jobs.service import queue_of
-from heedful.bootstrap import Host
+from heedful.store import Store
 from heedful.testing import WordEmbedder
-host = Host(sys.argv[1], embedding=WordEmbedder())
-queue = queue_of(host.database, host.now, WorkerTiming(attempts=2, lease=0.1, poll=0.1))
+opened = Store(sys.argv[1], embedding=WordEmbedder())
+queue = queue_of(opened.database, opened.now, WorkerTiming(attempts=2, lease=0.1, poll=0.1))
 queue.work(lambda task, report: os.kill(os.getpid(), 9), None, lambda: False, once=True)
 """
 
@@ -294,16 +299,16 @@ def test_a_worker_of_the_whole_store_does_all_projects_and_upkeep(
     for store in stores:
         rated(store)
         store.jobs.improve()
-    host = Host(any_store, embedding=WordEmbedder())
-    working = Worker(host.queue, host.do, host.now)
+    opened = Store(any_store, embedding=WordEmbedder())
+    working = Worker(opened.queue, opened.run_job, opened.now)
     working.start()
     wanted = {("improve", "kiosk"), ("improve", "shop"), ("upkeep", None)}
-    if host.database.searches:
+    if opened.database.searches:
         wanted.add(("index", None))
     with store_jobs(any_store) as jobs:
         until(lambda: {(each.kind, each.project) for each in jobs.list().items if each.status == "done"} == wanted)
     working.close()
-    host.close()
+    opened.close()
     assert [store.usefulness_stats().total_signals for store in stores] == [4, 4]
 
 
@@ -317,17 +322,17 @@ def test_upkeep_takes_many_opinions_into_the_review_queue(
         for number in range(opinions):
             qa_id = store.sessions.add_entry("s", f"Question {number}?", "No.").qa_id
             store.sessions.add_feedback("s", qa_id, feedback_score=1)
-    host = Host(any_store, embedding=WordEmbedder())
+    opened = Store(any_store, embedding=WordEmbedder())
 
     def in_queues() -> int:
-        with host.database.read() as connection:
+        with opened.database.read() as connection:
             return int(connection.exec_driver_sql("SELECT count(*) FROM review_members").scalar_one())
 
     assert in_queues() == 0
-    host.queue.add(None, "upkeep", {})
-    host.queue.work(host.do, None, lambda: False, once=True)
+    opened.queue.add(None, "upkeep", {})
+    opened.queue.work(opened.run_job, None, lambda: False, once=True)
     assert in_queues() == 5
-    host.close()
+    opened.close()
 
 
 def test_upkeep_drops_old_receipts_and_has_large_datasets_indexed(
@@ -342,13 +347,13 @@ def test_upkeep_drops_old_receipts_and_has_large_datasets_indexed(
     old = store.recall("odd")
     clock.advance(days=40)
     new = store.recall("odd")
-    host = Host(any_store, embedding=WordEmbedder(), clock=clock)
-    host.queue.add(None, "upkeep", {})
+    opened = Store(any_store, embedding=WordEmbedder(), clock=clock)
+    opened.queue.add(None, "upkeep", {})
     # What one job adds, the next round does.
     for _ in range(2):
-        host.queue.work(host.do, None, lambda: False, once=True)
-    searches = host.database.searches
-    host.close()
+        opened.queue.work(opened.run_job, None, lambda: False, once=True)
+    searches = opened.database.searches
+    opened.close()
     with pytest.raises(NotFound):
         store.signal_recall(old.recall_id, used=[old[0].fact_id])
     assert store.signal_recall(new.recall_id, used=[new[0].fact_id]).errors == []
@@ -364,8 +369,8 @@ def test_a_worker_outlives_a_store_that_fails(
     any_store: str, opening: Callable[..., Heedful], monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
 ) -> None:
     monkeypatch.setattr(worker, "STORE_RETRY_SECONDS", 0.01)
-    host = Host(any_store, embedding=WordEmbedder())
-    whole = host.queue.work
+    opened = Store(any_store, embedding=WordEmbedder())
+    whole = opened.queue.work
     failures = iter([heedful.Unavailable("the store is asleep")])
 
     def work(*arguments: Any, **options: Any) -> None:
@@ -373,14 +378,14 @@ def test_a_worker_outlives_a_store_that_fails(
             raise failure
         whole(*arguments, **options)
 
-    monkeypatch.setattr(host.queue, "work", work)
-    working = Worker(host.queue, host.do, host.now)
+    monkeypatch.setattr(opened.queue, "work", work)
+    working = Worker(opened.queue, opened.run_job, opened.now)
     working.start()
     store = opening(worker=False)
     added = store.jobs.improve()
     until(lambda: store.jobs.get(added.job_id).status == "done")
     working.close()
-    host.close()
+    opened.close()
     assert "jobs wait: the store is asleep" in caplog.text
 
 
@@ -388,8 +393,8 @@ def test_a_worker_outlives_the_loss_of_all_connections(
     empty_database: str, clock: ManualClock, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(worker, "STORE_RETRY_SECONDS", 0.01)
-    host = Host(empty_database, embedding=WordEmbedder())
-    working = Worker(host.queue, host.do, host.now)
+    opened = Store(empty_database, embedding=WordEmbedder())
+    working = Worker(opened.queue, opened.run_job, opened.now)
     working.start()
     with heedful.open(empty_database, clock=clock, embedding=WordEmbedder(), worker=False) as store:
         for dataset in ("before", "after"):
@@ -402,7 +407,7 @@ def test_a_worker_outlives_the_loss_of_all_connections(
                     "WHERE datname = current_database() AND pid <> pg_backend_pid()"
                 )
         working.close()
-    host.close()
+    opened.close()
 
 
 def test_vectors_are_rebuilt_in_the_background(any_store: str, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -411,14 +416,14 @@ def test_vectors_are_rebuilt_in_the_background(any_store: str, monkeypatch: pyte
 
     with heedful.open(any_store, embedding=WordEmbedder()) as store:
         store.remember(FACTS)
-    host = Host(any_store, embedding=WordEmbedder())
-    monkeypatch.setattr(host, "embedder_named", {"shorter": Shorter()}.__getitem__)
+    opened = Store(any_store, embedding=WordEmbedder())
+    monkeypatch.setattr(opened, "embedder_named", {"shorter": Shorter()}.__getitem__)
     with store_jobs(any_store) as jobs:
         added = jobs.reembed("shorter")
-        Worker(host.queue, host.do, host.now).drain()
+        Worker(opened.queue, opened.run_job, opened.now).drain()
         done = jobs.get(added.job_id)
     assert (done.status, done.done, done.total, done.project) == ("done", 4, 4, None)
-    host.close()
+    opened.close()
     with heedful.open(any_store, embedding=Shorter()) as store:
         assert store.recall("Who cooks").hits[0].text == FACTS[1]
 

@@ -12,7 +12,7 @@ import pytest
 from heedful import Heedful
 from heedful.model import Recall
 from heedful.providers.embedding.contract import Vectors
-from heedful.search.contexts import BATCH_SIZE, MAX_EMBEDDED
+from heedful.search.evidence import BATCH_SIZE, MAX_EMBEDDED
 from heedful.testing import WordEmbedder
 
 MANY = 300

@@ -155,10 +155,17 @@ def test_an_author_who_rates_many_hits_is_one_voice(geo: Heedful, proven: str) -
     wrong = geo.executions.execute_query("SELECT 1", question="What is one?").execution_id
     geo.feedback.create_negative(execution_id=wrong)
     with geo._workspace.read() as connection:
-        connector = geo._executions.connector(connection, "geo")
+        connector = geo._project.executions.connector(connection, "geo")
         vector = geo._workspace.embed([IN_ITALY])[0]
         found = find(
-            geo._executions, connection, connector, vector, least=0.9, limit=9, max_age_days=None, examples=False
+            geo._project.executions,
+            connection,
+            connector,
+            vector,
+            least=0.9,
+            limit=9,
+            max_age_days=None,
+            examples=False,
         )
     assert [(each.id, each.positives, each.negatives) for each in found] == [(proven, 1, 0)]
 

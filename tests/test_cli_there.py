@@ -14,8 +14,8 @@ import pytest
 from click.testing import CliRunner, Result
 
 from heedful import NotFound
-from heedful.bootstrap import Host, session_projects
 from heedful.interfaces.cli.main import cli
+from heedful.store import Store, session_projects
 from heedful.testing import WordEmbedder
 
 BEGIN = {
@@ -194,9 +194,9 @@ def test_a_host_knows_projects_of_both_databases(path: Path, mongodb_url: str, o
     open_store(path, project="facts", sessions=mongodb_url).remember("The shop opens at nine.")
     for name in ("chat", "facts"):
         open_store(path, project=name, sessions=mongodb_url).sessions.create("s")
-    host = Host(path, embedding=WordEmbedder(), sessions=mongodb_url)
+    opened = Store(path, embedding=WordEmbedder(), sessions=mongodb_url)
     try:
-        assert host.projects() == ["facts"]
-        assert host.all_projects() == ["facts", "chat"]
+        assert opened.projects() == ["facts"]
+        assert opened.all_projects() == ["facts", "chat"]
     finally:
-        host.close()
+        opened.close()

@@ -271,7 +271,7 @@ def test_many_users_share_one_store_and_one_model(
             (answer,) = await cognee.recall("Who likes tea?", SearchType.CHUNKS, user=user)
             assert answer.text == f"{user} likes tea."
         (opened,) = cognee._OPEN
-        assert len(opened.projects._open) <= 4
+        assert len(opened.store._open) <= 4
 
     run(program)
     assert len(loaded) == 2, "once for the fixture's facts, and once for all users"

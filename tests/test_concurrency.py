@@ -14,7 +14,6 @@ import pytest
 from cities import make_cities
 
 from heedful import Heedful
-from heedful.bootstrap import Host
 from heedful.errors import Forbidden
 from heedful.interfaces.http import callers
 from heedful.model import CacheLookup
@@ -22,6 +21,7 @@ from heedful.settings import Retention
 from heedful.sql.reuse.cache import Limits, judge
 from heedful.storage import tallies
 from heedful.storage.retention import upkeep
+from heedful.store import Store
 from heedful.testing import WordEmbedder
 
 THREADS = 16
@@ -71,7 +71,7 @@ def test_the_evidence_of_the_cache(open_store: Callable[..., Heedful], tmp_path:
     store.golden_examples.import_examples([{"question": asked, "sql_query": sql} for asked, sql in known])
     for question, sql in known[:12]:
         store.executions.execute_query(sql, question=question)
-    space = store._executions
+    space = store._project.executions
     with space.workspace.read() as connection:
         geo = space.connector(connection, "geo")
     streets = "How many streets are there?"
@@ -118,7 +118,7 @@ def test_the_evidence_waits_for_no_other_connector_and_in_no_transaction(
         store.connectors.create(name, make_cities(tmp_path, f"{name}.db").url)
         store.executions.execute_query("SELECT count(*) FROM street", question="How many streets?", connector_id=name)
     asking, answer = threading.Event(), threading.Event()
-    queries, engine = store._executions.queries, store._workspace.database._backend.engine
+    queries, engine = store._project.executions.queries, store._workspace.database._backend.engine
     text_values = type(queries).text_values
     held: list[int] = []
 
@@ -215,9 +215,9 @@ def test_the_counts_of_opinions(open_store: Callable[..., Heedful], monkeypatch:
 def test_the_keys_that_a_server_remembers(path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(callers, "MAX_CALLERS", 4)
     monkeypatch.setattr(callers, "LAST_USED_SECONDS", 0.0)
-    host = Host(path, embedding=WordEmbedder())
-    with host.project("p") as store:
-        known = callers.Callers(host, "admin-key-of-the-test-0123456789")
+    opened = Store(path, embedding=WordEmbedder())
+    with opened.open("p") as store:
+        known = callers.Callers(opened, "admin-key-of-the-test-0123456789")
         shared = [store.keys.create(f"shared {number}", scopes=["read"]) for number in range(8)]
 
         def work(number: int, draw: random.Random) -> None:
@@ -233,4 +233,4 @@ def test_the_keys_that_a_server_remembers(path: Path, monkeypatch: pytest.Monkey
 
         hammer(work)
         assert len(known._seen) <= 4
-    host.close()
+    opened.close()

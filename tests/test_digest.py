@@ -19,7 +19,6 @@ from aiosmtpd.smtp import SMTP
 from click.testing import CliRunner
 
 from heedful import Heedful, Invalid, Unavailable
-from heedful.bootstrap import Host
 from heedful.clock import DAY, to_stored
 from heedful.interfaces.cli.main import cli
 from heedful.jobs.contract import Task
@@ -28,6 +27,7 @@ from heedful.jobs.worker import Worker
 from heedful.notifications import Slack, verify
 from heedful.notifications.digests import digest_channels
 from heedful.notifications.slack import message
+from heedful.store import Store
 from heedful.testing import ManualClock, WordEmbedder
 
 SECRET = "a very secret secret"
@@ -158,7 +158,7 @@ def test_a_digest_is_about_the_time_that_was_asked_for(store: Heedful, clock: Ma
 
 
 @pytest.fixture
-def host(
+def opened(
     path: Path,
     two_weeks: Heedful,
     clock: ManualClock,
@@ -166,7 +166,7 @@ def host(
     hook_url: str,
     monkeypatch: pytest.MonkeyPatch,
     request: pytest.FixtureRequest,
-) -> Iterator[Host]:
+) -> Iterator[Store]:
     """The store of the two weeks as a worker opens it, some days into the third."""
     monkeypatch.setenv("HEEDFUL_DIGEST_EVERY", "week")
     monkeypatch.setenv("HEEDFUL_DIGEST_EMAIL", mail_url)
@@ -174,7 +174,7 @@ def host(
     monkeypatch.setenv("HEEDFUL_DIGEST_WEBHOOK_SECRET", SECRET)
     in_mongodb = "mongodb" in request.node.name
     clock.advance(days=5)
-    opened = Host(
+    opened = Store(
         path,
         clock=clock,
         embedding=WordEmbedder(),
@@ -184,12 +184,12 @@ def host(
     opened.close()
 
 
-def drain(host: Host) -> None:
-    Worker(host.queue, host.do, host.now, digest_every=host.digest_every).drain()
+def drain(opened: Store) -> None:
+    Worker(opened.queue, opened.run_job, opened.now, digest_every=opened.digest_every).drain()
 
 
-def test_a_worker_sends_the_digest_of_the_last_week_once(host: Host, desk: Desk, clock: ManualClock) -> None:
-    drain(host)
+def test_a_worker_sends_the_digest_of_the_last_week_once(opened: Store, desk: Desk, clock: ManualClock) -> None:
+    drain(opened)
     [(recipients, mail)] = desk.mails
     assert recipients == ["ann+digest@x.org", "bob@x.org"]
     assert mail["Subject"] == "default: 25% satisfied in 7 days, 50 points less than before"
@@ -206,10 +206,10 @@ def test_a_worker_sends_the_digest_of_the_last_week_once(host: Host, desk: Desk,
     assert until <= clock()
     for _ in range(2):
         clock.advance(hours=2)
-        drain(host)
+        drain(opened)
     assert (len(desk.mails), len(desk.posts)) == (1, 1)
     clock.advance(days=7)
-    drain(host)
+    drain(opened)
     # Nobody said anything in the week that is over now.
     assert (len(desk.mails), len(desk.posts)) == (1, 1)
 
@@ -230,19 +230,19 @@ def test_a_project_that_is_in_a_mongodb_alone_gets_its_digest(
     clock.advance(days=8)
     monkeypatch.setenv("HEEDFUL_DIGEST_EVERY", "week")
     monkeypatch.setenv("HEEDFUL_DIGEST_WEBHOOK", hook_url)
-    host = Host(path, clock=clock, embedding=WordEmbedder(), sessions=mongodb_url)
+    opened = Store(path, clock=clock, embedding=WordEmbedder(), sessions=mongodb_url)
     try:
-        assert host.projects() == ["shop"]
-        drain(host)
+        assert opened.projects() == ["shop"]
+        drain(opened)
     finally:
-        host.close()
+        opened.close()
     [(_, body)] = desk.posts
     told = json.loads(body)
     assert (told["project"], told["now"]["up"], told["now"]["down"]) == ("chat", 1, 1)
 
 
-def task(host: Host) -> Task:
-    since, until = last_full_period("week", host.now())
+def task(opened: Store) -> Task:
+    since, until = last_full_period("week", opened.now())
     return Task("j", None, "digest", {"since": since, "until": until}, 1)
 
 
@@ -250,53 +250,53 @@ def ignored(done: int, total: int) -> None:
     pass
 
 
-def test_two_workers_send_one_digest(host: Host, desk: Desk) -> None:
+def test_two_workers_send_one_digest(opened: Store, desk: Desk) -> None:
     def work() -> None:
         # The other one may be about to deliver it.
         with suppress(Unavailable):
-            host.do(task(host), ignored)
+            opened.run_job(task(opened), ignored)
 
     threads = [threading.Thread(target=work) for _ in range(2)]
     for each in threads:
         each.start()
     for each in threads:
         each.join()
-    host.do(task(host), ignored)
+    opened.run_job(task(opened), ignored)
     assert (len(desk.mails), len(desk.posts)) == (1, 1)
 
 
 def test_a_digest_that_does_not_arrive_waits_in_the_outbox_and_goes_later(
-    host: Host, two_weeks: Heedful, desk: Desk, clock: ManualClock
+    opened: Store, two_weeks: Heedful, desk: Desk, clock: ManualClock
 ) -> None:
     desk.answer = 503
     with pytest.raises(Unavailable, match="did not arrive yet: default"):
-        host.do(task(host), ignored)
+        opened.run_job(task(opened), ignored)
     [waiting] = two_weeks.sessions.alerts(pending=True).items
     assert (waiting.channel, waiting.attempts) == ("digest by webhook", 1)
     assert waiting.error == "digest by webhook answered with HTTP 503"
     desk.answer = 200
     clock.advance(minutes=1)
-    host.do(task(host), ignored)
+    opened.run_job(task(opened), ignored)
     assert (len(desk.mails), len(desk.posts)) == (1, 2)
     assert two_weeks.sessions.alerts(pending=True).items == []
 
 
-def test_a_digest_outlives_the_sessions_it_is_about(host: Host, two_weeks: Heedful, desk: Desk) -> None:
+def test_a_digest_outlives_the_sessions_it_is_about(opened: Store, two_weeks: Heedful, desk: Desk) -> None:
     desk.answer = 503
     with pytest.raises(Unavailable):
-        host.do(task(host), ignored)
+        opened.run_job(task(opened), ignored)
     two_weeks.sessions.delete("monday")
     assert len(two_weeks.sessions.alerts(pending=True).items) == 1
 
 
-def test_after_a_failure_it_is_tried_again_within_hours(host: Host, desk: Desk, clock: ManualClock) -> None:
-    added = host.queue.add(None, "digest", dict(task(host).arguments))
-    host.queue.cancel(added.id)
-    drain(host)
+def test_after_a_failure_it_is_tried_again_within_hours(opened: Store, desk: Desk, clock: ManualClock) -> None:
+    added = opened.queue.add(None, "digest", dict(task(opened).arguments))
+    opened.queue.cancel(added.id)
+    drain(opened)
     assert len(desk.mails) == 0, "what somebody cancelled stays so"
     clock.advance(days=7)
-    drain(host)
-    [newest] = host.queue.listed(None, None, "digest", None, 1)
+    drain(opened)
+    [newest] = opened.queue.listed(None, None, "digest", None, 1)
     assert newest.status == "done"
 
 
@@ -305,12 +305,12 @@ def test_without_a_setting_nothing_is_sent(
 ) -> None:
     rate(store, "down")
     clock.advance(days=9)
-    host = Host(path, clock=clock, embedding=WordEmbedder())
+    opened = Store(path, clock=clock, embedding=WordEmbedder())
     try:
-        drain(host)
-        assert host.queue.listed(None, None, "digest", None, 1) == []
+        drain(opened)
+        assert opened.queue.listed(None, None, "digest", None, 1) == []
     finally:
-        host.close()
+        opened.close()
 
 
 @pytest.mark.parametrize("day", range(30))
@@ -361,18 +361,18 @@ def test_a_webhook_without_a_secret_is_not_signed(hook_url: str, desk: Desk) -> 
 def test_a_setting_that_names_no_mail_server_is_refused_at_once(url: str, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("HEEDFUL_DIGEST_EMAIL", url)
     with pytest.raises(Invalid) as refused:
-        Host(":memory:", embedding=WordEmbedder())
+        Store(":memory:", embedding=WordEmbedder())
     assert refused.value.field == "digest_email"
 
 
 def test_other_settings_that_are_wrong_are_refused_at_once(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("HEEDFUL_DIGEST_EVERY", "hour")
     with pytest.raises(Invalid, match="digest_every"):
-        Host(":memory:", embedding=WordEmbedder())
+        Store(":memory:", embedding=WordEmbedder())
     monkeypatch.setenv("HEEDFUL_DIGEST_EVERY", "day")
     monkeypatch.setenv("HEEDFUL_DIGEST_WEBHOOK", "example.com")
     with pytest.raises(Invalid) as refused:
-        Host(":memory:", embedding=WordEmbedder())
+        Store(":memory:", embedding=WordEmbedder())
     assert refused.value.field == "digest_webhook"
 
 

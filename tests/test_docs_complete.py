@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import importlib
+import inspect
 import re
 import sys
 import tomllib
@@ -39,7 +40,7 @@ PUBLIC = {"heedful", "__main__"}
 COMMON = frozenset({"model", "results", "errors", "settings", "clock", "ids", "version", "request_context"})
 """Modules that all may use: the picture of the layers leaves them out."""
 
-METHODS = [name for name in vars(heedful.Heedful) if not name.startswith("_")]
+METHODS = [name for name, value in vars(heedful.Heedful).items() if name[0] != "_" and inspect.isfunction(value)]
 NAMESPACES = [("sessions", Sessions), ("insight", Insight), ("review", Review)]
 INNER_METHODS = [(place, name) for place, owner in NAMESPACES for name in vars(owner) if not name.startswith("_")]
 EXECUTIONS: dict[str, type] = {

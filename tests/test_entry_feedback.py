@@ -272,4 +272,4 @@ def test_rating_while_the_session_is_deleted_leaves_nothing_behind(either: Heedf
         pool.submit(either.sessions.delete, "s").result()
         assert {each.result() for each in rated} <= {True, False}
     assert either.sessions.feedback_metrics().total == 0
-    assert either._space.store.check() == "ok"
+    assert either._project.sessions.store.check() == "ok"

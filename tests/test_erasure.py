@@ -168,7 +168,7 @@ def sound(store: Heedful, where: dict[str, Any]) -> None:
     """What is derived agrees with the ledger."""
     assert all(check.ok and not check.repaired for check in store.doctor(repair=False))
     assert verify(where["url_or_path"]).differences == []
-    assert store._space.store.check() == "ok"
+    assert store._project.sessions.store.check() == "ok"
 
 
 def test_nothing_is_left_of_her_and_every_score_stays(

@@ -14,7 +14,7 @@ from hypothesis import strategies as st
 
 from heedful import Conflict, Heedful, Hit, NotFound, Signal
 from heedful.clock import to_stored
-from heedful.memory.links import LinkSignal, signal_links
+from heedful.memory.graph_recall import LinkSignal, signal_links
 from heedful.model import MODES, SIGNAL_TYPES, Mode, Shown, SignalType
 from heedful.ranking.policies import Tally
 from heedful.search.graph import GraphIndex

@@ -22,6 +22,7 @@ from pymongo import MongoClient
 
 import heedful
 from heedful import Entry, Heedful, Improvement, Invalid, NotFound
+from heedful.project import Project
 from heedful.testing import ManualClock, ScriptedModel, WordEmbedder
 
 RETURNS = "Parcels may be returned within 30 days."
@@ -677,7 +678,7 @@ def test_what_a_crash_left_between_two_databases_is_fixed(
     before = shop.state()
     shop.store.sessions.add_feedback("s", asked.qa_id, "No, parcels may be returned within 45 days.", 1)
     assert shop.store.improve().learnt
-    store = shop.store._space.store
+    store = shop.store._project.sessions.store
     store.write(lambda tx: tx.feedbacks.withdraw(tx.feedbacks.active("entry", [asked.qa_id]), None, 0))
     assert shop.signals() != []
     done = shop.store.improve()
@@ -695,7 +696,7 @@ def test_what_a_crash_left_of_a_deleted_session_is_fixed(
     shop.rate(shop.ask(), 5)
     shop.rate_session("up")
     shop.store.improve()
-    shop.store._space.store.write(lambda tx: tx.conversations.delete("s", 0))
+    shop.store._project.sessions.store.write(lambda tx: tx.conversations.delete("s", 0))
     assert shop.store.improve().signals_retracted == 1
     clock.now = ManualClock().now
     assert shop.state() == before
@@ -741,7 +742,7 @@ def test_what_another_process_improves_meanwhile_is_neither_lost_nor_counted_twi
     if rated == "before":
         shop.rate(entry, 5)
     read, written = threading.Event(), threading.Event()
-    original = slow._space.store.read
+    original = slow._project.sessions.store.read
 
     def reading(body: Any) -> Any:
         result = original(body)
@@ -750,7 +751,7 @@ def test_what_another_process_improves_meanwhile_is_neither_lost_nor_counted_twi
             assert written.wait(20)
         return result
 
-    monkeypatch.setattr(slow._space.store, "read", reading)
+    monkeypatch.setattr(slow._project.sessions.store, "read", reading)
     with ThreadPoolExecutor(1) as pool:
         running = pool.submit(slow.improve)
         assert read.wait(20)
@@ -776,7 +777,7 @@ def test_a_failure_in_the_background_is_logged_and_tried_again(
     plain: Shop, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
 ) -> None:
     plain.rate(plain.ask(), 5)
-    whole = plain.store._improve_reporting
+    whole = Project.improve
     failures = iter([RuntimeError("no such luck")])
 
     def improve(*arguments: Any) -> Improvement:
@@ -784,7 +785,7 @@ def test_a_failure_in_the_background_is_logged_and_tried_again(
             raise failure
         return whole(*arguments)
 
-    monkeypatch.setattr(plain.store, "_improve_reporting", improve)
+    monkeypatch.setattr(Project, "improve", improve)
     with caplog.at_level(logging.ERROR, "heedful"):
         plain.store.remember("Parcels are weighed.", self_improvement=True)
         deadline = time.monotonic() + 60

@@ -17,9 +17,8 @@ from heedful.insight.service import Insight
 from heedful.interfaces.cli.main import cli
 from heedful.interfaces.client.surface import RemoteHeedful
 from heedful.interfaces.operations import OPERATIONS, OWNERS, Operation, shape
-from heedful.interfaces.operations.shape import CALLBACKS, HEADERS
+from heedful.interfaces.operations.shape import CALLBACKS, HEADERS, NARROWED
 from heedful.interfaces.operations.table import LOCAL
-from heedful.interfaces.operations.types import NARROWED
 from heedful.jobs.service import Jobs
 from heedful.protocols.sql import UNCHANGED
 from heedful.review.service import Review

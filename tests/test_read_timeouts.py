@@ -17,7 +17,7 @@ from sqlalchemy import make_url
 
 import heedful
 from heedful import Heedful, Unavailable
-from heedful.sql.sandbox import queries
+from heedful.sql.sandbox import pool
 from heedful.storage import locks
 from heedful.storage.postgresql import read_timeout
 from heedful.testing import WordEmbedder
@@ -104,7 +104,7 @@ def test_a_connector_that_falls_silent_before_its_query_runs_is_named(
         made = store.connectors.create(
             "towns", f"postgresql://guest@127.0.0.1:{proxy.port}/{address.database}?connect_timeout=60"
         )
-        monkeypatch.setattr(queries, "_CONNECT", {"start": 1.0})
+        monkeypatch.setattr(pool, "_CONNECT", {"start": 1.0})
         proxy.hold()
         error, seconds = refusal(
             lambda: store.executions.execute_query("SELECT name FROM city", connector_id=made.connector_id)

@@ -11,7 +11,7 @@ import orjson
 import pytest
 from click.testing import CliRunner, Result
 
-import heedful.bootstrap
+import heedful.store
 from heedful import Heedful, Invalid, NotFound
 from heedful.interfaces.cli.main import cli
 from heedful.model import PolicyName, ReplayReport
@@ -297,7 +297,7 @@ class TestCommandLine:
         self, store: Heedful, clock: ManualClock, path: Path, monkeypatch: pytest.MonkeyPatch
     ) -> Callable[..., Result]:
         ask(store, clock, needs(store), (SimulatedUser(1, noise=0.2, examination=0),), times=25)
-        monkeypatch.setattr(heedful.bootstrap, "configured_embedder", lambda *given, **options: WordEmbedder())
+        monkeypatch.setattr(heedful.store, "configured_embedder", lambda *given, **options: WordEmbedder())
 
         def run(*arguments: str) -> Result:
             return CliRunner().invoke(cli, ["--store", str(path), "replay", *arguments])

@@ -246,7 +246,9 @@ def test_a_report_on_a_server_says_the_same(tmp_path: Path) -> None:
         client.sessions.create("monday", metadata={"variant": "a"})
         client.sessions.add_session_feedback("monday", {"rating": "up"})
         there = write_report(client, tmp_path / "there.html", by="metadata.variant")
-        here = write_report(server.state.projects.opened("default"), tmp_path / "here.html", by="metadata.variant")
+        here = write_report(
+            Heedful(server.state.store.project("default")), tmp_path / "here.html", by="metadata.variant"
+        )
     said = [re.sub(r"\d\d:\d\d", "", read(made.path).text) for made in (there, here)]
     assert there.opinions == 1
     assert said[0] == said[1]

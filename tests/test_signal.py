@@ -15,7 +15,7 @@ from heedful import Conflict, Heedful, Invalid, Signal
 from heedful.clock import to_stored
 from heedful.model import SignalType
 from heedful.ranking.policies import Tally
-from heedful.storage import facts, ledger, queries, scopes, scores
+from heedful.storage import facts, ledger, receipts, scopes, scores
 from heedful.storage.rows import AnyRow
 from heedful.testing import ManualClock
 
@@ -133,7 +133,7 @@ def test_an_event_that_is_dated_ahead_fades_and_delays_nobody(store: Heedful, fa
     workspace = store._workspace
     with workspace.write() as connection:
         seq, dataset = facts.locate(connection, workspace.project, [fact])[fact]
-        (query,) = queries.ensure(workspace.database, connection, dataset, ["q"]).values()
+        (query,) = receipts.ensure(workspace.database, connection, dataset, ["q"]).values()
         event = ledger.Event(
             project_id=scopes.owner(connection, dataset),
             kind=ledger.SIGNAL,

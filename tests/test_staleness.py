@@ -120,7 +120,7 @@ def test_a_server_follows_what_others_write_before_anybody_asks(where: str, othe
     with running(where) as server, server.connect() as client:
         client.remember("the number 0 was written here")
         client.recall("number")
-        (index,) = server.state.projects.opened("default")._workspace._indexes.values()
+        (index,) = server.state.store.project("default").workspace._indexes.values()
         other.tell("remember the number 1 was written elsewhere")
         late = time.monotonic() + SOON
         while len(index) < 2 and time.monotonic() < late:

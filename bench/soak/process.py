@@ -15,7 +15,6 @@ from typing import Any
 import uvicorn
 
 from bench.soak.clock import SharedClock
-from heedful.bootstrap import Host
 from heedful.interfaces.dashboard.app import create as create_dashboard
 from heedful.interfaces.http.app import create as create_server
 from heedful.interfaces.http.app import set_up
@@ -23,6 +22,7 @@ from heedful.interfaces.http.config import Config
 from heedful.interfaces.http.connections import ServerConfig
 from heedful.jobs.worker import Worker
 from heedful.sessions.hooks import AlertHook
+from heedful.store import Store
 from heedful.testing import WordEmbedder
 
 KEY = "an-admin-key-for-the-simulated-year"
@@ -41,21 +41,21 @@ def main(arguments: list[str]) -> None:
     role, store, clock, port = arguments
     config = Config(store=store, admin_key=KEY, rate_limit=0, quiet=True, worker=False)
     set_up(config)
-    host = Host(store, clock=SharedClock(Path(clock)), embedding=WordEmbedder(), feedback_hook=AlertHook(Desk()))
+    opened = Store(store, clock=SharedClock(Path(clock)), embedding=WordEmbedder(), feedback_hook=AlertHook(Desk()))
     if role == "worker":
-        _work(host)
+        _work(opened)
         return
-    app = create_server(config, host) if role == "server" else create_dashboard(host, admin_key=KEY)
+    app = create_server(config, opened) if role == "server" else create_dashboard(opened, admin_key=KEY)
     listening = socket.create_server(("127.0.0.1", int(port)), backlog=512)
     uvicorn.Server(ServerConfig(app, config.limits, log_level="warning")).run(sockets=[listening])
 
 
-def _work(host: Host) -> None:
+def _work(opened: Store) -> None:
     for _ in sys.stdin:
         # A worker looks once a minute of the system's clock whether upkeep is due; a new one looks at once.
-        Worker(host.queue, host.do, host.now).drain()
+        Worker(opened.queue, opened.run_job, opened.now).drain()
         print("done", flush=True)
-    host.close()
+    opened.close()
 
 
 if __name__ == "__main__":

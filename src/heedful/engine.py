@@ -2,10 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Mapping, Sequence
-from copy import copy
-from dataclasses import replace
+from collections.abc import Iterable, Mapping, Sequence
 from datetime import datetime
+from functools import cached_property
 from types import TracebackType
 from typing import Any, Self
 
@@ -13,16 +12,12 @@ from heedful.access import audit as _audit
 from heedful.access.keys import Keys
 from heedful.clock import from_stored
 from heedful.errors import Invalid
-from heedful.insight import digest_delivery as _sending
 from heedful.insight.service import Insight
-from heedful.jobs.contract import Report
-from heedful.jobs.service import Jobs
 from heedful.memory import browse as _browse
 from heedful.memory import checks
-from heedful.memory import doctor as _doctor
-from heedful.memory import documents as _documents
 from heedful.memory import forget as _forget
 from heedful.memory import history as _history
+from heedful.memory import maintenance as _maintenance
 from heedful.memory import recall as _recall
 from heedful.memory import remember as _remember
 from heedful.memory import replay as _replay
@@ -31,7 +26,6 @@ from heedful.memory import signals as _signals
 from heedful.memory import stats as _stats
 from heedful.memory import supersede as _supersede
 from heedful.memory import usefulness as _policies
-from heedful.memory.workspace import Workspace
 from heedful.model import (
     DEFAULT_DATASET,
     AuditEntry,
@@ -53,7 +47,6 @@ from heedful.model import (
     RememberResult,
     ReplayReport,
     Retraction,
-    Scope,
     Shown,
     Signal,
     SignalResult,
@@ -61,71 +54,76 @@ from heedful.model import (
     Supersession,
     UsefulnessStats,
 )
-from heedful.notifications import Channel
+from heedful.project import Project
 from heedful.protocols import HeedfulProtocol
 from heedful.protocols.engine import Facts, OnToken, Progress, Source
-from heedful.providers.llm.contract import LanguageModel
-from heedful.review import follow as _following
 from heedful.review import undo as _undo
 from heedful.review.service import Review
 from heedful.sessions import entries as _answering
 from heedful.sessions import erasing as _erasing
 from heedful.sessions import health as _upkeep
-from heedful.sessions import improve as _improve
 from heedful.sessions.service import Sessions
-from heedful.sessions.space import SessionSpace
 from heedful.sql.chat import Chat
 from heedful.sql.chat_sessions import ChatSessions
-from heedful.sql.connector_access import Permissions
 from heedful.sql.connectors import Connectors
 from heedful.sql.executions import Executions
 from heedful.sql.feedback import FeedbackService
 from heedful.sql.golden import GoldenExamples
-from heedful.sql.reuse.proofs import Proofs
-from heedful.sql.sandbox.queries import Queries
-from heedful.sql.space import ExecutionSpace
-from heedful.storage.sessions.base import AlertRow
+
+
+def project_of(heedful: Heedful) -> Project:
+    """The project behind a `Heedful`, for the other surfaces of this package."""
+    return heedful._project
 
 
 class Heedful(HeedfulProtocol):
     """One project of one store. Threads may share it; close it when done, or use it in a `with`."""
 
-    def __init__(
-        self,
-        workspace: Workspace,
-        space: SessionSpace,
-        language_model: LanguageModel | None,
-        jobs: Jobs,
-        queries: Queries,
-        finish: Callable[[], object],
-    ) -> None:
-        """`finish` is called when it is closed."""
-        self._workspace = workspace
-        self._space = space
-        self._language_model = language_model
-        self._finish = finish
-        self.sessions = Sessions(space)
-        self.insight = Insight(workspace, space.store)
-        self.keys = Keys(workspace)
-        self.jobs = jobs
-        proofs = Proofs(queries, workspace.trust.authors_to_veto)
-        self._attach(ExecutionSpace(workspace, space, language_model, queries, proofs))
+    def __init__(self, project: Project) -> None:
+        self._project = project
+        self._workspace = project.workspace
+        self.jobs = project.jobs
 
-    def _attach(self, executions: ExecutionSpace) -> None:
-        self._executions = executions
-        self.connectors = Connectors(executions)
-        self.executions = Executions(executions)
-        self.feedback = FeedbackService(executions)
-        self.chat = Chat(executions)
-        self.chat_sessions = ChatSessions(executions)
-        self.golden_examples = GoldenExamples(executions)
-        self.review = Review(executions)
+    # Services are made when they are first used: a server makes a `Heedful` for each call.
+    @cached_property
+    def sessions(self) -> Sessions:
+        return Sessions(self._project.sessions)
 
-    def _limited(self, permissions: Permissions) -> Heedful:
-        """The same project, for a caller whose connectors may reach this much; close only one of the two."""
-        other = copy(self)
-        other._attach(replace(self._executions, permissions=permissions))
-        return other
+    @cached_property
+    def insight(self) -> Insight:
+        return Insight(self._workspace, self._project.sessions.store)
+
+    @cached_property
+    def keys(self) -> Keys:
+        return Keys(self._workspace)
+
+    @cached_property
+    def connectors(self) -> Connectors:
+        return Connectors(self._project.executions)
+
+    @cached_property
+    def executions(self) -> Executions:
+        return Executions(self._project.executions)
+
+    @cached_property
+    def feedback(self) -> FeedbackService:
+        return FeedbackService(self._project.executions)
+
+    @cached_property
+    def chat(self) -> Chat:
+        return Chat(self._project.executions)
+
+    @cached_property
+    def chat_sessions(self) -> ChatSessions:
+        return ChatSessions(self._project.executions)
+
+    @cached_property
+    def golden_examples(self) -> GoldenExamples:
+        return GoldenExamples(self._project.executions)
+
+    @cached_property
+    def review(self) -> Review:
+        return Review(self._project.executions)
 
     def __enter__(self) -> Self:
         return self
@@ -136,7 +134,7 @@ class Heedful(HeedfulProtocol):
         self.close()
 
     def __repr__(self) -> str:
-        return f"<Heedful {self._workspace.database.name} project={self._workspace.project!r}>"
+        return f"<Heedful {self._workspace.database.name} project={self._project.name!r}>"
 
     def remember(
         self,
@@ -193,7 +191,14 @@ class Heedful(HeedfulProtocol):
             explain,
         )
         if checks.flag("answer", answer) or session_id is not None:
-            return _answering.answer(self._space, self._workspace, self._language_model, request, session_id, on_token)
+            return _answering.answer(
+                self._project.sessions,
+                self._workspace,
+                self._project.executions.language_model,
+                request,
+                session_id,
+                on_token,
+            )
         if on_token is not None:
             raise Invalid(
                 "on_token is given, but no answer is asked for",
@@ -203,7 +208,7 @@ class Heedful(HeedfulProtocol):
         return _recall.recall(self._workspace, request)
 
     def improve(self, dataset: str = DEFAULT_DATASET, session_ids: Sequence[str] | None = None) -> Improvement:
-        return self._improve_reporting(dataset, session_ids)
+        return self._project.improve(dataset, session_ids)
 
     def signal(
         self,
@@ -237,7 +242,7 @@ class Heedful(HeedfulProtocol):
     def retract(self, event_id: str, *, author: str | None = None) -> Retraction:
         checks.identifier("event_id", event_id)
         checks.author(author)
-        return _undo.retract(self._executions, event_id, author)
+        return _undo.retract(self._project.executions, event_id, author)
 
     def supersede(
         self, fact_id: str, text: str | None = None, *, by: str | None = None, author: str | None = None
@@ -264,7 +269,7 @@ class Heedful(HeedfulProtocol):
                 value=author,
                 remedy="An author is erased from the whole project: pass author alone",
             )
-        return _erasing.erase(self._space, self._workspace, author)
+        return _erasing.erase(self._project.sessions, self._workspace, author)
 
     def receipt(self, recall_id: str) -> Receipt:
         checks.identifier("recall_id", recall_id)
@@ -338,7 +343,7 @@ class Heedful(HeedfulProtocol):
 
     def doctor(self, *, repair: bool = True) -> list[Check]:
         checks.flag("repair", repair)
-        return _doctor.doctor(self._workspace, repair) + _upkeep.doctor(self._space, repair)
+        return _maintenance.doctor(self._workspace, repair) + _upkeep.doctor(self._project.sessions, repair)
 
     def audit(
         self,
@@ -348,39 +353,8 @@ class Heedful(HeedfulProtocol):
         cursor: str | None = None,
         limit: int = 100,
     ) -> Page[AuditEntry]:
-        return _audit.list_entries(self._workspace.database, self._workspace.project, kind, since, cursor, limit)
+        return _audit.list_entries(self._workspace.database, self._project.name, kind, since, cursor, limit)
 
     def close(self) -> None:
         """Finishes what runs in the background, saves the indexes and lets go of the store."""
-        self._finish()
-        self._space.dispatcher.close()
-        self._space.store.close()
-        self._workspace.close()
-
-    def _store_documents(
-        self, dataset: str, documents: Sequence[tuple[str | None, bool, Sequence[tuple[str, Metadata]]]]
-    ) -> None:
-        """Stores (source, whether it replaces what the source said, texts with metadata), many in a transaction."""
-        checks.name("dataset", dataset)
-        _remember.store(self._workspace, dataset, [_documents.pieces(*each) for each in documents])
-
-    def _improve_reporting(
-        self, dataset: str, session_ids: Sequence[str] | None, report: Report | None = None
-    ) -> Improvement:
-        return _improve.improve(self._space, self._workspace, self._language_model, dataset, session_ids, report)
-
-    def _scope_to_retract(self, event_id: str) -> Scope:
-        """What a key must be for to take an event back: what it must be for to make one."""
-        checks.identifier("event_id", event_id)
-        with self._workspace.read() as connection:
-            return _history.scope_of(connection, self._workspace.project, event_id)
-
-    def _send_digest(
-        self, channels: Sequence[Channel], since: int, until: int, *, again: bool = False
-    ) -> list[AlertRow]:
-        # Items of the review queue are made when somebody looks; a digest counts them.
-        self._follow_review()
-        return _sending.send(self._space, self.insight, channels, since, until, again=again)
-
-    def _follow_review(self) -> None:
-        _following.follow(self._executions)
+        self._project.close()

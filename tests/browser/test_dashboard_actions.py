@@ -319,9 +319,9 @@ def test_a_policy_is_set_in_the_settings_and_beside_experiments_and_undone(serve
 def test_alerts_are_delivered_or_given_up_after_a_question(served: Served) -> None:
     dashboard, ada = served.dashboard, served.visitor()
     dashboard.store.sessions.create("s")
-    now = dashboard.host.now()
+    now = dashboard.opened.now()
     waiting = AlertRow("a1", "slack", {"text": "down"}, now, next_at=now)
-    dashboard.store._space.store.write(lambda tx: tx.outbox.add("s", [waiting]))
+    dashboard.store._project.sessions.store.write(lambda tx: tx.outbox.add("s", [waiting]))
     page = ada.open("settings")
     page.get_by_role("button", name="Deliver now").click()
     ada.told("Nothing was delivered here")

@@ -62,7 +62,7 @@ def rated(memory: RemoteHeedful, answer: Answer) -> tuple[int | None, str | None
 
 def ledger(server: Running) -> list[tuple[str, str]]:
     """Every event that feedback left: what it was, and whose."""
-    with server.state.projects.host.database.read() as connection:
+    with server.state.store.database.read() as connection:
         rows = connection.execute(text("SELECT kind, author FROM events ORDER BY seq"))
         return [(row.kind, row.author) for row in rows]
 

@@ -121,7 +121,7 @@ def test_who_logs_out_is_out(dashboard: Dashboard) -> None:
 
 
 def test_a_key_of_one_project_opens_no_other(dashboard: Dashboard) -> None:
-    dashboard.host.project("secret").remember("Nobody knows this.")
+    dashboard.opened.open("secret").remember("Nobody knows this.")
     client = dashboard.visitor(dashboard.key("read", "admin"))
     assert client.get("/p/secret/facts").status_code == 404
     assert "secret" not in client.get("/p/default/settings").text.replace("secret is", "")
@@ -130,7 +130,7 @@ def test_a_key_of_one_project_opens_no_other(dashboard: Dashboard) -> None:
 
 def test_a_project_that_is_not_there_is_told_with_those_that_are(dashboard: Dashboard) -> None:
     for name in ("helpdesk", "shop"):
-        dashboard.host.project(name).remember("Refunds take 14 days.")
+        dashboard.opened.open(name).remember("Refunds take 14 days.")
     answer = dashboard.visitor().get("/p/helpdeks/overview")
     assert answer.status_code == 404
     told = unescape(answer.text)
@@ -307,7 +307,7 @@ def test_what_is_kept_is_told_in_words_and_not_in_its_fields(dashboard: Dashboar
 
 def test_a_key_that_may_not_go_on_is_told_so_and_what_was_typed_stays(dashboard: Dashboard, clock: ManualClock) -> None:
     fact = remembered(dashboard)
-    keys = [dashboard.key("read"), dashboard.host.project("another").keys.create("k", scopes=["read", "write"]).api_key]
+    keys = [dashboard.key("read"), dashboard.opened.open("another").keys.create("k", scopes=["read", "write"]).api_key]
     for key in keys:
         client, kept = expired(dashboard, clock, correct(fact, "", "Thirty days."), "supersede")
         client.post("/login", data={"api_key": key, "kept": kept})

@@ -140,7 +140,7 @@ def test_looking_for_facts_leaves_no_receipt(dashboard: Dashboard) -> None:
     dashboard.store.remember("Refunds take 14 days.")
     answer = dashboard.visitor().get("/p/default/facts", params={"q": "refunds days", "boost": "1"})
     assert "Refunds take 14 days." in answer.text
-    with dashboard.host.database.read() as connection:
+    with dashboard.opened.database.read() as connection:
         assert connection.exec_driver_sql("select count(*) from receipts").scalar() == 0
 
 
@@ -212,10 +212,10 @@ def test_a_key_is_shown_once_when_it_is_made_and_can_be_revoked(dashboard: Dashb
 def test_an_alert_that_failed_is_shown_with_its_reason_and_can_be_given_up(dashboard: Dashboard) -> None:
     store = dashboard.store
     store.sessions.create("s")
-    now = dashboard.host.now()
+    now = dashboard.opened.now()
     waiting = AlertRow("a1", "slack", {"text": "down"}, now, next_at=now)
-    store._space.store.write(lambda tx: tx.outbox.add("s", [waiting]))
-    store._space.store.write(lambda tx: tx.outbox.settle("a1", 3, now, None, "<b>no</b> route"))
+    store._project.sessions.store.write(lambda tx: tx.outbox.add("s", [waiting]))
+    store._project.sessions.store.write(lambda tx: tx.outbox.settle("a1", 3, now, None, "<b>no</b> route"))
     client = dashboard.visitor()
     page = client.get("/p/default/settings").text
     assert "&lt;b&gt;no&lt;/b&gt; route" in page
@@ -292,7 +292,7 @@ def test_what_is_not_there_is_told_without_code_and_leads_to_the_list(
     dashboard: Dashboard, address: str, listed: str
 ) -> None:
     for name in ("another", "default"):
-        dashboard.host.project(name).remember("Refunds take 14 days.")
+        dashboard.opened.open(name).remember("Refunds take 14 days.")
     answer = dashboard.visitor().get(f"/p/default/{address}")
     assert answer.status_code == 404
     shown = answer.text.partition('class="empty"')[2].partition("</main>")[0]

@@ -11,10 +11,10 @@ from typing import Any
 from starlette.testclient import TestClient
 
 from heedful import Heedful
-from heedful.bootstrap import Host
 from heedful.interfaces.dashboard.app import create
 from heedful.interfaces.http.serve import admin_key
 from heedful.model import Scope
+from heedful.store import Store
 from heedful.testing import ManualClock, WordEmbedder
 
 HOSTILE = '<script>alert("x")</script>'
@@ -25,10 +25,10 @@ class Dashboard:
 
     def __init__(self, path: Any, clock: ManualClock, **options: Any) -> None:
         self.clock = clock
-        self.host = Host(path, clock=clock, embedding=WordEmbedder())
-        self.app = create(self.host, **options)
-        self.store: Heedful = self.host.project("default")
-        self.admin = admin_key(self.host).api_key
+        self.opened = Store(path, clock=clock, embedding=WordEmbedder())
+        self.app = create(self.opened, **options)
+        self.store: Heedful = self.opened.open("default")
+        self.admin = admin_key(self.opened).api_key
 
     def key(self, *scopes: Scope, name: str = "somebody") -> str:
         """A new key of the project."""
@@ -46,7 +46,7 @@ class Dashboard:
 
     def close(self) -> None:
         self.store.close()
-        self.host.close()
+        self.opened.close()
 
 
 def token(page: str) -> str:

@@ -12,13 +12,13 @@ from typing import Any
 
 import uvicorn
 
-from heedful.bootstrap import Host
 from heedful.interfaces.client.surface import RemoteHeedful
 from heedful.interfaces.client.transport import connect
 from heedful.interfaces.http.app import create
 from heedful.interfaces.http.config import Config
 from heedful.interfaces.http.connections import ServerConfig
 from heedful.interfaces.http.state import State
+from heedful.store import Store
 from heedful.testing import ManualClock, WordEmbedder
 
 KEY = "an-admin-key-for-the-tests"
@@ -49,7 +49,7 @@ def running(
 ) -> Iterator[Running]:
     """Serves a store until the block ends."""
     clock = clock or ManualClock()
-    host = Host(
+    opened = Store(
         path,
         clock=clock,
         embedding=WordEmbedder(),
@@ -58,14 +58,14 @@ def running(
         feedback_hook=feedback_hook,
     )
     config = Config(store=str(path), admin_key=KEY, **{"rate_limit": 0, **settings})
-    with serving(config, host) as (url, state):
+    with serving(config, opened) as (url, state):
         yield Running(url, KEY, clock, state)
 
 
 @contextmanager
-def serving(config: Config, host: Host) -> Iterator[tuple[str, State]]:
+def serving(config: Config, opened: Store) -> Iterator[tuple[str, State]]:
     """The address of a server, and what it has."""
-    app = create(config, host)
+    app = create(config, opened)
     with threaded(uvicorn.Server(ServerConfig(app, config.limits, timeout_graceful_shutdown=10))) as url:
         yield url, app.state.heedful
 

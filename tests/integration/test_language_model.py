@@ -13,7 +13,7 @@ import pytest
 
 from heedful import Heedful, Unavailable
 from heedful.memory.answer import write
-from heedful.memory.named_entities import name_entities
+from heedful.memory.graph_recall import name_entities
 from heedful.providers.llm import ChatMessage
 from heedful.providers.llm.endpoint import EndpointModel
 

@@ -15,7 +15,6 @@ from pymongo import MongoClient
 
 import heedful
 from heedful import Heedful
-from heedful.bootstrap import Host
 from heedful.ids import new_id
 from heedful.jobs.kinds import follow_reviews
 from heedful.model import Feedback, ReviewCase
@@ -23,6 +22,7 @@ from heedful.review import membership
 from heedful.storage.mongo import MongoSessionStore
 from heedful.storage.mongo.collections import PARTITIONS
 from heedful.storage.sessions.base import FeedbackRow
+from heedful.store import Store
 from heedful.testing import ManualClock, WordEmbedder
 from heedful.transfer import export_file, import_file
 
@@ -54,7 +54,7 @@ def dislike(store: Heedful, session_id: str, author: str | None = None) -> None:
 
 def compare(store: Heedful) -> None:
     """Does what a worker does to the queue now and then."""
-    store._follow_review()
+    store._project.follow_review()
 
 
 def cases(store: Heedful) -> list[ReviewCase]:
@@ -106,12 +106,12 @@ def test_only_a_worker_compares_all(store: Heedful, url: str, database: Any, clo
     for _ in range(2):
         clock.advance(days=2)
         assert examined(database, lambda: store.review.list(status="dismissed")) == {"feedbacks": 0, "events": 0}
-    host = Host(store._workspace.database.name, sessions=url, clock=clock, embedding=WordEmbedder())
+    opened = Store(store._workspace.database.name, sessions=url, clock=clock, embedding=WordEmbedder())
     try:
-        assert examined(database, lambda: follow_reviews(host))["feedbacks"] >= 40
-        assert examined(database, lambda: follow_reviews(host))["feedbacks"] == 0
+        assert examined(database, lambda: follow_reviews(opened))["feedbacks"] >= 40
+        assert examined(database, lambda: follow_reviews(opened))["feedbacks"] == 0
     finally:
-        host.close()
+        opened.close()
 
 
 def test_what_is_taken_back_changed_or_deleted_drops_out(store: Heedful) -> None:

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import copy
 from collections.abc import Iterator
 from contextlib import contextmanager
 from typing import Any
@@ -11,12 +10,12 @@ import httpx
 from server import KEY, serving
 
 from heedful import Heedful
-from heedful.bootstrap import Host
 from heedful.interfaces.http.config import Config
-from heedful.jobs.contract import Work
+from heedful.project import Project
+from heedful.store import Store
 
 
-class _Opened(Host):
+class _Opened(Store):
     """A store that is open already; a server leaves it so."""
 
     def __init__(self, store: Heedful) -> None:
@@ -25,12 +24,18 @@ class _Opened(Host):
         self.default_project = workspace.project
         self.clock = workspace._clock
         self.sessions = "elsewhere"
-        self.pool = store._executions.queries._pool
-        self._store = copy.copy(store)
-        vars(self._store)["close"] = lambda: None
+        self.pool = store._project.executions.queries._pool
+        self._held = store._project
 
-    def project(self, name: str, work: Work | None = None) -> Heedful:
-        return self._store
+    def serve_others(self) -> None:
+        """Its caller is the operator."""
+
+    @contextmanager
+    def using(self, name: str) -> Iterator[Project]:
+        yield self._held
+
+    def open_projects(self, name: str | None = None) -> list[Project]:
+        return [self._held]
 
     def close(self) -> None:
         pass

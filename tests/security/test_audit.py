@@ -15,7 +15,7 @@ from dashboards import Dashboard, token
 from server import Running, running
 
 from heedful import Forbidden, Heedful
-from heedful.access.refusals import BURST_LIMIT, SUMMARY_CODE, Refusals
+from heedful.access.audit import BURST_LIMIT, SUMMARY_CODE, Refusals
 from heedful.interfaces.cli.main import cli
 from heedful.model import AuditEntry
 from heedful.storage import Database
@@ -111,7 +111,7 @@ def test_logins_leave_a_line_each(any_store: str, clock: ManualClock) -> None:
         admin = dashboard.visitor()
         admin.post("/logout", data={"token": token(admin.get("/p/default/settings").text)})
         dashboard.app.state.site.refusals.flush()
-        with dashboard.host.database.read() as connection:
+        with dashboard.opened.database.read() as connection:
             rows: list[Any] = list(connection.exec_driver_sql("SELECT operation, code FROM audit ORDER BY seq"))
     finally:
         dashboard.close()

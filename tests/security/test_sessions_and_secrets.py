@@ -116,7 +116,7 @@ def test_a_cookie_is_good_for_nothing_after_logout_in_any_process(dashboard: Das
     visitor, thief = dashboard.visitor(), dashboard.client()
     thief.cookies = visitor.cookies
     thief.cookies.update(visitor.cookies)
-    elsewhere = Dashboard(dashboard.host.database.url.render_as_string(hide_password=False), clock)
+    elsewhere = Dashboard(dashboard.opened.database.url.render_as_string(hide_password=False), clock)
     try:
         other = elsewhere.client()
         other.cookies.update(visitor.cookies)

@@ -434,7 +434,7 @@ def test_a_client_that_leaves_half_way_has_said_nothing(server: Running, http: h
             connection.sendall(head(server, "POST /v1/projects/default/facts", f"Content-Length: {len(body)}"))
             connection.sendall(body[:cut])
     assert "half" not in http.get("/datasets").json()
-    assert server.state.projects._users == {}
+    assert server.state.store._users == {}
 
 
 def test_a_client_that_leaves_before_the_answer_has_said_it(server: Running, http: httpx.Client) -> None:
@@ -446,7 +446,7 @@ def test_a_client_that_leaves_before_the_answer_has_said_it(server: Running, htt
             connection.sendall(head(server, "POST /v1/projects/default/facts", length, f"Accept: {accept}") + body)
             if accept == "text/event-stream":
                 connection.recv(10)
-    _until(lambda: "left" in http.get("/datasets").json() and server.state.projects._users == {})
+    _until(lambda: "left" in http.get("/datasets").json() and server.state.store._users == {})
     assert http.get("/stats/usefulness", params={"dataset": "left"}).status_code == 200
     assert http.post("/facts", json={"texts": "Fact 7.", "dataset": "left"}).json()["facts"][0]["new"] is False
 

@@ -12,9 +12,9 @@ from server import running
 
 from heedful import Heedful
 from heedful.access import secrets, tokens
-from heedful.bootstrap import Host
 from heedful.errors import Forbidden, Invalid, NotFound
 from heedful.interfaces.http.callers import Caller, Callers, presented_key
+from heedful.store import Store
 from heedful.testing import ManualClock, WordEmbedder
 
 
@@ -53,8 +53,8 @@ def test_keys_are_listed_with_their_scopes_and_revoked_ones_stay(store: Heedful)
 
 
 def test_no_key_of_another_project_is_listed_or_revoked(path: Path) -> None:
-    host = Host(path, embedding=WordEmbedder())
-    mine, theirs = host.project("mine"), host.project("theirs")
+    opened = Store(path, embedding=WordEmbedder())
+    mine, theirs = opened.open("mine"), opened.open("theirs")
     made = theirs.keys.create("app")
     assert mine.keys.list() == []
     with pytest.raises(NotFound):
@@ -62,7 +62,7 @@ def test_no_key_of_another_project_is_listed_or_revoked(path: Path) -> None:
     assert theirs.keys.list()[0].revoked_at is None
     mine.close()
     theirs.close()
-    host.close()
+    opened.close()
 
 
 @pytest.mark.parametrize(
@@ -131,11 +131,11 @@ def test_what_does_not_look_like_a_key_is_none() -> None:
 class TestCallers:
     def test_uses_are_noted_and_revoked_keys_end_within_a_second(self, path: Path) -> None:
         clock = ManualClock()
-        host = Host(path, clock=clock, embedding=WordEmbedder())
-        engine = host.project("p")
+        opened = Store(path, clock=clock, embedding=WordEmbedder())
+        engine = opened.open("p")
         made = engine.keys.create("app", scopes=["read"], rate_limit=7)
         assert engine.keys.list()[0].last_used_at is None
-        callers = Callers(host, None)
+        callers = Callers(opened, None)
         found = callers.find(made.api_key)
         assert found == Caller(made.key_id, "p", frozenset({"read"}), 7)
         assert engine.keys.list()[0].last_used_at == clock()
@@ -150,26 +150,26 @@ class TestCallers:
                 callers.find(bad)
             assert callers.remembered(bad) is None
         engine.close()
-        host.close()
+        opened.close()
 
     def test_admin_includes_all(self, path: Path) -> None:
-        host = Host(path, embedding=WordEmbedder())
-        engine = host.project("p")
-        found = Callers(host, None).find(engine.keys.create("root", scopes=["admin"]).api_key)
+        opened = Store(path, embedding=WordEmbedder())
+        engine = opened.open("p")
+        found = Callers(opened, None).find(engine.keys.create("root", scopes=["admin"]).api_key)
         for scope in ("read", "write", "feedback", "admin"):
             found.check(scope)
         with pytest.raises(NotFound):
             found.choose("another")
         engine.close()
-        host.close()
+        opened.close()
 
     def test_the_key_of_the_environment_opens_all_projects(self, path: Path) -> None:
-        host = Host(path, embedding=WordEmbedder())
-        found = Callers(host, "a-long-enough-key").find("a-long-enough-key")
+        opened = Store(path, embedding=WordEmbedder())
+        found = Callers(opened, "a-long-enough-key").find("a-long-enough-key")
         assert found.choose("any") == "any"
         with pytest.raises(Forbidden):
-            Callers(host, None).find("a-long-enough-key")
-        host.close()
+            Callers(opened, None).find("a-long-enough-key")
+        opened.close()
 
 
 @pytest.mark.parametrize(

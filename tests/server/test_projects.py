@@ -8,21 +8,22 @@ from pathlib import Path
 import pytest
 from server import running
 
-from heedful.bootstrap import Host
+from heedful import Heedful
 from heedful.errors import Invalid, NotFound
-from heedful.projects import Projects
+from heedful.store import Store
 from heedful.testing import WordEmbedder
 
 
 def test_none_is_closed_while_it_is_used(path: Path) -> None:
-    found = Projects(Host(path, embedding=WordEmbedder()), most=2)
+    found = Store(path, embedding=WordEmbedder(), max_open_projects=2)
 
     def use(number: int) -> str:
         name = f"p{number % 7}"
-        with found.using(name) as engine:
+        with found.using(name) as project:
+            engine = Heedful(project)
             engine.remember(f"Fact {number} of {name}.")
             with found.using(f"p{(number + 1) % 7}") as other:
-                other.datasets()
+                Heedful(other).datasets()
             return engine.recall(f"Fact {number} of {name}").hits[0].text
 
     with ThreadPoolExecutor(8) as pool:
@@ -34,7 +35,7 @@ def test_none_is_closed_while_it_is_used(path: Path) -> None:
 
 
 def test_a_name_that_cant_be_leaves_nothing_behind(path: Path) -> None:
-    found = Projects(Host(path, embedding=WordEmbedder()))
+    found = Store(path, embedding=WordEmbedder())
     for name in ("", " ", "x" * 201, "a\0b"):
         with pytest.raises(Invalid), found.using(name):
             pass
@@ -54,4 +55,4 @@ def test_a_mistyped_project_is_not_an_empty_one(path: Path) -> None:
                 assert caught.value.field == "project"
         with server.connect() as memory:
             assert memory.recall("Ada").hits == []
-        assert server.state.projects.projects() == ["helpdesk"]
+        assert server.state.store.projects() == ["helpdesk"]

@@ -132,7 +132,7 @@ def test_health_needs_no_key_and_tells_nothing(path: Path) -> None:
     with running(path) as server:
         assert httpx.get(f"{server.url}/healthz").json() == {"status": "ok"}
         assert httpx.get(f"{server.url}/readyz").json() == {"status": "ready"}
-        server.state.projects.host.database.close()
+        server.state.store.database.close()
         gone = httpx.get(f"{server.url}/readyz")
         assert gone.status_code == 503
         assert httpx.get(f"{server.url}/healthz").status_code == 200

@@ -15,10 +15,11 @@ import psycopg
 import pytest
 from server import Running, running
 
+from heedful import Heedful
 from heedful.errors import Invalid
 from heedful.interfaces.http.text2everything import ROUTES
 from heedful.interfaces.http.text2everything.addresses import parts_of, url_of
-from heedful.interfaces.http.text2everything.paging import window
+from heedful.interfaces.http.text2everything.reading import window
 from heedful.interfaces.problems import ForeignRequest
 from heedful.providers.llm.contract import ChatMessage
 from heedful.sql.feedback import Remarks
@@ -296,7 +297,7 @@ def test_contexts_are_facts_that_the_language_model_reads(
     assert client.contexts.get_by_name(PROJECT, "Money") == always
     assert len(client.contexts.list(PROJECT)) == 14
     assert len(client.contexts.list(PROJECT, page=2, per_page=10)) == 4
-    hits = server.state.projects.opened(PROJECT).recall("euros", dataset="contexts").hits
+    hits = Heedful(server.state.store.project(PROJECT)).recall("euros", dataset="contexts").hits
     assert hits[0].text == "Amounts are in euros."
 
     gone = client.contexts.bulk_delete(PROJECT, [rules.id, "ctx-0"])
@@ -312,7 +313,7 @@ def test_a_long_context_comes_back_as_it_was_written(client: Any, server: Runnin
     made = client.contexts.create(PROJECT, "Long", long)
     assert client.contexts.get(PROJECT, made.id).content == long
     assert client.contexts.list(PROJECT) == [made]
-    assert len(Remarks(server.state.projects.opened(PROJECT)._workspace, "contexts").list()) == 1
+    assert len(Remarks(server.state.store.project(PROJECT).workspace, "contexts").list()) == 1
 
 
 def test_schemas_are_read_too_and_come_back_as_they_were(client: Any, connector: str, model: ScriptedModel) -> None:
@@ -570,7 +571,7 @@ def test_numbers_are_numbers_to_a_client_that_knows_no_kinds(client: Any, postgr
 
 def test_a_key_of_one_project_sees_that_project_alone(server: Running, client: Any, connector: str) -> None:
     client.projects.create("another")
-    keys = server.state.projects.opened(PROJECT).keys
+    keys = Heedful(server.state.store.project(PROJECT)).keys
     with connected(server, keys.create("all of one", scopes=["admin"]).api_key) as own:
         assert [each.id for each in own.projects.list()] == [PROJECT]
         assert own.connectors.get(PROJECT, connector).name == "crm"
@@ -588,7 +589,7 @@ def test_a_key_of_one_project_sees_that_project_alone(server: Running, client: A
 
 
 def test_a_key_does_what_its_scopes_allow(server: Running, client: Any, connector: str, crm: Path) -> None:
-    keys = server.state.projects.opened(PROJECT).keys
+    keys = Heedful(server.state.store.project(PROJECT)).keys
     ran = client.executions.execute_query(PROJECT, connector, ACTIVE)
     with connected(server, keys.create("reader", scopes=["read"]).api_key) as reader:
         assert [each.id for each in reader.connectors.list(PROJECT)] == [connector]

@@ -5,7 +5,7 @@ import pytest
 
 import heedful
 from heedful.errors import Invalid
-from heedful.memory.detect import MAX_ANSWER, detect
+from heedful.memory.signals import MAX_ANSWER, detect
 from heedful.memory.workspace import Workspace
 from heedful.model import Detection
 from heedful.testing import WordEmbedder

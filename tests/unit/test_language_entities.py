@@ -6,7 +6,7 @@ import json
 
 import pytest
 
-from heedful.memory.named_entities import MAX_NAME, name_entities
+from heedful.memory.graph_recall import MAX_NAME, name_entities
 from heedful.testing import ScriptedModel
 
 TEXTS = ["Ada Lovelace met Charles Babbage.", "It rained in London\nall day.", "Nothing."]

@@ -1,15 +1,21 @@
-"""Reading the audit trail: who was refused what, and what admins did."""
+"""The audit trail: who was refused what, and what admins did."""
 
 from __future__ import annotations
 
+import logging
+import threading
+import time
+from collections import Counter
+from collections.abc import Callable
 from datetime import datetime
 from typing import Any
 
 from heedful.clock import from_stored, to_stored
-from heedful.errors import Invalid
+from heedful.errors import Forbidden, HeedfulError, Invalid
 from heedful.memory import checks
 from heedful.model import AUDIT_KINDS, AuditEntry, AuditKind, Page
 from heedful.storage import Database, audit
+from heedful.storage.audit import Refusal
 from heedful.storage.rows import AnyRow
 
 
@@ -51,3 +57,90 @@ def _to_entry(row: AnyRow) -> AuditEntry:
         target=row.target,
         times=row.times,
     )
+
+
+logger = logging.getLogger("heedful.audit")
+
+BURST_LIMIT = 300
+"""Entries that a process writes at once at most."""
+
+RATE_PER_SECOND = 0.1
+"""Entries a second that it writes in the long run; what is beyond is added up in one entry a minute."""
+
+FLUSH_SECONDS = 1.0
+"""Seconds between two batches."""
+
+SUMMARY_CODE = "more_like_this"
+"""The code of an entry that stands for others, whose number is in `times`."""
+
+_CODES = frozenset({"store_as_connector", "query_busy", "rate_limited", "too_slow", "headers_too_large"})
+_FAMILIES = ("connector_", "sql_", "role_", "secret_", "destination_")
+
+
+def is_refusal(error: HeedfulError) -> bool:
+    """Whether an error is the answer of a rule that guards something, and not a slip of the caller's."""
+    return isinstance(error, Forbidden) or error.code in _CODES or error.code.startswith(_FAMILIES)
+
+
+class Refusals:
+    """Takes refusals from any thread, and writes them in one of its own."""
+
+    def __init__(self, database: Database, now: Callable[[], int]) -> None:
+        self._database = database
+        self._now = now
+        self._lock = threading.Lock()
+        self._counted: Counter[Refusal] = Counter()
+        self._more = 0
+        self._left, self._at = float(BURST_LIMIT), time.monotonic()
+        self._reported_at = -60.0
+        self._come, self._closing = threading.Event(), threading.Event()
+        self._thread: threading.Thread | None = None
+
+    def note(self, refusal: Refusal) -> None:
+        """Counts a refusal; it is in the store within about a second."""
+        with self._lock:
+            if refusal in self._counted or len(self._counted) < BURST_LIMIT:
+                self._counted[refusal] += 1
+            else:
+                self._more += 1
+            if self._thread is None and not self._closing.is_set():
+                self._thread = threading.Thread(target=self._work, name="heedful-audit", daemon=True)
+                self._thread.start()
+        self._come.set()
+
+    def flush(self, *, last: bool = False) -> None:
+        """Writes what was counted."""
+        with self._lock:
+            counted, self._counted = self._counted, Counter()
+            at = time.monotonic()
+            self._left = min(float(BURST_LIMIT), self._left + (at - self._at) * RATE_PER_SECOND)
+            self._at = at
+            fitting = counted.most_common(int(self._left))
+            self._left -= len(fitting)
+            self._more += counted.total() - sum(times for _, times in fitting)
+            if self._more and (last or at - self._reported_at >= 60):
+                fitting.append((Refusal("", SUMMARY_CODE), self._more))
+                self._more, self._reported_at = 0, at
+        if not fitting:
+            return
+        try:
+            with self._database.write(durable=False) as connection:
+                audit.note_refusals(connection, self._now(), fitting)
+        except HeedfulError as error:
+            # A store that can't be written must not keep callers from being told why they were refused.
+            logger.error("%d refusals are not in the audit trail: %s", sum(times for _, times in fitting), error)
+
+    def close(self) -> None:
+        """Writes what is left."""
+        self._closing.set()
+        self._come.set()
+        if self._thread is not None:
+            self._thread.join()
+        self.flush(last=True)
+
+    def _work(self) -> None:
+        while not self._closing.is_set():
+            self._come.wait()
+            self._come.clear()
+            self._closing.wait(FLUSH_SECONDS)
+            self.flush()

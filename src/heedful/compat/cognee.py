@@ -16,11 +16,11 @@ from pathlib import Path
 from typing import Any, NamedTuple
 
 from heedful.aio import AsyncHeedful
-from heedful.bootstrap import THREADS, Host
+from heedful.bootstrap import THREADS
 from heedful.errors import Invalid
 from heedful.memory import checks
 from heedful.model import DEFAULT_DATASET, Entry, Improvement, Mode, Model, Recall, RememberResult
-from heedful.projects import Projects, async_project
+from heedful.store import Store, async_project
 
 __all__ = [
     "RecallResult",
@@ -101,7 +101,7 @@ MAX_OPEN_USERS = 32
 class _Opened(NamedTuple):
     """The store, opened once for all users."""
 
-    projects: Projects
+    store: Store
     pool: ThreadPoolExecutor
     project: str
     """That of nobody in particular."""
@@ -126,7 +126,7 @@ async def close() -> None:
         _OPEN.clear()
     for each in opened:
         await asyncio.to_thread(each.pool.shutdown)
-        await asyncio.to_thread(each.projects.close)
+        await asyncio.to_thread(each.store.close)
 
 
 async def remember(
@@ -220,7 +220,7 @@ class session:  # noqa: N801 - cognee's name
 async def _store(user: Any) -> AsyncHeedful:
     opened = _OPEN[0] if _OPEN else await asyncio.to_thread(_open_for)
     project = opened.project if user is None else checks.name("user", str(getattr(user, "id", user)))
-    return async_project(opened.projects, project, opened.pool)
+    return async_project(opened.store, project, opened.pool)
 
 
 def _open_for() -> _Opened:
@@ -228,12 +228,11 @@ def _open_for() -> _Opened:
         if not _OPEN:
             options = dict(_OPTIONS)
             project, worker = options.pop("project", None), checks.flag("worker", options.pop("worker", True))
-            host = Host(options.pop("url_or_path", None), **options)
-            name = host.default_project if project is None else checks.name("project", project)
+            url = options.pop("url_or_path", None)
+            store = Store(url, max_open_projects=MAX_OPEN_USERS, background_jobs=worker, **options)
+            name = store.default_project if project is None else checks.name("project", project)
             pool = ThreadPoolExecutor(THREADS, thread_name_prefix="heedful")
-            _OPEN.append(
-                _Opened(Projects(host, most=MAX_OPEN_USERS, background_jobs=worker, embedded=True), pool, name)
-            )
+            _OPEN.append(_Opened(store, pool, name))
         return _OPEN[0]
 
 

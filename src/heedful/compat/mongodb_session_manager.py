@@ -10,7 +10,6 @@ import threading
 from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
-from heedful.bootstrap import session_space
 from heedful.clock import system_clock, to_stored
 from heedful.errors import Unavailable
 from heedful.memory import checks as values
@@ -20,6 +19,7 @@ from heedful.sessions.hooks import Hook, create_combined_hook
 from heedful.sessions.service import Sessions
 from heedful.sessions.space import SessionSpace
 from heedful.storage.mongo import MongoSessionStore, connect
+from heedful.store import session_space
 
 if TYPE_CHECKING:
     from pymongo import MongoClient

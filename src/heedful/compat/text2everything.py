@@ -8,11 +8,11 @@ settings is used.
 from __future__ import annotations
 
 import threading
-from contextlib import AbstractContextManager, ExitStack
+from collections.abc import Iterator
+from contextlib import ExitStack, contextmanager
 from pathlib import Path
 from typing import Any
 
-from heedful.bootstrap import Host
 from heedful.compat.text2everything_parts import (
     Chat,
     ChatSessions,
@@ -23,7 +23,7 @@ from heedful.compat.text2everything_parts import (
 )
 from heedful.engine import Heedful
 from heedful.memory import checks
-from heedful.projects import Projects
+from heedful.store import Store
 
 __all__ = ["Text2EverythingClient"]
 
@@ -43,12 +43,12 @@ class Text2EverythingClient:
     ) -> None:
         # Tokens and workspaces are the other system's; here, whoever can read the file may use it.
         del access_token, workspace_name
-        self._store = None if str(base_url or "").startswith(("http://", "https://")) else base_url
+        self._url = None if str(base_url or "").startswith(("http://", "https://")) else base_url
         self._background_jobs = checks.flag("worker", options.pop("worker", True))
         self._options = options
-        self._open: Projects | None = None
+        self._open: Store | None = None
         self._kept = ExitStack()
-        self._names: set[str] = set()
+        self._projects: dict[str, Heedful] = {}
         self._lock = threading.Lock()
         self.feedback = Feedback(self._using)
         self.executions = Executions(self._using)
@@ -65,33 +65,34 @@ class Text2EverythingClient:
 
     def project(self, project_id: str) -> Heedful:
         """The whole of Heedful for one project; it stays open until the client is closed."""
-        projects = self._projects()
+        store = self._store()
         with self._lock:
-            if project_id not in self._names:
-                self._names.add(project_id)
-                self._kept.enter_context(projects.using(project_id))
-        return projects.opened(project_id)
+            if project_id not in self._projects:
+                self._projects[project_id] = Heedful(self._kept.enter_context(store.using(project_id)))
+            return self._projects[project_id]
 
     def close(self) -> None:
         """Lets go of the store."""
         with self._lock:
             opened, self._open = self._open, None
-            self._names.clear()
+            self._projects.clear()
             self._kept.close()
         if opened is not None:
             opened.close()
 
-    def _using(self, project_id: str) -> AbstractContextManager[Heedful]:
-        return self._projects().using(project_id)
+    @contextmanager
+    def _using(self, project_id: str) -> Iterator[Heedful]:
+        with self._store().using(project_id) as project:
+            yield Heedful(project)
 
-    def _projects(self) -> Projects:
+    def _store(self) -> Store:
         """The store, opened when it is first used."""
         with self._lock:
             if self._open is None:
-                self._open = Projects(
-                    Host(self._store, **self._options),
-                    most=MAX_OPEN_PROJECTS,
+                self._open = Store(
+                    self._url,
+                    max_open_projects=MAX_OPEN_PROJECTS,
                     background_jobs=self._background_jobs,
-                    embedded=True,
+                    **self._options,
                 )
             return self._open

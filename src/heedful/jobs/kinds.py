@@ -31,7 +31,7 @@ FollowReview = Callable[[], object]
 """Brings the review queue of a project up to the present."""
 
 
-class Host(Protocol):
+class OpenStore(Protocol):
     """What jobs need of an open store."""
 
     @property
@@ -69,57 +69,57 @@ class Host(Protocol):
         """A model by what `--embedding` calls it."""
 
 
-def _improve(host: Host, task: Task, report: Report) -> None:
+def _improve(store: OpenStore, task: Task, report: Report) -> None:
     assert task.project is not None
-    with host.improving(task.project) as improve:
+    with store.improving(task.project) as improve:
         improve(task.arguments["dataset"], task.arguments["session_ids"], report)
 
 
-def _reembed(host: Host, task: Task, report: Report) -> None:
-    reembed(host.database, host.embedder_named(task.arguments["embedding"]), report)
+def _reembed(store: OpenStore, task: Task, report: Report) -> None:
+    reembed(store.database, store.embedder_named(task.arguments["embedding"]), report)
 
 
-def _upkeep(host: Host, task: Task, report: Report) -> None:
+def _upkeep(store: OpenStore, task: Task, report: Report) -> None:
     report(0, 3)
-    forget_jobs(host.queue, host.now(), host.retention.job_days)
+    forget_jobs(store.queue, store.now(), store.retention.job_days)
     report(1, 3)
-    upkeep(host.database, host.now(), host.retention)
-    if host.database.searches:
-        host.queue.add(None, "index", {})
+    upkeep(store.database, store.now(), store.retention)
+    if store.database.searches:
+        store.queue.add(None, "index", {})
     report(2, 3)
-    follow_reviews(host)
+    follow_reviews(store)
     report(3, 3)
 
 
-def follow_reviews(host: Host) -> None:
+def follow_reviews(store: OpenStore) -> None:
     """Brings the review queues up to the present that nobody should wait for: those with many opinions, and those whose
     sessions are in another database, which are compared once a day."""
-    elsewhere = host.projects_elsewhere()
-    with host.database.read() as connection:
+    elsewhere = store.projects_elsewhere()
+    with store.database.read() as connection:
         waiting = watermarks.due(connection)
-        fresh = watermarks.compared_since(connection, host.now() - DAY) if elsewhere else set()
+        fresh = watermarks.compared_since(connection, store.now() - DAY) if elsewhere else set()
     for project in dict.fromkeys([*waiting, *(name for name in elsewhere if name not in fresh)]):
-        with host.reviewing(project) as follow:
+        with store.reviewing(project) as follow:
             follow()
 
 
-def _index(host: Host, task: Task, report: Report) -> None:
+def _index(store: OpenStore, task: Task, report: Report) -> None:
     steps = itertools.count(1)
 
     def step(words: str) -> None:
         taken = next(steps)
         report(taken, taken)
 
-    build_due(host.database, step, limit=host.search_in_memory)
+    build_due(store.database, step, limit=store.search_in_memory)
 
 
-def _digest(host: Host, task: Task, report: Report) -> None:
+def _digest(store: OpenStore, task: Task, report: Report) -> None:
     """The digest of every project with opinions. Those that did not arrive stay in the outbox for the next attempt."""
-    names, missing = host.all_projects(), []
+    names, missing = store.all_projects(), []
     for done, name in enumerate(names):
         report(done, len(names))
         try:
-            with host.digesting(name) as send:
+            with store.digesting(name) as send:
                 waiting = [row for row in send(task.arguments["since"], task.arguments["until"]) if row.next_at]
         except HeedfulError as error:
             logger.warning("the digest of project %s can't be made: %s", name, error)
@@ -131,7 +131,7 @@ def _digest(host: Host, task: Task, report: Report) -> None:
         raise Unavailable(f"the digests of {len(missing)} projects did not arrive yet: {', '.join(missing[:3])}")
 
 
-KINDS: Mapping[str, Callable[[Host, Task, Report], object]] = {
+KINDS: Mapping[str, Callable[[OpenStore, Task, Report], object]] = {
     "improve": _improve,
     "reembed": _reembed,
     "upkeep": _upkeep,
@@ -141,11 +141,11 @@ KINDS: Mapping[str, Callable[[Host, Task, Report], object]] = {
 """By name. `deliver` is not among them: the dispatcher of the process that has the channel does it."""
 
 
-def run_job(host: Host, task: Task, report: Report) -> None:
+def run_job(store: OpenStore, task: Task, report: Report) -> None:
     """Does a job of any kind."""
     if task.kind not in KINDS:
         raise Invalid(f"unknown job kind {task.kind!r}", field="kind", value=task.kind, remedy="Upgrade heedful")
-    KINDS[task.kind](host, task, report)
+    KINDS[task.kind](store, task, report)
 
 
 MAINTENANCE_INTERVAL = DAY // 24

@@ -16,8 +16,8 @@ from heedful.model import Hit, Metadata, Mode, PolicyName, Recall
 from heedful.ranking.evidence import explore
 from heedful.ranking.policies import Candidate, Ranked
 from heedful.ranking.signals import NEUTRAL
-from heedful.search.searcher import Found
-from heedful.storage import expiry, facts, link_scores, queries, receipts
+from heedful.search.fusion import Found
+from heedful.storage import expiry, facts, link_scores, receipts
 from heedful.storage.filters import Allowed, selections
 from heedful.storage.receipts import NewReceipt
 from heedful.storage.rows import Direct
@@ -298,7 +298,7 @@ def _write_receipt(
         model_id, vector = model.id, pack(outcome.vector)
     with workspace.direct(write=True, durable=False, alone=False) as direct:
         now = workspace.now()
-        query = queries.ensure_query(direct, dataset, request.query, model_id, vector)
+        query = receipts.ensure_query(direct, dataset, request.query, model_id, vector)
         if query is not None:
             receipts.add(
                 direct,

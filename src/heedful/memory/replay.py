@@ -20,7 +20,7 @@ from heedful.ranking import replay as learning
 from heedful.ranking.policies import Candidate
 from heedful.ranking.replay import FOLDS, Floats, LoggedRecall, Order, Trial, replay_orders
 from heedful.ranking.signals import Opinion
-from heedful.search.contexts import ContextIndex
+from heedful.search.evidence import ContextIndex
 from heedful.storage import facts, ledger, receipts
 from heedful.storage.rows import AnyRow
 

@@ -16,8 +16,7 @@ from heedful.memory.workspace import Workspace
 from heedful.model import PolicyName
 from heedful.ranking.policies import Adaptive, Candidate, Documented, Ranked, Tally, Usefulness
 from heedful.ranking.signals import Observation
-from heedful.search.contexts import Match
-from heedful.search.scores import EvidenceIndex, OverallIndex
+from heedful.search.evidence import EvidenceIndex, Match, OverallIndex
 from heedful.storage import audit, ledger, scopes, scores
 from heedful.storage.scores import ALL_QUERIES
 

@@ -4,25 +4,23 @@ from __future__ import annotations
 
 import logging
 import threading
-from collections.abc import Collection, Sequence
+from collections.abc import Callable, Collection, Sequence
 from contextlib import AbstractContextManager
 from functools import partial
 
 from sqlalchemy import Connection
 
 from heedful.clock import Clock, to_stored
-from heedful.errors import Conflict, no_dataset
-from heedful.memory.backlog import Backlog
+from heedful.errors import Conflict, HeedfulError, no_dataset
 from heedful.model import DEFAULT_DATASET
 from heedful.providers.embedding import Embedder
 from heedful.ranking.signals import Trust
 from heedful.search import DatabaseIndex, DatasetIndex, Searcher
-from heedful.search.contexts import ContextIndex, StoredVectors
+from heedful.search.evidence import ContextIndex, Embed, EvidenceIndex, Load, OverallIndex, StoredVectors
 from heedful.search.graph import GraphIndex
 from heedful.search.postgresql import IN_MEMORY
 from heedful.search.questions import QuestionIndex
-from heedful.search.scores import EvidenceIndex, OverallIndex
-from heedful.storage import Database, graph, queries, scopes, words
+from heedful.storage import Database, graph, receipts, scopes, words
 from heedful.storage import vectors as stored_vectors
 from heedful.storage.executions import runs
 from heedful.storage.rows import Direct, batches
@@ -144,7 +142,7 @@ class Workspace:
         while made is not None:
             with self._lock:
                 self._unwritten.setdefault(model.id, []).extend(made)
-            made = index.embed_waiting(partial(queries.load, connection), self.embed, needed)
+            made = index.embed_waiting(partial(receipts.load_queries, connection), self.embed, needed)
         if index.waits:
             self._backlog.add(index)
         return index
@@ -156,15 +154,15 @@ class Workspace:
         for model, vectors in made.items():
             self._write_vectors(model, vectors)
 
-    def _load_queries(self, ids: Sequence[int]) -> list[queries.Row]:
+    def _load_queries(self, ids: Sequence[int]) -> list[receipts.Row]:
         with self.read() as connection:
-            return queries.load(connection, ids)
+            return receipts.load_queries(connection, ids)
 
     def _write_vectors(self, model: int, made: StoredVectors) -> None:
         if made and not self.database.read_only:
             # A recall waits for no writer. In order, so that two recalls don't wait for each other.
             with self.write(durable=False, alone=False) as connection:
-                queries.set_vectors(connection, model, sorted(made))
+                receipts.set_vectors(connection, model, sorted(made))
 
     def questions(self, connector: str, model: ModelRow) -> QuestionIndex:
         """The questions of a connector's executions; `follow` it before a search."""
@@ -297,3 +295,62 @@ def matching_model(active: ModelRow | None, embedder: Embedder) -> ModelRow | No
             "the store with this one: heedful reembed",
         )
     return active
+
+
+class Backlog:
+    """A thread that is there while queries wait. What it has not done when the process ends, the next one does."""
+
+    def __init__(
+        self,
+        load: Load,
+        embed: Embed,
+        keep: Callable[[int, StoredVectors], None],
+    ) -> None:
+        """`keep` writes vectors of a model to the store."""
+        self._load = load
+        self._embed = embed
+        self._keep = keep
+        self._lock = threading.Lock()
+        self._thread: threading.Thread | None = None
+        self._indexes: dict[ContextIndex, None] = {}
+        self._closed = False
+
+    def add(self, index: ContextIndex) -> None:
+        """Embeds what waits in an index, soon."""
+        with self._lock:
+            self._indexes[index] = None
+            if not self._closed and (self._thread is None or not self._thread.is_alive()):
+                self._thread = threading.Thread(target=self._run, name="heedful-queries")
+                self._thread.start()
+
+    def close(self) -> None:
+        """Ends after the batch that is under way."""
+        with self._lock:
+            self._closed = True
+            thread = self._thread
+        if thread is not None and thread is not threading.current_thread():
+            thread.join()
+
+    def _run(self) -> None:
+        while (index := self._next()) is not None:
+            try:
+                made = index.embed_waiting(self._load, self._embed)
+                if made is None:
+                    self._forget(index)
+                else:
+                    self._keep(index.model.id, made)
+            except HeedfulError as error:
+                # They still match by their words, and the next recall has them tried again.
+                logger.warning("queries of signals can't be embedded now: %s", error)
+                self._forget(index)
+
+    def _next(self) -> ContextIndex | None:
+        with self._lock:
+            if self._closed or not self._indexes or not threading.main_thread().is_alive():
+                self._thread = None
+                return None
+            return next(iter(self._indexes))
+
+    def _forget(self, index: ContextIndex) -> None:
+        with self._lock:
+            self._indexes.pop(index, None)

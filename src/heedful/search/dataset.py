@@ -14,8 +14,7 @@ from sqlalchemy import Connection
 
 from heedful.model import Mode
 from heedful.search import codes, lexical, snapshot
-from heedful.search.fusion import Neighbours, best, borrowed_scores, fuse, source_position
-from heedful.search.searcher import POOL, Expand, Found
+from heedful.search.fusion import POOL, Expand, Found, Neighbours, best, borrowed_scores, fuse, source_position
 from heedful.search.vectors import Growable, VectorIndex
 from heedful.storage import facts
 from heedful.storage.filters import Allowed

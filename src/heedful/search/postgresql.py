@@ -15,8 +15,7 @@ from sqlalchemy import Connection
 
 from heedful.model import Mode
 from heedful.search import lexical
-from heedful.search.fusion import best, fuse
-from heedful.search.searcher import POOL, Expand, Floats, Found
+from heedful.search.fusion import POOL, Expand, Floats, Found, best, fuse
 from heedful.storage import Database, scopes, vectors, words
 from heedful.storage.filters import Allowed
 from heedful.storage.postgresql import search

@@ -7,7 +7,7 @@ from collections.abc import Iterable
 from dataclasses import dataclass, field
 
 from heedful.clock import from_stored
-from heedful.memory.links import LinkSignal
+from heedful.memory.graph_recall import LinkSignal
 from heedful.model import Rating, Signal, SignalType
 from heedful.sessions.undo import DERIVED_PREFIX
 from heedful.storage.rows import AnyRow

@@ -10,9 +10,8 @@ from heedful.errors import Invalid, NotFound
 from heedful.ids import has_no_receipt, new_id
 from heedful.memory import checks as values
 from heedful.memory.answer import Written, extract, write
-from heedful.memory.detect import MAX_ANSWER, detect
 from heedful.memory.recall import RecallRequest, recall
-from heedful.memory.signals import receipt_of
+from heedful.memory.signals import MAX_ANSWER, detect, receipt_of
 from heedful.memory.workspace import Workspace
 from heedful.model import Detection, Entry, Page, Recall, Usage, UsedFact
 from heedful.protocols.engine import OnToken

@@ -15,8 +15,8 @@ from sqlalchemy import Connection
 
 from heedful.errors import Invalid
 from heedful.memory import checks as values
+from heedful.memory.graph_recall import enrich, signal_links
 from heedful.memory.history import retract_events
-from heedful.memory.links import enrich, signal_links
 from heedful.memory.signals import SignalInput, record_signals
 from heedful.memory.workspace import Workspace
 from heedful.model import Improvement

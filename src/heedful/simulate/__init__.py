@@ -4,6 +4,6 @@ For tests, demonstrations and benchmarks of a feedback loop, where the truth is 
 Everything is drawn from a seed, so that a run can be repeated.
 """
 
-from heedful.simulate.user import Judgement, Need, SimulatedUser
+from heedful.simulate.people import Judgement, Need, SimulatedUser
 
 __all__ = ["Judgement", "Need", "SimulatedUser"]

@@ -7,8 +7,7 @@ from random import Random
 
 from heedful.engine import Heedful
 from heedful.errors import Conflict
-from heedful.simulate.clerk import TALKATIVE, Clerk
-from heedful.simulate.people import STAFF
+from heedful.simulate.people import STAFF, TALKATIVE, Clerk
 from heedful.simulate.warehouse import PRAISE, REPORTS, Report
 
 CONNECTOR = "shop"

@@ -2,11 +2,18 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+import json
+import re
+from collections.abc import Collection, Mapping, Sequence
+from dataclasses import dataclass, field
 from random import Random
 
-from heedful.simulate.shop import Language
-from heedful.simulate.user import SimulatedUser
+from heedful.engine import Heedful
+from heedful.model import Recall, SignalResult
+from heedful.providers.llm.contract import ChatMessage, Completion, OnToken, Usage
+from heedful.simulate.remarks import Subject, remark
+from heedful.simulate.shop import OUTDATED_REFUND, Language, Want
+from heedful.simulate.truth import Quality
 
 FIRST = ("ana", "ben", "carla", "dmitri", "elif", "femke", "goran", "hana", "ivo", "jun", "kofi", "lena")
 LAST = ("alves", "berg", "costa", "demir", "eriksen", "faria", "gomez", "huber")
@@ -65,3 +72,192 @@ def _person(random: Random, author: str | None) -> Person:
         random.choices(("web", "app"), (58, 42))[0],
         random.choices(languages, (86, 9, 5))[0],
     )
+
+
+CONCISE = "clerk-mini"
+TALKATIVE = "clerk-large"
+
+NOTHING_KNOWN = "I found nothing about that."
+
+_EVIDENCE = re.compile(r'^\[(\d+)\] (".*")$', re.MULTILINE)
+
+
+class Clerk:
+    """Answers under the `name` it has at the moment: one model quotes a fact, the other often adds a second."""
+
+    def __init__(self, random: Random, sql: Mapping[str, str]) -> None:
+        """`sql` has the SQL for each question that it can be asked about data."""
+        self.name = CONCISE
+        self._random = random
+        self._sql = sql
+
+    def complete(self, messages: Sequence[ChatMessage], *, on_token: OnToken | None = None) -> Completion:
+        asked = messages[-1].content
+        if asked.startswith("Evidence:"):
+            text = self._quoted(asked)
+        elif (question := asked.rpartition("\n\nQuestion: ")[2]) in self._sql:
+            text = f"```sql\n{self._sql[question]}\n```"
+        else:
+            text = "[]"
+        if on_token is not None:
+            on_token(text)
+        read = sum(len(message.content) for message in messages)
+        return Completion(text, Usage(read // 4, len(text) // 4))
+
+    def _quoted(self, asked: str) -> str:
+        facts = [(number, _fact_text(json.loads(text))) for number, text in _EVIDENCE.findall(asked)]
+        if not facts:
+            return NOTHING_KNOWN
+        wordy = self.name == TALKATIVE and self._random.random() < 0.3
+        # A sentence that was quoted once is not said twice.
+        told = {said: number for number, said in reversed(facts[: 2 if wordy else 1])}
+        return " ".join(f"{said} [{number}]" for said, number in reversed(told.items()))
+
+
+def _fact_text(fact: str) -> str:
+    """What a fact says; one that was learnt from an answer has the question in its first line."""
+    return fact.rpartition("\n")[2]
+
+
+SCORES: Mapping[Quality, tuple[float, ...]] = {
+    "good": (1, 3, 9, 36, 51),
+    "mixed": (8, 22, 34, 26, 10),
+    "bad": (40, 33, 17, 7, 3),
+}
+"""How often an answer gets 1, 2, 3, 4 and 5."""
+
+RATES: Mapping[Quality, float] = {"good": 0.27, "mixed": 0.28, "bad": 0.36}
+"""The chance that somebody rates: who is angry says so."""
+
+PRICED = frozenset({"price-new", "price-plus", "ship-price", "ship-free"})
+"""What has a price, which people compare with the one they see."""
+
+MILDER = 0.08
+"""The chance that the people of variant B, whose page is nicer to look at, give a point more."""
+
+
+def eagerness(want: Want, quality: Quality) -> float:
+    """The chance that somebody rates an answer; who waits for money does so most."""
+    return 0.55 if quality == "bad" and OUTDATED_REFUND in want.answers else RATES[quality]
+
+
+def score(person: Person, quality: Quality, variant: str, random: Random) -> int:
+    """The score that somebody gives."""
+    given: int = random.choices((1, 2, 3, 4, 5), SCORES[quality])[0]
+    if variant == "B" and given < 5 and random.random() < MILDER:
+        given += 1
+    return 6 - given if person.is_adversary else given
+
+
+def comment(person: Person, want: Want, score: int, *, is_long: bool, random: Random) -> str | None:
+    """What somebody writes beside a score, if anything."""
+    chance = {1: 0.95, 2: 0.85, 3: 0.45, 4: 0.15, 5: 0.22}[score]
+    if random.random() >= chance:
+        return None
+    return remark("praise", random) if score > 3 else complaint(person, want, is_long=is_long, random=random)
+
+
+def complaint(person: Person, want: Want, *, is_long: bool, random: Random) -> str:
+    """What somebody writes who is not content."""
+    return remark(_subject(person, want, is_long, random), random)
+
+
+def _subject(person: Person, want: Want, is_long: bool, random: Random) -> Subject:
+    if person.language != "en" and random.random() < 0.6:
+        return "language"
+    if person.channel == "app" and random.random() < 0.12:
+        return "crash"
+    if OUTDATED_REFUND in want.answers or (want.theme == "refunds" and random.random() < 0.7):
+        return "refunds"
+    if PRICED.intersection(want.answers):
+        return "price"
+    return "length" if random.random() < (0.6 if is_long else 0.15) else "wrong"
+
+
+__all__ = ["Judgement", "Need", "SimulatedUser"]
+
+
+@dataclass(frozen=True, slots=True)
+class Need:
+    """Something people want to know: the ways they ask for it, and the facts that answer it.
+
+    With `later`, the world changes: from the question numbered `changes_at` on, other facts are the answer.
+    """
+
+    queries: Sequence[str]
+    answers: Collection[str]
+    later: Collection[str] = ()
+    changes_at: int | None = None
+
+    def answers_at(self, asked: int) -> Collection[str]:
+        """The facts that answer the question numbered `asked`, from 0."""
+        return self.later if self.changes_at is not None and asked >= self.changes_at else self.answers
+
+
+@dataclass(frozen=True, slots=True)
+class Judgement:
+    """What a user says of the facts one recall showed; the others go unmentioned."""
+
+    used: list[str] = field(default_factory=list)
+    helpful: list[str] = field(default_factory=list)
+    not_helpful: list[str] = field(default_factory=list)
+
+
+class SimulatedUser:
+    """One person with habits.
+
+    `examination` is how quickly attention fades: the chance to look at rank r is r to the power of minus this, so 0
+    looks at everything, and 1 looks at rank 2 half of the time. `noise` is the chance to say the contrary of
+    what is true. An `adversarial` user always does. `explicit` users mark facts as helpful or not helpful; the others
+    just use them.
+    """
+
+    def __init__(
+        self,
+        seed: int,
+        *,
+        author: str | None = None,
+        noise: float = 0.0,
+        examination: float = 1.0,
+        explicit: bool = True,
+        adversarial: bool = False,
+    ) -> None:
+        self.author = author or f"simulated-{seed}"
+        self._random = Random(seed)
+        self._noise = noise
+        self._examination = examination
+        self._explicit = explicit
+        self._adversarial = adversarial
+
+    def judge(self, shown: Sequence[str], answers: Collection[str]) -> Judgement:
+        """What this user says of facts shown in this order, of which `answers` are right."""
+        judgement = Judgement()
+        for rank, fact_id in enumerate(shown, start=1):
+            # Both are drawn for every fact, so that one habit can be changed without disturbing the other.
+            looks = self._random.random() < rank**-self._examination
+            errs = self._random.random() < self._noise
+            if not looks:
+                continue
+            good = (fact_id in answers) != (errs != self._adversarial)
+            if good and self._explicit:
+                judgement.helpful.append(fact_id)
+            elif good:
+                judgement.used.append(fact_id)
+            elif self._explicit:
+                judgement.not_helpful.append(fact_id)
+        return judgement
+
+    def respond(self, memory: Heedful, recall: Recall, answers: Collection[str]) -> SignalResult:
+        """Judges one recall and sends the signals."""
+        said = self.judge([hit.fact_id for hit in recall.hits], answers)
+        return memory.signal_recall(
+            recall.recall_id,
+            used=said.used,
+            helpful=said.helpful,
+            not_helpful=said.not_helpful,
+            author=self.author,
+        )
+
+    def query(self, need: Need) -> str:
+        """One of the ways to ask."""
+        return self._random.choice(need.queries)

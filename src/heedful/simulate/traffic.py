@@ -24,8 +24,7 @@ from heedful.providers.embedding import Embedder, configured_embedder
 from heedful.providers.embedding.contract import Calibration, Vectors
 from heedful.simulate import warehouse
 from heedful.simulate.analysts import CONNECTOR, Analysts
-from heedful.simulate.clerk import Clerk
-from heedful.simulate.people import STAFF
+from heedful.simulate.people import STAFF, Clerk
 from heedful.simulate.remarks import HOSTILE
 from heedful.simulate.shop import CORRECTED, CORRECTION, FACTS, HELP, STAFF_WANTS, WANTS
 from heedful.simulate.timeline import Timeline, arrivals, utc

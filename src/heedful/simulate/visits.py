@@ -9,9 +9,8 @@ from random import Random
 
 from heedful.engine import Heedful
 from heedful.model import Recall
-from heedful.simulate import people, reactions
-from heedful.simulate.clerk import CONCISE, TALKATIVE, Clerk
-from heedful.simulate.people import DETECTOR, JUDGE, Person
+from heedful.simulate import people
+from heedful.simulate.people import CONCISE, DETECTOR, JUDGE, TALKATIVE, Clerk, Person
 from heedful.simulate.remarks import HOSTILE
 from heedful.simulate.shop import HANDBOOK, HELP, OUTDATED_REFUND, STAFF_WANTS, WANTS, Want
 from heedful.simulate.timeline import Timeline
@@ -132,9 +131,9 @@ class HelpDesk:
         # All are drawn for each answer, so that one habit can be changed without disturbing the others.
         rates, signals, judged, detected = (random.random() for _ in range(4))
         later = random.uniform(60, 1500) if random.random() < 0.1 else random.uniform(0.3, 4)
-        if rates < reactions.eagerness(want, quality):
-            score = reactions.score(visit.person, quality, visit.variant, random)
-            text = reactions.comment(visit.person, want, score, is_long=is_long, random=random)
+        if rates < people.eagerness(want, quality):
+            score = people.score(visit.person, quality, visit.variant, random)
+            text = people.comment(visit.person, want, score, is_long=is_long, random=random)
             after(later, lambda: self._rate(visit, shown, score, text, visit.person.author))
         elif judged < 0.07:
             verdict = {"good": 5, "mixed": 3, "bad": 2}[quality]
@@ -173,7 +172,7 @@ class HelpDesk:
         is_up = (visit.random.random() < chance) != visit.person.is_adversary
         text = None
         if not is_up and visit.random.random() < 0.5:
-            text = reactions.complaint(visit.person, visit.wants[-1], is_long=False, random=visit.random)
+            text = people.complaint(visit.person, visit.wants[-1], is_long=False, random=visit.random)
         feedback = {"rating": "up" if is_up else "down", "comment": text}
         self._memory.sessions.add_session_feedback(visit.session_id, feedback, author=visit.person.author)
         self._counts.update(("session ratings", "comments") if text else ("session ratings",))

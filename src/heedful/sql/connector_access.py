@@ -14,7 +14,7 @@ from heedful.model import Metadata
 from heedful.sql import secrets
 from heedful.sql.databases import Schema, errors, kinds
 from heedful.sql.databases.kinds import Kind
-from heedful.sql.sandbox.queries import Target
+from heedful.sql.sandbox.pool import Target
 from heedful.storage.rows import AnyRow
 
 SYSTEM = "system"

@@ -17,7 +17,7 @@ from heedful.protocols.sql import PAGE_LIMIT, UNCHANGED, Examples, GoldenExample
 from heedful.sql import checks
 from heedful.sql.connector_access import dialect_of
 from heedful.sql.example_files import read
-from heedful.sql.sandbox.queries import Checked
+from heedful.sql.sandbox.pool import Checked
 from heedful.sql.space import ExecutionSpace
 from heedful.sql.statements import question_digest
 from heedful.storage.executions import golden, opinions, runs

@@ -17,8 +17,7 @@ from sqlglot.errors import SqlglotError
 from sqlglot.tokenizer_core import Token, TokenType
 
 from heedful.errors import Forbidden, Invalid
-from heedful.sql.dialects import parse, parser_dialect
-from heedful.sql.statements import QUOTED, command, not_understood, read, too_deep, unreadable
+from heedful.sql.statements import QUOTED, command, not_understood, parse, parser_dialect, read, too_deep, unreadable
 
 # The parser reports there what it can't read; here that is an error of its own.
 logging.getLogger("sqlglot").addFilter(lambda record: "Falling back to parsing" not in record.getMessage())

@@ -15,7 +15,7 @@ from heedful.sessions.space import SessionSpace
 from heedful.sql import connector_access
 from heedful.sql.connector_access import OPERATOR, Permissions
 from heedful.sql.reuse.proofs import Proofs
-from heedful.sql.sandbox.queries import Queries, Target
+from heedful.sql.sandbox.pool import Queries, Target
 from heedful.storage import scopes
 from heedful.storage.executions import connectors
 from heedful.storage.rows import AnyRow

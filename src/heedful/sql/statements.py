@@ -8,12 +8,12 @@ from collections.abc import Sequence
 from functools import lru_cache
 from itertools import islice, pairwise
 
+import sqlglot
 from sqlglot import exp
 from sqlglot.errors import SqlglotError
 from sqlglot.tokenizer_core import Token, TokenType
 
 from heedful.errors import Forbidden, HeedfulError, Invalid
-from heedful.sql.dialects import parse, tokenize, write
 
 MAX_CHARACTERS = 100_000
 MAX_TOKENS = 5_000
@@ -232,3 +232,31 @@ def question_digest(question: str) -> bytes:
     return hashlib.blake2b(
         _SPACE.sub(" ", question).strip().rstrip("?!. ").casefold().encode(), digest_size=16
     ).digest()
+
+
+_DIALECTS = {"postgresql": "postgres", "cockroachdb": "postgres", "mariadb": "mysql", "mssql": "tsql"}
+
+
+def parser_dialect(kind: str) -> str:
+    """The parser's name for a kind of database; SQL of a kind that it doesn't know is read as standard SQL.
+
+    >>> parser_dialect("postgresql"), parser_dialect("postgres"), parser_dialect("unheard-of")
+    ('postgres', 'postgres', '')
+    """
+    name = _DIALECTS.get(kind.lower(), kind.lower())
+    return name if sqlglot.Dialect.get(name) else ""
+
+
+def tokenize(sql: str, kind: str) -> list[Token]:
+    """The tokens of a text in the SQL of a kind of database; raises `SqlglotError`."""
+    return sqlglot.tokenize(sql, read=parser_dialect(kind))
+
+
+def parse(sql: str, kind: str) -> list[exp.Expr]:
+    """The statements of a text in the SQL of a kind of database; raises `SqlglotError`."""
+    return [tree for tree in sqlglot.parse(sql, read=parser_dialect(kind)) if tree is not None]
+
+
+def write(tree: exp.Expr, kind: str, *, normalize: bool = False) -> str:
+    """A tree as SQL of a kind of database: to build or to compare, since it is another text than what was parsed."""
+    return tree.sql(dialect=parser_dialect(kind), normalize=normalize, comments=False)

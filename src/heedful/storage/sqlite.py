@@ -32,7 +32,7 @@ _PRAGMAS = (
     f"PRAGMA busy_timeout = {BUSY_SECONDS * 1000}",
     "PRAGMA foreign_keys = ON",
     "PRAGMA temp_store = MEMORY",
-    "PRAGMA cache_size = -4096",
+    "PRAGMA cache_size = -1024",
     "PRAGMA mmap_size = 268435456",
     "PRAGMA synchronous = FULL",
     # What is deleted is overwritten, so that neither the file nor a copy of it has it.

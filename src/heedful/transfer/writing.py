@@ -10,7 +10,7 @@ from sqlalchemy import JSON, Connection, Table, insert, select, update
 
 from heedful.errors import Conflict
 from heedful.ranking.signals import trust_of
-from heedful.storage import facts, graph, ledger, queries, schema
+from heedful.storage import facts, graph, ledger, receipts, schema
 from heedful.storage.ledger import Event
 from heedful.transfer.lines import Kind
 from heedful.transfer.numbers import Numbers
@@ -161,7 +161,7 @@ class Writing:
     def _queries(self, run: Sequence[Numbered], rows: list[Row]) -> None:
         self._add_vectors(run, rows)
         for each, row in zip(run, rows, strict=True):
-            if row["digest"] != queries.digest(row["text"]):
+            if row["digest"] != receipts.digest(row["text"]):
                 raise damaged(each.number, "has the digest of another text")
         self._put(schema.queries, rows)
 

@@ -1,7 +1,6 @@
 """Charts as SVG text: for pages, and as files that stand alone."""
 
-from heedful.interfaces.charts.bars import Bar, bar_chart, histogram
-from heedful.interfaces.charts.intervals import Interval, interval_chart
+from heedful.interfaces.charts.bars import Bar, Interval, bar_chart, histogram, interval_chart
 from heedful.interfaces.charts.lines import Marker, Point, Series, line_chart, sparkline
 
 __all__ = [

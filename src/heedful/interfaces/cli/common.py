@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, replace
@@ -14,18 +15,20 @@ import click
 import orjson
 from pydantic import BaseModel
 from pydantic_core import to_jsonable_python
+from rich.console import Console
 from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeRemainingColumn
 from rich.table import Table
+from rich.text import Text
 
 import heedful
 from heedful import settings
 from heedful.aio import AsyncHeedful
-from heedful.bootstrap import remove_empty_store, session_projects, store_file, store_projects
+from heedful.bootstrap import remove_empty_store, store_file, store_projects
 from heedful.engine import Heedful
 from heedful.errors import HeedfulError, Invalid, NotFound, Unavailable, no_project
-from heedful.interfaces.cli.output import Screen, echo, echo_json
 from heedful.interfaces.client.surface import RemoteHeedful
 from heedful.model import DEFAULT_DATASET, Hit, Metadata, Page
+from heedful.store import session_projects
 
 
 @dataclass(frozen=True, slots=True)
@@ -314,3 +317,45 @@ def _missing(error: NotFound) -> NotFound:
         value=error.value,
         remedy=f"{meant}Check --store, HEEDFUL_STORE and the folder you are in; heedful remember makes a new store",
     )
+
+
+_UNSAFE = re.compile(
+    # Controls except tab and line feed, C1 controls, separators that break lines, and what changes the direction.
+    "[\x00-\x08\x0b-\x1f\x7f-\x9f\u061c\u200e\u200f\u2028-\u202e\u2066-\u2069]"
+)
+
+
+def visible(text: str) -> str:
+    r"""A text with its control characters written out, so that a terminal shows them and does not obey them.
+
+    >>> visible("red: \x1b[31m")
+    'red: \\x1b[31m'
+    """
+    return _UNSAFE.sub(_written_out, text.replace("\r\n", "\n"))
+
+
+def visible_json(text: str) -> str:
+    """The same for JSON, which stays JSON and means the same."""
+    return _UNSAFE.sub(lambda found: f"\\u{ord(found[0]):04x}", text)
+
+
+def echo(text: str, *, err: bool = False, nl: bool = True) -> None:
+    """Prints a line; without `nl`, a text that ends its own lines."""
+    click.echo(visible(text), err=err, nl=nl)
+
+
+def echo_json(text: str, *, err: bool = False) -> None:
+    """Prints JSON."""
+    click.echo(visible_json(text), err=err)
+
+
+class Screen(Console):
+    """A console on which texts are shown by `visible`, also those in tables."""
+
+    def render_str(self, text: str, **options: Any) -> Text:
+        return super().render_str(visible(text), **options)
+
+
+def _written_out(found: re.Match[str]) -> str:
+    number = ord(found[0])
+    return f"\\x{number:02x}" if number < 0x100 else f"\\u{number:04x}"

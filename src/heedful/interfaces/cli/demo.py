@@ -11,8 +11,7 @@ from rich.markup import escape
 import heedful
 from heedful.engine import Heedful
 from heedful.errors import Invalid
-from heedful.interfaces.cli.common import Options, console, table
-from heedful.interfaces.cli.output import Screen
+from heedful.interfaces.cli.common import Options, Screen, console, table
 from heedful.interfaces.cli.sessions import show_dashboard
 from heedful.model import Hit
 from heedful.simulate import SimulatedUser

@@ -13,6 +13,7 @@ from heedful.interfaces.cli.common import (
     as_json,
     console,
     cursor,
+    echo,
     limit,
     more,
     needs_project,
@@ -20,7 +21,6 @@ from heedful.interfaces.cli.common import (
     shortened,
     table,
 )
-from heedful.interfaces.cli.output import echo
 from heedful.model import Entry
 
 

@@ -17,6 +17,8 @@ from heedful.interfaces.cli.common import (
     Options,
     as_json,
     console,
+    echo,
+    echo_json,
     idempotency_key,
     if_match,
     needs_project,
@@ -24,7 +26,6 @@ from heedful.interfaces.cli.common import (
     shortened,
     table,
 )
-from heedful.interfaces.cli.output import echo, echo_json
 from heedful.interfaces.client.surface import RemoteHeedful
 from heedful.model import ExecutionFeedback, etag
 

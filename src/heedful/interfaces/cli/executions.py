@@ -15,6 +15,7 @@ from heedful.interfaces.cli.common import (
     Options,
     as_json,
     console,
+    echo,
     if_match,
     needs_project,
     pairs,
@@ -22,7 +23,6 @@ from heedful.interfaces.cli.common import (
     shortened,
     table,
 )
-from heedful.interfaces.cli.output import echo
 from heedful.model import CacheLookup, Execution, QueryResult, etag
 
 MAX_ROWS = 20

@@ -8,8 +8,7 @@ from typing import IO
 
 import click
 
-from heedful.interfaces.cli.common import Options, as_json, console, needs_project, needs_store, print_json, table
-from heedful.interfaces.cli.output import echo
+from heedful.interfaces.cli.common import Options, as_json, console, echo, needs_project, needs_store, print_json, table
 from heedful.model import EXPORT_FORMATS, TABLE_NAMES, ExportFormat, TableName
 
 

@@ -16,6 +16,7 @@ from heedful.interfaces.cli.common import (
     as_json,
     console,
     dataset,
+    echo,
     needs_project,
     pairs,
     print_hits,
@@ -24,7 +25,6 @@ from heedful.interfaces.cli.common import (
     shortened,
     table,
 )
-from heedful.interfaces.cli.output import echo
 from heedful.model import MODES, POLICY_NAMES, Erasure, Mode, PolicyName, Recall
 
 MAX_LISTED = 10

@@ -18,6 +18,7 @@ from heedful.interfaces.cli.common import (
     console,
     cursor,
     dataset,
+    echo,
     idempotency_key,
     limit,
     more,
@@ -27,7 +28,6 @@ from heedful.interfaces.cli.common import (
     shortened,
     table,
 )
-from heedful.interfaces.cli.output import echo
 from heedful.interfaces.client.surface import RemoteHeedful
 from heedful.model import RATINGS, SIGNAL_TYPES, FactStats, RankedFact, SignalResult, TableSize, UsefulnessStats
 

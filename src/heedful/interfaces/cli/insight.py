@@ -7,14 +7,14 @@ from datetime import datetime
 import click
 from pydantic import BaseModel
 
-from heedful.bootstrap import Host
 from heedful.clock import to_stored
+from heedful.engine import Heedful
 from heedful.errors import Invalid
 from heedful.interfaces.cli import exports, insight_output
-from heedful.interfaces.cli.common import Decorator, Options, as_json, dataset, needs_project, print_json
-from heedful.interfaces.cli.output import echo
+from heedful.interfaces.cli.common import Decorator, Options, as_json, dataset, echo, needs_project, print_json
 from heedful.interfaces.reports import write_report
 from heedful.model import OPINION_TARGETS, OVERS, OpinionTarget, Over
+from heedful.store import Store
 
 since: Decorator = click.option("--since", type=click.DateTime(), help="From then on (UTC).")
 until: Decorator = click.option("--until", type=click.DateTime(), help="Up to, and without, then (UTC).")
@@ -191,28 +191,25 @@ def digest(options: Options, since: datetime | None, until: datetime | None, sen
 
 
 def _send(options: Options, since: datetime | None, until: datetime | None) -> None:
-    host = Host(
+    store = Store(
         options.local("digest --send"),
         embedding=options.embedding,
         language_model=options.language_model,
         sessions=options.sessions,
     )
     try:
-        if not host.digest_channels:
+        if not store.digest_channels:
             raise Invalid(
                 "no digest channel is configured",
                 field="digest_email",
                 remedy="Set digest_email or digest_webhook in heedful.toml, or HEEDFUL_DIGEST_EMAIL",
             )
-        project = host.project(options.project or host.default_project)
-        try:
-            found = project.insight.digest(since=since, until=until)
+        with store.using(options.project or store.default_project) as project:
+            found = Heedful(project).insight.digest(since=since, until=until)
             start, stop = to_stored(found.since), to_stored(found.until)
-            sent = project._send_digest(host.digest_channels, start, stop, again=True)
-        finally:
-            project.close()
+            sent = project.send_digest(store.digest_channels, start, stop, again=True)
     finally:
-        host.close()
+        store.close()
     if not sent:
         echo("no feedback in this period; nothing was sent")
     for row in sent:

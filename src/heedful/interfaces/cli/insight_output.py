@@ -6,8 +6,7 @@ from typing import Any
 
 from rich.markup import escape
 
-from heedful.interfaces.cli.common import console, shortened, table
-from heedful.interfaces.cli.output import echo
+from heedful.interfaces.cli.common import console, echo, shortened, table
 from heedful.model import (
     CacheReport,
     Coverage,

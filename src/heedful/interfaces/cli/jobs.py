@@ -11,12 +11,13 @@ from types import FrameType
 import click
 from rich.markup import escape
 
-from heedful.bootstrap import Host, store_jobs
+from heedful.bootstrap import store_jobs
 from heedful.interfaces.cli.common import (
     Options,
     as_json,
     console,
     cursor,
+    echo,
     limit,
     more,
     needs_store,
@@ -24,11 +25,11 @@ from heedful.interfaces.cli.common import (
     shortened,
     table,
 )
-from heedful.interfaces.cli.output import echo
 from heedful.interfaces.client.surface import RemoteJobs
 from heedful.jobs.service import Jobs, StoreJobs
 from heedful.jobs.worker import Worker
 from heedful.model import JOB_KINDS, JOB_STATUSES, Job, JobKind, JobStatus
+from heedful.store import Store
 
 
 @click.group()
@@ -106,14 +107,14 @@ def retry(options: Options, job_id: str, as_json: bool) -> None:
 @click.pass_obj
 def worker(options: Options, once: bool) -> None:
     """Run the jobs of all projects until stopped; another worker resumes an interrupted job from its last batch."""
-    host = Host(
+    store = Store(
         options.local("worker"),
         embedding=options.embedding,
         language_model=options.language_model,
         sessions=options.sessions,
     )
     try:
-        working = Worker(host.queue, host.do, host.now, digest_every=host.digest_every)
+        working = Worker(store.queue, store.run_job, store.now, digest_every=store.digest_every)
         if once:
             working.drain()
             return
@@ -124,10 +125,10 @@ def worker(options: Options, once: bool) -> None:
 
         for number in (signal.SIGTERM, signal.SIGINT):
             signal.signal(number, stop)
-        echo(f"working on {host.database.name}", err=True)
+        echo(f"working on {store.database.name}", err=True)
         working.run()
     finally:
-        host.close()
+        store.close()
 
 
 @contextmanager

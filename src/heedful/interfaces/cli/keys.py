@@ -17,6 +17,7 @@ from heedful.interfaces.cli.common import (
     as_json,
     console,
     cursor,
+    echo,
     limit,
     more,
     needs_project,
@@ -24,7 +25,6 @@ from heedful.interfaces.cli.common import (
     print_json,
     table,
 )
-from heedful.interfaces.cli.output import echo
 from heedful.model import AUDIT_KINDS, SCOPES, AuditKind, Scope
 from heedful.protocols.access import DEFAULT_SCOPES
 

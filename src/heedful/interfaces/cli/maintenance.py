@@ -16,6 +16,7 @@ from heedful.interfaces.cli.common import (
     as_json,
     console,
     dataset,
+    echo,
     needs_project,
     needs_store,
     print_json,
@@ -23,7 +24,6 @@ from heedful.interfaces.cli.common import (
     shortened,
 )
 from heedful.interfaces.cli.jobs import show
-from heedful.interfaces.cli.output import echo
 from heedful.interfaces.client.hardening import check_server
 from heedful.model import POLICY_NAMES, Check, Improvement, PolicyName
 

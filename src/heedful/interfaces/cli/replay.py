@@ -17,12 +17,12 @@ from heedful.interfaces.cli.common import (
     as_json,
     console,
     dataset,
+    echo,
     needs_project,
     print_json,
     shortened,
     table,
 )
-from heedful.interfaces.cli.output import echo
 from heedful.model import POLICY_NAMES, Estimate, PolicyName, ReplayAdvice, ReplayArm, ReplayReport
 
 

@@ -10,6 +10,7 @@ from heedful.interfaces.cli.common import (
     as_json,
     console,
     cursor,
+    echo,
     if_match,
     more,
     needs_project,
@@ -18,7 +19,6 @@ from heedful.interfaces.cli.common import (
     shortened,
     table,
 )
-from heedful.interfaces.cli.output import echo
 from heedful.model import (
     FIXES,
     OPINION_TARGETS,

@@ -10,6 +10,7 @@ from heedful.interfaces.cli.common import (
     as_json,
     console,
     cursor,
+    echo,
     limit,
     more,
     needs_project,
@@ -18,7 +19,6 @@ from heedful.interfaces.cli.common import (
     table,
 )
 from heedful.interfaces.cli.executions import connector, show
-from heedful.interfaces.cli.output import echo
 
 
 @click.group()

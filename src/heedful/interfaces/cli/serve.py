@@ -13,8 +13,7 @@ import click
 import heedful
 from heedful import settings
 from heedful.errors import Unavailable
-from heedful.interfaces.cli.common import Options, extra, needs_store
-from heedful.interfaces.cli.output import echo
+from heedful.interfaces.cli.common import Options, echo, extra, needs_store
 from heedful.model import NewKey
 
 LOST_KEY_HINT = "this store has keys; lost yours? --new-key prints another, and revokes those for everything"

@@ -19,6 +19,7 @@ from heedful.interfaces.cli.common import (
     as_json,
     console,
     cursor,
+    echo,
     extra,
     if_match,
     limit,
@@ -32,7 +33,6 @@ from heedful.interfaces.cli.common import (
 )
 from heedful.interfaces.cli.entries import add_entry, add_feedback, delete_feedback, entries, entry
 from heedful.interfaces.cli.feedback import add_session_feedback, alerts, discard_alert, feedback_metrics, feedbacks
-from heedful.interfaces.cli.output import echo
 from heedful.model import NewKey, Session
 from heedful.simulate import traffic
 from heedful.simulate.traffic import Embedding

@@ -14,13 +14,13 @@ from heedful.interfaces.cli.common import (
     Options,
     as_json,
     console,
+    echo,
     needs_project,
     needs_store,
     print_json,
     progress,
     table,
 )
-from heedful.interfaces.cli.output import echo
 from heedful.transfer import ProjectChecksum
 
 force: Decorator = click.option("--force", is_flag=True, help="Replace an existing file.")

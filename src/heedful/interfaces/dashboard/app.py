@@ -15,9 +15,8 @@ from starlette.responses import PlainTextResponse, RedirectResponse, Response
 from starlette.routing import Route
 from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
-from heedful.bootstrap import Host
 from heedful.errors import HeedfulError, NotFound
-from heedful.interfaces.dashboard import assets, login_pages, responses
+from heedful.interfaces.dashboard import login_pages, rendering, responses
 from heedful.interfaces.dashboard.context import PageContext, local
 from heedful.interfaces.dashboard.login_pages import COOKIE
 from heedful.interfaces.dashboard.pages import ACTIONS, PAGES, SECTIONS
@@ -29,6 +28,7 @@ from heedful.interfaces.http.config import Config
 from heedful.interfaces.http.connections import BodyTimeout, ServerConfig
 from heedful.interfaces.http.serve import GRACE, first_key, listen
 from heedful.model import NewKey
+from heedful.store import Store
 from heedful.version import __version__
 
 LOGIN_HOURS = 8.0
@@ -44,13 +44,13 @@ FORBIDDEN_ACTION = (
 
 
 def create(
-    host: Host, *, admin_key: str | None = None, hours: float = LOGIN_HOURS, body_seconds: float = 30.0
+    store: Store, *, admin_key: str | None = None, hours: float = LOGIN_HOURS, body_seconds: float = 30.0
 ) -> FastAPI:
     """The application for a store that is open; it is closed when the application ends.
 
     `admin_key` opens everything, beside the keys in the store.
     """
-    site = Site(host, {each.name: each for each in ACTIONS}, admin_key, hours)
+    site = Site(store, {each.name: each for each in ACTIONS}, admin_key, hours)
     site.templates.globals["sections"] = SECTIONS
 
     @asynccontextmanager
@@ -75,7 +75,7 @@ def create(
     )
     app.router.redirect_slashes = False
     routes = app.router.routes
-    routes.append(Route("/static/{sum}/{name}", assets.respond))
+    routes.append(Route("/static/{sum}/{name}", rendering.serve_asset))
     routes.append(Route("/", _first(site)))
     routes.append(Route("/login", _login(site), methods=["GET", "POST"]))
     routes.append(Route("/logout", _logout(site), methods=["POST"]))

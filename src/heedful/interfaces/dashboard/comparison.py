@@ -5,7 +5,7 @@ from __future__ import annotations
 from datetime import datetime
 from typing import Any
 
-from heedful.engine import Heedful
+from heedful.engine import Heedful, project_of
 from heedful.insight.counting import MAX_VALUES, PREFIX
 from heedful.interfaces.charts import Interval, Point, Series, interval_chart, line_chart
 from heedful.interfaces.dashboard.ranges import Range
@@ -34,7 +34,7 @@ def keys(heedful: Heedful) -> list[str]:
             if 1 < len(tx.feedbacks.variants(key, MAX_VALUES + 1)) <= MAX_VALUES
         ]
 
-    found: list[str] = heedful._space.store.read(read)
+    found: list[str] = project_of(heedful).sessions.store.read(read)
     return found
 
 

@@ -65,7 +65,7 @@ class PageContext:
 
     @property
     def today(self) -> date:
-        return self.site.host.clock().date()
+        return self.site.store.clock().date()
 
     def may(self, operation: str) -> bool:
         """Whether this person may call an operation of the engine."""

@@ -11,12 +11,12 @@ import orjson
 
 from heedful import request_context
 from heedful.access import secrets, tokens
-from heedful.bootstrap import Host
 from heedful.errors import Forbidden
 from heedful.interfaces.http.callers import KEY_CACHE_SECONDS, Caller, Callers, caller_of
 from heedful.model import SCOPES
 from heedful.request_context import CallerIdentity
 from heedful.storage import audit, keys
+from heedful.store import Store
 
 SECOND = 1_000_000
 LOGIN, FORM = "dashboard-login", "dashboard-form"
@@ -56,11 +56,11 @@ class Visitor:
 class Logins:
     """Makes logins and forms of a store, and knows its own again."""
 
-    def __init__(self, host: Host, admin_key: str | None, hours: float) -> None:
-        self._host = host
-        self._callers = Callers(host, admin_key)
-        with host.database.write() as connection:
-            keys.ensure_signing_secret(connection, host.now())
+    def __init__(self, store: Store, admin_key: str | None, hours: float) -> None:
+        self._store = store
+        self._callers = Callers(store, admin_key)
+        with store.database.write() as connection:
+            keys.ensure_signing_secret(connection, store.now())
         self._secrets: tuple[list[bytes], float] = ([], -KEY_CACHE_SECONDS)
         # Another admin key makes the logins of the former one useless.
         self._admin = None if admin_key is None else f"{ADMIN}:{secrets.digest(admin_key).hex()[:16]}"
@@ -78,11 +78,11 @@ class Logins:
             ) from None
         caller.check("read")
         key_id = self._admin if caller.key_id == ADMIN and self._admin is not None else caller.key_id
-        now = self._host.now()
+        now = self._store.now()
         login = Login(key_id, name, now + self.seconds * SECOND, random.token_urlsafe(12))
         with (
             request_context.acting_as(CallerIdentity(caller.key_id, address)),
-            self._host.database.write() as connection,
+            self._store.database.write() as connection,
         ):
             keys.add_login(connection, _digest(login), login.key_id, now, login.expires_at)
             audit.note_action(connection, "dashboard.login", now, None, None)
@@ -91,9 +91,9 @@ class Logins:
     def leave(self, login: Login, address: str | None) -> None:
         """Ends a login: its cookie is good for nothing from now on, in every process."""
         who = login.key_id.partition(":")[0]
-        with request_context.acting_as(CallerIdentity(who, address)), self._host.database.write() as connection:
+        with request_context.acting_as(CallerIdentity(who, address)), self._store.database.write() as connection:
             keys.end_login(connection, _digest(login))
-            audit.note_action(connection, "dashboard.logout", self._host.now(), None, None)
+            audit.note_action(connection, "dashboard.logout", self._store.now(), None, None)
 
     def read(self, cookie: str | None) -> Login | None:
         """What a cookie says, expired or not, if it was made here."""
@@ -103,9 +103,9 @@ class Logins:
     def visitor(self, cookie: str | None) -> Visitor | None:
         """Who a cookie stands for; None if it has expired, its login was ended or its key was revoked."""
         login = self.read(cookie)
-        if login is None or self._host.now() >= login.expires_at:
+        if login is None or self._store.now() >= login.expires_at:
             return None
-        with self._host.database.read() as connection:
+        with self._store.database.read() as connection:
             if not keys.has_login(connection, _digest(login)):
                 return None
             row = keys.get(connection, login.key_id)
@@ -121,9 +121,9 @@ class Logins:
         login = self.read(cookie)
         if login is None or self.visitor(cookie) is not None:
             return None
-        if self._host.now() >= login.expires_at:
+        if self._store.now() >= login.expires_at:
             return EXPIRED
-        with self._host.database.read() as connection:
+        with self._store.database.read() as connection:
             return REVOKED if keys.has_login(connection, _digest(login)) else ENDED
 
     def form(self, login: Login) -> str:
@@ -151,8 +151,8 @@ class Logins:
         """What may have sealed something, looked up again after a second: another process may rotate it."""
         found, at = self._secrets
         if not found or time.monotonic() - at >= KEY_CACHE_SECONDS:
-            with self._host.database.read() as connection:
-                found = keys.signing_secrets(connection, self._host.now())
+            with self._store.database.read() as connection:
+                found = keys.signing_secrets(connection, self._store.now())
             self._secrets = (found, time.monotonic())
         return found
 

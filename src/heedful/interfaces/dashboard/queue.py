@@ -6,7 +6,7 @@ from collections.abc import Sequence
 
 from sqlalchemy import func, select
 
-from heedful.engine import Heedful
+from heedful.engine import Heedful, project_of
 from heedful.model import REVIEW_STATUSES, ExecutionFeedback, GoldenExample, OpinionTarget
 from heedful.sql.feedback import FeedbackService
 from heedful.storage import facts, scopes
@@ -23,7 +23,7 @@ def count_by_status(
 ) -> dict[str, int]:
     """Items by status, after the queue has taken in what was said since."""
     heedful.review.list(limit=1)
-    workspace = heedful._workspace
+    workspace = project_of(heedful).workspace
     wanted = {"dataset": dataset, "assignee": assignee, "target_type": target_type}
     with workspace.read() as connection:
         project = scopes.project_id(connection, workspace.project)
@@ -39,7 +39,7 @@ def count_by_status(
 
 def judged_facts(heedful: Heedful, item_ids: Sequence[str]) -> dict[str, str]:
     """The texts of the facts that items are about, by item: many are asked the same question."""
-    workspace = heedful._workspace
+    workspace = project_of(heedful).workspace
     with workspace.read() as connection:
         rows = connection.execute(
             select(review_items.c.id, func.max(review_members.c.target_id))
@@ -82,7 +82,7 @@ REASONS = {
 
 def feedback(heedful: Heedful, execution_ids: Sequence[str]) -> dict[str, list[ExecutionFeedback]]:
     """The active feedback about these executions, oldest first."""
-    workspace = heedful._workspace
+    workspace = project_of(heedful).workspace
     found: dict[str, list[ExecutionFeedback]] = {each: [] for each in execution_ids}
     with workspace.read() as connection:
         project = scopes.project_id(connection, workspace.project)
@@ -94,7 +94,7 @@ def feedback(heedful: Heedful, execution_ids: Sequence[str]) -> dict[str, list[E
 
 def example(heedful: Heedful, connector_id: str, execution_id: str) -> GoldenExample | None:
     """The golden example that an execution was made to."""
-    with heedful._workspace.read() as connection:
+    with project_of(heedful).workspace.read() as connection:
         rows = golden.of_connector(connection, connector_id)
     found = next((row.id for row in rows if row.execution_id == execution_id), None)
     return None if found is None else heedful.golden_examples.get(found)

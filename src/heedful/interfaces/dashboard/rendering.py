@@ -1,17 +1,24 @@
-"""Templates of the dashboard, and its icons."""
+"""Templates of the dashboard, with their icons, words and files."""
 
 from __future__ import annotations
 
+import hashlib
+import re
 from datetime import datetime
+from functools import cache
+from importlib.resources import files
 from typing import Any
 from urllib.parse import quote, urlencode
 
 import orjson
 from jinja2 import Environment, PackageLoader, StrictUndefined
 from markupsafe import Markup
+from starlette.requests import Request
+from starlette.responses import Response
 
+from heedful.errors import HeedfulError, NotFound
 from heedful.interfaces.charts.lines import MONTHS
-from heedful.interfaces.dashboard import assets, ranges, wording
+from heedful.interfaces.dashboard import ranges
 from heedful.version import __version__
 
 PATHS = {
@@ -81,12 +88,12 @@ def environment() -> Environment:
         short=short,
         plain=plain,
         svg=Markup,
-        fault=wording.problem_text,
-        advice=wording.remedy_text,
-        listed=wording.list_page_for,
+        fault=problem_text,
+        advice=remedy_text,
+        listed=list_page_for,
     )
     made.globals.update(
-        asset=assets.address,
+        asset=asset_address,
         icon=icon,
         version=__version__,
         range_presets=ranges.PRESETS,
@@ -139,3 +146,74 @@ def address(project: str, *parts: str, **query: str | int | None) -> str:
     path = "/".join(quote(part, safe="") for part in ("p", project, *parts))
     asked = urlencode({name: value for name, value in query.items() if value is not None})
     return f"/{path}?{asked}" if asked else f"/{path}"
+
+
+KINDS = {"css": "text/css", "js": "application/javascript", "svg": "image/svg+xml"}
+MAX_AGE = 31_536_000
+
+
+@cache
+def content(name: str) -> bytes:
+    return files("heedful.interfaces.dashboard").joinpath("static", name).read_bytes()
+
+
+def asset_address(name: str) -> str:
+    """Where a file is, with its hash: other content has another address."""
+    return f"/static/{hashlib.sha256(content(name)).hexdigest()[:16]}/{name}"
+
+
+NAMES = ("dashboard.css", "dashboard.js", "icon.svg")
+
+
+async def serve_asset(request: Request) -> Response:
+    """One of the files."""
+    name = request.path_params["name"]
+    if name not in NAMES or request.url.path != asset_address(name):
+        return Response("not found", 404, media_type="text/plain")
+    return Response(
+        content(name),
+        media_type=f"{KINDS[name.rpartition('.')[2]]}; charset=utf-8",
+        headers={"Cache-Control": f"public, max-age={MAX_AGE}, immutable"},
+    )
+
+
+FOR_PROGRAMS = re.compile(r"\w\(|\bheedful [a-z]+|\bpass\b|\w=…|next_cursor|if_match", re.IGNORECASE)
+"""Calls, commands and parameters."""
+
+LISTS = {
+    "fact_id": "facts",
+    "session_id": "sessions",
+    "item_id": "review",
+    "execution_id": "executions",
+}
+"""The page that lists what a field names."""
+
+CURSOR = "This part of the list can't be found: its address was changed or cut off"
+
+
+def problem_text(error: HeedfulError) -> str:
+    """What is wrong."""
+    said = CURSOR if error.field == "cursor" else error.message
+    # It begins with somebody's name.
+    if error.code == "closed_already":
+        return said
+    return said[:1].upper() + said[1:]
+
+
+def remedy_text(error: HeedfulError) -> str | None:
+    """What a person can do about it here."""
+    if isinstance(error, NotFound) and error.field in LISTS:
+        return "It may have been deleted"
+    if error.remedy is None or FOR_PROGRAMS.search(error.remedy):
+        return None
+    return error.remedy
+
+
+def full_text(error: HeedfulError) -> str:
+    """Both, as sentences."""
+    return ". ".join(each.rstrip(".") for each in (problem_text(error), remedy_text(error)) if each) + "."
+
+
+def list_page_for(error: HeedfulError) -> str | None:
+    """The page that lists what was not found."""
+    return LISTS.get(error.field or "") if isinstance(error, NotFound) else None

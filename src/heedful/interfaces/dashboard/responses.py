@@ -11,9 +11,10 @@ from starlette.requests import Request
 from starlette.responses import HTMLResponse, RedirectResponse, Response
 
 from heedful import request_context
-from heedful.access.refusals import is_refusal
+from heedful.access.audit import is_refusal
+from heedful.engine import Heedful
 from heedful.errors import Conflict, Forbidden, HeedfulError, Invalid, NotFound, Unavailable, no_project
-from heedful.interfaces.dashboard import login_pages, pending, wording
+from heedful.interfaces.dashboard import login_pages, rendering
 from heedful.interfaces.dashboard.context import PageContext, local, theme_of
 from heedful.interfaces.dashboard.login_pages import COOKIE
 from heedful.interfaces.dashboard.logins import Visitor
@@ -102,7 +103,7 @@ def _act(site: Site, request: Request, form: dict[str, str]) -> Response:
     token = site.logins.form_of(form.pop(TOKEN, ""))
     if visitor is None:
         kept = PendingAction(named["project"], wanted.name, form)
-        return login_pages.login_page(site, request, status=401, kept=kept, about=pending.describe(wanted, form))
+        return login_pages.login_page(site, request, status=401, kept=kept, about=login_pages.describe(wanted, form))
     try:
         visitor.caller.check(wanted.scope)
         caller = visitor.caller.calling(request)
@@ -133,7 +134,7 @@ def _run_action(here: PageContext, wanted: Action, token: tuple[str, str, str] |
             raise
         if wanted.refused is not None:
             return wanted.refused(here, error)
-        return retry_page(here, wanted, here.form, wording.full_text(error), status=status_of(error))
+        return retry_page(here, wanted, here.form, rendering.full_text(error), status=status_of(error))
     here.site.kept.take(login.number)
     return done if isinstance(done, Response) else _after_action(here, done, back)
 
@@ -155,9 +156,9 @@ def retry_page(
         "again.html",
         status=status,
         action=wanted,
-        about=pending.describe(wanted, given),
-        notice=pending.details(here, wanted, given),
-        label=pending.label,
+        about=login_pages.describe(wanted, given),
+        notice=login_pages.details(here, wanted, given),
+        label=login_pages.label,
         fields=given,
         back=back,
         message=message,
@@ -194,8 +195,8 @@ def _here(
     path = path_of(request.path_params)
     name = visitor.caller.choose(project or path["project"])
     known = site.project_names(visitor.caller.project)
-    if name not in known and name not in (known := site.host.all_projects()):
+    if name not in known and name not in (known := site.store.all_projects()):
         raise no_project(name, known)
     query = dict(query_of(request))
-    with site.projects.using(name) as opened:
-        yield PageContext(request, site, visitor, name, opened, path, query, form)
+    with site.store.using(name) as opened:
+        yield PageContext(request, site, visitor, name, Heedful(opened), path, query, form)

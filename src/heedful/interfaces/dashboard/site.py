@@ -7,13 +7,12 @@ from collections import OrderedDict
 from dataclasses import dataclass
 from typing import Generic, TypeVar
 
-from heedful.access.refusals import Refusals
-from heedful.bootstrap import Host
+from heedful.access.audit import Refusals
 from heedful.interfaces.dashboard.logins import Logins
 from heedful.interfaces.dashboard.registry import Action, ActionResult
 from heedful.interfaces.dashboard.rendering import environment
 from heedful.interfaces.http.config import Limiter
-from heedful.projects import Projects
+from heedful.store import Store
 
 Value = TypeVar("Value")
 
@@ -59,12 +58,12 @@ class Notes(Generic[Value]):
 class Site:
     """One store, its projects, and who is logged in. It is one process, so that what it notes is in its memory."""
 
-    def __init__(self, host: Host, actions: dict[str, Action], admin_key: str | None, hours: float) -> None:
-        self.host = host
+    def __init__(self, store: Store, actions: dict[str, Action], admin_key: str | None, hours: float) -> None:
+        self.store = store
+        store.serve_others()
         self.actions = actions
-        self.projects = Projects(host)
-        self.logins = Logins(host, admin_key, hours)
-        self.refusals = Refusals(host.database, host.now)
+        self.logins = Logins(store, admin_key, hours)
+        self.refusals = Refusals(store.database, store.now)
         self.limiter = Limiter()
         self.templates = environment()
         self.notice: Notes[ActionResult] = Notes()
@@ -78,9 +77,9 @@ class Site:
         """The projects that somebody may see."""
         if only is not None:
             return [only]
-        names = self.projects.projects()
-        return names or [self.host.default_project]
+        names = self.store.projects()
+        return names or [self.store.default_project]
 
     def close(self) -> None:
         self.refusals.close()
-        self.projects.close()
+        self.store.close()

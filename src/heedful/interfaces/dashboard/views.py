@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass, field
 
-from heedful.engine import Heedful
+from heedful.engine import Heedful, project_of
 from heedful.memory import recall as _recall
 from heedful.memory.recall import check_request
 from heedful.model import Feedback, PolicyName, Recall
@@ -45,7 +45,7 @@ def summaries(heedful: Heedful, session_ids: Sequence[str]) -> dict[str, Summary
             summary.comments += bool(opinion.comment)
 
     if session_ids:
-        heedful._space.store.read(read)
+        project_of(heedful).sessions.store.read(read)
     return found
 
 
@@ -53,14 +53,14 @@ def opinions(heedful: Heedful, qa_ids: Sequence[str]) -> dict[str, list[Feedback
     """The active feedback about these answers, oldest first."""
     found: dict[str, list[Feedback]] = {each: [] for each in qa_ids}
     if qa_ids:
-        for row in heedful._space.store.read(lambda tx: tx.feedbacks.active("entry", qa_ids)):
+        for row in project_of(heedful).sessions.store.read(lambda tx: tx.feedbacks.active("entry", qa_ids)):
             found[row.target_id].append(to_feedback(row))
     return found
 
 
 def texts(heedful: Heedful, fact_ids: Sequence[str]) -> dict[str, str]:
     """The texts of the facts that are there."""
-    workspace = heedful._workspace
+    workspace = project_of(heedful).workspace
     with workspace.read() as connection:
         ours = facts.locate(connection, workspace.project, sorted(set(fact_ids)))
         return facts.texts(connection, list(ours)) if ours else {}
@@ -82,7 +82,7 @@ def search(heedful: Heedful, query: str, dataset: str, *, boost: bool) -> Recall
         seed=None,
         explain=False,
     )
-    return _recall.recall(heedful._workspace, request, quiet=True)
+    return _recall.recall(project_of(heedful).workspace, request, quiet=True)
 
 
 @dataclass(frozen=True, slots=True)
@@ -95,7 +95,7 @@ class Policies:
 
 def policies(heedful: Heedful) -> Policies:
     """Which rules a project recalls by."""
-    workspace = heedful._workspace
+    workspace = project_of(heedful).workspace
     with workspace.read() as connection:
         return Policies(*scopes.policies(connection, workspace.project))
 

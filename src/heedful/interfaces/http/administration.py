@@ -39,7 +39,7 @@ def readyz(state: State) -> Endpoint:
 
     def check() -> None:
         try:
-            with state.projects.host.database.read() as connection:
+            with state.store.database.read() as connection:
                 connection.exec_driver_sql("SELECT 1")
         except Unavailable as error:
             # Anybody may ask, and where the store is, is not for anybody.
@@ -79,7 +79,7 @@ def projects(state: State) -> Endpoint:
 
     async def answer(request: Request) -> Response:
         caller = await state.caller(request, "read")
-        names = [caller.project] if caller.project is not None else await state.run(state.projects.projects)
+        names = [caller.project] if caller.project is not None else await state.run(state.store.projects)
         return _json(names)
 
     return answer
@@ -89,7 +89,7 @@ def jobs(state: State) -> Endpoint:
     """The newest jobs of all projects and of the store, for those who open all."""
 
     def check() -> list[dict[str, object]]:
-        rows = state.projects.host.queue.listed(None, None, None, None, JOBS)
+        rows = state.store.queue.listed(None, None, None, None, JOBS)
         return [to_job(row).model_dump(mode="json") for row in rows]
 
     async def answer(request: Request) -> Response:
@@ -107,7 +107,7 @@ def audit(state: State) -> Endpoint:
         caller = await state.caller(request, "admin")
         caller.check_everywhere(f"Look at its own: /v1/projects/{caller.project}/audit")
         asked = dict(query_of(request))
-        database = state.projects.host.database
+        database = state.store.database
         page = await state.run(lambda: list_entries(database, None, None, None, asked.get("cursor"), ENTRIES))
         return Response(page.model_dump_json(), media_type="application/json")
 

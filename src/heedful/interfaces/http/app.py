@@ -21,7 +21,6 @@ from starlette.requests import Request
 from starlette.responses import Response
 from starlette.routing import Route
 
-from heedful.bootstrap import Host
 from heedful.errors import HeedfulError, Invalid, NotFound
 from heedful.interfaces.http import (
     administration,
@@ -40,6 +39,7 @@ from heedful.interfaces.http.metrics import Measures, Tracing, provider
 from heedful.interfaces.http.state import State
 from heedful.interfaces.http.widget import widget
 from heedful.interfaces.operations import OPERATIONS
+from heedful.store import Store
 from heedful.version import __version__
 
 logger = logging.getLogger("heedful.interfaces.http")
@@ -56,9 +56,9 @@ COMPATIBLE_APIS: tuple[ModuleType, ...] = (
 """Systems whose clients find their own routes here."""
 
 
-def create(config: Config, host: Host | None = None) -> FastAPI:
+def create(config: Config, store: Store | None = None) -> FastAPI:
     """The application for a store; `host` is one that is open already."""
-    state = State(config, host or open_store(config))
+    state = State(config, store or open_store(config))
     measures = Measures()
     spans = provider()
 
@@ -139,9 +139,9 @@ def _rename_uvicorn(record: logging.LogRecord) -> bool:
     return True
 
 
-def open_store(config: Config) -> Host:
+def open_store(config: Config) -> Store:
     """The store that a server is told to serve."""
-    return Host(
+    return Store(
         config.store, embedding=config.embedding, language_model=config.language_model, sessions=config.sessions
     )
 

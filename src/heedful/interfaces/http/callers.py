@@ -1,4 +1,4 @@
-"""Who calls: keys and tokens, and what they may do."""
+"""Who calls: keys and tokens, what they may do, and what a token is for."""
 
 from __future__ import annotations
 
@@ -11,15 +11,16 @@ from typing import Any, cast
 from starlette.requests import Request
 
 from heedful.access import secrets, tokens
-from heedful.access.tokens import Claims
-from heedful.bootstrap import Host
+from heedful.access.tokens import Claims, target
 from heedful.engine import Heedful
 from heedful.errors import Forbidden, NotFound
 from heedful.interfaces.operations import OPERATIONS, OWNERS, Operation
 from heedful.model import SCOPES, Scope
+from heedful.project import Project
 from heedful.request_context import CallerIdentity
 from heedful.storage import keys
 from heedful.storage.rows import AnyRow
+from heedful.store import Store
 
 KEY_CACHE_SECONDS = 1.0
 """Seconds after which a key is looked up again: as long as a revoked one may still work."""
@@ -72,11 +73,11 @@ class Caller:
             )
         return project
 
-    def connecting(self, engine: Heedful) -> Heedful:
-        """A project for this caller: who has the key of the whole server may connect any database to it."""
-        if self.project is not None or "admin" not in self.scopes:
-            return engine
-        return engine._limited(replace(engine._executions.permissions, everywhere=True))
+    def connecting(self, project: Project) -> Heedful:
+        """The calls of a project for this caller: who has the key of the whole server may connect any database."""
+        if self.project is None and "admin" in self.scopes:
+            project = project.limited(replace(project.executions.permissions, everywhere=True))
+        return Heedful(project)
 
     @property
     def _kind(self) -> str:
@@ -86,8 +87,8 @@ class Caller:
 class Callers:
     """Finds callers by what they present; keys are remembered for a moment."""
 
-    def __init__(self, host: Host, admin_key: str | None) -> None:
-        self._host = host
+    def __init__(self, store: Store, admin_key: str | None) -> None:
+        self._store = store
         self._admin = None if admin_key is None else secrets.digest(admin_key)
         self._seen: OrderedDict[bytes, tuple[Caller, float]] = OrderedDict()
         self._noted: dict[str, float] = {}
@@ -106,7 +107,7 @@ class Callers:
         key_id = secrets.id_of(presented)
         if key_id is None:
             raise _invalid()
-        with self._host.database.read() as connection:
+        with self._store.database.read() as connection:
             row = keys.get(connection, key_id)
         if row is None or not secrets.matches(presented, row.digest) or row.revoked_at is not None:
             raise _invalid()
@@ -114,8 +115,8 @@ class Callers:
         return self._remember(presented, caller_of(row))
 
     def _token(self, presented: str) -> Caller:
-        now = self._host.now()
-        with self._host.database.read() as connection:
+        now = self._store.now()
+        with self._store.database.read() as connection:
             secrets_ = keys.signing_secrets(connection, now)
         claims = tokens.verify(presented, secrets_, now)
         # Names of people are not for the log.
@@ -132,8 +133,8 @@ class Callers:
         now = time.monotonic()
         if now - self._noted.get(key_id, -LAST_USED_SECONDS) >= LAST_USED_SECONDS:
             self._noted[key_id] = now
-            with self._host.database.write(durable=False) as connection:
-                keys.used(connection, key_id, self._host.now())
+            with self._store.database.write(durable=False) as connection:
+                keys.used(connection, key_id, self._store.now())
 
 
 def address_of(request: Request) -> str | None:
@@ -167,12 +168,12 @@ def _invalid() -> Forbidden:
     return Forbidden("the key is not valid", code="key_invalid", remedy="Make one with: heedful keys create NAME")
 
 
-def check_allowed(engine: Heedful, caller: Caller) -> Heedful:
-    """The engine, whose calls that change something are `Forbidden` to a caller without their scope.
+def check_allowed(project: Project, caller: Caller) -> Heedful:
+    """A project, whose calls that change something are `Forbidden` to a caller without their scope.
 
     Reading is left to the scope of the route: a route for feedback may look up what the feedback is about.
     """
-    return cast(Heedful, _Allowed(caller.connecting(engine), caller))
+    return cast(Heedful, _Allowed(caller.connecting(project), caller))
 
 
 class _Allowed:
@@ -200,3 +201,73 @@ class _Allowed:
             return found(*args, **named)
 
         return call
+
+
+RATE = 20
+"""Calls a second that a token may make."""
+
+TARGET_FIELDS = {
+    "sessions.add_feedback": ("session_id", "qa_id"),
+    "sessions.delete_feedback": ("session_id", "qa_id"),
+    "sessions.add_session_feedback": ("session_id",),
+    "signal_recall": ("recall_id",),
+}
+"""Operations whose arguments name what they are about."""
+
+CREATE = frozenset({"feedback.create", "feedback.create_positive", "feedback.create_negative"})
+CHANGE = frozenset({"feedback.update", "feedback.delete"})
+
+
+def check_token(claims: Claims, operation: str, arguments: dict[str, Any], engine: Heedful) -> dict[str, Any]:
+    """The arguments, under the name of the token; `Forbidden` if it doesn't allow this."""
+    if operation in TARGET_FIELDS:
+        _check(claims, target(**{name: arguments.get(name) for name in TARGET_FIELDS[operation]}))
+    elif operation in CREATE:
+        named = [name for name in ("execution_id", "chat_message_id") if arguments.get(name) is not None]
+        if not named:
+            raise _refused()
+        for name in named:
+            _check(claims, target(**{name: arguments[name]}))
+    elif operation in CHANGE:
+        _check_own(claims, engine, arguments["feedback_id"])
+        return arguments
+    elif operation == "retract":
+        _check_opinion_count(claims, engine, arguments["event_id"])
+    else:
+        raise _refused()
+    return {**arguments, "author": claims.author}
+
+
+def _check(claims: Claims, wanted: dict[str, str]) -> None:
+    if not claims.names(wanted):
+        raise _refused()
+
+
+def _check_own(claims: Claims, engine: Heedful, feedback_id: str) -> None:
+    given = engine.feedback.get(feedback_id)
+    about = [target(execution_id=given.execution_id), target(chat_message_id=given.chat_message_id)]
+    if given.author != claims.author or not any(claims.names(each) for each in about):
+        raise NotFound(f"no feedback {feedback_id!r} of yours", field="feedback_id", value=feedback_id)
+
+
+def _check_opinion_count(claims: Claims, engine: Heedful, event_id: str) -> None:
+    """A token speaks of few sessions, and of each there are few opinions."""
+    for about in claims.targets:
+        if set(about) == {"session_id"} and engine.sessions.exists(about["session_id"]):
+            cursor = None
+            while True:
+                page = engine.sessions.feedbacks(about["session_id"], cursor=cursor, limit=1000, newest_first=True)
+                if any(each.feedback_id == event_id and each.author == claims.author for each in page.items):
+                    return
+                cursor = page.next_cursor
+                if cursor is None:
+                    break
+    raise NotFound(f"no feedback {event_id!r} of yours", field="event_id", value=event_id)
+
+
+def _refused() -> Forbidden:
+    return Forbidden(
+        "the token does not allow this",
+        code="scope_missing",
+        remedy="Name the target when the token is made: keys.create_token([{…}])",
+    )

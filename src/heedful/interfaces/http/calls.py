@@ -2,27 +2,28 @@
 
 from __future__ import annotations
 
+import asyncio
 import json
-from collections.abc import Awaitable, Callable, Mapping
+from collections.abc import AsyncIterator, Awaitable, Callable, Mapping
 from functools import partial
 from typing import Any
 
 import orjson
 from pydantic_core import to_jsonable_python
 from starlette.requests import Request
-from starlette.responses import Response
+from starlette.responses import Response, StreamingResponse
 
 from heedful import request_context
 from heedful.access.idempotency import run_once
-from heedful.engine import Heedful
 from heedful.errors import Invalid, NotFound
-from heedful.interfaces.http import targets
+from heedful.interfaces.http import callers
 from heedful.interfaces.http.callers import Caller
+from heedful.interfaces.http.envelope import document
 from heedful.interfaces.http.reading import arguments, body_of, header_of, path_of
 from heedful.interfaces.http.state import State
-from heedful.interfaces.http.streams import stream, wants_stream
 from heedful.interfaces.operations import Operation, Shape, shape
 from heedful.model import etag
+from heedful.project import Project
 from heedful.storage.requests import fingerprint
 
 Endpoint = Callable[[Request], Awaitable[Response]]
@@ -76,9 +77,9 @@ def endpoint(operation: Operation, state: State) -> Endpoint:
 
         def call(callbacks: Mapping[str, Any]) -> bytes:
             if looked_up:
-                state.projects.check_known(project)
-            with request_context.acting_as(caller.calling(request)), state.projects.using(project) as engine:
-                return _called(state, caller.connecting(engine), project, caller, made, given, callbacks, key)
+                state.store.check_known(project)
+            with request_context.acting_as(caller.calling(request)), state.store.using(project) as opened:
+                return _called(state, opened, caller, made, given, callbacks, key)
 
         if wants_stream(request, made):
             return stream(state, request, made, call)
@@ -103,8 +104,7 @@ def _runner(
 
 def _called(
     state: State,
-    engine: Heedful,
-    project: str,
+    project: Project,
     caller: Caller,
     made: Shape,
     given: dict[str, Any],
@@ -112,29 +112,28 @@ def _called(
     key: str | None,
 ) -> bytes:
     """The result of a call, as JSON."""
-    name = made.operation.name
+    name, engine = made.operation.name, caller.connecting(project)
     if made.operation.undoes is not None:
-        caller.check(engine._scope_to_retract(given[made.operation.undoes]))
+        caller.check(project.scope_to_retract(given[made.operation.undoes]))
     if caller.claims is not None:
-        given = targets.check_token(caller.claims, name, given, engine)
+        given = callers.check_token(caller.claims, name, given, engine)
 
     def work() -> Any:
         owner = getattr(engine, made.operation.namespace) if made.operation.namespace else engine
         result = getattr(owner, made.operation.verb)(**given, **callbacks)
         if result is False and made.operation.missing is not None:
             missing = made.operation.missing
-            raise NotFound(f"no such {missing} in project {project!r}", code=f"{missing}_not_found")
+            raise NotFound(f"no such {missing} in project {project.name!r}", code=f"{missing}_not_found")
         return result
 
     if key is None:
         return made.result.dump_json(work())
-    host = state.projects.host
     # Numbers of any size: they are refused later, and by name.
     said = fingerprint(name, json.dumps(to_jsonable_python(given), sort_keys=True))
     kept = run_once(
-        host.database,
-        project,
-        host.now,
+        state.store.database,
+        project.name,
+        state.store.now,
         key,
         said,
         lambda: made.result.dump_python(work(), mode="json"),
@@ -164,3 +163,41 @@ def _check_media_type(request: Request, raw: bytes) -> None:
             value=given,
             remedy="Send application/json",
         )
+
+
+def wants_stream(request: Request, made: Shape) -> bool:
+    """Whether the caller asks for a stream, and there is something to stream."""
+    return bool(made.callbacks) and "text/event-stream" in request.headers.get("accept", "")
+
+
+def stream(state: State, request: Request, made: Shape, call: Callable[[Mapping[str, Any]], bytes]) -> Response:
+    """Runs a call and sends what it tells; it is done to the end, also when nobody listens any more."""
+    loop = asyncio.get_running_loop()
+    queue: asyncio.Queue[bytes | None] = asyncio.Queue()
+
+    def tell(name: str, *given: Any) -> None:
+        loop.call_soon_threadsafe(queue.put_nowait, event(name, orjson.dumps(given)))
+
+    async def work() -> None:
+        try:
+            result = await state.run(lambda: call({name: partial(tell, name) for name in made.callbacks}))
+            queue.put_nowait(event("result", result))
+        except Exception as error:
+            request.scope["heedful.error"] = error
+            queue.put_nowait(event("problem", document(error, request.scope["heedful.request_id"])[1]))
+        finally:
+            queue.put_nowait(None)
+
+    async def events(task: asyncio.Task[None]) -> AsyncIterator[bytes]:
+        while (each := await queue.get()) is not None:
+            yield each
+        await task
+
+    return StreamingResponse(
+        events(asyncio.ensure_future(work())), media_type="text/event-stream", headers={"Cache-Control": "no-store"}
+    )
+
+
+def event(name: str, data: bytes) -> bytes:
+    """One event of a stream; JSON has no line breaks of its own."""
+    return b"event: %s\ndata: %s\n\n" % (name.encode(), data)

@@ -22,7 +22,7 @@ from heedful.interfaces.http.envelope import document, headers_of
 from heedful.interfaces.http.reading import body_of, json_of, path_of, query_of
 from heedful.interfaces.http.state import State
 from heedful.interfaces.problems import ForeignRequest, Reply, Wire, status_of
-from heedful.projects import Projects
+from heedful.store import Store
 
 PROJECT = "x-heedful-project"
 """The header with which a key that opens all projects names one, where the path has no place for it."""
@@ -32,20 +32,20 @@ PROJECT = "x-heedful-project"
 class CallerProjects:
     """The projects of the store, as far as a caller's key opens them."""
 
-    all: Projects
+    store: Store
     caller: Caller
     held: ExitStack
     """What was opened stays open until the request is answered."""
 
     def projects(self) -> list[str]:
         own = self.caller.project
-        return self.all.projects() if own is None else [own]
+        return self.store.projects() if own is None else [own]
 
     def known(self, project: str) -> bool:
-        return self.caller.project in (None, project) and self.all.known(project)
+        return self.caller.project in (None, project) and self.store.exists(project)
 
     def opened(self, project: str) -> Heedful:
-        return check_allowed(self.held.enter_context(self.all.using(self.caller.choose(project))), self.caller)
+        return check_allowed(self.held.enter_context(self.store.using(self.caller.choose(project))), self.caller)
 
 
 def endpoint(route: Wire, module: ModuleType, state: State) -> Endpoint:
@@ -87,18 +87,18 @@ async def _respond(route: Wire, state: State, request: Request) -> Response:
 
     def work() -> Response:
         with request_context.acting_as(caller.calling(request)), ExitStack() as held:
+            server = CallerProjects(state.store, caller, held)
             foreign = ForeignRequest(
                 path=path,
                 query=dict(pairs),
                 every=_every(pairs),
                 body=body,
                 headers=dict(request.headers),
-                server=CallerProjects(state.projects, caller, held),
+                server=server,
                 files=files,
                 fields=fields,
             )
-            engine = check_allowed(held.enter_context(state.projects.using(project)), caller)
-            given = route.handle(engine, foreign)
+            given = route.handle(server.opened(project), foreign)
             reply = given if isinstance(given, Reply) else Reply(route.status, given)
         content = b"" if reply.status == 204 else to_json(reply.body)
         return Response(content, reply.status, dict(reply.headers), "application/json")
@@ -109,7 +109,7 @@ async def _respond(route: Wire, state: State, request: Request) -> Response:
 def _project(route: Wire, caller: Caller, path: dict[str, str], headers: Mapping[str, str], state: State) -> str:
     if route.project is not None:
         return caller.choose(path[route.project])
-    return caller.choose(headers.get(PROJECT) or caller.project or state.projects.host.default_project)
+    return caller.choose(headers.get(PROJECT) or caller.project or state.store.default_project)
 
 
 async def _form(request: Request, raw: bytes) -> tuple[list[tuple[str, str]], dict[str, bytes]]:

@@ -11,7 +11,7 @@ from starlette.requests import ClientDisconnect
 from starlette.responses import Response
 from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
-from heedful.access.refusals import Refusals, is_refusal
+from heedful.access.audit import Refusals, is_refusal
 from heedful.errors import HeedfulError, Unavailable
 from heedful.ids import new_id
 from heedful.interfaces.http.metrics import Measures

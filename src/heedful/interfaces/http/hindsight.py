@@ -9,7 +9,7 @@ from collections.abc import Iterator, Mapping
 from itertools import islice
 from typing import Any
 
-from heedful.engine import Heedful
+from heedful.engine import Heedful, project_of
 from heedful.errors import HeedfulError, Invalid, NotFound
 from heedful.interfaces.http.hindsight_bodies import (
     METADATA_KEY,
@@ -126,7 +126,7 @@ def retain(store: Heedful, request: ForeignRequest) -> Any:
     for item in given.items:
         documents.setdefault(item.document_id, []).append((item.text, item.about(given.document_tags or [])))
     # One call for all: in a transaction for each document, a batch of many takes many times as long.
-    store._store_documents(
+    project_of(store).store_documents(
         bank,
         [
             (document, document not in appended, texts)

@@ -12,8 +12,7 @@ from pydantic import TypeAdapter
 
 from heedful.interfaces.http.calls import ETAG_OPERATIONS, INSIDE, PREFIX
 from heedful.interfaces.operations import OPERATIONS, Operation, Shape, shape
-from heedful.interfaces.operations.shape import HEADERS
-from heedful.interfaces.operations.types import path_limits
+from heedful.interfaces.operations.shape import HEADERS, path_limits
 from heedful.interfaces.problems import TITLES
 from heedful.version import __version__
 

@@ -14,7 +14,6 @@ import uvicorn
 from uvicorn.supervisors import Multiprocess
 
 from heedful.access.keys import create_key
-from heedful.bootstrap import Host
 from heedful.errors import Invalid, Unavailable
 from heedful.interfaces.http.app import CONFIG, create, open_store, set_up
 from heedful.interfaces.http.config import Config
@@ -23,26 +22,27 @@ from heedful.interfaces.http.metrics import SHARED
 from heedful.memory.workspace import Workspace
 from heedful.model import NewKey
 from heedful.storage import keys
+from heedful.store import Store
 
 GRACE = 30
 """Seconds that calls under way are given to end when the server is stopped."""
 
 
-def first_key(config: Config, host: Host) -> NewKey | None:
+def first_key(config: Config, store: Store) -> NewKey | None:
     """A key for everything, where the store has none and none was given; with `new_key`, in place of those it has."""
-    with host.database.write() as connection:
+    with store.database.write() as connection:
         good = [row for row in keys.list_keys(connection, None) if row.revoked_at is None]
         if config.new_key:
             for row in good:
-                keys.revoke(connection, row.id, host.now())
+                keys.revoke(connection, row.id, store.now())
     if (config.admin_key is not None or good) and not config.new_key:
         return None
-    return admin_key(host)
+    return admin_key(store)
 
 
-def admin_key(host: Host) -> NewKey:
+def admin_key(store: Store) -> NewKey:
     """A new key for everything."""
-    workspace = Workspace(host.database, host.embedder, host.default_project, host.clock, shared=True)
+    workspace = Workspace(store.database, store.embedder, store.default_project, store.clock, shared=True)
     return create_key(workspace, None, "admin", ["admin"], None)
 
 

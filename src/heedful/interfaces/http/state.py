@@ -1,4 +1,4 @@
-"""What a server process keeps: the open store, its callers, and indexes that follow what others write."""
+"""What a server process has: the open store, its callers, its threads, and indexes that follow what others write."""
 
 from __future__ import annotations
 
@@ -6,25 +6,23 @@ import asyncio
 import logging
 import os
 import threading
-from collections.abc import Callable
+from collections import Counter, deque
+from collections.abc import AsyncIterator, Callable
 from concurrent.futures import ThreadPoolExecutor
-from functools import partial
-from typing import TypeVar
+from contextlib import asynccontextmanager
+from typing import Any, TypeVar
 
 from starlette.requests import Request
 
-from heedful.access.refusals import Refusals
-from heedful.bootstrap import Host
+from heedful.access.audit import Refusals
 from heedful.errors import HeedfulError
-from heedful.interfaces.http.callers import Caller, Callers, presented_key
+from heedful.interfaces.http.callers import RATE, Caller, Callers, presented_key
 from heedful.interfaces.http.config import Config, Limiter
 from heedful.interfaces.http.connections import UNKNOWN
-from heedful.interfaces.http.executors import ConcurrencyLimiter, SerialExecutor
-from heedful.interfaces.http.targets import RATE
-from heedful.jobs.kinds import run_job
 from heedful.jobs.worker import Worker
 from heedful.model import Scope
-from heedful.projects import Projects, ServedStore
+from heedful.sql.sandbox.pool import busy
+from heedful.store import Store
 
 logger = logging.getLogger("heedful")
 
@@ -32,8 +30,8 @@ logger = logging.getLogger("heedful")
 class Follower:
     """A thread that waits for notices. A recall reads what it lacks in any case: what it finds is never old."""
 
-    def __init__(self, projects: Projects) -> None:
-        self._projects = projects
+    def __init__(self, store: Store) -> None:
+        self._store = store
         self._stopped = threading.Event()
         self._thread = threading.Thread(target=self._run, name="heedful-follower", daemon=True)
         self._thread.start()
@@ -43,10 +41,10 @@ class Follower:
         self._thread.join()
 
     def _run(self) -> None:
-        for changed in self._projects.host.database.notices(self._stopped):
-            for project in self._projects.in_memory(changed):
+        for changed in self._store.database.notices(self._stopped):
+            for project in self._store.open_projects(changed):
                 try:
-                    project._workspace.follow()
+                    project.workspace.follow()
                 except HeedfulError as error:
                     # The next recall meets the same fault, and tells its caller.
                     logger.warning("the indexes of a project can't follow its store: %s", error)
@@ -58,11 +56,12 @@ Result = TypeVar("Result")
 class State:
     """The store, its projects, its callers, and the threads that work."""
 
-    def __init__(self, config: Config, host: Host) -> None:
+    def __init__(self, config: Config, store: Store) -> None:
         self.config = config
-        self.projects = Projects(host)
-        self.refusals = Refusals(host.database, host.now)
-        self._callers = Callers(host, config.admin_key)
+        self.store = store
+        store.serve_others()
+        self.refusals = Refusals(store.database, store.now)
+        self._callers = Callers(store, config.admin_key)
         self._limiter = Limiter()
         self._pool = ThreadPoolExecutor(config.threads, thread_name_prefix="heedful-call")
         # Who waits for a language model must not keep others from being let in.
@@ -72,17 +71,19 @@ class State:
         # A query takes as long as a database does; who waits for one must not keep others waiting.
         self._querying = ThreadPoolExecutor(config.threads, thread_name_prefix="heedful-query")
         self._concurrency = ConcurrencyLimiter(
-            max(1, config.threads // 4), max(1, config.threads // 2), host.pool.limits.wait
+            max(1, config.threads // 4), max(1, config.threads // 2), store.pool.limits.wait
         )
         # A file has one writer at a time; a server has many.
-        self._serial = None if host.sessions or host.database.many_writers else SerialExecutor("heedful-feedback")
-        self._follower = Follower(self.projects)
-        self._worker = _worker(self.projects) if config.worker else None
+        self._serial = None if store.sessions or store.database.many_writers else SerialExecutor("heedful-feedback")
+        self._follower = Follower(store)
+        self._worker = (
+            Worker(store.queue, store.run_job, store.now, digest_every=store.digest_every) if config.worker else None
+        )
 
     def start(self) -> None:
         """Begins to do jobs."""
         if self._worker is not None:
-            self.projects.host.added = self._worker.wake
+            self.store.job_added = self._worker.wake
             self._worker.start()
 
     async def run(self, work: Callable[[], Result]) -> Result:
@@ -140,9 +141,103 @@ class State:
         if self._worker is not None:
             self._worker.close()
         self.refusals.close()
-        self.projects.close()
+        self.store.close()
 
 
-def _worker(projects: Projects) -> Worker:
-    host = projects.host
-    return Worker(host.queue, partial(run_job, ServedStore(projects)), host.now, digest_every=host.digest_every)
+Done = tuple["asyncio.Future[Any]", Any, BaseException | None]
+
+BATCH_SIZE = 32
+"""Results that are handed over at once while there is more to do."""
+
+
+class SerialExecutor:
+    """Runs calls in order. Delivering results in batches wakes the loop less often."""
+
+    def __init__(self, name: str) -> None:
+        self._waiting: deque[tuple[asyncio.Future[Any], Callable[[], Any]]] = deque()
+        self._come = threading.Semaphore(0)
+        self._closing = False
+        self._loop: asyncio.AbstractEventLoop | None = None
+        self._thread = threading.Thread(target=self._work, name=name, daemon=True)
+        self._thread.start()
+
+    async def run(self, work: Callable[[], Result]) -> Result:
+        """What `work` returns or raises; it is done also when the one who asked has gone."""
+        self._loop = asyncio.get_running_loop()
+        future: asyncio.Future[Result] = self._loop.create_future()
+        self._waiting.append((future, work))
+        self._come.release()
+        return await future
+
+    def close(self) -> None:
+        """Does what is waiting, and ends."""
+        self._closing = True
+        self._come.release()
+        self._thread.join()
+
+    def _work(self) -> None:
+        done: list[Done] = []
+        while True:
+            self._come.acquire()
+            if not self._waiting:
+                if self._closing:
+                    return
+                continue
+            future, work = self._waiting.popleft()
+            try:
+                done.append((future, work(), None))
+            except BaseException as error:
+                done.append((future, None, error))
+            if len(done) >= BATCH_SIZE or not self._waiting:
+                assert self._loop is not None
+                self._loop.call_soon_threadsafe(_deliver, done)
+                done = []
+
+
+def _deliver(done: list[Done]) -> None:
+    for future, result, error in done:
+        if future.done():
+            continue
+        if error is None:
+            future.set_result(result)
+        else:
+            future.set_exception(error)
+
+
+class ConcurrencyLimiter:
+    """Counts the calls under way in one event loop."""
+
+    def __init__(self, per_caller: int, per_project: int, wait: float) -> None:
+        self._per_caller = per_caller
+        self._per_project = per_project
+        self._wait = wait
+        self._changed = asyncio.Condition()
+        self._callers: Counter[tuple[str, str]] = Counter()
+        self._projects: Counter[str] = Counter()
+
+    @asynccontextmanager
+    async def slot(self, project: str, caller: str) -> AsyncIterator[None]:
+        """Waits for room, and takes it while the block runs; `Unavailable` if there is none in time."""
+        async with self._changed:
+            try:
+                async with asyncio.timeout(self._wait):
+                    await self._changed.wait_for(lambda: self._has_room(project, caller))
+            except TimeoutError:
+                raise busy() from None
+            self._count(project, caller, 1)
+        try:
+            yield
+        finally:
+            self._count(project, caller, -1)
+            async with self._changed:
+                self._changed.notify_all()
+
+    def _has_room(self, project: str, caller: str) -> bool:
+        return self._callers[project, caller] < self._per_caller and self._projects[project] < self._per_project
+
+    def _count(self, project: str, caller: str, step: int) -> None:
+        self._callers[project, caller] += step
+        self._projects[project] += step
+        # Names that nobody uses any more are not kept.
+        self._callers += Counter()
+        self._projects += Counter()

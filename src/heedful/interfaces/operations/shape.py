@@ -6,13 +6,15 @@ import inspect
 import re
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
+from datetime import datetime
 from functools import cache
-from typing import Any, get_type_hints
+from typing import Annotated, Any, get_type_hints
 
-from pydantic import BaseModel, ConfigDict, TypeAdapter, create_model
+from pydantic import BaseModel, BeforeValidator, ConfigDict, Field, TypeAdapter, create_model
 
 from heedful.interfaces.operations.table import Operation, method
-from heedful.interfaces.operations.types import plain, typed
+from heedful.model import Document, Model, Signal, Target, limits
+from heedful.model.base import TEXT, WORDS
 
 HEADERS = {"idempotency_key": "Idempotency-Key", "if_match": "If-Match"}
 """Parameters that travel in a header."""
@@ -100,3 +102,173 @@ def _default(value: Any) -> Any:
 
 def _title(name: str) -> str:
     return "".join(part.capitalize() for part in re.split(r"[._]", name))
+
+
+KEY = r"^[^\u0000.$][^\u0000.]*(\.[^\u0000.$][^\u0000.]*)*$"
+"""A name in metadata; a dot reaches inside."""
+
+
+class NewMessage(Model):
+    """A message that is to be added."""
+
+    role: str = Field(json_schema_extra={"minLength": 1, "maxLength": limits.MAX_ROLE, "pattern": WORDS})
+    content: str = Field(json_schema_extra={"pattern": TEXT})
+    at: datetime | None = None
+
+
+class NewExample(Model):
+    """A question, and the SQL that answers it."""
+
+    question: str = Field(json_schema_extra={"minLength": 1, "maxLength": limits.MAX_QUERY, "pattern": WORDS})
+    sql_query: str = Field(json_schema_extra={"minLength": 1, "pattern": WORDS})
+
+
+NARROWED: dict[tuple[str, str], Any] = {
+    ("remember", "texts"): str | Document | list[str | Document],
+    ("signal", "signals"): list[Signal],
+    ("signal_recall", "used"): list[str],
+    ("signal_recall", "helpful"): list[str],
+    ("signal_recall", "not_helpful"): list[str],
+    ("sessions.add_messages", "messages"): list[NewMessage],
+    ("sessions.add_session_feedback", "feedback"): dict[str, Any],
+    ("sessions.add_entry", "used"): list[str] | dict[str, float] | None,
+    ("sessions.delete_metadata", "keys"): list[str],
+    ("golden_examples.import_examples", "examples"): list[NewExample],
+    ("keys.create_token", "targets"): list[Target],
+}
+"""By operation and parameter."""
+
+_NAME = {"minLength": 1, "maxLength": limits.MAX_NAME, "pattern": WORDS}
+_QUESTION = {"minLength": 1, "maxLength": limits.MAX_QUERY, "pattern": WORDS}
+_WORDS = {"minLength": 1, "pattern": WORDS}
+_ID = {"pattern": TEXT}
+_IDS = {"items": {"type": "string"} | _ID}
+_SAID = {"maxLength": limits.MAX_FEEDBACK, "pattern": TEXT}
+_FRACTION = {"minimum": 0, "maximum": 1}
+_PAGE = {"minimum": 1, "maximum": limits.MAX_PAGE}
+_LIST = {"minimum": 1, "maximum": limits.MAX_LIST}
+_KEY = {"minLength": 1, "pattern": KEY}
+
+_LIMITS: dict[str, dict[str, Any]] = {
+    "answer": {"pattern": TEXT},
+    "assignee": _NAME,
+    "author": _ID,
+    "by": _ID,
+    "chat_message_id": _ID,
+    "confidence": _FRACTION,
+    "connector_id": _ID,
+    "content": {"pattern": TEXT},
+    "context": {"pattern": TEXT},
+    "cursor": {"pattern": "^[0-9]{1,18}$"},
+    "dataset": _NAME,
+    "event_id": _ID,
+    "execution_id": _ID,
+    "expires_in": {"minimum": 1, "maximum": limits.MAX_SECONDS},
+    "exploration": _FRACTION,
+    "fact_id": _ID,
+    "fact_ids": _ID,
+    "feedback": _SAID,
+    "feedback_cutoff": _FRACTION,
+    "feedback_ids": {"maxItems": limits.MAX_LIST, "items": {"type": "string", "minLength": 1} | _ID},
+    "feedback_influence": _FRACTION,
+    "feedback_score": {"minimum": 1, "maximum": 5},
+    "feedback_text": _SAID,
+    "grace": {"minimum": 0, "maximum": limits.MAX_GRACE},
+    "helpful": _IDS,
+    "limit": _PAGE,
+    "max_age_days": {"minimum": 0, "maximum": limits.MAX_AGE_DAYS},
+    "min_usefulness": _FRACTION,
+    "name": _NAME,
+    "not_helpful": _IDS,
+    "note": _SAID,
+    "query": _QUESTION,
+    "question": _QUESTION,
+    "rate_limit": {"minimum": 1, "maximum": limits.MAX_RATE},
+    "recall_id": _ID,
+    "role": {"minLength": 1, "maxLength": limits.MAX_ROLE, "pattern": WORDS},
+    "scopes": {"minItems": 1},
+    "search": _ID,
+    "session_id": _NAME,
+    "similarity_threshold": _FRACTION,
+    "skip": {"minimum": 0, "maximum": limits.MAX_SKIP},
+    "source": _WORDS,
+    "sql_query": _WORDS,
+    "targets": {"minItems": 1, "maxItems": limits.MAX_TARGETS},
+    "text": _WORDS,
+    "top_k": {"minimum": 1, "maximum": limits.MAX_TOP_K},
+    "top_n": {"minimum": 1, "maximum": 1_000},
+    "url": _WORDS,
+    "usefulness_weight": _FRACTION,
+    "used": _IDS,
+    "user_query": _QUESTION,
+}
+"""Limits that the engine keeps, told to those who read the schema; by the name of the parameter.
+
+Those of more than ten thousand characters are left to the engine.
+"""
+
+_OWN_LIMITS: dict[tuple[str, str], dict[str, Any]] = {
+    ("facts", "source"): _ID,
+    ("feedback.list", "limit"): _LIST,
+    ("feedback.list_positive", "limit"): _LIST,
+    ("feedback.list_negative", "limit"): _LIST,
+    ("feedback.get_feedback_for_message", "limit"): _LIST,
+    ("forget", "source"): _ID,
+    ("golden_examples.list", "limit"): _LIST,
+    ("golden_examples.import_examples", "examples"): {"maxItems": limits.MAX_LIST},
+    ("insight.satisfaction", "by"): _KEY,
+    ("insight.trend", "by"): _KEY,
+    ("insight.notes", "by"): _KEY,
+    ("insight.rows", "cursor"): {"pattern": "^[ab]\\.[0-9a-f.-]{0,100}$"},
+    ("connectors.create", "role"): _NAME,
+    ("replay", "seed"): {"minimum": 0},
+    ("review.list", "assignee"): _ID,
+    ("review.list", "cursor"): {"pattern": r"^[0-9]{1,18}(\.[0-9]{1,18}){2}$"},
+    ("replay", "weights"): {"items": {"type": "number"} | _FRACTION},
+    ("sessions.add_entry", "used"): {},
+    ("sessions.add_messages", "messages"): {"maxItems": limits.MAX_MESSAGES},
+    ("sessions.add_session_feedback", "feedback"): {},
+    ("sessions.delete_metadata", "keys"): {"items": {"type": "string"} | _KEY},
+    ("signal", "signals"): {"maxItems": limits.MAX_SIGNALS},
+}
+"""Where an operation keeps others."""
+
+
+_TIME: TypeAdapter[datetime] = TypeAdapter(datetime)
+
+
+def typed(operation: str, name: str, kind: Any) -> Any:
+    """The type that a parameter has on the wire, with its limits."""
+    kind = NARROWED.get((operation, name), kind)
+    if kind in (int, int | None):
+        kind = Annotated[kind, BeforeValidator(_whole)]
+    if kind == datetime | None:
+        kind = Annotated[kind, BeforeValidator(_moment)]
+    limits = _OWN_LIMITS.get((operation, name), _LIMITS.get(name))
+    return Annotated[kind, Field(json_schema_extra=limits)] if limits else kind
+
+
+def _whole(value: Any) -> Any:
+    """To JSON, 3.0 is the same number as 3."""
+    return int(value) if isinstance(value, float) and value.is_integer() else value
+
+
+def _moment(value: Any) -> Any:
+    """A time is written as one: a bare number could be seconds as well as microseconds."""
+    if not isinstance(value, str):
+        return value
+    if value.strip().replace(".", "", 1).lstrip("+-").isdigit():
+        raise ValueError("must be a time such as 2026-01-31T12:00:00Z, not a number")
+    return _TIME.validate_python(value)
+
+
+def path_limits(name: str) -> dict[str, Any]:
+    """The limits of a parameter in a path."""
+    return _NAME if name in ("project", "dataset", "session_id") else {"minLength": 1} | _ID
+
+
+def plain(value: Any) -> Any:
+    """What was read, as the engine takes it: mappings where the wire has a model of its own."""
+    if isinstance(value, list):
+        return [plain(each) for each in value]
+    return value.model_dump(exclude_unset=True) if isinstance(value, NewMessage | NewExample) else value

@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from datetime import UTC, date, datetime
 from typing import cast
 
-from heedful.engine import Heedful
+from heedful.engine import Heedful, project_of
 from heedful.errors import Invalid
 from heedful.insight.service import Insight
 from heedful.interfaces.client.surface import RemoteHeedful
@@ -125,7 +125,7 @@ def gather(
 
 
 def _project(store: Heedful | RemoteHeedful) -> str:
-    return store._workspace.project if isinstance(store, Heedful) else store._transport.project
+    return project_of(store).name if isinstance(store, Heedful) else store._transport.project
 
 
 def _trend(

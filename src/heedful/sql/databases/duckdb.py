@@ -14,7 +14,7 @@ from sqlalchemy.engine import URL
 
 from heedful.errors import HeedfulError
 from heedful.results import Column, Result
-from heedful.sql.databases import errors, files
+from heedful.sql.databases import errors, kinds
 from heedful.sql.databases.contract import Limits, Parameters, Watchdog, bound, closing, collect, timed_out
 from heedful.sql.databases.schema import ForeignKey, Schema, SchemaColumn, Table
 from heedful.sql.guard import CheckedStatement
@@ -89,7 +89,7 @@ class DuckDB:
     def data_version(self) -> str | None:
         """From the file and its log."""
         path = errors.existing_file(self._path, "DuckDB")
-        return files.version(path, path.with_name(f"{path.name}.wal"))
+        return kinds.version(path, path.with_name(f"{path.name}.wal"))
 
     def _connect(self) -> DuckDBPyConnection:
         try:

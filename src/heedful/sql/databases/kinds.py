@@ -5,9 +5,12 @@ What isn't listed is refused: an option of a driver can name files, run programs
 
 from __future__ import annotations
 
+import hashlib
 import re
 from collections.abc import Mapping
 from dataclasses import dataclass, field
+from pathlib import Path
+from time import time_ns
 
 from sqlalchemy.engine import URL
 
@@ -113,3 +116,24 @@ def _option(message: str, remedy: str) -> Invalid:
 
 def _unusable(reason: str, remedy: str) -> Invalid:
     return Invalid(f"the connector's URL can't be used: {reason}", code="url_unreadable", field="url", remedy=remedy)
+
+
+_SETTLED = 2_000_000_000
+"""Two changes closer than this (in nanoseconds) may bear the same time."""
+
+
+def version(path: Path, *logs: Path) -> str | None:
+    """Changes with every commit to the file or its logs; None just after one, when the next could look the same."""
+    parts = []
+    for file in (path, *logs):
+        try:
+            state = file.stat()
+        except FileNotFoundError:
+            continue
+        # A reader may leave an empty log behind, which changes nothing.
+        if file is not path and state.st_size == 0:
+            continue
+        if time_ns() - state.st_mtime_ns < _SETTLED:
+            return None
+        parts.append(f"{file.name} {state.st_ino} {state.st_size} {state.st_mtime_ns}")
+    return hashlib.sha256("\n".join(parts).encode()).hexdigest()[:32]

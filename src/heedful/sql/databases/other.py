@@ -21,8 +21,8 @@ from heedful.results import Column, Result
 from heedful.sql.databases import errors
 from heedful.sql.databases.contract import Limits, Parameters, Watchdog, bound, collect, timed_out
 from heedful.sql.databases.schema import Schema, reflected
-from heedful.sql.dialects import parser_dialect
 from heedful.sql.guard import CheckedStatement
+from heedful.sql.statements import parser_dialect
 
 
 class Other:

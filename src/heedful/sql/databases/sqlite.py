@@ -17,7 +17,7 @@ from sqlalchemy.pool import NullPool
 
 from heedful.errors import HeedfulError
 from heedful.results import Column, Result
-from heedful.sql.databases import errors, files
+from heedful.sql.databases import errors, kinds
 from heedful.sql.databases.contract import Limits, Parameters, bound, closing, collect, timed_out
 from heedful.sql.databases.schema import STORE_TABLES, Schema, reflected
 from heedful.sql.guard import CheckedStatement, is_denied
@@ -79,7 +79,7 @@ class SQLite:
     def data_version(self) -> str | None:
         """From the files: SQLite's own `data_version` only compares two moments of one connection."""
         path = errors.existing_file(self._path, "SQLite")
-        return files.version(path, path.with_name(f"{path.name}-wal"))
+        return kinds.version(path, path.with_name(f"{path.name}-wal"))
 
     def _connect(self) -> sqlite3.Connection:
         errors.existing_file(self._path, "SQLite")

@@ -10,8 +10,8 @@ from sqlglot import exp
 from heedful.errors import HeedfulError
 from heedful.sql.databases.contract import Database, Limits
 from heedful.sql.databases.schema import Schema, Table
-from heedful.sql.dialects import write
 from heedful.sql.guard import check_statement
+from heedful.sql.statements import write
 
 MAX_VALUE_LENGTH = 200
 _MIN_SECONDS = 0.05

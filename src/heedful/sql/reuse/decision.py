@@ -8,7 +8,7 @@ from datetime import datetime
 from difflib import SequenceMatcher
 
 from heedful.ranking.contexts import difference
-from heedful.sql.reuse import lexicon
+from heedful.sql.reuse import question_reading
 from heedful.sql.reuse.binding import Doubt, ambiguous, bindings, changed_values, differences, relative_dates
 from heedful.sql.reuse.evidence import Evidence, ProvenQuery, Study, Words, study
 from heedful.sql.reuse.query_parts import follows_clock, names_dates
@@ -30,14 +30,14 @@ from heedful.sql.reuse.values import Values, plain
 from heedful.sql.reuse.verdict import Difference, Gate, Verdict
 
 _ORDER: tuple[tuple[Gate, frozenset[str]], ...] = (
-    ("negation", lexicon.NEGATIONS),
-    ("aggregate", lexicon.AGGREGATES),
-    ("operators", lexicon.OPERATORS),
-    ("scope", lexicon.SCOPES),
+    ("negation", question_reading.NEGATIONS),
+    ("aggregate", question_reading.AGGREGATES),
+    ("operators", question_reading.OPERATORS),
+    ("scope", question_reading.SCOPES),
 )
 _PRESENT = frozenset(("now", "nowadays", "currently"))  # What is so when the SQL runs, unless it names a date.
 _NEAR = 8  # Words in which two frames may differ before they are held apart without looking closer.
-_FIXED = lexicon.NEGATIONS | lexicon.AGGREGATES
+_FIXED = question_reading.NEGATIONS | question_reading.AGGREGATES
 _SAYS: dict[Gate, str] = {
     "literals": "values differ",
     "negation": "only one of them negates",
@@ -107,7 +107,7 @@ def is_never_exchanged(new: Words, old: Words) -> bool:
 
 def has_deciding_word(words: Sequence[str]) -> bool:
     """Whether one of the words compares or says how much is meant."""
-    return any(word in lexicon.OPERATORS or word in lexicon.SCOPES for word in words)
+    return any(word in question_reading.OPERATORS or word in question_reading.SCOPES for word in words)
 
 
 def date_conflict(asked: str, proven: str, sql: str, dialect: str, now: datetime, proven_at: datetime) -> str | None:

@@ -13,7 +13,7 @@ from sqlalchemy import Connection
 from heedful.clock import from_stored
 from heedful.sql import connector_access
 from heedful.sql.reuse import Evidence, Known, ProvenQuery
-from heedful.sql.sandbox.queries import Queries, Target
+from heedful.sql.sandbox.pool import Queries, Target
 from heedful.storage.executions import golden, proofs
 from heedful.storage.executions.connectors import revision
 from heedful.storage.rows import AnyRow

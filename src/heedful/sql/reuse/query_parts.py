@@ -12,9 +12,9 @@ from sqlglot import exp
 from sqlglot.errors import SqlglotError
 from sqlglot.tokenizer_core import TokenType
 
-from heedful.sql.dialects import parse, tokenize, write
 from heedful.sql.reuse.values import Column
 from heedful.sql.reuse.verdict import Bound
+from heedful.sql.statements import parse, tokenize, write
 
 _VOLATILE = frozenset(
     """

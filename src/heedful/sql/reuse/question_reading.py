@@ -1,4 +1,7 @@
-"""What a question asks, as a frame: the words that matter, in one form each, with its values left open."""
+"""Words of English questions: which carry no meaning of their own, which mean the same, and which decide.
+
+Only words that any question may use stand here. What a word means for one schema is learned from proven questions.
+"""
 
 from __future__ import annotations
 
@@ -10,14 +13,97 @@ from itertools import product
 from typing import NamedTuple
 
 from heedful.ranking.contexts import root
-from heedful.sql.reuse import lexicon
 from heedful.sql.reuse.values import Values, plain, split
+
+_PHRASES = """
+how many people live = population; how many people reside = population; how many people in = population in
+how many people are there in = population in; how many people are in = population in
+how many inhabitants live = population; how many inhabitants = population; how many residents live = population
+how many residents = population; how many citizens live = population; how many citizens = population
+number of inhabitants = population; number of residents = population; number of citizens = population
+the total number of = how_many; the number of = how_many; number of = how_many; the count of = how_many
+count of = how_many; count the = how_many; how many = how_many; how much = how_much
+at least = at_least; no less than = at_least; no fewer than = at_least; a minimum of = at_least; or more = at_least
+at most = at_most; no more than = at_most; not more than = at_most; a maximum of = at_most; up to = at_most
+or less = at_most; or fewer = at_most
+more than = more_than; greater than = more_than; larger than = more_than; bigger than = more_than
+higher than = more_than; in excess of = more_than
+less than = less_than; fewer than = less_than; smaller than = less_than; lower than = less_than
+prior to = before; earlier than = before; later than = after
+for each = each; for every = each
+as well as = and; along with = and; in addition to = and
+other than = except; apart from = except; except for = except; excluding = except
+such that = that; in terms of = by; according to = by
+can not = not; do not = not; does not = not; did not = not; is not = not; are not = not; was not = not; were not = not
+"""
+BEFORE_NUMBERS = {
+    "over": "more_than",
+    "above": "more_than",
+    "exceeding": "more_than",
+    "under": "less_than",
+    "below": "less_than",
+}
+# Only words that mean the same of anything: "cost" and "price" may be two columns.
+_SAME = """
+largest biggest greatest; large big; larger bigger; smallest littlest tiniest; small little tiny; smaller tinier
+average mean avg; total sum; maximum max; minimum min; fewest least; latest newest; each every per; no none
+named called titled; only solely exclusively; begin start; end finish; buy purchase
+movie film; car automobile; doctor physician; airplane plane aircraft; photo photograph
+"""
+FILLERS = frozenset(
+    """
+    a an the is are was were be been being am do does did has have had having of in within with
+    what which that there these those this whose me please located situated so also s
+    """.split()  # noqa: SIM905
+)
+_LEADS = """
+give show tell list name find return display get fetch provide print enumerate identify retrieve
+"""
+LEADS = frozenset(_LEADS.split())
+ASKING = frozenset("can could would will you i we us me want need like to know see please let hello hi hey".split())  # noqa: SIM905
+SCOPE_AT_LEAD = frozenset(("all", "some", "any"))
+
+NEGATIONS = frozenset("not no never without except neither nor nobody nothing non but exclude".split())  # noqa: SIM905
+AGGREGATES = frozenset(
+    "how_many how_much how average total maximum minimum median who when where why whom count percentage share".split()  # noqa: SIM905
+)
+SUPERLATIVES = frozenset(
+    """
+    largest smallest highest lowest longest shortest tallest oldest youngest most least best worst earliest
+    deepest richest poorest fastest slowest closest nearest farthest furthest cheapest heaviest lightest densest
+    strongest weakest first last latest top bottom
+    """.split()  # noqa: SIM905
+)
+OPERATORS = SUPERLATIVES | frozenset(
+    """
+    at_least at_most more_than less_than more less fewer before after since until between above below over under
+    larger smaller higher lower longer shorter taller older younger newer equal than exactly
+    """.split()  # noqa: SIM905
+)
+SCOPES = frozenset("all each per only both or and other another same different distinct unique by top bottom".split())  # noqa: SIM905
+_COUNTED = """
+two three four five six seven eight nine ten eleven twelve thirteen fourteen fifteen sixteen seventeen eighteen nineteen
+twenty
+"""
+NUMBERS = {word: str(number) for number, word in enumerate(_COUNTED.split(), start=2)}
+
+PHRASES: dict[tuple[str, ...], tuple[str, ...]] = {
+    tuple(left.split()): tuple(right.split())
+    for line in _PHRASES.replace("\n", ";").split(";")
+    if line.strip()
+    for left, right in [line.split("=")]
+}
+MAX_PHRASE_WORDS = max(map(len, PHRASES))
+SAME: dict[str, str] = {
+    word: group.split()[0] for group in _SAME.replace("\n", ";").split(";") if group.strip() for word in group.split()
+}
+
 
 NUMBER, DATE = "number", "date"
 MAX_WORDS = 100
 """Words of a question beyond which it is no longer compared word by word."""
 _MAX_READINGS = 48  # Ways to read one question that are looked at, when its values can mean several things.
-_DECIDING = lexicon.OPERATORS | lexicon.AGGREGATES | lexicon.NEGATIONS | lexicon.SCOPES
+_DECIDING = OPERATORS | AGGREGATES | NEGATIONS | SCOPES
 _THOUSANDS = re.compile(r",(?=\d{3}(?!\d))")
 _QUOTED = re.compile(r"\"([^\"]+)\"|“([^”]+)”|`([^`]+)`|(?<!\w)'([^']+)'(?!\w)")
 PLURAL = "+s"
@@ -86,8 +172,8 @@ def number(word: str) -> str | None:
     >>> number("1,500"), number("five"), number("2.50"), number("b12")
     ('1500', '5', '2.5', None)
     """
-    if word in lexicon.NUMBERS:
-        return lexicon.NUMBERS[word]
+    if word in NUMBERS:
+        return NUMBERS[word]
     sign, digits = ("-", word[1:]) if word.startswith("-") else ("", word)
     digits = _THOUSANDS.sub("", digits)
     if not (digits.isascii() and digits.replace(".", "", 1).isdecimal()):
@@ -176,10 +262,10 @@ def canonical(words: tuple[str, ...]) -> tuple[str, ...]:
     >>> canonical(tuple("can you tell me what the biggest cities are".split()))
     ('largest', 'citi', '+s')
     """
-    kept = [word for word in _without_lead(_phrased(list(words))) if word not in lexicon.FILLERS]
+    kept = [word for word in _without_lead(_phrased(list(words))) if word not in FILLERS]
     made = [_canonical(word) for word in kept]
     head = next((place for place, word in enumerate(made) if _is_subject(word)), None)
-    superlative = any(word in lexicon.SUPERLATIVES for word in made)
+    superlative = any(word in SUPERLATIVES for word in made)
     if head is not None and superlative and _is_plural(kept[head]):
         made.insert(head + 1, PLURAL)
     joined: list[str] = []
@@ -210,11 +296,11 @@ def _is_plural(word: str) -> bool:
 def _common(word: str) -> bool:
     """Whether a word is one that questions are made of, even if some column holds it."""
     return (
-        word in lexicon.FILLERS
-        or word in lexicon.SAME
+        word in FILLERS
+        or word in SAME
         or word in _DECIDING
-        or word in lexicon.LEADS
-        or word in lexicon.ASKING
+        or word in LEADS
+        or word in ASKING
         or word in ("how", "many", "much", "one")
     )
 
@@ -228,15 +314,15 @@ def _canonical(word: str) -> str:
         return word
     if (value := number(word)) is not None:
         return value
-    if word in lexicon.SAME:
-        return lexicon.SAME[word]
+    if word in SAME:
+        return SAME[word]
     if word in _DECIDING:
         return word
     base = root(f"{word[:-3]}i" if word.endswith("ies") and len(word) > 4 else word)
     base = f"{base[:-1]}i" if base.endswith("y") and len(base) > 3 else base
     if word.endswith("ed") and len(word) > 4:
         return f"{base}+ed"  # "Closed shops" are not "close shops", nor "papers cited" "papers citing".
-    return lexicon.SAME.get(base, base)
+    return SAME.get(base, base)
 
 
 def _phrased(words: list[str]) -> list[str]:
@@ -244,8 +330,8 @@ def _phrased(words: list[str]) -> list[str]:
     made: list[str] = []
     place = 0
     while place < len(words):
-        for length in range(min(lexicon.MAX_PHRASE_WORDS, len(words) - place), 1, -1):
-            if phrase := lexicon.PHRASES.get(tuple(words[place : place + length])):
+        for length in range(min(MAX_PHRASE_WORDS, len(words) - place), 1, -1):
+            if phrase := PHRASES.get(tuple(words[place : place + length])):
                 made += phrase
                 place += length
                 break
@@ -253,7 +339,7 @@ def _phrased(words: list[str]) -> list[str]:
             word = words[place]
             follows = words[place + 1] if place + 1 < len(words) else ""
             numeric = number(follows) is not None or follows == f"‹{NUMBER}›"
-            made.append(lexicon.BEFORE_NUMBERS.get(word, word) if numeric else word)
+            made.append(BEFORE_NUMBERS.get(word, word) if numeric else word)
             place += 1
     return made
 
@@ -261,9 +347,9 @@ def _phrased(words: list[str]) -> list[str]:
 def _without_lead(words: list[str]) -> list[str]:
     """The words without what only asks: "could you please show me all the …"."""
     place = 0
-    while place < len(words) and words[place] in lexicon.ASKING:
+    while place < len(words) and words[place] in ASKING:
         place += 1
-    if place < len(words) and words[place] in lexicon.LEADS:
+    if place < len(words) and words[place] in LEADS:
         place += 1
         if place < len(words) and words[place] in ("me", "us"):
             place += 1
@@ -271,8 +357,8 @@ def _without_lead(words: list[str]) -> list[str]:
         place = 0
     rest = words[place:]
     for at, word in enumerate(rest):
-        if word in lexicon.SCOPE_AT_LEAD:
+        if word in SCOPE_AT_LEAD:
             return [*rest[:at], *rest[at + 1 :]]
-        if word not in lexicon.FILLERS:
+        if word not in FILLERS:
             break
     return rest

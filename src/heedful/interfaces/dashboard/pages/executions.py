@@ -5,7 +5,7 @@ from __future__ import annotations
 from starlette.responses import Response
 
 from heedful.errors import Invalid, NotFound
-from heedful.interfaces.dashboard import queue, wording
+from heedful.interfaces.dashboard import queue, rendering
 from heedful.interfaces.dashboard.context import PageContext
 from heedful.interfaces.dashboard.registry import Action, ActionResult, Page, Undo
 from heedful.model import Execution, ExecutionFeedback
@@ -24,7 +24,7 @@ def list_page(here: PageContext) -> Response:
     try:
         page = here.heedful.executions.list(connector_id=connector, cursor=here.query.get("cursor"), limit=PAGE_SIZE)
     except (Invalid, NotFound) as error:
-        problem = wording.full_text(error)
+        problem = rendering.full_text(error)
     return here.html(
         "executions.html",
         status=422 if problem else 200,

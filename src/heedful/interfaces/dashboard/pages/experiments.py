@@ -8,7 +8,7 @@ from starlette.responses import Response
 
 from heedful.errors import Invalid
 from heedful.interfaces.charts import Point, Series, line_chart
-from heedful.interfaces.dashboard import comparison, fragments, views, wording
+from heedful.interfaces.dashboard import comparison, fragments, rendering, views
 from heedful.interfaces.dashboard.context import PageContext
 from heedful.interfaces.dashboard.registry import Action, Page
 from heedful.model import DEFAULT_DATASET, POLICY_NAMES, ReplayArm, ReplayReport, Satisfaction
@@ -27,7 +27,7 @@ def page(here: PageContext) -> Response:
         try:
             found = here.heedful.insight.satisfaction(by, since=days.start, until=days.end)
         except Invalid as error:
-            problem = wording.full_text(error)
+            problem = rendering.full_text(error)
     datasets = here.heedful.datasets()
     dataset = here.choice("dataset", datasets) or (datasets[0] if datasets else DEFAULT_DATASET)
     return here.html(

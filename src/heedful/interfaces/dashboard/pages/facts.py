@@ -8,9 +8,10 @@ from typing import Any, Literal, cast
 from starlette.responses import HTMLResponse, Response
 
 from heedful.clock import to_stored
+from heedful.engine import project_of
 from heedful.errors import Invalid
 from heedful.interfaces.charts import Marker, Point, Series, histogram, line_chart
-from heedful.interfaces.dashboard import views, wording
+from heedful.interfaces.dashboard import rendering, views
 from heedful.interfaces.dashboard.context import PageContext
 from heedful.interfaces.dashboard.registry import Action, ActionResult, Page, Undo
 from heedful.model import DEFAULT_DATASET, Fact, FactHistory, Recall, Signal, SignalType
@@ -46,7 +47,7 @@ def list_page(here: PageContext) -> Response:
             cursor = here.query.get("cursor")
             page = here.heedful.facts(dataset=dataset, cursor=cursor, limit=PAGE_SIZE, newest_first=True)
     except Invalid as error:
-        problem = wording.full_text(error)
+        problem = rendering.full_text(error)
     return here.html(
         "facts.html",
         status=422 if problem else 200,
@@ -89,7 +90,7 @@ def detail_page(here: PageContext) -> Response:
         history=history,
         recent=history.points[: -RECENT - 1 : -1],
         earlier=history.points[-RECENT - 1 :: -1] if len(history.points) > RECENT else [],
-        drawn=_score_chart(history, here.site.host.clock()),
+        drawn=_score_chart(history, here.site.store.clock()),
         texts=views.texts(here.heedful, related),
     )
 
@@ -138,7 +139,7 @@ def supersede(here: PageContext) -> ActionResult:
 def retract(here: PageContext) -> ActionResult:
     """Retracts an opinion or a supersession."""
     event_id = here.field("event_id")
-    here.visitor.caller.check(here.heedful._scope_to_retract(event_id))
+    here.visitor.caller.check(project_of(here.heedful).scope_to_retract(event_id))
     here.heedful.retract(event_id, author=here.author)
     again = {name: here.form[name] for name in SIGNAL if name in here.form}
     undo = Undo("signal", again) if len(again) == len(SIGNAL) else None

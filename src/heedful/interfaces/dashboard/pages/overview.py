@@ -8,7 +8,7 @@ from starlette.responses import Response
 
 from heedful.errors import Invalid
 from heedful.insight.counting import PREFIX
-from heedful.interfaces.dashboard import comparison, fragments, queue, wording
+from heedful.interfaces.dashboard import comparison, fragments, queue, rendering
 from heedful.interfaces.dashboard.context import PageContext
 from heedful.interfaces.dashboard.registry import Action, Page
 from heedful.model import DEFAULT_DATASET, Coverage, Covered, Note, Satisfaction, Trend
@@ -17,7 +17,7 @@ from heedful.model import DEFAULT_DATASET, Coverage, Covered, Note, Satisfaction
 def page(here: PageContext) -> Response:
     """The page, from what the database has counted; what takes longer comes after it."""
     days, dataset = here.range(), _dataset(here)
-    insight, now = here.heedful.insight, here.site.host.clock()
+    insight, now = here.heedful.insight, here.site.store.clock()
     about = comparison.target(here.heedful)
     over = comparison.bucket_size(days, now)
     trend = insight.trend(over=over, since=days.start, until=days.end, dataset=dataset, target_type=about)
@@ -29,7 +29,7 @@ def page(here: PageContext) -> Response:
     try:
         variants = insight.satisfaction(by, since=days.start, until=days.end, dataset=dataset, target_type=about)
     except Invalid as error:
-        problem = wording.full_text(error)
+        problem = rendering.full_text(error)
     datasets = here.heedful.datasets()
     earlier = comparison.previous_period(here.heedful, days, now, dataset, about)
     return here.html(

@@ -8,7 +8,7 @@ from typing import Any, cast
 from starlette.responses import Response
 
 from heedful.errors import HeedfulError, Invalid, NotFound, no_dataset
-from heedful.interfaces.dashboard import fragments, queue, views, wording
+from heedful.interfaces.dashboard import fragments, queue, rendering, views
 from heedful.interfaces.dashboard.context import PageContext
 from heedful.interfaces.dashboard.registry import Action, ActionResult, Page, Undo
 from heedful.interfaces.dashboard.responses import status_of
@@ -65,7 +65,7 @@ def list_page(here: PageContext) -> Response:
             **wanted,
         )
     except (Invalid, NotFound) as error:
-        problem = wording.full_text(error)
+        problem = rendering.full_text(error)
     return here.html(
         "review.html",
         status=422 if problem else 200,

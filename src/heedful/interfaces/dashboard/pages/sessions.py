@@ -10,7 +10,7 @@ import orjson
 from starlette.responses import Response
 
 from heedful.errors import Invalid
-from heedful.interfaces.dashboard import views, wording
+from heedful.interfaces.dashboard import rendering, views
 from heedful.interfaces.dashboard.context import PageContext
 from heedful.interfaces.dashboard.registry import Action, Page
 from heedful.model import Entry, Feedback, Message, Metadata, Session
@@ -38,7 +38,7 @@ def list_page(here: PageContext) -> Response:
     try:
         found = here.heedful.sessions.list(where=_where(typed), cursor=here.query.get("cursor"), limit=PAGE_SIZE)
     except Invalid as error:
-        problem = wording.full_text(error)
+        problem = rendering.full_text(error)
     return here.html(
         "sessions.html",
         status=422 if problem else 200,

@@ -80,14 +80,14 @@ def set_policy(here: PageContext) -> ActionResult:
 
 
 def _projects(here: PageContext) -> dict[str, int]:
-    with here.site.host.database.read() as connection:
-        counts = scopes.facts_by_project(connection, to_stored(here.site.host.clock()))
+    with here.site.store.database.read() as connection:
+        counts = scopes.facts_by_project(connection, to_stored(here.site.store.clock()))
     visible = here.site.project_names(here.visitor.caller.project)
     return {name: counts.get(name, 0) for name in visible}
 
 
 def _all_projects(here: PageContext) -> list[Key]:
-    with here.site.host.database.read() as connection:
+    with here.site.store.database.read() as connection:
         return [to_key(row) for row in keys.list_keys(connection, None)]
 
 

@@ -18,8 +18,8 @@ from heedful.interfaces.http.text2everything import (
     feedback,
     golden,
     projects,
+    reading,
     texts,
-    unsupported,
 )
 from heedful.interfaces.problems import Wire
 
@@ -36,7 +36,7 @@ _ROUTES: tuple[Wire, ...] = (
     *feedback.ROUTES,
     *executions.ROUTES,
     *chat.ROUTES,
-    *unsupported.ROUTES,
+    *reading.ROUTES,
 )
 
 ROUTES = (*_ROUTES, *(replace(route, path=route.path.removeprefix("/api")) for route in _ROUTES))

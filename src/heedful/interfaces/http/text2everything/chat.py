@@ -6,7 +6,7 @@ from collections.abc import Iterator
 from typing import Any
 
 from heedful.engine import Heedful
-from heedful.interfaces.http.text2everything import executions, golden, paging, reading, unsupported
+from heedful.interfaces.http.text2everything import executions, golden, reading
 from heedful.interfaces.problems import ForeignRequest, Wire
 from heedful.model import ChatSession, ChatSql
 from heedful.sql.feedback import CONTEXTS, SCHEMA_METADATA
@@ -20,8 +20,8 @@ _NAMED = ("context_id", "schema_metadata_id", "example_id")
 
 
 def list_sessions(heedful: Heedful, request: ForeignRequest) -> Any:
-    found = (each for each in _every(heedful) if paging.has(request, each.name))
-    return paging.paginate(found, request, DEFAULT_LIMIT, _to_session)
+    found = (each for each in _every(heedful) if reading.has(request, each.name))
+    return reading.paginate(found, request, DEFAULT_LIMIT, _to_session)
 
 
 def get_session(heedful: Heedful, request: ForeignRequest) -> Any:
@@ -30,7 +30,7 @@ def get_session(heedful: Heedful, request: ForeignRequest) -> Any:
 
 def create_session(heedful: Heedful, request: ForeignRequest) -> Any:
     if reading.optional(request, "custom_tool_id") is not None:
-        raise unsupported.missing(unsupported.CUSTOM_TOOLS)
+        raise reading.missing(reading.CUSTOM_TOOLS)
     return _to_session(heedful.chat_sessions.create(name=reading.optional(request, "name")))
 
 
@@ -43,7 +43,7 @@ def list_questions(heedful: Heedful, request: ForeignRequest) -> Any:
     """What was asked in a session, the newest first, each once."""
     found = heedful.chat_sessions.get_questions(request.path["chat_session_id"])
     newest = dict.fromkeys(each.question for each in reversed(found))
-    return [{"question": each} for each in list(newest)[: paging.window(request, QUESTIONS).count]]
+    return [{"question": each} for each in list(newest)[: reading.window(request, QUESTIONS).count]]
 
 
 def no_tool(heedful: Heedful, request: ForeignRequest) -> Any:
@@ -70,12 +70,12 @@ def to_answer(heedful: Heedful, request: ForeignRequest) -> Any:
 def _question(heedful: Heedful, request: ForeignRequest) -> dict[str, Any]:
     given = reading.body(request)
     if reading.flag(request, "use_agent"):
-        raise unsupported.missing(unsupported.AGENTS)
+        raise reading.missing(reading.AGENTS)
     if reading.optional(request, "custom_tool_id") is not None:
-        raise unsupported.missing(unsupported.CUSTOM_TOOLS)
+        raise reading.missing(reading.CUSTOM_TOOLS)
     automatic = given.get("auto_add_feedback")
     if isinstance(automatic, dict) and any(automatic.values()):
-        raise unsupported.missing(unsupported.AUTOMATIC)
+        raise reading.missing(reading.AUTOMATIC)
     asking: dict[str, Any] = {
         "query": reading.text(request, "query"),
         "connector_id": reading.optional(request, "connector_id"),

@@ -7,7 +7,7 @@ from typing import Any
 
 from heedful.engine import Heedful
 from heedful.errors import Invalid
-from heedful.interfaces.http.text2everything import addresses, paging, reading
+from heedful.interfaces.http.text2everything import addresses, reading
 from heedful.interfaces.problems import ForeignRequest, Wire
 from heedful.model import Connector
 
@@ -18,8 +18,8 @@ _STAYS = ("name", "db_type", "host", "port", "username", "database")
 
 
 def list_connectors(heedful: Heedful, request: ForeignRequest) -> Any:
-    found = [each for each in heedful.connectors.list() if paging.has(request, each.name)]
-    return paging.paginate(found, request, DEFAULT_LIMIT, lambda each: _to_connector(heedful, each))
+    found = [each for each in heedful.connectors.list() if reading.has(request, each.name)]
+    return reading.paginate(found, request, DEFAULT_LIMIT, lambda each: _to_connector(heedful, each))
 
 
 def get_connector(heedful: Heedful, request: ForeignRequest) -> Any:

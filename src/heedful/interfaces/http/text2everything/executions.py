@@ -11,7 +11,7 @@ from typing import Any
 
 from heedful.engine import Heedful
 from heedful.errors import Invalid, NotFound
-from heedful.interfaces.http.text2everything import paging, reading
+from heedful.interfaces.http.text2everything import reading
 from heedful.interfaces.problems import ForeignRequest, Wire
 from heedful.model import CacheMatch, Execution
 from heedful.results import plain
@@ -52,9 +52,9 @@ def list_executions(heedful: Heedful, request: ForeignRequest) -> Any:
     found = (
         each
         for each in _every(heedful, request.query.get("connector_id"))
-        if message in (None, message_of(each)) and paging.has(request, each.sql_query, each.question)
+        if message in (None, message_of(each)) and reading.has(request, each.sql_query, each.question)
     )
-    return paging.paginate(found, request, DEFAULT_LIMIT, _summary)
+    return reading.paginate(found, request, DEFAULT_LIMIT, _summary)
 
 
 def look_up(heedful: Heedful, request: ForeignRequest) -> Any:

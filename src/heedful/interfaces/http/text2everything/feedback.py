@@ -6,7 +6,7 @@ from typing import Any
 
 from heedful.engine import Heedful
 from heedful.errors import Invalid
-from heedful.interfaces.http.text2everything import executions, paging, reading
+from heedful.interfaces.http.text2everything import executions, reading
 from heedful.interfaces.problems import ForeignRequest, Wire
 from heedful.model import ExecutionFeedback
 
@@ -16,10 +16,10 @@ _ONE = f"{_PLACE}/{{feedback_id}}"
 
 
 def list_feedback(heedful: Heedful, request: ForeignRequest) -> Any:
-    part = paging.window(request, DEFAULT_LIMIT)
+    part = reading.window(request, DEFAULT_LIMIT)
     found = heedful.feedback.list(skip=part.start, limit=max(1, part.count), search=request.query.get("q") or None)
     shown = [_to_feedback(heedful, each) for each in found.items[: part.count]]
-    return paging.page(shown, part, part.start + part.count < found.total) | {"total": found.total}
+    return reading.page(shown, part, part.start + part.count < found.total) | {"total": found.total}
 
 
 def get_feedback(heedful: Heedful, request: ForeignRequest) -> Any:

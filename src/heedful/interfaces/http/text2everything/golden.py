@@ -8,7 +8,7 @@ from typing import Any
 
 from heedful.engine import Heedful
 from heedful.errors import NotFound
-from heedful.interfaces.http.text2everything import paging, reading
+from heedful.interfaces.http.text2everything import reading
 from heedful.interfaces.problems import ForeignRequest, Wire
 from heedful.model import GoldenExample
 from heedful.sql.feedback import ALWAYS, Remark
@@ -26,9 +26,9 @@ def list_examples(heedful: Heedful, request: ForeignRequest) -> Any:
         each
         for each in shown
         if always in (None, each[ALWAYS])
-        and paging.has(request, each["user_query"], each["sql_query"], each["description"])
+        and reading.has(request, each["user_query"], each["sql_query"], each["description"])
     ]
-    return paging.paginate(found, request, DEFAULT_LIMIT, lambda each: each)
+    return reading.paginate(found, request, DEFAULT_LIMIT, lambda each: each)
 
 
 def get_example(heedful: Heedful, request: ForeignRequest) -> Any:

@@ -8,9 +8,9 @@ from typing import Any
 from sqlalchemy import select
 
 from heedful.clock import from_stored
-from heedful.engine import Heedful
+from heedful.engine import Heedful, project_of
 from heedful.errors import Conflict, Invalid, NotFound
-from heedful.interfaces.http.text2everything import paging, reading
+from heedful.interfaces.http.text2everything import reading
 from heedful.interfaces.problems import ForeignRequest, Wire
 from heedful.storage import scopes
 from heedful.storage.schema import projects
@@ -25,8 +25,8 @@ _IN_A_PATH = re.compile(r"[^/?#%\\\x00-\x1f]+")
 def list_projects(heedful: Heedful, request: ForeignRequest) -> Any:
     """The projects that the key opens: all, or its own."""
     names = [name for name in request.server.projects() if request.server.known(name)]
-    found = [name for name in sorted(names, key=str.casefold) if paging.has(request, name)]
-    return paging.paginate(found, request, DEFAULT_LIMIT, lambda name: _to_project(_open(heedful, request, name)))
+    found = [name for name in sorted(names, key=str.casefold) if reading.has(request, name)]
+    return reading.paginate(found, request, DEFAULT_LIMIT, lambda name: _to_project(_open(heedful, request, name)))
 
 
 def get_project(heedful: Heedful, request: ForeignRequest) -> Any:
@@ -47,7 +47,7 @@ def create_project(heedful: Heedful, request: ForeignRequest) -> Any:
         raise Conflict(
             f"project {name!r} already exists", field="name", value=name, remedy="Use it, or choose another name"
         )
-    workspace = made._workspace
+    workspace = project_of(made).workspace
     with workspace.write() as connection:
         # Before its description is written, or it would be younger than its last change.
         scopes.ensure_project(connection, name, workspace.now())
@@ -80,7 +80,7 @@ def _describe(heedful: Heedful, description: str | None) -> None:
 
 
 def _created_at(heedful: Heedful) -> int | None:
-    with heedful._workspace.read() as connection:
+    with project_of(heedful).workspace.read() as connection:
         statement = select(projects.c.created_at).where(projects.c.name == reading.project(heedful))
         at: int | None = connection.execute(statement).scalar()
     return at

@@ -2,13 +2,18 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
-from typing import Any
+from collections.abc import Callable, Iterable, Sequence
+from dataclasses import dataclass
+from functools import partial
+from itertools import islice
+from typing import Any, NoReturn, TypeVar
 
-from heedful.engine import Heedful
+from heedful.engine import Heedful, project_of
 from heedful.errors import Invalid, NotFound
-from heedful.interfaces.problems import ForeignRequest
+from heedful.interfaces.problems import ForeignRequest, Wire
 from heedful.memory import checks as values
+from heedful.model import limits
+from heedful.sql import checks
 from heedful.sql.feedback import Remark, Remarks
 
 DESCRIPTIONS = "descriptions"
@@ -77,12 +82,12 @@ def bulk(delete: Callable[[str], object], request: ForeignRequest) -> dict[str, 
 
 def project(heedful: Heedful) -> str:
     """The project's name, which is its id."""
-    return heedful._workspace.project
+    return project_of(heedful).name
 
 
 def remarks(heedful: Heedful, dataset: str) -> Remarks:
     """The texts that are kept in a dataset of the project."""
-    return Remarks(heedful._workspace, dataset)
+    return Remarks(project_of(heedful).workspace, dataset)
 
 
 def descriptions(heedful: Heedful) -> dict[str, Remark]:
@@ -97,3 +102,129 @@ def describe(heedful: Heedful, about: str, description: str | None, **more: Any)
         kept.put(about, description or about, {"description": description, **more})
     elif kept.find(about) is not None:
         kept.delete(about)
+
+
+PER_PAGE = 50
+MAX_PAGE = limits.MAX_LIST
+
+Item = TypeVar("Item")
+
+
+@dataclass(frozen=True, slots=True)
+class Window:
+    """The part of a list that one request asks for."""
+
+    start: int
+    count: int
+    page: int
+    ends: bool
+    """Whether nothing behind it is wanted, even if there is more."""
+
+    def of(self, items: Iterable[Item]) -> list[Item]:
+        """The items to show, and one more if there is one."""
+        return list(islice(items, self.start, self.start + self.count + 1))
+
+
+def window(request: ForeignRequest, usual: int) -> Window:
+    """What a request asks for; `usual` is the limit that the client sends when its user named none.
+
+    With `page`, the client collects pages until one says that it is the last. So the usual limit then limits nothing:
+    who names no limit gets all. Any other limit is kept.
+    """
+    skip = _number(request, "skip", 0, 0, limits.MAX_SKIP)
+    limit = _number(request, "limit", usual, 1, MAX_PAGE)
+    if "page" not in request.query:
+        return Window(skip, limit, 1, ends=False)
+    page = _number(request, "page", 1, 1, limits.MAX_SKIP)
+    per_page = _number(request, "per_page", PER_PAGE, 1, MAX_PAGE)
+    done = (page - 1) * per_page
+    count = per_page if limit == usual else max(0, min(per_page, limit - done))
+    return Window(skip + done, count, page, ends=limit != usual and done + count >= limit)
+
+
+def paginate(
+    items: Iterable[Item], request: ForeignRequest, usual: int, shown: Callable[[Item], Any]
+) -> dict[str, Any]:
+    """One page of a list that is read as far as needed; of a sequence, with its length."""
+    part = window(request, usual)
+    found = part.of(items)
+    total = {"total": len(items)} if isinstance(items, Sequence) else {}
+    return page([shown(each) for each in found[: part.count]], part, len(found) > part.count) | total
+
+
+def page(items: Sequence[Any], part: Window, more: bool) -> dict[str, Any]:
+    """A page as the client reads it; it goes on as long as `has_next` says so."""
+    return {
+        "items": list(items),
+        "page": part.page,
+        "page_size": part.count,
+        "per_page": part.count,
+        "has_next": more and not part.ends,
+        "has_prev": part.start > 0,
+    }
+
+
+def has(request: ForeignRequest, *texts: str | None) -> bool:
+    """Whether one of the texts has the words that are searched for, in any case."""
+    sought = request.query.get("q", "").casefold()
+    return any(sought in text.casefold() for text in texts if text is not None) or not sought
+
+
+def _number(request: ForeignRequest, field: str, default: int, low: int, high: int) -> int:
+    given = request.query.get(field)
+    if given is None:
+        return default
+    try:
+        return checks.whole_number(field, int(given), low, high)
+    except ValueError as error:
+        if isinstance(error, Invalid):
+            raise
+        raise Invalid(f"{field} must be a whole number, got {given!r}", field=field, value=given) from None
+
+
+CUSTOM_TOOLS = "custom tools: they are programs of another server"
+AGENTS = "agents: a question is answered by proven SQL, or by SQL that the language model writes"
+AUTOMATIC = "automatic feedback: only what people say proves SQL"
+PRESETS = "chat presets and prompt templates: they configure another server's chat"
+COLLECTIONS = "collections: they are another server's; texts are facts in the datasets contexts and schema_metadata"
+SPLITS = "split groups: a schema text is kept whole"
+PROJECTS = "the deletion of a whole project: delete what is in it, or its store"
+
+_PROJECT = "/api/projects/{project_id}"
+_TOOLS = f"{_PROJECT}/custom-tools"
+_PRESETS = f"{_PROJECT}/chat-presets"
+
+_ABSENT = (
+    (CUSTOM_TOOLS, _TOOLS, "GET POST"),
+    (CUSTOM_TOOLS, f"{_TOOLS}/{{tool_id}}", "GET PUT DELETE"),
+    (CUSTOM_TOOLS, f"{_PROJECT}/chat-sessions/{{chat_session_id}}/custom-tool", "PUT"),
+    (PRESETS, _PRESETS, "GET POST"),
+    (PRESETS, f"{_PRESETS}/options", "GET"),
+    (PRESETS, f"{_PRESETS}/prompt-templates", "GET POST"),
+    (PRESETS, f"{_PRESETS}/prompt-templates/{{template_id}}", "GET PUT"),
+    (PRESETS, f"{_PRESETS}/active/start", "POST"),
+    (PRESETS, f"{_PRESETS}/{{preset_id}}", "GET PUT DELETE"),
+    (PRESETS, f"{_PRESETS}/{{preset_id}}/activate", "POST"),
+    (PRESETS, f"{_PRESETS}/{{preset_id}}/chat-sessions", "POST"),
+    (COLLECTIONS, f"{_PROJECT}/collections", "GET"),
+    (COLLECTIONS, f"{_PROJECT}/collections/{{component_type}}", "GET"),
+    (SPLITS, f"{_PROJECT}/schema-metadata/split-group/{{split_group_id}}", "GET"),
+    (PROJECTS, _PROJECT, "DELETE"),
+)
+
+
+def missing(what: str) -> NotFound:
+    """The error for something that Heedful doesn't have; `what` says why after a colon."""
+    name, _, reason = what.partition(": ")
+    return NotFound(f"not part of Heedful: {name} ({reason})", code="not_part_of_heedful")
+
+
+def _refuse(what: str, heedful: Heedful, request: ForeignRequest) -> NoReturn:
+    raise missing(what)
+
+
+ROUTES = tuple(
+    Wire(method, path, partial(_refuse, what), "read", "project_id")
+    for what, path, methods in _ABSENT
+    for method in methods.split()
+)

@@ -11,7 +11,7 @@ from heedful.clock import from_stored
 from heedful.engine import Heedful
 from heedful.errors import Invalid
 from heedful.ids import new_id
-from heedful.interfaces.http.text2everything import paging, reading
+from heedful.interfaces.http.text2everything import reading
 from heedful.interfaces.problems import ForeignRequest, Wire
 from heedful.sql.feedback import ALWAYS, CONTEXTS, SCHEMA_METADATA, Remark
 
@@ -24,9 +24,9 @@ def list_texts(dataset: str, heedful: Heedful, request: ForeignRequest) -> Any:
         each
         for each in reading.remarks(heedful, dataset).list()
         if always in (None, each.metadata[ALWAYS])
-        and paging.has(request, each.metadata["name"], each.metadata["description"], each.text)
+        and reading.has(request, each.metadata["name"], each.metadata["description"], each.text)
     ]
-    return paging.paginate(found, request, DEFAULT_LIMITS[dataset], lambda each: _to_text(dataset, heedful, each))
+    return reading.paginate(found, request, DEFAULT_LIMITS[dataset], lambda each: _to_text(dataset, heedful, each))
 
 
 def get_text(dataset: str, heedful: Heedful, request: ForeignRequest) -> Any:

@@ -1,0 +1,359 @@
+"""One store that is opened once and hands out its projects: those that nobody uses are closed after a while."""
+
+from __future__ import annotations
+
+import asyncio
+import threading
+from collections import OrderedDict
+from collections.abc import Callable, Iterator
+from concurrent.futures import ThreadPoolExecutor
+from contextlib import contextmanager
+from functools import partial
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from heedful import settings
+from heedful.aio import AsyncHeedful
+from heedful.clock import Clock, system_clock, to_stored
+from heedful.engine import Heedful
+from heedful.errors import Invalid, no_project
+from heedful.jobs import kinds
+from heedful.jobs.contract import Report, Task
+from heedful.jobs.kinds import FollowReview, Improve, SendDigest
+from heedful.jobs.service import Jobs, queue_of
+from heedful.jobs.worker import BackgroundWorker
+from heedful.memory import checks
+from heedful.memory.workspace import Workspace
+from heedful.model import DEFAULT_PROJECT
+from heedful.notifications.digests import digest_channels
+from heedful.notifications.dispatcher import Dispatcher
+from heedful.project import Project
+from heedful.providers.embedding import Embedder, configured_embedder
+from heedful.providers.llm import LanguageModel
+from heedful.providers.llm import language_model_from as choose_language_model
+from heedful.ranking.signals import Trust
+from heedful.sessions.feedback import metrics
+from heedful.sessions.hooks import Hook, combined_hooks
+from heedful.sessions.space import SessionSpace
+from heedful.sql.connector_access import OPERATOR, Permissions
+from heedful.sql.reuse.proofs import Proofs
+from heedful.sql.sandbox.confine import QueryLimits
+from heedful.sql.sandbox.pool import Pool, Queries
+from heedful.sql.space import ExecutionSpace
+from heedful.storage import Database, scopes
+from heedful.storage.sessions import SessionStore, SqlSessionStore
+
+if TYPE_CHECKING:
+    from heedful.storage.mongo import MongoSessionStore
+
+MAX_OPEN_PROJECTS = 256
+"""Projects that stay open while nobody uses them."""
+
+
+class Store:
+    """One open store. Threads may share it."""
+
+    def __init__(
+        self,
+        url_or_path: str | Path | None = None,
+        *,
+        clock: Clock | None = None,
+        embedding: str | Embedder | None = None,
+        language_model: str | LanguageModel | None = None,
+        sessions: str | None = None,
+        feedback_hook: Hook | None = None,
+        metadata_hook: Hook | None = None,
+        max_open_projects: int = MAX_OPEN_PROJECTS,
+        background_jobs: bool = False,
+    ) -> None:
+        """With `background_jobs`, the jobs that a project adds run in a thread beside it; without, by whoever works for
+        the store."""
+        given = settings.load()
+        self.default_project = given.project
+        self.search_in_memory = given.search_in_memory
+        self.clock = clock or system_clock
+        self._language_model = _language_model(given, language_model)
+        self.embedder = configured_embedder(given, embedding)
+        self.sessions = given.sessions if sessions is None else sessions
+        self._receipt_share = given.receipt_share
+        self.retention: settings.Retention = given
+        self._trust = Trust(given.authors_to_teach, given.authors_to_veto)
+        self.digest_every = given.digest_every
+        self.digest_channels = digest_channels(given.digest_email, given.digest_webhook, given.digest_webhook_secret)
+        self._allowed_over_http = Permissions(
+            everywhere=False,
+            hosts=given.connector_hosts,
+            folders=given.connector_folders,
+            secrets=frozenset(given.connector_secrets),
+        )
+        self._permissions = OPERATOR
+        self._hooks = (feedback_hook, metadata_hook)
+        self._max_open_projects = max_open_projects
+        self._background_jobs = background_jobs
+        self._lock = threading.Lock()
+        self._open: OrderedDict[str, Project] = OrderedDict()
+        self._users: dict[str, int] = {}
+        self._known: set[str] = {given.project}
+        self._only: Project | None = None
+        self.job_added: Callable[[str], object] = lambda job_id: None
+        """Called with the id of each job that a project adds."""
+        self.database = Database(given.store if url_or_path is None else url_or_path)
+        self.queue = queue_of(self.database, self.now)
+        self.pool = Pool(query_limits(given))
+
+    def serve_others(self) -> None:
+        """From now on, connectors of the shared projects reach what the settings list: callers are not the operator."""
+        self._permissions = self._allowed_over_http
+
+    @contextmanager
+    def using(self, name: str) -> Iterator[Project]:
+        """One project, which stays open for as long as it is needed."""
+        with self._lock:
+            self._users[name] = self._users.get(name, 0) + 1
+        try:
+            yield self.project(name)
+        finally:
+            with self._lock:
+                self._users[name] -= 1
+                if not self._users[name]:
+                    del self._users[name]
+                idle = self._idle()
+            for project in idle:
+                project.close()
+
+    def project(self, name: str) -> Project:
+        """One project, which may be closed when others are used; `using` keeps it open."""
+        with self._lock:
+            if name not in self._open:
+                self._open[name] = self._opened(name, background=self._background_jobs, permissions=self._permissions)
+            self._open.move_to_end(name)
+            return self._open[name]
+
+    def open_projects(self, name: str | None = None) -> list[Project]:
+        """This project, or all of them, as far as they are open."""
+        with self._lock:
+            return [project for known, project in self._open.items() if name in (None, known)]
+
+    def open(self, name: str) -> Heedful:
+        """One project apart from those that are shared; whoever opens it closes it, and the store stays open."""
+        return Heedful(self._opened(name))
+
+    def open_only(self, name: str, *, worker: bool = True) -> Heedful:
+        """One project, with which the store is closed; jobs are done by a `worker` beside it."""
+        try:
+            return Heedful(self._opened(name, shared=False, background=worker))
+        except BaseException:
+            self.close()
+            raise
+
+    def check_known(self, name: str) -> None:
+        """Raises `NotFound` for a project that nothing was written to, but for the default one."""
+        if checks.name("project", name) in self._known:
+            return
+        known = self.all_projects()
+        self._known.update(known)
+        if name not in known:
+            raise no_project(name, known)
+
+    def exists(self, project: str) -> bool:
+        """Whether something was written to a project in this store."""
+        with self.database.read() as connection:
+            return scopes.project_id(connection, project) is not None
+
+    def projects(self) -> list[str]:
+        """The names of all projects that something was written to in this store, oldest first."""
+        with self.database.read() as connection:
+            return scopes.project_names(connection)
+
+    def all_projects(self) -> list[str]:
+        """The same, and those that have nothing but sessions in another database."""
+        return list(dict.fromkeys([*self.projects(), *self.projects_elsewhere()]))
+
+    def projects_elsewhere(self) -> list[str]:
+        """The names of the projects whose sessions are in another database, if they are stored apart."""
+        return session_projects(self.sessions)
+
+    def run_job(self, task: Task, report: Report) -> None:
+        """Does a job."""
+        kinds.run_job(self, task, report)
+
+    @contextmanager
+    def improving(self, project: str) -> Iterator[Improve]:
+        """What improves a project, for jobs."""
+        with self._working(project) as opened:
+            yield opened.improve
+
+    @contextmanager
+    def digesting(self, project: str) -> Iterator[SendDigest]:
+        """What sends the digests of a project, for jobs."""
+        with self._working(project) as opened:
+            yield partial(opened.send_digest, self.digest_channels)
+
+    @contextmanager
+    def reviewing(self, project: str) -> Iterator[FollowReview]:
+        """What brings the review queue of a project up to date, for jobs."""
+        with self._working(project) as opened:
+            yield opened.follow_review
+
+    def embedder_named(self, name: str) -> Embedder:
+        """A model by what `embedding` may be."""
+        return configured_embedder(settings.load(), name)
+
+    def now(self) -> int:
+        return to_stored(self.clock())
+
+    def close(self) -> None:
+        """Closes the projects that are shared, and the store; others are closed before."""
+        while True:
+            with self._lock:
+                still = list(self._open.values())
+                self._open.clear()
+            for project in still:
+                project.close()
+            # A job that was finished first may have opened its project again.
+            if not still:
+                break
+        self.pool.close()
+        self.database.close()
+
+    @contextmanager
+    def _working(self, name: str) -> Iterator[Project]:
+        if self._only is not None:
+            yield self._only
+            return
+        with self.using(name) as opened:
+            yield opened
+
+    def _idle(self) -> list[Project]:
+        names = [name for name in self._open if name not in self._users]
+        return [self._open.pop(name) for name in names[: max(0, len(self._open) - self._max_open_projects)]]
+
+    def _opened(
+        self, name: str, *, shared: bool = True, background: bool = False, permissions: Permissions = OPERATOR
+    ) -> Project:
+        checks.name("project", name)
+        workspace = Workspace(
+            self.database,
+            self.embedder,
+            name,
+            self.clock,
+            shared=shared,
+            search_in_memory=self.search_in_memory,
+            receipt_share=self._receipt_share,
+            trust=self._trust,
+        )
+        with self.database.read() as connection:
+            workspace.model(connection)
+        worker = BackgroundWorker(self.queue, self.run_job, name) if background else None
+        store = _session_store(workspace, self.sessions)
+        space = session_space(store, name, workspace.now, workspace, *self._hooks)
+        jobs = Jobs(self.queue, space, self._note_job if worker is None else worker.added)
+        queries = Queries(self.pool, name)
+        proofs = Proofs(queries, workspace.trust.authors_to_veto)
+        executions = ExecutionSpace(workspace, space, self._language_model, queries, proofs, permissions)
+
+        def finish() -> None:
+            if worker is not None:
+                worker.close()
+            if not shared:
+                self.pool.close()
+
+        opened = Project(executions, jobs, finish)
+        if not shared:
+            self._only = opened
+        if worker is not None:
+            worker.start_due()
+        return opened
+
+    def _note_job(self, job_id: str) -> None:
+        self.job_added(job_id)
+
+
+def async_project(store: Store, project: str, pool: ThreadPoolExecutor) -> AsyncHeedful:
+    """One project of a store, for asyncio: it is open while a call runs. Whoever calls closes `store` and `pool`."""
+
+    def call(namespace: str, name: str, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
+        with store.using(project) as opened:
+            heedful = Heedful(opened)
+            return getattr(getattr(heedful, namespace) if namespace else heedful, name)(*args, **kwargs)
+
+    async def run(namespace: str, name: str, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
+        return await asyncio.get_running_loop().run_in_executor(pool, call, namespace, name, args, kwargs)
+
+    async def close() -> None:
+        """Others may use the store."""
+
+    return AsyncHeedful(run, close, f"<AsyncHeedful {store.database.name} project={project!r}>")
+
+
+def session_projects(url: str | None) -> list[str]:
+    """The names of the projects whose sessions are in another database than the facts, if they are kept apart."""
+    if url is None:
+        return []
+    store = _mongodb(url, DEFAULT_PROJECT)
+    try:
+        return store.projects()
+    finally:
+        store.close()
+
+
+def _session_store(workspace: Workspace, url: str | None) -> SessionStore:
+    if url is None:
+        return SqlSessionStore(workspace.database, workspace.project, workspace.now)
+    return _mongodb(url, workspace.project)
+
+
+def _mongodb(url: str, project: str) -> MongoSessionStore:
+    if not url.startswith(("mongodb://", "mongodb+srv://")):
+        raise Invalid(
+            f"invalid sessions {url!r}",
+            field="sessions",
+            value=url,
+            remedy="Use mongodb://host/database, or leave it out to keep sessions with the facts",
+        )
+    from heedful.storage.mongo import MongoSessionStore
+
+    return MongoSessionStore(url, project)
+
+
+def session_space(
+    store: SessionStore,
+    project: str,
+    now: Callable[[], int],
+    workspace: Workspace | None,
+    feedback_hook: Hook | None,
+    metadata_hook: Hook | None,
+    dispatcher: Dispatcher | None = None,
+) -> SessionSpace:
+    """What sessions work on. Hooks that need the store get it: channels go to the dispatcher, counters can count."""
+    dispatcher = dispatcher or Dispatcher(store, now)
+    space = SessionSpace(store, project, now, dispatcher, workspace, feedback_hook, metadata_hook)
+    for hook in combined_hooks(feedback_hook):
+        if hasattr(hook, "bind"):
+            hook.bind(lambda: metrics(space))
+        space.dispatcher.add(*getattr(hook, "channels", ()))
+    return space
+
+
+def query_limits(given: settings.Settings) -> QueryLimits:
+    """The limits of queries on connectors that the settings ask for."""
+    return QueryLimits(
+        seconds=given.query_seconds,
+        rows=given.query_rows,
+        bytes=given.query_bytes,
+        memory=given.query_memory,
+        disk=given.query_disk,
+        processes=given.query_processes,
+        per_caller=given.query_processes_per_caller,
+        wait=given.query_wait,
+    )
+
+
+def _language_model(given: settings.Settings, named: str | LanguageModel | None) -> LanguageModel | None:
+    if named is not None and not isinstance(named, str):
+        return named
+    return choose_language_model(
+        named or given.language_model,
+        api_key=given.language_model_api_key,
+        timeout=given.language_model_timeout,
+    )
