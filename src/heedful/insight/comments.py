@@ -4,12 +4,12 @@ from __future__ import annotations
 
 import hashlib
 import threading
-from collections import OrderedDict
 from collections.abc import Sequence
 from dataclasses import dataclass
 from functools import partial
 
 import numpy as np
+from cachetools import LRUCache
 
 from heedful.clock import from_stored
 from heedful.memory.workspace import Workspace
@@ -43,7 +43,7 @@ class Comments:
         self._workspace = workspace
         self._store = store
         self._lock = threading.Lock()
-        self._vectors: OrderedDict[bytes, Vectors] = OrderedDict()
+        self._vectors: LRUCache[bytes, Vectors] = LRUCache(CACHE_SIZE)
 
     def newest(self, since: int | None, until: int | None, dataset: str | None) -> list[Comment]:
         """The newest that are active."""
@@ -85,11 +85,7 @@ class Comments:
         if missing:
             known |= dict(zip(missing, self._workspace.embed(list(missing.values())), strict=True))
         with self._lock:
-            for each in digests:
-                self._vectors[each] = known[each]
-                self._vectors.move_to_end(each)
-            while len(self._vectors) > CACHE_SIZE:
-                self._vectors.popitem(last=False)
+            self._vectors.update(known)
         return np.stack([known[each] for each in digests])
 
 

@@ -10,6 +10,7 @@ from typing import Any
 
 import httpx
 import orjson
+from httpx_sse import EventSource, ServerSentEvent
 
 from heedful import settings
 from heedful.aio import AsyncHeedful
@@ -57,8 +58,8 @@ class Transport:
                 if not _is_stream(response):
                     response.read()
                     return _answer(response)
-                for part in response.iter_bytes():
-                    events.take(part)
+                for event in EventSource(response).iter_sse():
+                    events.take(event)
                 return events.end()
         except httpx.RequestError as error:
             return _connection_error(error, events)
@@ -98,8 +99,8 @@ class AsyncTransport:
                 if not _is_stream(response):
                     await response.aread()
                     return _answer(response)
-                async for part in response.aiter_bytes():
-                    events.take(part)
+                async for event in EventSource(response).aiter_sse():
+                    events.take(event)
                 return events.end()
         except httpx.RequestError as error:
             return _connection_error(error, events)
@@ -207,34 +208,18 @@ class Events:
 
     def __init__(self, callbacks: Mapping[str, Callable[..., object]]) -> None:
         self._callbacks = callbacks
-        self._name = ""
-        self._left: list[bytes] = []
         self.answer: Answer | None = None
         self.streamed = False
         """Whether a callback has heard something."""
 
-    def take(self, part: bytes) -> None:
-        """Takes what has arrived. Lines end where \\n is: Unicode knows other ends, which JSON leaves as they are."""
-        first, *others = part.split(b"\n")
-        self._left.append(first)
-        for other in others:
-            self._line(b"".join(self._left).removesuffix(b"\r"))
-            self._left = [other]
-
-    def _line(self, line: bytes) -> None:
-        if line.startswith(b"event: "):
-            self._name = line[7:].decode()
-        elif line.startswith(b"data: "):
-            self._event(line[6:])
-
-    def _event(self, data: bytes) -> None:
-        if self._name == "result":
-            self.answer = Answer(200, data)
-        elif self._name == "problem":
-            self.answer = Answer(orjson.loads(data)["status"], data)
-        elif self._name in self._callbacks:
+    def take(self, event: ServerSentEvent) -> None:
+        if event.event == "result":
+            self.answer = Answer(200, event.data.encode())
+        elif event.event == "problem":
+            self.answer = Answer(orjson.loads(event.data)["status"], event.data.encode())
+        elif event.event in self._callbacks:
             self.streamed = True
-            self._callbacks[self._name](*orjson.loads(data))
+            self._callbacks[event.event](*orjson.loads(event.data))
 
     def end(self) -> Answer:
         """What the stream said in the end."""

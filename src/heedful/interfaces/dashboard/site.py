@@ -3,9 +3,10 @@
 from __future__ import annotations
 
 import threading
-from collections import OrderedDict
 from dataclasses import dataclass
 from typing import Generic, TypeVar
+
+from cachetools import FIFOCache
 
 from heedful.access.audit import Refusals
 from heedful.interfaces.dashboard.logins import Logins
@@ -33,7 +34,7 @@ class Notes(Generic[Value]):
     """Values by name; the oldest are forgotten when there are too many."""
 
     def __init__(self) -> None:
-        self._kept: OrderedDict[str, Value] = OrderedDict()
+        self._kept: FIFOCache[str, Value] = FIFOCache(MAX_NOTES)
         self._lock = threading.Lock()
 
     def put(self, name: str, value: Value) -> bool:
@@ -42,8 +43,6 @@ class Notes(Generic[Value]):
             if name in self._kept:
                 return False
             self._kept[name] = value
-            if len(self._kept) > MAX_NOTES:
-                self._kept.popitem(last=False)
             return True
 
     def get(self, name: str) -> Value | None:

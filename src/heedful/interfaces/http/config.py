@@ -3,9 +3,9 @@
 from __future__ import annotations
 
 import math
-from collections import OrderedDict
 from urllib.parse import urlsplit
 
+from cachetools import LRUCache
 from pydantic import Field, field_validator
 
 from heedful.errors import Invalid, Unavailable
@@ -105,16 +105,14 @@ class Limiter:
     """Allows each caller so many calls a second, and twice as many at once."""
 
     def __init__(self) -> None:
-        self._buckets: OrderedDict[str, tuple[float, float]] = OrderedDict()
+        self._buckets: LRUCache[str, tuple[float, float]] = LRUCache(MAX_CALLERS)
 
     def take(self, caller: str, rate: int, now: float) -> None:
         """Takes one call from a caller's bucket; an empty one is `Unavailable`."""
         burst = 2.0 * rate
-        left, at = self._buckets.pop(caller, (burst, now))
+        left, at = self._buckets.get(caller, (burst, now))
         left = min(burst, left + (now - at) * rate)
         self._buckets[caller] = (max(0.0, left - 1), now)
-        if len(self._buckets) > MAX_CALLERS:
-            self._buckets.popitem(last=False)
         if left < 1:
             raise Unavailable(
                 f"more than {rate} {'call' if rate == 1 else 'calls'} a second",

@@ -115,7 +115,7 @@ class EndpointModel:
             streamed = False
             for data in events(chain([first], chunks)):
                 streamed = True
-                if data == "[DONE]":
+                if data == b"[DONE]":
                     answer.ended = True
                     return
                 answer.add(part(data))

@@ -5,7 +5,11 @@ from __future__ import annotations
 import json
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
+from itertools import chain
 from typing import Any
+
+import httpx
+from httpx_sse import EventSource
 
 from heedful.providers.llm.contract import Usage
 
@@ -34,56 +38,41 @@ class Part:
     usage: Usage | None = None
 
 
-def events(chunks: Iterable[bytes]) -> Iterator[str]:
+def events(chunks: Iterable[bytes]) -> Iterator[bytes]:
     """The data of each server-sent event, without the comments that only keep a connection open."""
-    # Cut at line feeds alone: other line ends of Unicode may stand inside of the JSON.
-    data: list[bytes] = []
-    rest = b""
-    for chunk in chunks:
-        *lines, rest = (rest + chunk).split(b"\n")
-        for line in map(bytes.rstrip, lines):
-            if line.startswith(b"data:"):
-                data.append(line[5:].strip())
-            elif not line and data:
-                yield _decoded(data)
-                data = []
-    if rest.startswith(b"data:"):
-        data.append(rest[5:].strip())
-    if data:
-        yield _decoded(data)
+    # Latin-1 takes all bytes as they are: UTF-8 is read with the JSON, where what is broken is an error.
+    headers = {"Content-Type": "text/event-stream; charset=latin-1"}
+    # Not every server ends the last event with the blank line that ends an event.
+    response = httpx.Response(200, headers=headers, content=chain(chunks, [b"\n\n"]))
+    for event in EventSource(response).iter_sse():
+        if data := event.data.encode("latin-1").strip():
+            yield data
 
 
-def part(data: str | bytes) -> Part:
+def part(data: bytes) -> Part:
     """One event of a stream, or a whole answer that was not streamed."""
     try:
         event = json.loads(data)
     except ValueError as error:
-        raise Unreadable(f"something that is no JSON: {_text(data)}") from error
+        raise Unreadable(f"something that is no JSON: {data.decode(errors='replace')}") from error
     if not isinstance(event, dict):
-        raise Unreadable(f"JSON that is no answer: {_text(data)}")
+        raise Unreadable(f"JSON that is no answer: {data.decode(errors='replace')}")
     if event.get("error"):
         raise _reported(event["error"])
     choices = event.get("choices")
     if not isinstance(choices, list):
-        raise Unreadable(f"JSON without choices: {_text(data)}")
+        raise Unreadable(f"JSON without choices: {data.decode(errors='replace')}")
     usage = _usage(event.get("usage"))
     if not choices:
         return Part(usage=usage)
     choice = choices[0]
     said = (choice.get("delta") or choice.get("message") or {}) if isinstance(choice, dict) else None
     if not isinstance(said, dict) or not isinstance(said.get("content") or "", str):
-        raise Unreadable(f"a choice that is no message: {_text(data)}")
+        raise Unreadable(f"a choice that is no message: {data.decode(errors='replace')}")
     text = said.get("content") or ""
     finish = choice.get("finish_reason")
     thoughts = said.get("reasoning_content") or said.get("reasoning")
     return Part(text, bool(text or thoughts), None if finish is None else str(finish), usage)
-
-
-def _decoded(lines: list[bytes]) -> str:
-    try:
-        return b"\n".join(lines).decode()
-    except UnicodeDecodeError as error:
-        raise Unreadable(f"something that is not UTF-8 ({error.reason})") from error
 
 
 def _reported(error: Any) -> Reported:
@@ -102,7 +91,3 @@ def _usage(given: Any) -> Usage | None:
 
 def _count(given: Any) -> int | None:
     return given if isinstance(given, int) and not isinstance(given, bool) and given >= 0 else None
-
-
-def _text(data: str | bytes) -> str:
-    return data.decode(errors="replace") if isinstance(data, bytes) else data

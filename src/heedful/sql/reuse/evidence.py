@@ -13,6 +13,8 @@ from dataclasses import dataclass
 from datetime import datetime
 from typing import NamedTuple, TypeVar
 
+from cachetools import FIFOCache
+
 from heedful.sql.reuse.query_parts import Literal, Query, parse_query
 from heedful.sql.reuse.question_reading import (
     DATE,
@@ -59,7 +61,7 @@ class Evidence:
         self.dialect = dialect
         self.values = values
         self._studies: dict[Hashable, Study | None] = {}
-        self._read: dict[tuple[str, str], Study | None] = {}
+        self._read: FIFOCache[tuple[str, str], Study | None] = FIFOCache(_MAX_CACHED)
         self._reading = threading.Lock()
         self._members: dict[Words, dict[str, dict[Words, dict[Hashable, None]]]] = {}
         self._fills: dict[Words, dict[Words, Counter[str]]] = {}
@@ -79,8 +81,6 @@ class Evidence:
                 return self._read[key]
         made = study(proven.question, proven.sql, self.dialect, self.values)
         with self._reading:
-            if len(self._read) >= _MAX_CACHED:
-                self._read.pop(next(iter(self._read)))
             self._read[key] = made
         return made
 

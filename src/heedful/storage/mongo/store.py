@@ -235,6 +235,7 @@ class MongoSessionStore:
     def _in_transaction(self, body: Callable[[MongoTransaction], Result], until: float) -> Result:
         database = self._database
         with self._client.start_session() as session:
+            # Not `with_transaction`: it goes on trying a server that is gone for five times as long, and calls it busy.
             # Leaving the session rolls back a transaction that was not committed.
             session.start_transaction(ReadConcern("snapshot"), database.write_concern, ReadPreference.PRIMARY)
             result = body(MongoTransaction(View(database, self._project, session)))
