@@ -108,7 +108,7 @@ def _tell_parts(report: Report, folder: Path, *, quick: bool) -> None:
     row("MB for each further user of compat.cognee", "", aging_memory.users(folder)["megabytes a user"])
     with _opened(folder, "replaced") as store:
         found = aging_memory.replaced(store)
-        row("rows in the index: alive, and held after 40 replacements", found["alive"], found["held"])
+        row("rows in the index: active, and held after 40 replacements", found["active"], found["held"])
     say(f"{facts:,} judged facts")
     with _opened(folder, "judged") as store:
         found = aging_memory.judged(store, facts)

@@ -21,7 +21,7 @@ from heedful.errors import Invalid
 from heedful.model import Document
 from heedful.providers.embedding.contract import Vectors
 from heedful.settings import Retention
-from heedful.storage.retention import upkeep
+from heedful.storage.retention import maintain
 from heedful.storage.schema import changes, queries, receipts, requests
 from heedful.testing import ManualClock, WordEmbedder
 
@@ -70,7 +70,7 @@ def replaced(store: Heedful, facts: int = 200, versions: int = 40) -> dict[str, 
         store.remember(Document(source="s", texts=[f"rule {fact} is v{version}" for fact in range(facts)]))
         store.recall("rule", mode="lexical")
     (index,) = store._workspace._indexes.values()
-    return {"alive": len(index), "held": index.held}
+    return {"active": len(index), "held": index.held}
 
 
 def judged(store: Heedful, facts: int = FACTS) -> dict[str, float]:
@@ -110,7 +110,7 @@ def ahead(store: Heedful, signals: int = 1000) -> dict[str, float]:
 
 
 def kept(store: Heedful, clock: ManualClock, calls: int = CALLS) -> dict[str, tuple[int, int]]:
-    """Rows of results for retries, questions, receipts and changes after a burst of calls, and after upkeep a year
+    """Rows of results for retries, questions, receipts and changes after a burst of calls, and after maintenance a year
     later."""
     tables = {"kept results": requests, "questions": queries, "receipts": receipts, "changes": changes}
 
@@ -126,7 +126,7 @@ def kept(store: Heedful, clock: ManualClock, calls: int = CALLS) -> dict[str, tu
         store.forget(fact_ids=[fact])
     full = counted()
     clock.advance(days=366)
-    upkeep(store._workspace.database, to_stored(clock()), Retention(change_lines=calls // 2))
+    maintain(store._workspace.database, to_stored(clock()), Retention(change_lines=calls // 2))
     return {name: (full[name], left) for name, left in counted().items()}
 
 

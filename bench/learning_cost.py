@@ -46,7 +46,7 @@ class Cost:
     signals: int
     near: int
     warm: Timing
-    """Queries that were lent from before: their voices are in memory."""
+    """Queries whose evidence was used before: their votes are in memory."""
     cold: Timing
     """Queries that nobody has asked for since the store was opened: their signals are read and folded."""
     after_a_signal: Timing

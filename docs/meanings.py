@@ -178,7 +178,7 @@ PARAMETERS = {
     "review.list.dataset": "Only questions to this dataset.",
     "target_type": "Only opinions about these: sessions, entries, messages, executions or facts.",
     "job_id": "The job, from `jobs.list` or from whatever added it.",
-    "kind": "Only jobs of this kind: improve, reembed, upkeep, index, digest, or deliver for the alerts of the outbox.",
+    "kind": "Only jobs of this kind: improve, reembed, maintain, index, digest, or deliver for alerts of the outbox.",
     "jobs.list.status": "Only jobs that are waiting, running, done, failed or cancelled.",
     "worker": "Whether this process does jobs in the background, beside its own work.",
     "rate_limit": "Calls a second; what the server allows if left out.",
@@ -459,7 +459,7 @@ SETTINGS = {
     "believed](../howto/improve-from-feedback.md#who-is-believed).",
     "authors_to_veto": "How many known authors must say that SQL is wrong to keep it from being used again; a verified "
     "caller is enough, anonymous visitors never are.",
-    "receipt_days": "Days that receipts are kept, at least; 0 for ever. Workers, or heedful upkeep, remove older ones.",
+    "receipt_days": "Days that receipts are kept, at least; 0 for ever. Workers, or heedful maintain, remove the rest.",
     "decision_days": "Days that decisions of the cache are kept; 0 for ever.",
     "hit_days": "Days that hits of the cache which nobody rated are kept; 0 for ever.",
     "idempotency_days": "Days that the result of a call with an idempotency key is kept for its retries; 0 for ever.",

@@ -1,4 +1,4 @@
-"""What an index in memory holds after a long time of changes: what is alive, and little more."""
+"""What an index in memory holds after a long time of changes: active rows, and little more."""
 
 from __future__ import annotations
 

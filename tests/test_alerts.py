@@ -248,7 +248,7 @@ def test_closing_delivers_what_is_due_and_was_not_told_of(post: Post) -> None:
     assert post.store.read(lambda tx: tx.outbox.list(None, 100, True)) == []
 
 
-def test_a_courier_with_nothing_to_do_rests(post: Post) -> None:
+def test_a_dispatcher_with_nothing_to_do_rests(post: Post) -> None:
     looks = 0
     spinning = threading.Event()
 
@@ -269,7 +269,7 @@ def test_a_courier_with_nothing_to_do_rests(post: Post) -> None:
     dispatcher.close()
 
 
-def test_a_closed_courier_takes_no_channels_and_sends_nothing(post: Post) -> None:
+def test_a_closed_dispatcher_takes_no_channels_and_sends_nothing(post: Post) -> None:
     channel = Recorder()
     dispatcher = post.dispatcher(channel)
     dispatcher.close()

@@ -292,7 +292,7 @@ queue.work(lambda task, report: os.kill(os.getpid(), 9), None, lambda: False, on
     assert (job.attempts, job.error) == (2, "the worker died")
 
 
-def test_a_worker_of_the_whole_store_does_all_projects_and_upkeep(
+def test_a_worker_of_the_whole_store_does_all_projects_and_maintenance(
     any_store: str, opening: Callable[..., Heedful]
 ) -> None:
     stores = [opening(project=name, worker=False) for name in ("shop", "kiosk")]
@@ -302,7 +302,7 @@ def test_a_worker_of_the_whole_store_does_all_projects_and_upkeep(
     opened = Store(any_store, embedding=WordEmbedder())
     working = Worker(opened.queue, opened.run_job, opened.now)
     working.start()
-    wanted = {("improve", "kiosk"), ("improve", "shop"), ("upkeep", None)}
+    wanted = {("improve", "kiosk"), ("improve", "shop"), ("maintain", None)}
     if opened.database.searches:
         wanted.add(("index", None))
     with store_jobs(any_store) as jobs:
@@ -312,7 +312,7 @@ def test_a_worker_of_the_whole_store_does_all_projects_and_upkeep(
     assert [store.usefulness_stats().total_signals for store in stores] == [4, 4]
 
 
-def test_upkeep_takes_many_opinions_into_the_review_queue(
+def test_maintenance_takes_many_opinions_into_the_review_queue(
     any_store: str, opening: Callable[..., Heedful], monkeypatch: pytest.MonkeyPatch
 ) -> None:
     for module, name in ((tallies, "FOLD_AFTER"), (watermarks, "MAX_BACKLOG")):
@@ -329,13 +329,13 @@ def test_upkeep_takes_many_opinions_into_the_review_queue(
             return int(connection.exec_driver_sql("SELECT count(*) FROM review_members").scalar_one())
 
     assert in_queues() == 0
-    opened.queue.add(None, "upkeep", {})
+    opened.queue.add(None, "maintain", {})
     opened.queue.work(opened.run_job, None, lambda: False, once=True)
     assert in_queues() == 5
     opened.close()
 
 
-def test_upkeep_drops_old_receipts_and_has_large_datasets_indexed(
+def test_maintenance_drops_old_receipts_and_has_large_datasets_indexed(
     any_store: str, opening: Callable[..., Heedful], clock: ManualClock, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     if any_store.startswith("postgresql") and not can_build_graphs():
@@ -348,7 +348,7 @@ def test_upkeep_drops_old_receipts_and_has_large_datasets_indexed(
     clock.advance(days=40)
     new = store.recall("odd")
     opened = Store(any_store, embedding=WordEmbedder(), clock=clock)
-    opened.queue.add(None, "upkeep", {})
+    opened.queue.add(None, "maintain", {})
     # What one job adds, the next round does.
     for _ in range(2):
         opened.queue.work(opened.run_job, None, lambda: False, once=True)
@@ -365,7 +365,7 @@ def test_upkeep_drops_old_receipts_and_has_large_datasets_indexed(
     assert store.recall("number 7", mode="lexical")[0].text == "the number 7 is odd"
 
 
-def test_a_worker_outlives_a_store_that_fails(
+def test_a_worker_survives_a_store_that_fails(
     any_store: str, opening: Callable[..., Heedful], monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
 ) -> None:
     monkeypatch.setattr(worker, "STORE_RETRY_SECONDS", 0.01)
@@ -389,7 +389,7 @@ def test_a_worker_outlives_a_store_that_fails(
     assert "jobs wait: the store is asleep" in caplog.text
 
 
-def test_a_worker_outlives_the_loss_of_all_connections(
+def test_a_worker_survives_the_loss_of_all_connections(
     empty_database: str, clock: ManualClock, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(worker, "STORE_RETRY_SECONDS", 0.01)

@@ -18,7 +18,7 @@ from heedful.model import CacheMatch
 from heedful.search import questions
 from heedful.settings import Retention
 from heedful.sql.reuse.candidates import find
-from heedful.storage.retention import upkeep
+from heedful.storage.retention import maintain
 from heedful.storage.schema import executions, feedbacks
 from heedful.testing import ManualClock, ScriptedModel
 
@@ -215,9 +215,9 @@ def test_old_hits_that_nobody_rated_have_an_end(geo: Heedful, proven: str, clock
     assert geo.insight.coverage().executions.shown == 4
     database = geo._workspace.database
     clock.advance(days=90)
-    assert not any("hits" in line for line in upkeep(database, geo._workspace.now(), Retention()))
+    assert not any("hits" in line for line in maintain(database, geo._workspace.now(), Retention()))
     clock.advance(days=1)
-    assert "removed 1 hits of the cache" in upkeep(database, geo._workspace.now(), Retention())
+    assert "removed 1 hits of the cache" in maintain(database, geo._workspace.now(), Retention())
     with pytest.raises(NotFound):
         geo.executions.get(old)
     # The one that is gone had the result of the other.

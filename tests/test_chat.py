@@ -106,7 +106,7 @@ def test_a_golden_example_that_changed_is_followed(geo: Heedful, clock: ManualCl
         ask(geo, IN_FRANCE)
 
 
-def test_golden_examples_outlive_another_model(geo: Heedful, path: Path, open_store: Callable[..., Heedful]) -> None:
+def test_golden_examples_survive_another_model(geo: Heedful, path: Path, open_store: Callable[..., Heedful]) -> None:
     class Other(WordEmbedder):
         name = "other-words"
 

@@ -44,8 +44,8 @@ def test_a_job_is_added_shown_and_done_by_a_worker(run: Run) -> None:
     assert "waiting" in run("jobs", "list").stdout
     assert run("worker", "--once").exit_code == 0
     done = read(run("jobs", "list", "--status", "done", "--json"))["items"]
-    # The first worker of a store looks after it, too.
-    assert [each["kind"] for each in done] == ["upkeep", "improve"]
+    # The first worker of a store maintains it, too.
+    assert [each["kind"] for each in done] == ["maintain", "improve"]
     assert done[1]["job_id"] == added["job_id"]
     shown = run("jobs", "show", added["job_id"]).stdout
     assert shown.startswith(f"improve {added['job_id']}: done, attempt 1\n")

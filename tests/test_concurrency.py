@@ -20,7 +20,7 @@ from heedful.model import CacheLookup
 from heedful.settings import Retention
 from heedful.sql.reuse.cache import Limits, judge
 from heedful.storage import tallies
-from heedful.storage.retention import upkeep
+from heedful.storage.retention import maintain
 from heedful.store import Store
 from heedful.testing import WordEmbedder
 
@@ -194,7 +194,7 @@ def test_the_counts_of_opinions(open_store: Callable[..., Heedful], monkeypatch:
                 with lock:
                     assert least - begun["taken"] <= told <= begun["given"] + most
                 if number == 3:
-                    upkeep(store._workspace.database, store._workspace.now(), Retention())
+                    maintain(store._workspace.database, store._workspace.now(), Retention())
                 continue
             session = store.sessions.create(f"s{number}-{turn}").session_id
             count(begun, "given")

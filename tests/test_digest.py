@@ -281,7 +281,7 @@ def test_a_digest_that_does_not_arrive_waits_in_the_outbox_and_goes_later(
     assert two_weeks.sessions.alerts(pending=True).items == []
 
 
-def test_a_digest_outlives_the_sessions_it_is_about(opened: Store, two_weeks: Heedful, desk: Desk) -> None:
+def test_a_digest_stays_when_its_sessions_are_deleted(opened: Store, two_weeks: Heedful, desk: Desk) -> None:
     desk.answer = 503
     with pytest.raises(Unavailable):
         opened.run_job(task(opened), ignored)

@@ -21,7 +21,7 @@ from heedful.clock import to_stored
 from heedful.interfaces.cli.main import cli
 from heedful.model import Mode
 from heedful.settings import Retention
-from heedful.storage.retention import upkeep
+from heedful.storage import retention
 from heedful.storage.schema import events, facts, vectors
 from heedful.testing import ManualClock, ScriptedModel, WordEmbedder
 
@@ -43,7 +43,7 @@ def found(store: Heedful, query: str = QUERY, **options: Any) -> list[str]:
 
 
 def maintain(store: Heedful, clock: ManualClock) -> list[str]:
-    return upkeep(store._workspace.database, to_stored(clock()), Retention())
+    return retention.maintain(store._workspace.database, to_stored(clock()), Retention())
 
 
 def rows(store: Heedful, table: Any) -> int:
@@ -76,7 +76,7 @@ def test_a_fact_is_gone_at_its_end_and_not_before(store: Heedful, clock: ManualC
     assert store.fact(code).expires_at == store.fact_history(code).expires_at == end, "it can be looked at by its id"
 
 
-def test_upkeep_removes_it_and_the_ledger_stays(store: Heedful, any_store: str, clock: ManualClock) -> None:
+def test_maintenance_removes_it_and_the_ledger_stays(store: Heedful, any_store: str, clock: ManualClock) -> None:
     end = clock() + timedelta(hours=1)
     (code,) = store.remember(CODE, expires_at=end).fact_ids
     store.remember(OFFICE)

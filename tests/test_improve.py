@@ -849,7 +849,7 @@ class TestWhatIsForgotten:
         either.supersede(fact, "Parcels can be returned for 45 days")
         assert either.improve().forgotten == [lesson.fact_id]
 
-    def test_a_signal_of_ones_own_outlives_the_rating_that_said_the_same(self, either: Heedful) -> None:
+    def test_a_signal_of_ones_own_survives_the_rating_that_said_the_same(self, either: Heedful) -> None:
         fact, _ = either.remember(["Parcels can be returned for 30 days", "Bob cooks"]).fact_ids
         recall = either.recall("return window", session_id="s")
         assert recall.qa_id is not None

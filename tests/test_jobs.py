@@ -91,7 +91,7 @@ def test_the_same_job_waits_once_and_may_be_added_again_while_it_runs(queue: Que
     others = [
         queue.add("shop", "improve", {"dataset": "b"}).id,
         queue.add("kiosk", "improve", {"dataset": "a"}).id,
-        queue.add(None, "upkeep", {}).id,
+        queue.add(None, "maintain", {}).id,
     ]
     assert len({first.id, *others}) == 4
     again: list[str] = []
@@ -108,7 +108,7 @@ def test_the_same_job_waits_once_and_may_be_added_again_while_it_runs(queue: Que
 def test_a_worker_of_a_project_does_that_project_s_jobs_alone(queue: Queue) -> None:
     mine = queue.add("shop", "improve", {})
     other = queue.add("kiosk", "improve", {})
-    of_store = queue.add(None, "upkeep", {})
+    of_store = queue.add(None, "maintain", {})
     assert queue.due_in("shop") == 0
     drain(queue, lambda task, report: None, "shop")
     assert [status(queue, each.id) for each in (mine, other, of_store)] == ["done", "waiting", "waiting"]
@@ -122,13 +122,13 @@ def test_a_worker_of_a_project_does_that_project_s_jobs_alone(queue: Queue) -> N
 def test_jobs_are_listed_by_project_status_and_kind_newest_first(queue: Queue) -> None:
     ids = [queue.add("shop", "improve", {"dataset": str(number)}).id for number in range(3)]
     queue.add("kiosk", "improve", {})
-    upkeep = queue.add(None, "upkeep", {}).id
+    of_maintenance = queue.add(None, "maintain", {}).id
     queue.cancel(ids[1])
     assert [row.id for row in queue.listed("shop", None, None, None, 10)] == ids[::-1]
     assert [row.id for row in queue.listed("shop", "waiting", None, None, 10)] == [ids[2], ids[0]]
     assert [row.id for row in queue.listed("shop", "cancelled", "improve", None, 10)] == [ids[1]]
-    assert [row.id for row in queue.listed(None, None, "upkeep", None, 10)] == [upkeep]
-    assert queue.listed("shop", None, "upkeep", None, 10) == []
+    assert [row.id for row in queue.listed(None, None, "maintain", None, 10)] == [of_maintenance]
+    assert queue.listed("shop", None, "maintain", None, 10) == []
     first = queue.listed(None, None, None, None, 2)
     rest = queue.listed(None, None, None, first[-1].number, 10)
     assert len(first) == 2

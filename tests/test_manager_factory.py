@@ -24,7 +24,7 @@ def dispatchers() -> int:
     return sum(Pager.name in thread.name for thread in threading.enumerate())
 
 
-def test_managers_of_a_factory_share_one_courier(mongodb_url: str) -> None:
+def test_managers_of_a_factory_share_one_dispatcher(mongodb_url: str) -> None:
     pager = Pager()
     hook = AlertHook(pager)
     factory = MongoDBSessionManagerFactory(mongodb_url, mongodb_url.rpartition("/")[2].partition("?")[0])

@@ -460,7 +460,7 @@ def test_calls_that_have_begun_or_wait_for_a_thread_are_finished(path: Path, lea
         assert store.usefulness_stats().total_facts == many
 
 
-def test_the_server_outlives_no_client_that_was_killed(path: Path) -> None:
+def test_the_server_ends_when_its_client_was_killed(path: Path) -> None:
     with process(path) as child:
         assert child.stdin is not None
         assert child.stdout is not None

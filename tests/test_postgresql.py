@@ -22,7 +22,7 @@ from heedful.storage import locks
 from heedful.storage.locks import number
 from heedful.storage.migrations.row_security import UNSECURED_TABLES
 from heedful.storage.postgresql import partitions
-from heedful.storage.retention import upkeep
+from heedful.storage.retention import maintain
 from heedful.storage.schema import events, metadata
 from heedful.testing import ManualClock, ScriptedModel, WordEmbedder
 
@@ -183,11 +183,11 @@ class TestParts:
         shown = store.recall("x")
         event = store.signal([{"fact_id": fact, "signal_type": "used", "query": "x", "idempotency_key": "k"}])
         assert self.parts(empty_database, "events")["events_rest"] == 1
-        done = upkeep(store._workspace.database, to_stored(clock()), Retention(receipt_days=0))
+        done = maintain(store._workspace.database, to_stored(clock()), Retention(receipt_days=0))
         assert [line for line in done if line.startswith("made events")] == [
             "made events_2031_04", "made events_2031_07", "made events_2031_10"
         ]  # fmt: skip
-        assert upkeep(store._workspace.database, to_stored(clock()), Retention(receipt_days=0)) == []
+        assert maintain(store._workspace.database, to_stored(clock()), Retention(receipt_days=0)) == []
         assert self.parts(empty_database, "events")["events_2031_04"] == 1
         assert self.parts(empty_database, "receipts")["receipts_2031_05"] == 1
         assert (
@@ -207,7 +207,7 @@ class TestParts:
         with ThreadPoolExecutor(1) as thread:
             with store._workspace.database.write("default") as connection:
                 connection.exec_driver_sql("LOCK TABLE events_rest IN ROW EXCLUSIVE MODE")
-                making = thread.submit(upkeep, store._workspace.database, to_stored(clock()), Retention())
+                making = thread.submit(maintain, store._workspace.database, to_stored(clock()), Retention())
                 self.wait_for_a_lock(empty_database)
                 connection.execute(
                     insert(events).values(
@@ -232,10 +232,10 @@ class TestParts:
         store.remember("x")
         for month in (1, 2, 3):
             clock.now = datetime(2031, month, 20, tzinfo=UTC)
-            upkeep(database, to_stored(clock()), Retention(receipt_days=0))
+            maintain(database, to_stored(clock()), Retention(receipt_days=0))
             store.recall("x")
         clock.now = datetime(2031, 4, 1, tzinfo=UTC)
-        done = upkeep(database, to_stored(clock()), Retention(receipt_days=45))
+        done = maintain(database, to_stored(clock()), Retention(receipt_days=45))
         assert "dropped receipts_2031_01" in done
         left = self.parts(empty_database, "receipts")
         assert "receipts_2031_01" not in left

@@ -9,7 +9,7 @@ import pytest
 from heedful import Heedful, Invalid, NotFound
 from heedful.clock import to_stored
 from heedful.settings import Retention
-from heedful.storage.retention import upkeep
+from heedful.storage.retention import maintain
 from heedful.testing import ManualClock
 
 
@@ -84,9 +84,9 @@ def test_old_ones_are_dropped_and_what_was_said_stays(store: Heedful, clock: Man
     clock.advance(days=100)
     new = store.recall("x")
     before = store.fact_stats(fact)
-    upkeep(database, to_stored(clock()), Retention(receipt_days=0))
+    maintain(database, to_stored(clock()), Retention(receipt_days=0))
     assert store.signal_recall(old.recall_id, used=[fact], author="later").processed == 1
-    upkeep(database, to_stored(clock()), Retention(receipt_days=90))
+    maintain(database, to_stored(clock()), Retention(receipt_days=90))
     with pytest.raises(NotFound, match="receipt_days"):
         store.signal_recall(old.recall_id, used=[fact], author="too late")
     assert store.signal_recall(new.recall_id, used=[fact]).processed == 1
@@ -100,7 +100,7 @@ def test_many_old_ones_are_dropped_a_few_at_a_time(store: Heedful, clock: Manual
         store.recall("x")
     clock.advance(days=40)
     kept = store.recall("x")
-    upkeep(store._workspace.database, to_stored(clock()), Retention(receipt_days=30))
+    maintain(store._workspace.database, to_stored(clock()), Retention(receipt_days=30))
     assert store.signal_recall(kept.recall_id, used=[kept[0].fact_id]).processed == 1
     with store._workspace.read() as connection:
         assert connection.exec_driver_sql("SELECT count(*) FROM receipts").scalar() == 1

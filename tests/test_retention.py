@@ -9,7 +9,7 @@ from sqlalchemy import Table, func, select
 from heedful import Heedful
 from heedful.clock import to_stored
 from heedful.settings import Retention
-from heedful.storage.retention import upkeep
+from heedful.storage import retention
 from heedful.storage.schema import changes, queries, receipts, requests
 from heedful.testing import ManualClock
 
@@ -19,8 +19,8 @@ def count(store: Heedful, table: Table) -> int:
         return int(connection.execute(select(func.count()).select_from(table)).scalar_one())
 
 
-def maintain(store: Heedful, clock: ManualClock, **kept: int) -> list[str]:
-    return upkeep(store._workspace.database, to_stored(clock()), Retention(**kept))
+def maintain(store: Heedful, clock: ManualClock, **days: int) -> list[str]:
+    return retention.maintain(store._workspace.database, to_stored(clock()), Retention(**days))
 
 
 def test_results_that_wait_for_a_retry_have_an_end(store: Heedful, clock: ManualClock) -> None:

@@ -493,7 +493,7 @@ def test_a_forked_child_writes_to_the_same_sessions(either: Heedful) -> None:
     assert contents(either, "s") == ["parent", "child"]
 
 
-def test_sessions_outlive_the_process_that_made_them(open_either: Callable[..., Heedful]) -> None:
+def test_sessions_survive_the_process_that_made_them(open_either: Callable[..., Heedful]) -> None:
     with open_either() as first:
         first.sessions.create("s", metadata={"a": 1})
         first.sessions.add_message("s", "user", "hi")

@@ -15,7 +15,7 @@ from sqlite_steps import sqlite_steps
 from heedful import Heedful, Signal
 from heedful.settings import Retention
 from heedful.storage import scopes, tallies
-from heedful.storage.retention import upkeep
+from heedful.storage.retention import maintain
 from heedful.storage.tallies import TallyQuery
 from heedful.testing import ManualClock
 
@@ -227,7 +227,7 @@ def test_moments_inside_a_day_are_told_apart_in_folded_counts(store: Heedful, cl
     assert counted() == expected
 
 
-def test_upkeep_counts_the_opinions_of_all_projects(
+def test_maintenance_counts_the_opinions_of_all_projects(
     open_store: Callable[..., Heedful], monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(tallies, "FOLD_AFTER", 2)
@@ -237,8 +237,8 @@ def test_upkeep_counts_the_opinions_of_all_projects(
         for _ in range(opinions):
             store.sessions.add_session_feedback("s", {"rating": "up"})
     database, now = busy._workspace.database, busy._workspace.now()
-    assert upkeep(database, now, Retention())[-1:] == ["counted the opinions of busy"]
-    assert [line for line in upkeep(database, now, Retention()) if "counted" in line] == []
+    assert maintain(database, now, Retention())[-1:] == ["counted the opinions of busy"]
+    assert [line for line in maintain(database, now, Retention()) if "counted" in line] == []
     with busy._workspace.read() as connection:
         assert connection.exec_driver_sql("SELECT sum(up) FROM tallies").scalar() == 4
 

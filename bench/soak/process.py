@@ -52,7 +52,7 @@ def main(arguments: list[str]) -> None:
 
 def _work(opened: Store) -> None:
     for _ in sys.stdin:
-        # A worker looks once a minute of the system's clock whether upkeep is due; a new one looks at once.
+        # A worker checks once a minute of the system's clock whether maintenance is due; a new one checks at once.
         Worker(opened.queue, opened.run_job, opened.now).drain()
         print("done", flush=True)
     opened.close()

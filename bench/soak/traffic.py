@@ -1,4 +1,4 @@
-"""What people and programs do all day: a mixture of calls that keeps what is alive at one level while the ledger grows.
+"""What people and programs do all day: a mixture of calls. The ledger grows, what is active does not.
 
 Facts, sessions and executions come and go: once there are as many as `Level` says, the oldest leave as new ones come.
 Opinions are never removed, and the questions that they are about come from a list, as those of a help desk do.
@@ -42,7 +42,7 @@ BATCH_SIZE = 1000
 
 @dataclass(frozen=True, slots=True)
 class Level:
-    """How many are alive at a time."""
+    """How many exist at a time."""
 
     facts: int = 400
     """Beside those of sources."""

@@ -21,7 +21,7 @@ from bench.soak.traffic import Tally, Traffic
 
 DAYS = 365
 WARM_UP = 0.1
-"""Of a year, before it begins: what is alive and what is kept for a while reach their level."""
+"""Of a year, before it begins: what is active, and what is retained for a while, reach their level."""
 HISTORY = 40
 """Opinions in the ledger before it begins, for each second that it takes: a first day on which all caches are cold and
 small would show how they fill, and not how they grow."""
@@ -114,7 +114,7 @@ def live(
             if number >= 0 and (number + 1) % (count // 10) == 0:
                 year.sizes.append(sizes(store))
                 say(f"tenth {len(year.sizes)}: {year.sizes[-1].opinions:,} opinions, {_told(year.steps[-1])}")
-        _upkeep(fleet)
+        _maintain(fleet)
         year.wrongs = wrongs(store, fleet, clients)
     return year
 
@@ -133,7 +133,7 @@ def _step(fleet: Fleet, traffic: Traffic, days: float, due: float, least: float,
     return traffic.taken()
 
 
-def _upkeep(fleet: Fleet) -> None:
+def _maintain(fleet: Fleet) -> None:
     """Once more, an hour later, so that nothing is left to do."""
     fleet.clock.jump(hours=2)
     fleet.ask_worker()

@@ -32,7 +32,7 @@ from heedful.sessions.hooks import Hook
 from heedful.sql import connectors
 from heedful.storage import Database, scopes, sqlite
 from heedful.storage.database import store_url
-from heedful.storage.retention import table_sizes, upkeep
+from heedful.storage.retention import maintain, table_sizes
 from heedful.store import Store
 
 if TYPE_CHECKING:
@@ -178,14 +178,14 @@ def store_audit(
         database.close()
 
 
-def maintain(url_or_path: str | Path | None = None) -> list[str]:
-    """Does the upkeep of a store that is there, as its workers do now and then; returns what was done, in words."""
+def maintain_store(url_or_path: str | Path | None = None) -> list[str]:
+    """Maintains an existing store, as its workers do every hour; returns what was done, in words."""
     given = settings.load()
     database = Database(given.store if url_or_path is None else url_or_path, create=False)
     try:
         now = to_stored(system_clock())
         forget_jobs(queue_of(database, lambda: now), now, given.job_days)
-        done = upkeep(database, now, given)
+        done = maintain(database, now, given)
     finally:
         database.close()
     if given.sessions is not None:

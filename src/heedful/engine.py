@@ -61,7 +61,7 @@ from heedful.review import undo as _undo
 from heedful.review.service import Review
 from heedful.sessions import entries as _answering
 from heedful.sessions import erasing as _erasing
-from heedful.sessions import health as _upkeep
+from heedful.sessions import health as _health
 from heedful.sessions.service import Sessions
 from heedful.sql.chat import Chat
 from heedful.sql.chat_sessions import ChatSessions
@@ -343,7 +343,7 @@ class Heedful(HeedfulProtocol):
 
     def doctor(self, *, repair: bool = True) -> list[Check]:
         checks.flag("repair", repair)
-        return _maintenance.doctor(self._workspace, repair) + _upkeep.doctor(self._project.sessions, repair)
+        return _maintenance.doctor(self._workspace, repair) + _health.doctor(self._project.sessions, repair)
 
     def audit(
         self,

@@ -33,7 +33,7 @@ _NAME = re.compile(r"(?!HEEDFUL_)[A-Z_][A-Z0-9_]*", re.IGNORECASE)
 
 
 class Retention(Model):
-    """How many days things are kept; 0 keeps them for ever. A worker, or `heedful upkeep`, removes what is older."""
+    """How many days things are kept; 0 keeps them for ever. A worker, or `heedful maintain`, removes what is older."""
 
     receipt_days: int = Field(default=365, ge=0, le=36_500)
     decision_days: int = Field(default=365, ge=0, le=36_500)

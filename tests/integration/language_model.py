@@ -62,7 +62,7 @@ def language_model_url(tmp_path_factory: pytest.TempPathFactory) -> Iterator[str
 
 
 def main(model: str, port: int) -> None:
-    """Serves until standard input ends, so that no server outlives its tests, however they end."""
+    """Serves until standard input ends, so that the server ends with its tests, however they end."""
     import xllamacpp
 
     parameters = xllamacpp.CommonParams()

@@ -1,4 +1,4 @@
-"""A store in which all has happened that can happen: for tests that move it or look after it."""
+"""A store in which all has happened that can happen: for tests that move or maintain it."""
 
 from __future__ import annotations
 

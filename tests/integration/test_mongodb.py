@@ -284,7 +284,7 @@ def test_what_a_document_cannot_hold_is_refused_whole(
 def test_an_acknowledged_write_is_on_the_disks_of_most_servers(
     opening: Open, mongodb_url: str, standalone_mongodb_url: str
 ) -> None:
-    class Heard(CommandListener):
+    class RecordingListener(CommandListener):
         def __init__(self) -> None:
             self.concerns: dict[str, Any] = {}
 
@@ -301,9 +301,9 @@ def test_an_acknowledged_write_is_on_the_disks_of_most_servers(
     durable = {"w": "majority", "j": True}
     for url, command in ((mongodb_url, "commitTransaction"), (standalone_mongodb_url, "insert")):
         for options, expected in (("", durable), ("&w=1", {"w": 1})):
-            heard = Heard()
-            create(opening(url + options, event_listeners=[heard]), f"s{options}")
-            assert heard.concerns[command] == expected
+            recorded = RecordingListener()
+            create(opening(url + options, event_listeners=[recorded]), f"s{options}")
+            assert recorded.concerns[command] == expected
 
 
 def test_a_client_that_is_passed_in_is_shared_and_left_open(mongodb_url: str) -> None:

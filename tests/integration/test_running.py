@@ -246,7 +246,7 @@ def refuse() -> None:
     raise Forbidden("not known")
 
 
-def test_what_a_query_sets_does_not_outlive_it(postgresql_place: Place) -> None:
+def test_what_a_query_sets_ends_with_it(postgresql_place: Place) -> None:
     for setting in ("SELECT set_config('statement_timeout', '1', false)", "SELECT set_config('role', 'none', false)"):
         run(postgresql_place.database, unguarded(postgresql_place.database, setting))
     result = run(postgresql_place.database, "SELECT current_user::text, current_setting('transaction_read_only')")

@@ -65,7 +65,7 @@ def server(path: Path, empty_store: bytes) -> Iterator[Running]:
 @contextmanager
 def listening() -> Iterator[tuple[int, list[bytes]]]:
     """A port, and what those who connect to it say."""
-    heard: list[bytes] = []
+    received: list[bytes] = []
     with socket.create_server(("127.0.0.1", 0)) as listener:
 
         def listen() -> None:
@@ -74,17 +74,17 @@ def listening() -> Iterator[tuple[int, list[bytes]]]:
                     line, _ = listener.accept()
                 except OSError:
                     return
-                heard.append(b"")
+                received.append(b"")
                 with line:
                     line.settimeout(0.2)
                     try:
-                        heard[-1] = line.recv(1000)
+                        received[-1] = line.recv(1000)
                     except TimeoutError:
                         continue
 
         thread = threading.Thread(target=listen, daemon=True)
         thread.start()
-        yield listener.getsockname()[1], heard
+        yield listener.getsockname()[1], received
         listener.shutdown(socket.SHUT_RDWR)
     thread.join(5)
 
@@ -266,7 +266,7 @@ DANGEROUS = {
 
 def test_options_of_a_url_are_a_list_of_those_that_do_no_harm(store: Heedful, tmp_path: Path) -> None:
     file = shop(tmp_path / "shop.sqlite")
-    with listening() as (port, heard):
+    with listening() as (port, received):
         for kind, options in DANGEROUS.items():
             place = f"/{file}" if kind in ("sqlite", "duckdb") else f"me@127.0.0.1:{port}/x"
             for option in options:
@@ -275,7 +275,7 @@ def test_options_of_a_url_are_a_list_of_those_that_do_no_harm(store: Heedful, tm
                 assert error.remedy
         for place in ("me@127.0.0.1,127.0.0.1", "me@%2Ftmp", "me@127.0.0.1:70000", "me%00@127.0.0.1"):
             assert refused(store.connectors.create, "x", f"postgresql://{place}/x").code == ("url_unreadable")
-        assert heard == []
+        assert received == []
 
 
 def open_everything(monkeypatch: pytest.MonkeyPatch, home: Path) -> None:
@@ -356,7 +356,7 @@ def test_a_project_admin_creates_connectors_where_the_operator_allows_it(
     place = urlsplit(postgresql_url)
     monkeypatch.setenv("HEEDFUL_CONNECTOR_FOLDERS", str(tmp_path / "data"))
     monkeypatch.setenv("HEEDFUL_CONNECTOR_HOSTS", f"db.example.com,{place.hostname}:{place.port}")
-    with running(path) as server, server.connect(key=key_of(server)) as remote, listening() as (port, heard):
+    with running(path) as server, server.connect(key=key_of(server)) as remote, listening() as (port, received):
         for file in (outside, tmp_path / "data" / "way-out.sqlite", f"{inside.parent}/../data-too/shop.sqlite", path):
             for scheme in ("sqlite", "duckdb"):
                 url = f"{scheme}:///{file}"
@@ -380,7 +380,7 @@ def test_a_project_admin_creates_connectors_where_the_operator_allows_it(
         inside.symlink_to(outside)
         run = remote.executions.execute_query
         assert refused(run, "SELECT 1", connector_id="shop").code == "connector_folder"
-        assert heard == []
+        assert received == []
         # The key of the whole server may do more, and what it made can be used by others.
         with server.connect() as whole:
             whole.connectors.create("anywhere", f"sqlite:///{outside}")
@@ -406,7 +406,7 @@ def test_the_servers_environment_is_not_read_out(
     monkeypatch.setenv("AWS_SECRET_ACCESS_KEY", SECRET)
     monkeypatch.setenv("CRM_PASSWORD", "open-sesame")
     monkeypatch.setenv("HEEDFUL_CONNECTOR_SECRETS", "CRM_PASSWORD")
-    with running(path) as server, server.connect() as whole, listening() as (port, heard):
+    with running(path) as server, server.connect() as whole, listening() as (port, received):
         for url in (
             "sqlite:////x/${AWS_SECRET_ACCESS_KEY}",
             "duckdb:////x/${AWS_SECRET_ACCESS_KEY}",
@@ -431,7 +431,7 @@ def test_the_servers_environment_is_not_read_out(
                 "/connectors", json={"name": "x", **place, "password_secret_id": "AWS_SECRET_ACCESS_KEY"}
             )
             assert (answer.status_code, SECRET in answer.text) == (403, False)
-        assert heard == []
+        assert received == []
         listed = postgresql_url.replace("postgres@", "locked:${CRM_PASSWORD}@")
         assert whole.connectors.create("crm", listed).url == listed
         monkeypatch.setenv("CRM_PASSWORD", SECRET)
@@ -470,7 +470,7 @@ def test_an_imported_connector_waits_for_somebody_to_confirm_it(
         store.executions.execute_query("SELECT count(*) FROM orders", question="How many orders are there?")
 
     target = tmp_path / "target.db"
-    with listening() as (port, heard):
+    with listening() as (port, received):
 
         def change(line: dict[str, Any]) -> None:
             line["url"] = f"postgresql://me:${{PATH}}@127.0.0.1:{port}/x"
@@ -494,7 +494,7 @@ def test_an_imported_connector_waits_for_somebody_to_confirm_it(
             assert refused(writer.connectors.confirm, "shop").code == "scope_missing"
             writer.close()
             assert whole.connectors.get("shop").enabled is False
-        assert heard == []
+        assert received == []
 
     kept = tmp_path / "kept.db"
     import_file(kept, exported(path, lambda line: None), embedding="fast")

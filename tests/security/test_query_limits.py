@@ -307,7 +307,7 @@ def test_query_processes_see_no_secrets_and_end_with_the_store_and_with_the_prog
 
 
 @pytest.mark.skipif(sys.platform != "linux", reason="only Linux ends a process with the one that started it")
-def test_a_query_does_not_outlive_a_program_that_is_killed(script: Callable[[str], subprocess.Popen[str]]) -> None:
+def test_a_query_ends_with_a_program_that_is_killed(script: Callable[[str], subprocess.Popen[str]]) -> None:
     program = script(f"store.executions.execute_query({ENDLESS!r})")
     child = _busiest(program.pid)
     program.kill()

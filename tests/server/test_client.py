@@ -307,11 +307,11 @@ class TestStreams:
     def test_a_stream_that_has_told_something_is_not_told_again(self, server: Running) -> None:
         begun = b"event: progress\ndata: [1, 2]\n\nevent: prog"
         broken = httpx.Response(200, headers={"Content-Type": "text/event-stream"}, content=begun)
-        heard: list[tuple[int, int]] = []
+        reports: list[tuple[int, int]] = []
         with Between(server, broken) as between, between.connect(project="begun") as h:
             with pytest.raises(Unavailable, match="stream ended"):
-                h.remember("one", progress=lambda done, total: heard.append((done, total)))
-            assert heard == [(1, 2)]
+                h.remember("one", progress=lambda done, total: reports.append((done, total)))
+            assert reports == [(1, 2)]
             assert len(between.seen) == 1
 
     def test_what_a_callback_raises_reaches_the_caller_and_the_call_is_done(self, server: Running) -> None:

@@ -72,13 +72,13 @@ def wrong_scores(store: str, score: Score) -> dict[str, tuple[float, float]]:
     """The facts whose score is not what the document's rule, written a second time, makes of the ledger."""
     database = Database(store, create=False)
     with database.read() as connection:
-        alive = set(connection.execute(select(facts.c.id)).scalars())
+        active = set(connection.execute(select(facts.c.id)).scalars())
         ledger = connection.execute(select(events).order_by(events.c.at, events.c.seq)).all()
     database.close()
     retracted = {row.target_id for row in ledger if row.kind == "retraction"}
     about: dict[str, list[Any]] = defaultdict(list)
     for row in ledger:
-        if row.kind == "signal" and row.target_id in alive and row.id not in retracted:
+        if row.kind == "signal" and row.target_id in active and row.id not in retracted:
             about[row.target_id].append(row)
     clock = ManualClock(from_stored(ledger[-1].at))
     assert about

@@ -623,7 +623,7 @@ export interface ItemError {
 /** Work that is done in the background: at least once, by one worker at a time. */
 export interface Job {
   job_id: string;
-  kind: "improve" | "reembed" | "upkeep" | "index" | "digest" | "deliver";
+  kind: "improve" | "reembed" | "maintain" | "index" | "digest" | "deliver";
   project: string | null;
   arguments: Record<string, unknown>;
   status: "waiting" | "running" | "done" | "failed" | "cancelled";
@@ -1436,7 +1436,7 @@ export interface AuditRequest {
 
 export interface JobsListRequest {
   status?: "waiting" | "running" | "done" | "failed" | "cancelled";
-  kind?: "improve" | "reembed" | "upkeep" | "index" | "digest" | "deliver";
+  kind?: "improve" | "reembed" | "maintain" | "index" | "digest" | "deliver";
   cursor?: string;
   limit?: number;
 }
@@ -2105,7 +2105,7 @@ export interface JobsMethods {
   retry(job_id: string, options?: ChangeOptions): Promise<Job>;
 }
 
-/** Is it alive, is it ready, how does it go. */
+/** Liveness, readiness, metrics, projects and jobs of the server. */
 export interface ServerMethods {
   /** Whether the process is alive. */
   healthz(options?: CallOptions): Promise<{

@@ -20,7 +20,7 @@ from heedful.storage.rows import AnyRow
 
 logger = logging.getLogger("heedful.jobs")
 
-SERIAL_KINDS = ("reembed", "upkeep", "index", "digest")
+SERIAL_KINDS = ("reembed", "maintain", "index", "digest")
 """Kinds of which one runs at a time, in the order they came."""
 
 WORKER_DIED = "the worker died"

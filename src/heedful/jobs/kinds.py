@@ -16,7 +16,7 @@ from heedful.providers.embedding import Embedder
 from heedful.search.postgresql import build_due
 from heedful.settings import Retention
 from heedful.storage import Database
-from heedful.storage.retention import upkeep
+from heedful.storage.retention import maintain
 from heedful.storage.review import watermarks
 from heedful.storage.sessions.base import AlertRow
 
@@ -79,11 +79,11 @@ def _reembed(store: OpenStore, task: Task, report: Report) -> None:
     reembed(store.database, store.embedder_named(task.arguments["embedding"]), report)
 
 
-def _upkeep(store: OpenStore, task: Task, report: Report) -> None:
+def _maintain(store: OpenStore, task: Task, report: Report) -> None:
     report(0, 3)
     forget_jobs(store.queue, store.now(), store.retention.job_days)
     report(1, 3)
-    upkeep(store.database, store.now(), store.retention)
+    maintain(store.database, store.now(), store.retention)
     if store.database.searches:
         store.queue.add(None, "index", {})
     report(2, 3)
@@ -134,7 +134,7 @@ def _digest(store: OpenStore, task: Task, report: Report) -> None:
 KINDS: Mapping[str, Callable[[OpenStore, Task, Report], object]] = {
     "improve": _improve,
     "reembed": _reembed,
-    "upkeep": _upkeep,
+    "maintain": _maintain,
     "index": _index,
     "digest": _digest,
 }
@@ -149,7 +149,7 @@ def run_job(store: OpenStore, task: Task, report: Report) -> None:
 
 
 MAINTENANCE_INTERVAL = DAY // 24
-"""Between two rounds of upkeep, in stored time."""
+"""Between two rounds of maintenance, in stored time."""
 
 
 def forget_jobs(queue: Queue, now: int, days: int) -> None:
@@ -159,10 +159,10 @@ def forget_jobs(queue: Queue, now: int, days: int) -> None:
 
 
 def add_when_due(queue: Queue, now: int) -> None:
-    """Has the upkeep done, if that was long ago."""
-    last = queue.last_added("upkeep")
+    """Adds a maintenance job if the last one is old enough."""
+    last = queue.last_added("maintain")
     if last is None or now - last >= MAINTENANCE_INTERVAL:
-        queue.add(None, "upkeep", {})
+        queue.add(None, "maintain", {})
 
 
 def add_digest_when_due(queue: Queue, now: int, every: Over | None) -> None:

@@ -19,7 +19,7 @@ MIN_POLL_SECONDS = 0.2
 """Seconds between two looks for jobs that wait: the clock of a database may be behind."""
 
 MAINTENANCE_POLL_SECONDS = 60.0
-"""Seconds between two looks whether upkeep is due."""
+"""Seconds between two checks whether maintenance is due."""
 
 
 class Worker:
@@ -50,7 +50,7 @@ class Worker:
             self._stopped.wait(STORE_RETRY_SECONDS)
 
     def drain(self) -> None:
-        """Does what is due in the calling thread, upkeep included, and what that adds."""
+        """Runs the jobs that are due in the calling thread, maintenance included, and the jobs they add."""
         self._add_what_is_due()
         self._queue.work(self._work, None, self._stopped.is_set, once=True)
         self._queue.work(self._work, None, self._stopped.is_set, once=True)

@@ -26,7 +26,7 @@ from heedful.storage.rows import batches
 from heedful.text.entities import mentions
 
 MAX_ADDED = 100
-"""The facts that a walk may add to the candidates: those that are lent most."""
+"""Facts that graph expansion may add to the candidates: those that borrow the most relevance."""
 
 
 @dataclass(frozen=True, slots=True)

@@ -24,7 +24,7 @@ BATCH_SIZE = 256
 
 
 MAX_RETIRED = 256
-"""Expired facts that whoever remembers others removes on the way: they must not pile up where nobody does upkeep."""
+"""Expired facts that each `remember` removes, so that they do not pile up in a store that nobody maintains."""
 
 
 @dataclass(slots=True)

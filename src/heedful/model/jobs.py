@@ -8,7 +8,7 @@ from typing import Any, Literal, get_args
 from heedful.model.base import Model
 
 JobStatus = Literal["waiting", "running", "done", "failed", "cancelled"]
-JobKind = Literal["improve", "reembed", "upkeep", "index", "digest", "deliver"]
+JobKind = Literal["improve", "reembed", "maintain", "index", "digest", "deliver"]
 
 JOB_STATUSES: tuple[JobStatus, ...] = get_args(JobStatus)
 JOB_KINDS: tuple[JobKind, ...] = get_args(JobKind)
@@ -20,7 +20,7 @@ class Job(Model):
     job_id: str
     """What `get`, `cancel` and `retry` take."""
     kind: JobKind
-    """What is done: improve, reembed, upkeep, index for the search inside a database, digest for what people said, or
+    """What is done: improve, reembed, maintain, index for the search inside a database, digest for what people said, or
     deliver for an alert in the outbox."""
     project: str | None
     """Whose it is; None for work on the whole store."""

@@ -206,7 +206,7 @@ class Explanation(Model):
     words: float | None
     """Similarity by words, in [0, 1]."""
     neighbours: float | None
-    """What the facts beside it in its source lent, already included in `relevance`."""
+    """What neighbouring facts of its source added, already included in `relevance`."""
     links: list[str] = Field(default_factory=list)
     """The entity over which it was reached from another fact or from the query, in the mode `graph`."""
     matched_context: str | None

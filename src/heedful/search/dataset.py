@@ -384,7 +384,7 @@ class Compaction:
     _places: NDArray[np.uint64]
 
     def build(self) -> RowTable:
-        """The rows that were alive when the compaction began."""
+        """The rows that were live when the compaction began."""
         kept = np.flatnonzero(self._live)
         moved = np.full(len(self._live), -1, np.int32)
         moved[kept] = np.arange(len(kept), dtype=np.int32)

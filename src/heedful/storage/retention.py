@@ -212,8 +212,8 @@ def _prune_queries(database: Database) -> list[str]:
 _NO_EVENT = ~exists().where(events.c.query_id == queries.c.id)
 
 
-def upkeep(database: Database, now: int, kept: Retention) -> list[str]:
-    """Does what is due, and returns what was done, in words. It may be done at any time, by several at once."""
+def maintain(database: Database, now: int, retention: Retention) -> list[str]:
+    """Does the maintenance that is due, and returns what was done, in words. Several processes may call it at once."""
     done = [f"made {name}" for name in iter(lambda: _next_partition(database, now), None)]
     with database.read() as connection:
         counts = tallies.due(connection)
@@ -221,7 +221,7 @@ def upkeep(database: Database, now: int, kept: Retention) -> list[str]:
         with database.write(project, durable=False) as connection:
             tallies.fold(connection, number, key)
         done.append(f"counted the opinions of {project}{f' by {key}' if key else ''}")
-    return done + apply(database, now, kept)
+    return done + apply(database, now, retention)
 
 
 def _next_partition(database: Database, now: int) -> str | None:

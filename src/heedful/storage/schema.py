@@ -98,7 +98,7 @@ facts = Table(
     ),
     sqlite_autoincrement=True,
 )
-"""From `expires_at` on, a fact is not recalled, listed or counted; upkeep removes it later."""
+"""From `expires_at` on, a fact is not recalled, listed or counted; maintenance removes it later."""
 
 fact_tags = Table(
     "fact_tags",

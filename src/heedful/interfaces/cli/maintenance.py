@@ -1,4 +1,4 @@
-"""improve, policy, reembed, upkeep, doctor."""
+"""improve, policy, reembed, maintain, doctor."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from rich.markup import escape
 
 import heedful
 from heedful import settings
-from heedful.bootstrap import maintain, store_jobs, store_security
+from heedful.bootstrap import maintain_store, store_jobs, store_security
 from heedful.interfaces.cli.common import (
     Options,
     as_json,
@@ -46,9 +46,9 @@ def reembed(options: Options, background: bool) -> None:
 @click.command()
 @as_json
 @needs_store
-def upkeep(options: Options, as_json: bool) -> None:
+def maintain(options: Options, as_json: bool) -> None:
     """Remove data beyond its retention period, and run other maintenance. Workers do this every hour."""
-    done = maintain(options.local("upkeep"))
+    done = maintain_store(options.local("maintain"))
     if as_json:
         print_json(done)
         return

@@ -92,7 +92,7 @@ async def log_in(site: Site, request: Request, form: dict[str, str]) -> Response
         site.kept.put(login.number, kept)
         to = "/resume"
     response = RedirectResponse(to, 303)
-    # It outlives what it allows, so that a form that comes too late is still known.
+    # The cookie is kept longer than the login is valid, so that a form sent too late is still recognised.
     response.set_cookie(
         COOKIE,
         cookie,

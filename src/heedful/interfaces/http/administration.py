@@ -1,4 +1,4 @@
-"""Routes for those who run a server: is it alive, is it ready, how does it go, which projects are there."""
+"""Routes for operators: liveness, readiness, metrics and the list of projects."""
 
 from __future__ import annotations
 

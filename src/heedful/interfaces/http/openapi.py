@@ -36,7 +36,7 @@ ABOUT = {
     "review": "What people disliked, as work to do.",
     "keys": "Who may call.",
     "jobs": "Work in the background.",
-    "server": "Is it alive, is it ready, how does it go.",
+    "server": "Liveness, readiness, metrics, projects and jobs of the server.",
 }
 
 _TEXT = {"type": "string"}
@@ -81,7 +81,7 @@ def description() -> bytes:
         paths.setdefault(PREFIX + each.operation.path, {})[each.operation.method.lower()] = _operation(
             each, body, asked, made[name, "serialization"], examples.get(name, {})
         )
-    paths |= _upkeep()
+    paths |= _maintenance_paths()
     asked_for = {each.request.__name__ for each in shapes}
     schemas = {name: each for name, each in schemas.items() if name not in asked_for or name in bodies}
     schemas["Problem"] = PROBLEM
@@ -221,7 +221,7 @@ def _problem(status: int) -> Document:
     }
 
 
-def _upkeep() -> Document:
+def _maintenance_paths() -> Document:
     def get(name: str, summary: str, kind: Document, media: str, example: Any, *, key: bool) -> Document:
         refused = {
             str(each): {"$ref": f"#/components/responses/{each}"} for each in ((401, 403, 429) if key else (503,))

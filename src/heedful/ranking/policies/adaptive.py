@@ -1,4 +1,4 @@
-"""The adaptive rule: counts instead of scores, shrunk, lent between queries that are alike, bounded by evidence.
+"""The adaptive rule: counts instead of scores, shrunk, shared between similar queries, bounded by evidence.
 
 - Hierarchical shrinkage: Gelman et al., "Bayesian Data Analysis", chapter 5.
 - Lending between queries: Nadaraya (1964), Watson (1964), with a kernel of compact support, so that a query without
@@ -22,9 +22,9 @@ class Constants:
     """The numbers of the rule: the most gain on one half of COVID-Q at which needs that nobody rated lose nothing."""
 
     gate: float = 0.87
-    """The similarity up to which a query lends nothing."""
+    """The similarity up to which a query lends no evidence."""
     same: float = 0.96
-    """The similarity from which it lends everything."""
+    """The similarity from which it lends all of its evidence."""
     fact: float = 2.0
     """Opinions that hold a fact at its context's rate."""
     context: float = 5.0
@@ -37,7 +37,7 @@ class Constants:
 
 @dataclass(frozen=True, slots=True)
 class QueryEvidence:
-    """What was said for one query: its voices, its authors' agreement, and how alike it is to the query asked."""
+    """The evidence of one query: votes, how far its authors agree, and its similarity to the query of the recall."""
 
     similarity: float
     votes: Sequence[AuthorVote]
@@ -46,7 +46,7 @@ class QueryEvidence:
 
 @dataclass(frozen=True, slots=True)
 class Counts:
-    """The evidence for and against a fact, lent and aged."""
+    """The evidence for and against a fact, borrowed weights and age included."""
 
     positive: float = 0.0
     negative: float = 0.0

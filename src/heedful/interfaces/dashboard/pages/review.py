@@ -88,7 +88,7 @@ def _count(
     if kind is not None and kind not in OPINION_TARGETS:
         raise Invalid(f"nothing is about {kind!r}", field="kind", remedy=f"Use one of {', '.join(OPINION_TARGETS)}")
     counts, dataset = queue.count_by_status(here.heedful, target_type=kind, **wanted), wanted["dataset"]
-    # Items outlive their datasets.
+    # An item stays when its dataset is deleted.
     if dataset is not None and dataset not in datasets and not any(counts.values()):
         raise no_dataset(here.project, dataset, datasets)
     return counts

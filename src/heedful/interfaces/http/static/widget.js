@@ -48,7 +48,7 @@
     });
 
   /** Sends calls until they succeed, are refused, or have failed too often. */
-  class Courier {
+  class RetryingClient {
     /** `renew` may replace the token, when it has expired; `waiting` is called before each pause. */
     constructor(base, token, renew, waiting) {
       Object.assign(this, { base, token, renew, waiting });
@@ -78,7 +78,7 @@
     }
 
     async once(method, path, headers, body) {
-      // A click on the way out still arrives: that is what keepalive is for.
+      // A click on the way out still arrives: `keepalive` sees to that.
       const options = { credentials: "omit", cache: "no-store", redirect: "error", keepalive: true };
       const call = { method, headers, body: JSON.stringify(body), signal: AbortSignal.timeout(TIMEOUT), ...options };
       try {
@@ -96,11 +96,11 @@
   const rating = (value) => (score(value) > 3 ? "up" : score(value) < 3 ? "down" : null);
   const path = (...parts) => parts.map((part) => `/${encodeURIComponent(part)}`).join("");
 
-  /** The opinion about one thing: what is shown, what is to be saved, and what is saved. One call at a time. */
+  /** The opinion about one target: what is shown, what is to be saved, and what is saved. One call at a time. */
   class Opinion {
     /** `changed` is called with "shown", "saved", "undone" or a Refusal; then `lost` is what could not be saved. */
-    constructor(target, courier, saved, feedbackId, changed) {
-      Object.assign(this, { target, courier, saved, feedbackId, changed, shown: saved, wanted: saved });
+    constructor(target, client, saved, feedbackId, changed) {
+      Object.assign(this, { target, client, saved, feedbackId, changed, shown: saved, pending: saved });
       Object.assign(this, { lost: null, timer: null, busy: false });
       this.entry = path("sessions", target.session_id, "entries", target.qa_id, "feedback");
     }
@@ -110,7 +110,7 @@
       return Boolean(this.target.qa_id || this.feedbackId || this.saved.value === null);
     }
 
-    say(state, delay = 0) {
+    set(state, delay = 0) {
       this.shown = state;
       this.lost = null;
       clearTimeout(this.timer);
@@ -119,23 +119,23 @@
       if (delay === 0) this.commit();
     }
 
-    /** Saves what is shown, if a delay keeps it back. */
-    hurry() {
+    /** Saves what is shown, if it is delayed. */
+    flush() {
       if (this.timer !== null) this.commit();
     }
 
     async commit() {
       clearTimeout(this.timer);
       this.timer = null;
-      this.wanted = this.shown;
+      this.pending = this.shown;
       if (this.busy) return;
       this.busy = true;
       let outcome = "saved";
       try {
         // Of several quick changes, only the last is sent after the one under way.
-        while (!same(this.wanted, this.saved)) {
-          const next = this.wanted;
-          await (next.value === null ? this.undo() : this.keep(next));
+        while (!same(this.pending, this.saved)) {
+          const next = this.pending;
+          await (next.value === null ? this.undo() : this.save(next));
           this.saved = next;
         }
         if (this.saved.value === null) outcome = "undone";
@@ -145,31 +145,31 @@
         clearTimeout(this.timer);
         this.timer = null;
         this.lost = this.shown;
-        this.shown = this.wanted = this.saved;
+        this.shown = this.pending = this.saved;
       } finally {
         this.busy = false;
       }
       if (this.timer === null) this.changed(outcome);
     }
 
-    async keep({ value, comment }) {
+    async save({ value, comment }) {
       const { session_id, qa_id } = this.target;
       if (qa_id) {
-        await this.courier.send("PUT", this.entry, { feedback_score: score(value), feedback_text: comment });
+        await this.client.send("PUT", this.entry, { feedback_score: score(value), feedback_text: comment });
       } else if (session_id) {
         const feedback = { rating: rating(value), comment };
-        const said = await this.courier.send("POST", path("sessions", session_id, "feedback"), { feedback });
-        this.feedbackId = said?.feedback_id ?? null; // There is none if a hook of the server kept it back.
+        const reply = await this.client.send("POST", path("sessions", session_id, "feedback"), { feedback });
+        this.feedbackId = reply?.feedback_id ?? null; // There is none if a hook on the server refused it.
       } else {
         const opinion = { is_positive: value === "up", feedback: comment };
-        // An author has one opinion of a thing: this replaces an earlier one.
-        this.feedbackId = (await this.courier.send("POST", "/feedback", { ...opinion, ...this.target })).id;
+        // An author has one opinion of a target: this replaces an earlier one.
+        this.feedbackId = (await this.client.send("POST", "/feedback", { ...opinion, ...this.target })).id;
       }
     }
 
     async undo() {
       const { qa_id, session_id } = this.target;
-      const undo = (method, path, body) => this.courier.send(method, path, body, { undo: true });
+      const undo = (method, path, body) => this.client.send(method, path, body, { undo: true });
       if (qa_id) await undo("DELETE", this.entry);
       else if (this.feedbackId && session_id) await undo("POST", path("events", this.feedbackId, "retract"), {});
       else if (this.feedbackId) await undo("DELETE", path("feedback", this.feedbackId));
@@ -264,7 +264,7 @@
     #parts = null;
     #known = {}; // The attributes that were last looked at.
     #looking = false;
-    #hurry = () => this.#opinion?.hurry();
+    #flush = () => this.#opinion?.flush();
 
     connectedCallback() {
       if (this.shadowRoot === null) this.attachShadow({ mode: "open" }).adoptedStyleSheets = [sheet];
@@ -274,13 +274,13 @@
         delete this[name];
         this[name] = value;
       }
-      addEventListener("pagehide", this.#hurry);
+      addEventListener("pagehide", this.#flush);
       this.#look();
     }
 
     disconnectedCallback() {
-      removeEventListener("pagehide", this.#hurry);
-      this.#hurry();
+      removeEventListener("pagehide", this.#flush);
+      this.#flush();
     }
 
     attributeChangedCallback() {
@@ -324,14 +324,14 @@
       this.#known = known;
       if (other) this.#begin();
       if (redrawn) this.#draw();
-      if (this.#opinion !== null) this.#opinion.courier.token = this.token;
+      if (this.#opinion !== null) this.#opinion.client.token = this.token;
       const renewed = this.#outcome?.word === "expired" && this.#outcome.token !== this.token;
-      if (renewed) this.#opinion.say(this.#opinion.lost);
+      if (renewed) this.#opinion.set(this.#opinion.lost);
       this.#update();
     }
 
     #begin() {
-      this.#hurry();
+      this.#flush();
       this.#opinion = this.#outcome = null;
       this.#writing = false;
       const target = this.#target();
@@ -346,22 +346,22 @@
       }
       const value = this.#choices.find((each) => String(each) === this.getAttribute("value"));
       const saved = value === undefined ? NOTHING : { value, comment: this.commentValue || null };
-      // What was said of another thing is still saved, with the token for that, but no longer shown.
+      // An opinion about another target is still saved, with the token for that, but no longer shown.
       const current = () => this.#opinion === opinion;
       const changed = (outcome) => current() && this.#changed(outcome);
       const renew = async (code) => {
         if (current()) await this.#renew(code);
-        if (current()) courier.token = this.token;
+        if (current()) client.token = this.token;
       };
       const base = this.server.replace(/\/+$/, "") + path("v1", "projects", this.project ?? "default");
-      const courier = new Courier(base, this.token, renew, () => changed("waiting"));
-      const opinion = new Opinion(target, courier, saved, this.feedbackId || null, changed);
+      const client = new RetryingClient(base, this.token, renew, () => changed("waiting"));
+      const opinion = new Opinion(target, client, saved, this.feedbackId || null, changed);
       this.#opinion = opinion;
     }
 
-    /** Tells the page that the token has expired, and asks its `refreshToken` for another. */
+    /** Notifies the page that the token has expired, and asks its `refreshToken` for another. */
     async #renew(code) {
-      this.#tell("heedful-token-expired", { code });
+      this.#notify("heedful-token-expired", { code });
       try {
         this.token = (await this.refreshToken?.()) ?? this.token;
       } catch (error) {
@@ -386,33 +386,33 @@
       this.#update();
       if (outcome instanceof Refusal) {
         const { status, code, message } = outcome;
-        this.#tell("heedful-error", { status, code, message, target, lost, ...saved });
+        this.#notify("heedful-error", { status, code, message, target, lost, ...saved });
       } else if (outcome === "saved" || outcome === "undone") {
-        this.#tell("heedful-feedback", { ...saved, target, feedbackId });
+        this.#notify("heedful-feedback", { ...saved, target, feedbackId });
       }
     }
 
-    #tell(name, detail) {
+    #notify(name, detail) {
       this.dispatchEvent(new CustomEvent(name, { detail, bubbles: true, composed: true }));
     }
 
     #rate(value, delay = 0) {
       const { shown } = this.#opinion;
       this.#writing ||= shown.value === null;
-      if (value !== shown.value) this.#opinion.say({ value, comment: shown.comment }, delay);
+      if (value !== shown.value) this.#opinion.set({ value, comment: shown.comment }, delay);
     }
 
     #press(value, event) {
       if (value !== this.value) this.#rate(value);
-      else if (this.#stars) this.#hurry();
+      else if (this.#stars) this.#flush();
       // The second half of a double click is not meant to undo the first.
-      else if (event.detail < 2 && this.#opinion.undoable) this.#opinion.say(NOTHING);
+      else if (event.detail < 2 && this.#opinion.undoable) this.#opinion.set(NOTHING);
     }
 
     #comment(event) {
       event.preventDefault();
       const text = this.#parts.text.value.replaceAll("\0", "").trim();
-      this.#opinion.say({ value: this.value, comment: (text.toWellFormed?.() ?? text) || null });
+      this.#opinion.set({ value: this.value, comment: (text.toWellFormed?.() ?? text) || null });
       this.#write(false);
     }
 
@@ -433,8 +433,8 @@
       });
       const status = make("span", { role: "status", class: "status", part: "status" });
       // What is pressed here goes away: the focus goes to what stays.
-      const retry = button("retry", words.retry, () => (choices[0].focus(), this.#opinion.say(this.#opinion.lost)));
-      const undo = button("undo", words.undo, () => (choices[0].focus(), this.#opinion.say(NOTHING)));
+      const retry = button("retry", words.retry, () => (choices[0].focus(), this.#opinion.set(this.#opinion.lost)));
+      const undo = button("undo", words.undo, () => (choices[0].focus(), this.#opinion.set(NOTHING)));
       const edit = button("edit", words.edit, () => this.#write(true));
       const text = make("textarea", { id: "text", part: "textarea", dir: "auto", maxlength: MAX_COMMENT });
       const send = make("button", { type: "submit", class: "send", part: "send" }, words.send);
@@ -445,7 +445,7 @@
       const role = this.#stars ? "radiogroup" : "group";
       const group = make("div", { role, class: `group ${role}`, part: "group", "aria-label": words.group }, ...choices);
       group.addEventListener("keydown", (event) => this.#stars && this.#move(event, choices.indexOf(event.target) + 1));
-      group.addEventListener("focusout", (event) => group.contains(event.relatedTarget) || this.#hurry());
+      group.addEventListener("focusout", (event) => group.contains(event.relatedTarget) || this.#flush());
       text.value = this.#parts?.text.value ?? "";
       this.#parts = { choices, words, status, retry, undo, edit, form, text };
       this.shadowRoot.replaceChildren(make("div", { class: "row" }, group, status, retry, undo, edit), form);
@@ -477,9 +477,9 @@
       status.classList.toggle("bad", outcome instanceof Refusal);
       retry.hidden = word !== "failed" && word !== "expired";
       undo.hidden = value === null || !this.#opinion.undoable;
-      const asked = this.comment && value !== null;
-      form.hidden = !asked || !this.#writing;
-      edit.hidden = !asked || this.#writing;
+      const commentable = this.comment && value !== null;
+      form.hidden = !commentable || !this.#writing;
+      edit.hidden = !commentable || this.#writing;
     }
   }
 
