@@ -12,7 +12,7 @@ from heedful.access.audit import Refusals
 from heedful.interfaces.dashboard.logins import Logins
 from heedful.interfaces.dashboard.registry import Action, ActionResult
 from heedful.interfaces.dashboard.rendering import environment
-from heedful.interfaces.http.config import Limiter
+from heedful.interfaces.http.limits import RateLimiter
 from heedful.store import Store
 
 Value = TypeVar("Value")
@@ -63,7 +63,7 @@ class Site:
         self.actions = actions
         self.logins = Logins(store, admin_key, hours)
         self.refusals = Refusals(store.database, store.now)
-        self.limiter = Limiter()
+        self.limiter = RateLimiter()
         self.templates = environment()
         self.notice: Notes[ActionResult] = Notes()
         """What the next page of a login tells."""

@@ -1,14 +1,12 @@
-"""The settings of a server, and its limits."""
+"""The settings of a server."""
 
 from __future__ import annotations
 
-import math
 from urllib.parse import urlsplit
 
-from cachetools import LRUCache
 from pydantic import Field, field_validator
 
-from heedful.errors import Invalid, Unavailable
+from heedful.errors import Invalid
 from heedful.interfaces.http.connections import Limits
 from heedful.model import Model
 
@@ -95,28 +93,3 @@ def _origin(given: str) -> str:
             remedy="Use https://host or http://host:port, without a path; * for all",
         )
     return f"{parts.scheme}://{parts.netloc.lower()}"
-
-
-MAX_CALLERS = 100_000
-"""Callers that are remembered; the one that was silent longest is forgotten first."""
-
-
-class Limiter:
-    """Allows each caller so many calls a second, and twice as many at once."""
-
-    def __init__(self) -> None:
-        self._buckets: LRUCache[str, tuple[float, float]] = LRUCache(MAX_CALLERS)
-
-    def take(self, caller: str, rate: int, now: float) -> None:
-        """Takes one call from a caller's bucket; an empty one is `Unavailable`."""
-        burst = 2.0 * rate
-        left, at = self._buckets.get(caller, (burst, now))
-        left = min(burst, left + (now - at) * rate)
-        self._buckets[caller] = (max(0.0, left - 1), now)
-        if left < 1:
-            raise Unavailable(
-                f"more than {rate} {'call' if rate == 1 else 'calls'} a second",
-                code="rate_limited",
-                value=max(1, math.ceil((1 - left) / rate)),
-                remedy="Wait as long as Retry-After says, and send it again",
-            )

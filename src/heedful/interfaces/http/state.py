@@ -6,10 +6,9 @@ import asyncio
 import logging
 import os
 import threading
-from collections import Counter, deque
-from collections.abc import AsyncIterator, Callable
+from collections import deque
+from collections.abc import Callable
 from concurrent.futures import ThreadPoolExecutor
-from contextlib import asynccontextmanager
 from typing import Any, TypeVar
 
 from starlette.requests import Request
@@ -17,11 +16,11 @@ from starlette.requests import Request
 from heedful.access.audit import Refusals
 from heedful.errors import HeedfulError
 from heedful.interfaces.http.callers import RATE, Caller, Callers, presented_key
-from heedful.interfaces.http.config import Config, Limiter
+from heedful.interfaces.http.config import Config
 from heedful.interfaces.http.connections import UNKNOWN
+from heedful.interfaces.http.limits import ConcurrencyLimiter, RateLimiter
 from heedful.jobs.worker import Worker
 from heedful.model import Scope
-from heedful.sql.sandbox.pool import busy
 from heedful.store import Store
 
 logger = logging.getLogger("heedful")
@@ -62,7 +61,7 @@ class State:
         store.serve_others()
         self.refusals = Refusals(store.database, store.now)
         self._callers = Callers(store, config.admin_key)
-        self._limiter = Limiter()
+        self._limiter = RateLimiter()
         self._pool = ThreadPoolExecutor(config.threads, thread_name_prefix="heedful-call")
         # Who waits for a language model must not keep others from being let in.
         self._auth_pool = ThreadPoolExecutor(2, thread_name_prefix="heedful-auth")
@@ -202,42 +201,3 @@ def _deliver(done: list[Done]) -> None:
             future.set_result(result)
         else:
             future.set_exception(error)
-
-
-class ConcurrencyLimiter:
-    """Counts the calls under way in one event loop."""
-
-    def __init__(self, per_caller: int, per_project: int, wait: float) -> None:
-        self._per_caller = per_caller
-        self._per_project = per_project
-        self._wait = wait
-        self._changed = asyncio.Condition()
-        self._callers: Counter[tuple[str, str]] = Counter()
-        self._projects: Counter[str] = Counter()
-
-    @asynccontextmanager
-    async def slot(self, project: str, caller: str) -> AsyncIterator[None]:
-        """Waits for room, and takes it while the block runs; `Unavailable` if there is none in time."""
-        async with self._changed:
-            try:
-                async with asyncio.timeout(self._wait):
-                    await self._changed.wait_for(lambda: self._has_room(project, caller))
-            except TimeoutError:
-                raise busy() from None
-            self._count(project, caller, 1)
-        try:
-            yield
-        finally:
-            self._count(project, caller, -1)
-            async with self._changed:
-                self._changed.notify_all()
-
-    def _has_room(self, project: str, caller: str) -> bool:
-        return self._callers[project, caller] < self._per_caller and self._projects[project] < self._per_project
-
-    def _count(self, project: str, caller: str, step: int) -> None:
-        self._callers[project, caller] += step
-        self._projects[project] += step
-        # Names that nobody uses any more are not kept.
-        self._callers += Counter()
-        self._projects += Counter()
