@@ -11,10 +11,11 @@ from bench.cache_data import DIALECT, Question
 from bench.measure import Timing, in_turns, say, timed, timing
 from heedful.ids import new_id
 from heedful.providers.embedding import embedder_from
+from heedful.sql.feedback import new_opinion, put
 from heedful.sql.statements import template
-from heedful.storage.executions import opinions, runs
-from heedful.storage.executions.opinions import NewOpinion
+from heedful.storage.executions import runs
 from heedful.storage.executions.runs import NewRun
+from heedful.storage.feedback import SqlFeedbacks
 from heedful.storage.vectors import Vectors, ensure_model, pack
 
 STORED = 10_000
@@ -77,4 +78,4 @@ def _fill(
             )
             runs.add(connection, run)
             if place % PROVEN == 0:
-                opinions.add(connection, project, NewOpinion(run.id, None, True, None, None), None, now)
+                put(SqlFeedbacks.on(connection, project), new_opinion(run.id, None, True, None, None, now), None, None)

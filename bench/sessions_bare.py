@@ -19,7 +19,7 @@ from heedful.clock import from_stored
 from heedful.ids import new_id
 from heedful.storage import Database
 from heedful.storage.mongo.collections import INDEXES, Document
-from heedful.storage.mongo.feedbacks import MAX_EMBEDDED, embedded_document, event_of
+from heedful.storage.mongo.feedback import MAX_EMBEDDED, embedded_document, event_of
 from heedful.storage.schema import entries, events, feedbacks
 
 PROJECT = 1

@@ -189,7 +189,7 @@ def test_nothing_is_left_of_her_and_every_score_stays(
             "events": 12,
             "feedback": 4,
             "notes": 2,
-            "review": 4,
+            "review": 3,
             "sessions": 1,
             "executions": 0,
             "questions": 1,

@@ -273,6 +273,60 @@ def test_a_feedback_that_was_updated_is_taken_back_whole(geo: Heedful, run: str)
     assert geo.chat.execution_cache_lookup(IN_ITALY).matches[0].has_feedback is False
 
 
+def versions(store: Heedful) -> list[tuple[Any, ...]]:
+    """Every version of every opinion: id, rating, comment and whether it is active."""
+    rows = store.insight.rows("feedback").items
+    assert len({row["event_id"] for row in rows}) == len(rows)
+    return [(row["feedback_id"], row["rating"], row["comment"], row["active"]) for row in rows]
+
+
+def test_what_was_replaced_or_retracted_stays_and_is_not_active(geo: Heedful, run: str, clock: ManualClock) -> None:
+    said = geo.feedback.create_positive(feedback_text="Right.", execution_id=run, author="ada")
+    clock.advance(days=1)
+    geo.feedback.create_negative(feedback="One is missing.", execution_id=run, author="ada")
+    assert geo.feedback.update(said.id, feedback="Two are missing.").created_at == said.created_at
+    geo.retract(said.id)
+    assert versions(geo) == [
+        (said.id, "up", "Right.", False),
+        (said.id, "down", "One is missing.", False),
+        (said.id, "down", "Two are missing.", False),
+    ]
+    # As with what is said of an answer, which gets another id.
+    entry = geo.sessions.add_entry("s", "q", "a")
+    geo.sessions.add_feedback("s", entry.qa_id, "Good.", 5, author="ada")
+    geo.sessions.add_feedback("s", entry.qa_id, "Bad.", 1, author="ada")
+    geo.sessions.delete_feedback("s", entry.qa_id)
+    assert [row[1:] for row in versions(geo)[3:]] == [("up", "Good.", False), ("down", "Bad.", False)]
+    assert geo.insight.satisfaction("target_type").variants == []
+    assert not [check for check in geo.doctor() if not check.ok or check.repaired]
+
+
+def test_each_version_is_retracted_once(geo: Heedful, run: str) -> None:
+    said = geo.feedback.create_positive(execution_id=run, author="ada")
+    geo.feedback.update(said.id, is_positive=False)
+    geo.feedback.update(said.id, is_positive=True)
+    first, second, third = (row["event_id"] for row in geo.insight.rows("feedback").items)
+    assert first == said.id
+    replaced = geo.retract(second)
+    assert geo.feedback.get(said.id).is_positive
+    assert geo.retract(second) == replaced
+    last = geo.retract(third)
+    assert (geo.retract(third), geo.retract(said.id).event_id) == (last, last.event_id)
+    assert geo.feedback.list().total == 0
+
+
+def test_deleting_removes_the_words_of_every_version(geo: Heedful, run: str) -> None:
+    kept = geo.feedback.create_negative(feedback="No.", execution_id=run, author="bob")
+    said = geo.feedback.create_positive(feedback_text="Right.", execution_id=run, author="ada")
+    geo.feedback.update(said.id, feedback="Quite right.")
+    geo.feedback.delete(said.id)
+    assert versions(geo) == [
+        (kept.id, "down", "No.", True),
+        (said.id, "up", None, False),
+        (said.id, "up", None, False),
+    ]
+
+
 def test_a_retry_with_the_same_key_says_it_once(geo: Heedful, run: str) -> None:
     said = [geo.feedback.create(is_positive=True, execution_id=run, idempotency_key="k") for _ in range(2)]
     assert said[0] == said[1]

@@ -204,9 +204,6 @@ def changed(lines: list[Line], kind: str, **changes: Any) -> list[Line]:
         ("review_item", {"vector": "AAAA"}, r"line \d+ has a vector"),
         ("review_member", {"item": "nobody's"}, r"line \d+ names the item"),
         ("review_member", {"active": "yes"}, r"line \d+ has active"),
-        ("review_note", {"text": "no JSON"}, r"line \d+ has a text of another shape"),
-        ("review_note", {"text": '{"kept":[]}'}, r"line \d+ has a text of another shape"),
-        ("review_note", {"text": '{"shout":"!"}'}, r"line \d+ has a text of another shape"),
     ],
 )
 def test_a_damaged_line_of_the_queue_is_named(

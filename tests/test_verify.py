@@ -75,7 +75,10 @@ def test_one_project_can_be_verified_alone(store: str) -> None:
         ("UPDATE facts SET superseded = 1 - superseded", "superseded facts unlike the ledger"),
         ("UPDATE feedbacks SET score = 2 WHERE score = 5", "feedback unlike its event"),
         ("UPDATE feedbacks SET active = 1 - active", "feedback unlike its event"),
-        ("UPDATE feedbacks SET event_id = 'nothing'", "feedback without its event"),
+        (
+            "UPDATE feedbacks SET event_id = 'nothing' WHERE seq = (SELECT min(seq) FROM feedbacks)",
+            "feedback without its event",
+        ),
         ("UPDATE notes SET event_id = 'x' || substr(event_id, 2)", "notes without their event"),
         ("UPDATE events SET dataset_id = 99 WHERE kind = 'signal'", "signals about a fact of another dataset"),
         ("DELETE FROM event_keys", "idempotency keys unlike their event"),

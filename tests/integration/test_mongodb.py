@@ -23,7 +23,7 @@ from heedful.clock import from_stored, to_stored
 from heedful.errors import Conflict, Forbidden, HeedfulError, Invalid, Unavailable
 from heedful.ids import new_id
 from heedful.storage.mongo import MongoSessionStore
-from heedful.storage.mongo.feedbacks import MAX_EMBEDDED
+from heedful.storage.mongo.feedback import MAX_EMBEDDED
 from heedful.storage.sessions.base import AlertRow, EntryRow, FeedbackRow, MessageRow, SessionRow
 
 AT = to_stored(datetime(2026, 1, 1, 12, 0, 0, 123_457, tzinfo=UTC))
@@ -71,7 +71,9 @@ def started(tmp_path: Path) -> Iterator[Callable[..., Mongod]]:
 
 
 def opinion(session_id: str = "s", **given: Any) -> FeedbackRow:
-    return replace(FeedbackRow(new_id(), session_id, "session", session_id, None, "up", None, None, {}, AT), **given)
+    own, at = new_id(), given.get("at", AT)
+    said = FeedbackRow(own, own, session_id, "session", session_id, None, "up", None, None, {}, at, at)
+    return replace(said, **given)
 
 
 def create(store: MongoSessionStore, session_id: str = "s", **metadata: Any) -> None:

@@ -138,7 +138,8 @@ def test_a_writer_who_commits_late_is_not_missed(
     written, go_on = threading.Event(), threading.Event()
 
     def late(tx: Any) -> None:
-        said = FeedbackRow(new_id(), "s0", "session", "s0", None, "down", None, "Late.", {}, 1)
+        own = new_id()
+        said = FeedbackRow(own, own, "s0", "session", "s0", None, "down", None, "Late.", {}, 1, 1)
         tx.feedbacks.add(said, f"key/{said.id}", 1)
         written.set()
         assert go_on.wait(20)

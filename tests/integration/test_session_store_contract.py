@@ -87,7 +87,9 @@ def create(store: SessionStore, session_id: str = "s", metadata: Metadata | None
 
 
 def opinion(session_id: str = "s", **given: Any) -> FeedbackRow:
-    return replace(FeedbackRow(new_id(), session_id, "session", session_id, None, "up", None, None, {}, AT), **given)
+    own, at = new_id(), given.get("at", AT)
+    said = FeedbackRow(own, own, session_id, "session", session_id, None, "up", None, None, {}, at, at)
+    return replace(said, **given)
 
 
 def add(store: SessionStore, new: FeedbackRow, key: str | None = None) -> FeedbackRow:

@@ -12,9 +12,7 @@ from heedful.review.items import CLOSES, Opinion, Subject, find_subjects
 from heedful.sql.space import ExecutionSpace
 from heedful.storage import facts, receipts
 from heedful.storage.executions import runs
-from heedful.storage.executions.opinions import TARGETS
 from heedful.storage.review import actions, members
-from heedful.storage.review.actions import Note
 from heedful.storage.rows import AnyRow
 
 MAX_OPINIONS = 100
@@ -131,9 +129,7 @@ def load_items(space: ExecutionSpace, rows: Sequence[AnyRow], latest: int = LATE
         newest = members.newest(connection, seqs, latest)
         targets = members.targets(connection, seqs, MAX_TARGETS)
     said = items.read_opinions(space, [each for members in newest.values() for each in members])
-    of_item = {
-        seq: [each for row in newest[seq] if (each := said.get(row.event_id) or _without_text(row))] for seq in seqs
-    }
+    of_item = {seq: [said[row.event_id] for row in newest[seq] if row.event_id in said] for seq in seqs}
     about = find_subjects(space, [found[0] for found in of_item.values() if found])
     contrary: dict[tuple[str, str], list[Opinion]] = {}
     for each in items.read_positive(space, [(row.target_type, row.target_id) for row in targets]):
@@ -142,13 +138,6 @@ def load_items(space: ExecutionSpace, rows: Sequence[AnyRow], latest: int = LATE
     for row in targets:
         against[row.item_seq] += contrary.get((row.target_type, row.target_id), [])
     return [_load_item(row, of_item[row.seq], against[row.seq], about) for row in rows]
-
-
-def _without_text(row: AnyRow) -> Opinion | None:
-    """An opinion about an execution or a message that was retracted with its text: what it was about is known."""
-    if row.target_type not in TARGETS:
-        return None
-    return Opinion(row.event_id, row.target_type, row.target_id, False, row.at, None, "verified", active=False)
 
 
 def _load_item(row: AnyRow, newest: list[Opinion], against: list[Opinion], about: dict[str, Subject]) -> LoadedItem:
@@ -187,7 +176,7 @@ def history(space: ExecutionSpace, item: AnyRow) -> list[ReviewEvent]:
             if (member := members.first_between(connection, item.seq, after, before)) is not None
         }
     said = items.read_opinions(space, opened.values())
-    found = [event(row, notes.get(row.id, Note())) for row in rows]
+    found = [event(row, notes.get(row.id)) for row in rows]
     # From the last one on, so that the places of the others stay.
     for place, member in sorted(opened.items(), reverse=True):
         opinion = said.get(member.event_id)
@@ -197,14 +186,14 @@ def history(space: ExecutionSpace, item: AnyRow) -> list[ReviewEvent]:
     return found
 
 
-def event(row: AnyRow, note: Note) -> ReviewEvent:
+def event(row: AnyRow, note: str | None) -> ReviewEvent:
     """Something that was done, as reviewers see it; `row` says whether it was retracted."""
     return ReviewEvent(
         event_id=row.id,
         action=row.value,
         author=row.author,
         at=from_stored(row.at),
-        note=note.note,
+        note=note,
         details=row.body,
         undone=bool(row.retracted),
     )

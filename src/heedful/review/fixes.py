@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import asdict, dataclass
-from typing import Any, NamedTuple
+from typing import Any
 
 from sqlalchemy import Connection
 
@@ -14,10 +14,12 @@ from heedful.memory import supersede
 from heedful.model import FIXES, Fix, Metadata
 from heedful.review.cases import LoadedItem
 from heedful.sql import golden
+from heedful.sql.feedback import new_opinion, put
 from heedful.sql.space import ExecutionSpace
-from heedful.storage.executions import opinions, runs
-from heedful.storage.executions.opinions import NewOpinion
+from heedful.storage.executions import runs
+from heedful.storage.feedback import SqlFeedbacks, counted_opinions
 from heedful.storage.rows import AnyRow
+from heedful.storage.sessions.base import FeedbackRow
 
 REQUIRED_ARGUMENTS: dict[Fix, tuple[str, ...]] = {
     "supersede": ("fact_id", "text"),
@@ -48,16 +50,8 @@ class FixArguments:
     connector_id: str | None = None
 
 
-class FixResult(NamedTuple):
-    """What a fix came to."""
-
-    body: Metadata
-    """The ids of what it was done to, and of what it made."""
-    kept: Metadata | None = None
-    """What is needed to undo it."""
-
-
-ApplyFix = Callable[[Connection], FixResult]
+ApplyFix = Callable[[Connection], Metadata]
+"""Does a fix; returns the ids of what it was done to, and of what it made."""
 
 
 def check_arguments(action: Any, given: FixArguments) -> Fix:
@@ -100,34 +94,34 @@ def prepare(
         run, turn = seen.subject.run, seen.subject.turn
         connector = run.connector_id if run is not None else None if turn is None else turn.connector_id
     add = golden.prepare(space, question, given.sql_query or "", connector, "given", None)
-    return lambda connection: FixResult({"example_id": add(connection).id})
+    return lambda connection: {"example_id": add(connection).id}
 
 
 def _prepare_supersession(space: ExecutionSpace, given: FixArguments, author: str | None) -> ApplyFix:
     correct = supersede.prepare(space.workspace, str(given.fact_id), given.text, None, author)
 
-    def do(connection: Connection) -> FixResult:
+    def do(connection: Connection) -> Metadata:
         done = correct(connection)
-        return FixResult({"fact_id": done.fact_id, "superseded_by": done.superseded_by, "event_id": done.event_id})
+        return {"fact_id": done.fact_id, "superseded_by": done.superseded_by, "event_id": done.event_id}
 
     return do
 
 
 def _block(
     space: ExecutionSpace, connection: Connection, execution_id: str, author: str | None, note: str | None
-) -> FixResult:
+) -> Metadata:
     row = _get_run(space, connection, execution_id)
-    said = NewOpinion(execution_id, row.message_id, False, note, author)
-    before = None if author is None else opinions.by_author(connection, row.project_id, said)
-    if before is not None and before.rating == "down":
+    opinions = SqlFeedbacks.on(connection, row.project_id)
+    own = [] if author is None else opinions.active_by(author, "execution", execution_id)
+    if any(each.rating == "down" for each in own):
         raise Conflict(
             f"{author} already marked execution {execution_id} as wrong",
             field="execution_id",
             value=execution_id,
             remedy="It is blocked; there is nothing left to do",
         )
-    body, kept = _give_opinion(space, connection, row.project_id, said, before)
-    return FixResult({"execution_id": execution_id, **body}, kept)
+    new = new_opinion(execution_id, row.message_id, False, note, author, space.now())
+    return {"execution_id": execution_id, **_give(opinions, new, own)}
 
 
 def _prepare_promotion(space: ExecutionSpace, given: FixArguments, author: str | None) -> ApplyFix:
@@ -141,14 +135,13 @@ def _prepare_promotion(space: ExecutionSpace, given: FixArguments, author: str |
         )
     add = golden.prepare(space, question, row.sql_query, row.connector_id, "promoted", execution_id)
 
-    def do(connection: Connection) -> FixResult:
+    def do(connection: Connection) -> Metadata:
         row = _get_run(space, connection, execution_id)
-        about = opinions.about(connection, row.project_id, [execution_id]).get(execution_id, [])
-        said = NewOpinion(execution_id, row.message_id, True, None, author)
-        own = None if author is None else opinions.by_author(connection, row.project_id, said)
-        others = [each for each in about if own is None or each.id != own.id]
-        right, _ = opinions.counted_opinions(about, space.trust.authors_to_veto)
-        _, wrong = opinions.counted_opinions(others, space.trust.authors_to_veto)
+        opinions = SqlFeedbacks.on(connection, row.project_id)
+        about = opinions.active("execution", [execution_id])
+        own = [each for each in about if author is not None and each.author == author]
+        right, _ = counted_opinions(about, space.trust.authors_to_veto)
+        _, wrong = counted_opinions([each for each in about if each not in own], space.trust.authors_to_veto)
         if wrong:
             names = ", ".join(sorted({each.author or "somebody" for each in wrong}))
             raise Conflict(
@@ -158,26 +151,19 @@ def _prepare_promotion(space: ExecutionSpace, given: FixArguments, author: str |
                 value=execution_id,
                 remedy="Retract that feedback first, or add an example with other SQL",
             )
-        body: Metadata = {}
-        kept = None
-        if not right or (own is not None and own.rating == "down"):
-            body, kept = _give_opinion(space, connection, row.project_id, said, own)
-        return FixResult({"execution_id": execution_id, "example_id": add(connection).id, **body}, kept)
+        body: Metadata = {"execution_id": execution_id, "example_id": add(connection).id}
+        if not right or any(each.rating == "down" for each in own):
+            new = new_opinion(execution_id, row.message_id, True, None, author, space.now())
+            body |= _give(opinions, new, own)
+        return body
 
     return do
 
 
-def _give_opinion(
-    space: ExecutionSpace, connection: Connection, project: int, said: NewOpinion, before: AnyRow | None
-) -> tuple[Metadata, Metadata | None]:
-    """Gives the reviewer's own opinion; what it replaces is kept."""
-    if before is None:
-        event = opinions.add(connection, project, said, None, space.now())
-        return {"feedback_id": event, "event_id": event}, None
-    opinions.replace(connection, project, before, said, space.now())
-    now = opinions.by_author(connection, project, said)
-    assert now is not None
-    return {"feedback_id": now.id, "event_id": now.event_id}, opinions.snapshot(before)
+def _give(opinions: SqlFeedbacks, new: FeedbackRow, own: Sequence[FeedbackRow]) -> Metadata:
+    """Gives the reviewer's own opinion, in place of the one that is there."""
+    given = put(opinions, new, next(iter(own), None), None)
+    return {"feedback_id": given.id, "event_id": given.event_id}
 
 
 def _get_run(space: ExecutionSpace, connection: Connection, execution_id: str) -> AnyRow:

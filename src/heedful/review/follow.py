@@ -18,7 +18,7 @@ from heedful.sql.reuse.cache import Limits, judge
 from heedful.sql.space import NO_PROJECT, ExecutionSpace
 from heedful.storage import receipts
 from heedful.storage.ledger import RETRACTION
-from heedful.storage.review import actions, members, watermarks
+from heedful.storage.review import members, watermarks
 from heedful.storage.review.members import NewMember
 from heedful.storage.rows import AnyRow
 
@@ -103,24 +103,16 @@ def _prune(space: ExecutionSpace, moved: bool) -> None:
         )
         changed = changed and members.has_facts(connection, project)
         retracted = members.of_sessions(connection, project, active=False) if moved else []
-        notes = actions.with_words(connection, project)
     gone = sorted(set(retracted) - membership.active_by_id(space, retracted).keys())
-    lost = {event_id: each for event_id, each in notes.items() if _is_of_no_session(space, each)}
-    if gone or lost or changed:
+    if gone or changed:
         with space.workspace.write() as connection:
             # Only here nobody is about to forget a fact.
             gone += members.about_nothing(connection, project) if changed else []
             known = members.by_event(connection, project, gone)
             members.remove(connection, gone)
             refold(connection, project, {row.item_seq for row in known.values()})
-            actions.forget_words(connection, lost)
             if changed:
                 watermarks.set_watermark(connection, project, watermarks.FACTS, watermarks.newest_change(connection))
-
-
-def _is_of_no_session(space: ExecutionSpace, note: actions.Note) -> bool:
-    session_id = (note.kept or {}).get("session_id")
-    return session_id is not None and space.sessions.store.read(lambda tx: tx.conversations.session(session_id)) is None
 
 
 TOP_K = 10

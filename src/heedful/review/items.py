@@ -19,8 +19,9 @@ from heedful.search.vectors import VectorIndex
 from heedful.sql import chat_sessions
 from heedful.sql.chat_sessions import Turn
 from heedful.sql.space import ExecutionSpace
-from heedful.storage.executions import opinions as about_runs
 from heedful.storage.executions import runs
+from heedful.storage.executions.proofs import RETAINED_SQL, TARGETS
+from heedful.storage.feedback import SqlFeedbacks
 from heedful.storage.review import actions, items, members
 from heedful.storage.review.items import Fold, NewItem
 from heedful.storage.review.members import SESSION_TARGETS, NewMember
@@ -147,16 +148,16 @@ def read_opinions(space: ExecutionSpace, named: Iterable[OpinionRef]) -> dict[st
     """Opinions by their events; those whose words are gone are left out."""
     wanted = {(each.target_type, each.event_id): each for each in named}
     of_sessions = list(dict.fromkeys(event for kind, event in wanted if kind in SESSION_TARGETS))
-    of_runs = [each.target_id for (kind, _), each in wanted.items() if kind in about_runs.TARGETS]
+    of_runs = [event for kind, event in wanted if kind in TARGETS]
     of_facts = [event for kind, event in wanted if kind == "fact"]
     found: list[Opinion] = []
     if of_sessions:
         rows = space.sessions.store.read(lambda tx: tx.feedbacks.named(of_sessions))
-        found += [_of_session(row) for row in rows]
+        found += map(_opinion, rows)
     if of_runs or of_facts:
         with space.workspace.read() as connection:
             project = space.project(connection)
-            found += [_of_run(row) for row in about_runs.about_targets(connection, project, of_runs)]
+            found += map(_opinion, SqlFeedbacks.on(connection, project).named(of_runs))
             found += [_of_fact(row) for row in actions.signals(connection, project, of_facts)]
     return {each.event_id: each for each in found if (each.target_type, each.event_id) in wanted}
 
@@ -169,12 +170,12 @@ def read_positive(space: ExecutionSpace, targets: Iterable[tuple[str, str]]) -> 
     found: list[Opinion] = []
     for kind in SESSION_TARGETS:
         if kind in of:
-            found += map(_of_session, space.sessions.store.read(partial(_active_rows, kind=kind, ids=of[kind])))
-    runs = [target for kind in about_runs.TARGETS for target in of.get(kind, ())]
-    if runs or "fact" in of:
+            found += map(_opinion, space.sessions.store.read(partial(_active_rows, kind=kind, ids=of[kind])))
+    if not of.keys().isdisjoint((*TARGETS, "fact")):
         with space.workspace.read() as connection:
             project = space.project(connection)
-            found += [_of_run(row) for row in about_runs.about_targets(connection, project, runs)]
+            opinions = SqlFeedbacks.on(connection, project)
+            found += [_opinion(row) for kind in TARGETS for row in opinions.active(kind, of.get(kind, []))]
             found += [_of_fact(row) for row in actions.helpful(connection, project, of.get("fact", []))]
     return [each for each in found if each.positive]
 
@@ -183,24 +184,8 @@ def _active_rows(tx: Transaction, kind: FeedbackTarget, ids: Sequence[str]) -> l
     return tx.feedbacks.active(kind, ids)
 
 
-def _of_session(row: FeedbackRow) -> Opinion:
-    return Opinion(
-        event_id=row.id,
-        target_type=row.target_type,
-        target_id=row.target_id,
-        positive=row.rating == "up",
-        at=row.at,
-        author=row.author,
-        author_trust=row.author_trust,
-        score=row.score,
-        comment=row.comment or None,
-        session_id=row.session_id,
-        active=row.active,
-    )
-
-
-def _of_run(row: AnyRow) -> Opinion:
-    retained = (row.extra or {}).get(about_runs.RETAINED_SQL)
+def _opinion(row: FeedbackRow) -> Opinion:
+    retained = row.extra.get(RETAINED_SQL) if row.target_type in TARGETS else None
     return Opinion(
         event_id=row.event_id,
         target_type=row.target_type,
@@ -209,7 +194,10 @@ def _of_run(row: AnyRow) -> Opinion:
         at=row.updated_at,
         author=row.author,
         author_trust=row.author_trust,
+        score=row.score,
         comment=row.comment or None,
+        session_id=row.session_id or None,
+        active=row.active,
         sql=(retained[0]["connector_id"], retained[0]["template"]) if retained else None,
     )
 

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import asdict, fields, replace
+from dataclasses import fields, replace
 
 from sqlalchemy import Connection
 
@@ -12,90 +12,73 @@ from heedful.ids import new_id
 from heedful.memory.history import retract_event
 from heedful.model import Metadata
 from heedful.review.cases import LoadedItem
-from heedful.review.fixes import FixResult
 from heedful.review.items import Opinion
-from heedful.sessions.undo import DERIVED_PREFIX, RetractedFeedback, change
+from heedful.sessions.undo import RetractedFeedback, change, change_in
 from heedful.sql.space import ExecutionSpace
-from heedful.storage import facts, ledger, scopes, scores
-from heedful.storage.executions import opinions
+from heedful.storage import facts, ledger, scores
 from heedful.storage.ledger import Event
 from heedful.storage.review import members
 from heedful.storage.review.members import SESSION_TARGETS, NewMember
 from heedful.storage.rows import AnyRow
 from heedful.storage.sessions import Transaction
-from heedful.storage.sessions.base import FeedbackRow
+from heedful.storage.sessions.base import FeedbackRow, Feedbacks
+from heedful.storage.sessions.sql import SqlTransaction
 
-Record = Callable[[Connection, FixResult], str]
+Record = Callable[[Connection, Metadata], str]
 """Appends the event of an action in an open transaction, and returns its id."""
 
 
 def retract(space: ExecutionSpace, seen: LoadedItem, event_id: str, author: str | None, record: Record) -> str:
     """Retracts one of the opinions of an item, or one that says the contrary; returns the event of the action."""
     opinion = find_opinion(space, seen, event_id)
-    if opinion.target_type in SESSION_TARGETS:
-        return _of_session(space, event_id, author, record)
     body: Metadata = {"event_id": event_id, "target_type": opinion.target_type, "target_id": opinion.target_id}
-    with space.workspace.write() as connection:
-        project = space.project(connection)
+
+    def withdraw(tx: Transaction, gone: RetractedFeedback) -> None:
+        gone.withdraw(tx, [_active(tx, event_id)], author, space.now())
+
+    if space.sessions.store.remote and opinion.target_type in SESSION_TARGETS:
+        space.sessions.store.read(lambda tx: _active(tx, event_id))
+        # What undoes it is safe before it is done.
+        with space.workspace.write() as connection:
+            made = record(connection, body)
+        change(space.sessions, withdraw)
+        return made
+    with space.workspace.direct(write=True) as direct:
+        connection = direct.connection
         if opinion.target_type == "fact":
             event = ledger.get(connection, space.workspace.project, event_id)
-            if event is None or ledger.retraction_of(connection, project, event_id) is not None:
+            if event is None or ledger.retraction_of(connection, event.project_id, event_id) is not None:
                 raise _already_retracted(event_id)
             retract_event(space.workspace, connection, event, author)
-            return record(connection, FixResult(body))
-        row = opinions.get(connection, project, event_id)
-        if row is None:
-            raise _already_retracted(event_id)
-        opinions.withdraw(connection, project, row, author, space.now())
-        return record(connection, FixResult(body, opinions.snapshot(row)))
+        else:
+            change_in(space.workspace, SqlTransaction(direct, space.project(connection)), withdraw)
+        return record(connection, body)
 
 
-def _of_session(space: ExecutionSpace, event_id: str, author: str | None, record: Record) -> str:
-    made: list[str] = []
-
-    def take_back(tx: Transaction, gone: RetractedFeedback) -> None:
-        row = tx.feedbacks.get(event_id)
-        if row is None or not row.active:
-            raise _already_retracted(event_id)
-        if tx.connection is not None:
-            made.append(record(tx.connection, _capture(space, tx.connection, row)))
-        gone.withdraw(tx, [row], author, space.now())
-
-    row = space.sessions.store.read(lambda tx: tx.feedbacks.get(event_id))
-    if row is None or not row.active:
-        raise _already_retracted(event_id)
-    if space.sessions.store.remote:
-        # What is needed to undo it is safe before it is done.
-        with space.workspace.write() as connection:
-            made.append(record(connection, _capture(space, connection, row)))
-    change(space.sessions, take_back)
-    return made[-1]
+def _active(tx: Transaction, event_id: str) -> FeedbackRow:
+    for row in tx.feedbacks.named([event_id]):
+        if row.active:
+            return row
+    raise _already_retracted(event_id)
 
 
-def _capture(space: ExecutionSpace, connection: Connection, row: FeedbackRow) -> FixResult:
-    derived = ledger.with_prefix(connection, space.workspace.project, f"{DERIVED_PREFIX}{row.id}/")
-    names = scopes.dataset_names(connection, space.workspace.project)
-    improved = sorted({names[each.dataset_id] for each in derived if each.dataset_id in names})
-    body = {"event_id": row.id, "target_type": row.target_type, "target_id": row.target_id}
-    return FixResult(body, {**asdict(row), "improved": improved})
-
-
-def restore_feedback(tx: Transaction, event_id: str, kept: Metadata | None, now: int) -> None:
-    """Gives an opinion about a session or an entry again, as it was; doing it again changes nothing.
+def restore_feedback(feedbacks: Feedbacks, event_id: str, action: str, now: int) -> FeedbackRow:
+    """Gives an opinion again that an action retracted or replaced, as it was; doing it again changes nothing.
 
     What its author said of the same thing since stays instead.
     """
-    if kept is None:
-        raise _text_deleted(event_id)
-    row = FeedbackRow(**{name: value for name, value in kept.items() if name != "improved"})
-    key = f"undo/{event_id}"
-    if tx.feedbacks.with_key(key) is not None:
-        return
+    row = next(iter(feedbacks.named([event_id])), None)
+    if row is None:
+        raise _text_deleted(action)
+    key = f"undo/{action}"
     alone = row.target_type == "entry" or row.author is not None
-    if alone and tx.feedbacks.active_by(row.author, row.target_type, row.target_id):
-        return
-    if not tx.feedbacks.add(replace(row, id=new_id(), active=True), key, now):
-        raise _text_deleted(event_id)
+    if feedbacks.with_key(key) is not None or (alone and feedbacks.active_by(row.author, *row.target)):
+        return row
+    again = new_id()
+    new = replace(row, id=again if row.session_id else row.id, event_id=again, active=True)
+    if not feedbacks.add(new, key, now):
+        raise _text_deleted(action)
+    return row
 
 
 def restore_signal(space: ExecutionSpace, connection: Connection, event_id: str) -> list[str]:

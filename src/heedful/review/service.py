@@ -26,13 +26,12 @@ from heedful.protocols.review import PAGE_LIMIT, ReviewProtocol
 from heedful.review import cases, fixes, retraction, teaching
 from heedful.review import undo as undoing
 from heedful.review.cases import LATEST_OPINIONS, LoadedItem, event, load_items
-from heedful.review.fixes import FixArguments, FixResult
+from heedful.review.fixes import FixArguments
 from heedful.review.follow import catch_up, compare_now
 from heedful.review.items import CLOSES, ItemState, item_state, refold
 from heedful.sql import checks as executions
 from heedful.sql.space import ExecutionSpace
 from heedful.storage.review import actions, items, members
-from heedful.storage.review.actions import Note
 from heedful.storage.review.items import ItemFilter, Place
 from heedful.storage.rows import AnyRow
 
@@ -82,7 +81,7 @@ class Review(ReviewProtocol):
         with self._space.workspace.write() as connection:
             row = self._current(connection, before, if_match)
             if row.assignee != assignee:
-                self._record(connection, row, "assign", author, {"assignee": assignee}, Note())
+                self._record(connection, row, "assign", author, {"assignee": assignee}, None)
         return self._item(item_id)
 
     def resolve(
@@ -103,7 +102,7 @@ class Review(ReviewProtocol):
         with self._space.workspace.write() as connection:
             row = self._current(connection, before, if_match)
             if row.status != "open":
-                self._record(connection, row, "reopen", author, {}, Note(note))
+                self._record(connection, row, "reopen", author, {}, note)
         return self._item(item_id)
 
     def fix(
@@ -127,9 +126,9 @@ class Review(ReviewProtocol):
         executions.feedback_text("note", note)
         before = self._checked(item_id, author, if_match)
 
-        def record(connection: Connection, done: FixResult) -> str:
+        def record(connection: Connection, body: Metadata) -> str:
             row = self._current(connection, before, if_match)
-            return self._record(connection, row, fix, author, done.body, Note(note, done.kept))
+            return self._record(connection, row, fix, author, body, note)
 
         if fix == "retract":
             made = retraction.retract(self._space, before, str(event_id), author, record)
@@ -171,17 +170,17 @@ class Review(ReviewProtocol):
                 _check_unclaimed(item_id, state, author)
             told = state.status == CLOSES[action] and if_match is None
             if not told or (note is not None and note != self._last_note(connection, row, action)):
-                self._record(connection, row, action, author, {}, Note(note))
+                self._record(connection, row, action, author, {}, note)
         return self._item(item_id)
 
     def _last_note(self, connection: Connection, row: AnyRow, action: str) -> str | None:
         """The note of the last of these actions that was not undone."""
         rows = actions.of_items(connection, row.project_id, [row.id])[row.id]
         last = next(each.id for each in reversed(rows) if each.value == action and not each.retracted)
-        return actions.read(connection, row.project_id, [last]).get(last, Note()).note
+        return actions.read(connection, row.project_id, [last]).get(last)
 
     def _record(
-        self, connection: Connection, row: AnyRow, action: str, author: str | None, body: Metadata, note: Note
+        self, connection: Connection, row: AnyRow, action: str, author: str | None, body: Metadata, note: str | None
     ) -> str:
         """Appends the event of an action, and recomputes the item."""
         now = self._space.now()
@@ -229,7 +228,7 @@ class Review(ReviewProtocol):
         with self._space.workspace.read() as connection:
             project = self._space.project(connection)
             row = actions.get(connection, project, event_id)
-            note = actions.read(connection, project, [event_id]).get(event_id, Note())
+            note = actions.read(connection, project, [event_id]).get(event_id)
         return event(row, note)
 
     def _check_no_opinion(self, event_id: str) -> None:

@@ -11,7 +11,7 @@ from heedful.memory.answer import LEARNT
 from heedful.model import Metadata
 from heedful.review import items
 from heedful.review.cases import LoadedItem
-from heedful.review.fixes import ApplyFix, FixArguments, FixResult
+from heedful.review.fixes import ApplyFix, FixArguments
 from heedful.review.items import find_subjects
 from heedful.review.retraction import find_opinion
 from heedful.sessions import lessons
@@ -46,7 +46,7 @@ def prepare(space: ExecutionSpace, seen: LoadedItem, given: FixArguments) -> App
     vector = space.vector(text)
     dataset, about = entry.dataset, _metadata(space, entry, comment)
 
-    def teach(connection: Connection) -> FixResult:
+    def teach(connection: Connection) -> Metadata:
         number = scopes.ensure_dataset(connection, space.workspace.project, dataset, space.now())
         model = ensure_model(connection, space.workspace.embedder.name, space.workspace.embedder.dimensions)
         space.workspace.model(connection)
@@ -61,7 +61,7 @@ def prepare(space: ExecutionSpace, seen: LoadedItem, given: FixArguments) -> App
                 remedy="There is nothing left to teach; pass another text to say something else",
             )
         facts.add(connection, number, model, [made], space.now())
-        return FixResult({TAUGHT: made.id, "opinion_id": event_id})
+        return {TAUGHT: made.id, "opinion_id": event_id}
 
     return teach
 

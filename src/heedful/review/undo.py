@@ -4,22 +4,27 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
+from sqlalchemy import Connection
+
 from heedful.errors import Conflict, NotFound
 from heedful.memory.history import retract_event
 from heedful.model import Metadata, Retraction
-from heedful.review import retraction as retracting
 from heedful.review import teaching
 from heedful.review.items import refold
+from heedful.review.retraction import restore_feedback, restore_signal
 from heedful.sessions import feedback
 from heedful.sessions.improve import improve
+from heedful.sessions.undo import DERIVED_PREFIX
 from heedful.sql.space import ExecutionSpace
-from heedful.storage import ledger
-from heedful.storage.executions import golden, opinions
+from heedful.storage import ledger, scopes
+from heedful.storage.executions import golden
+from heedful.storage.executions.proofs import TARGETS
+from heedful.storage.feedback import SqlFeedbacks
 from heedful.storage.ledger import FEEDBACK, LINK_SIGNAL, REVIEW, SIGNAL, SUPERSESSION
-from heedful.storage.review import actions, items
-from heedful.storage.review.actions import Note
+from heedful.storage.review import items
 from heedful.storage.review.members import SESSION_TARGETS
-from heedful.storage.rows import AnyRow, Direct
+from heedful.storage.rows import AnyRow
+from heedful.storage.sessions.base import FeedbackRow
 from heedful.storage.sessions.sql import SqlTransaction
 
 
@@ -47,16 +52,15 @@ def _undo(
     space: ExecutionSpace, event_id: str, author: str | None, kinds: Sequence[str] | None = None
 ) -> Retraction | None:
     """Undoes an event of the ledger that is of one of these kinds; None if there is none."""
-    if space.sessions.store.remote:
-        _restore_remote(space, event_id)
-    improved: list[tuple[str, str]] = []
+    restored = _restore_remote(space, event_id) if space.sessions.store.remote else None
     with space.workspace.direct(write=True) as direct:
         event = ledger.get(direct.connection, space.workspace.project, event_id)
         if event is None or (kinds is not None and event.kind not in kinds):
             return None
         if event.kind in (SIGNAL, SUPERSESSION, LINK_SIGNAL):
             return retract_event(space.workspace, direct.connection, event, author)
-        retracted = _retract_feedback(space, direct, event, author) if event.kind == FEEDBACK else None
+        tx = SqlTransaction(direct, event.project_id)
+        retracted = feedback.retract_in(space.sessions, tx, event_id, author) if event.kind == FEEDBACK else None
         if retracted is not None:
             return retracted
         if event.kind != REVIEW:
@@ -66,93 +70,74 @@ def _undo(
                 value=event_id,
                 remedy="Give the opinion again",
             )
-        undone = _undo_action(space, direct, event, author, improved)
-    for dataset, session_id in improved:
-        improve(space.sessions, space.workspace, None, dataset, [session_id])
-    return undone
+        earlier = ledger.retraction_of(tx.connection, event.project_id, event_id)
+        if earlier is not None:
+            return Retraction(event_id=earlier, retracted=event_id, updated_facts=[])
+        if _retracted_session_feedback(event) and not space.sessions.store.remote:
+            restored = restore_feedback(tx.feedbacks, event.body["event_id"], event_id, space.now())
+        changed = _undo_fix(space, tx, event, author)
+        undone = ledger.retraction(event.project_id, event_id, author, space.now())
+        ledger.append(tx.connection, [undone])
+        item = items.get(tx.connection, event.project_id, event.target_id)
+        if item is not None:
+            refold(tx.connection, event.project_id, [item.seq])
+            items.touch(tx.connection, item.seq, space.now())
+        improved = [] if restored is None else _improved(space, tx.connection, restored)
+    for dataset in improved:
+        assert restored is not None
+        improve(space.sessions, space.workspace, None, dataset, [restored.session_id])
+    return Retraction(event_id=undone.id, retracted=event_id, updated_facts=changed)
 
 
-def _retract_feedback(space: ExecutionSpace, direct: Direct, event: AnyRow, author: str | None) -> Retraction | None:
-    """None if its words are gone."""
-    if event.target_type in SESSION_TARGETS:
-        return feedback.retract_in(space.sessions, SqlTransaction(direct, event.project_id), event.id, author)
-    row = opinions.get(direct.connection, event.project_id, event.id)
-    if row is None:
-        return None
-    made = opinions.withdraw(direct.connection, event.project_id, row, author, space.now())
-    return Retraction(event_id=made, retracted=event.id, updated_facts=[])
-
-
-def _undo_action(
-    space: ExecutionSpace, direct: Direct, event: AnyRow, author: str | None, improved: list[tuple[str, str]]
-) -> Retraction:
-    """Afterwards everything is as it was before; `improved` gets what is still to be made of a restored opinion, as
-    (dataset, session)."""
-    connection = direct.connection
-    earlier = ledger.retraction_of(connection, event.project_id, event.id)
-    if earlier is not None:
-        return Retraction(event_id=earlier, retracted=event.id, updated_facts=[])
-    kept = actions.read(connection, event.project_id, [event.id]).get(event.id, Note()).kept
-    if _retracted_session_feedback(event):
-        if not space.sessions.store.remote:
-            retracting.restore_feedback(SqlTransaction(direct, event.project_id), event.id, kept, space.now())
-        improved += [(dataset, kept["session_id"]) for dataset in kept["improved"]] if kept else []
-    changed = _undo_fix(space, direct, event, kept, author)
-    made = ledger.retraction(event.project_id, event.id, author, space.now())
-    ledger.append(connection, [made])
-    item = items.get(connection, event.project_id, event.target_id)
-    if item is not None:
-        refold(connection, event.project_id, [item.seq])
-        items.touch(connection, item.seq, space.now())
-    return Retraction(event_id=made.id, retracted=event.id, updated_facts=changed)
-
-
-def _restore_remote(space: ExecutionSpace, event_id: str) -> None:
+def _restore_remote(space: ExecutionSpace, event_id: str) -> FeedbackRow | None:
     """Gives an opinion again that an action retracted in another database; should the process die before the action is
     undone, a second attempt finds it done."""
     with space.workspace.read() as connection:
         event = ledger.get(connection, space.workspace.project, event_id)
         if event is None or not _retracted_session_feedback(event):
-            return
+            return None
         if ledger.retraction_of(connection, event.project_id, event_id) is not None:
-            return
-        kept = actions.read(connection, event.project_id, [event_id]).get(event_id, Note()).kept
-    space.sessions.store.write(lambda tx: retracting.restore_feedback(tx, event_id, kept, space.now()))
+            return None
+    opinion, now = event.body["event_id"], space.now()
+    return space.sessions.store.write(lambda tx: restore_feedback(tx.feedbacks, opinion, event_id, now))
 
 
 def _retracted_session_feedback(event: AnyRow) -> bool:
     return event.kind == REVIEW and event.value == "retract" and event.body["target_type"] in SESSION_TARGETS
 
 
-def _undo_fix(
-    space: ExecutionSpace, direct: Direct, event: AnyRow, kept: Metadata | None, author: str | None
-) -> list[str]:
+def _improved(space: ExecutionSpace, connection: Connection, opinion: FeedbackRow) -> list[str]:
+    """The datasets whose facts had signals that were made of an opinion."""
+    prefix = f"{DERIVED_PREFIX}{opinion.id}/"
+    derived = ledger.with_prefix(connection, space.workspace.project, prefix, active=False)
+    names = scopes.dataset_names(connection, space.workspace.project)
+    return sorted({names[each.dataset_id] for each in derived if each.dataset_id in names})
+
+
+def _undo_fix(space: ExecutionSpace, tx: SqlTransaction, event: AnyRow, author: str | None) -> list[str]:
     """Undoes what a fix did in the store; returns the facts that changed."""
-    connection = direct.connection
     body: Metadata = event.body
     if event.value == "supersede":
-        made = ledger.get(connection, space.workspace.project, body["event_id"])
-        return [] if made is None else retract_event(space.workspace, connection, made, author).updated_facts
+        made = ledger.get(tx.connection, space.workspace.project, body["event_id"])
+        return [] if made is None else retract_event(space.workspace, tx.connection, made, author).updated_facts
     if event.value == "teach":
-        return teaching.forget(space, connection, body)
+        return teaching.forget(space, tx.connection, body)
     if event.value == "retract" and body["target_type"] == "fact":
-        return retracting.restore_signal(space, connection, body["event_id"])
-    if event.value == "retract" and kept is not None and body["target_type"] in opinions.TARGETS:
-        opinions.restore(connection, event.project_id, kept, space.now())
+        return restore_signal(space, tx.connection, body["event_id"])
+    if event.value == "retract" and body["target_type"] in TARGETS:
+        restore_feedback(tx.feedbacks, body["event_id"], event.id, space.now())
     if "example_id" in body:
-        golden.remove(connection, event.project_id, body["example_id"])
+        golden.remove(tx.connection, event.project_id, body["example_id"])
     if "feedback_id" in body:
-        _retract_own_opinion(space, direct, event, kept, author)
+        _retract_own_opinion(space, tx.feedbacks, event, author)
     return []
 
 
-def _retract_own_opinion(
-    space: ExecutionSpace, direct: Direct, event: AnyRow, kept: Metadata | None, author: str | None
-) -> None:
+def _retract_own_opinion(space: ExecutionSpace, opinions: SqlFeedbacks, event: AnyRow, author: str | None) -> None:
     """Retracts the reviewer's own opinion, and restores the one that it replaced. What was said since stays."""
-    connection = direct.connection
-    row = opinions.get(connection, event.project_id, event.body["event_id"])
-    if row is not None and row.event_id == event.body["event_id"]:
-        opinions.withdraw(connection, event.project_id, row, author, space.now())
-        if kept is not None:
-            opinions.restore(connection, event.project_id, kept, space.now())
+    for row in opinions.named([event.body["event_id"]]):
+        if row.active:
+            before = opinions.before(row)
+            opinions.withdraw([row], author, space.now())
+            if before is not None:
+                restore_feedback(opinions, before.event_id, event.id, space.now())

@@ -93,7 +93,7 @@ def _erase_here(
     opinions = {each for part in theirs for each in part.opinions}
     sessions = [each for part in theirs for each in part.sessions]
     notes = erasing.clear_notes(connection, project, erased)
-    review = erasing.clear_review(connection, project, erased, opinions)
+    review = erasing.clear_review(connection, project, erased)
     words = erasure.facts_of(connection, project, workspace.project, erased, opinions)
     words |= _learnt(workspace, connection, judged, opinions, sessions)
     places = facts.locate(connection, workspace.project, sorted(words))

@@ -4,13 +4,13 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from functools import partial
-from typing import Any
+from typing import Any, cast
 
 from heedful.clock import from_stored
 from heedful.errors import Conflict, Invalid
 from heedful.ids import new_id
 from heedful.memory import checks as values
-from heedful.model import Feedback, FeedbackMetrics, Metadata, Page, Rating, Retraction
+from heedful.model import Feedback, FeedbackMetrics, FeedbackTarget, Metadata, Page, Rating, Retraction
 from heedful.ranking.signals import trust_of
 from heedful.sessions import checks
 from heedful.sessions.conversations import page
@@ -116,7 +116,7 @@ def _withdraw(tx: Transaction, gone: RetractedFeedback, feedback_id: str, author
     if row is None:
         return None
     if not row.active:
-        return tx.feedbacks.retraction_of(feedback_id)
+        return tx.feedbacks.retraction_of(row.event_id)
     return gone.withdraw(tx, [row], author, at)[0]
 
 
@@ -157,7 +157,7 @@ def to_feedback(row: FeedbackRow) -> Feedback:
     return Feedback(
         feedback_id=row.id,
         session_id=row.session_id,
-        target_type=row.target_type,
+        target_type=cast(FeedbackTarget, row.target_type),
         target_id=row.target_id,
         rating=row.rating,
         score=row.score,
@@ -206,8 +206,10 @@ def _row(
             value=dict(given),
             remedy='Pass {"rating": "up" | "down" | None, "comment": "…"}',
         )
+    feedback_id, now = new_id(), space.now()
     return FeedbackRow(
-        id=new_id(),
+        id=feedback_id,
+        event_id=feedback_id,
         session_id=session_id,
         target_type="session" if qa_id is None else "entry",
         target_id=session_id if qa_id is None else qa_id,
@@ -216,7 +218,8 @@ def _row(
         score=None if qa_id is None else checks.score(given.get("feedback_score")),
         comment=(comment or "") if qa_id is None else (comment or None),
         extra=checks.extra(given),
-        at=space.now(),
+        at=now,
+        updated_at=now,
         author_trust=trust_of(author),
     )
 

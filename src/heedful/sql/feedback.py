@@ -3,26 +3,29 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from itertools import pairwise
 
 from sqlalchemy import Connection
 
 from heedful.clock import from_stored
 from heedful.errors import Conflict, Invalid, NotFound
+from heedful.ids import new_id
 from heedful.memory import checks as values
 from heedful.memory import recall, remember
 from heedful.memory.documents import Piece, Pieces, split
 from heedful.memory.workspace import Workspace
-from heedful.model import BulkDeletion, ExecutionFeedback, FeedbackList, Metadata, limits
+from heedful.model import BulkDeletion, ExecutionFeedback, FeedbackList, Metadata, Rating, limits
 from heedful.protocols.sql import PAGE_LIMIT, UNCHANGED, FeedbackServiceProtocol
+from heedful.ranking.signals import trust_of
 from heedful.sql import checks
 from heedful.sql.space import ExecutionSpace
 from heedful.storage import facts, requests, scopes
-from heedful.storage.executions import opinions, runs
-from heedful.storage.executions.opinions import NewOpinion
-from heedful.storage.ledger import Event
+from heedful.storage.executions import runs
+from heedful.storage.executions.proofs import TARGETS
+from heedful.storage.feedback import SqlFeedbacks
 from heedful.storage.rows import AnyRow, batches
+from heedful.storage.sessions.base import FeedbackRow
 
 
 class FeedbackService(FeedbackServiceProtocol):
@@ -49,17 +52,14 @@ class FeedbackService(FeedbackServiceProtocol):
         self._check_execution(execution_id)
         self._check_message(chat_message_id)
         with self._space.workspace.write() as connection:
-            project = self._space.own_project(connection)
-            said = self._said(connection, execution_id, chat_message_id, is_positive, feedback, author)
-            before = None if author is None else opinions.by_author(connection, project, said)
-            first = None if key is None else opinions.with_key(connection, project, key)
+            self._space.own_project(connection)
+            opinions = self._opinions(connection)
+            new = self._new(connection, execution_id, chat_message_id, is_positive, feedback, author)
+            before = None if author is None else next(iter(opinions.active_by(author, *new.target)), None)
+            first = None if key is None else opinions.with_key(key)
             if first is not None:
-                return self._same(first, said, opinions.get(connection, project, first.id) or before, idempotency_key)
-            if before is not None:
-                opinions.replace(connection, project, before, said, self._space.now(), key)
-                return self._shown(self._row(connection, before.id))
-            feedback_id = opinions.add(connection, project, said, key, self._space.now())
-            return self._shown(self._row(connection, feedback_id))
+                return shown(_given_before(opinions, first, new, before, idempotency_key))
+            return shown(put(opinions, new, before, key))
 
     def create_positive(
         self,
@@ -96,16 +96,16 @@ class FeedbackService(FeedbackServiceProtocol):
     def get(self, feedback_id: str) -> ExecutionFeedback:
         values.identifier("feedback_id", feedback_id)
         with self._space.workspace.read() as connection:
-            return self._shown(self._row(connection, feedback_id))
+            return shown(self._row(self._opinions(connection), feedback_id))
 
     def list(self, *, skip: int = 0, limit: int = PAGE_LIMIT, search: str | None = None) -> FeedbackList:
         return self._listed(skip, limit, search=search)
 
     def list_positive(self, *, skip: int = 0, limit: int = PAGE_LIMIT) -> FeedbackList:
-        return self._listed(skip, limit, is_positive=True)
+        return self._listed(skip, limit, rating="up")
 
     def list_negative(self, *, skip: int = 0, limit: int = PAGE_LIMIT) -> FeedbackList:
-        return self._listed(skip, limit, is_positive=False)
+        return self._listed(skip, limit, rating="down")
 
     def get_feedback_for_message(self, chat_message_id: str, *, skip: int = 0, limit: int = PAGE_LIMIT) -> FeedbackList:
         return self._listed(skip, limit, message_id=values.identifier("chat_message_id", chat_message_id))
@@ -124,24 +124,23 @@ class FeedbackService(FeedbackServiceProtocol):
         if feedback is not UNCHANGED:
             checks.feedback_text("feedback", feedback)
         with self._space.workspace.write() as connection:
-            row = self._row(connection, feedback_id)
-            values.if_match(if_match, self._shown(row))
-            said = NewOpinion(
-                row.target_id if row.target_type == "execution" else None,
-                row.message_id,
-                row.rating == "up" if is_positive is UNCHANGED else is_positive,
-                row.comment if feedback is UNCHANGED else feedback,
-                row.author,
+            opinions = self._opinions(connection)
+            row = self._row(opinions, feedback_id)
+            values.if_match(if_match, shown(row))
+            new = replace(
+                row,
+                event_id=new_id(),
+                rating=row.rating if is_positive is UNCHANGED else rating_of(is_positive),
+                comment=row.comment if feedback is UNCHANGED else feedback,
+                updated_at=self._space.now(),
             )
-            if (said.is_positive, said.text) != (row.rating == "up", row.comment):
-                opinions.replace(connection, row.project_id, row, said, self._space.now())
-            return self._shown(self._row(connection, row.id))
+            return shown(row if new.says() == row.says() else put(opinions, new, row, None))
 
     def delete(self, feedback_id: str) -> bool:
         values.identifier("feedback_id", feedback_id)
         with self._space.workspace.write() as connection:
-            row = self._row(connection, feedback_id)
-            opinions.withdraw(connection, row.project_id, row, None, self._space.now())
+            opinions = self._opinions(connection)
+            self._delete(opinions, self._row(opinions, feedback_id))
         return True
 
     def bulk_delete(self, feedback_ids: Sequence[str]) -> BulkDeletion:
@@ -153,15 +152,19 @@ class FeedbackService(FeedbackServiceProtocol):
         failed: list[str] = []
         deleted = 0
         with self._space.workspace.write() as connection:
-            project = self._space.project(connection)
+            opinions = self._opinions(connection)
             for feedback_id in dict.fromkeys(values.identifier("feedback_ids", each) for each in feedback_ids):
-                row = opinions.get(connection, project, feedback_id)
+                row = _active(opinions, feedback_id)
                 if row is None:
                     failed.append(feedback_id)
                 else:
-                    opinions.withdraw(connection, project, row, None, self._space.now())
+                    self._delete(opinions, row)
                     deleted += 1
         return BulkDeletion(deleted_count=deleted, failed_ids=failed)
+
+    def _delete(self, opinions: SqlFeedbacks, row: FeedbackRow) -> None:
+        opinions.withdraw([row], None, self._space.now())
+        opinions.clear_words(row.id)
 
     def _listed(
         self,
@@ -169,7 +172,7 @@ class FeedbackService(FeedbackServiceProtocol):
         limit: int,
         *,
         search: str | None = None,
-        is_positive: bool | None = None,
+        rating: Rating | None = None,
         message_id: str | None = None,
     ) -> FeedbackList:
         checks.whole_number("skip", skip, 0, limits.MAX_SKIP)
@@ -177,18 +180,11 @@ class FeedbackService(FeedbackServiceProtocol):
         if search is not None:
             values.any_text("search", search)
         with self._space.workspace.read() as connection:
-            rows, total = opinions.list_opinions(
-                connection,
-                self._space.project(connection),
-                skip=skip,
-                limit=limit,
-                search=search,
-                is_positive=is_positive,
-                message_id=message_id,
-            )
-        return FeedbackList(items=[self._shown(row) for row in rows], total=total, skip=skip, limit=limit)
+            opinions = self._opinions(connection)
+            rows, total = opinions.page_about_sql(skip, limit, search=search, rating=rating, message_id=message_id)
+        return FeedbackList(items=[shown(row) for row in rows], total=total, skip=skip, limit=limit)
 
-    def _said(
+    def _new(
         self,
         connection: Connection,
         execution_id: str | None,
@@ -196,7 +192,7 @@ class FeedbackService(FeedbackServiceProtocol):
         is_positive: bool,
         text: str | None,
         author: str | None,
-    ) -> NewOpinion:
+    ) -> FeedbackRow:
         if execution_id is None and chat_message_id is None:
             raise Invalid(
                 "the feedback has no target",
@@ -220,7 +216,7 @@ class FeedbackService(FeedbackServiceProtocol):
                     value=chat_message_id,
                     remedy="Leave one of the two out",
                 )
-        return NewOpinion(execution_id, chat_message_id, is_positive, text, author)
+        return new_opinion(execution_id, chat_message_id, is_positive, text, author, self._space.now())
 
     def _check_execution(self, execution_id: str | None) -> None:
         """Before the message is looked at: of two things that are missing, the execution is what it is about."""
@@ -238,30 +234,11 @@ class FeedbackService(FeedbackServiceProtocol):
         if self._space.sessions.store.read(lambda tx: tx.conversations.message(name)) is None:
             raise self._missing("message", "chat_message_id", name)
 
-    def _same(
-        self, first: AnyRow | Event, said: NewOpinion, stands: AnyRow | None, key: str | None
-    ) -> ExecutionFeedback:
-        """What stands of the call that was made with a key first."""
-        if stands is None:
-            raise Conflict(
-                f"the feedback that was given with idempotency_key {key!r} was taken back",
-                code="idempotency_key_reused",
-                field="idempotency_key",
-                value=key,
-                remedy="Use a new key to give it again",
-            )
-        if (first.target_type, first.target_id) != said.target or first.value != said.rating:
-            raise Conflict(
-                f"idempotency_key {key!r} was used for another feedback",
-                code="idempotency_key_reused",
-                field="idempotency_key",
-                value=key,
-                remedy="Use a new key for each different call",
-            )
-        return self._shown(stands)
+    def _opinions(self, connection: Connection) -> SqlFeedbacks:
+        return SqlFeedbacks.on(connection, self._space.project(connection))
 
-    def _row(self, connection: Connection, feedback_id: str) -> AnyRow:
-        row = opinions.get(connection, self._space.project(connection), feedback_id)
+    def _row(self, opinions: SqlFeedbacks, feedback_id: str) -> FeedbackRow:
+        row = _active(opinions, feedback_id)
         if row is None:
             raise self._missing("feedback", "feedback_id", feedback_id)
         return row
@@ -269,19 +246,85 @@ class FeedbackService(FeedbackServiceProtocol):
     def _missing(self, what: str, field: str, value: str) -> NotFound:
         return NotFound(f"no {what} {value!r} in project {self._space.workspace.project!r}", field=field, value=value)
 
-    @staticmethod
-    def _shown(row: AnyRow) -> ExecutionFeedback:
-        return ExecutionFeedback(
-            id=row.id,
-            execution_id=row.target_id if row.target_type == "execution" else None,
-            chat_message_id=row.message_id,
-            feedback=row.comment,
-            is_positive=row.rating == "up",
-            author=row.author,
-            author_trust=row.author_trust,
-            created_at=from_stored(row.at),
-            updated_at=from_stored(row.updated_at),
+
+def new_opinion(
+    execution_id: str | None, message_id: str | None, is_positive: bool, text: str | None, author: str | None, now: int
+) -> FeedbackRow:
+    """An opinion about an execution, or about a message where no execution is known."""
+    feedback_id = new_id()
+    return FeedbackRow(
+        id=feedback_id,
+        event_id=feedback_id,
+        session_id="",
+        target_type="message" if execution_id is None else "execution",
+        target_id=str(message_id) if execution_id is None else execution_id,
+        author=author,
+        rating=rating_of(is_positive),
+        score=None,
+        comment=text,
+        extra={},
+        at=now,
+        updated_at=now,
+        author_trust=trust_of(author),
+        message_id=message_id,
+    )
+
+
+def put(opinions: SqlFeedbacks, new: FeedbackRow, before: FeedbackRow | None, key: str | None) -> FeedbackRow:
+    """Stores an opinion, in place of one under the same id, if there is one."""
+    if before is not None:
+        opinions.withdraw([before], new.author, new.updated_at)
+        new = replace(new, id=before.id, at=before.at, extra=before.extra)
+    opinions.add(new, key or new.event_id, new.updated_at)
+    return new
+
+
+def rating_of(is_positive: bool) -> Rating:
+    return "up" if is_positive else "down"
+
+
+def shown(row: FeedbackRow) -> ExecutionFeedback:
+    """An opinion about an execution or a message, as callers see it."""
+    return ExecutionFeedback(
+        id=row.id,
+        execution_id=row.target_id if row.target_type == "execution" else None,
+        chat_message_id=row.message_id,
+        feedback=row.comment,
+        is_positive=row.rating == "up",
+        author=row.author,
+        author_trust=row.author_trust,
+        created_at=from_stored(row.at),
+        updated_at=from_stored(row.updated_at),
+    )
+
+
+def _active(opinions: SqlFeedbacks, feedback_id: str) -> FeedbackRow | None:
+    row = opinions.get(feedback_id)
+    return row if row is not None and row.active and row.target_type in TARGETS else None
+
+
+def _given_before(
+    opinions: SqlFeedbacks, first: FeedbackRow, new: FeedbackRow, before: FeedbackRow | None, key: str | None
+) -> FeedbackRow:
+    """What is active of the opinion that was given with a key first."""
+    if first.target != new.target or first.rating != new.rating:
+        raise Conflict(
+            f"idempotency_key {key!r} was used for another feedback",
+            code="idempotency_key_reused",
+            field="idempotency_key",
+            value=key,
+            remedy="Use a new key for each different call",
         )
+    current = _active(opinions, first.id) or before
+    if current is None:
+        raise Conflict(
+            f"the feedback that was given with idempotency_key {key!r} was retracted",
+            code="idempotency_key_reused",
+            field="idempotency_key",
+            value=key,
+            remedy="Use a new key to give it again",
+        )
+    return current
 
 
 CONTEXTS = "contexts"

@@ -20,8 +20,9 @@ from heedful.sql.example_files import read
 from heedful.sql.sandbox.pool import Checked
 from heedful.sql.space import ExecutionSpace
 from heedful.sql.statements import question_digest
-from heedful.storage.executions import golden, opinions, runs
+from heedful.storage.executions import golden, runs
 from heedful.storage.executions.golden import NewExample
+from heedful.storage.feedback import SqlFeedbacks, counted_opinions
 from heedful.storage.rows import AnyRow
 
 Rows = list[Mapping[str, Any]]
@@ -47,8 +48,8 @@ class GoldenExamples(GoldenExamplesProtocol):
                     field="execution_id",
                     value=execution_id,
                 )
-            said = opinions.about(connection, project, [execution_id]).get(execution_id, [])
-        positive, negative = opinions.counted_opinions(said, self._space.trust.authors_to_veto)
+            said = SqlFeedbacks.on(connection, project).active("execution", [execution_id])
+        positive, negative = counted_opinions(said, self._space.trust.authors_to_veto)
         if not positive or negative:
             raise Conflict(
                 f"execution {execution_id} has no positive feedback, or has negative feedback",

@@ -164,22 +164,21 @@ def with_source(connection: Connection, dataset: int, source: str) -> list[AnyRo
     return list(connection.execute(statement))
 
 
-def with_prefix(connection: Connection, project: str, prefix: str) -> list[AnyRow]:
-    """The active events of a project whose idempotency key begins with `prefix`, which ends in a slash."""
+def with_prefix(connection: Connection, project: str, prefix: str, *, active: bool = True) -> list[AnyRow]:
+    """The events of a project whose idempotency key begins with `prefix`, which ends in a slash; only the active ones,
+    unless told otherwise."""
     after = prefix[:-1] + chr(ord("/") + 1)
-    return list(
-        connection.execute(
-            select(events)
-            .join(event_keys, _of_key())
-            .join(projects, projects.c.id == event_keys.c.project_id)
-            .where(
-                projects.c.name == project,
-                event_keys.c.idempotency_key >= prefix,
-                event_keys.c.idempotency_key < after,
-                ~is_retracted(),
-            )
+    statement = (
+        select(events)
+        .join(event_keys, _of_key())
+        .join(projects, projects.c.id == event_keys.c.project_id)
+        .where(
+            projects.c.name == project,
+            event_keys.c.idempotency_key >= prefix,
+            event_keys.c.idempotency_key < after,
         )
     )
+    return list(connection.execute(statement.where(~is_retracted()) if active else statement))
 
 
 def of_receipt(connection: Connection, receipt_id: str) -> list[AnyRow]:

@@ -70,6 +70,13 @@ class Direct:
         self._driver: Any = borrowed.dbapi_connection
         self._connection: Connection | None = None
 
+    @classmethod
+    def on(cls, connection: Connection) -> Direct:
+        """The transaction of a connection."""
+        made = cls(connection.engine, connection.connection)
+        made._connection = connection
+        return made
+
     def run(self, statement: Prepared, **values: Any) -> list[tuple[Any, ...]]:
         """The rows that a prepared statement gives."""
         sql, order, fixed = statement.compiled(self._engine)

@@ -348,7 +348,8 @@ feedbacks = Table(
     "feedbacks",
     metadata,
     Column("seq", Sequence, primary_key=True, autoincrement=True),
-    Column("id", String(36), nullable=False, unique=True),
+    Column("id", String(36), nullable=False),
+    Column("event_id", String(36), nullable=False, unique=True),
     Column("project_id", ForeignKey("projects.id"), nullable=False),
     Column("session_seq", ForeignKey("sessions.seq", ondelete="CASCADE")),
     Column("target_type", String(20), nullable=False),
@@ -360,11 +361,11 @@ feedbacks = Table(
     Column("comment", Text),
     Column("extra", JSON),
     Column("at", BigInteger, nullable=False),
+    Column("updated_at", BigInteger, nullable=False),
     Column("active", SmallInteger, nullable=False),
-    Column("event_id", String(36)),
     Column("message_id", String(36)),
-    Column("updated_at", BigInteger),
     Column("about_id", String(200)),
+    Index("ix_feedbacks_id", "id"),
     Index("ix_feedbacks_session_seq_seq", "session_seq", "seq"),
     Index("ix_feedbacks_target_id", "target_id"),
     Index(
@@ -380,10 +381,11 @@ feedbacks = Table(
     Index("ix_feedbacks_message_id", "message_id"),
     sqlite_autoincrement=True,
 )
-"""What people said, in their words, under the id of its event. It goes when its session goes; the event stays.
+"""What people said, in their words: a row for each version, with its event. One that was replaced or retracted stays,
+and is not `active`. What is said in a session goes when the session goes; the event stays.
 
-Feedback about executions and messages can be updated: it keeps its id, and `event_id` is its latest event. `about_id`
-is what it counts for: the target, or the execution that the target repeats."""
+What replaces feedback about an execution or a message has the same `id`; else that is the event's. `about_id` is what
+it counts for: the target, or the execution that the target repeats."""
 
 outbox = Table(
     "outbox",

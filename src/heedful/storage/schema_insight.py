@@ -121,4 +121,4 @@ review_notes = Table(
     Column("project_id", ForeignKey("projects.id"), nullable=False),
     Column("text", Text, nullable=False),
 )
-"""What reviewers wrote with an event, and what it needs to be undone. The event itself keeps no words."""
+"""What reviewers wrote with an event, which itself has no words."""

@@ -15,7 +15,7 @@ from sqlalchemy import JSON, Column, Float, Integer, LargeBinary, String
 from heedful.errors import Invalid
 from heedful.model import REVIEW_STATUSES, AuthorTrust
 from heedful.model.base import storable
-from heedful.storage.schema_insight import review_items, review_notes
+from heedful.storage.schema_insight import review_items
 from heedful.transfer.checksum import Checksum
 from heedful.transfer.exporting import END, FORMAT, HEADER, closing
 from heedful.transfer.lines import KINDS, REFERENCES, Kind, Line
@@ -25,9 +25,6 @@ BATCH_SIZE = 1000
 
 SHAPES: dict[str, type] = {"metadata": dict, "extra": dict, "shown": list, "used": list, "body": dict, "options": dict}
 """What JSON columns must be."""
-
-WORDS: dict[str, type] = {"note": str, "kept": dict}
-"""What the text of a reviewer may have in it."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -241,14 +238,6 @@ def _check_review(each: Numbered, column: Column[Any], value: str) -> None:
     """What no table would refuse, and no reviewer could read."""
     if column is review_items.c.status and value not in REVIEW_STATUSES:
         raise damaged(each.number, f"has status {value!r}, which is none")
-    if column is not review_notes.c.text:
-        return
-    try:
-        said = orjson.loads(value)
-    except orjson.JSONDecodeError:
-        said = None
-    if not isinstance(said, dict) or not all(isinstance(words, WORDS.get(name, ())) for name, words in said.items()):
-        raise damaged(each.number, "has a text of another shape")
 
 
 def _check_hexadecimal(each: Numbered, name: str, value: Any) -> None:

@@ -236,7 +236,7 @@ def dataset_numbers(connection: Connection, project: int) -> dict[int, str]:
 
 
 def _its_event() -> ColumnElement[bool]:
-    return events.c.id == func.coalesce(feedbacks.c.event_id, feedbacks.c.id)
+    return events.c.id == feedbacks.c.event_id
 
 
 def _found(connection: Connection, statement: Select[str]) -> Iterator[str]:

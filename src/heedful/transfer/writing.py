@@ -123,7 +123,8 @@ class Writing:
     def _check_new(self, kind: Kind, run: Sequence[Numbered]) -> None:
         """Fails if the store has one of these ids, which are of one thing only, in any project."""
         columns = kind.table.columns
-        column = columns.get("id", columns.get("event_id"))
+        # Versions of an opinion have one id, and each has its own event.
+        column = columns.get("event_id", columns.get("id"))
         if column is None or kind.name in ("project", "dataset", "query", "session"):
             return
         lines = {each.line[column.name]: each.number for each in run}

@@ -8,9 +8,10 @@ from sqlalchemy import func, select
 
 from heedful.engine import Heedful, project_of
 from heedful.model import REVIEW_STATUSES, ExecutionFeedback, GoldenExample, OpinionTarget
-from heedful.sql.feedback import FeedbackService
+from heedful.sql.feedback import shown
 from heedful.storage import facts, scopes
-from heedful.storage.executions import golden, opinions
+from heedful.storage.executions import golden
+from heedful.storage.feedback import SqlFeedbacks
 from heedful.storage.schema_insight import review_items, review_members
 
 
@@ -87,8 +88,8 @@ def feedback(heedful: Heedful, execution_ids: Sequence[str]) -> dict[str, list[E
     with workspace.read() as connection:
         project = scopes.project_id(connection, workspace.project)
         if project is not None and execution_ids:
-            for name, rows in opinions.about(connection, project, execution_ids).items():
-                found[name] = [FeedbackService._shown(row) for row in rows]
+            for row in SqlFeedbacks.on(connection, project).active("execution", execution_ids):
+                found[row.target_id].append(shown(row))
     return found
 
 

@@ -11,8 +11,10 @@ from sqlalchemy import Connection
 from heedful.clock import DAY
 from heedful.ranking.signals import Trust
 from heedful.sql.space import ExecutionSpace
-from heedful.storage.executions import golden, opinions, runs
+from heedful.storage.executions import golden, runs
+from heedful.storage.feedback import SqlFeedbacks, counted_opinions
 from heedful.storage.rows import AnyRow
+from heedful.storage.sessions.base import FeedbackRow
 from heedful.storage.vectors import Vectors, pack, unpack
 
 
@@ -83,7 +85,7 @@ def find(
     near, rows = near + others, rows | runs.by_seq(connection, [seq for seq, _ in others])
     oldest = 0 if max_age_days is None else space.now() - int(max_age_days * DAY)
     similar = [(rows[seq], cosine) for seq, cosine in near if seq in rows and _used_at(rows[seq]) >= oldest]
-    said = opinions.counted(connection, project, [row.id for row, _ in similar])
+    said = SqlFeedbacks.on(connection, project).counting_for([row.id for row, _ in similar])
     newest = runs.by_id(connection, {row.last_hit_id for row, _ in similar if row.last_hit_id is not None})
     found = [
         _of_run(row, cosine, said.get(row.id, []), newest.get(row.last_hit_id), space.trust) for row, cosine in similar
@@ -122,8 +124,8 @@ def _used_at(row: AnyRow) -> int:
     return max(int(row.at), int(row.used_at or 0))
 
 
-def _of_run(row: AnyRow, cosine: float, said: list[AnyRow], last_hit: AnyRow | None, trust: Trust) -> Candidate:
-    positive, negative = opinions.counted_opinions(said, trust.authors_to_veto)
+def _of_run(row: AnyRow, cosine: float, said: list[FeedbackRow], last_hit: AnyRow | None, trust: Trust) -> Candidate:
+    positive, negative = counted_opinions(said, trust.authors_to_veto)
     last = (negative or positive)[-1:]
     newest = last_hit or row
     return Candidate(
@@ -145,7 +147,7 @@ def _of_run(row: AnyRow, cosine: float, said: list[AnyRow], last_hit: AnyRow | N
     )
 
 
-def _author_count(rows: list[AnyRow]) -> int:
+def _author_count(rows: list[FeedbackRow]) -> int:
     """How many say so: an author who rates hits of the same execution again and again is one."""
     return len({row.author for row in rows if row.author is not None}) + sum(row.author is None for row in rows)
 

@@ -16,10 +16,9 @@ from heedful.ranking.signals import VISITOR
 from heedful.storage import facts
 from heedful.storage.contributions import PROGRAM
 from heedful.storage.executions import connectors
-from heedful.storage.executions.opinions import RETAINED_SQL
+from heedful.storage.executions.proofs import RETAINED_SQL
 from heedful.storage.ledger import REVIEW, SUPERSESSION
-from heedful.storage.review import actions
-from heedful.storage.review.actions import TAUGHT, Note
+from heedful.storage.review.actions import TAUGHT
 from heedful.storage.rows import batches
 from heedful.storage.schema import (
     audit,
@@ -54,7 +53,7 @@ def clear_notes(connection: Connection, project: int, erased: Erased) -> int:
     return connection.execute(delete(notes).where(notes.c.event_id.in_(by))).rowcount
 
 
-def clear_review(connection: Connection, project: int, erased: Erased, opinions: Set[str]) -> int:
+def clear_review(connection: Connection, project: int, erased: Erased) -> int:
     """Removes the person's name and words from the review queue; returns how many rows were changed."""
     return sum(
         (
@@ -64,7 +63,7 @@ def clear_review(connection: Connection, project: int, erased: Erased, opinions:
                 .where(review_items.c.project_id == project, review_items.c.assignee == erased.name)
                 .values(assignee=erased.pseudonym)
             ).rowcount,
-            _review_notes(connection, project, erased, opinions),
+            _review_notes(connection, project, erased),
         )
     )
 
@@ -101,27 +100,11 @@ def _assignments(connection: Connection, project: int, erased: Erased) -> int:
     return len(named)
 
 
-def _review_notes(connection: Connection, project: int, erased: Erased, opinions: Set[str]) -> int:
-    """What they wrote as a reviewer, and opinions of theirs that are kept to be given again."""
-    written = connection.execute(
-        select(review_notes.c.event_id)
-        .join(events, events.c.id == review_notes.c.event_id)
-        .where(events.c.project_id == project, events.c.author == erased.pseudonym)
-    )
-    own = set(written.scalars())
-    changed: dict[str, Note] = {}
-    for event_id, said in {
-        **actions.read(connection, project, sorted(own)),
-        **actions.with_words(connection, project),
-    }.items():
-        kept = said.kept
-        if kept is not None and (kept.get("author") in (erased.name, erased.pseudonym) or kept.get("id") in opinions):
-            kept = erased.in_opinion(kept)
-        left = Note(None if event_id in own else said.note, kept)
-        if left != said:
-            changed[event_id] = left
-    actions.rewrite(connection, changed)
-    return len(changed)
+def _review_notes(connection: Connection, project: int, erased: Erased) -> int:
+    """What they wrote as a reviewer."""
+    by = select(events.c.id).where(events.c.project_id == project, events.c.author == erased.pseudonym)
+    theirs = (review_notes.c.project_id == project, review_notes.c.event_id.in_(by))
+    return connection.execute(delete(review_notes).where(*theirs)).rowcount
 
 
 def facts_of(connection: Connection, project: int, name: str, erased: Erased, opinions: Set[str]) -> set[str]:
@@ -287,15 +270,6 @@ class Erased:
     def is_in_key(self, key: str) -> bool:
         """Whether an idempotency key that a caller chose has their name in it."""
         return not key.startswith(_OWN_KEYS) and self.is_in(key)
-
-    def in_opinion(self, kept: Mapping[str, Any]) -> Metadata:
-        """An opinion of theirs that is kept to be given again, without its words."""
-        return {
-            **kept,
-            "author": self.pseudonym,
-            "comment": None if kept.get("target_type") != "session" else "",
-            "extra": retained_sql(kept.get("extra")),
-        }
 
     def in_alert(self, payload: Mapping[str, Any], opinions: Set[str]) -> Metadata | None:
         """The payload of an alert without what these opinions, which are theirs, say; None if it has nothing of it."""

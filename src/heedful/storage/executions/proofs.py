@@ -4,12 +4,30 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from sqlalchemy import Connection, select, update
+from sqlalchemy import ColumnElement, Connection, select, update
 
+from heedful.model import OpinionTarget
 from heedful.ranking.signals import suffices
-from heedful.storage.executions.opinions import RETAINED_SQL, TARGETS, rated, votes
 from heedful.storage.rows import AnyRow, batches, of_project
 from heedful.storage.schema import executions, feedbacks
+
+TARGETS: tuple[OpinionTarget, ...] = ("execution", "message")
+
+RETAINED_SQL = "retained_sql"
+"""The SQL of executions that are gone and that an opinion still is about."""
+
+
+def rated(project: int, target_type: str, *ratings: str) -> tuple[ColumnElement[bool], ...]:
+    """Opinions of a project about executions or messages that may prove or block SQL: all but those of anonymous
+    visitors. An index finds them among those about sessions."""
+    return (
+        feedbacks.c.project_id == project,
+        feedbacks.c.target_type == target_type,
+        feedbacks.c.rating.in_(ratings),
+        feedbacks.c.about_id.is_not(None),
+        feedbacks.c.active == 1,
+        feedbacks.c.author_trust != "anonymous",
+    )
 
 
 def blocked(connection: Connection, project: int, connector: str, authors: int) -> dict[bytes, str | None]:
@@ -39,14 +57,18 @@ def blocked(connection: Connection, project: int, connector: str, authors: int) 
     by_template: dict[bytes, list[AnyRow]] = {}
     for template, row in sorted(said, key=lambda each: each[1].seq):
         by_template.setdefault(template, []).append(row)
-    return {template: rows[-1].comment for template, rows in by_template.items() if suffices(votes(rows), authors)}
+    return {
+        template: rows[-1].comment
+        for template, rows in by_template.items()
+        if suffices([(row.author_trust, row.author) for row in rows], authors)
+    }
 
 
 def retain_sql(connection: Connection, project: int, run: AnyRow) -> None:
     """Keeps with the negative opinions about an execution, which is about to go, what SQL they are about."""
     about = {"connector_id": run.connector_id, "template": run.template.hex()}
     rows = connection.execute(
-        select(feedbacks.c.id, feedbacks.c.extra).where(
+        select(feedbacks.c.seq, feedbacks.c.extra).where(
             of_project(connection, feedbacks.c.project_id, project),
             feedbacks.c.target_type.in_(TARGETS),
             feedbacks.c.active == 1,
@@ -56,7 +78,7 @@ def retain_sql(connection: Connection, project: int, run: AnyRow) -> None:
     ).all()
     for row in rows:
         kept = [*row.extra.get(RETAINED_SQL, ()), about]
-        connection.execute(update(feedbacks).where(feedbacks.c.id == row.id).values(extra={RETAINED_SQL: kept}))
+        connection.execute(update(feedbacks).where(feedbacks.c.seq == row.seq).values(extra={RETAINED_SQL: kept}))
 
 
 def proven(connection: Connection, project: int, connector: str) -> dict[str, bytes]:

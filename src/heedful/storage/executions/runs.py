@@ -116,8 +116,8 @@ def _whole() -> Select[Any]:
 
 
 def _is_judged(connection: Connection, message_id: str) -> bool:
-    said = select(feedbacks.c.id).where(feedbacks.c.target_id == message_id, feedbacks.c.target_type == "message")
-    return connection.execute(said.limit(1)).first() is not None
+    said = (feedbacks.c.target_id == message_id, feedbacks.c.target_type == "message", feedbacks.c.active == 1)
+    return connection.execute(select(feedbacks.c.id).where(*said).limit(1)).first() is not None
 
 
 _ABOUT = (
@@ -284,7 +284,9 @@ def hit_owners(connection: Connection, before: int) -> list[tuple[str, int]]:
 def prune_hits(connection: Connection, project: int, before: int, limit: int) -> int:
     """Removes hits of a project from before a moment that nobody rated, at most `limit`; returns how many."""
     rated = exists().where(
-        feedbacks.c.target_id.in_([executions.c.id, executions.c.message_id]), feedbacks.c.about_id.is_not(None)
+        feedbacks.c.target_id.in_([executions.c.id, executions.c.message_id]),
+        feedbacks.c.about_id.is_not(None),
+        feedbacks.c.active == 1,
     )
     old = executions.c.hit == HIT, executions.c.at < before
     statement = select(executions.c.id).where(of_project(connection, executions.c.project_id, project), *old, ~rated)

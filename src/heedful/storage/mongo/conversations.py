@@ -13,7 +13,7 @@ from heedful.errors import NotFound
 from heedful.model import Metadata
 from heedful.storage.facts import flattened
 from heedful.storage.mongo.collections import Document, Part, View, matching, updated
-from heedful.storage.mongo.feedbacks import MongoFeedbacks
+from heedful.storage.mongo.feedback import MongoFeedbacks
 from heedful.storage.sessions.base import EntryRow, MessageRow, Removed, SessionRow, Uses
 
 _HEAD = dict.fromkeys(("number", "session_id", "metadata", "at", "revision"), 1)

@@ -10,7 +10,7 @@ from pymongo import ASCENDING
 
 from heedful.storage.exports import ExportQuery, Rows, misplaced, number
 from heedful.storage.mongo.collections import Document, Part, View
-from heedful.storage.mongo.feedbacks import trust_in
+from heedful.storage.mongo.feedback import trust_in
 
 Row = tuple[Any, ...]
 

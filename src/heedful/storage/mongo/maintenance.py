@@ -14,7 +14,7 @@ from heedful.storage import facts
 from heedful.storage.erasure import PERSON_KEYS, PLACEHOLDER, Erased
 from heedful.storage.ledger import RETRACTION
 from heedful.storage.mongo.collections import Document, Part, View, updated
-from heedful.storage.mongo.feedbacks import MAX_EMBEDDED, event_of, update_embedded
+from heedful.storage.mongo.feedback import MAX_EMBEDDED, event_of, update_embedded
 from heedful.storage.sessions.base import PersonRecords
 
 

@@ -45,7 +45,7 @@ from heedful.storage.mongo.connection import (
 )
 from heedful.storage.mongo.conversations import MongoConversations
 from heedful.storage.mongo.exports import MongoExports
-from heedful.storage.mongo.feedbacks import MongoFeedbacks
+from heedful.storage.mongo.feedback import MongoFeedbacks
 from heedful.storage.mongo.maintenance import MongoErasure
 from heedful.storage.mongo.outbox import MongoOutbox, ProjectLeases
 

@@ -3,10 +3,9 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import Any, NamedTuple
+from typing import Any
 
-import orjson
-from sqlalchemy import Connection, Select, delete, insert, select, update
+from sqlalchemy import Connection, Select, insert, select
 
 from heedful.model import Metadata
 from heedful.storage import ledger
@@ -18,17 +17,6 @@ from heedful.storage.schema_insight import review_notes
 
 TAUGHT = "taught"
 """What the event of a teaching names: the fact that it made."""
-
-_KEPT = '{"kept":'
-"""How a note begins that has words of users."""
-
-
-class Note(NamedTuple):
-    """What belongs to an action in words."""
-
-    note: str | None = None
-    kept: Metadata | None = None
-    """What is needed to undo it."""
 
 
 def append(
@@ -75,52 +63,22 @@ def get(connection: Connection, project: int, event_id: str) -> AnyRow:
     return connection.execute(statement.where(events.c.project_id == project, events.c.id == event_id)).one()
 
 
-def write(connection: Connection, project: int, seq: int, event_id: str, said: Note) -> None:
-    """Keeps what belongs to an action, if that is anything."""
-    if said != Note():
-        values = {"event_id": event_id, "item_seq": seq, "project_id": project, "text": _packed(said)}
+def write(connection: Connection, project: int, seq: int, event_id: str, note: str | None) -> None:
+    """Stores what was written with an action, if that is anything."""
+    if note is not None:
+        values = {"event_id": event_id, "item_seq": seq, "project_id": project, "text": note}
         connection.execute(insert(review_notes).values(**values))
 
 
-def read(connection: Connection, project: int, event_ids: Sequence[str]) -> dict[str, Note]:
-    """What belongs to actions, by event."""
+def read(connection: Connection, project: int, event_ids: Sequence[str]) -> dict[str, str]:
+    """What was written with actions, by event."""
     return {
-        row.event_id: Note(**orjson.loads(row.text))
+        row.event_id: row.text
         for run in batches(event_ids)
         for row in connection.execute(
             select(review_notes).where(review_notes.c.project_id == project, review_notes.c.event_id.in_(run))
         )
     }
-
-
-def with_words(connection: Connection, project: int) -> dict[str, Note]:
-    """The notes of a project that have words of users."""
-    rows = connection.execute(
-        select(review_notes).where(
-            review_notes.c.project_id == project, review_notes.c.text.startswith(_KEPT, autoescape=True)
-        )
-    )
-    return {row.event_id: Note(**orjson.loads(row.text)) for row in rows}
-
-
-def forget_words(connection: Connection, said: dict[str, Note]) -> None:
-    """Removes the words of users from notes."""
-    rewrite(connection, {event_id: Note(each.note) for event_id, each in said.items()})
-
-
-def rewrite(connection: Connection, said: dict[str, Note]) -> None:
-    """Puts other notes in the place of those that are there; one that has nothing left goes."""
-    for event_id, each in said.items():
-        own = review_notes.c.event_id == event_id
-        if each == Note():
-            connection.execute(delete(review_notes).where(own))
-        else:
-            connection.execute(update(review_notes).where(own).values(text=_packed(each)))
-
-
-def _packed(said: Note) -> str:
-    kept = {} if said.kept is None else {"kept": said.kept}
-    return orjson.dumps(kept | ({} if said.note is None else {"note": said.note})).decode()
 
 
 def signals(connection: Connection, project: int, event_ids: Sequence[str]) -> list[AnyRow]:

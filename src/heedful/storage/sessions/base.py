@@ -13,7 +13,7 @@ from typing import Any, NamedTuple, Protocol, TypeVar
 from sqlalchemy import Connection
 
 from heedful.errors import Conflict
-from heedful.model import AuthorTrust, FeedbackTarget, Metadata, Rating
+from heedful.model import AuthorTrust, Metadata, OpinionTarget, Rating
 from heedful.storage.erasure import Erased
 from heedful.storage.exports import ExportQuery, Rows
 from heedful.storage.requests import given_key
@@ -65,11 +65,14 @@ class EntryRow:
 
 @dataclass(frozen=True, slots=True)
 class FeedbackRow:
-    """One opinion, under the id of its event."""
+    """One version of an opinion."""
 
     id: str
+    """What callers name it by. What replaces an opinion about an execution or a message has the same."""
+    event_id: str
     session_id: str
-    target_type: FeedbackTarget
+    """Empty where it is about an execution or a message: it stays when the session goes."""
+    target_type: OpinionTarget
     target_id: str
     author: str | None
     rating: Rating | None
@@ -77,9 +80,16 @@ class FeedbackRow:
     comment: str | None
     extra: Metadata
     at: int
+    """When its first version was given."""
+    updated_at: int
     author_trust: AuthorTrust = "anonymous"
+    message_id: str | None = None
     active: bool = True
     number: int = 0
+
+    @property
+    def target(self) -> tuple[OpinionTarget, str]:
+        return self.target_type, self.target_id
 
     def says(self) -> tuple[Any, ...]:
         """What makes two opinions about a target the same."""
@@ -172,31 +182,34 @@ class Conversations(Protocol):
 
 
 class Feedbacks(Protocol):
-    """Opinions: an event in the ledger for each, and what was said in words beside it."""
+    """Opinions: an event in the ledger for each version, and what was said in words beside it. Nothing is overwritten:
+    an opinion that is replaced or retracted stays, and is no longer active."""
 
     def add(self, new: FeedbackRow, key: str, recorded_at: int) -> bool:
-        """Appends the event and keeps the words; False if there is no such session. `key` tells a retry."""
+        """Appends the event and stores the words; False if there is no such session. `key` tells a retry."""
         ...
 
     def with_key(self, key: str) -> FeedbackRow | None:
         """The opinion that was given with this key; `Conflict` if its words are gone with its session."""
         ...
 
-    def get(self, feedback_id: str) -> FeedbackRow | None: ...
+    def get(self, feedback_id: str) -> FeedbackRow | None:
+        """The version of an opinion that is active, or else the last; by its id or by that of an event."""
+        ...
 
-    def named(self, feedback_ids: Sequence[str]) -> list[FeedbackRow]:
-        """Those of these opinions whose words are still there, whether they are active or not."""
+    def named(self, event_ids: Sequence[str]) -> list[FeedbackRow]:
+        """The versions that these events are, if their words are still there, whether they are active or not."""
         ...
 
     def negatives(self, after: str | None, limit: int) -> list[str]:
         """The ids of active negative opinions, in order; `after` is the last that was seen."""
         ...
 
-    def active(self, target_type: FeedbackTarget, target_ids: Sequence[str]) -> list[FeedbackRow]:
+    def active(self, target_type: OpinionTarget, target_ids: Sequence[str]) -> list[FeedbackRow]:
         """The active opinions about these targets; those of one session oldest first."""
         ...
 
-    def active_by(self, author: str | None, target_type: FeedbackTarget, target_id: str) -> list[FeedbackRow]:
+    def active_by(self, author: str | None, target_type: OpinionTarget, target_id: str) -> list[FeedbackRow]:
         """The active opinions of one author about a target, oldest first; None is the author without a name."""
         ...
 
@@ -204,8 +217,8 @@ class Feedbacks(Protocol):
         """Appends a retraction for each, whose ids are returned; they are no longer active."""
         ...
 
-    def retraction_of(self, feedback_id: str) -> str | None:
-        """The event that took an opinion back, if one did."""
+    def retraction_of(self, event_id: str) -> str | None:
+        """The event that retracted an opinion, if one did."""
         ...
 
     def of_session(self, session_id: str, after: int | None, limit: int, newest_first: bool) -> list[FeedbackRow]:

@@ -11,11 +11,11 @@ from sqlalchemy import Column, Connection, Select, Table, bindparam, delete, fun
 
 from heedful.model import Metadata
 from heedful.storage import facts, tallies
+from heedful.storage.feedback import SqlFeedbacks, touch_session
 from heedful.storage.filters import SESSIONS, selections
 from heedful.storage.rows import Direct, Prepared, batches, insert_many, unpacked
 from heedful.storage.schema import entries, feedbacks, messages, outbox, session_tags, sessions
 from heedful.storage.sessions.base import EntryRow, MessageRow, Removed, SessionRow, Uses
-from heedful.storage.sessions.feedbacks import SqlFeedbacks, touch_session
 
 _ENTRY_COLUMNS = [column.name for column in entries.c if column.name != "seq"]
 

@@ -46,7 +46,7 @@ class SqlErasure:
             .join(sessions, sessions.c.seq == messages.c.session_seq)
             .where(sessions.c.project_id == self._project, sessions.c.id.in_(sessions_of_theirs))
         )
-        opinions = [row.id for row in rows]
+        opinions = list(dict.fromkeys(row.id for row in rows))
         return PersonRecords(
             opinions=opinions,
             rated=[(row.session, row.target_id) for row in rows if row.target_type == "entry"],
@@ -60,15 +60,15 @@ class SqlErasure:
     def _clear_feedback(self, erased: Erased) -> None:
         by = (feedbacks.c.project_id == self._project, feedbacks.c.author == erased.name)
         kept = [
-            (row.id, left)
-            for row in self._connection.execute(select(feedbacks.c.id, feedbacks.c.extra).where(*by))
+            (row.seq, left)
+            for row in self._connection.execute(select(feedbacks.c.seq, feedbacks.c.extra).where(*by))
             if (left := retained_sql(row.extra))
         ]
         # What is said of a session is a text, if an empty one.
         blank = case((feedbacks.c.target_type == "session", ""), else_=None)
         self._connection.execute(update(feedbacks).where(*by).values(author=erased.pseudonym, comment=blank, extra={}))
-        for feedback_id, left in kept:
-            self._connection.execute(update(feedbacks).where(feedbacks.c.id == feedback_id).values(extra=left))
+        for seq, left in kept:
+            self._connection.execute(update(feedbacks).where(feedbacks.c.seq == seq).values(extra=left))
 
     def _clear_sessions(self, erased: Erased, at: int) -> list[str]:
         conversations = SqlConversations(self._direct, self._project)

@@ -11,12 +11,12 @@ from sqlalchemy import Connection, func, insert, select, update
 from heedful.storage import exports, scopes
 from heedful.storage.database import Database
 from heedful.storage.exports import ExportQuery, Rows
+from heedful.storage.feedback import SqlFeedbacks
 from heedful.storage.rows import AnyRow, Direct
 from heedful.storage.schema import outbox, sessions
 from heedful.storage.sessions.base import AlertRow
 from heedful.storage.sessions.conversations import SqlConversations
 from heedful.storage.sessions.erasing import SqlErasure
-from heedful.storage.sessions.feedbacks import SqlFeedbacks
 
 Result = TypeVar("Result")
 

@@ -354,7 +354,8 @@ def _create_tables(partitioned) -> None:
     op.create_table(
         "feedbacks",
         sa.Column("seq", Number, primary_key=True, autoincrement=True),
-        sa.Column("id", string(36), nullable=False, unique=True),
+        sa.Column("id", string(36), nullable=False),
+        sa.Column("event_id", string(36), nullable=False, unique=True),
         sa.Column("project_id", Number, sa.ForeignKey("projects.id"), nullable=False),
         sa.Column("session_seq", Number, sa.ForeignKey("sessions.seq", ondelete="CASCADE")),
         sa.Column("target_type", string(20), nullable=False),
@@ -366,14 +367,14 @@ def _create_tables(partitioned) -> None:
         sa.Column("comment", Text),
         sa.Column("extra", sa.JSON),
         sa.Column("at", sa.BigInteger, nullable=False),
+        sa.Column("updated_at", sa.BigInteger, nullable=False),
         sa.Column("active", sa.SmallInteger, nullable=False),
-        sa.Column("event_id", string(36)),
         sa.Column("message_id", string(36)),
-        sa.Column("updated_at", sa.BigInteger),
         sa.Column("about_id", label(200)),
         sa.Index(
             "ix_feedbacks_about_id", "project_id", "target_type", "rating", "about_id", **_where("about_id IS NOT NULL")
         ),
+        sa.Index("ix_feedbacks_id", "id"),
         sa.Index("ix_feedbacks_message_id", "message_id"),
         sa.Index("ix_feedbacks_project_id_at", "project_id", "at"),
         sa.Index("ix_feedbacks_session_seq_seq", "session_seq", "seq"),

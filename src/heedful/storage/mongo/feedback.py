@@ -10,7 +10,7 @@ from pymongo import ASCENDING, DESCENDING
 from heedful.clock import from_stored
 from heedful.errors import Conflict, NotFound
 from heedful.ids import new_id
-from heedful.model import AuthorTrust, FeedbackTarget
+from heedful.model import AuthorTrust, OpinionTarget
 from heedful.ranking.signals import trust_of
 from heedful.storage.ledger import FEEDBACK, RETRACTION
 from heedful.storage.mongo import tallies
@@ -85,10 +85,10 @@ class MongoFeedbacks:
         found = self._view.feedbacks.find_one({"_id": feedback_id})
         return None if found is None else _feedback(found)
 
-    def named(self, feedback_ids: Sequence[str]) -> list[FeedbackRow]:
+    def named(self, event_ids: Sequence[str]) -> list[FeedbackRow]:
         return [
             _feedback(each)
-            for run in batches(feedback_ids)
+            for run in batches(event_ids)
             for each in self._view.feedbacks.find({"_id": {"$in": list(run)}}, [("_id", ASCENDING)])
         ]
 
@@ -98,7 +98,7 @@ class MongoFeedbacks:
             wanted["_id"] = {"$gt": after}
         return [each["_id"] for each in self._view.feedbacks.find(wanted, [("_id", ASCENDING)], limit, {"_id": 1})]
 
-    def active(self, target_type: FeedbackTarget, target_ids: Sequence[str]) -> list[FeedbackRow]:
+    def active(self, target_type: OpinionTarget, target_ids: Sequence[str]) -> list[FeedbackRow]:
         return [
             _feedback(each)
             for run in batches(target_ids)
@@ -107,7 +107,7 @@ class MongoFeedbacks:
             )
         ]
 
-    def active_by(self, author: str | None, target_type: FeedbackTarget, target_id: str) -> list[FeedbackRow]:
+    def active_by(self, author: str | None, target_type: OpinionTarget, target_id: str) -> list[FeedbackRow]:
         wanted = {"target_type": target_type, "target_id": target_id, "author": author, "active": True}
         return [_feedback(each) for each in self._view.feedbacks.find(wanted, _IN_ORDER)]
 
@@ -144,8 +144,8 @@ class MongoFeedbacks:
             update_embedded(self._view, session["number"])
         return {each["target_id"]: each["_id"] for each in retractions}
 
-    def retraction_of(self, feedback_id: str) -> str | None:
-        found = self._view.events.find_one({"target_id": feedback_id, "kind": RETRACTION}, ["_id"])
+    def retraction_of(self, event_id: str) -> str | None:
+        found = self._view.events.find_one({"target_id": event_id, "kind": RETRACTION}, ["_id"])
         return None if found is None else found["_id"]
 
     def of_session(self, session_id: str, after: int | None, limit: int, newest_first: bool) -> list[FeedbackRow]:
@@ -277,6 +277,7 @@ def _counts(found: Document) -> Counts:
 def _feedback(found: Document) -> FeedbackRow:
     return FeedbackRow(
         id=found["_id"],
+        event_id=found["_id"],
         session_id=found["session_id"],
         target_type=found["target_type"],
         target_id=found["target_id"],
@@ -286,6 +287,7 @@ def _feedback(found: Document) -> FeedbackRow:
         comment=found["comment"],
         extra=found["extra"],
         at=found["at"],
+        updated_at=found["at"],
         author_trust=trust_in(found),
         active=found["active"],
         number=found["number"],

@@ -1,16 +1,22 @@
-"""Opinions about sessions and entries in SQL tables: the ledger, and the words beside it."""
+"""Opinions about sessions, answers, executions and messages in SQL tables: an event of the ledger for each version, and
+the words beside it.
+
+Nothing is overwritten: an opinion that is replaced or retracted stays as a row that is no longer active.
+"""
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
-from itertools import starmap
-from typing import Any
+from collections.abc import Iterable, Iterator, Sequence
+from typing import Any, Self
 
 import orjson
 from sqlalchemy import Column, ColumnElement, Connection, Select, and_, bindparam, case, func, insert, select, update
 
-from heedful.model import AuthorTrust, FeedbackTarget, Rating
+from heedful.model import OpinionTarget, Rating
+from heedful.ranking.signals import suffices
 from heedful.storage import insight, ledger, tallies
+from heedful.storage.executions import connectors, runs
+from heedful.storage.executions.proofs import RETAINED_SQL, TARGETS, rated
 from heedful.storage.ledger import FEEDBACK, Event
 from heedful.storage.rows import AnyRow, Direct, Prepared, batches, of_project, unpacked
 from heedful.storage.schema import feedbacks, session_tags, sessions
@@ -18,11 +24,12 @@ from heedful.storage.sessions.base import Counts, FeedbackRow, deleted_key_error
 from heedful.storage.tallies import TallyCounts, TallyQuery
 
 _ROW = (
-    *(feedbacks.c.id, sessions.c.id, feedbacks.c.target_type, feedbacks.c.target_id, feedbacks.c.author),
-    *(feedbacks.c.rating, feedbacks.c.score, feedbacks.c.comment, feedbacks.c.extra, feedbacks.c.at),
-    *(feedbacks.c.author_trust, feedbacks.c.active, feedbacks.c.seq),
+    *(feedbacks.c.id, feedbacks.c.event_id, sessions.c.id.label("session_id"), feedbacks.c.target_type),
+    *(feedbacks.c.target_id, feedbacks.c.author, feedbacks.c.rating, feedbacks.c.score, feedbacks.c.comment),
+    *(feedbacks.c.extra, feedbacks.c.at, feedbacks.c.updated_at, feedbacks.c.author_trust, feedbacks.c.message_id),
+    *(feedbacks.c.active, feedbacks.c.seq.label("number")),
 )
-_ROWS = select(*_ROW).join(sessions, sessions.c.seq == feedbacks.c.session_seq)
+_ROWS = select(*_ROW).outerjoin(sessions, sessions.c.seq == feedbacks.c.session_seq)
 
 _ACTIVE = _ROWS.where(
     feedbacks.c.project_id == bindparam("project"),
@@ -32,33 +39,41 @@ _ACTIVE = _ROWS.where(
 ).order_by(feedbacks.c.seq)
 _ABOUT = Prepared(_ACTIVE)
 _BY = Prepared(_ACTIVE.where(feedbacks.c.author.is_not_distinct_from(bindparam("by"))))
-_DEACTIVATE = Prepared(update(feedbacks).where(feedbacks.c.id == bindparam("named")).values(active=0))
+_DEACTIVATE = Prepared(update(feedbacks).where(feedbacks.c.event_id == bindparam("event")).values(active=0))
 _ADD = Prepared(insert(feedbacks), [column.name for column in feedbacks.c if column.name != "seq"])
 
 
 class SqlFeedbacks:
-    """See `base.Feedbacks`."""
+    """See `base.Feedbacks`. It has the opinions about executions and messages, too, wherever sessions are."""
 
     def __init__(self, direct: Direct, project: int) -> None:
         self._direct = direct
         self._project = project
+
+    @classmethod
+    def on(cls, connection: Connection, project: int) -> Self:
+        """In the transaction of a connection."""
+        return cls(Direct.on(connection), project)
 
     @property
     def _connection(self) -> Connection:
         return self._direct.connection
 
     def add(self, new: FeedbackRow, key: str, recorded_at: int) -> bool:
-        session = touch_session(self._direct, self._project, new.session_id, new.at)
-        if session is None:
-            return False
+        session = None
+        if new.session_id:
+            session = touch_session(self._direct, self._project, new.session_id, new.at)
+            if session is None:
+                return False
+        is_about_sql = new.target_type in TARGETS
         event = Event(
-            id=new.id,
+            id=new.event_id,
             project_id=self._project,
             kind=FEEDBACK,
             target_type=new.target_type,
             target_id=new.target_id,
-            source="add_feedback",
-            at=new.at,
+            source="feedback" if is_about_sql else "add_feedback",
+            at=new.updated_at,
             recorded_at=recorded_at,
             author=new.author,
             author_trust=new.author_trust,
@@ -68,15 +83,14 @@ class SqlFeedbacks:
         ledger.append_one(self._direct, event)
         self._direct.run(
             _ADD,
-            about_id=None,
-            event_id=new.id,
-            message_id=None,
-            updated_at=new.at,
             id=new.id,
+            event_id=new.event_id,
             project_id=self._project,
             session_seq=session,
             target_type=new.target_type,
             target_id=new.target_id,
+            about_id=runs.counts_for(self._connection, new.target_type, new.target_id) if is_about_sql else None,
+            message_id=new.message_id,
             author=new.author,
             author_trust=new.author_trust,
             rating=new.rating,
@@ -84,66 +98,100 @@ class SqlFeedbacks:
             comment=new.comment,
             extra=orjson.dumps(new.extra).decode(),
             at=new.at,
+            updated_at=new.updated_at,
             active=1,
         )
+        self._follow(new)
         return True
 
     def with_key(self, key: str) -> FeedbackRow | None:
         found = ledger.with_key(self._direct, self._project, key)
         if found is None:
             return None
-        said = self.get(found)
-        if said is None:
-            raise deleted_key_error(key)
-        return said
+        for said in self.named([found]):
+            return said
+        raise deleted_key_error(key)
 
     def get(self, feedback_id: str) -> FeedbackRow | None:
-        row = self._connection.execute(self._rows(feedbacks.c.id == feedback_id)).first()
-        return None if row is None else _feedback(*row)
+        meant = (feedbacks.c.id == feedback_id) | (feedbacks.c.event_id == feedback_id)
+        latest = self._rows(meant).order_by(feedbacks.c.active.desc(), feedbacks.c.seq.desc()).limit(1)
+        return next(self._read(latest), None)
 
-    def named(self, feedback_ids: Sequence[str]) -> list[FeedbackRow]:
-        return [
-            _feedback(*row)
-            for run in batches(feedback_ids)
-            for row in self._connection.execute(self._rows(feedbacks.c.id.in_(run)))
-        ]
+    def named(self, event_ids: Sequence[str]) -> list[FeedbackRow]:
+        return [said for run in batches(event_ids) for said in self._read(self._rows(feedbacks.c.event_id.in_(run)))]
+
+    def before(self, row: FeedbackRow) -> FeedbackRow | None:
+        """The version that one took the place of."""
+        earlier = self._rows(feedbacks.c.id == row.id, feedbacks.c.seq < row.number)
+        return next(self._read(earlier.order_by(feedbacks.c.seq.desc()).limit(1)), None)
 
     def negatives(self, after: str | None, limit: int) -> list[str]:
-        statement = select(feedbacks.c.id).where(self._active(), feedbacks.c.rating == "down")
+        statement = select(feedbacks.c.id).where(self._of_sessions(), feedbacks.c.rating == "down")
         if after is not None:
             statement = statement.where(feedbacks.c.id > after)
         return list(self._connection.execute(statement.order_by(feedbacks.c.id).limit(limit)).scalars())
 
-    def active(self, target_type: FeedbackTarget, target_ids: Sequence[str]) -> list[FeedbackRow]:
+    def active(self, target_type: OpinionTarget, target_ids: Sequence[str]) -> list[FeedbackRow]:
         if len(target_ids) == 1:
             rows = self._direct.run(_ABOUT, project=self._project, type=target_type, target=target_ids[0])
-            return [_feedback(*row) for row in rows]
+            return [_feedback(row) for row in rows]
+        about = (feedbacks.c.active == 1, feedbacks.c.target_type == target_type)
         return [
-            _feedback(*row)
+            said
             for run in batches(target_ids)
-            for row in self._connection.execute(
-                self._rows(
-                    feedbacks.c.active == 1,
-                    feedbacks.c.target_type == target_type,
-                    feedbacks.c.target_id.in_(run),
-                ).order_by(feedbacks.c.seq)
-            )
+            for said in self._read(self._rows(*about, feedbacks.c.target_id.in_(run)).order_by(feedbacks.c.seq))
         ]
 
-    def active_by(self, author: str | None, target_type: FeedbackTarget, target_id: str) -> list[FeedbackRow]:
+    def active_by(self, author: str | None, target_type: OpinionTarget, target_id: str) -> list[FeedbackRow]:
         rows = self._direct.run(_BY, project=self._project, type=target_type, target=target_id, by=author)
-        return [_feedback(*row) for row in rows]
+        return [_feedback(row) for row in rows]
 
     def withdraw(self, rows: Sequence[FeedbackRow], author: str | None, at: int) -> list[str]:
-        retractions = [ledger.retraction(self._project, row.id, author, at) for row in rows]
+        retractions = [ledger.retraction(self._project, row.event_id, author, at) for row in rows]
         with tallies.changing_folded(self._connection, self._project, [(row.target_id, row.number) for row in rows]):
             for row, event in zip(rows, retractions, strict=True):
                 ledger.append_one(self._direct, event)
-                self._direct.run(_DEACTIVATE, named=row.id)
+                self._direct.run(_DEACTIVATE, event=row.event_id)
+        for row in rows:
+            self._follow(row)
         return [event.id for event in retractions]
 
-    def retraction_of(self, feedback_id: str) -> str | None:
-        return ledger.retraction_of(self._connection, self._project, feedback_id)
+    def clear_words(self, feedback_id: str) -> None:
+        """Removes the comments of all versions of an opinion."""
+        self._connection.execute(update(feedbacks).where(feedbacks.c.id == feedback_id).values(comment=None))
+
+    def retraction_of(self, event_id: str) -> str | None:
+        return ledger.retraction_of(self._connection, self._project, event_id)
+
+    def page_about_sql(
+        self, skip: int, limit: int, *, search: str | None, rating: Rating | None, message_id: str | None
+    ) -> tuple[list[FeedbackRow], int]:
+        """The active opinions about executions and messages, the newest first, and how many there are in all."""
+        conditions = [
+            feedbacks.c.project_id == self._project,
+            feedbacks.c.about_id.is_not(None),
+            feedbacks.c.active == 1,
+            feedbacks.c.target_type.in_(TARGETS),
+        ]
+        if search is not None:
+            conditions.append(feedbacks.c.comment.icontains(search, autoescape=True))
+        if rating is not None:
+            conditions.append(feedbacks.c.rating == rating)
+        if message_id is not None:
+            conditions.append(feedbacks.c.message_id == message_id)
+        total = self._connection.execute(select(func.count()).select_from(feedbacks).where(*conditions)).scalar_one()
+        page = _ROWS.where(*conditions).order_by(feedbacks.c.at.desc(), feedbacks.c.seq.desc())
+        return list(self._read(page.offset(skip).limit(limit))), int(total)
+
+    def counting_for(self, execution_ids: Sequence[str]) -> dict[str, list[FeedbackRow]]:
+        """What counts for these executions, oldest first, by execution: what is said of them and of their hits."""
+        found: dict[str, list[FeedbackRow]] = {}
+        for run in batches(execution_ids):
+            meant = (*rated(self._project, "execution", "up", "down"), feedbacks.c.about_id.in_(run))
+            rows = _ROWS.add_columns(feedbacks.c.about_id).where(*meant).order_by(feedbacks.c.seq)
+            for *row, about in self._connection.execute(rows):
+                found.setdefault(about, []).append(_feedback(row))
+        return found
 
     def of_session(self, session_id: str, after: int | None, limit: int, newest_first: bool) -> list[FeedbackRow]:
         # By its number, so that the index gives them in order however many there are.
@@ -156,19 +204,18 @@ class SqlFeedbacks:
         if after is not None:
             statement = statement.where(feedbacks.c.seq < after if newest_first else feedbacks.c.seq > after)
         order = feedbacks.c.seq.desc() if newest_first else feedbacks.c.seq
-        return [_feedback(*row) for row in self._connection.execute(statement.order_by(order).limit(limit))]
+        return list(self._read(statement.order_by(order).limit(limit)))
 
     def of_sessions(self, session_ids: Sequence[str] | None) -> Iterable[FeedbackRow]:
-        ours = feedbacks.c.project_id == self._project
-        statement: Select[Any] = _ROWS.where(ours, feedbacks.c.active == 1).order_by(feedbacks.c.seq)
+        statement = _ROWS.where(self._of_sessions()).order_by(feedbacks.c.seq)
         if session_ids is None:
-            yield from starmap(_feedback, self._connection.execute(statement))
+            yield from self._read(statement)
             return
         for run in batches(session_ids):
-            yield from starmap(_feedback, self._connection.execute(statement.where(sessions.c.id.in_(run))))
+            yield from self._read(statement.where(sessions.c.id.in_(run)))
 
     def counts(self) -> Counts:
-        row = self._connection.execute(select(*_counted()).where(self._active())).one()
+        row = self._connection.execute(select(*_counted()).where(self._of_sessions())).one()
         return _counts(row)
 
     def tallies(self, asked: TallyQuery) -> list[TallyCounts]:
@@ -202,7 +249,8 @@ class SqlFeedbacks:
         rows = self._connection.execute(select(found.c.found).where(found.c.found.is_not(None)).limit(limit))
         return list(rows.scalars())
 
-    def _active(self) -> ColumnElement[bool]:
+    def _of_sessions(self) -> ColumnElement[bool]:
+        """The active ones about sessions and their entries."""
         return and_(
             feedbacks.c.project_id == self._project,
             feedbacks.c.active == 1,
@@ -212,6 +260,27 @@ class SqlFeedbacks:
     def _rows(self, *conditions: ColumnElement[bool]) -> Select[Any]:
         """Those that ids or numbers among the conditions find."""
         return _ROWS.where(of_project(self._connection, feedbacks.c.project_id, self._project), *conditions)
+
+    def _read(self, statement: Select[Any]) -> Iterator[FeedbackRow]:
+        return map(_feedback, self._connection.execute(statement))
+
+    def _follow(self, row: FeedbackRow) -> None:
+        """Tells those who keep what is proven in memory that an opinion is another one."""
+        if row.target_type not in TARGETS:
+            return
+        if row.target_type == "execution":
+            runs.follow_ratings(self._connection, row.target_id)
+        retained = {each["connector_id"] for each in row.extra.get(RETAINED_SQL, ())}
+        concerned = connectors.connectors_concerned(self._connection, row.target_type, row.target_id)
+        connectors.bump_revisions(self._connection, concerned | retained)
+
+
+def counted_opinions(rows: Sequence[FeedbackRow], authors: int) -> tuple[list[FeedbackRow], list[FeedbackRow]]:
+    """Of what is said of one execution, what counts for it, and against it; the word of too few is not heard."""
+    trusted = [row for row in rows if row.author_trust != "anonymous"]
+    negative = [row for row in trusted if row.rating == "down"]
+    heard = suffices([(row.author_trust, row.author) for row in negative], authors)
+    return [row for row in trusted if row.rating == "up"], negative if heard else []
 
 
 def _counted() -> list[ColumnElement[int]]:
@@ -232,29 +301,17 @@ def _counts(row: AnyRow) -> Counts:
     return Counts(*(int(getattr(row, name)) for name in Counts._fields))
 
 
-def _feedback(
-    feedback_id: str,
-    session_id: str,
-    target_type: FeedbackTarget,
-    target_id: str,
-    author: str | None,
-    rating: Rating | None,
-    score: int | None,
-    comment: str | None,
-    extra: Any,
-    at: int,
-    author_trust: AuthorTrust,
-    active: int,
-    number: int,
-) -> FeedbackRow:
-    return FeedbackRow(
-        *(feedback_id, session_id, target_type, target_id, author, rating, score, comment),
-        extra=unpacked(extra),
-        at=at,
-        author_trust=author_trust,
-        active=bool(active),
-        number=number,
-    )
+_NAMES = [column.name for column in _ROW]
+
+
+def _feedback(row: Sequence[Any]) -> FeedbackRow:
+    found = dict(zip(_NAMES, row, strict=True))
+    found |= {
+        "session_id": found["session_id"] or "",
+        "extra": unpacked(found["extra"]),
+        "active": bool(found["active"]),
+    }
+    return FeedbackRow(**found)
 
 
 _TOUCH_SESSION = Prepared(
