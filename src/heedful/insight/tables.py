@@ -19,8 +19,8 @@ def _table(name: TableName, meaning: str, *columns: tuple[str, ColumnType, str])
 _TABLES = (
     _table(
         "feedback",
-        "One opinion about a session, an answer, a message or an execution, even if it was retracted.",
-        ("feedback_id", "text", "The opinion."),
+        "One version of an opinion about a session, an answer, a message or an execution, even if it was retracted.",
+        ("feedback_id", "text", "The opinion. What replaces one about an execution or a message has the same."),
         ("session_id", "text", "The session it was given in, if in any."),
         ("target_type", "text", "What it is about: session, entry, message or execution."),
         ("target_id", "text", "Which of them."),
@@ -31,10 +31,10 @@ _TABLES = (
         ("score", "integer", "1 (worst) to 5 (best), of answers."),
         ("comment", "text", "What was said in words."),
         ("extra", "json", "What was given with it."),
-        ("created_at", "time", "When it was given."),
-        ("updated_at", "time", "When it was last changed."),
+        ("created_at", "time", "When it was first given."),
+        ("updated_at", "time", "When this version was given."),
         ("active", "boolean", "Whether it counts: it was neither replaced nor retracted."),
-        ("event_id", "text", "Its latest event in the ledger."),
+        ("event_id", "text", "The event of this version in the ledger."),
         ("message_id", "text", "The message of a chat that it was given under."),
     ),
     _table(
