@@ -65,7 +65,15 @@ def _median(memory: heedful.Heedful) -> float:
 def _rate(memory: heedful.Heedful) -> None:
     workspace = memory._workspace
     at = workspace.now()
-    row = {"project_id": 1, "target_type": "session", "target_id": "s", "rating": "up", "at": at, "active": 1}
+    row = {
+        "at": at,
+        "updated_at": at,
+        "project_id": 1,
+        "target_type": "session",
+        "target_id": "s",
+        "rating": "up",
+        "active": 1,
+    }
     for _ in range(RATINGS // 10_000):
         with workspace.write(durable=False) as connection:
             rows = [{**row, "id": (name := new_id()), "event_id": name} for _ in range(10_000)]

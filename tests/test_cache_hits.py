@@ -108,7 +108,8 @@ def test_a_lookup_reads_no_more_in_a_project_with_many_ratings_of_sessions(
         with store._workspace.write() as connection:
             row = connection.execute(select(feedbacks).where(feedbacks.c.target_type == "session")).one()._asdict()
             del row["seq"]
-            many = [row | {"id": f"rating-{place}", "author": f"author {place}"} for place in range(3000)]
+            ids = [f"rating-{place}" for place in range(3000)]
+            many = [row | {"id": each, "event_id": each, "author": f"author of {each}"} for each in ids]
             connection.execute(insert(feedbacks), many)
         assert before > 10
         with sqlite_steps(store) as steps:

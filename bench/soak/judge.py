@@ -116,7 +116,7 @@ def _kept(connection: Connection, now: int) -> Iterator[str]:
             yield f"{queued} jobs of the queue, and {_count(connection, jobs)} that people see"
 
 
-_RATED = exists().where(feedbacks.c.target_id == executions.c.id)
+_RATED = exists().where(feedbacks.c.target_id == executions.c.id, feedbacks.c.active == 1)
 _JUDGED = exists().where(events.c.query_id == queries.c.id)
 
 
