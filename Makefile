@@ -12,8 +12,15 @@ unexport PYTHONDONTWRITEBYTECODE
 help: ## show what there is
 	@grep -E '^[a-z-]+:.*##' $(MAKEFILE_LIST) | sed 's/:.*## /\t/' | expand -t 16
 
-$(VENV)/base: pyproject.toml requirements/core.lock
+$(BIN)/pip:
 	$(PYTHON) -m venv $(VENV)
+
+# The embedding model, made from published weights; it is built again only if something about it changes.
+$(VENV)/minilm: $(wildcard packages/heedful-minilm/*) | $(BIN)/pip
+	$(BIN)/pip install --quiet --no-deps --force-reinstall ./packages/heedful-minilm
+	@touch $@
+
+$(VENV)/base: pyproject.toml requirements/core.lock $(VENV)/minilm
 	$(BIN)/pip install --quiet --require-hashes -r requirements/core.lock
 	$(BIN)/pip install --quiet --no-deps -e .
 	@touch $@
@@ -97,7 +104,8 @@ bench-aging: $(VENV)/dev ## a simulated year, its first tenth beside its last, o
 	$(BIN)/python -m bench.aging
 
 # What all extras agree on comes first, so that each lock file has the same versions.
-COMPILE = $(BIN)/uv pip compile --quiet --universal --python-version 3.11 --no-annotate --no-header pyproject.toml
+COMPILE = $(BIN)/uv pip compile --quiet --universal --python-version 3.11 --no-annotate --no-header pyproject.toml \
+	--no-emit-package heedful-minilm
 
 bench-files: $(VENV)/dev ## how many files of the project one call passes through
 	$(BIN)/python -m bench.files_per_call

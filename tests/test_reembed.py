@@ -10,6 +10,7 @@ import pytest
 import heedful
 from heedful import Conflict, Heedful, Signal, Unavailable
 from heedful.providers.embedding import Vectors
+from heedful.providers.embedding.onnx import bundled
 from heedful.testing import WordEmbedder
 
 
@@ -71,6 +72,22 @@ def test_after_it_the_new_model_serves_and_the_old_one_is_refused(
     assert all(check.ok and not check.repaired for check in again.doctor())
     with pytest.raises(Conflict, match="made by other-words"):
         open_store()
+
+
+def test_a_store_of_an_earlier_file_of_the_bundled_model_is_served_after_it(
+    open_store: Callable[..., Heedful], path: Path
+) -> None:
+    earlier = bundled()
+    earlier.name = "all-MiniLM-L6-v2-int8@8199be6f699a"
+    store = open_store(embedding=earlier)
+    fact = store.remember(["Anna is the chief executive.", "The gym opens at six."]).fact_ids[0]
+    store.signal([Signal(fact_id=fact, signal_type="helpful", query="Who is the CEO?")])
+    store.close()
+    with pytest.raises(Conflict, match="8199be6f699a"):
+        open_store(embedding="bundled")
+    assert heedful.reembed(path, embedding="bundled") == 2
+    hit = open_store(embedding="bundled").recall("Who is the CEO?", boost_by_usefulness=True)[0]
+    assert (hit.fact_id, hit.usefulness_source) == (fact, "context")
 
 
 def test_signals_and_contexts_survive(open_store: Callable[..., Heedful], path: Path) -> None:

