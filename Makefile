@@ -1,6 +1,7 @@
 PYTHON ?= python3
 VENV := .venv
 BIN := $(VENV)/bin
+MINILM := $(wildcard packages/heedful-minilm/*)
 # One more than there are cores: much of the time, tests wait for servers and browsers to start.
 WORKERS ?= $(shell expr $$(getconf _NPROCESSORS_ONLN) + 1)
 export PIP_DISABLE_PIP_VERSION_CHECK := 1
@@ -15,14 +16,19 @@ help: ## show what there is
 $(BIN)/pip:
 	$(PYTHON) -m venv $(VENV)
 
-# The embedding model, made from published weights; it is built again only if something about it changes.
-$(VENV)/minilm: $(wildcard packages/heedful-minilm/*) | $(BIN)/pip
-	$(BIN)/pip install --quiet --no-deps --force-reinstall ./packages/heedful-minilm
+# The embedding model, made from published weights.
+$(VENV)/minilm: $(MINILM) | $(BIN)/pip
+	$(BIN)/pip wheel --quiet --no-deps --wheel-dir $(VENV)/wheels ./packages/heedful-minilm
 	@touch $@
 
-$(VENV)/base: pyproject.toml requirements/core.lock $(VENV)/minilm
+$(VENV)/core: requirements/core.lock | $(BIN)/pip
 	$(BIN)/pip install --quiet --require-hashes -r requirements/core.lock
-	$(BIN)/pip install --quiet --no-deps -e .
+	@touch $@
+
+# Both at once: one computes while the other downloads.
+$(VENV)/base: pyproject.toml requirements/core.lock $(MINILM) | $(BIN)/pip
+	@$(MAKE) --no-print-directory -j2 $(VENV)/minilm $(VENV)/core
+	$(BIN)/pip install --quiet --no-deps --force-reinstall $(VENV)/wheels/heedful_minilm-*.whl -e .
 	@touch $@
 
 $(VENV)/dev: $(VENV)/base requirements/dev.lock requirements/model.lock
