@@ -1,7 +1,7 @@
 PYTHON ?= python3
 VENV := .venv
 BIN := $(VENV)/bin
-MINILM := $(wildcard packages/heedful-minilm/*)
+MINILM := $(wildcard packages/heedful-minilm/*.*)
 # One more than there are cores: much of the time, tests wait for servers and browsers to start.
 WORKERS ?= $(shell expr $$(getconf _NPROCESSORS_ONLN) + 1)
 export PIP_DISABLE_PIP_VERSION_CHECK := 1
