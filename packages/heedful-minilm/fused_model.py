@@ -47,7 +47,8 @@ def quantised(rows: NDArray[np.float32]) -> tuple[NDArray[np.int8], NDArray[np.f
 
 def fused_model(weights: Weights) -> bytes:
     """The serialised model: `input_ids` and `attention_mask` to the states of the last layer."""
-    return _Graph(weights).model().SerializeToString(deterministic=True)
+    serialised: bytes = _Graph(weights).model().SerializeToString(deterministic=True)
+    return serialised
 
 
 class _Graph:
@@ -70,9 +71,13 @@ class _Graph:
         output = helper.make_tensor_value_info("last_hidden_state", TensorProto.FLOAT, [*shape, WIDTH])
         graph = helper.make_graph(self._nodes, "all-MiniLM-L6-v2", inputs, [output], self._constants)
         opsets = [helper.make_opsetid("", OPSET), helper.make_opsetid(FUSED, 1)]
-        about = "all-MiniLM-L6-v2, changed: operators fused, weights quantised to 8 bits. Apache-2.0. See MODEL_CARD.md."
+        changed = "all-MiniLM-L6-v2, changed: operators fused, weights quantised to 8 bits."
         return helper.make_model(
-            graph, opset_imports=opsets, ir_version=IR_VERSION, producer_name="heedful-minilm", doc_string=about
+            graph,
+            opset_imports=opsets,
+            ir_version=IR_VERSION,
+            producer_name="heedful-minilm",
+            doc_string=f"{changed} Apache-2.0. See MODEL_CARD.md.",
         )
 
     def _constant(self, name: str, value: Array) -> str:

@@ -25,7 +25,7 @@ SHA256 = {
 """Of the files that are read from the wheel, and of the model that is made from them."""
 
 
-class ModelBuildHook(BuildHookInterface[Any]):
+class ModelBuildHook(BuildHookInterface[Any]):  # type: ignore[misc]  # hatchling is there only during the build
     """Puts model, tokenizer and the card of the original model into the wheel."""
 
     def initialize(self, version: str, build_data: dict[str, Any]) -> None:
