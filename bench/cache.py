@@ -22,7 +22,7 @@ from bench.cache_data import DIALECT, Database, Question, questions
 from bench.cache_lookup import lookups
 from bench.measure import Bar, Report, about, console, say
 from bench.vectors import Vectors, embedded
-from heedful.ranking.contexts import normal
+from heedful.ranking.similarity import normal
 from heedful.sql.reuse import Evidence, Known, ProvenQuery, Verdict, choose, decide, same_frame_ids
 
 THRESHOLD, LIMIT = 0.65, 50

@@ -14,11 +14,11 @@ import numpy as np
 
 from bench.learning_worlds import NOW, Corpus, Floats, World
 from heedful.memory.usefulness import NEARLY_THE_SAME, PROVEN
-from heedful.ranking.contexts import SAME_NEED
 from heedful.ranking.evidence import POSITIVE, Agreement, AuthorVote, agreement, mass, votes_per_author
 from heedful.ranking.policies import Adaptive, Candidate, Documented, Ranked, Tally, Usefulness
 from heedful.ranking.policies.adaptive import Constants, Counts, QueryEvidence, dataset_rate
 from heedful.ranking.signals import NEUTRAL, Observation, Opinion
+from heedful.ranking.similarity import SAME_NEED
 
 WEIGHT = 0.3
 SMALL_POOL = 5

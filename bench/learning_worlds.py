@@ -20,8 +20,8 @@ from bench.vectors import Vectors, embedded
 from heedful.clock import DAY
 from heedful.model import SignalType
 from heedful.providers.embedding.onnx import bundled
-from heedful.ranking.contexts import SAME_NEED, similarity
 from heedful.ranking.signals import Opinion
+from heedful.ranking.similarity import SAME_NEED, similarity
 from heedful.search import fusion, lexical
 from heedful.simulate import SimulatedUser
 

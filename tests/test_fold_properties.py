@@ -25,7 +25,7 @@ from private_files import write_private
 import heedful
 from heedful import Heedful, Signal, SignalResult
 from heedful.model import SIGNAL_TYPES, SignalType
-from heedful.ranking.contexts import normal
+from heedful.ranking.similarity import normal
 from heedful.testing import ManualClock, WordEmbedder
 
 START = datetime(2026, 1, 1, tzinfo=UTC)

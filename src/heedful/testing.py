@@ -11,7 +11,7 @@ import numpy as np
 
 from heedful.providers.embedding.contract import Calibration, Vectors, normalize
 from heedful.providers.llm.contract import ChatMessage, Completion, OnToken, Usage
-from heedful.ranking.contexts import PLAIN
+from heedful.ranking.similarity import PLAIN
 
 __all__ = ["ManualClock", "ScriptedModel", "WordEmbedder"]
 

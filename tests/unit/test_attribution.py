@@ -7,7 +7,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from heedful.ranking.attribution import Attribution, attribute, rarity_among
-from heedful.ranking.contexts import PLAIN
+from heedful.ranking.similarity import PLAIN
 from heedful.testing import WordEmbedder
 from heedful.text.words import sentences, words
 

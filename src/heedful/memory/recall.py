@@ -17,7 +17,7 @@ from heedful.ranking.evidence import explore
 from heedful.ranking.policies import Candidate, Ranked
 from heedful.ranking.signals import NEUTRAL
 from heedful.search.fusion import Found
-from heedful.storage import expiry, facts, link_scores, receipts
+from heedful.storage import fact_expiry, facts, link_scores, receipts
 from heedful.storage.filters import Allowed, selections
 from heedful.storage.receipts import NewReceipt
 from heedful.storage.rows import Direct
@@ -178,7 +178,7 @@ def _search(
     index = workspace.index(connection, dataset, model)
     index.follow(connection, state.change)
     has_expired = state.first_end is not None and state.first_end <= now
-    expired = expiry.expired(connection, dataset, now) if has_expired else []
+    expired = fact_expiry.expired(connection, dataset, now) if has_expired else []
     allowed = _filter(request, dataset, judge, expired)
     also = judge.proven() if request.boosted else []
     if request.mode == "graph":

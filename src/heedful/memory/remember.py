@@ -14,7 +14,7 @@ from heedful.memory.documents import Pieces, read
 from heedful.memory.workspace import Workspace
 from heedful.model import FactRef, Metadata, RememberResult
 from heedful.protocols.engine import Progress, Source
-from heedful.storage import expiry, facts, scopes
+from heedful.storage import fact_expiry, facts, scopes
 from heedful.storage.facts import NewFact, digest
 from heedful.storage.retention import retire
 from heedful.storage.vectors import ensure_model, pack
@@ -123,7 +123,7 @@ def _store(workspace: Workspace, dataset: str, documents: list[Pieces], outcome:
             new += _prepare(connection, number, document, vectors, present, places, outcome)
             # Whoever says last what is known says how long it holds.
             known = [each.fact_id for each in outcome.facts[before:] if not each.new]
-            expiry.change(connection, known, document.expires_at)
+            fact_expiry.change(connection, known, document.expires_at)
         facts.add(connection, number, model, new, at)
         outcome.added += len(new)
 

@@ -27,7 +27,7 @@ from heedful.model import (
 from heedful.ranking.policies import Ranked, Tally, Usefulness
 from heedful.ranking.signals import NEUTRAL
 from heedful.search.fusion import VECTOR
-from heedful.storage import expiry, facts, graph, ledger, scopes, scores
+from heedful.storage import fact_expiry, facts, graph, ledger, scopes, scores
 from heedful.storage.scores import ALL_QUERIES
 
 BINS = 10
@@ -64,7 +64,7 @@ def usefulness_stats(workspace: Workspace, dataset: str) -> UsefulnessStats:
         number = workspace.dataset(connection, dataset)
         tallies = {} if number is None else scores.overall(connection, number)
         now = workspace.now()
-        for seq in [] if number is None else expiry.expired(connection, number, now):
+        for seq in [] if number is None else fact_expiry.expired(connection, number, now):
             tallies.pop(seq, None)
         now_scores = {seq: tally.at(now) for seq, tally in tallies.items()}
         best = sorted(now_scores, key=lambda seq: (-now_scores[seq], seq))[:MAX_RANKED]

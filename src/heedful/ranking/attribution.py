@@ -19,7 +19,7 @@ from typing import Literal
 import numpy as np
 from numpy.typing import NDArray
 
-from heedful.ranking.contexts import MINILM, Calibration
+from heedful.ranking.similarity import MINILM, Calibration
 from heedful.text.words import Word, words
 
 Floats = NDArray[np.float64]

@@ -13,7 +13,7 @@ from sqlalchemy import Connection
 
 from heedful.clock import from_stored
 from heedful.model import AuthorTrust, FeedbackTarget, OpinionTarget, ReviewOpinion, ReviewStatus
-from heedful.ranking.contexts import SAME_NEED, normal, similarity
+from heedful.ranking.similarity import SAME_NEED, normal, similarity
 from heedful.search.evidence import SLACK
 from heedful.search.vectors import VectorIndex
 from heedful.sql import chat_sessions

@@ -11,10 +11,10 @@ import numpy as np
 from numpy.typing import NDArray
 from sqlalchemy import Connection
 
-from heedful.ranking.contexts import SAME_NEED, Calibration, normal, similarity
 from heedful.ranking.evidence import Agreement, AuthorVote, agreement, votes_per_author
 from heedful.ranking.policies.adaptive import QueryEvidence, dataset_rate
 from heedful.ranking.signals import KEPT_PER_WEEK, NEUTRAL, WEEK, decayed
+from heedful.ranking.similarity import SAME_NEED, Calibration, normal, similarity
 from heedful.search.vectors import VectorIndex
 from heedful.storage import ledger, receipts, scores
 from heedful.storage.receipts import Row

@@ -12,7 +12,7 @@ from heedful.model import LearntFact, NotLearnt
 from heedful.sessions import lessons
 from heedful.sessions.derived import DatasetRatings
 from heedful.sessions.lessons import Learnt, Lesson, decide, proposals, refused_visitors
-from heedful.storage import expiry, facts
+from heedful.storage import fact_expiry, facts
 
 MAX_REPORTED = 100
 """What was not learnt is told of so many opinions, the newest."""
@@ -55,7 +55,7 @@ def learn(workspace: Workspace, dataset: str, read: DatasetRatings, session_ids:
             facts.remove(connection, number, [each.seq for each in gone])
     with workspace.read() as connection:
         # What is made from a fact lasts no longer than the fact.
-        documents = [_document(lesson, expiry.earliest(connection, lesson.made_from)) for lesson in new]
+        documents = [_document(lesson, fact_expiry.earliest(connection, lesson.made_from)) for lesson in new]
     stored = store(workspace, dataset, documents)
     return Lessons(
         [_reported(lesson, fact.fact_id) for lesson, fact in zip(new, stored, strict=True)],

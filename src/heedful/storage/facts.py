@@ -13,7 +13,7 @@ from sqlalchemy import Connection, Select, bindparam, delete, func, insert, sele
 from heedful.model import Metadata
 from heedful.storage import graph, words
 from heedful.storage.backend import CHANGED
-from heedful.storage.expiry import unexpired
+from heedful.storage.fact_expiry import unexpired
 from heedful.storage.rows import AnyRow, Direct, Prepared, batches, unpacked
 from heedful.storage.schema import changes, datasets, fact_tags, facts, notes, projects, scores, vectors
 

@@ -9,7 +9,7 @@ from sqlalchemy import cast as sql_cast
 from sqlalchemy.types import Float, Integer
 
 from heedful.ranking.signals import KEPT_PER_WEEK, NEUTRAL, WEEK
-from heedful.storage.expiry import expired_in, unexpired
+from heedful.storage.fact_expiry import expired_in, unexpired
 from heedful.storage.rows import AnyRow
 from heedful.storage.schema import datasets, entries, facts, feedbacks, receipts, scores
 from heedful.storage.schema_insight import decisions, review_items

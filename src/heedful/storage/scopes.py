@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from sqlalchemy import Connection, and_, bindparam, func, insert, literal, select, update
 
 from heedful.model import Metadata
-from heedful.storage.expiry import unexpired
+from heedful.storage.fact_expiry import unexpired
 from heedful.storage.rows import AnyRow, Direct, Prepared
 from heedful.storage.schema import changes, datasets, events, facts, models, projects
 from heedful.storage.vectors import ModelRow

@@ -27,7 +27,7 @@ from heedful.bootstrap import remove_empty_store, store_file, store_projects
 from heedful.engine import Heedful
 from heedful.errors import HeedfulError, Invalid, NotFound, Unavailable, no_project
 from heedful.interfaces.client.surface import RemoteHeedful
-from heedful.model import DEFAULT_DATASET, Hit, Metadata, Page
+from heedful.model import DEFAULT_DATASET, Metadata, Page
 from heedful.store import session_projects
 
 
@@ -158,23 +158,6 @@ def table(*columns: str, numbers: Sequence[str] = ()) -> Table:
         whole = column.endswith("_id") or column.startswith("checksum")
         made.add_column(column, justify="right" if column in numbers else "left", overflow="fold", no_wrap=whole)
     return made
-
-
-def print_hits(screen: Screen, hits: Sequence[Hit]) -> None:
-    """Ranked facts, with the numbers behind the rank."""
-    numbers = ("rank", "score", "relevance", "usefulness")
-    rows = table(*numbers, "from", "fact", "fact_id", numbers=numbers)
-    for hit in hits:
-        rows.add_row(
-            str(hit.rank),
-            f"{hit.score:.4f}",
-            f"{hit.relevance:.4f}",
-            f"{hit.usefulness:.4f}",
-            hit.usefulness_source,
-            shortened(hit.text),
-            hit.fact_id,
-        )
-    screen.print(rows)
 
 
 def shortened(text: str, limit: int = 70) -> str:

@@ -13,19 +13,19 @@ from rich.markup import escape
 from heedful.errors import Invalid
 from heedful.interfaces.cli.common import (
     Options,
+    Screen,
     as_json,
     console,
     dataset,
     echo,
     needs_project,
     pairs,
-    print_hits,
     print_json,
     progress,
     shortened,
     table,
 )
-from heedful.model import MODES, POLICY_NAMES, Erasure, Mode, PolicyName, Recall
+from heedful.model import MODES, POLICY_NAMES, Erasure, Hit, Mode, PolicyName, Recall
 
 MAX_LISTED = 10
 """Files and facts that are listed one by one."""
@@ -316,3 +316,20 @@ def _show_erased(facts: int, erased: Erasure) -> None:
         if count:
             echo(f"  {count} {what}")
     echo(f"  event {erased.event_id}")
+
+
+def print_hits(screen: Screen, hits: Sequence[Hit]) -> None:
+    """Ranked facts, with the numbers behind the rank."""
+    numbers = ("rank", "score", "relevance", "usefulness")
+    rows = table(*numbers, "from", "fact", "fact_id", numbers=numbers)
+    for hit in hits:
+        rows.add_row(
+            str(hit.rank),
+            f"{hit.score:.4f}",
+            f"{hit.relevance:.4f}",
+            f"{hit.usefulness:.4f}",
+            hit.usefulness_source,
+            shortened(hit.text),
+            hit.fact_id,
+        )
+    screen.print(rows)

@@ -14,11 +14,11 @@ from heedful.interfaces.cli.common import (
     if_match,
     more,
     needs_project,
-    print_hits,
     print_json,
     shortened,
     table,
 )
+from heedful.interfaces.cli.facts import print_hits
 from heedful.model import (
     FIXES,
     OPINION_TARGETS,

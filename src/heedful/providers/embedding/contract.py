@@ -8,7 +8,7 @@ from typing import Protocol
 import numpy as np
 from numpy.typing import NDArray
 
-from heedful.ranking.contexts import Calibration
+from heedful.ranking.similarity import Calibration
 
 __all__ = ["Calibration", "Embedder", "Vectors", "normalize"]
 

@@ -12,7 +12,7 @@ import numpy as np
 
 from heedful.errors import Unavailable
 from heedful.providers.embedding.contract import Calibration, Vectors, normalize
-from heedful.ranking.contexts import PLAIN
+from heedful.ranking.similarity import PLAIN
 from heedful.retrying import RETRIED, TryAgain, retry, seconds
 
 

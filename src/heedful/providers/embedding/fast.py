@@ -14,7 +14,7 @@ import numpy as np
 from heedful.errors import Unavailable
 from heedful.providers.embedding.contract import Vectors, normalize
 from heedful.providers.embedding.onnx import digest
-from heedful.ranking.contexts import WORDLLAMA
+from heedful.ranking.similarity import WORDLLAMA
 
 DIMENSIONS = 256
 WEIGHTS = "weights/l2_supercat_256.safetensors"

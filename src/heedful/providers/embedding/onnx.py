@@ -16,7 +16,7 @@ import numpy as np
 
 from heedful.errors import Unavailable
 from heedful.providers.embedding.contract import Calibration, Vectors, normalize
-from heedful.ranking.contexts import MINILM, PLAIN
+from heedful.ranking.similarity import MINILM, PLAIN
 
 BATCH_SIZE = 8
 

@@ -1,4 +1,4 @@
-"""Language models, and answers from what was recalled."""
+"""Language models: the contract, and endpoints that speak the protocol of OpenAI."""
 
 from heedful.providers.llm.contract import ChatMessage, Completion, LanguageModel, Usage
 from heedful.providers.llm.endpoint import language_model_from

@@ -7,9 +7,9 @@ from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 
 from heedful.model import SIGNAL_TYPES, SignalType
-from heedful.ranking.contexts import SAME_NEED
 from heedful.ranking.policies.base import Candidate, Ranked, Usefulness
 from heedful.ranking.signals import NEUTRAL, Observation, Opinion, decayed, delta
+from heedful.ranking.similarity import SAME_NEED
 
 
 @dataclass(frozen=True, slots=True)

@@ -10,7 +10,7 @@ from decimal import Decimal
 from functools import lru_cache
 from typing import NamedTuple
 
-from heedful.ranking.contexts import root
+from heedful.ranking.similarity import root
 from heedful.sql.reuse.evidence import OpenValue, Study
 from heedful.sql.reuse.question_reading import DATE, NUMBER, Frame, Slot, is_slot, number
 from heedful.sql.reuse.values import Column, Values, plain, split

@@ -7,7 +7,7 @@ from dataclasses import replace
 from datetime import datetime
 from difflib import SequenceMatcher
 
-from heedful.ranking.contexts import difference
+from heedful.ranking.similarity import difference
 from heedful.sql.reuse import question_reading
 from heedful.sql.reuse.binding import Doubt, ambiguous, bindings, changed_values, differences, relative_dates
 from heedful.sql.reuse.evidence import Evidence, ProvenQuery, Study, Words, study

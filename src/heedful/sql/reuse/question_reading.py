@@ -12,7 +12,7 @@ from functools import lru_cache
 from itertools import product
 from typing import NamedTuple
 
-from heedful.ranking.contexts import root
+from heedful.ranking.similarity import root
 from heedful.sql.reuse.values import Values, plain, split
 
 _PHRASES = """
