@@ -85,7 +85,8 @@ def test_what_a_store_has_is_there_awaited(path: Path) -> None:
             return {name: type(value) for name, value in vars(store).items() if not name.startswith("_")}
 
     with heedful.open(":memory:", embedding=WordEmbedder()) as store:
-        blocking = {name: type(value) for name, value in vars(store).items() if not name.startswith("_")}
+        attributes = {name: getattr(store, name) for name in dir(store) if name[0] != "_"}
+        blocking = {name: type(value) for name, value in attributes.items() if not callable(value)}
     assert asyncio.run(look()) == {name: PAIRS[owner] for name, owner in blocking.items()}
     assert len(blocking) == len(PAIRS) - 1
 
