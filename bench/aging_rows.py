@@ -50,7 +50,7 @@ def measured(folder: Path) -> Rows:
         grown = (_size(folder / "store.db") - size) // HITS
         last = memory.chat.execution_cache_lookup(QUESTION).candidates_checked
         memory.chat.chat_to_sql(memory.chat_sessions.create().id, "How many orders in France were paid late?")
-        prompt = "\n".join(message.content for message in model.asked[-1])
+        prompt = "\n".join(message.content for message in model.prompts[-1])
         alone = _median(memory)
         say(f"storing {RATINGS} ratings of sessions")
         _rate(memory)

@@ -87,7 +87,7 @@ def test_what_is_proven_leads_in_the_prompt_however_often_it_was_used(
     for place in range(MANY):
         hit(store, (PARAPHRASED, IN_FRANCE)[place % 2])
     store.chat.chat_to_sql(store.chat_sessions.create().id, "How many cities are in Italy, and not in France?")
-    shown = "\n".join(message.content for message in model.asked[0]).partition("Examples:")[2]
+    shown = "\n".join(message.content for message in model.prompts[0]).partition("Examples:")[2]
     examples = re.findall('^SQL: "(.*)"$', shown, re.MULTILINE)
     assert examples == [IN_ITALY_SQL, "SELECT count(*) FROM street"], "once each, the nearest first"
 

@@ -151,14 +151,14 @@ def test_proven_sql_that_no_longer_runs_gives_way_to_the_model(
     prove(geo)
     cities.write("ALTER TABLE city RENAME COLUMN country TO land")
     answer = ask(geo, IN_ITALY)
-    assert (answer.origin, answer.execution_result.result.rows, len(model.asked)) == ("written", [[2]], 1)
+    assert (answer.origin, answer.execution_result.result.rows, len(model.prompts)) == ("written", [[2]], 1)
 
 
 def test_a_model_is_not_asked_for_what_is_proven(open_geo: Callable[..., Heedful]) -> None:
     geo, model = with_model(open_geo, [])
     prove(geo)
     assert [ask(geo, question).origin for question in (IN_ITALY, IN_FRANCE)] == ["served", "rebound"]
-    assert model.asked == []
+    assert model.prompts == []
 
 
 def test_a_model_writes_from_schema_examples_and_warnings(open_geo: Callable[..., Heedful]) -> None:
@@ -171,7 +171,7 @@ def test_a_model_writes_from_schema_examples_and_warnings(open_geo: Callable[...
     answer = ask(geo, STREETS)
     assert (answer.origin, answer.model, answer.derived_from) == ("written", "scripted-for-tests", None)
     assert answer.execution_result.result.rows == [[3]]
-    shown = prompted(model.asked[0])
+    shown = prompted(model.prompts[0])
     assert "sqlite" in shown
     assert "city (id INTEGER, name TEXT, country TEXT, people INTEGER)" in shown
     assert "(city_id) refers to city (id)" in shown
@@ -180,7 +180,7 @@ def test_a_model_writes_from_schema_examples_and_warnings(open_geo: Callable[...
     assert "SELECT people FROM city WHERE name = 'Rome'" in examples
     assert 'SQL: "SELECT count(*) FROM city"\nWrong, because: "Roads are\\nin street."' in warnings
     assert "77" not in shown
-    rules, asked = model.asked[0]
+    rules, asked = model.prompts[0]
     assert (rules.role, asked.role) == ("system", "user")
     assert asked.content.endswith(f"\n\nQuestion: {STREETS}")
     assert not any(words in rules.content for words in (IN_ITALY_SQL, "Rome", "Roads"))
@@ -190,7 +190,7 @@ def test_what_a_model_wrote_is_not_proven_by_that(open_geo: Callable[..., Heedfu
     geo, model = with_model(open_geo, lambda messages: block(STREETS_SQL))
     first = ask(geo, STREETS)
     assert ask(geo, STREETS).origin == "written"
-    assert len(model.asked) == 2
+    assert len(model.prompts) == 2
     geo.feedback.create_positive(
         execution_id=first.execution_result.execution_id, chat_message_id=first.chat_message_id
     )
@@ -208,7 +208,7 @@ def test_the_cutoff_says_how_reliable_an_example_must_be(
     disputed = prove(geo)
     geo.feedback.create_negative(execution_id=disputed, feedback="not sure")
     ask(geo, STREETS, feedback_cutoff=cutoff)
-    examples, _, warnings = prompted(model.asked[0]).partition("Warnings:\n")
+    examples, _, warnings = prompted(model.prompts[0]).partition("Warnings:\n")
     assert (IN_ITALY_SQL in examples, IN_ITALY_SQL in warnings) == (in_examples, in_warnings)
 
 
@@ -218,7 +218,7 @@ def test_what_is_only_called_wrong_is_a_warning_at_any_cutoff(open_geo: Callable
     wrong = geo.executions.execute_query(IN_ITALY_SQL, question=IN_ITALY).execution_id
     geo.feedback.create_negative(execution_id=wrong, feedback="towns are missing")
     ask(geo, STREETS, feedback_cutoff=cutoff)
-    examples, _, warnings = prompted(model.asked[0]).partition("Warnings:\n")
+    examples, _, warnings = prompted(model.prompts[0]).partition("Warnings:\n")
     assert IN_ITALY_SQL not in examples
     assert "towns are missing" in warnings
 
@@ -229,7 +229,7 @@ def test_a_warning_says_what_was_wrong_and_not_what_was_praised(open_geo: Callab
     geo.feedback.create_negative(execution_id=disputed, feedback="towns are missing")
     geo.feedback.create_positive(execution_id=disputed, feedback_text="lovely")
     ask(geo, STREETS, feedback_cutoff=0.9)
-    assert 'Wrong, because: "towns are missing"' in prompted(model.asked[0])
+    assert 'Wrong, because: "towns are missing"' in prompted(model.prompts[0])
     match = geo.chat.execution_cache_lookup(IN_ITALY).matches[0]
     assert (match.feedback_is_positive, match.feedback_comment) == (False, "towns are missing")
 
@@ -239,14 +239,14 @@ def test_an_example_is_shown_once_however_often_it_was_rated(open_geo: Callable[
     for _ in range(3):
         prove(geo)
     ask(geo, STREETS)
-    assert prompted(model.asked[0]).count(IN_ITALY_SQL) == 1
+    assert prompted(model.prompts[0]).count(IN_ITALY_SQL) == 1
 
 
 def test_golden_examples_pass_the_strictest_cutoff(open_geo: Callable[..., Heedful]) -> None:
     geo, model = with_model(open_geo, [block(STREETS_SQL)])
     geo.golden_examples.create(IN_ITALY, IN_ITALY_SQL)
     ask(geo, STREETS, feedback_cutoff=1)
-    assert IN_ITALY_SQL in prompted(model.asked[0])
+    assert IN_ITALY_SQL in prompted(model.prompts[0])
 
 
 @pytest.mark.parametrize("cutoff", [-0.1, 1.1, float("nan"), "0.5", None, True])
@@ -259,15 +259,15 @@ def test_a_cutoff_out_of_range_is_refused(geo: Heedful, cutoff: Any) -> None:
 def test_an_error_is_repaired_once(open_geo: Callable[..., Heedful]) -> None:
     geo, model = with_model(open_geo, [block("SELECT count(*) FROM roads"), block(STREETS_SQL)])
     assert ask(geo, STREETS).sql_query == STREETS_SQL
-    assert "SELECT count(*) FROM roads" in model.asked[1][-2].content
-    assert "roads" in model.asked[1][-1].content
+    assert "SELECT count(*) FROM roads" in model.prompts[1][-2].content
+    assert "roads" in model.prompts[1][-1].content
 
 
 def test_an_error_is_not_repaired_twice(open_geo: Callable[..., Heedful]) -> None:
     geo, model = with_model(open_geo, lambda messages: block("SELECT count(*) FROM roads"))
     with pytest.raises(HeedfulError, match="roads"):
         ask(geo, STREETS)
-    assert len(model.asked) == 2
+    assert len(model.prompts) == 2
     assert geo.executions.list().items == []
 
 
@@ -283,7 +283,7 @@ def test_a_model_that_writes_what_changes_data_is_refused(
     chat = geo.chat_sessions.create()
     with pytest.raises(Forbidden):
         geo.chat.chat_to_answer(chat.id, STREETS)
-    assert len(model.asked) == 2
+    assert len(model.prompts) == 2
     assert geo.executions.list().items == []
     assert geo.chat_sessions.get_questions(chat.id) == []
     assert cities.file.read_bytes() == before
@@ -292,7 +292,7 @@ def test_a_model_that_writes_what_changes_data_is_refused(
 def test_a_model_that_corrects_itself_is_used(open_geo: Callable[..., Heedful]) -> None:
     geo, model = with_model(open_geo, [block("DELETE FROM street"), block(STREETS_SQL)])
     assert ask(geo, STREETS).execution_result.result.rows == [[3]]
-    assert len(model.asked) == 2
+    assert len(model.prompts) == 2
 
 
 @pytest.mark.parametrize(
@@ -322,7 +322,7 @@ def test_a_model_knows_what_was_asked_before(open_geo: Callable[..., Heedful]) -
     chat = geo.chat_sessions.create().id
     geo.chat.chat_to_sql(chat, STREETS)
     geo.chat.chat_to_sql(chat, "And their names?")
-    assert [message.content for message in model.asked[1][1:]] == [
+    assert [message.content for message in model.prompts[1][1:]] == [
         STREETS,
         f"```sql\n{STREETS_SQL}\n```",
         "And their names?",
@@ -439,7 +439,7 @@ def test_the_model_reads_what_people_say_about_the_data(open_geo: Callable[..., 
     store.remember("Streets are what has a name in the table street.", dataset="contexts")
     store.remember("street.city_id says where it is.", dataset="schema_metadata", metadata={"name": "street"})
     answer = ask(store, STREETS, remarks=["Count dead ends, too."])
-    told = prompted(model.asked[-1])
+    told = prompted(model.prompts[-1])
     remarks = told[told.index("\nRemarks:") :]
     assert remarks.index("dead ends") < remarks.index("Streets are what") < remarks.index("street: street.city_id")
     assert 0 < remarks.count("goes round") < 12
@@ -451,28 +451,28 @@ def test_what_is_always_displayed_is_read_whatever_is_asked(open_geo: Callable[.
     store.remember([f"Streets of kind {n} are streets." for n in range(12)], dataset="contexts")
     store.remember("Amounts are in euros.", dataset="contexts", metadata={"is_always_displayed": True})
     ask(store, STREETS)
-    assert "Amounts are in euros." in prompted(model.asked[-1])
+    assert "Amounts are in euros." in prompted(model.prompts[-1])
     store.supersede(store.recall("euros", dataset="contexts").hits[0].fact_id, "Amounts are in kroner.")
     ask(store, STREETS)
-    assert "in euros" not in prompted(model.asked[-1])
+    assert "in euros" not in prompted(model.prompts[-1])
 
 
 def test_without_remarks_there_are_none(open_geo: Callable[..., Heedful]) -> None:
     store, model = with_model(open_geo, lambda messages: block(STREETS_SQL))
     answer = ask(store, STREETS)
-    assert "\nRemarks:" not in prompted(model.asked[-1])
+    assert "\nRemarks:" not in prompted(model.prompts[-1])
     assert "remarks" not in answer.explanation
     assert store.datasets() == []
     store.remember("x", dataset="contexts")
     store.forget(dataset="contexts")
     ask(store, STREETS)
-    assert "\nRemarks:" not in prompted(model.asked[-1])
+    assert "\nRemarks:" not in prompted(model.prompts[-1])
 
 
 def test_remarks_are_bounded(open_geo: Callable[..., Heedful]) -> None:
     store, model = with_model(open_geo, lambda messages: block(STREETS_SQL))
     ask(store, STREETS, remarks=["first", "word " * 10_000])
-    told = prompted(model.asked[-1])
+    told = prompted(model.prompts[-1])
     assert "first" in told
     assert len(told) < 20_000
 

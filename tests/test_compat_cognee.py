@@ -148,7 +148,7 @@ def test_chunks_are_texts_and_need_no_language_model(run: Run, options: dict[str
         chunks = await cognee.recall(QUESTION, SearchType.CHUNKS, top_k=2)
         assert [each.text for each in chunks] == [*FACTS[:1], chunks[1].text]
         assert all(each.fact_id and each.score is not None and each.qa_id is None for each in chunks)
-        assert model.asked == []
+        assert model.prompts == []
         (answer,) = await cognee.recall(QUESTION, SearchType.RAG_COMPLETION)
         assert (answer.text, answer.fact_id) == ("Within 30 days [1].", None)
 

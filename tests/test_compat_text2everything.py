@@ -124,7 +124,7 @@ def test_feedback_drives_the_cache(client: Text2EverythingClient, model: Scripte
         execution_id=done.execution_id,
     )
     where, result = smart(client, STREETS)
-    assert (where, result.rows, len(model.asked)) == ("cache", [[3]], 2)
+    assert (where, result.rows, len(model.prompts)) == ("cache", [[3]], 2)
     client.feedback.update(PROJECT, said.id, is_positive=False)
     assert smart(client, STREETS)[0] == "chat"
     client.feedback.update(PROJECT, said.id, is_positive=True)

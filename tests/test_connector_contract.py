@@ -156,9 +156,9 @@ def test_another_schema_is_another_database(towns: Any, place: Place) -> None:
 def test_chat_answers_by_the_model_and_then_by_what_is_proven(towns: Any, model: ScriptedModel) -> None:
     first = ask(towns, ITALY)
     assert (first.origin, first.execution_result.result.rows) == ("written", [[2]])
-    assert "country" in model.asked[-1][0].content
+    assert "country" in model.prompts[-1][0].content
     towns.feedback.create_positive(execution_id=first.execution_result.execution_id)
-    asked = len(model.asked)
+    asked = len(model.prompts)
     second, third = ask(towns, ITALY), ask(towns, FRANCE)
     assert (second.origin, second.sql_query) == ("served", first.sql_query)
     assert (third.origin, third.sql_query, third.execution_result.result.rows) == ("rebound", FRANCE_SQL, [[2]])
@@ -167,7 +167,7 @@ def test_chat_answers_by_the_model_and_then_by_what_is_proven(towns: Any, model:
     assert (planned.origin, planned.sql_query) == ("rebound", FRANCE_SQL)
     ran = towns.executions.execute_from_chat(planned.chat_message_id)
     assert (ran.result.rows, ran.sql_query) == ([[2]], FRANCE_SQL)
-    assert len(model.asked) == asked
+    assert len(model.prompts) == asked
     assert ask(towns, STREETS).execution_result.result.records() == [{"streets": 3}]
 
 

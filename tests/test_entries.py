@@ -210,7 +210,7 @@ def test_a_language_model_writes_and_what_it_cites_was_used(open_either: Callabl
         shown[0].fact_id: pytest.approx(2 / 3, abs=1e-6),
         shown[1].fact_id: pytest.approx(1 / 3, abs=1e-6),
     }
-    prompt = model.asked[0][-1].content
+    prompt = model.prompts[0][-1].content
     assert all(hit.text in prompt for hit in shown)
     assert QUESTION in prompt
 
@@ -220,7 +220,7 @@ def test_a_language_model_is_told_the_turns_before(open_either: Callable[..., He
     store.recall("An other conversation?", session_id="t")
     for number in range(8):
         store.recall(f"Question {number}?", session_id="s")
-    told = [(message.role, message.content) for message in model.asked[-1][1:-1]]
+    told = [(message.role, message.content) for message in model.prompts[-1][1:-1]]
     assert told == [
         turn
         for number in range(1, 7)

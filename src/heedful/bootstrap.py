@@ -59,8 +59,8 @@ def open(
     URL if sessions and their feedback should be kept there. Hooks stand between callers and the store. Without a
     `worker`, this process does no jobs in the background, and leaves them to others.
     """
-    given = settings.load()
-    name = checks.name("project", given.project if project is None else project)
+    config = settings.load()
+    name = checks.name("project", config.project if project is None else project)
     checks.flag("worker", worker)
     store = Store(
         url_or_path,
@@ -131,9 +131,9 @@ def reembed(
 
     It may be stopped and started again; until it ends, the store serves with its former model.
     """
-    given = settings.load()
-    embedder = configured_embedder(given, embedding)
-    database = Database(given.store if url_or_path is None else url_or_path)
+    config = settings.load()
+    embedder = configured_embedder(config, embedding)
+    database = Database(config.store if url_or_path is None else url_or_path)
     try:
         return _reembed.reembed(database, embedder, progress)
     finally:
@@ -180,15 +180,15 @@ def store_audit(
 
 def maintain_store(url_or_path: str | Path | None = None) -> list[str]:
     """Maintains an existing store, as its workers do every hour; returns what was done, in words."""
-    given = settings.load()
-    database = Database(given.store if url_or_path is None else url_or_path, create=False)
+    config = settings.load()
+    database = Database(config.store if url_or_path is None else url_or_path, create=False)
     try:
         now = to_stored(system_clock())
-        forget_jobs(queue_of(database, lambda: now), now, given.job_days)
-        done = maintain(database, now, given)
+        forget_jobs(queue_of(database, lambda: now), now, config.job_days)
+        done = maintain(database, now, config)
     finally:
         database.close()
-    if given.sessions is not None:
+    if config.sessions is not None:
         store = Store(url_or_path)
         try:
             kinds.follow_reviews(store)
@@ -209,10 +209,10 @@ def store_sizes(url_or_path: str | Path | None = None) -> list[TableSize]:
 
 def store_security(url_or_path: str | Path | None = None) -> list[Check]:
     """What stands between a store that is there and production."""
-    given = settings.load()
-    database = Database(given.store if url_or_path is None else url_or_path, create=False)
+    config = settings.load()
+    database = Database(config.store if url_or_path is None else url_or_path, create=False)
     try:
-        return check_security(database, given, os.environ, Path.cwd(), to_stored(system_clock()))
+        return check_security(database, config, os.environ, Path.cwd(), to_stored(system_clock()))
     finally:
         database.close()
 

@@ -48,11 +48,11 @@ class Project:
         return replace(self, executions=replace(self.executions, permissions=permissions))
 
     def store_documents(
-        self, dataset: str, given: Sequence[tuple[str | None, bool, Sequence[tuple[str, Metadata]]]]
+        self, dataset: str, contents: Sequence[tuple[str | None, bool, Sequence[tuple[str, Metadata]]]]
     ) -> None:
         """Stores (source, whether it replaces earlier facts of the source, texts with metadata) in few transactions."""
         checks.name("dataset", dataset)
-        remember.store(self.workspace, dataset, [documents.pieces(*each) for each in given])
+        remember.store(self.workspace, dataset, [documents.pieces(*each) for each in contents])
 
     def improve(self, dataset: str, session_ids: Sequence[str] | None, report: Report | None = None) -> Improvement:
         """Does what `Heedful.improve` does, and reports how far it is."""

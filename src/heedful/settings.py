@@ -80,9 +80,9 @@ class Settings(Retention):
 
     @field_validator("trusted_proxies", mode="before")
     @classmethod
-    def _proxies(cls, given: Any) -> Any:
+    def _proxies(cls, value: Any) -> Any:
         """Addresses and networks; in the environment, commas stand between them."""
-        named = [each.strip() for each in given.split(",") if each.strip()] if isinstance(given, str) else given
+        named = [each.strip() for each in value.split(",") if each.strip()] if isinstance(value, str) else value
         for each in named if isinstance(named, list) else ():
             try:
                 ip_network(each, strict=False)
@@ -94,9 +94,9 @@ class Settings(Retention):
 
     @field_validator("connector_hosts", "connector_folders", "connector_secrets", mode="before")
     @classmethod
-    def _split(cls, given: Any) -> Any:
+    def _split(cls, value: Any) -> Any:
         """The environment has texts only: there, commas stand between the parts of a list."""
-        return [each.strip() for each in given.split(",") if each.strip()] if isinstance(given, str) else given
+        return [each.strip() for each in value.split(",") if each.strip()] if isinstance(value, str) else value
 
     @field_validator("connector_hosts")
     @classmethod
@@ -121,9 +121,9 @@ def load(environment: Mapping[str, str] = os.environ, folder: Path | None = None
     for name, key in _KEYS.items():
         _check_pair(values, name, PREFIX + key.upper(), environment)
     for name in Settings.model_fields:
-        given = environment.get(PREFIX + name.upper())
-        if given is not None:
-            values[name] = given
+        value = environment.get(PREFIX + name.upper())
+        if value is not None:
+            values[name] = value
     return Settings(**values)
 
 
@@ -157,7 +157,7 @@ def _check_pair(in_file: Mapping[str, Any], name: str, key: str, environment: Ma
     )
 
 
-def _check_pattern(given: str, pattern: re.Pattern[str], wrong: str, remedy: str) -> str:
-    if pattern.fullmatch(given) is None:
-        raise Invalid(f"has {given!r}, which {wrong}", value=given, remedy=remedy)
-    return given
+def _check_pattern(value: str, pattern: re.Pattern[str], wrong: str, remedy: str) -> str:
+    if pattern.fullmatch(value) is None:
+        raise Invalid(f"has {value!r}, which {wrong}", value=value, remedy=remedy)
+    return value

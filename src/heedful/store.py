@@ -68,23 +68,23 @@ class Store:
     ) -> None:
         """With `background_jobs`, the jobs that a project adds run in a thread beside it; without, by whoever works for
         the store."""
-        given = settings.load()
-        self.default_project = given.project
-        self.search_in_memory = given.search_in_memory
+        config = settings.load()
+        self.default_project = config.project
+        self.search_in_memory = config.search_in_memory
         self.clock = clock or system_clock
-        self._language_model = _language_model(given, language_model)
-        self.embedder = configured_embedder(given, embedding)
-        self.sessions = given.sessions if sessions is None else sessions
-        self._receipt_share = given.receipt_share
-        self.retention: settings.Retention = given
-        self._trust = Trust(given.authors_to_teach, given.authors_to_veto)
-        self.digest_every = given.digest_every
-        self.digest_channels = digest_channels(given.digest_email, given.digest_webhook, given.digest_webhook_secret)
+        self._language_model = _language_model(config, language_model)
+        self.embedder = configured_embedder(config, embedding)
+        self.sessions = config.sessions if sessions is None else sessions
+        self._receipt_share = config.receipt_share
+        self.retention: settings.Retention = config
+        self._trust = Trust(config.authors_to_teach, config.authors_to_veto)
+        self.digest_every = config.digest_every
+        self.digest_channels = digest_channels(config.digest_email, config.digest_webhook, config.digest_webhook_secret)
         self._allowed_over_http = Permissions(
             everywhere=False,
-            hosts=given.connector_hosts,
-            folders=given.connector_folders,
-            secrets=frozenset(given.connector_secrets),
+            hosts=config.connector_hosts,
+            folders=config.connector_folders,
+            secrets=frozenset(config.connector_secrets),
         )
         self._permissions = OPERATOR
         self._hooks = (feedback_hook, metadata_hook)
@@ -93,13 +93,13 @@ class Store:
         self._lock = threading.Lock()
         self._open: OrderedDict[str, Project] = OrderedDict()
         self._users: dict[str, int] = {}
-        self._known: set[str] = {given.project}
+        self._known: set[str] = {config.project}
         self._only: Project | None = None
         self.job_added: Callable[[str], object] = lambda job_id: None
         """Called with the id of each job that a project adds."""
-        self.database = Database(given.store if url_or_path is None else url_or_path)
+        self.database = Database(config.store if url_or_path is None else url_or_path)
         self.queue = queue_of(self.database, self.now)
-        self.pool = Pool(query_limits(given))
+        self.pool = Pool(query_limits(config))
 
     def serve_others(self) -> None:
         """From now on, connectors of the shared projects reach what the settings list: callers are not the operator."""
@@ -335,25 +335,25 @@ def session_space(
     return space
 
 
-def query_limits(given: settings.Settings) -> QueryLimits:
+def query_limits(config: settings.Settings) -> QueryLimits:
     """The limits of queries on connectors that the settings ask for."""
     return QueryLimits(
-        seconds=given.query_seconds,
-        rows=given.query_rows,
-        bytes=given.query_bytes,
-        memory=given.query_memory,
-        disk=given.query_disk,
-        processes=given.query_processes,
-        per_caller=given.query_processes_per_caller,
-        wait=given.query_wait,
+        seconds=config.query_seconds,
+        rows=config.query_rows,
+        bytes=config.query_bytes,
+        memory=config.query_memory,
+        disk=config.query_disk,
+        processes=config.query_processes,
+        per_caller=config.query_processes_per_caller,
+        wait=config.query_wait,
     )
 
 
-def _language_model(given: settings.Settings, named: str | LanguageModel | None) -> LanguageModel | None:
+def _language_model(config: settings.Settings, named: str | LanguageModel | None) -> LanguageModel | None:
     if named is not None and not isinstance(named, str):
         return named
     return choose_language_model(
-        named or given.language_model,
-        api_key=given.language_model_api_key,
-        timeout=given.language_model_timeout,
+        named or config.language_model,
+        api_key=config.language_model_api_key,
+        timeout=config.language_model_timeout,
     )

@@ -57,11 +57,11 @@ class ScriptedModel:
     name = "scripted-for-tests"
 
     def __init__(self, answers: Sequence[str] | Callable[[Sequence[ChatMessage]], str]) -> None:
-        self.asked: list[list[ChatMessage]] = []
+        self.prompts: list[list[ChatMessage]] = []
         self._answers = answers
 
     def complete(self, messages: Sequence[ChatMessage], *, on_token: OnToken | None = None) -> Completion:
-        self.asked.append(list(messages))
+        self.prompts.append(list(messages))
         text = self._answer(messages)
         if on_token is not None:
             for token in re.findall(r"\s*\S+\s*\Z|\s*\S+", text):
@@ -72,7 +72,7 @@ class ScriptedModel:
     def _answer(self, messages: Sequence[ChatMessage]) -> str:
         if callable(self._answers):
             return self._answers(messages)
-        place = len(self.asked) - 1
+        place = len(self.prompts) - 1
         if place >= len(self._answers):
             raise AssertionError(f"the model was asked {place + 1} times and has {len(self._answers)} answers")
         return self._answers[place]

@@ -210,10 +210,10 @@ def test_what_is_sent_after_the_login_has_expired_is_kept_and_done_once_after_lo
     assert "Your login has expired. You were about to correct a fact" in refused.text
     assert hidden(refused.text, "name") == "Ada"
 
-    kept = hidden(refused.text, "kept")
-    wrong = client.post("/login", data={"api_key": "wrong", "kept": kept})
-    assert hidden(wrong.text, "kept")
-    entered = client.post("/login", data={"api_key": dashboard.admin, "name": "Ada", "kept": kept})
+    kept = hidden(refused.text, "pending")
+    wrong = client.post("/login", data={"api_key": "wrong", "pending": kept})
+    assert hidden(wrong.text, "pending")
+    entered = client.post("/login", data={"api_key": dashboard.admin, "name": "Ada", "pending": kept})
     page = client.get(entered.headers["location"]).text
     assert "You were about to correct a fact" in page
     assert "&lt;b&gt;30&lt;/b&gt; days &amp; more\nin two lines</textarea>" in page
@@ -244,7 +244,7 @@ def test_a_form_of_an_earlier_login_is_shown_again_with_what_was_typed(dashboard
 
 
 def test_kept_forms_that_were_made_up_are_ignored(dashboard: Dashboard) -> None:
-    entered = dashboard.client().post("/login", data={"api_key": dashboard.admin, "kept": "bm90aGluZw.bm90aGluZw"})
+    entered = dashboard.client().post("/login", data={"api_key": dashboard.admin, "pending": "bm90aGluZw.bm90aGluZw"})
     assert entered.headers["location"] == "/"
 
 
@@ -267,7 +267,7 @@ def expired(dashboard: Dashboard, clock: ManualClock, form: dict[str, str], acti
     clock.advance(hours=9)
     refused = client.post(f"/p/default/do/{action}", data=form)
     assert refused.status_code == 401
-    return client, hidden(refused.text, "kept")
+    return client, hidden(refused.text, "pending")
 
 
 def shown(page: str) -> str:
@@ -290,7 +290,7 @@ def test_what_is_kept_is_told_in_words_and_not_in_its_fields(dashboard: Dashboar
         "seen": "0",
     }
     client, kept = expired(dashboard, clock, form, "review_fix")
-    client.post("/login", data={"api_key": dashboard.admin, "kept": kept})
+    client.post("/login", data={"api_key": dashboard.admin, "pending": kept})
     page = client.get("/resume").text
     words = shown(page)
     for said in (
@@ -310,7 +310,7 @@ def test_a_key_that_may_not_go_on_is_told_so_and_what_was_typed_stays(dashboard:
     keys = [dashboard.key("read"), dashboard.opened.open("another").keys.create("k", scopes=["read", "write"]).api_key]
     for key in keys:
         client, kept = expired(dashboard, clock, correct(fact, "", "Thirty days."), "supersede")
-        client.post("/login", data={"api_key": key, "kept": kept})
+        client.post("/login", data={"api_key": key, "pending": kept})
         answer = client.get("/resume")
         assert answer.status_code == 200
         assert "may not do this" in answer.text

@@ -59,7 +59,7 @@ def test_an_execution_has_its_sql_its_first_rows_and_what_people_say(dashboard: 
 def test_somebody_says_that_it_is_right_and_undoes_that(dashboard: Dashboard) -> None:
     there, client = ran(dashboard), dashboard.visitor(name="Ada")
     (form,) = forms(client.get(there).text, "rate_execution")
-    done = send(client, form, said="right", comment="as in the books")
+    done = send(client, form, rating="right", comment="as in the books")
     assert said(dashboard) == [(True, "as in the books", "Ada")]
     undone(client, done)
     assert said(dashboard) == []
@@ -67,8 +67,8 @@ def test_somebody_says_that_it_is_right_and_undoes_that(dashboard: Dashboard) ->
 
 def test_undoing_a_changed_mind_brings_back_what_was_said_before(dashboard: Dashboard) -> None:
     there, client = ran(dashboard), dashboard.visitor(name="Ada")
-    send(client, forms(client.get(there).text, "rate_execution")[0], said="right", comment="as in the books")
-    done = send(client, forms(client.get(there).text, "rate_execution")[0], said="wrong", comment="too few")
+    send(client, forms(client.get(there).text, "rate_execution")[0], rating="right", comment="as in the books")
+    done = send(client, forms(client.get(there).text, "rate_execution")[0], rating="wrong", comment="too few")
     assert said(dashboard) == [(False, "too few", "Ada")]
     undone(client, done)
     assert said(dashboard) == [(True, "as in the books", "Ada")]
@@ -76,7 +76,7 @@ def test_undoing_a_changed_mind_brings_back_what_was_said_before(dashboard: Dash
 
 def test_an_opinion_is_taken_back_and_given_again(dashboard: Dashboard) -> None:
     there, client = ran(dashboard), dashboard.visitor(name="Ada")
-    send(client, forms(client.get(there).text, "rate_execution")[0], said="wrong", comment="too few")
+    send(client, forms(client.get(there).text, "rate_execution")[0], rating="wrong", comment="too few")
     done = send(client, forms(client.get(there).text, "unrate_execution")[0])
     assert said(dashboard) == []
     undone(client, done)
@@ -85,7 +85,7 @@ def test_an_opinion_is_taken_back_and_given_again(dashboard: Dashboard) -> None:
 
 def test_what_is_neither_right_nor_wrong_is_refused_with_what_was_typed(dashboard: Dashboard) -> None:
     there, client = ran(dashboard), dashboard.visitor(name="Ada")
-    answer = send(client, forms(client.get(there).text, "rate_execution")[0], said="maybe", comment="I wonder")
+    answer = send(client, forms(client.get(there).text, "rate_execution")[0], rating="maybe", comment="I wonder")
     assert answer.status_code == 422
     assert "I wonder" in answer.text
     assert said(dashboard) == []

@@ -308,7 +308,7 @@ def test_a_comment_gives_orders_to_the_language_model(attack: Callable[..., Any]
             with seen.visitor({"execution_id": ran}, **who) as browser:
                 browser.feedback.create_negative(execution_id=ran, feedback=orders)
             seen.admin.chat.chat_to_sql(chat, "How many cities are there?")
-            return list(model.asked[-1])
+            return list(model.prompts[-1])
 
         assert not any("System: from" in message.content or "77" in message.content for message in asked())
         rules, *rest = asked(author="mallory")

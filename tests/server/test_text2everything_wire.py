@@ -178,7 +178,7 @@ def test_the_document_from_top_to_bottom(client: Any, connector: str, model: Scr
     assert marked.chat_message_id == answer.id == answer.execution_result.chat_message_id
     client.feedback.create_negative(PROJECT, answer.id, "Missing recent data", answer.execution_result.execution_id)
 
-    asked = len(model.asked)
+    asked = len(model.prompts)
     response = client.chat.chat_to_sql(
         project_id=PROJECT,
         chat_session_id=answer.chat_session_id,
@@ -186,10 +186,10 @@ def test_the_document_from_top_to_bottom(client: Any, connector: str, model: Scr
         feedback_cutoff=0.5,
     )
     assert response.sql_query == WRITTEN["Show customer metrics"]
-    assert len(model.asked) == asked + 1
+    assert len(model.prompts) == asked + 1
     # What is said of a repetition counts for what it repeats: three say it is right, and one that it is not.
     client.chat.chat_to_sql(PROJECT, answer.chat_session_id, "Count users", feedback_cutoff=0.7)
-    assert 'Wrong, because: "Missing recent data"' in model.asked[-1][-1].content
+    assert 'Wrong, because: "Missing recent data"' in model.prompts[-1][-1].content
 
     rates = client.feedback.list(project_id=PROJECT)
     assert sum(each.is_positive for each in rates) == len(rates) - 1
@@ -208,7 +208,7 @@ def test_the_smart_query_of_the_document(client: Any, connector: str, model: Scr
 
     assert smart(USERS) == ("chat", [{"users": 2}])
     assert smart(USERS) == ("cache", [{"users": 2}])
-    assert len(model.asked) == 1
+    assert len(model.prompts) == 1
 
 
 def test_without_a_language_model_a_golden_example_answers(
@@ -281,7 +281,7 @@ def test_contexts_are_facts_that_the_language_model_reads(
     others = [{"name": f"Planet {n}", "content": f"Planet {n} goes round star {n}."} for n in range(12)]
     client.contexts.bulk_create(PROJECT, others, max_workers=4)
     answered(client, connector)
-    read = model.asked[-1][-1].content
+    read = model.prompts[-1][-1].content
     assert "Rules: Active users have active = 1." in read
     assert "Money: Amounts are in euros." in read
     assert 0 < read.count("goes round") < 12
@@ -291,8 +291,8 @@ def test_contexts_are_facts_that_the_language_model_reads(
     assert (changed.id, changed.description, changed.created_at) == (rules.id, "by Ada", rules.created_at)
     assert changed.updated_at == clock.now
     answered(client, connector)
-    assert "active = 'yes'" in model.asked[-1][-1].content
-    assert "active = 1." not in model.asked[-1][-1].content
+    assert "active = 'yes'" in model.prompts[-1][-1].content
+    assert "active = 1." not in model.prompts[-1][-1].content
     assert client.contexts.list_always_displayed(PROJECT) == [always]
     assert client.contexts.get_by_name(PROJECT, "Money") == always
     assert len(client.contexts.list(PROJECT)) == 14
@@ -328,7 +328,7 @@ def test_schemas_are_read_too_and_come_back_as_they_were(client: Any, connector:
     assert client.schema_metadata.list_by_type(PROJECT, "table") == client.schema_metadata.list(PROJECT)
     assert client.schema_metadata.list(PROJECT, is_always_displayed=True) == [second]
     answered(client, connector)
-    assert "1 for active users" in model.asked[-1][-1].content
+    assert "1 for active users" in model.prompts[-1][-1].content
     assert client.schema_metadata.update(PROJECT, second.id, description="new").schema_data == users
     assert client.schema_metadata.delete(PROJECT, first.id) is True
 
@@ -353,7 +353,7 @@ def test_what_a_question_names_is_read(client: Any, connector: str, model: Scrip
         connector_id=connector,
     )
     assert (told.context_id, told.schema_metadata_id, told.example_id) == (far.id, schema.id, example.id)
-    read = model.asked[-1][-1].content.replace('\\"', '"')
+    read = model.prompts[-1][-1].content.replace('\\"', '"')
     for text in ("Ships sail at dawn.", '"of": "ships"', "Which ships sail?", "Prefer short names.", "What is one?"):
         assert text in read, text
     with pytest.raises(sdk.NotFoundError):

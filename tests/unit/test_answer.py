@@ -42,7 +42,7 @@ def test_an_answer_says_what_it_was_made_from_and_what_it_cost() -> None:
     assert [use.fact_id for use in found.used] == ["fact-1", "fact-2", "fact-3"]
     assert sum(use.share for use in found.used) == pytest.approx(1.0)
     assert found.model == "scripted-for-tests"
-    assert found.usage == Usage(sum(len(message.content.split()) for message in model.asked[0]), 15)
+    assert found.usage == Usage(sum(len(message.content.split()) for message in model.prompts[0]), 15)
 
 
 def test_a_fact_that_more_sentences_cite_has_a_greater_share() -> None:
@@ -161,13 +161,13 @@ def test_evidence_that_does_not_fit_is_left_out_from_the_worst_on() -> None:
     model = ScriptedModel(["All [1-40]."])
     found = write(model, "Who?", many)
     assert len(found.used) == MAX_EVIDENCE // 1000
-    assert sum(line.startswith("[") for line in lines(model.asked[0][-1])) == MAX_EVIDENCE // 1000
+    assert sum(line.startswith("[") for line in lines(model.prompts[0][-1])) == MAX_EVIDENCE // 1000
 
 
 def test_the_best_hit_is_shown_however_long_it_is() -> None:
     model = ScriptedModel(["One [1]."])
     assert write(model, "Who?", hits("x" * (MAX_EVIDENCE + 1), "y")).used == [Use("fact-1", 1.0)]
-    assert '[2] "y"' not in model.asked[0][-1].content
+    assert '[2] "y"' not in model.prompts[0][-1].content
 
 
 def test_a_scripted_model_answers_in_order_and_says_when_it_has_no_more() -> None:
@@ -176,7 +176,7 @@ def test_a_scripted_model_answers_in_order_and_says_when_it_has_no_more() -> Non
     assert model.complete([ChatMessage("user", "a b c")], on_token=parts.append).usage == Usage(3, 2)
     assert parts == ["one", "  two "]
     assert model.complete([ChatMessage("user", "d")]).text == "three"
-    assert model.asked == [[ChatMessage("user", "a b c")], [ChatMessage("user", "d")]]
+    assert model.prompts == [[ChatMessage("user", "a b c")], [ChatMessage("user", "d")]]
     with pytest.raises(AssertionError, match="asked 3 times and has 2 answers"):
         model.complete([])
 

@@ -20,7 +20,7 @@ def rows(*names: list[str]) -> str:
 def test_all_texts_are_asked_about_at_once() -> None:
     model = ScriptedModel([rows(*NAMES)])
     assert name_entities(model, TEXTS) == NAMES
-    (asked,) = model.asked
+    (asked,) = model.prompts
     assert asked[-1].content.split("\n") == [
         '1. "Ada Lovelace met Charles Babbage."',
         '2. "It rained in London all day."',

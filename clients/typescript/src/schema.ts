@@ -536,13 +536,6 @@ export interface ForgetResult {
   erased: Erasure | null;
 }
 
-/** One signal that was taken, under the event that can be retracted. */
-export interface GivenSignal {
-  event_id: string;
-  fact_id: string;
-  signal_type: "used" | "ignored" | "helpful" | "not_helpful";
-}
-
 /** A question with the SQL that answers it, by somebody's word. */
 export interface GoldenExample {
   id: string;
@@ -796,6 +789,13 @@ export interface Receipt {
   usefulness_weight: number;
   at: string;
   shown: Shown[];
+}
+
+/** One signal that was taken, under the event that can be retracted. */
+export interface RecordedSignal {
+  event_id: string;
+  fact_id: string;
+  signal_type: "used" | "ignored" | "helpful" | "not_helpful";
 }
 
 export interface RememberRequest {
@@ -1108,7 +1108,7 @@ export interface SignalResult {
   updated_facts: string[];
   errors: ItemError[];
   event_ids: string[];
-  signals: GivenSignal[];
+  signals: RecordedSignal[];
 }
 
 /** What `rotate_signing` did. */

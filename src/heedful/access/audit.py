@@ -39,10 +39,10 @@ def list_entries(
     )
 
 
-def _moment(given: Any) -> int | None:
-    if given is not None and not isinstance(given, datetime):
-        raise Invalid(f"since must be a datetime, got {given!r}", field="since", value=given)
-    return None if given is None else to_stored(given)
+def _moment(value: Any) -> int | None:
+    if value is not None and not isinstance(value, datetime):
+        raise Invalid(f"since must be a datetime, got {value!r}", field="since", value=value)
+    return None if value is None else to_stored(value)
 
 
 def _to_entry(row: AnyRow) -> AuditEntry:

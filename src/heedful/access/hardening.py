@@ -50,9 +50,9 @@ def check_security(
 
 
 def _files(database: Database, folder: Path) -> Check:
-    kept = [] if database.folder is None else [Path(database.name), database.folder]
-    beside = [Path(f"{database.name}{suffix}") for suffix in ("-wal", "-shm")] if kept else []
-    found = [str(each) for each in (*kept, *beside, folder / FILE) if readable_by_others(each)]
+    paths = [] if database.folder is None else [Path(database.name), database.folder]
+    beside = [Path(f"{database.name}{suffix}") for suffix in ("-wal", "-shm")] if paths else []
+    found = [str(each) for each in (*paths, *beside, folder / FILE) if readable_by_others(each)]
     return _check(
         "files",
         found,
@@ -165,11 +165,11 @@ def _teaching(settings: Settings) -> Check:
     )
 
 
-def _connectors(connection: Connection, wanted: Callable[..., bool]) -> list[str]:
+def _connectors(connection: Connection, matches: Callable[..., bool]) -> list[str]:
     rows = connection.execute(
         select(connectors, projects.c.name.label("project")).join(projects, projects.c.id == connectors.c.project_id)
     )
-    return [f"{row.name} of {row.project}" for row in rows if wanted(row)]
+    return [f"{row.name} of {row.project}" for row in rows if matches(row)]
 
 
 def _join_names(names: list[str]) -> str:

@@ -94,8 +94,8 @@ def _lease(holder: str, at: int) -> Metadata:
 
 def _holds(connection: Connection, project: int, key: str, fingerprint: bytes, holder: str) -> bool:
     """Whether nobody has taken the place of this call, which showed no sign of life for longer than its lease."""
-    kept = requests.earlier_result(connection, project, key, fingerprint, lock=True)
-    return kept is not None and kept.get("holder") == holder
+    stored = requests.earlier_result(connection, project, key, fingerprint, lock=True)
+    return stored is not None and stored.get("holder") == holder
 
 
 RENEW_SECONDS = 15.0

@@ -62,7 +62,7 @@ class Keys(KeysProtocol):
         subject: str | None = None,
         expires_in: int = 600,
     ) -> FeedbackToken:
-        wanted = _targets([targets] if isinstance(targets, Target | Mapping) else targets)
+        allowed = _targets([targets] if isinstance(targets, Target | Mapping) else targets)
         if isinstance(expires_in, bool) or not isinstance(expires_in, int) or not 1 <= expires_in <= limits.MAX_SECONDS:
             raise Invalid(
                 f"expires_in must be whole seconds from 1 to {limits.MAX_SECONDS}, got {expires_in!r}",
@@ -82,13 +82,13 @@ class Keys(KeysProtocol):
         with self._workspace.database.write() as connection:
             secret = keys.ensure_signing_secret(connection, now)
         until = now + expires_in * SECOND
-        plain = tuple(tokens.target(**each.plain()) for each in wanted)
+        plain = tuple(tokens.target(**each.plain()) for each in allowed)
         claims = tokens.Claims(self._workspace.project, who, plain, until)
         return FeedbackToken(
             token=tokens.sign(claims, secret),
             author=who,
             author_trust=trust_of(who),
-            targets=wanted,
+            targets=allowed,
             expires_at=from_stored(until),
         )
 
@@ -106,11 +106,11 @@ class Keys(KeysProtocol):
 
 
 def create_key(
-    workspace: Workspace, project: str | None, name: str, wanted: Sequence[Scope], rate_limit: int | None
+    workspace: Workspace, project: str | None, name: str, key_scopes: Sequence[Scope], rate_limit: int | None
 ) -> NewKey:
     """A new key of a project, or of all."""
     checks.name("name", name)
-    given = _scopes(wanted)
+    checked = _scopes(key_scopes)
     if rate_limit is not None and (
         isinstance(rate_limit, bool) or not isinstance(rate_limit, int) or not 1 <= rate_limit <= limits.MAX_RATE
     ):
@@ -124,7 +124,7 @@ def create_key(
     with workspace.database.write(project) as connection:
         now = workspace.now()
         number = None if project is None else scopes.ensure_project(connection, project, now)
-        keys.add(connection, key_id, number, name, secrets.digest(api_key), given, rate_limit, now)
+        keys.add(connection, key_id, number, name, secrets.digest(api_key), checked, rate_limit, now)
         audit.note_action(connection, "keys.create", now, number, key_id)
         row = keys.get(connection, key_id)
     assert row is not None
@@ -168,15 +168,15 @@ def _targets(named: Any) -> list[Target]:
         raise Invalid.from_validation(error) from None
 
 
-def _scopes(wanted: Any) -> list[Scope]:
-    if isinstance(wanted, str) or not isinstance(wanted, Sequence) or not wanted:
+def _scopes(scopes: Any) -> list[Scope]:
+    if isinstance(scopes, str) or not isinstance(scopes, Sequence) or not scopes:
         raise Invalid(
-            f"scopes must be a list of scopes, got {wanted!r}",
+            f"scopes must be a list of scopes, got {scopes!r}",
             field="scopes",
-            value=wanted,
+            value=scopes,
             remedy=f"Use some of {', '.join(SCOPES)}",
         )
-    unknown = [each for each in wanted if each not in SCOPES]
+    unknown = [each for each in scopes if each not in SCOPES]
     if unknown:
         raise Invalid(
             f"scopes has {unknown[0]!r}",
@@ -184,4 +184,4 @@ def _scopes(wanted: Any) -> list[Scope]:
             value=unknown[0],
             remedy=f"Use some of {', '.join(SCOPES)}",
         )
-    return [scope for scope in SCOPES if scope in wanted]
+    return [scope for scope in SCOPES if scope in scopes]

@@ -34,9 +34,9 @@ def digest(api_key: str) -> bytes:
     return hashlib.sha256(api_key.encode(errors="replace")).digest()
 
 
-def matches(api_key: str, kept: bytes) -> bool:
+def matches(api_key: str, stored: bytes) -> bool:
     """Whether this is the key; how long that takes tells nothing."""
-    return hmac.compare_digest(digest(api_key), kept)
+    return hmac.compare_digest(digest(api_key), stored)
 
 
 def sign(body: bytes, secret: bytes, purpose: str) -> str:
@@ -48,10 +48,10 @@ def verify(text: str, secrets: Sequence[bytes], purpose: str) -> bytes | None:
     """The body, if it was sealed with one of these secrets for this purpose; None otherwise."""
     body, _, seal = text.partition(".")
     try:
-        plain, given = _decode(body), _decode(seal)
+        plain, signature = _decode(body), _decode(seal)
     except (Error, UnicodeEncodeError, ValueError):
         return None
-    good = any(hmac.compare_digest(_signature(plain, secret, purpose), given) for secret in secrets)
+    good = any(hmac.compare_digest(_signature(plain, secret, purpose), signature) for secret in secrets)
     return plain if good else None
 
 

@@ -236,13 +236,13 @@ def _open_for() -> _Opened:
         return _OPEN[0]
 
 
-def search_type_of(given: Any) -> SearchType:
+def search_type_of(value: Any) -> SearchType:
     """The search type of that name."""
     try:
-        return SearchType(given)
+        return SearchType(value)
     except ValueError:
         raise Invalid(
-            f"unknown query_type {given!r}", field="query_type", value=given, remedy="Use a SearchType"
+            f"unknown query_type {value!r}", field="query_type", value=value, remedy="Use a SearchType"
         ) from None
 
 

@@ -81,8 +81,8 @@ class MongoDBSessionManager:
 
     def add_feedback(self, feedback: Mapping[str, Any]) -> str | None:
         """Keeps `{"rating": "up" | "down" | None, "comment": "…"}` and returns its id; None if a hook kept it back."""
-        kept = self.sessions.add_session_feedback(self.session_id, feedback)
-        return None if kept is None else kept.feedback_id
+        stored = self.sessions.add_session_feedback(self.session_id, feedback)
+        return None if stored is None else stored.feedback_id
 
     def get_feedbacks(self) -> list[dict[str, Any]]:
         """All feedback of the session, oldest first."""

@@ -47,7 +47,7 @@ class Text2EverythingClient:
         self._background_jobs = checks.flag("worker", options.pop("worker", True))
         self._options = options
         self._open: Store | None = None
-        self._kept = ExitStack()
+        self._exit_stack = ExitStack()
         self._projects: dict[str, Heedful] = {}
         self._lock = threading.Lock()
         self.feedback = Feedback(self._using)
@@ -68,7 +68,7 @@ class Text2EverythingClient:
         store = self._store()
         with self._lock:
             if project_id not in self._projects:
-                self._projects[project_id] = Heedful(self._kept.enter_context(store.using(project_id)))
+                self._projects[project_id] = Heedful(self._exit_stack.enter_context(store.using(project_id)))
             return self._projects[project_id]
 
     def close(self) -> None:
@@ -76,7 +76,7 @@ class Text2EverythingClient:
         with self._lock:
             opened, self._open = self._open, None
             self._projects.clear()
-            self._kept.close()
+            self._exit_stack.close()
         if opened is not None:
             opened.close()
 

@@ -42,16 +42,16 @@ class Counting:
         self._workspace = workspace
         self._store = store
 
-    def counts(self, asked: TallyQuery) -> list[TallyCounts]:
+    def counts(self, query: TallyQuery) -> list[TallyCounts]:
         """One line for each value and bucket."""
-        self.fold(asked.key or "")
+        self.fold(query.key or "")
         found: list[TallyCounts] = []
         if self._store.remote:
-            found += self._store.read(lambda tx: tx.feedbacks.tallies(asked))
-        if asked.key is None or not self._store.remote:
+            found += self._store.read(lambda tx: tx.feedbacks.tallies(query))
+        if query.key is None or not self._store.remote:
             with self._workspace.read() as connection:
                 project = scopes.project_id(connection, self._workspace.project)
-                found += [] if project is None else tallies.counts(connection, project, asked)
+                found += [] if project is None else tallies.counts(connection, project, query)
         return _totals(found)
 
     def values(self, key: str) -> dict[str, int]:
@@ -182,14 +182,14 @@ def check_range(since: Any, until: Any) -> tuple[int | None, int | None]:
     return start, stop
 
 
-def _moment(field: str, given: Any) -> int | None:
-    if given is None:
+def _moment(field: str, value: Any) -> int | None:
+    if value is None:
         return None
-    if not isinstance(given, datetime):
+    if not isinstance(value, datetime):
         raise Invalid(
-            f"{field} must be a datetime, got {given!r}",
+            f"{field} must be a datetime, got {value!r}",
             field=field,
-            value=given,
+            value=value,
             remedy="Pass a datetime; one without a zone is read as UTC",
         )
-    return to_stored(given)
+    return to_stored(value)

@@ -62,8 +62,8 @@ def _opinion_counts(counting: Counting, since: int, until: int, about: tuple[Opi
     return variant(None, lines[0] if lines else NO_COUNTS)
 
 
-def _all(said: Variant) -> int:
-    return said.up + said.down + said.neutral
+def _all(variant: Variant) -> int:
+    return variant.up + variant.down + variant.neutral
 
 
 def _headline(now: Variant, before: Variant, length: timedelta) -> str:
@@ -115,8 +115,8 @@ def _text(
     return "\n\n".join(parts) + "\n"
 
 
-def _counts(said: Variant) -> str:
-    counts = f"{said.up} up, {said.down} down, {said.neutral} neutral"
-    if said.satisfaction is None or said.low is None or said.high is None:
+def _counts(variant: Variant) -> str:
+    counts = f"{variant.up} up, {variant.down} down, {variant.neutral} neutral"
+    if variant.satisfaction is None or variant.low is None or variant.high is None:
         return counts
-    return f"{counts}; {said.satisfaction:.1%} satisfied (95% interval {said.low:.1%} to {said.high:.1%})"
+    return f"{counts}; {variant.satisfaction:.1%} satisfied (95% interval {variant.low:.1%} to {variant.high:.1%})"

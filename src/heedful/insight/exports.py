@@ -34,15 +34,15 @@ class Reading:
     workspace: Workspace
     store: SessionStore
 
-    def all(self, table: ExportTable, wanted: ExportQuery) -> Iterator[Rows]:
+    def all(self, table: ExportTable, query: ExportQuery) -> Iterator[Rows]:
         """All rows, in pages. What is in one SQL database is as it was at one moment."""
         for place in self._places(table):
             if place == MAIN_STORE:
-                yield from self._here(table, wanted)
+                yield from self._here(table, query)
             else:
-                yield from self._apart(table, wanted)
+                yield from self._apart(table, query)
 
-    def page(self, table: ExportTable, wanted: ExportQuery, cursor: Any, limit: int) -> tuple[Rows, str | None]:
+    def page(self, table: ExportTable, query: ExportQuery, cursor: Any, limit: int) -> tuple[Rows, str | None]:
         """Some rows, and the cursor behind them; None at the end."""
         places = self._places(table)
         place, after = _read(cursor) if cursor is not None else (places[0], None)
@@ -50,9 +50,9 @@ class Reading:
             raise misplaced(cursor)
         if place == MAIN_STORE:
             with self.workspace.read() as connection:
-                rows, following = self._sql(connection, table, wanted, after, limit)
+                rows, following = self._sql(connection, table, query, after, limit)
         else:
-            rows, following = self._stored(table, wanted, after, limit)
+            rows, following = self._stored(table, query, after, limit)
         if following is not None:
             return rows, f"{place}.{following}"
         rest = places[places.index(place) + 1 :]
@@ -69,33 +69,31 @@ class Reading:
             else [MAIN_STORE]
         )
 
-    def _here(self, table: ExportTable, wanted: ExportQuery) -> Iterator[Rows]:
+    def _here(self, table: ExportTable, query: ExportQuery) -> Iterator[Rows]:
         with self.workspace.read() as connection:
             project = scopes.project_id(connection, self.workspace.project)
             if project is not None:
-                yield from exports.every(connection, project, table.name, wanted, BATCH_SIZE)
+                yield from exports.every(connection, project, table.name, query, BATCH_SIZE)
 
-    def _apart(self, table: ExportTable, wanted: ExportQuery) -> Iterator[Rows]:
+    def _apart(self, table: ExportTable, query: ExportQuery) -> Iterator[Rows]:
         after: str | None = None
         while True:
             # Each in a view of its own: a long one is more than the server keeps.
-            rows, after = self._stored(table, wanted, after, BATCH_SIZE)
+            rows, after = self._stored(table, query, after, BATCH_SIZE)
             yield rows
             if after is None:
                 return
 
     def _sql(
-        self, connection: Connection, table: ExportTable, wanted: ExportQuery, after: str | None, limit: int
+        self, connection: Connection, table: ExportTable, query: ExportQuery, after: str | None, limit: int
     ) -> tuple[Rows, str | None]:
         project = scopes.project_id(connection, self.workspace.project)
         if project is None:
             return [], None
-        return exports.page(connection, project, table.name, wanted, after, limit)
+        return exports.page(connection, project, table.name, query, after, limit)
 
-    def _stored(
-        self, table: ExportTable, wanted: ExportQuery, after: str | None, limit: int
-    ) -> tuple[Rows, str | None]:
-        found: tuple[Rows, str | None] = self.store.read(lambda tx: tx.exports.page(table.name, wanted, after, limit))
+    def _stored(self, table: ExportTable, query: ExportQuery, after: str | None, limit: int) -> tuple[Rows, str | None]:
+        found: tuple[Rows, str | None] = self.store.read(lambda tx: tx.exports.page(table.name, query, after, limit))
         return found
 
 

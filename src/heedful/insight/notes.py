@@ -61,8 +61,8 @@ def notes(
         )
     named = [key] if key is not None and counting.values(key) else []
     for each_key in dict.fromkeys([*named, *counting.telling_keys()]):
-        asked = TallyQuery(None, each_key, "day", since, until, dataset, OUTCOMES, DERIVED)
-        series += _series_by_slice(counting, asked, f"metadata.{each_key}")
+        query = TallyQuery(None, each_key, "day", since, until, dataset, OUTCOMES, DERIVED)
+        series += _series_by_slice(counting, query, f"metadata.{each_key}")
     series += _series_by_theme(comments, all_of_it, since, until, dataset)
     looked_at = [each for each in series if sum(each.downs.values())]
     found = []
@@ -79,14 +79,14 @@ def notes(
     return [_note(changed, each) for changed, each in found]
 
 
-def _series_by_slice(counting: Counting, asked: TallyQuery, about: str) -> list[Series]:
+def _series_by_slice(counting: Counting, query: TallyQuery, about: str) -> list[Series]:
     found: dict[str, Series] = {}
     together = Series(about, None, "")
-    for line in counting.counts(asked):
+    for line in counting.counts(query):
         _count(together, line)
         if not line.value:
             continue
-        value = line.value if asked.key is None else decode_tag(line.value)
+        value = line.value if query.key is None else decode_tag(line.value)
         what = f"down-votes with {about} {str(value).lower() if isinstance(value, bool) else value}"
         _count(found.setdefault(line.value, Series(about, value, what, among=together)), line)
     # Where there is only one, it says what all of it says.

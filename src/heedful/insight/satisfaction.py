@@ -53,15 +53,15 @@ def satisfaction(
 ) -> Satisfaction:
     """The opinions under each value, with intervals, and how sure it is which is best."""
     facet, key = counting.grouping(by)
-    asked = TallyQuery(facet, key, None, since, until, dataset, target_types, DERIVED)
+    query = TallyQuery(facet, key, None, since, until, dataset, target_types, DERIVED)
     if key is not None:
         values = counting.values(key)
-        counted = {line.value: line for line in counting.counts(asked)} if values else {}
+        counted = {line.value: line for line in counting.counts(query)} if values else {}
         found = [
             variant(decode_tag(value), counted.get(value, NO_COUNTS), sessions) for value, sessions in values.items()
         ]
     else:
-        lines = [line for line in counting.counts(asked) if line.up or line.down or line.neutral]
+        lines = [line for line in counting.counts(query) if line.up or line.down or line.neutral]
         if len(lines) > MAX_VALUES:
             raise too_many(by, len(lines))
         found = [variant(line.value or None, line) for line in lines]
@@ -145,9 +145,9 @@ def trend(
     facet, key = (None, None) if by is None else counting.grouping(by)
     if key is not None:
         counting.values(key)
-    asked = TallyQuery(facet, key, over, since, until, dataset, target_types, DERIVED)
+    query = TallyQuery(facet, key, over, since, until, dataset, target_types, DERIVED)
     lines: dict[str | None, dict[int, TallyCounts]] = defaultdict(dict)
-    for each in counting.counts(asked):
+    for each in counting.counts(query):
         if each.up or each.down or each.neutral:
             assert each.start is not None
             lines[each.value][each.start] = each
@@ -177,16 +177,16 @@ def _period_starts(
     lines: dict[str | None, dict[int, TallyCounts]], over: Over, since: int | None, last: int
 ) -> list[int]:
     """The first days of all buckets, from what was asked, or from the first with an opinion, to the last."""
-    said = [start for line in lines.values() for start in line]
-    if not said:
+    starts = [start for line in lines.values() for start in line]
+    if not starts:
         return []
-    first = min(said)
+    first = min(starts)
     if since is not None:
-        asked = since // DAY
-        asked = asked if over == "day" else (asked + 3) // 7 * 7 - 3
+        first_day = since // DAY
+        first_day = first_day if over == "day" else (first_day + 3) // 7 * 7 - 3
         # Nobody wants to see the years before the first opinion.
-        first = min(first, max(asked, first - LEADING_DAYS))
-    return list(range(first, max(last, *said) + 1, STEPS[over]))
+        first = min(first, max(first_day, first - LEADING_DAYS))
+    return list(range(first, max(last, *starts) + 1, STEPS[over]))
 
 
 def _total(lines: dict[str | None, dict[int, TallyCounts]]) -> Variant:
@@ -204,16 +204,16 @@ def _value(value: str | None, key: str | None) -> Any:
 
 
 def _point(start: int, line: TallyCounts) -> TrendPoint:
-    said = variant(None, line)
+    summary = variant(None, line)
     return TrendPoint(
         start=day(start),
-        up=said.up,
-        down=said.down,
-        neutral=said.neutral,
-        satisfaction=said.satisfaction,
-        low=said.low,
-        high=said.high,
-        mean_score=said.mean_score,
+        up=summary.up,
+        down=summary.down,
+        neutral=summary.neutral,
+        satisfaction=summary.satisfaction,
+        low=summary.low,
+        high=summary.high,
+        mean_score=summary.mean_score,
     )
 
 

@@ -146,9 +146,9 @@ class Insight(InsightProtocol):
         cursor: str | None = None,
         limit: int = 1000,
     ) -> Page[dict[str, Any]]:
-        wanted = self._wanted(since, until, dataset)
+        query = self._query(since, until, dataset)
         chosen = table_named(table, dataset)
-        found, following = self._reading.page(chosen, wanted, cursor, checks.limit(limit))
+        found, following = self._reading.page(chosen, query, cursor, checks.limit(limit))
         return Page(items=writing.to_json_rows(chosen, found), next_cursor=following)
 
     def export(
@@ -162,13 +162,13 @@ class Insight(InsightProtocol):
         dataset: str | None = None,
         overwrite: bool = False,
     ) -> ExportResult:
-        wanted = self._wanted(since, until, dataset)
+        query = self._query(since, until, dataset)
         with export(table, path, format, dataset, overwrite) as made:
-            for found in self._reading.all(made.table, wanted):
+            for found in self._reading.all(made.table, query):
                 made.add(found)
         return made.result()
 
-    def _wanted(self, since: Any, until: Any, dataset: Any) -> ExportQuery:
+    def _query(self, since: Any, until: Any, dataset: Any) -> ExportQuery:
         start, stop = counting.check_range(since, until)
         self._dataset(dataset)
         return ExportQuery(self._workspace.now(), start, stop, dataset)
@@ -179,22 +179,22 @@ class Insight(InsightProtocol):
                 self._workspace.dataset(connection, checks.name("dataset", name))
 
 
-def _targets(given: Any) -> tuple[OpinionTarget, ...]:
-    if given is None:
+def _targets(target_type: Any) -> tuple[OpinionTarget, ...]:
+    if target_type is None:
         return OUTCOMES
-    if given not in OPINION_TARGETS:
+    if target_type not in OPINION_TARGETS:
         raise Invalid(
-            f"unknown target_type {given!r}",
+            f"unknown target_type {target_type!r}",
             field="target_type",
-            value=given,
+            value=target_type,
             remedy=f"Use one of {', '.join(OPINION_TARGETS)}",
         )
-    return (given,)
+    return (target_type,)
 
 
-def _key(given: Any) -> str | None:
-    if given is None:
+def _key(value: Any) -> str | None:
+    if value is None:
         return None
-    key = given.removeprefix(PREFIX) if isinstance(given, str) else given
+    key = value.removeprefix(PREFIX) if isinstance(value, str) else value
     session_checks.key("by", key)
     return str(key)

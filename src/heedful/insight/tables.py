@@ -12,7 +12,7 @@ def _table(name: TableName, meaning: str, *columns: tuple[str, ColumnType, str])
     return ExportTable(
         name=name,
         meaning=meaning,
-        columns=[ExportColumn(name=each, type=kind, meaning=said) for each, kind, said in columns],
+        columns=[ExportColumn(name=each, type=kind, meaning=description) for each, kind, description in columns],
     )
 
 

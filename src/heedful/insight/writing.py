@@ -43,18 +43,20 @@ class Writer(Protocol):
         ...
 
 
-def format_of(path: Target, given: Any) -> ExportFormat:
+def format_of(path: Target, requested: Any) -> ExportFormat:
     """The format that was asked for, or the one of the file's name."""
-    named = given
+    named = requested
     if named is None and isinstance(path, str | Path):
         named = Path(path).suffix.lower().lstrip(".")
     for known in EXPORT_FORMATS:
         if named == known:
             return known
     raise Invalid(
-        "format is missing and can't be inferred from the file name" if given is None else f"unknown format {given!r}",
+        "format is missing and can't be inferred from the file name"
+        if requested is None
+        else f"unknown format {requested!r}",
         field="format",
-        value=given,
+        value=requested,
         remedy=f"Use one of {', '.join(EXPORT_FORMATS)}, or a file name with that extension",
     )
 

@@ -97,18 +97,18 @@ def problem(error: HeedfulError, status: int, request_id: str) -> dict[str, Any]
 
 def error_of(status: int, document: Any) -> HeedfulError:
     """The error behind a document: the kind that the engine raises, with its words."""
-    given = document if isinstance(document, dict) else {}
+    fields = document if isinstance(document, dict) else {}
     kinds = {400: Invalid, 401: Forbidden, 412: Conflict, 413: Invalid, 415: Invalid, 429: Unavailable}
     kinds |= {number: kind for kind, number in BY_KIND.items()}
     kind = kinds.get(status, Unavailable if status >= 500 else HeedfulError)
-    if given.get("code") in UNAVAILABLE:
+    if fields.get("code") in UNAVAILABLE:
         kind = Unavailable
     return kind(
-        str(given.get("detail") or f"the server answered {status}"),
-        code=given.get("code"),
-        field=given.get("field"),
-        value=given.get("value"),
-        remedy=given.get("remedy"),
+        str(fields.get("detail") or f"the server answered {status}"),
+        code=fields.get("code"),
+        field=fields.get("field"),
+        value=fields.get("value"),
+        remedy=fields.get("remedy"),
     )
 
 
@@ -166,8 +166,8 @@ class Wire:
     project: str | None = None
     """The parameter that names the project; None: the key's own."""
     status: int = 200
-    keeps: tuple[str, ...] = ()
-    """Names in a body with which it keeps something, for which the scope `write` is needed too."""
+    writes_with: tuple[str, ...] = ()
+    """Names in a body with which it writes, so that the scope `write` is needed too."""
     queries: bool = False
     """Whether it may ask a connector's database, or reads SQL that somebody sent."""
 

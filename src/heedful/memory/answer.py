@@ -74,35 +74,35 @@ def write(
 def prompt(question: str, hits: Sequence[Hit], earlier: Sequence[tuple[str, str]]) -> list[ChatMessage]:
     """The rules, the conversation so far, and the evidence with the question."""
     messages = [ChatMessage("system", RULES)]
-    for asked, answered in _newest(earlier):
-        messages += [ChatMessage("user", asked), ChatMessage("assistant", answered)]
+    for past_question, past_answer in _newest(earlier):
+        messages += [ChatMessage("user", past_question), ChatMessage("assistant", past_answer)]
     lines = "\n".join(f"[{number}] {quote(hit.text, MAX_EVIDENCE)}" for number, hit in enumerate(hits, start=1))
     messages.append(ChatMessage("user", f"Evidence:\n{lines or '(there is none)'}\n\nQuestion: {question}"))
     return messages
 
 
 def _fitting(hits: Sequence[Hit]) -> list[Hit]:
-    kept: list[Hit] = []
+    fitting: list[Hit] = []
     room = MAX_EVIDENCE
     for hit in hits:
         room -= len(hit.text)
-        if kept and room < 0:
+        if fitting and room < 0:
             break
-        kept.append(hit)
-    return kept
+        fitting.append(hit)
+    return fitting
 
 
 def _newest(earlier: Sequence[tuple[str, str]]) -> list[tuple[str, str]]:
     """The newest turns that fit, oldest first, without citations of evidence that is not in this prompt."""
-    kept: list[tuple[str, str]] = []
+    newest: list[tuple[str, str]] = []
     room = MAX_EARLIER
-    for asked, answered in reversed(earlier):
-        turn = _short(asked), _short(without_citations(answered))
+    for question, answered in reversed(earlier):
+        turn = _short(question), _short(without_citations(answered))
         room -= len(turn[0]) + len(turn[1])
         if room < 0:
             break
-        kept.append(turn)
-    return kept[::-1]
+        newest.append(turn)
+    return newest[::-1]
 
 
 def _short(text: str) -> str:
@@ -148,12 +148,12 @@ class _Candidate:
     hit: int
     text: str
     terms: frozenset[str]
-    asked: str = ""
+    question: str = ""
     """The question that it answers, where its fact is a question with its answer."""
 
     @property
     def whole(self) -> str:
-        return f"{self.asked} {self.text}".strip()
+        return f"{self.question} {self.text}".strip()
 
 
 def extract(question: str, hits: Sequence[Hit], similarity: Similarity | None = None) -> Written:
@@ -175,12 +175,12 @@ def extract(question: str, hits: Sequence[Hit], similarity: Similarity | None = 
 
 def _candidates(place: int, hit: Hit) -> list[_Candidate]:
     """The sentences of a hit that say something; who speaks is said with each."""
-    asked, text = _question_and_answer(hit)
+    question, text = _question_and_answer(hit)
     speaker = match.group() if (match := _SPEAKER.match(text)) else ""
-    told = [part if part.startswith(speaker) else speaker + part for part in sentences(text)]
+    statements = [part if part.startswith(speaker) else speaker + part for part in sentences(text)]
     return [
-        _Candidate(place, sentence, terms, asked)
-        for sentence in told
+        _Candidate(place, sentence, terms, question)
+        for sentence in statements
         if not _QUESTION.search(sentence) and (terms := _terms(sentence.removeprefix(speaker)))
     ]
 
@@ -221,15 +221,15 @@ def _scores(
 def _choose(candidates: Sequence[_Candidate], scores: Sequence[float], most: int, least: float) -> list[_Candidate]:
     """The best sentences, none twice; facts in the order of their best one, and a fact's in its own order."""
     order = sorted(range(len(candidates)), key=lambda place: (-round(scores[place], 9), place))
-    kept: list[int] = []
+    chosen: list[int] = []
     for place in order:
-        if scores[place] <= 0 or scores[place] < least * scores[order[0]] or len(kept) == most:
+        if scores[place] <= 0 or scores[place] < least * scores[order[0]] or len(chosen) == most:
             break
-        if not any(_alike(candidates[place].terms, candidates[other].terms) for other in kept):
-            kept.append(place)
-    hits = list(dict.fromkeys(candidates[place].hit for place in kept))
-    kept.sort(key=lambda place: (hits.index(candidates[place].hit), place))
-    return [candidates[place] for place in kept]
+        if not any(_alike(candidates[place].terms, candidates[other].terms) for other in chosen):
+            chosen.append(place)
+    hits = list(dict.fromkeys(candidates[place].hit for place in chosen))
+    chosen.sort(key=lambda place: (hits.index(candidates[place].hit), place))
+    return [candidates[place] for place in chosen]
 
 
 def _alike(one: frozenset[str], other: frozenset[str]) -> bool:

@@ -67,12 +67,12 @@ def get_dataset(workspace: Workspace, dataset: str) -> Dataset:
 def create_dataset(workspace: Workspace, dataset: str, metadata: Metadata | None) -> Dataset:
     """Makes a dataset that may have no facts; of one that is there, metadata are merged by key."""
     checks.name("dataset", dataset)
-    given = {} if metadata is None else checks.metadata("metadata", metadata)
+    added = {} if metadata is None else checks.metadata("metadata", metadata)
     with workspace.write() as connection:
         number = scopes.ensure_dataset(connection, workspace.project, dataset, workspace.now())
         row = scopes.dataset_row(connection, workspace.project, dataset)
         assert row is not None
-        merged = checks.metadata("metadata", (row.metadata or {}) | given)
+        merged = checks.metadata("metadata", (row.metadata or {}) | added)
         scopes.set_metadata(connection, number, merged)
         return _dataset(connection, row, workspace.now()).model_copy(update={"metadata": merged})
 

@@ -113,12 +113,12 @@ def end(field: str, moment: Any, now: int) -> int | None:
     if not isinstance(moment, datetime):
         raise Invalid(f"{field} must be a datetime, got {moment!r}", field=field, value=moment, remedy=remedy)
     if moment.utcoffset() is None:
-        said = f"{field} is {moment.isoformat()}, which has no time zone"
-        raise Invalid(said, field=field, value=moment.isoformat(), remedy=remedy)
+        problem = f"{field} is {moment.isoformat()}, which has no time zone"
+        raise Invalid(problem, field=field, value=moment.isoformat(), remedy=remedy)
     stored = to_stored(moment)
     if stored <= now:
-        said = f"{field} is {moment.isoformat()}, which is past"
-        raise Invalid(said, field=field, value=moment.isoformat(), remedy=remedy)
+        problem = f"{field} is {moment.isoformat()}, which is past"
+        raise Invalid(problem, field=field, value=moment.isoformat(), remedy=remedy)
     return stored
 
 
@@ -170,14 +170,14 @@ def metadata(field: str, value: Any) -> Metadata:
     return cleaned
 
 
-def if_match(given: Any, current: Model | Metadata) -> None:
+def if_match(expected: Any, current: Model | Metadata) -> None:
     """Refuses to change what is no longer as the caller has seen it, if that is said."""
-    if given is not None and identifier("if_match", given) != etag(current):
+    if expected is not None and identifier("if_match", expected) != etag(current):
         raise Conflict(
             "it was changed after you read it",
             code="changed_meanwhile",
             field="if_match",
-            value=given,
+            value=expected,
             remedy="Read it again, then retry",
         )
 

@@ -69,15 +69,15 @@ class GraphExpansion:
         entities = np.union1d(starts[1], np.fromiter(self._named.values(), np.int64))
         ends, counts = self._index.links_to(entities, MAX_MENTIONS)
         entities = entities[counts <= MAX_MENTIONS]
-        kept = np.isin(starts[1], entities)
+        mask = np.isin(starts[1], entities)
         # The facts that the walk starts from are among those it can end at.
-        said = link_scores.rated(self._connection, np.unique(ends[0]).tolist()) if self._weight else {}
+        rated = link_scores.rated(self._connection, np.unique(ends[0]).tolist()) if self._weight else {}
         paths = best_paths(
-            self._with_factors((starts[0][kept], starts[1][kept]), said),
+            self._with_factors((starts[0][mask], starts[1][mask]), rated),
             dict(zip(seeds.tolist(), found.relevance[order].tolist(), strict=True)),
             entities,
             set(self._named.values()),
-            self._with_factors(ends, said),
+            self._with_factors(ends, rated),
         )
         self._paths = paths
         new = np.flatnonzero(~np.isin(paths.facts, found.facts))
@@ -105,9 +105,9 @@ class GraphExpansion:
         }
         return Expanded(replace(found, relevance=relevance), ways)
 
-    def _with_factors(self, pairs: Pairs, said: dict[link_scores.Key, Tally]) -> Links:
+    def _with_factors(self, pairs: Pairs, rated: dict[link_scores.Key, Tally]) -> Links:
         factors = np.ones(len(pairs[0]))
-        for (fact, entity), tally in said.items():
+        for (fact, entity), tally in rated.items():
             factors[(pairs[0] == fact) & (pairs[1] == entity)] = factor(tally.at(self._now), self._weight)
         return Links(*pairs, factors)
 
@@ -131,7 +131,7 @@ class LinkSignal:
 def signal_links(
     workspace: Workspace,
     connection: Connection,
-    given: Sequence[LinkSignal],
+    signals: Sequence[LinkSignal],
     *,
     source: str,
 ) -> list[str | None]:
@@ -140,16 +140,16 @@ def signal_links(
     Returns the event of each, for `retract`: that of the first time if it was given before, None if the link is gone.
     """
     now = workspace.now()
-    named = [link_scores.parse_target(each.link) for each in given]
+    named = [link_scores.parse_target(each.link) for each in signals]
     places = facts.locate(connection, workspace.project, sorted({pair[0] for pair in named if pair is not None}))
     there = link_scores.present(connection, [seq for seq, _ in places.values()])
     project = scopes.project_id(connection, workspace.project)
-    keys = [each.idempotency_key for each in given if each.idempotency_key is not None]
+    keys = [each.idempotency_key for each in signals if each.idempotency_key is not None]
     seen = {} if project is None else {key: row.id for key, row in ledger.with_keys(connection, project, keys).items()}
     events: list[Event] = []
     observed: list[tuple[link_scores.Key, Observation]] = []
     result: list[str | None] = []
-    for each, pair in zip(given, named, strict=True):
+    for each, pair in zip(signals, named, strict=True):
         seq, dataset = places.get(pair[0], (0, 0)) if pair is not None else (0, 0)
         if each.idempotency_key in seen:
             result.append(seen[each.idempotency_key])
@@ -281,8 +281,8 @@ def _present_names(names: Sequence[str], text: str) -> list[str]:
     """The names that the text has, each once."""
     low = text.casefold()
     found: dict[str, str] = {}
-    for given in names:
-        name = " ".join(given.split())
+    for raw in names:
+        name = " ".join(raw.split())
         if name and len(name) <= MAX_NAME and _contains_name(name.casefold(), low):
             found.setdefault(name.casefold(), name)
     return list(found.values())

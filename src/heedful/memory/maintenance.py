@@ -60,9 +60,9 @@ FOLD_BATCH_SIZE = 2000
 def compare_scores(connection: Connection, dataset: int) -> Iterator[tuple[int, list[int]]]:
     """The scores of the facts of a dataset, some at a time: how many were compared, and which facts have wrong ones."""
     for run in batches([seq for seq, _ in facts.of_dataset(connection, dataset)], FOLD_BATCH_SIZE):
-        kept = scores.all_of(connection, run)
+        stored = scores.all_of(connection, run)
         folded = scores.folded(ledger.surviving(connection, run))
-        yield len(kept.keys() | folded.keys()), sorted({fact for fact, _ in _differences(kept, folded)})
+        yield len(stored.keys() | folded.keys()), sorted({fact for fact, _ in _differences(stored, folded)})
 
 
 def wrong_facts(connection: Connection, dataset: int) -> list[int]:
@@ -72,8 +72,8 @@ def wrong_facts(connection: Connection, dataset: int) -> list[int]:
 
 def compare_links(connection: Connection, dataset: int) -> tuple[int, set[Key]]:
     """How many links of a dataset have a score, and which of these are not the fold of the ledger."""
-    kept, folded = link_scores.rated_in(connection, dataset), link_scores.folded_in(connection, dataset)
-    return len(kept.keys() | folded.keys()), _differences(kept, folded)
+    stored, folded = link_scores.rated_in(connection, dataset), link_scores.folded_in(connection, dataset)
+    return len(stored.keys() | folded.keys()), _differences(stored, folded)
 
 
 def refold_links(connection: Connection, wrong: set[Key]) -> None:
@@ -89,10 +89,10 @@ def refold(database: Database, connection: Connection, dataset: int) -> None:
     refold_links(connection, compare_links(connection, dataset)[1])
 
 
-def _differences(kept: dict[Key, Tally], folded: dict[Key, Tally]) -> set[Key]:
-    differing = kept.keys() ^ folded.keys()
-    for key in kept.keys() & folded.keys():
-        one, other = kept[key], folded[key]
+def _differences(stored: dict[Key, Tally], folded: dict[Key, Tally]) -> set[Key]:
+    differing = stored.keys() ^ folded.keys()
+    for key in stored.keys() & folded.keys():
+        one, other = stored[key], folded[key]
         if (one.last_at, one.breakdown) != (other.last_at, other.breakdown) or abs(one.score - other.score) > CLOSE:
             differing.add(key)
     return differing
@@ -126,8 +126,8 @@ def _files(workspace: Workspace) -> Check:
     folder = workspace.database.folder
     store = Path(workspace.database.name)
     # Those of a database on a server are its own matter.
-    ours = [] if folder is None else [folder, *(store.with_name(store.name + each) for each in ("", "-wal", "-shm"))]
-    found = [str(each) for each in ours if readable_by_others(each)]
+    paths = [] if folder is None else [folder, *(store.with_name(store.name + each) for each in ("", "-wal", "-shm"))]
+    found = [str(each) for each in paths if readable_by_others(each)]
     if not found:
         return Check(name="files", ok=True, detail="none that others may read")
     remedy = f"chmod go= {' '.join(shlex.quote(each) for each in found)}"
@@ -171,8 +171,8 @@ def _counts(workspace: Workspace, repair: bool) -> Check:
             tallies.refold(connection, project, key)
     if not wrong:
         return Check(name="counts", ok=True, detail="equal to the fold of the opinions")
-    told = ", ".join(key or "all opinions" for key in wrong)
-    return Check(name="counts", ok=repair, detail=f"differed from the fold of the opinions: {told}", repaired=repair)
+    keys = ", ".join(key or "all opinions" for key in wrong)
+    return Check(name="counts", ok=repair, detail=f"differed from the fold of the opinions: {keys}", repaired=repair)
 
 
 def _filters(workspace: Workspace, dataset: int, name: str, repair: bool) -> Check:

@@ -92,9 +92,9 @@ def _where(where: Metadata | None) -> Metadata | None:
     """The filter, if it says anything and can be understood."""
     if where is None:
         return None
-    wanted = checks.metadata("where", where)
-    selections(0, wanted)
-    return wanted or None
+    checked = checks.metadata("where", where)
+    selections(0, checked)
+    return checked or None
 
 
 @dataclass(frozen=True, slots=True)
@@ -131,8 +131,8 @@ def recall(workspace: Workspace, request: RecallRequest, *, keep: bool = False, 
     if dataset is None:
         # Looking into a dataset that is not there makes none, so there is nothing to keep a receipt in.
         recall_id = without_receipt(recall_id)
-    kept = dataset is not None and (keep or (sampled and not quiet))
-    if kept and dataset is not None:
+    with_receipt = dataset is not None and (keep or (sampled and not quiet))
+    if with_receipt and dataset is not None:
         _write_receipt(workspace, request, recall_id, dataset, model, outcome)
     return Recall(
         recall_id=recall_id,
@@ -141,7 +141,7 @@ def recall(workspace: Workspace, request: RecallRequest, *, keep: bool = False, 
         mode=request.mode,
         policy=outcome.policy,
         hits=outcome.hits,
-        receipt=kept,
+        receipt=with_receipt,
     )
 
 

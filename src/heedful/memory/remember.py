@@ -102,9 +102,9 @@ def _store(workspace: Workspace, dataset: str, documents: list[Pieces], outcome:
         for document in documents
         for piece, about in document.pieces
     }
-    wanted = [key for key in fresh if key not in present]
-    embedded = workspace.embed([fresh[key] for key in wanted])
-    vectors = {key: pack(vector) for key, vector in zip(wanted, embedded, strict=True)}
+    missing = [key for key in fresh if key not in present]
+    embedded = workspace.embed([fresh[key] for key in missing])
+    vectors = {key: pack(vector) for key, vector in zip(missing, embedded, strict=True)}
     with workspace.write() as connection:
         at = workspace.now()
         model = ensure_model(connection, workspace.embedder.name, workspace.embedder.dimensions)
@@ -145,10 +145,10 @@ def _prepare(
         first = places[document.source]
     new: list[NewFact] = []
     fresh: set[str] = set()
-    kept: dict[str, tuple[int, int, int]] = {}
+    unchanged: dict[str, tuple[int, int, int]] = {}
     for piece, about in document.pieces:
         key = digest(piece.text, document.source, about)
-        place = first + len(new) + len(kept)
+        place = first + len(new) + len(unchanged)
         fact_id = present.get(key)
         if fact_id is None:
             fact_id = present[key] = new_id()
@@ -162,25 +162,25 @@ def _prepare(
             outcome.facts.append(FactRef(fact_id=fact_id, text=piece.text, new=True))
         else:
             if document.replaces and fact_id not in fresh:
-                kept[fact_id] = (place, piece.start, piece.stop)
+                unchanged[fact_id] = (place, piece.start, piece.stop)
             outcome.known += 1
             outcome.facts.append(FactRef(fact_id=fact_id, text=piece.text, new=False))
     if document.replaces:
-        outcome.removed += _replace_document(connection, dataset, document, kept)
+        outcome.removed += _replace_document(connection, dataset, document, unchanged)
     elif document.source is not None:
         places[document.source] = first + len(new)
     return new
 
 
 def _replace_document(
-    connection: Connection, dataset: int, document: Pieces, kept: dict[str, tuple[int, int, int]]
+    connection: Connection, dataset: int, document: Pieces, unchanged: dict[str, tuple[int, int, int]]
 ) -> int:
     """Removes what a changed file no longer says, and moves what it says elsewhere."""
     assert document.source is not None
     stored = facts.of_dataset(connection, dataset, document.source)
-    gone = [seq for seq, fact_id in stored if fact_id not in kept]
+    gone = [seq for seq, fact_id in stored if fact_id not in unchanged]
     facts.remove(connection, dataset, gone)
-    facts.move(connection, dataset, {seq: kept[fact_id] for seq, fact_id in stored if fact_id in kept})
+    facts.move(connection, dataset, {seq: unchanged[fact_id] for seq, fact_id in stored if fact_id in unchanged})
     return len(gone)
 
 

@@ -115,13 +115,13 @@ def replay(
 
 
 def _distinct(
-    field: str, given: Sequence[Any] | None, default: Sequence[Any], check: Callable[[Any], Any]
+    field: str, values: Sequence[Any] | None, default: Sequence[Any], check: Callable[[Any], Any]
 ) -> list[Any]:
-    if given is None:
+    if values is None:
         return list(default)
-    if isinstance(given, str) or not isinstance(given, Sequence) or not given:
-        raise Invalid(f"{field} must be a non-empty list, got {given!r}", field=field, value=given)
-    return list(dict.fromkeys(check(each) for each in given))
+    if isinstance(values, str) or not isinstance(values, Sequence) or not values:
+        raise Invalid(f"{field} must be a non-empty list, got {values!r}", field=field, value=values)
+    return list(dict.fromkeys(check(each) for each in values))
 
 
 def _history(workspace: Workspace, dataset: str, since: int | None) -> _History:
@@ -182,8 +182,8 @@ def _measure(history: _History, policies: Sequence[PolicyName], weights: Sequenc
         if each.query_id not in alike:
             matches = contexts.matches(each.query, contexts.vector_of(each.query_id))
             alike[each.query_id] = {match.query_id: match.similarity for match in matches}
-    asked = [LoggedRecall(each.query_id, each.at, each.shown, alike[each.query_id]) for each in history.recalls]
-    folded = replay_orders(asked, history.opinions, [FOLDS[policy]() for policy in policies], weights)
+    recalls = [LoggedRecall(each.query_id, each.at, each.shown, alike[each.query_id]) for each in history.recalls]
+    folded = replay_orders(recalls, history.opinions, [FOLDS[policy]() for policy in policies], weights)
     ranks, ndcg = [], []
     for each, orders in zip(history.recalls, folded, strict=True):
         columns: list[Order] = [[line.fact for line in each.shown], _by_relevance(each.shown), *orders]

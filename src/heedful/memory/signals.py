@@ -15,7 +15,7 @@ from heedful.ids import has_no_receipt, new_id
 from heedful.memory import checks
 from heedful.memory.history import retract_event
 from heedful.memory.workspace import Workspace
-from heedful.model import Detection, GivenSignal, Hit, ItemError, Signal, SignalResult, SignalType, limits
+from heedful.model import Detection, Hit, ItemError, RecordedSignal, Signal, SignalResult, SignalType, limits
 from heedful.protocols.engine import Facts
 from heedful.ranking.attribution import attribute
 from heedful.ranking.signals import Observation, trust_of
@@ -62,21 +62,21 @@ def parse_signals(signals: Signal | Iterable[Signal | Mapping[str, Any]]) -> lis
 
 
 def signal(
-    workspace: Workspace, given: Sequence[Signal], idempotency_key: str | None, dataset: str | None = None
+    workspace: Workspace, signals: Sequence[Signal], idempotency_key: str | None, dataset: str | None = None
 ) -> SignalResult:
     """Takes signals into the ledger and the scores; unknown facts are refused one by one."""
     checks.idempotency_key(idempotency_key)
-    for place, each in enumerate(given):
+    for place, each in enumerate(signals):
         checks.not_ahead(f"signals[{place}].at", each.at, workspace.now())
     if dataset is not None:
         checks.name("dataset", dataset)
     fingerprint = b""
     if idempotency_key is not None:
-        said = [each.model_dump(mode="json") for each in given]
-        fingerprint = requests.fingerprint("signal", said if dataset is None else [dataset, *said])
+        payload = [each.model_dump(mode="json") for each in signals]
+        fingerprint = requests.fingerprint("signal", payload if dataset is None else [dataset, *payload])
     items = [
         SignalInput(place, each, "signal", key=requests.event_key("signal", each.idempotency_key))
-        for place, each in enumerate(given)
+        for place, each in enumerate(signals)
     ]
     with workspace.write() as connection:
         first = earlier_result(workspace, connection, idempotency_key, fingerprint)
@@ -128,7 +128,7 @@ def _apply(
     keys = [item.key for item in items if item.key is not None]
     seen = ledger.with_keys(connection, project, keys) if project is not None and keys else {}
     accepted: list[SignalInput] = []
-    taken: list[GivenSignal] = []
+    taken: list[RecordedSignal] = []
     events: list[Event] = []
     known = _queries(workspace, connection, items, places)
     for item in items:
@@ -138,7 +138,7 @@ def _apply(
             if not _is_same(seen[item.key], item, query):
                 errors.append(_reused(item))
             else:
-                taken.append(_to_given(item, seen[item.key].id))
+                taken.append(_to_recorded(item, seen[item.key].id))
             continue
         if fact_id not in places or project is None:
             errors.append(_unknown(item.index, fact_id, workspace.project, only))
@@ -149,7 +149,7 @@ def _apply(
             seen[item.key] = event
         accepted.append(item)
         events.append(event)
-        taken.append(_to_given(item, event.id))
+        taken.append(_to_recorded(item, event.id))
     ledger.append(connection, events)
     ledger.annotate(
         connection,
@@ -195,32 +195,32 @@ def _queries(
 ) -> dict[tuple[int, str], int]:
     """The number of each query, by dataset and words. New ones are embedded when a recall first needs them,
     so that taking a signal needs no model."""
-    wanted: dict[int, dict[str, None]] = {}
+    by_dataset: dict[int, dict[str, None]] = {}
     for item in items:
         if item.signal.fact_id in places:
-            wanted.setdefault(places[item.signal.fact_id][1], {})[item.signal.query] = None
+            by_dataset.setdefault(places[item.signal.fact_id][1], {})[item.signal.query] = None
     return {
         (dataset, text): number
-        for dataset, texts in wanted.items()
+        for dataset, texts in by_dataset.items()
         for text, number in receipts.ensure(workspace.database, connection, dataset, list(texts)).items()
     }
 
 
 def _event(item: SignalInput, project: int, dataset: int, query: int, now: int) -> Event:
-    given = item.signal
+    signal = item.signal
     return Event(
         project_id=project,
         kind=SIGNAL,
         target_type="fact",
-        target_id=given.fact_id,
+        target_id=signal.fact_id,
         source=item.source,
-        at=now if given.at is None else min(now, to_stored(given.at)),
+        at=now if signal.at is None else min(now, to_stored(signal.at)),
         recorded_at=now,
         dataset_id=dataset,
-        author=given.author,
+        author=signal.author,
         query_id=query,
-        value=given.signal_type,
-        confidence=given.confidence,
+        value=signal.signal_type,
+        confidence=signal.confidence,
         receipt_id=item.receipt_id,
         rank=item.rank,
         idempotency_key=item.key or "",
@@ -229,13 +229,13 @@ def _event(item: SignalInput, project: int, dataset: int, query: int, now: int) 
 
 def _is_same(event: AnyRow | Event, item: SignalInput, query: int | None) -> bool:
     """Whether an event says what a signal with its key says again; a fact that is gone can't be compared further."""
-    given = item.signal
-    said = (event.target_id, event.value, event.confidence)
-    return said == (given.fact_id, given.signal_type, given.confidence) and query in (None, event.query_id)
+    signal = item.signal
+    stored = (event.target_id, event.value, event.confidence)
+    return stored == (signal.fact_id, signal.signal_type, signal.confidence) and query in (None, event.query_id)
 
 
-def _to_given(item: SignalInput, event_id: str) -> GivenSignal:
-    return GivenSignal(event_id=event_id, fact_id=item.signal.fact_id, signal_type=item.signal.signal_type)
+def _to_recorded(item: SignalInput, event_id: str) -> RecordedSignal:
+    return RecordedSignal(event_id=event_id, fact_id=item.signal.fact_id, signal_type=item.signal.signal_type)
 
 
 def _unknown(index: int, fact_id: str, project: str, dataset: str | None) -> ItemError:
@@ -283,7 +283,7 @@ def signal_recall(
     checks.fraction("confidence", confidence)
     checks.author(author)
     checks.idempotency_key(idempotency_key)
-    ids = {kind: _fact_ids(kind, given) for kind, given in named.items()}
+    ids = {kind: _fact_ids(kind, facts) for kind, facts in named.items()}
     both = set(ids["helpful"]) & set(ids["not_helpful"])
     if both:
         raise Invalid(f"fact {min(both)} is named as helpful and as not_helpful", field="not_helpful", value=min(both))
@@ -304,8 +304,8 @@ def signal_recall(
         if first is not None:
             return first
         receipt = receipt_of(workspace, connection, recall_id)
-        said = [_FactSignal(kind, fact, confidence) for kind, each in ids.items() for fact in each]
-        items, errors, mistaken = _resolve_signals(connection, receipt, said, detected, confidence, author)
+        signals = [_FactSignal(kind, fact, confidence) for kind, each in ids.items() for fact in each]
+        items, errors, mistaken = _resolve_signals(connection, receipt, signals, detected, confidence, author)
         result = record_signals(workspace, connection, idempotency_key, fingerprint, items, errors)
         # Who names a fact later has not ignored it.
         for event in mistaken:
@@ -335,11 +335,11 @@ def receipt_of(workspace: Workspace, connection: Connection, recall_id: str) -> 
     return receipt
 
 
-def _fact_ids(field: str, given: Facts) -> list[str]:
+def _fact_ids(field: str, facts: Facts) -> list[str]:
     """The facts that were named: ids or hits, one or many."""
-    if not isinstance(given, Iterable):
-        raise Invalid(f"{field} must be a list of facts, got {given!r}", field=field, value=given)
-    items = [given] if isinstance(given, str | Hit) else list(given)
+    if not isinstance(facts, Iterable):
+        raise Invalid(f"{field} must be a list of facts, got {facts!r}", field=field, value=facts)
+    items = [facts] if isinstance(facts, str | Hit) else list(facts)
     found = [item.fact_id if isinstance(item, Hit) else item for item in items]
     for item in found:
         checks.identifier(field, item)
@@ -367,14 +367,14 @@ def _resolve_signals(
     unnamed = [fact for fact in ranks if fact not in about and fact in present]
     # Whoever names a fact that was not shown may have meant one of the others: nothing is said of those.
     mistaken = any(each.fact_id not in ranks for each in named)
-    said = named if mistaken else named + _signals_for_unnamed(unnamed, detected, confidence)
+    signals = named if mistaken else named + _signals_for_unnamed(unnamed, detected, confidence)
     items, errors = [], []
-    for index, each in enumerate(said):
+    for index, each in enumerate(signals):
         if each.fact_id not in ranks:
             errors.append(_not_shown(index, each.fact_id, receipt.id))
             continue
         before = active.get((each.fact_id, each.kind))
-        given = Signal(
+        signal = Signal(
             fact_id=each.fact_id,
             signal_type=each.kind,
             query=receipt.query,
@@ -383,8 +383,8 @@ def _resolve_signals(
         )
         # The same said twice is one event; said again after it was retracted, it is a new one.
         key = new_id() if before is None else before.idempotency_key
-        items.append(SignalInput(index, given, SOURCE, receipt.id, ranks[each.fact_id], key))
-    known = {each.fact_id for each in said if each.kind != "ignored"}
+        items.append(SignalInput(index, signal, SOURCE, receipt.id, ranks[each.fact_id], key))
+    known = {each.fact_id for each in signals if each.kind != "ignored"}
     return items, errors, [active[fact, "ignored"] for fact in known if (fact, "ignored") in active]
 
 
@@ -435,8 +435,8 @@ def detect(workspace: Workspace, answer: str, fact_ids: Sequence[str], *, query:
     near = np.zeros((len(parts), len(known.ids)), np.float32)
     overall = None
     if parts:
-        *told, whole = workspace.embed([*parts, f"{query} {answer}".strip()]) @ known.vectors.T
-        near, overall = np.stack(told), whole
+        *per_sentence, whole = workspace.embed([*parts, f"{query} {answer}".strip()]) @ known.vectors.T
+        near, overall = np.stack(per_sentence), whole
     found = attribute(parts, known.texts, near, overall, query=query, calibration=workspace.embedder.calibration)
     return [
         Detection(

@@ -94,11 +94,11 @@ class DocumentedJudge:
         facts, passing = self._overall.reaching(least, self._now)
         # What was said in the context counts before what was said elsewhere.
         in_context = self._usefulness(self.proven())
-        kept = ~np.isin(facts, np.fromiter(in_context, np.int64, len(in_context)))
+        others = ~np.isin(facts, np.fromiter(in_context, np.int64, len(in_context)))
         values = np.array([each.value for each in in_context.values()], np.float64)
         return (
-            np.concatenate([facts[kept], np.fromiter(in_context, np.int64, len(in_context))]),
-            np.concatenate([passing[kept], values >= least]),
+            np.concatenate([facts[others], np.fromiter(in_context, np.int64, len(in_context))]),
+            np.concatenate([passing[others], values >= least]),
         )
 
     def contenders(self, facts: NDArray[np.int64], top_k: int) -> NDArray[np.bool_]:
@@ -112,7 +112,7 @@ class DocumentedJudge:
 
     def _usefulness(self, fact_seqs: Sequence[int]) -> dict[int, Usefulness]:
         every = dict.fromkeys(fact_seqs, DOCUMENTED.usefulness(None, None, self._now))
-        judged = [fact for fact, said in zip(fact_seqs, self._are_judged(fact_seqs), strict=True) if said]
+        judged = [fact for fact, is_judged in zip(fact_seqs, self._are_judged(fact_seqs), strict=True) if is_judged]
         if not judged:
             return every
         stored = scores.read(self._connection, judged, [ALL_QUERIES, *self._context.query_ids])

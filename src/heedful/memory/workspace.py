@@ -108,9 +108,9 @@ class Workspace:
         """What searches a dataset as `connection` sees it; `follow` it before a search."""
         key = (dataset, model.id)
         if self.database.searches:
-            kept = self._indexes.get(key)
+            cached = self._indexes.get(key)
             built = None
-            if kept is None or len(kept) > self._search_in_memory:
+            if cached is None or len(cached) > self._search_in_memory:
                 built = words.searched_dataset(connection, dataset, model.id)
             if built is not None and built.facts > self._search_in_memory // 2:
                 with self._lock:

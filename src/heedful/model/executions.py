@@ -194,13 +194,13 @@ class CacheMatch(Model):
 
     @field_validator("execution")
     @classmethod
-    def _read(cls, given: dict[str, Any]) -> dict[str, Any]:
+    def _read(cls, data: dict[str, Any]) -> dict[str, Any]:
         """What came as JSON becomes what it is in an `Execution`."""
-        found = dict(given)
-        if isinstance(given.get("result"), dict):
-            found["result"] = QueryResult(**given["result"])
-        if isinstance(given.get("created_at"), str):
-            found["created_at"] = datetime.fromisoformat(given["created_at"])
+        found = dict(data)
+        if isinstance(data.get("result"), dict):
+            found["result"] = QueryResult(**data["result"])
+        if isinstance(data.get("created_at"), str):
+            found["created_at"] = datetime.fromisoformat(data["created_at"])
         return found
 
 

@@ -45,7 +45,7 @@ class ItemError(Model):
     fact_id: str | None = None
 
 
-class GivenSignal(Model):
+class RecordedSignal(Model):
     """One signal that was taken, under the event that can be retracted."""
 
     event_id: str
@@ -61,7 +61,7 @@ class SignalResult(Model):
     updated_facts: list[str]
     errors: list[ItemError]
     event_ids: list[str]
-    signals: list[GivenSignal]
+    signals: list[RecordedSignal]
     """The same events with what they say."""
 
 

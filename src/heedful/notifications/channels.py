@@ -33,11 +33,11 @@ MAX_TIMEOUT = 30.0
 """So that an attempt is over before its alert may be claimed by somebody else."""
 
 
-def check_name(given: str | None, default: str) -> str:
+def check_name(name: str | None, default: str) -> str:
     """The name of a channel: the one that was given, or the default, shortened if need be."""
-    if given is None:
+    if name is None:
         return default if len(default) <= MAX_NAME else f"{default[: MAX_NAME - 9]}#{fingerprint(default)}"
-    return valid_name(given)
+    return valid_name(name)
 
 
 def valid_name(value: Any) -> str:

@@ -55,20 +55,20 @@ def _email(url: str) -> Email:
     except ValueError:
         raise Invalid("digest_email is not an address", field="digest_email", remedy=REMEDY) from None
     # A plus is part of many mail addresses, and here it is no space.
-    given = parse_qs(parts.query.replace("+", "%2B"), keep_blank_values=True)
-    unknown = given.keys() - {"from", "to", "starttls"}
-    if parts.scheme != "smtp" or not parts.hostname or unknown or len(given.get("from", [])) != 1:
+    options = parse_qs(parts.query.replace("+", "%2B"), keep_blank_values=True)
+    unknown = options.keys() - {"from", "to", "starttls"}
+    if parts.scheme != "smtp" or not parts.hostname or unknown or len(options.get("from", [])) != 1:
         raise Invalid("digest_email must name a server, a sender and recipients", field="digest_email", remedy=REMEDY)
-    recipients = [each.strip() for listed in given.get("to", []) for each in listed.split(",") if each.strip()]
+    recipients = [each.strip() for listed in options.get("to", []) for each in listed.split(",") if each.strip()]
     try:
         return Email(
             parts.hostname,
-            sender=given["from"][0],
+            sender=options["from"][0],
             recipients=recipients,
             port=port,
             username=None if parts.username is None else unquote(parts.username),
             password=None if parts.password is None else unquote(parts.password),
-            starttls=given.get("starttls", ["yes"])[-1] != "no",
+            starttls=options.get("starttls", ["yes"])[-1] != "no",
             name=BY_MAIL,
         )
     except Invalid as error:

@@ -98,10 +98,10 @@ class Email:
 
 
 def _addresses(values: Sequence[str]) -> tuple[Address, ...]:
-    given = [values] if isinstance(values, str) else list(values)
-    if not given:
+    addresses = [values] if isinstance(values, str) else list(values)
+    if not addresses:
         raise Invalid("recipients must name at least one address", field="recipients", value=values)
-    return tuple(_address("recipients", each) for each in given)
+    return tuple(_address("recipients", each) for each in addresses)
 
 
 def _address(field: str, value: str) -> Address:
@@ -124,8 +124,8 @@ def _reason(error: Exception) -> str:
         # Servers have been seen to repeat what they were sent.
         return f"{kind}: {error.smtp_code}"
     if isinstance(error, smtplib.SMTPResponseException):
-        said = error.smtp_error.decode(errors="replace") if isinstance(error.smtp_error, bytes) else error.smtp_error
-        return f"{kind}: {error.smtp_code} {wording.one_line(said, 100)}"
+        reply = error.smtp_error.decode(errors="replace") if isinstance(error.smtp_error, bytes) else error.smtp_error
+        return f"{kind}: {error.smtp_code} {wording.one_line(reply, 100)}"
     if isinstance(error, smtplib.SMTPRecipientsRefused):
         return f"{kind}: {len(error.recipients)}"
     return f"{kind}: {wording.one_line(str(error), 100)}"

@@ -57,11 +57,11 @@ def escaped(text: str, limit: int) -> str:
     parts = [_ENTITIES.get(character, character) for character in text]
     if sum(map(len, parts)) <= limit:
         return "".join(parts)
-    kept = length = 0
-    while length + len(parts[kept]) < limit:
-        length += len(parts[kept])
-        kept += 1
-    return "".join(parts[:kept]) + "…"
+    count = length = 0
+    while length + len(parts[count]) < limit:
+        length += len(parts[count])
+        count += 1
+    return "".join(parts[:count]) + "…"
 
 
 def _section(text: str) -> dict[str, Any]:

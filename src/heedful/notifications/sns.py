@@ -37,7 +37,7 @@ class Sns:
         self._topic_arn = topic_arn
         self._region = match["region"]
         self._ordered = match["topic"].endswith(".fifo")
-        self._given = client
+        self._injected_client = client
         self._made: tuple[int, Any] | None = None
 
     def __repr__(self) -> str:
@@ -61,8 +61,8 @@ class Sns:
             raise Unavailable(f"{self.name} rejected the message ({_reason(error)})") from error
 
     def _client(self) -> Any:
-        if self._given is not None:
-            return self._given
+        if self._injected_client is not None:
+            return self._injected_client
         # A forked child must not use its parent's connections.
         if self._made is None or self._made[0] != os.getpid():
             self._made = (os.getpid(), self._make())

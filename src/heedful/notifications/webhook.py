@@ -79,10 +79,10 @@ def verify(
     again, but it is not signed: to drop duplicates safely, use the payload's `feedback.id`. `now` is in seconds
     since 1970, by default the system's clock.
     """
-    given = {name.lower(): value for name, value in headers.items()}
-    timestamp = given.get(TIMESTAMP.lower(), "")
+    lowercase = {name.lower(): value for name, value in headers.items()}
+    timestamp = lowercase.get(TIMESTAMP.lower(), "")
     expected = signature(key(secret), timestamp, body).encode()
-    found = given.get(SIGNATURE.lower(), "").encode(errors="replace")
+    found = lowercase.get(SIGNATURE.lower(), "").encode(errors="replace")
     if not hmac.compare_digest(expected, found) or not _SECONDS.fullmatch(timestamp):
         raise Forbidden(
             "the alert's signature is missing or wrong",

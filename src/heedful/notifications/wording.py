@@ -34,9 +34,9 @@ def headline(payload: Mapping[str, Any]) -> str:
         return one_line(str(payload.get("headline")), 150)
     feedback = payload.get("feedback") or {}
     score = feedback.get("score")
-    said = f'"{feedback.get("rating") or "neutral"}"' + ("" if score is None else f" ({score} of 5)")
+    rating = f'"{feedback.get("rating") or "neutral"}"' + ("" if score is None else f" ({score} of 5)")
     where = "on an answer in" if feedback.get("target_type") == "entry" else "on"
-    return one_line(f"Feedback {said} {where} session {payload.get('session_id')}", 150)
+    return one_line(f"Feedback {rating} {where} session {payload.get('session_id')}", 150)
 
 
 def details(payload: Mapping[str, Any]) -> list[tuple[str, str]]:
@@ -58,8 +58,8 @@ def comment(payload: Mapping[str, Any]) -> str:
     """What was said in words, or nothing."""
     if is_digest(payload):
         return str(payload.get("text")).strip()
-    said = (payload.get("feedback") or {}).get("comment")
-    return "" if said is None else str(said).strip()
+    text = (payload.get("feedback") or {}).get("comment")
+    return "" if text is None else str(text).strip()
 
 
 def text(payload: Mapping[str, Any]) -> str:

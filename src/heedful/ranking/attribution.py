@@ -96,7 +96,7 @@ def attribute(
     whole = near.max(axis=0) if overall is None else np.nan_to_num(overall.astype(np.float64)).clip(-1, 1)
     evidence = _Evidence(sentences, facts, near, query, rarity or rarity_among([*facts, *sentences]))
     lead = _ahead(near, calibration)
-    ahead = np.minimum(lead, lead * evidence.kept).max(axis=0)
+    ahead = np.minimum(lead, lead * evidence.agreement).max(axis=0)
     ahead_overall = _ahead(whole[None], calibration)[0]
     unexplained = evidence.shares.sum(axis=1, keepdims=True) < EXPLAINED
     paraphrased = (unexplained & (lead >= 0) & (near >= calibration.same / 2)).any(axis=0)
@@ -138,29 +138,29 @@ class _Evidence:
 
     def __init__(self, sentences: Sequence[str], facts: Sequence[str], near: Floats, query: str, rarity: Rarity):
         self.sentences = sentences
-        self.said = [words(sentence) for sentence in sentences]
+        self.answer_words = [words(sentence) for sentence in sentences]
         self._facts = [words(fact) for fact in facts]
         self._has = [_content(fact) for fact in self._facts]
         self._holders = Counter(term for terms in self._has for term in terms)
-        self._asked = _content(words(query))
+        self._query_terms = _content(words(query))
         self._rarity = rarity
-        self.weights = [self._weights(said) for said in self.said]
+        self.weights = [self._weights(found) for found in self.answer_words]
         self.masses = np.array([sum(weights.values()) for weights in self.weights]) + DOUBT
         self.runs = np.zeros(near.shape)
         self._run_places: dict[tuple[int, int], tuple[int, int]] = {}
         for place in np.ndindex(near.shape):
             self.runs[place] = self._longest_run(*place)
         credits = self._credits(near)
-        self.kept = self._kept()
-        self.shares = credits / self.masses[:, None] * self.kept
-        self.runs *= self.kept
-        told = float((self.masses - DOUBT).sum())
-        self.can_rule_out = told >= TELLS_MUCH or credits.sum() / (told + DOUBT) >= EXPLAINED
+        self.agreement = self._agreement()
+        self.shares = credits / self.masses[:, None] * self.agreement
+        self.runs *= self.agreement
+        content_mass = float((self.masses - DOUBT).sum())
+        self.can_rule_out = content_mass >= TELLS_MUCH or credits.sum() / (content_mass + DOUBT) >= EXPLAINED
 
     def shared(self, sentence: int, fact: int) -> list[Word]:
         """The words that count and that a sentence has in common with a fact, those that tell most first."""
         weights = self.weights[sentence]
-        found = {word.term: word for word in self.said[sentence] if weights.get(word.term, 0) > 0}
+        found = {word.term: word for word in self.answer_words[sentence] if weights.get(word.term, 0) > 0}
         return sorted(
             (word for term, word in found.items() if term in self._has[fact]),
             key=lambda word: (-weights[word.term], word.start),
@@ -171,16 +171,16 @@ class _Evidence:
         place = self._run_places.get((sentence, fact))
         if place is None:
             return None
-        first, last = (self.said[sentence][at] for at in place)
+        first, last = (self.answer_words[sentence][at] for at in place)
         return self.sentences[sentence][first.start : last.stop]
 
-    def _weights(self, said: tuple[Word, ...]) -> dict[str, float]:
+    def _weights(self, found: tuple[Word, ...]) -> dict[str, float]:
         weights: dict[str, float] = {}
-        for term, kind, _, _ in said:
+        for term, kind, _, _ in found:
             if kind != "common":
                 weight = self._rarity(term) * self._distinction(term)
                 weight *= NAME_WEIGHT if kind in ("name", "number") else 1.0
-                weight *= ECHOED if term in self._asked else 1.0
+                weight *= ECHOED if term in self._query_terms else 1.0
                 weights[term] = max(weight, weights.get(term, 0.0))
         return weights
 
@@ -191,25 +191,25 @@ class _Evidence:
 
     def _longest_run(self, sentence: int, fact: int) -> float:
         """The weight of the weightiest run of two words or more."""
-        said = [word.term for word in self.said[sentence]]
+        answer_terms = [word.term for word in self.answer_words[sentence]]
         known = [word.term for word in self._facts[fact]]
-        if set(pairwise(said)).isdisjoint(pairwise(known)):
+        if set(pairwise(answer_terms)).isdisjoint(pairwise(known)):
             return 0.0
         best = 0.0
-        for block in SequenceMatcher(None, said, known, autojunk=False).get_matching_blocks():
+        for block in SequenceMatcher(None, answer_terms, known, autojunk=False).get_matching_blocks():
             if block.size > 1:
-                terms = said[block.a : block.a + block.size]
+                terms = answer_terms[block.a : block.a + block.size]
                 weight = sum(self.weights[sentence].get(term, 0.0) for term in terms)
                 if weight > 0 and weight + IN_A_RUN * block.size > best:
                     best = weight + IN_A_RUN * block.size
                     self._run_places[sentence, fact] = (block.a, block.a + block.size - 1)
         return best
 
-    def _kept(self) -> Floats:
+    def _agreement(self) -> Floats:
         """What is left of the evidence, by sentence and fact, where their numbers contradict each other."""
-        said, known = ([_numbers(found) for found in texts] for texts in (self.said, self._facts))
+        stated, known = ([_numbers(found) for found in texts] for texts in (self.answer_words, self._facts))
         return np.array(
-            [[CONTRADICTED if a and b and a.isdisjoint(b) else 1.0 for b in known] for a in said], np.float64
+            [[CONTRADICTED if a and b and a.isdisjoint(b) else 1.0 for b in known] for a in stated], np.float64
         )
 
     def _credits(self, near: Floats) -> Floats:
@@ -271,9 +271,9 @@ def _proofs(evidence: _Evidence, sentence: int, fact: int, nearest: bool) -> lis
         proofs.append(f'both say "{run}"')
     shared = evidence.shared(sentence, fact)
     for label, kinds in (("numbers", ("number",)), ("names", ("name",)), ("words", ("word",))):
-        told = [evidence.sentences[sentence][word.start : word.stop] for word in shared if word.kind in kinds]
-        if told:
-            proofs.append(f"{label} in common: {', '.join(told[:5])}")
+        quoted = [evidence.sentences[sentence][word.start : word.stop] for word in shared if word.kind in kinds]
+        if quoted:
+            proofs.append(f"{label} in common: {', '.join(quoted[:5])}")
     if nearest:
         proofs.append("nearer in meaning to a sentence than any other fact")
     return proofs

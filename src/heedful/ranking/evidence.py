@@ -73,25 +73,25 @@ def mass(opinion: Opinion) -> float:
 
 def votes_per_author(opinions: Iterable[Opinion]) -> list[AuthorVote]:
     """The voices behind the opinions of one query, which come in the order they were given."""
-    said: dict[tuple[int, str], list[Opinion]] = defaultdict(list)
+    by_author: dict[tuple[int, str], list[Opinion]] = defaultdict(list)
     for opinion in opinions:
-        said[opinion.fact, opinion.author or ANONYMOUS].append(opinion)
-    most = max(1.0, MAX_AUTHOR_WEIGHT / len({author for _, author in said})) if said else 1.0
+        by_author[opinion.fact, opinion.author or ANONYMOUS].append(opinion)
+    most = max(1.0, MAX_AUTHOR_WEIGHT / len({author for _, author in by_author})) if by_author else 1.0
     found = []
     # Of a fact, those who spoke first come first: sums must not depend on names, which can be erased.
-    for (fact, author), theirs in sorted(said.items(), key=lambda each: each[0][0]):
-        last = len(theirs) - 1
-        weights = [mass(each) * REPLACED_OPINION_WEIGHT ** (last - place) for place, each in enumerate(theirs)]
+    for (fact, author), own in sorted(by_author.items(), key=lambda each: each[0][0]):
+        last = len(own) - 1
+        weights = [mass(each) * REPLACED_OPINION_WEIGHT ** (last - place) for place, each in enumerate(own)]
         total = sum(weights)
         scale = min(1.0, most / total) if total else 1.0
         positive = negative = 0.0
-        for weight, each in zip(weights, theirs, strict=True):
+        for weight, each in zip(weights, own, strict=True):
             aged = weight * scale * aging(-each.at)
             if each.signal_type in POSITIVE:
                 positive += aged
             else:
                 negative += aged
-        latest = max((each.at for each in theirs if each.signal_type in POSITIVE), default=0)
+        latest = max((each.at for each in own if each.signal_type in POSITIVE), default=0)
         found.append(AuthorVote(fact, author, positive, negative, latest))
     return found
 

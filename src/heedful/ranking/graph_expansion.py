@@ -89,6 +89,6 @@ def best_paths(starts: Links, relevance: dict[int, float], entities: Numbers, na
     return Paths(ends.facts[best], borrowed[best], ends.entities[best], origin[places[best], which[best]])
 
 
-def _places(entities: Numbers, wanted: Numbers) -> list[int]:
-    found: list[int] = np.searchsorted(entities, wanted).tolist()
+def _places(entities: Numbers, keys: Numbers) -> list[int]:
+    found: list[int] = np.searchsorted(entities, keys).tolist()
     return found

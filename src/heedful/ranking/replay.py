@@ -165,7 +165,7 @@ def _change(value: float, ends: tuple[float, float]) -> str:
     return f"{value:+.3f} [{ends[0]:+.3f}, {ends[1]:+.3f}]"
 
 
-_given_at = attrgetter("at")
+_by_time = attrgetter("at")
 
 Order = list[int]
 """Facts, best first."""
@@ -185,9 +185,9 @@ class LoggedRecall:
 class Fold(Protocol):
     """A policy that hears opinions one by one, as they became known."""
 
-    def hear(self, opinion: Opinion) -> None: ...
+    def add(self, opinion: Opinion) -> None: ...
 
-    def orders(self, asked: LoggedRecall, weights: Sequence[float]) -> list[Order]:
+    def orders(self, recall: LoggedRecall, weights: Sequence[float]) -> list[Order]:
         """What was shown, as the policy orders it with each of the weights by what it has heard."""
         ...
 
@@ -205,12 +205,12 @@ def replay_orders(
     """
     coming = iter(opinions)
     following = next(coming, None)
-    for asked in recalls:
-        while following is not None and following[0] < asked.at:
+    for recall in recalls:
+        while following is not None and following[0] < recall.at:
             for fold in folds:
-                fold.hear(following[1])
+                fold.add(following[1])
             following = next(coming, None)
-        yield [order for fold in folds for order in fold.orders(asked, weights)]
+        yield [order for fold in folds for order in fold.orders(recall, weights)]
 
 
 class _Growing:
@@ -226,7 +226,7 @@ class _Growing:
     def add(self, observation: Observation) -> None:
         if self._folded and observation.at < self._observations[self._folded - 1].at:
             self._tally, self._folded = Tally(), 0
-        insort(self._observations, observation, key=_given_at)
+        insort(self._observations, observation, key=_by_time)
 
     def tally(self, policy: Documented) -> Tally:
         for observation in self._observations[self._folded :]:
@@ -249,32 +249,32 @@ class DocumentedFold:
     def __init__(self) -> None:
         self._policy = Documented()
         self._evidence = 0
-        self._said: dict[int, list[tuple[int, Opinion]]] = defaultdict(list)
+        self._opinions: dict[int, list[tuple[int, Opinion]]] = defaultdict(list)
         self._overall: dict[int, _Growing] = defaultdict(_Growing)
         self._contexts: dict[int, _Context] = defaultdict(_Context)
 
-    def hear(self, opinion: Opinion) -> None:
+    def add(self, opinion: Opinion) -> None:
         self._evidence += 1
-        self._said[opinion.query].append((self._evidence, opinion))
+        self._opinions[opinion.query].append((self._evidence, opinion))
         self._overall[opinion.fact].add(_observation(opinion))
 
-    def orders(self, asked: LoggedRecall, weights: Sequence[float]) -> list[Order]:
-        context = self._contexts[asked.query]
-        self._follow(context, asked.context)
+    def orders(self, recall: LoggedRecall, weights: Sequence[float]) -> list[Order]:
+        context = self._contexts[recall.query]
+        self._follow(context, recall.context)
         usefulness = {
             each.fact: self._policy.usefulness(
-                self._tally(context.tallies, each.fact), self._tally(self._overall, each.fact), asked.at
+                self._tally(context.tallies, each.fact), self._tally(self._overall, each.fact), recall.at
             )
-            for each in asked.shown
+            for each in recall.shown
         }
-        return [[each.fact for each in self._policy.order(asked.shown, usefulness, weight)] for weight in weights]
+        return [[each.fact for each in self._policy.order(recall.shown, usefulness, weight)] for weight in weights]
 
     def _follow(self, context: _Context, queries: Iterable[int]) -> None:
         new: list[tuple[int, Opinion]] = []
         for query in queries:
-            said = self._said.get(query, ())
-            new += said[context.taken[query] :]
-            context.taken[query] = len(said)
+            opinions = self._opinions.get(query, ())
+            new += opinions[context.taken[query] :]
+            context.taken[query] = len(opinions)
         for _, opinion in sorted(new, key=lambda each: (each[1].at, each[0])):
             context.tallies[opinion.fact].add(_observation(opinion))
 
@@ -288,26 +288,26 @@ class AdaptiveFold:
     def __init__(self) -> None:
         self._policy = Adaptive()
         self._masses = [0.0, 0.0]
-        self._said: dict[int, list[Opinion]] = defaultdict(list)
-        self._kept: dict[int, QueryEvidence] = {}
+        self._opinions: dict[int, list[Opinion]] = defaultdict(list)
+        self._cached: dict[int, QueryEvidence] = {}
 
-    def hear(self, opinion: Opinion) -> None:
+    def add(self, opinion: Opinion) -> None:
         self._masses[opinion.signal_type not in POSITIVE] += mass(opinion)
-        insort(self._said[opinion.query], opinion, key=_given_at)
-        self._kept.pop(opinion.query, None)
+        insort(self._opinions[opinion.query], opinion, key=_by_time)
+        self._cached.pop(opinion.query, None)
 
-    def orders(self, asked: LoggedRecall, weights: Sequence[float]) -> list[Order]:
-        near = [self._near(query, alike) for query, alike in asked.context.items() if query in self._said]
-        counts = self._policy.counts(near, asked.at)
+    def orders(self, recall: LoggedRecall, weights: Sequence[float]) -> list[Order]:
+        near = [self._near(query, alike) for query, alike in recall.context.items() if query in self._opinions]
+        counts = self._policy.counts(near, recall.at)
         rate = dataset_rate(*self._masses)
-        return [[each.fact for each in self._policy.order(asked.shown, counts, rate, weight)] for weight in weights]
+        return [[each.fact for each in self._policy.order(recall.shown, counts, rate, weight)] for weight in weights]
 
     def _near(self, query: int, similarity: float) -> QueryEvidence:
-        if query not in self._kept:
-            said = votes_per_author(self._said[query])
-            self._kept[query] = QueryEvidence(1.0, said, agreement(said))
-        kept = self._kept[query]
-        return QueryEvidence(similarity, kept.votes, kept.agreement)
+        if query not in self._cached:
+            votes = votes_per_author(self._opinions[query])
+            self._cached[query] = QueryEvidence(1.0, votes, agreement(votes))
+        cached = self._cached[query]
+        return QueryEvidence(similarity, cached.votes, cached.agreement)
 
 
 def _observation(opinion: Opinion) -> Observation:

@@ -66,8 +66,8 @@ def decayed(score: float, elapsed: int) -> float:
     """
     if elapsed <= 0 or score == NEUTRAL:
         return score
-    kept: float = KEPT_PER_WEEK ** (elapsed / WEEK)
-    return NEUTRAL + (score - NEUTRAL) * kept
+    remaining: float = KEPT_PER_WEEK ** (elapsed / WEEK)
+    return NEUTRAL + (score - NEUTRAL) * remaining
 
 
 VISITOR = "visitor-"
@@ -106,9 +106,9 @@ def suffices(votes: Iterable[tuple[AuthorTrust, str | None]], authors: int) -> b
     >>> suffices([("anonymous", f"visitor-{n}") for n in range(10)], 1), suffices([("verified", None)], 2)
     (False, True)
     """
-    given = list(votes)
-    known = {author for trust, author in given if trust == "known"}
-    return any(trust == "verified" for trust, _ in given) or len(known) >= authors
+    listed = list(votes)
+    known = {author for trust, author in listed if trust == "known"}
+    return any(trust == "verified" for trust, _ in listed) or len(known) >= authors
 
 
 RATINGS: frozenset[SignalType] = frozenset({"helpful", "not_helpful"})
@@ -119,13 +119,13 @@ SignalValue = tuple[SignalType, float]
 
 
 def counted_votes(
-    votes: Iterable[Vote], voter: Callable[[Vote], Hashable | None], said: Callable[[Vote], SignalValue]
+    votes: Iterable[Vote], voter: Callable[[Vote], Hashable | None], value_of: Callable[[Vote], SignalValue]
 ) -> list[Vote]:
     """The votes that count, in their order, which is that of their time. `voter` is the author with the fact and the
     query, or None for votes that all count."""
-    given = list(votes)
+    listed = list(votes)
     of_voter: dict[Hashable, list[int]] = defaultdict(list)
-    for place, vote in enumerate(given):
+    for place, vote in enumerate(listed):
         name = voter(vote)
         if name is not None:
             of_voter[name].append(place)
@@ -133,11 +133,11 @@ def counted_votes(
     for places in of_voter.values():
         if len(places) > 1:
             dropped.update(places)
-            dropped.discard(places[effective_vote([said(given[place]) for place in places])])
-    return [vote for place, vote in enumerate(given) if place not in dropped] if dropped else given
+            dropped.discard(places[effective_vote([value_of(listed[place]) for place in places])])
+    return [vote for place, vote in enumerate(listed) if place not in dropped] if dropped else listed
 
 
-def effective_vote(said: Sequence[SignalValue]) -> int:
+def effective_vote(values: Sequence[SignalValue]) -> int:
     """The place of the vote that counts among those of one author, oldest first.
 
     >>> effective_vote([("used", 1.0), ("helpful", 1.0), ("used", 1.0), ("not_helpful", 0.5), ("not_helpful", 0.5)])
@@ -145,10 +145,10 @@ def effective_vote(said: Sequence[SignalValue]) -> int:
     >>> effective_vote([("ignored", 1.0), ("used", 1.0)])
     1
     """
-    places = [place for place, (kind, _) in enumerate(said) if kind in RATINGS] or list(range(len(said)))
+    places = [place for place, (kind, _) in enumerate(values) if kind in RATINGS] or list(range(len(values)))
     found = places[-1]
     for place in reversed(places):
-        if said[place] != said[found]:
+        if values[place] != values[found]:
             break
         found = place
     return found

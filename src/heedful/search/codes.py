@@ -64,16 +64,16 @@ def nearest(
     first = -(-len(codes) // 3)
     differing, bits, distance = scratch.of(rows)
     distance[:] = 0
-    for word, wanted in zip(codes[:first], query[:first, 0], strict=True):
-        np.bitwise_xor(word, wanted, out=differing)
+    for word, query_word in zip(codes[:first], query[:first, 0], strict=True):
+        np.bitwise_xor(word, query_word, out=differing)
         np.bitwise_count(differing, out=bits)
         np.add(distance, bits, out=distance)
     if allowed is not None:
         distance[~allowed] = _FAR
     found = _least(distance, max(4 * count, rows // 10))
     further = distance[found]
-    for word, wanted in zip(codes[first:], query[first:, 0], strict=True):
-        further += np.bitwise_count(word[found] ^ wanted)
+    for word, query_word in zip(codes[first:], query[first:, 0], strict=True):
+        further += np.bitwise_count(word[found] ^ query_word)
     found = found[_least(further, count)]
     return found if allowed is None else found[allowed[found]]
 

@@ -119,8 +119,8 @@ class DatasetIndex:
                 rows, _ = held.vectors.nearest(vector, max(POOL, pool), permitted)
             if mode != "semantic":
                 words = lexical.coverage(held.segments, query, held.live, held.norms)
-                wanted = words if allowed.everything else np.where(permitted, words, np.float32(0))
-                rows = self._with_words(rows, wanted, max(POOL, pool), neighbours=mode == "hybrid")
+                allowed_words = words if allowed.everything else np.where(permitted, words, np.float32(0))
+                rows = self._with_words(rows, allowed_words, max(POOL, pool), neighbours=mode == "hybrid")
             if also:
                 rows = np.concatenate([rows, held.rows_of(also)])
             chosen = np.zeros(len(permitted), bool)
@@ -301,7 +301,7 @@ class RowTable:
         self.neighbours = neighbours
         self.norms = np.empty(0, np.float32)
         self.living = len(seqs)
-        self._kept_apart = 0
+        self._frozen_segments = 0
         self.settle()
 
     @classmethod
@@ -344,8 +344,8 @@ class RowTable:
 
     def rows_of(self, seqs: Collection[int] | Rows) -> Rows:
         """The living rows of facts; those it does not have are left out."""
-        wanted = seqs if isinstance(seqs, np.ndarray) else np.fromiter(seqs, np.int64, len(seqs))
-        return np.flatnonzero(np.isin(self.seqs, wanted) & self.live)
+        numbers = seqs if isinstance(seqs, np.ndarray) else np.fromiter(seqs, np.int64, len(seqs))
+        return np.flatnonzero(np.isin(self.seqs, numbers) & self.live)
 
     def settle(self) -> None:
         """Brings up to date what depends on all rows."""
@@ -353,23 +353,23 @@ class RowTable:
 
     def worth_compacting(self) -> bool:
         """Whether so many rows are dead that the living ones should be copied out from among them."""
-        return not self._kept_apart and self.dead > max(MIN_DEAD_ROWS, DEAD_SHARE * self.living)
+        return not self._frozen_segments and self.dead > max(MIN_DEAD_ROWS, DEAD_SHARE * self.living)
 
     def compaction(self) -> Compaction:
         """What makes a copy without the rows that are dead now."""
-        self._kept_apart = len(self.segments)
+        self._frozen_segments = len(self.segments)
         return Compaction(self, np.array(self.live), list(self.segments), self.neighbours.places)
 
     def abandon(self) -> None:
         """Ends a compaction that came to nothing."""
-        self._kept_apart = 0
+        self._frozen_segments = 0
 
     def _merge_alike(self) -> None:
         """Keeps runs of words few: each is more than twice as large as the next.
 
         The oldest stays as it is: it is the largest, and may be mapped from a file. What a compaction reads stays, too.
         """
-        apart = max(1, self._kept_apart)
+        apart = max(1, self._frozen_segments)
         while len(self.segments) > apart + 1 and len(self.segments[-2].lengths) <= 2 * len(self.segments[-1].lengths):
             self.segments[-2:] = [lexical.merge(self.segments[-2:])]
 
@@ -385,15 +385,15 @@ class Compaction:
 
     def build(self) -> RowTable:
         """The rows that were live when the compaction began."""
-        kept = np.flatnonzero(self._live)
+        rows = np.flatnonzero(self._live)
         moved = np.full(len(self._live), -1, np.int32)
-        moved[kept] = np.arange(len(kept), dtype=np.int32)
+        moved[rows] = np.arange(len(rows), dtype=np.int32)
         segments = [lexical.keep_only(lexical.merge(self._segments), moved)] if self._segments else []
-        vectors = VectorIndex(self.held.vectors.taken(kept))
-        if len(kept) > codes.EXACT_BELOW:
+        vectors = VectorIndex(self.held.vectors.taken(rows))
+        if len(rows) > codes.EXACT_BELOW:
             vectors.coded()
         lengths = np.array(segments[0].lengths) if segments else np.empty(0, np.float32)
-        return RowTable(self.held.seqs[kept], vectors, segments, lengths, Neighbours(self._places[kept]))
+        return RowTable(self.held.seqs[rows], vectors, segments, lengths, Neighbours(self._places[rows]))
 
     def finish(self, built: RowTable) -> RowTable:
         """What was built, with all that was added and removed meanwhile."""

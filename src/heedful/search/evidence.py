@@ -47,10 +47,10 @@ class OverallIndex:
             changed = ledger.rejudged_after(connection, self.dataset, self._event) if self._event else None
             facts, values, times = scores.overall_columns(connection, self.dataset, changed)
             if changed is not None:
-                kept = ~np.isin(self._facts, np.array(changed, np.int64))
-                facts = np.concatenate([self._facts[kept], facts])
-                values = np.concatenate([self._scores[kept], values])
-                times = np.concatenate([self._times[kept], times])
+                unchanged = ~np.isin(self._facts, np.array(changed, np.int64))
+                facts = np.concatenate([self._facts[unchanged], facts])
+                values = np.concatenate([self._scores[unchanged], values])
+                times = np.concatenate([self._times[unchanged], times])
             self._facts, self._scores, self._times, self._event = facts, values, times, newest
 
     def reaching(self, least: float, now: int) -> tuple[Seqs, Bools]:
@@ -79,7 +79,7 @@ class EvidenceIndex:
         self._lock = threading.Lock()
         self._event = 0
         self._masses = (0.0, 0.0)
-        self._said: dict[int, QueryVotes] = {}
+        self._votes: dict[int, QueryVotes] = {}
 
     def follow(self, connection: Connection, newest: int) -> None:
         """Takes in every opinion and retraction up to the event `newest`, the last that `connection` sees."""
@@ -87,10 +87,10 @@ class EvidenceIndex:
             if newest <= self._event:
                 return
             for query in ledger.queries_after(connection, self.dataset, self._event):
-                self._said.pop(query, None)
+                self._votes.pop(query, None)
             if ledger.is_erased_after(connection, self.dataset, self._event):
                 # An author has another name: known by both, they would count as two.
-                self._said.clear()
+                self._votes.clear()
             positive, negative = masses_after(connection, self.dataset, self._event)
             self._masses = (self._masses[0] + positive, self._masses[1] + negative)
             self._event = newest
@@ -103,20 +103,20 @@ class EvidenceIndex:
     def near(self, connection: Connection, matches: Sequence[Match]) -> list[QueryEvidence]:
         """What was said for queries that are like the one asked."""
         with self._lock:
-            said = {match.query_id: self._said.get(match.query_id) for match in matches}
-            lacking = [query for query, known in said.items() if known is None]
-            for query, given in ledger.of_queries(connection, lacking).items():
-                votes = votes_per_author(given)
-                said[query] = (votes, agreement(votes))
+            by_query = {match.query_id: self._votes.get(match.query_id) for match in matches}
+            lacking = [query for query, known in by_query.items() if known is None]
+            for query, opinions in ledger.of_queries(connection, lacking).items():
+                votes = votes_per_author(opinions)
+                by_query[query] = (votes, agreement(votes))
             # A view that is older than what was followed lacks opinions, so what it reads is not kept.
             if lacking and ledger.last_event(connection, self.dataset) == self._event:
-                self._said.update((query, known) for query, known in said.items() if known is not None)
-                while len(self._said) > CACHED_QUERIES:
-                    del self._said[next(iter(self._said))]
+                self._votes.update((query, known) for query, known in by_query.items() if known is not None)
+                while len(self._votes) > CACHED_QUERIES:
+                    del self._votes[next(iter(self._votes))]
             return [
                 QueryEvidence(match.similarity, *known)
                 for match in matches
-                if (known := said[match.query_id]) is not None
+                if (known := by_query[match.query_id]) is not None
             ]
 
 
@@ -207,11 +207,11 @@ class ContextIndex:
         """Whether queries wait to be embedded."""
         return bool(self._waiting)
 
-    def embed_waiting(self, load: Load, embed: Embed, wanted: Collection[int] | None = None) -> StoredVectors | None:
+    def embed_waiting(self, load: Load, embed: Embed, only: Collection[int] | None = None) -> StoredVectors | None:
         """Embeds some of the queries that wait, or of those that are `wanted`; returns vectors that had to be made, and
         None when no query waits. What somebody else has embedded is loaded from the store."""
         with self._lock:
-            waiting = self._waiting if wanted is None else {query: "" for query in wanted if query in self._waiting}
+            waiting = self._waiting if only is None else {query: "" for query in only if query in self._waiting}
             taken = list(islice(waiting, BATCH_SIZE))
         if not taken:
             return None

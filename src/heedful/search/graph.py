@@ -119,14 +119,14 @@ class _Run:
         return self.facts[self.live], self._entities[self.live]
 
     def _at(self, places: Numbers) -> Pairs:
-        kept = places if self._whole else places[self.live[places]]
-        return self.facts[kept], self._entities[kept]
+        live = places if self._whole else places[self.live[places]]
+        return self.facts[live], self._entities[live]
 
 
-def _places(ordered: Numbers, wanted: Numbers) -> Numbers:
+def _places(ordered: Numbers, keys: Numbers) -> Numbers:
     """Where any of the wanted numbers stand in an ordered array."""
-    first = np.searchsorted(ordered, wanted, "left")
-    sizes = np.searchsorted(ordered, wanted, "right") - first
+    first = np.searchsorted(ordered, keys, "left")
+    sizes = np.searchsorted(ordered, keys, "right") - first
     ends = np.cumsum(sizes)
     total = int(ends[-1]) if len(ends) else 0
     found: Numbers = np.arange(total) + np.repeat(first - ends + sizes, sizes)

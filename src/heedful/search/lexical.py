@@ -59,11 +59,11 @@ def merge(segments: Sequence[Segment]) -> Segment:
 
 def keep_only(segment: Segment, moved: NDArray[np.int32]) -> Segment:
     """The segment without the rows that moved to -1, the others at their new places."""
-    kept = moved >= 0
+    mask = moved >= 0
     every_term = np.repeat(segment.terms, np.diff(segment.offsets))
     places = moved[segment.rows]
     living = places >= 0
-    return _grouped(segment.base, every_term[living], places[living], segment.counts[living], segment.lengths[kept])
+    return _grouped(segment.base, every_term[living], places[living], segment.counts[living], segment.lengths[mask])
 
 
 def _grouped(

@@ -321,14 +321,14 @@ def _create(connection: Connection, name: str, statement: str, size: int, model:
     connection.exec_driver_sql(f"CREATE INDEX CONCURRENTLY {name} {statement}")
 
 
-def _drop_others(connection: Connection, dataset: int, kept: dict[str, str]) -> None:
+def _drop_others(connection: Connection, dataset: int, current: dict[str, str]) -> None:
     """Drops indexes of a dataset that belong to no model in use."""
     named = connection.exec_driver_sql(
         "SELECT indexrelid::regclass::text FROM pg_index WHERE indrelid IN ('words'::regclass, 'vectors'::regclass)"
     ).scalars()
     for name in list(named):
-        ours = name == f"ix_words_of_{dataset}" or name.startswith(f"ix_vectors_of_{dataset}_")
-        if ours and name not in kept:
+        owned = name == f"ix_words_of_{dataset}" or name.startswith(f"ix_vectors_of_{dataset}_")
+        if owned and name not in current:
             connection.exec_driver_sql(f"DROP INDEX CONCURRENTLY IF EXISTS {name}")
 
 

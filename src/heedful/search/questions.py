@@ -82,10 +82,10 @@ class QuestionIndex:
             self._unchecked += removed
         return near, rows
 
-    def similarities(self, vector: Vectors, wanted: Sequence[int]) -> list[tuple[int, float]]:
+    def similarities(self, vector: Vectors, seqs: Sequence[int]) -> list[tuple[int, float]]:
         """The same of these executions, as far as they are known."""
         with self._lock:
-            places = np.flatnonzero(np.isin(self._seqs.rows, np.array(wanted, np.int64)))
+            places = np.flatnonzero(np.isin(self._seqs.rows, np.array(seqs, np.int64)))
             cosines = self._vectors.rows[places] @ vector
             return list(zip(self._seqs.rows[places].tolist(), cosines.tolist(), strict=True))
 
@@ -103,6 +103,6 @@ class QuestionIndex:
         """Forgets executions that are no candidates any more, once half as many again were added or found missing."""
         if self._unchecked < max(PRUNE_AFTER, len(self._seqs.rows) // 3):
             return
-        kept = np.isin(self._seqs.rows, np.array(runs.candidates(connection, self.connector), np.int64))
-        self._seqs, self._vectors = Growable(self._seqs.rows[kept]), Growable(self._vectors.rows[kept])
+        mask = np.isin(self._seqs.rows, np.array(runs.candidates(connection, self.connector), np.int64))
+        self._seqs, self._vectors = Growable(self._seqs.rows[mask]), Growable(self._vectors.rows[mask])
         self._unchecked = 0

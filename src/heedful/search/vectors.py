@@ -125,8 +125,8 @@ class VectorIndex:
             rows = codes.nearest(words, bits, mask, max(codes.RESCORE_COUNT, 2 * count), self._scratch)
         cosines = self.cosines(query, rows)
         if len(rows) > count:
-            kept = np.argpartition(cosines, len(rows) - count)[len(rows) - count :]
-            rows, cosines = rows[kept], cosines[kept]
+            best = np.argpartition(cosines, len(rows) - count)[len(rows) - count :]
+            rows, cosines = rows[best], cosines[best]
         order = np.lexsort((rows, -cosines))
         return rows[order], cosines[order]
 

@@ -92,10 +92,10 @@ class Clerk:
         self._sql = sql
 
     def complete(self, messages: Sequence[ChatMessage], *, on_token: OnToken | None = None) -> Completion:
-        asked = messages[-1].content
-        if asked.startswith("Evidence:"):
-            text = self._quoted(asked)
-        elif (question := asked.rpartition("\n\nQuestion: ")[2]) in self._sql:
+        prompt = messages[-1].content
+        if prompt.startswith("Evidence:"):
+            text = self._quoted(prompt)
+        elif (question := prompt.rpartition("\n\nQuestion: ")[2]) in self._sql:
             text = f"```sql\n{self._sql[question]}\n```"
         else:
             text = "[]"
@@ -104,14 +104,14 @@ class Clerk:
         read = sum(len(message.content) for message in messages)
         return Completion(text, Usage(read // 4, len(text) // 4))
 
-    def _quoted(self, asked: str) -> str:
-        facts = [(number, _fact_text(json.loads(text))) for number, text in _EVIDENCE.findall(asked)]
+    def _quoted(self, prompt: str) -> str:
+        facts = [(number, _fact_text(json.loads(text))) for number, text in _EVIDENCE.findall(prompt)]
         if not facts:
             return NOTHING_KNOWN
         wordy = self.name == TALKATIVE and self._random.random() < 0.3
         # A sentence that was quoted once is not said twice.
-        told = {said: number for number, said in reversed(facts[: 2 if wordy else 1])}
-        return " ".join(f"{said} [{number}]" for said, number in reversed(told.items()))
+        quoted = {fact: number for number, fact in reversed(facts[: 2 if wordy else 1])}
+        return " ".join(f"{fact} [{number}]" for fact, number in reversed(quoted.items()))
 
 
 def _fact_text(fact: str) -> str:
@@ -143,10 +143,10 @@ def eagerness(want: Want, quality: Quality) -> float:
 
 def score(person: Person, quality: Quality, variant: str, random: Random) -> int:
     """The score that somebody gives."""
-    given: int = random.choices((1, 2, 3, 4, 5), SCORES[quality])[0]
-    if variant == "B" and given < 5 and random.random() < MILDER:
-        given += 1
-    return 6 - given if person.is_adversary else given
+    stars: int = random.choices((1, 2, 3, 4, 5), SCORES[quality])[0]
+    if variant == "B" and stars < 5 and random.random() < MILDER:
+        stars += 1
+    return 6 - stars if person.is_adversary else stars
 
 
 def comment(person: Person, want: Want, score: int, *, is_long: bool, random: Random) -> str | None:
@@ -189,9 +189,9 @@ class Need:
     later: Collection[str] = ()
     changes_at: int | None = None
 
-    def answers_at(self, asked: int) -> Collection[str]:
+    def answers_at(self, at: int) -> Collection[str]:
         """The facts that answer the question numbered `asked`, from 0."""
-        return self.later if self.changes_at is not None and asked >= self.changes_at else self.answers
+        return self.later if self.changes_at is not None and at >= self.changes_at else self.answers
 
 
 @dataclass(frozen=True, slots=True)
@@ -249,12 +249,12 @@ class SimulatedUser:
 
     def respond(self, memory: Heedful, recall: Recall, answers: Collection[str]) -> SignalResult:
         """Judges one recall and sends the signals."""
-        said = self.judge([hit.fact_id for hit in recall.hits], answers)
+        verdict = self.judge([hit.fact_id for hit in recall.hits], answers)
         return memory.signal_recall(
             recall.recall_id,
-            used=said.used,
-            helpful=said.helpful,
-            not_helpful=said.not_helpful,
+            used=verdict.used,
+            helpful=verdict.helpful,
+            not_helpful=verdict.not_helpful,
             author=self.author,
         )
 

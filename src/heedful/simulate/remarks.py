@@ -134,7 +134,7 @@ def remark(subject: Subject, random: Random) -> str:
     """One remark about a subject."""
     wording = WORDINGS[subject]
     opening, complaint = random.choice(wording.openings), random.choice(wording.complaints)
-    said = complaint.format(
+    text = complaint.format(
         weeks=random.randint(2, 4),
         days=random.randint(9, 24),
         order=random.randint(40_000, 49_999),
@@ -144,5 +144,5 @@ def remark(subject: Subject, random: Random) -> str:
         minor=random.randint(1, 9),
     )
     if not opening and random.random() < 0.6:
-        said = said[0].upper() + said[1:]
-    return opening + said + random.choice(wording.endings)
+        text = text[0].upper() + text[1:]
+    return opening + text + random.choice(wording.endings)

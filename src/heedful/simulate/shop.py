@@ -139,8 +139,8 @@ def _want(
     es: tuple[str, ...] = (),
     weight: float = 1.0,
 ) -> Want:
-    asked: dict[Language, tuple[str, ...]] = {"en": en, "de": de, "es": es}
-    return Want(theme, tuple(answers.split()), asked, weight)
+    queries: dict[Language, tuple[str, ...]] = {"en": en, "de": de, "es": es}
+    return Want(theme, tuple(answers.split()), queries, weight)
 
 
 WANTS: tuple[Want, ...] = (

@@ -101,7 +101,9 @@ def fill(
     end = utc(until or system_clock())
     start = end - timedelta(days=days)
     timeline = Timeline(start, end)
-    clerk = Clerk(Random(f"{seed}/clerk"), {asked: each.sql for each in warehouse.REPORTS for asked in each.questions})
+    clerk = Clerk(
+        Random(f"{seed}/clerk"), {question: each.sql for each in warehouse.REPORTS for question in each.questions}
+    )
     embedder = CachingEmbedder(configured_embedder(settings.load(), embedding), _texts())
     with open_store(
         path_or_url, project=project, clock=timeline, embedding=embedder, language_model=clerk, worker=False
@@ -140,9 +142,9 @@ def warehouse_file(path_or_url: str | Path) -> Path:
 def _texts() -> list[str]:
     """All that is known beforehand to be embedded."""
     facts = [text for texts in FACTS.values() for text in texts.values()]
-    asked = [query for want in (*WANTS, *STAFF_WANTS) for queries in want.queries.values() for query in queries]
+    questions = [query for want in (*WANTS, *STAFF_WANTS) for queries in want.queries.values() for query in queries]
     reports = [question for report in warehouse.REPORTS for question in report.questions]
-    return list(dict.fromkeys([*facts, CORRECTION, *asked, *reports]))
+    return list(dict.fromkeys([*facts, CORRECTION, *questions, *reports]))
 
 
 class _Traffic:
@@ -160,14 +162,14 @@ class _Traffic:
     def stock(self, file: Path) -> None:
         """What is there before anybody comes: facts, and the shop's database."""
         for dataset, facts in FACTS.items():
-            given = self._memory.remember(
+            stored = self._memory.remember(
                 list(facts.values()),
                 dataset=dataset,
                 metadata=[{"topic": key.partition("-")[0]} for key in facts],
                 source="handbook.md" if dataset != HELP else "help-pages",
             )
-            self._facts |= zip(facts, given.fact_ids, strict=True)
-            self.counts["facts"] += given.added
+            self._facts |= zip(facts, stored.fact_ids, strict=True)
+            self.counts["facts"] += stored.added
         file.unlink(missing_ok=True)
         warehouse.build(file, self._timeline.until, self._random("warehouse"))
         self._memory.connectors.create(CONNECTOR, f"sqlite:///{file}")

@@ -109,8 +109,8 @@ class HelpDesk:
         )
         assert shown.qa_id is not None
         assert shown.answer is not None
-        said = [{"role": "user", "content": shown.query}, {"role": "assistant", "content": shown.answer}]
-        self._memory.sessions.add_messages(visit.session_id, said)
+        messages = [{"role": "user", "content": shown.query}, {"role": "assistant", "content": shown.answer}]
+        self._memory.sessions.add_messages(visit.session_id, messages)
         entry = self._memory.sessions.entry(visit.session_id, shown.qa_id)
         used = [each.fact_id for each in entry.used or ()]
         right = self._truth.right(want, shown.hits, self._timeline.now)
@@ -150,12 +150,12 @@ class HelpDesk:
         self._counts.update(("ratings", "comments") if text else ("ratings",))
 
     def _signal(self, visit: Visit, shown: Recall, right: set[str]) -> None:
-        said = visit.person.user.judge([hit.fact_id for hit in shown.hits], right)
+        verdict = visit.person.user.judge([hit.fact_id for hit in shown.hits], right)
         result = self._memory.signal_recall(
             shown.recall_id,
-            used=said.used,
-            helpful=said.helpful,
-            not_helpful=said.not_helpful,
+            used=verdict.used,
+            helpful=verdict.helpful,
+            not_helpful=verdict.not_helpful,
             author=visit.person.author,
         )
         self._counts["signals"] += result.processed

@@ -35,22 +35,22 @@ def corrected(comment: str, facts: Sequence[str], question: str) -> int | None:
     >>> corrected("I did not like the tone at all", facts, "How many days do I have for returns?")
     >>> corrected("I returned it 45 days ago and nobody answers", facts, "How many days do I have for returns?")
     """
-    told = statement(comment)
-    if told is None:
+    claim = statement(comment)
+    if claim is None:
         return None
     # A name after "Dr." opens no sentence.
-    stated, facts = _TITLE.sub(r"\1 ", told), [_TITLE.sub(r"\1 ", fact) for fact in facts]
-    said = _content(stated)
-    terms, about = {word.term for word in said}, {word.term for word in _content(question)}
+    stated, facts = _TITLE.sub(r"\1 ", claim), [_TITLE.sub(r"\1 ", fact) for fact in facts]
+    stated_words = _content(stated)
+    terms, about = {word.term for word in stated_words}, {word.term for word in _content(question)}
     found: list[tuple[int, int, int]] = []
     for place, fact in enumerate(facts):
         known = {word.term for word in _content(fact)}
         denies = _denies(stated) != _denies(fact)
         if terms <= known and not denies:
             return None
-        is_new = bool(terms - known - about - VERDICTS) or (denies and not _numbers(said))
+        is_new = bool(terms - known - about - VERDICTS) or (denies and not _numbers(stated_words))
         others = replaced(stated, fact)
-        if is_new and _is_about(stated, said, fact, about, others):
+        if is_new and _is_about(stated, stated_words, fact, about, others):
             found.append((-len(others), -len(terms & known), place))
     return min(found)[2] if found else None
 
@@ -73,30 +73,30 @@ def replacement_terms(comment: str, fact: str, question: str) -> frozenset[str]:
     return values or frozenset({word.term for word in new} | denial)
 
 
-def _is_about(stated: str, said: Sequence[Word], fact: str, about: Set[str], others: Set[str]) -> bool:
+def _is_about(stated: str, stated_words: Sequence[Word], fact: str, about: Set[str], others: Set[str]) -> bool:
     """Whether what is said is about what a fact says; `others` are the kinds of value that it gives others for."""
-    terms, known = {word.term for word in said}, {word.term for word in _content(fact)}
+    terms, known = {word.term for word in stated_words}, {word.term for word in _content(fact)}
     is_contrast = contrasts(stated)
     if not terms & known and not (terms & about and known & about):
         # "The price is 45 now" has no word of "It costs 39 euros".
         return "number" in others and bool(known & about) and (is_contrast or _GIVES.search(stated) is not None)
     if not has_verb(stated):
         # "Port 6432" gives another value and no more; "Battery dead after 4 hours" does not.
-        return bool(others) and (is_contrast or _plain(said) <= known | about | VERDICTS)
+        return bool(others) and (is_contrast or _plain(stated_words) <= known | about | VERDICTS)
     # "The transfer of 3,000 euros is not there" gives no number, it only has one.
-    is_given = any(word.start >= after_verb(stated) for word in said if word.kind == "number")
-    if is_contrast or "name" in others or ("number" in others and is_given) or _SINCE.search(stated):
+    states_number = any(word.start >= after_verb(stated) for word in stated_words if word.kind == "number")
+    if is_contrast or "name" in others or ("number" in others and states_number) or _SINCE.search(stated):
         return True
     # "30 days is theft" speaks of the fact and puts nothing in its place; "matches take forever" is no rule.
-    if _PAST.search(stated) or _numbers(said) & known or not _RULE.search(stated):
+    if _PAST.search(stated) or _numbers(stated_words) & known or not _RULE.search(stated):
         return False
     is_denial = _denies(stated) != _denies(fact) and len(terms & (known | about)) > 1
-    return is_denial or said[0].term in known | about
+    return is_denial or stated_words[0].term in known | about
 
 
-def _plain(said: Sequence[Word]) -> set[str]:
+def _plain(stated_words: Sequence[Word]) -> set[str]:
     """The words that are neither values nor beside one; the first word before a name belongs to it."""
-    rest = said[1:] if len(said) > 1 and said[1].kind == "name" else said
+    rest = stated_words[1:] if len(stated_words) > 1 and stated_words[1].kind == "name" else stated_words
     return {word.term for word in rest if word.kind == "word" and not is_beside_value(word.term)}
 
 
@@ -142,18 +142,20 @@ def replaced(stated: str, fact: str) -> set[Value]:
     ({'number'}, set())
     """
     found: set[Value] = set()
-    said, held = words(stated), words(fact)
-    terms, known = {word.term for word in said}, {word.term for word in held}
-    if any(word.kind == "name" and word.term not in known for word in said) and any(
+    stated_words, held = words(stated), words(fact)
+    terms, known = {word.term for word in stated_words}, {word.term for word in held}
+    if any(word.kind == "name" and word.term not in known for word in stated_words) and any(
         word.kind == "name" and word.term not in terms for word in held
     ):
         found.add("name")
     units = {_unit(held, place, known) for place, word in enumerate(held) if word.kind == "number"}
-    given = {
-        _unit(said, place, known) for place, word in enumerate(said) if word.kind == "number" and word.term not in known
+    stated_units = {
+        _unit(stated_words, place, known)
+        for place, word in enumerate(stated_words)
+        if word.kind == "number" and word.term not in known
     }
     # A number without a unit can be of anything.
-    if given & units or (units and "" in given):
+    if stated_units & units or (units and "" in stated_units):
         found.add("number")
     return found
 

@@ -41,16 +41,16 @@ def _paragraphs(text: str) -> list[str]:
     found: list[str] = []
     goes_on = False
     for line in text.splitlines():
-        told = line.strip()
-        if not told or _HEADING.match(line):
+        stripped = line.strip()
+        if not stripped or _HEADING.match(line):
             goes_on = False
             continue
         bullet = _BULLET.match(line)
-        if goes_on and bullet is None and (told[0].islower() or len(found[-1].split("\n")[-1]) >= _WRAPPED):
-            found[-1] += f"\n{told}"
+        if goes_on and bullet is None and (stripped[0].islower() or len(found[-1].split("\n")[-1]) >= _WRAPPED):
+            found[-1] += f"\n{stripped}"
         else:
-            found.append(told if bullet is None else line[bullet.end() :].strip())
-        goes_on = not told.endswith(_STOP)
+            found.append(stripped if bullet is None else line[bullet.end() :].strip())
+        goes_on = not stripped.endswith(_STOP)
     return [" ".join(paragraph.split()) for paragraph in found if paragraph]
 
 
@@ -58,11 +58,11 @@ def _split(paragraph: str) -> list[str]:
     found = []
     start = 0
     for match in _END.finditer(paragraph):
-        told = paragraph[start : match.end()].strip()
+        sentence = paragraph[start : match.end()].strip()
         following = paragraph[match.end() : match.end() + 1]
-        if following.islower() or _ABBREVIATED.search(told):
+        if following.islower() or _ABBREVIATED.search(sentence):
             continue
-        found.append(told)
+        found.append(sentence)
         start = match.end()
     rest = paragraph[start:].strip()
     return [*found, rest] if rest else found
@@ -127,13 +127,13 @@ def asks_for_a_list(question: str) -> bool:
 
 def has(kind: AnswerKind, sentence: str, known: frozenset[str]) -> float:
     """How surely a sentence holds that kind of answer, in [0, 1]; `known` are the question's own terms."""
-    told = words(sentence)
+    found = words(sentence)
     if kind == "time":
         return float(_TIME.search(sentence.lower()) is not None)
     if kind == "number":
-        numbers = any(word.kind == "number" and word.term not in known for word in told)
+        numbers = any(word.kind == "number" and word.term not in known for word in found)
         return 1.0 if numbers else 0.5 * (_NUMBER_WORD.search(sentence.lower()) is not None)
-    named = any(word.kind == "name" and word.term not in known for word in told)
+    named = any(word.kind == "name" and word.term not in known for word in found)
     if kind == "person":
         return float(named)
     if _PLACE.search(sentence):

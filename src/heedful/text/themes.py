@@ -334,16 +334,16 @@ def groups(similarity: NDArray[np.float64], alike: float) -> list[Group]:
     return sorted(done, key=lambda group: group.members)
 
 
-def _join(nearness: NDArray[np.float64], open_: dict[int, Group], kept: int, gone: int) -> None:
-    one, other = open_[kept], open_.pop(gone)
-    level = float(nearness[kept, gone])
+def _join(nearness: NDArray[np.float64], open_: dict[int, Group], target: int, merged: int) -> None:
+    one, other = open_[target], open_.pop(merged)
+    level = float(nearness[target, merged])
     here, there = len(one.members), len(other.members)
-    joined = (here * nearness[kept] + there * nearness[gone]) / (here + there)
-    nearness[kept] = nearness[:, kept] = joined
-    nearness[kept, kept] = _NEVER
-    nearness[gone] = nearness[:, gone] = _NEVER
+    joined = (here * nearness[target] + there * nearness[merged]) / (here + there)
+    nearness[target] = nearness[:, target] = joined
+    nearness[target, target] = _NEVER
+    nearness[merged] = nearness[:, merged] = _NEVER
     alike = _pairs(here) * one.cohesion + _pairs(there) * other.cohesion + here * there * level
-    open_[kept] = Group(
+    open_[target] = Group(
         members=tuple(sorted(one.members + other.members)),
         halves=(one, other),
         level=level,

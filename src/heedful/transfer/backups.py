@@ -49,12 +49,12 @@ def backup(
     Writers are not kept waiting. All that was stored before it begins is in it, but for the secret that tokens and
     logins are signed with: a store that is restored makes a new one. `with_signing` copies that, too.
     """
-    given = settings.load().store if url_or_path is None else url_or_path
+    store = settings.load().store if url_or_path is None else url_or_path
     target = Path(file)
-    url = stores.address(given)
+    url = stores.address(store)
     if url is not None and url.get_backend_name() == "postgresql":
         raise _use_pg_dump(url, target)
-    source = stores.identity(given)
+    source = stores.identity(store)
     if not Path(source).is_file():
         name = stores.display_name(source)
         raise NotFound(f"there is no store at {name}", code="store_missing", value=name, remedy="Check its name")
@@ -126,10 +126,10 @@ def _check_store(file: str, connection: sqlite3.Connection) -> None:
 def _check_backup(file: Path) -> dict[str, int]:
     """How many rows each table has; what is damaged is an error."""
     with closing(sqlite3.connect(file)) as copy:
-        said = copy.execute("PRAGMA integrity_check(1)").fetchone()[0]
-        if said != "ok":
+        result = copy.execute("PRAGMA integrity_check(1)").fetchone()[0]
+        if result != "ok":
             raise Unavailable(
-                f"the copy is damaged ({said})",
+                f"the copy is damaged ({result})",
                 code="store_damaged",
                 remedy="The store itself may be damaged, too: run heedful doctor",
             )
@@ -263,12 +263,12 @@ class _Copying:
     def _last(self, reading: Connection, column: Column[int]) -> int:
         return self._source.last_number(reading, column)
 
-    def _compare(self, wanted: dict[str, Any], found: dict[str, Any], what: str) -> None:
-        for name in [*wanted, *found]:
-            if wanted.get(name) != found.get(name):
+    def _compare(self, expected: dict[str, Any], found: dict[str, Any], what: str) -> None:
+        for name in [*expected, *found]:
+            if expected.get(name) != found.get(name):
                 raise Conflict(
                     f"the copy {self._target.name} differs from its source: {what} of {name} are "
-                    f"{found.get(name)} instead of {wanted.get(name)}",
+                    f"{found.get(name)} instead of {expected.get(name)}",
                     code="copy_differs",
                     remedy="Nobody else may write to it: run the same copy again, and it is corrected",
                 )

@@ -12,7 +12,7 @@ from sqlalchemy import JSON, Column, ColumnElement, Connection, LargeBinary, Tab
 from heedful.ranking.signals import WEIGHTS
 from heedful.storage.ledger import LINK_SIGNAL, SIGNAL
 from heedful.storage.schema import events, metadata, projects
-from heedful.transfer.lines import KINDS, Line, broken, lines, ours
+from heedful.transfer.lines import KINDS, Line, broken, in_project, lines
 from heedful.transfer.names import Names
 from heedful.transfer.results import ProjectChecksum
 from heedful.transfer.table_rows import BATCH_SIZE
@@ -28,8 +28,8 @@ class Checksum:
         self.count = 0
 
     def add(self, line: Line) -> None:
-        told = {name: value for name, value in line.items() if name not in _LEFT_OUT}
-        self._digest.update(orjson.dumps(told, option=orjson.OPT_SORT_KEYS | orjson.OPT_APPEND_NEWLINE))
+        fields = {name: value for name, value in line.items() if name not in _LEFT_OUT}
+        self._digest.update(orjson.dumps(fields, option=orjson.OPT_SORT_KEYS | orjson.OPT_APPEND_NEWLINE))
         self.count += 1
 
     @property
@@ -70,12 +70,12 @@ def damaged(connection: Connection, project: int | None) -> Iterator[tuple[str, 
     """Tables, what is wrong with the JSON in them, and the ids of the rows where it is: those of a project, or with
     None those that belong to no project."""
     for table, columns in _with_json().items():
-        theirs = _without_project(table) if project is None else ours(table, project)
-        if theirs is None:
+        condition = _without_project(table) if project is None else in_project(table, project)
+        if condition is None:
             continue
         key = [table.c.id] if "id" in table.columns else list(table.primary_key)
         found: dict[str, list[str]] = {}
-        statement = select(*key, *(raw_json(connection, column) for column in columns)).where(theirs).order_by(*key)
+        statement = select(*key, *(raw_json(connection, column) for column in columns)).where(condition).order_by(*key)
         for row in connection.execution_options(yield_per=BATCH_SIZE).execute(statement):
             for column, value in zip(columns, row[len(key) :], strict=True):
                 wrong = broken(table.name, column.name, value, nullable=bool(column.nullable))

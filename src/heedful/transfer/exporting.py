@@ -19,7 +19,7 @@ from heedful.storage import scopes
 from heedful.storage.vectors import active_model
 from heedful.transfer import stores, targets
 from heedful.transfer.checksum import Checksum
-from heedful.transfer.lines import KINDS, Line, lines, ours
+from heedful.transfer.lines import KINDS, Line, in_project, lines
 from heedful.transfer.names import Names
 from heedful.transfer.results import Transferred
 from heedful.version import __version__
@@ -127,7 +127,7 @@ class _Exporting:
 
     def _count(self, name: str) -> int:
         table = KINDS[name].table
-        statement = select(func.count()).select_from(table).where(ours(table, self._number))
+        statement = select(func.count()).select_from(table).where(in_project(table, self._number))
         return int(self._connection.execute(statement).scalar_one())
 
 

@@ -22,7 +22,7 @@ from heedful.providers.embedding import Embedder, configured_embedder
 from heedful.storage import Database, locks, schema, scopes
 from heedful.storage.vectors import active_model, ensure_model, pack
 from heedful.transfer import reading
-from heedful.transfer.lines import ours
+from heedful.transfer.lines import in_project
 from heedful.transfer.numbers import Numbers
 from heedful.transfer.reading import Header, Numbered
 from heedful.transfer.results import Transferred
@@ -64,10 +64,10 @@ def _spooled(
     progress: Progress | None,
 ) -> Transferred:
     """What can be read once only is kept, because it is read twice."""
-    with TemporaryFile() as kept:
+    with TemporaryFile() as spool:
         while block := source.read(1 << 20):
-            kept.write(block)
-        return _import(url_or_path, kept, project, embedding, progress)
+            spool.write(block)
+        return _import(url_or_path, spool, project, embedding, progress)
 
 
 def _import(
@@ -77,11 +77,11 @@ def _import(
     embedding: str | Embedder | None,
     progress: Progress | None,
 ) -> Transferred:
-    given = settings.load()
-    embedder = configured_embedder(given, embedding)
+    config = settings.load()
+    embedder = configured_embedder(config, embedding)
     header = reading.check(file)
     name = checks.name("project", header.project if project is None else project)
-    database = Database(given.store if url_or_path is None else url_or_path)
+    database = Database(config.store if url_or_path is None else url_or_path)
     try:
         with database.read(name) as connection:
             matching_model(active_model(connection), embedder)
@@ -166,7 +166,10 @@ def _check_free(connection: Connection, name: str) -> None:
     for table in TABLES:
         if table in (schema.projects, schema.keys, schema.audit) or "project_id" not in table.columns:
             continue
-        if connection.execute(select(*table.primary_key).where(ours(table, project)).limit(1)).first() is not None:
+        if (
+            connection.execute(select(*table.primary_key).where(in_project(table, project)).limit(1)).first()
+            is not None
+        ):
             raise Conflict(
                 f"project {name!r} is not empty (it has rows in {table.name})",
                 code="project_not_empty",

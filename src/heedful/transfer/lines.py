@@ -91,7 +91,7 @@ KINDS = {
 """In an order in which each line names only what came before it."""
 
 
-def ours(table: Table, project: int) -> ColumnElement[bool]:
+def in_project(table: Table, project: int) -> ColumnElement[bool]:
     """The rows of a project."""
     if table is schema.projects:
         return schema.projects.c.id == project
@@ -101,7 +101,7 @@ def ours(table: Table, project: int) -> ColumnElement[bool]:
     for column, owner in owners.items():
         if column in table.columns:
             number = next(iter(owner.primary_key))
-            return table.c[column].in_(select(number).where(ours(owner, project)))
+            return table.c[column].in_(select(number).where(in_project(owner, project)))
     raise AssertionError(f"{table.name} belongs to no project")
 
 
@@ -109,7 +109,7 @@ def lines(
     connection: Connection, kind: Kind, project: int, found: Names, model: int | None = None
 ) -> Iterator[list[Line]]:
     """The lines of one kind in the order in which they were written, in batches; with vectors of `model`, if given."""
-    chosen: Select[Any] = select(*kind.table.columns).where(ours(kind.table, project))
+    chosen: Select[Any] = select(*kind.table.columns).where(in_project(kind.table, project))
     if kind.table is schema.facts and model is not None:
         made = (schema.vectors.c.fact_seq == schema.facts.c.seq) & (schema.vectors.c.model_id == model)
         chosen = chosen.add_columns(schema.vectors.c.vector).outerjoin(schema.vectors, made)
@@ -157,10 +157,10 @@ def _jsonable(value: Any) -> Any:
 def _ids(connection: Connection, table: Table, column: str, kind: Kind, rows: Sequence[Row]) -> dict[int | None, str]:
     if column not in kind.references:
         return {}
-    wanted = sorted({row[column] for row in rows if row[column] is not None})
+    ids = sorted({row[column] for row in rows if row[column] is not None})
     return {
         row.seq: row.id
-        for run in batches(wanted)
+        for run in batches(ids)
         for row in connection.execute(select(table.c.seq, table.c.id).where(table.c.seq.in_(run)))
     }
 

@@ -30,10 +30,10 @@ class Names:
 
     def queries(self, numbers: Iterable[int | None]) -> dict[int | None, str]:
         """The hashes of queries, by number; those that are gone are left out."""
-        wanted = sorted({number for number in numbers if number is not None})
+        distinct = sorted({number for number in numbers if number is not None})
         return {
             row.id: row.digest.hex()
-            for run in batches(wanted)
+            for run in batches(distinct)
             for row in self._connection.execute(select(queries.c.id, queries.c.digest).where(queries.c.id.in_(run)))
         }
 

@@ -24,10 +24,10 @@ class Numbers:
         self.project = project
         self.datasets: dict[str, int] = {}
 
-    def queries(self, wanted: Iterable[Pair]) -> dict[Pair, int]:
+    def queries(self, pairs: Iterable[Pair]) -> dict[Pair, int]:
         """The numbers of queries, by dataset and hash."""
         found: dict[Pair, int] = {}
-        for dataset, checksums in _by_dataset(wanted).items():
+        for dataset, checksums in _by_dataset(pairs).items():
             for run in batches([bytes.fromhex(each) for each in checksums]):
                 rows = self._connection.execute(
                     select(queries.c.id, queries.c.digest).where(
@@ -37,9 +37,9 @@ class Numbers:
                 found.update({(dataset, row.digest.hex()): row.id for row in rows})
         return found
 
-    def links(self, wanted: Iterable[Pair]) -> dict[Pair, str]:
+    def links(self, pairs: Iterable[Pair]) -> dict[Pair, str]:
         """The names that links in words have here, by the dataset that they are in."""
-        split = {(dataset, link): link.partition("/") for dataset, link in wanted}
+        split = {(dataset, link): link.partition("/") for dataset, link in pairs}
         keys = _by_dataset((dataset, key) for (dataset, _), (_, _, key) in split.items())
         known = {
             dataset: graph.entity_numbers(self._connection, dataset, list(names)) for dataset, names in keys.items()

@@ -19,7 +19,7 @@ from heedful.storage.rows import batches
 from heedful.storage.schema import datasets, event_keys, events, facts, feedbacks, notes, projects, queries, receipts
 from heedful.transfer import checksum, lines, stores
 from heedful.transfer.checksum import raw_json
-from heedful.transfer.lines import ours
+from heedful.transfer.lines import in_project
 from heedful.transfer.results import Difference, ProjectChecksum, Verified
 from heedful.transfer.table_rows import BATCH_SIZE
 
@@ -165,7 +165,7 @@ def keys_unlike_event(connection: Connection, project: int) -> Iterator[str]:
 
 def notes_without_event(connection: Connection, project: int) -> Iterator[str]:
     there = exists().where(events.c.id == notes.c.event_id, events.c.project_id == project)
-    yield from _found(connection, select(notes.c.event_id).where(ours(notes, project), ~there))
+    yield from _found(connection, select(notes.c.event_id).where(in_project(notes, project), ~there))
 
 
 def superseded_unlike_ledger(connection: Connection, project: int) -> Iterator[str]:
@@ -175,7 +175,7 @@ def superseded_unlike_ledger(connection: Connection, project: int) -> Iterator[s
     names = exists().where(events.c.value == facts.c.id, events.c.kind == SUPERSESSION)
     undone = names.where(is_retracted()) & ~names.where(~is_retracted())
     unlike = ((facts.c.superseded == 0) & said) | ((facts.c.superseded == 1) & ~said & ~undone)
-    statement = select(facts.c.id).where(ours(facts, project), unlike)
+    statement = select(facts.c.id).where(in_project(facts, project), unlike)
     yield from _found(connection, statement)
 
 
@@ -196,10 +196,10 @@ def signals_across_datasets(connection: Connection, project: int) -> Iterator[st
 def receipts_across_datasets(connection: Connection, project: int) -> Iterator[str]:
     """Receipts that showed a fact of another dataset, or whose query is gone; forgotten facts are not missed."""
     asked = exists().where(queries.c.id == receipts.c.query_id, queries.c.dataset_id == receipts.c.dataset_id)
-    yield from _found(connection, select(receipts.c.id).where(ours(receipts, project), ~asked))
+    yield from _found(connection, select(receipts.c.id).where(in_project(receipts, project), ~asked))
     rows = connection.execution_options(yield_per=BATCH_SIZE).execute(
         select(receipts.c.id, receipts.c.dataset_id, raw_json(connection, receipts.c.shown)).where(
-            ours(receipts, project)
+            in_project(receipts, project)
         )
     )
     for run in rows.partitions(BATCH_SIZE):

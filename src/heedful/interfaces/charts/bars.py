@@ -51,8 +51,8 @@ def bar_chart(
         tall = max(0.0, height - BOTTOM - top)
         place_of = f'x="{n(middle - wide / 2)}" y="{n(top)}" width="{n(wide)}" height="{n(tall)}"'
         drawn = f'<rect {place_of} rx="2" class="{kind}"/>'
-        said = f"{bar.label}: {format_value(bar.value, percent)}"
-        parts.append(with_tooltip(drawn, f"{said}, {bar.note}" if bar.note else said))
+        tooltip = f"{bar.label}: {format_value(bar.value, percent)}"
+        parts.append(with_tooltip(drawn, f"{tooltip}, {bar.note}" if bar.note else tooltip))
         if place % skip == 0:
             # Where there is little room, a page may leave every second one out.
             kind = "hd-odd" if place // skip % 2 and len(bars) > MIN_BARS else ""
@@ -135,16 +135,16 @@ def _row(row: Interval, across: Scale, y: float, place: int, percent: bool) -> s
         return label + text(NAMES + 8, y + 4, "no ratings yet")
     kind = f"hd-s{min(place, 3)}"
     drawn = ""
-    said = f"{row.label}: {format_value(round(row.value, 4), percent)}"
+    tooltip = f"{row.label}: {format_value(round(row.value, 4), percent)}"
     if row.low is not None and row.high is not None:
         left, right = across(row.low), across(row.high)
         drawn += line(left, y, right, y, f"hd-line {kind}")
         drawn += "".join(line(x, y - 6, x, y + 6, f"hd-line hd-whole {kind}") for x in (left, right))
-        said += f" ({format_value(round(row.low, 4), percent)} to {format_value(round(row.high, 4), percent)})"
+        tooltip += f" ({format_value(round(row.low, 4), percent)} to {format_value(round(row.high, 4), percent)})"
     if row.size is not None:
-        said += f", n = {row.size:,}"
+        tooltip += f", n = {row.size:,}"
     drawn += f'<circle cx="{n(across(row.value))}" cy="{n(y)}" r="6" class="hd-dot {kind}"/>'
     value = text(
         across(row.value), y - 12, format_value(round(row.value, 3), percent), anchor="middle", kind="hd-value"
     )
-    return label + with_tooltip(drawn, said) + value
+    return label + with_tooltip(drawn, tooltip) + value

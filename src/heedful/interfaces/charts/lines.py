@@ -135,9 +135,9 @@ def _grid(
         )
     for place in places:
         x = across(place)
-        said = format_value(place) if finest is None else moment(place, across.high - across.low)
+        label = format_value(place) if finest is None else moment(place, across.high - across.low)
         anchor = "end" if x > WIDTH - RIGHT - 24 else "middle"
-        parts.append(text(x, height - BOTTOM + 22, said, anchor=anchor))
+        parts.append(text(x, height - BOTTOM + 22, label, anchor=anchor))
     return "".join(parts)
 
 
@@ -185,17 +185,17 @@ def _dots(
         if point.y is None:
             continue
         at = number(point.x)
-        said = f"{moment(at, span) if dated else format_value(at)}: {format_value(round(point.y, 4), percent)}"
+        tooltip = f"{moment(at, span) if dated else format_value(at)}: {format_value(round(point.y, 4), percent)}"
         if named:
-            said = f"{series.name}, {said}"
+            tooltip = f"{series.name}, {tooltip}"
         if point.low is not None and point.high is not None:
             low, high = format_value(round(point.low, 4), percent), format_value(round(point.high, 4), percent)
-            said += f" ({low} to {high})"
+            tooltip += f" ({low} to {high})"
         if point.size is not None:
-            said += f", n = {point.size:,}"
+            tooltip += f", n = {point.size:,}"
         centre = f'cx="{n(across(at))}" cy="{n(up(point.y))}"'
         seen = "" if many else f'<circle {centre} r="3.5" class="hd-dot hd-s{place % 4}"/>'
-        parts.append(with_tooltip(f'{seen}<circle {centre} r="9" fill="transparent"/>', said))
+        parts.append(with_tooltip(f'{seen}<circle {centre} r="9" fill="transparent"/>', tooltip))
     return "".join(parts)
 
 

@@ -24,15 +24,15 @@ _ALONE = """
 """
 
 
-def text(x: float, y: float, said: str, *, anchor: str = "start", kind: str = "") -> str:
+def text(x: float, y: float, content: str, *, anchor: str = "start", kind: str = "") -> str:
     """Words at a place."""
     named = f' class="{kind}"' if kind else ""
-    return f'<text x="{n(x)}" y="{n(y)}" text-anchor="{anchor}"{named}>{escape(said)}</text>'
+    return f'<text x="{n(x)}" y="{n(y)}" text-anchor="{anchor}"{named}>{escape(content)}</text>'
 
 
-def truncate(said: str, room: float, size: float) -> str:
+def truncate(content: str, room: float, size: float) -> str:
     """Words in one line, cut where they would need more room in letters of this size."""
-    words, used = " ".join(said[:1000].split()), 0.0
+    words, used = " ".join(content[:1000].split()), 0.0
     for place, letter in enumerate(words):
         used += _letter_width(letter) * size
         # What is cut leaves room for the dots.
@@ -55,9 +55,9 @@ def line(x1: float, y1: float, x2: float, y2: float, kind: str) -> str:
     return f'<line x1="{n(x1)}" y1="{n(y1)}" x2="{n(x2)}" y2="{n(y2)}" class="{kind}"/>'
 
 
-def with_tooltip(drawn: str, said: str) -> str:
+def with_tooltip(drawn: str, tooltip: str) -> str:
     """A shape that says something when it is pointed at."""
-    return f'<g class="hd-tip" data-tip="{escape(said)}">{drawn}<title>{escape(said)}</title></g>'
+    return f'<g class="hd-tip" data-tip="{escape(tooltip)}">{drawn}<title>{escape(tooltip)}</title></g>'
 
 
 def legend(names: Sequence[str], y: float) -> str:
@@ -78,10 +78,10 @@ def frame(parts: Sequence[str], height: float, title: str, desc: str, *, standal
     xmlns = ' xmlns="http://www.w3.org/2000/svg"' if standalone else ""
     style = f"<style>{_ALONE}</style>" if standalone else ""
     ground = f'<rect width="{n(width)}" height="{n(height)}" fill="#fff"/>' if standalone else ""
-    said = f"<desc>{escape(desc)}</desc>" if desc else ""
+    about = f"<desc>{escape(desc)}</desc>" if desc else ""
     return (
         f'<svg{xmlns} class="hd-chart" role="img" viewBox="0 0 {n(width)} {n(height)}" width="100%"'
-        f' aria-label="{escape(title)}"><title>{escape(title)}</title>{said}{style}{ground}{"".join(parts)}</svg>'
+        f' aria-label="{escape(title)}"><title>{escape(title)}</title>{about}{style}{ground}{"".join(parts)}</svg>'
     )
 
 

@@ -90,18 +90,18 @@ class Options:
     @property
     def named_project(self) -> str | None:
         """The project that somebody named, here or in the settings; their default is nobody's choice."""
-        given = settings.load()
-        return self.project or (given.project if "project" in given.model_fields_set else None)
+        config = settings.load()
+        return self.project or (config.project if "project" in config.model_fields_set else None)
 
     @property
     def server(self) -> str | None:
         """The address of the server that is named as the store, if one is."""
-        given = self.store or settings.load().store
-        if not given.lower().startswith(("http://", "https://")):
+        store = self.store or settings.load().store
+        if not store.lower().startswith(("http://", "https://")):
             return None
         if self.store is None:
             settings.check_server_key()
-        return given
+        return store
 
     def _check_nothing_local(self) -> None:
         for name in ("embedding", "language_model", "sessions"):
@@ -166,10 +166,10 @@ def shortened(text: str, limit: int = 70) -> str:
     return line if len(line) <= limit else line[: limit - 1] + "…"
 
 
-def pairs(field: str, given: Sequence[str]) -> Metadata | None:
+def pairs(field: str, items: Sequence[str]) -> Metadata | None:
     """KEY=VALUE options as a mapping; a value that reads as JSON is that, any other is text."""
     found: Metadata = {}
-    for item in given:
+    for item in items:
         key, equals, value = item.partition("=")
         if not key or not equals:
             raise Invalid(f"{field} is {item!r}", field=field, value=item, remedy="Write it as KEY=VALUE")
@@ -256,22 +256,22 @@ def needs_store(command: Command) -> Command:
     return _checked(command, lambda options: options.named_project)
 
 
-def _checked(command: Command, wanted: Callable[[Options], str | None]) -> Command:
+def _checked(command: Command, project_of: Callable[[Options], str | None]) -> Command:
     @click.pass_obj
     @wraps(command)
-    def run(options: Options, *given: Any, **named: Any) -> Any:
+    def run(options: Options, *args: Any, **kwargs: Any) -> Any:
         # A command's own --store goes before the one that stands before the command.
-        chosen = replace(options, store=named.get("store") or options.store)
+        chosen = replace(options, store=kwargs.get("store") or options.store)
         if chosen.server is None:
-            _check(chosen, wanted(chosen))
-        return command(options, *given, **named)
+            _check(chosen, project_of(chosen))
+        return command(options, *args, **kwargs)
 
     return run
 
 
 def _check(options: Options, project: str | None) -> None:
-    given = settings.load()
-    store, elsewhere = options.store or given.store, options.sessions or given.sessions
+    config = settings.load()
+    store, elsewhere = options.store or config.store, options.sessions or config.sessions
     try:
         known = store_projects(store)
     except NotFound as error:

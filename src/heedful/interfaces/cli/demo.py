@@ -71,8 +71,8 @@ def show_loop(options: Options) -> None:
 
         events = give_feedback(memory, helpful)
         screen.print("\n[bold]3. Signal.[/bold] Three people asked, in other words, and said what helped:")
-        for asked in QUESTIONS:
-            screen.print(f"   {asked!r}")
+        for question in QUESTIONS:
+            screen.print(f"   {question!r}")
 
         after = memory.recall(RELATED_QUESTION, top_k=5, boost_by_usefulness=True, explain=True)
         screen.print(f"\n[bold]4. Recall[/bold] {RELATED_QUESTION!r} again, boosted by usefulness:")
@@ -95,9 +95,9 @@ def show_loop(options: Options) -> None:
 def give_feedback(memory: Heedful, helpful: str) -> list[str]:
     """Three simulated people ask, read all they are shown, and say what helped; returns the events."""
     events: list[str] = []
-    for seed, asked in enumerate(QUESTIONS):
+    for seed, question in enumerate(QUESTIONS):
         person = SimulatedUser(seed, examination=0.0)
-        events += person.respond(memory, memory.recall(asked), {helpful}).event_ids
+        events += person.respond(memory, memory.recall(question), {helpful}).event_ids
     return events
 
 

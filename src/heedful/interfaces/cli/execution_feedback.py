@@ -61,7 +61,7 @@ def add(
     if is_positive is None:
         raise Invalid("the rating is missing", field="is_positive", remedy="Pass --positive or --negative")
     with options.open() as heedful:
-        kept = heedful.feedback.create(
+        stored = heedful.feedback.create(
             is_positive=is_positive,
             feedback=text,
             execution_id=execution_id,
@@ -70,9 +70,9 @@ def add(
             idempotency_key=idempotency_key,
         )
     if as_json:
-        print_json(kept)
+        print_json(stored)
     else:
-        echo(f"feedback {kept.id}; to retract it: heedful feedback retract {kept.id}")
+        echo(f"feedback {stored.id}; to retract it: heedful feedback retract {stored.id}")
 
 
 @feedback.command("list")
@@ -98,7 +98,7 @@ def list_feedback(
     if as_json:
         print_json(found)
         return
-    rows = table("at", "said", "author", "feedback", "execution", "id")
+    rows = table("at", "rating", "author", "feedback", "execution", "id")
     for each in found:
         rows.add_row(
             f"{each.created_at:%Y-%m-%d %H:%M}",
@@ -138,19 +138,19 @@ def update(
     as_json: bool,
 ) -> None:
     """Update a feedback; fields that are not given stay unchanged."""
-    given: dict[str, Any] = {"is_positive": is_positive, "feedback": text}
-    changed = {name: value for name, value in given.items() if value is not None}
+    fields: dict[str, Any] = {"is_positive": is_positive, "feedback": text}
+    changed = {name: value for name, value in fields.items() if value is not None}
     with options.open() as heedful:
         _show(heedful.feedback.update(feedback_id, **changed, if_match=if_match), as_json)
 
 
-def _show(given: ExecutionFeedback, as_json: bool) -> None:
+def _show(feedback: ExecutionFeedback, as_json: bool) -> None:
     if as_json:
-        print_json(given)
+        print_json(feedback)
         return
-    about = f"execution {given.execution_id}" if given.execution_id else f"message {given.chat_message_id}"
-    echo(f"{'right' if given.is_positive else 'wrong'}: {given.feedback or ''}")
-    echo(f"  {about}  by {given.author or 'nobody named'}  etag {etag(given)}")
+    about = f"execution {feedback.execution_id}" if feedback.execution_id else f"message {feedback.chat_message_id}"
+    echo(f"{'right' if feedback.is_positive else 'wrong'}: {feedback.feedback or ''}")
+    echo(f"  {about}  by {feedback.author or 'nobody named'}  etag {etag(feedback)}")
 
 
 @feedback.command()
@@ -175,9 +175,9 @@ def export(options: Options, kind: str) -> None:
             writer = csv.DictWriter(sys.stdout, FIELDS)
             writer.writeheader()
             for each in _read_all(heedful):
-                said = each.model_dump(mode="json")
+                row = each.model_dump(mode="json")
                 writer.writerow(
-                    {name: escape_formula(value) if isinstance(value, str) else value for name, value in said.items()}
+                    {name: escape_formula(value) if isinstance(value, str) else value for name, value in row.items()}
                 )
         else:
             for each in _read_all(heedful):

@@ -377,8 +377,8 @@ def update(
     as_json: bool,
 ) -> None:
     """Update one; fields that are not given stay unchanged."""
-    given: dict[str, Any] = {"question": question, "sql_query": sql_query}
-    changed = {name: value for name, value in given.items() if value is not None}
+    fields: dict[str, Any] = {"question": question, "sql_query": sql_query}
+    changed = {name: value for name, value in fields.items() if value is not None}
     with options.open() as heedful:
         made = heedful.golden_examples.update(example_id, **changed, if_match=if_match)
     if as_json:

@@ -60,12 +60,12 @@ def remember(
     as_json: bool,
 ) -> None:
     """Store facts: TEXTS, or files and folders with --file. A single - reads lines from standard input."""
-    given: list[str | Path] = [*_lines(texts), *files]
-    if not given:
+    contents: list[str | Path] = [*_lines(texts), *files]
+    if not contents:
         raise Invalid("nothing to remember", field="texts", remedy="Pass texts, or --file PATH")
     with options.open() as heedful, progress("remembering") as show:
         result = heedful.remember(
-            given,
+            contents,
             dataset=dataset,
             metadata=pairs("metadata", metadata),
             source=source,

@@ -110,15 +110,15 @@ def signal(
     _show(result, as_json)
 
 
-def _facts(heedful: Heedful | RemoteHeedful, recall_id: str, given: Sequence[str]) -> list[str]:
+def _facts(heedful: Heedful | RemoteHeedful, recall_id: str, references: Sequence[str]) -> list[str]:
     """Fact ids, where a small number stands for the fact that was shown at that rank."""
-    if not any(each.isdigit() for each in given):
-        return list(given)
+    if not any(each.isdigit() for each in references):
+        return list(references)
     shown = {str(line.rank): line.fact_id for line in heedful.receipt(recall_id).shown}
-    for each in given:
+    for each in references:
         if each.isdigit() and each not in shown:
             raise Invalid(f"the recall showed no rank {each}", field="rank", value=each, remedy=f"It has {len(shown)}")
-    return [shown.get(each, each) for each in given]
+    return [shown.get(each, each) for each in references]
 
 
 def _show(result: SignalResult, as_json: bool) -> None:
@@ -126,8 +126,8 @@ def _show(result: SignalResult, as_json: bool) -> None:
         print_json(result)
     else:
         echo(f"{result.processed} signals, {len(result.updated_facts)} facts updated")
-        for given in result.signals:
-            echo(f"  event {given.event_id}  {given.signal_type:11}  {given.fact_id}")
+        for signal in result.signals:
+            echo(f"  event {signal.event_id}  {signal.signal_type:11}  {signal.fact_id}")
     for error in result.errors:
         echo(f"not applied: {error.message}", err=True)
     if result.errors:
@@ -272,14 +272,16 @@ def add_session_feedback(
     as_json: bool,
 ) -> None:
     """Rate a whole session."""
-    given = {**(pairs("extra", extra) or {}), "rating": None if rating == "neutral" else rating, "comment": comment}
+    feedback = {**(pairs("extra", extra) or {}), "rating": None if rating == "neutral" else rating, "comment": comment}
     with options.open() as heedful:
-        kept = heedful.sessions.add_session_feedback(session_id, given, author=author, idempotency_key=idempotency_key)
-    assert kept is not None
+        stored = heedful.sessions.add_session_feedback(
+            session_id, feedback, author=author, idempotency_key=idempotency_key
+        )
+    assert stored is not None
     if as_json:
-        print_json(kept)
+        print_json(stored)
     else:
-        echo(f"feedback {kept.feedback_id}; to retract it: heedful retract {kept.feedback_id}")
+        echo(f"feedback {stored.feedback_id}; to retract it: heedful retract {stored.feedback_id}")
 
 
 @click.command()

@@ -177,11 +177,11 @@ def reseal_connectors(options: Options) -> None:
     echo(f"{count} connectors are encrypted with the first key; the others can be removed")
 
 
-def _target(given: str) -> dict[str, str]:
+def _target(text: str) -> dict[str, str]:
     """What is named as session_id=ID,qa_id=ID; an id may have commas of its own."""
-    name, equals, value = given.partition("=")
+    name, equals, value = text.partition("=")
     if not equals:
-        raise Invalid(f"invalid target {given!r}", field="targets", value=given, remedy="Write it as session_id=ID")
+        raise Invalid(f"invalid target {text!r}", field="targets", value=text, remedy="Write it as session_id=ID")
     session, answer, qa_id = value.rpartition(",qa_id=")
     return {name: session, "qa_id": qa_id} if answer else {name: value}
 

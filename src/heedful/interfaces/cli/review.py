@@ -279,9 +279,9 @@ def show(case: ReviewCase) -> None:
         echo(f"  execution: {case.execution_id}")
     if case.evidence:
         _evidence(case.evidence)
-    said = table("said", "score", "author", "at", "comment", "event_id", numbers=("score",))
+    opinions = table("opinion", "score", "author", "at", "comment", "event_id", numbers=("score",))
     for each in case.opinions:
-        said.add_row(
+        opinions.add_row(
             "right" if each.positive else "wrong",
             "" if each.score is None else str(each.score),
             escape(each.author or ""),
@@ -289,7 +289,7 @@ def show(case: ReviewCase) -> None:
             escape(shortened(each.comment or "", 50)),
             each.event_id,
         )
-    console().print(said)
+    console().print(opinions)
     if case.history:
         done = table("done", "author", "at", "note", "event_id")
         for event in case.history:

@@ -157,19 +157,19 @@ def messages(
 
 @sessions.command()
 @click.argument("session_id")
-@click.argument("pairs_given", metavar="KEY=VALUE...", nargs=-1, required=True)
+@click.argument("assignments", metavar="KEY=VALUE...", nargs=-1, required=True)
 @if_match
 @as_json
 @needs_project
 def update_metadata(
-    options: Options, session_id: str, pairs_given: tuple[str, ...], if_match: str | None, as_json: bool
+    options: Options, session_id: str, assignments: tuple[str, ...], if_match: str | None, as_json: bool
 ) -> None:
     """Merge metadata into a session's; a dotted key addresses a nested one."""
-    given = pairs("metadata", pairs_given)
-    if given is None:
-        raise Invalid("no metadata is given", field="metadata", remedy="Write it as KEY=VALUE")
+    metadata = pairs("metadata", assignments)
+    if metadata is None:
+        raise Invalid("metadata is missing", field="metadata", remedy="Write it as KEY=VALUE")
     with options.open() as heedful:
-        heedful.sessions.update_metadata(session_id, given, if_match=if_match)
+        heedful.sessions.update_metadata(session_id, metadata, if_match=if_match)
         _show(heedful.sessions.get(session_id), as_json)
 
 

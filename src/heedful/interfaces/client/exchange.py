@@ -64,7 +64,7 @@ class Answer:
     late: bool = False
     """Whether it was waited for as long as the caller allows."""
     streamed: bool = False
-    """Whether a callback has heard something, which it would hear again."""
+    """Whether a callback was called; a retry would call it again."""
 
 
 Exchange = Generator[Send | Sleep, Answer | None, Any]
@@ -72,12 +72,12 @@ Exchange = Generator[Send | Sleep, Answer | None, Any]
 
 def exchange(project: str, name: str, args: tuple[Any, ...], kwargs: Mapping[str, Any]) -> Exchange:
     """The requests of one call of a method, and its result."""
-    given = arguments(name, args, kwargs)
+    values = arguments(name, args, kwargs)
     if name == "insight.export":
-        return (yield from _export(project, **given))
-    name, given, errors = adapted(name, given)
+        return (yield from _export(project, **values))
+    name, values, errors = adapted(name, values)
     made = shape(OPERATIONS[name])
-    request = _request(made, project, given)
+    request = _request(made, project, values)
     attempt, waits = 1, 0
     while True:
         answer = yield request
@@ -113,14 +113,13 @@ def _export(
     return made.result()
 
 
-def _request(made: Shape, project: str, given: dict[str, Any]) -> Send:
+def _request(made: Shape, project: str, values: dict[str, Any]) -> Send:
     operation = made.operation
-    heard = {name: given.pop(name, None) for name in made.callbacks}
-    callbacks = {name: call for name, call in heard.items() if call is not None}
+    callbacks = {name: call for name in made.callbacks if (call := values.pop(name, None)) is not None}
     path = f"/v1/projects/{_segment('project', project)}" + operation.path.format(
-        **{name: _segment(name, given.pop(name)) for name in made.path}
+        **{name: _segment(name, values.pop(name)) for name in made.path}
     )
-    headers = {HEADERS[name]: _header(name, given.pop(name, None)) for name in made.headers}
+    headers = {HEADERS[name]: _header(name, values.pop(name, None)) for name in made.headers}
     headers = {name: value for name, value in headers.items() if value is not None}
     if not operation.repeatable and "Idempotency-Key" not in headers:
         headers["Idempotency-Key"] = new_id()
@@ -128,10 +127,10 @@ def _request(made: Shape, project: str, given: dict[str, Any]) -> Send:
         headers["If-Match"] = f'"{headers["If-Match"]}"'
     content = None
     if made.in_query:
-        path += _query(_checked(made, given))
+        path += _query(_checked(made, values))
     else:
         headers["Content-Type"] = "application/json"
-        content = _json(given)
+        content = _json(values)
     headers["Accept"] = "text/event-stream" if callbacks else "application/json"
     return Send(operation.method, path, headers, content, operation.slow, callbacks)
 
@@ -155,18 +154,18 @@ def _header(name: str, value: Any) -> Any:
     return value
 
 
-def _checked(made: Shape, given: dict[str, Any]) -> dict[str, Any]:
+def _checked(made: Shape, values: dict[str, Any]) -> dict[str, Any]:
     """The parameters of a query string, in which types can't be told apart any more."""
     try:
-        made.request.model_validate(given, strict=True)
+        made.request.model_validate(values, strict=True)
     except ValidationError as error:
         raise Invalid.from_validation(error) from None
-    return given
+    return values
 
 
-def _query(given: dict[str, Any]) -> str:
+def _query(values: dict[str, Any]) -> str:
     pairs = []
-    for name, value in given.items():
+    for name, value in values.items():
         if value is None:
             continue
         many = value if isinstance(value, list | tuple) else [value]
@@ -178,9 +177,7 @@ def _json(value: Any) -> bytes:
     try:
         return to_json(value, inf_nan_mode="constants")
     except (PydanticSerializationError, UnicodeEncodeError, RecursionError) as error:
-        raise Invalid(
-            f"what was given can't be sent as JSON ({error})", remedy="Use texts, numbers and lists"
-        ) from None
+        raise Invalid(f"the arguments can't be sent as JSON ({error})", remedy="Use texts, numbers and lists") from None
 
 
 def _is_retryable(answer: Answer) -> bool:

@@ -262,19 +262,19 @@ class RemoteHeedful(_Remote):
 Arguments = dict[str, Any]
 
 
-def adapted(name: str, given: Arguments) -> tuple[str, Arguments, list[FileError]]:
+def adapted(name: str, values: Arguments) -> tuple[str, Arguments, list[FileError]]:
     """The operation that does it, its arguments, and the files that could not be read."""
     errors: list[FileError] = []
-    given = {key: value for key, value in given.items() if value is not UNCHANGED}
+    values = {key: value for key, value in values.items() if value is not UNCHANGED}
     if name == "remember":
-        given["texts"], errors = _read(given["texts"])
+        values["texts"], errors = _read(values["texts"])
     elif name == "golden_examples.import_file":
-        given["examples"] = list(read(Path(given.pop("path"))))
+        values["examples"] = list(read(Path(values.pop("path"))))
         name = "golden_examples.import_examples"
     for key, adapt in _ADAPTED.get(name, {}).items():
-        if key in given:
-            given[key] = adapt(key, given[key])
-    return name, given, errors
+        if key in values:
+            values[key] = adapt(key, values[key])
+    return name, values, errors
 
 
 def _read(texts: Source) -> tuple[list[str | Document] | Any, list[FileError]]:
@@ -298,41 +298,41 @@ def _example(record: Mapping[str, Any]) -> Mapping[str, Any]:
     return {key: record[key] for key in ("question", "sql_query") if key in record}
 
 
-def _ids(field: str, given: Any) -> list[Any]:
-    if not isinstance(given, Iterable):
-        raise Invalid(f"{field} must be a list of facts, got {given!r}", field=field, value=given)
-    many = [given] if isinstance(given, str | Hit) else list(given)
+def _ids(field: str, value: Any) -> list[Any]:
+    if not isinstance(value, Iterable):
+        raise Invalid(f"{field} must be a list of facts, got {value!r}", field=field, value=value)
+    many = [value] if isinstance(value, str | Hit) else list(value)
     return [each.fact_id if isinstance(each, Hit) else each for each in many]
 
 
-def _listed(field: str, given: Any) -> list[Any]:
+def _listed(field: str, value: Any) -> list[Any]:
     """One or many, as a list."""
-    if isinstance(given, Signal | Target | Mapping | str):
-        return [given]
-    if not isinstance(given, Iterable):
-        raise Invalid(f"{field} must be a list, got {given!r}", field=field, value=given)
-    return list(given)
+    if isinstance(value, Signal | Target | Mapping | str):
+        return [value]
+    if not isinstance(value, Iterable):
+        raise Invalid(f"{field} must be a list, got {value!r}", field=field, value=value)
+    return list(value)
 
 
-def _one_or_none(field: str, given: Any) -> Any:
-    return [given] if isinstance(given, str) else given
+def _one_or_none(field: str, value: Any) -> Any:
+    return [value] if isinstance(value, str) else value
 
 
-def _all(field: str, given: Any) -> list[Any]:
-    if isinstance(given, str | Mapping) or not isinstance(given, Iterable):
-        raise Invalid(f"{field} must be a list, got {given!r}", field=field, value=given)
-    return list(given)
+def _all(field: str, value: Any) -> list[Any]:
+    if isinstance(value, str | Mapping) or not isinstance(value, Iterable):
+        raise Invalid(f"{field} must be a list, got {value!r}", field=field, value=value)
+    return list(value)
 
 
-def _messages(field: str, given: Any) -> list[Any]:
+def _messages(field: str, value: Any) -> list[Any]:
     """Messages without their ids: where they are added, they get others."""
     return [
-        each.model_dump(exclude={"message_id"}) if isinstance(each, Message) else each for each in _all(field, given)
+        each.model_dump(exclude={"message_id"}) if isinstance(each, Message) else each for each in _all(field, value)
     ]
 
 
-def _examples(field: str, given: Any) -> list[Any]:
-    return [_example(each) if isinstance(each, Mapping) else each for each in _all(field, given)]
+def _examples(field: str, value: Any) -> list[Any]:
+    return [_example(each) if isinstance(each, Mapping) else each for each in _all(field, value)]
 
 
 _ADAPTED: dict[str, dict[str, Callable[[str, Any], Any]]] = {

@@ -198,8 +198,8 @@ def _check_options(project: str | None, api_key: str | None, timeout: float) -> 
         raise Invalid(f"timeout must be seconds above 0, got {timeout!r}", field="timeout", value=timeout)
     key = os.environ.get(settings.API_KEY) or None if api_key is None else api_key
     if key is not None and (not key.isascii() or not key.isprintable() or not key.strip()):
-        given = f"{settings.API_KEY} in the environment" if api_key is None else "api_key"
-        raise Invalid(f"{given} is not a key", field="api_key", remedy="Pass it as it was shown: hf_…")
+        source = f"{settings.API_KEY} in the environment" if api_key is None else "api_key"
+        raise Invalid(f"{source} is not a key", field="api_key", remedy="Pass it as it was shown: hf_…")
     return name, key
 
 

@@ -134,21 +134,21 @@ def _resume(site: Site) -> responses.Endpoint:
 
     def work(request: Request) -> Response:
         visitor = site.logins.visitor(request.cookies.get(COOKIE))
-        kept = None if visitor is None else site.kept.get(visitor.login.number)
-        if visitor is None or kept is None:
+        pending = None if visitor is None else site.pending.get(visitor.login.number)
+        if visitor is None or pending is None:
             return RedirectResponse("/", 303)
 
-        wanted, projects = site.actions[kept.action], site.project_names(visitor.caller.project)
-        ours = kept.project in projects
-        may = ours and wanted.scope in visitor.caller.scopes
+        action, projects = site.actions[pending.action], site.project_names(visitor.caller.project)
+        known = pending.project in projects
+        may = known and action.scope in visitor.caller.scopes
 
         def show(here: PageContext) -> Response:
-            assert kept is not None
+            assert pending is not None
             return responses.retry_page(
-                here, wanted, kept.fields, EXPIRED if may else FORBIDDEN_ACTION, status=200, may=may
+                here, action, pending.fields, EXPIRED if may else FORBIDDEN_ACTION, status=200, may=may
             )
 
-        return responses.render(site, request, visitor, show, project=kept.project if ours else projects[0])
+        return responses.render(site, request, visitor, show, project=pending.project if known else projects[0])
 
     async def answer(request: Request) -> Response:
         return await run_in_threadpool(work, request)
@@ -166,8 +166,8 @@ def _not_found(site: Site) -> responses.Endpoint:
     def work(request: Request) -> Response:
         path = request.url.path
         if path.startswith("/p/") and path.endswith("/"):
-            asked = f"?{request.url.query}" if request.url.query else ""
-            return RedirectResponse(path.rstrip("/") + asked, 308)
+            query = f"?{request.url.query}" if request.url.query else ""
+            return RedirectResponse(path.rstrip("/") + query, 308)
         visitor = site.logins.visitor(request.cookies.get(COOKIE))
         if visitor is None:
             return RedirectResponse("/login", 303)

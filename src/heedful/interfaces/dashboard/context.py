@@ -49,8 +49,8 @@ class PageContext:
         """The address of this page, for forms that come back to it; what a form was posted from, where one was."""
         if self.request.method == "POST":
             return local(self.form.get("back"), self.at("overview"))
-        asked = self.request.url.query
-        return f"{self.request.url.path}?{asked}" if asked else self.request.url.path
+        query = self.request.url.query
+        return f"{self.request.url.path}?{query}" if query else self.request.url.path
 
     @property
     def place(self) -> str:
@@ -81,16 +81,16 @@ class PageContext:
 
     def also(self, **changes: str | int | None) -> str:
         """The address of this page with other values in its query; None takes one out."""
-        asked: dict[str, Any] = {**self.query, **changes}
-        kept = urlencode({name: value for name, value in asked.items() if value is not None})
-        return f"{self.place}?{kept}"
+        query: dict[str, Any] = {**self.query, **changes}
+        encoded = urlencode({name: value for name, value in query.items() if value is not None})
+        return f"{self.place}?{encoded}"
 
     def choice(self, name: str, known: Iterable[str]) -> str | None:
         """What the address names, as it is written among those that are known: browsers end lines in their own way."""
-        asked = self.query.get(name) or None
-        if asked is None or asked in (names := list(known)):
-            return asked
-        return next((each for each in names if _lines(each) == _lines(asked)), asked)
+        value = self.query.get(name) or None
+        if value is None or value in (names := list(known)):
+            return value
+        return next((each for each in names if _lines(each) == _lines(value)), value)
 
     def range(self, usual: int | None = 14) -> Range:
         """The days that the page is about."""

@@ -39,20 +39,24 @@ def login_page(
     message: str | None = None,
     to: str = "/",
     name: str = "",
-    kept: PendingAction | None = None,
+    pending: PendingAction | None = None,
     about: str | None = None,
 ) -> Response:
     """The page that asks for a key; what somebody was about to do is kept in it."""
     cookie = request.cookies.get(COOKIE)
     before = site.logins.read(cookie)
-    sealed = "" if kept is None else site.logins.sealed(PENDING_PURPOSE, [kept.project, kept.action, kept.fields])
+    sealed = (
+        ""
+        if pending is None
+        else site.logins.sealed(PENDING_PURPOSE, [pending.project, pending.action, pending.fields])
+    )
     page = site.templates.get_template("login.html").render(
         theme=theme_of(request),
         message=message,
         ended=site.logins.ended(cookie) if message is None else None,
         to=to,
         name=name or (before.name if before is not None else ""),
-        kept=sealed,
+        pending=sealed,
         about=about,
     )
     return HTMLResponse(page, status, {"Cache-Control": "no-store"})
@@ -61,8 +65,8 @@ def login_page(
 async def log_in(site: Site, request: Request, form: dict[str, str]) -> Response:
     """Logs in."""
     to, name = local(form.get("to"), "/"), form.get("name", "").strip()[:NAME]
-    kept = _read_pending(site, form.get("kept", ""))
-    about = None if kept is None else describe(site.actions[kept.action], kept.fields)
+    pending = _read_pending(site, form.get("pending", ""))
+    about = None if pending is None else describe(site.actions[pending.action], pending.fields)
     who = address_of(request) or "unknown"
     try:
         site.limiter.take(who, ATTEMPTS, asyncio.get_running_loop().time())
@@ -76,7 +80,7 @@ async def log_in(site: Site, request: Request, form: dict[str, str]) -> Response
             message="Too many tries: wait a moment.",
             to=to,
             name=name,
-            kept=kept,
+            pending=pending,
             about=about,
         )
         page.headers["Retry-After"] = str(error.value)
@@ -85,11 +89,13 @@ async def log_in(site: Site, request: Request, form: dict[str, str]) -> Response
         site.refusals.note(Refusal("dashboard.login", error.code, address=who))
         await asyncio.sleep(PAUSE)
         status = 401 if error.code == "key_invalid" else 403
-        return login_page(site, request, status=status, message=str(error), to=to, name=name, kept=kept, about=about)
+        return login_page(
+            site, request, status=status, message=str(error), to=to, name=name, pending=pending, about=about
+        )
     login = site.logins.read(cookie)
     assert login is not None
-    if kept is not None:
-        site.kept.put(login.number, kept)
+    if pending is not None:
+        site.pending.put(login.number, pending)
         to = "/resume"
     response = RedirectResponse(to, 303)
     # The cookie is kept longer than the login is valid, so that a form sent too late is still recognised.
@@ -141,7 +147,7 @@ FIX_LABELS = {
 }
 
 LABELS = {
-    "said": "You say that it is",
+    "rating": "You rate it as",
     "policy": "Rule",
     "dataset": "Dataset",
     "scopes": "The key may",

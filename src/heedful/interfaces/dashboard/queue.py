@@ -25,14 +25,14 @@ def count_by_status(
     """Items by status, after the queue has taken in what was said since."""
     heedful.review.list(limit=1)
     workspace = project_of(heedful).workspace
-    wanted = {"dataset": dataset, "assignee": assignee, "target_type": target_type}
+    filters = {"dataset": dataset, "assignee": assignee, "target_type": target_type}
     with workspace.read() as connection:
         project = scopes.project_id(connection, workspace.project)
         statement = select(review_items.c.status, func.count()).where(
             review_items.c.project_id == project,
             # Without an active opinion, an item is not open.
             (review_items.c.status != "open") | (review_items.c.opinions > 0),
-            *(review_items.c[name] == value for name, value in wanted.items() if value is not None),
+            *(review_items.c[name] == value for name, value in filters.items() if value is not None),
         )
         found = {row[0]: int(row[1]) for row in connection.execute(statement.group_by(review_items.c.status))}
     return {status: found.get(status, 0) for status in REVIEW_STATUSES}

@@ -106,9 +106,9 @@ def when(moment: datetime | None) -> Markup:
     """A moment, short, in UTC; the whole of it on pointing."""
     if moment is None:
         return Markup('<span class="muted">never</span>')
-    said = f"{moment.day} {MONTHS[moment.month - 1]} {moment.year}, {moment:%H:%M}"
+    label = f"{moment.day} {MONTHS[moment.month - 1]} {moment.year}, {moment:%H:%M}"
     return Markup('<time datetime="{}" title="{}">{}</time>').format(
-        moment.isoformat(), f"{moment.date()} {moment:%H:%M:%S} UTC", said
+        moment.isoformat(), f"{moment.date()} {moment:%H:%M:%S} UTC", label
     )
 
 
@@ -144,8 +144,8 @@ def plain(value: Any) -> str:
 def address(project: str, *parts: str, **query: str | int | None) -> str:
     """An address below a project; what is None is left out of the query."""
     path = "/".join(quote(part, safe="") for part in ("p", project, *parts))
-    asked = urlencode({name: value for name, value in query.items() if value is not None})
-    return f"/{path}?{asked}" if asked else f"/{path}"
+    encoded = urlencode({name: value for name, value in query.items() if value is not None})
+    return f"/{path}?{encoded}" if encoded else f"/{path}"
 
 
 KINDS = {"css": "text/css", "js": "application/javascript", "svg": "image/svg+xml"}
@@ -193,11 +193,11 @@ CURSOR = "This part of the list can't be found: its address was changed or cut o
 
 def problem_text(error: HeedfulError) -> str:
     """What is wrong."""
-    said = CURSOR if error.field == "cursor" else error.message
+    message = CURSOR if error.field == "cursor" else error.message
     # It begins with somebody's name.
     if error.code == "closed_already":
-        return said
-    return said[:1].upper() + said[1:]
+        return message
+    return message[:1].upper() + message[1:]
 
 
 def remedy_text(error: HeedfulError) -> str | None:

@@ -95,25 +95,27 @@ async def form_of(request: Request) -> dict[str, str]:
 
 def _act(site: Site, request: Request, form: dict[str, str]) -> Response:
     named = path_of(request.path_params)
-    wanted = site.actions.get(named["action"])
+    action = site.actions.get(named["action"])
     visitor = site.logins.visitor(request.cookies.get(COOKIE))
-    if wanted is None:
+    if action is None:
         missing = NotFound("there is no such action")
         return error_page(site, request, visitor, missing) if visitor else plain_page(site, request, missing)
     token = site.logins.form_of(form.pop(TOKEN, ""))
     if visitor is None:
-        kept = PendingAction(named["project"], wanted.name, form)
-        return login_pages.login_page(site, request, status=401, kept=kept, about=login_pages.describe(wanted, form))
+        pending = PendingAction(named["project"], action.name, form)
+        return login_pages.login_page(
+            site, request, status=401, pending=pending, about=login_pages.describe(action, form)
+        )
     try:
-        visitor.caller.check(wanted.scope)
+        visitor.caller.check(action.scope)
         caller = visitor.caller.calling(request)
         with request_context.acting_as(caller), _here(site, request, visitor, form) as here:
-            return _run_action(here, wanted, token)
+            return _run_action(here, action, token)
     except HeedfulError as error:
         return error_page(site, request, visitor, error)
 
 
-def _run_action(here: PageContext, wanted: Action, token: tuple[str, str, str] | None) -> Response:
+def _run_action(here: PageContext, action: Action, token: tuple[str, str, str] | None) -> Response:
     """Does an action whose form is this login's own; one of an earlier login of the same key is shown again."""
     login = here.visitor.login
     if token is None or token[0] != login.key_id:
@@ -122,20 +124,20 @@ def _run_action(here: PageContext, wanted: Action, token: tuple[str, str, str] |
         )
     if token[1] != login.number:
         message = "You have logged in again since this form was opened. Nothing was done yet."
-        return retry_page(here, wanted, here.form, message, status=403)
+        return retry_page(here, action, here.form, message, status=403)
     back = local(here.form.get(BACK), here.at("overview"))
     if not here.site.posted.put(token[2], True):
         return _after_action(here, ActionResult("That was done already, once."), back)
     try:
-        done = wanted.work(here)
+        done = action.work(here)
     except BaseException as error:
         here.site.posted.take(token[2])
         if not isinstance(error, HeedfulError):
             raise
-        if wanted.refused is not None:
-            return wanted.refused(here, error)
-        return retry_page(here, wanted, here.form, rendering.full_text(error), status=status_of(error))
-    here.site.kept.take(login.number)
+        if action.refused is not None:
+            return action.refused(here, error)
+        return retry_page(here, action, here.form, rendering.full_text(error), status=status_of(error))
+    here.site.pending.take(login.number)
     return done if isinstance(done, Response) else _after_action(here, done, back)
 
 
@@ -147,19 +149,19 @@ def _after_action(here: PageContext, done: ActionResult, back: str) -> Response:
 
 
 def retry_page(
-    here: PageContext, wanted: Action, fields: Mapping[str, str], message: str, *, status: int, may: bool = True
+    here: PageContext, action: Action, fields: Mapping[str, str], message: str, *, status: int, may: bool = True
 ) -> Response:
     """An action that was not done, with its form as it was; who may not do it sees what they typed."""
     back = local(fields.get(BACK), here.at("overview"))
-    given = {name: value for name, value in fields.items() if name not in (TOKEN, BACK)}
+    values = {name: value for name, value in fields.items() if name not in (TOKEN, BACK)}
     return here.html(
         "again.html",
         status=status,
-        action=wanted,
-        about=login_pages.describe(wanted, given),
-        notice=login_pages.details(here, wanted, given),
+        action=action,
+        about=login_pages.describe(action, values),
+        notice=login_pages.details(here, action, values),
         label=login_pages.label,
-        fields=given,
+        fields=values,
         back=back,
         message=message,
         may=may,
@@ -174,9 +176,9 @@ def error_page(site: Site, request: Request, visitor: Visitor, error: HeedfulErr
         caller = visitor.caller
         site.refusals.note(Refusal(operation, error.code, caller.project, caller.key_id, address_of(request)))
     status = status_of(error)
-    projects, asked = site.project_names(visitor.caller.project), unquote(request.path_params.get("project", ""))
+    projects, name = site.project_names(visitor.caller.project), unquote(request.path_params.get("project", ""))
     try:
-        with _here(site, request, visitor, {}, project=asked if asked in projects else projects[0]) as here:
+        with _here(site, request, visitor, {}, project=name if name in projects else projects[0]) as here:
             return here.html("error.html", status=status, error=error, code=status)
     except HeedfulError:
         return plain_page(site, request, error)

@@ -34,24 +34,24 @@ class Notes(Generic[Value]):
     """Values by name; the oldest are forgotten when there are too many."""
 
     def __init__(self) -> None:
-        self._kept: FIFOCache[str, Value] = FIFOCache(MAX_NOTES)
+        self._values: FIFOCache[str, Value] = FIFOCache(MAX_NOTES)
         self._lock = threading.Lock()
 
     def put(self, name: str, value: Value) -> bool:
         """Keeps a value; False if there was one, which stays."""
         with self._lock:
-            if name in self._kept:
+            if name in self._values:
                 return False
-            self._kept[name] = value
+            self._values[name] = value
             return True
 
     def get(self, name: str) -> Value | None:
         with self._lock:
-            return self._kept.get(name)
+            return self._values.get(name)
 
     def take(self, name: str) -> Value | None:
         with self._lock:
-            return self._kept.pop(name, None)
+            return self._values.pop(name, None)
 
 
 class Site:
@@ -67,7 +67,7 @@ class Site:
         self.templates = environment()
         self.notice: Notes[ActionResult] = Notes()
         """What the next page of a login tells."""
-        self.kept: Notes[PendingAction] = Notes()
+        self.pending: Notes[PendingAction] = Notes()
         """What a login was about to do."""
         self.posted: Notes[bool] = Notes()
         """Forms that were done."""

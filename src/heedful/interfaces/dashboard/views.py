@@ -62,8 +62,8 @@ def texts(heedful: Heedful, fact_ids: Sequence[str]) -> dict[str, str]:
     """The texts of the facts that are there."""
     workspace = project_of(heedful).workspace
     with workspace.read() as connection:
-        ours = facts.locate(connection, workspace.project, sorted(set(fact_ids)))
-        return facts.texts(connection, list(ours)) if ours else {}
+        found = facts.locate(connection, workspace.project, sorted(set(fact_ids)))
+        return facts.texts(connection, list(found)) if found else {}
 
 
 def search(heedful: Heedful, query: str, dataset: str, *, boost: bool) -> Recall:

@@ -106,9 +106,9 @@ def audit(state: State) -> Endpoint:
     async def answer(request: Request) -> Response:
         caller = await state.caller(request, "admin")
         caller.check_everywhere(f"Look at its own: /v1/projects/{caller.project}/audit")
-        asked = dict(query_of(request))
+        query = dict(query_of(request))
         database = state.store.database
-        page = await state.run(lambda: list_entries(database, None, None, None, asked.get("cursor"), ENTRIES))
+        page = await state.run(lambda: list_entries(database, None, None, None, query.get("cursor"), ENTRIES))
         return Response(page.model_dump_json(), media_type="application/json")
 
     return answer

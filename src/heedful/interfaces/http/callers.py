@@ -194,7 +194,7 @@ class _Allowed:
         def call(*args: Any, **named: Any) -> Any:
             if operation.scope != "read":
                 self._caller.check(operation.scope)
-            if operation.keeps is not None and named.get(operation.keeps) is not None:
+            if operation.writes_with is not None and named.get(operation.writes_with) is not None:
                 self._caller.check("write")
             if operation.restricted is not None and named.get(operation.restricted) is not None:
                 self._caller.check("admin")
@@ -238,15 +238,15 @@ def check_token(claims: Claims, operation: str, arguments: dict[str, Any], engin
     return {**arguments, "author": claims.author}
 
 
-def _check(claims: Claims, wanted: dict[str, str]) -> None:
-    if not claims.names(wanted):
+def _check(claims: Claims, target: dict[str, str]) -> None:
+    if not claims.names(target):
         raise _refused()
 
 
 def _check_own(claims: Claims, engine: Heedful, feedback_id: str) -> None:
-    given = engine.feedback.get(feedback_id)
-    about = [target(execution_id=given.execution_id), target(chat_message_id=given.chat_message_id)]
-    if given.author != claims.author or not any(claims.names(each) for each in about):
+    feedback = engine.feedback.get(feedback_id)
+    about = [target(execution_id=feedback.execution_id), target(chat_message_id=feedback.chat_message_id)]
+    if feedback.author != claims.author or not any(claims.names(each) for each in about):
         raise NotFound(f"no feedback {feedback_id!r} of yours", field="feedback_id", value=feedback_id)
 
 

@@ -65,10 +65,10 @@ def endpoint(operation: Operation, state: State) -> Endpoint:
         request.scope["heedful.project"] = project
         raw = await body_of(request, state.config.max_body)
         _check_media_type(request, raw)
-        given = arguments(made, request, raw)
-        if given.get(operation.keeps or "") is not None:
+        values = arguments(made, request, raw)
+        if values.get(operation.writes_with or "") is not None:
             caller.check("write")
-        if given.get(operation.restricted or "") is not None:
+        if values.get(operation.restricted or "") is not None:
             caller.check("admin")
         key = None if made.keyed or operation.method == "GET" else header_of(request, "Idempotency-Key")
 
@@ -79,17 +79,17 @@ def endpoint(operation: Operation, state: State) -> Endpoint:
             if looked_up:
                 state.store.check_known(project)
             with request_context.acting_as(caller.calling(request)), state.store.using(project) as opened:
-                return _called(state, opened, caller, made, given, callbacks, key)
+                return _called(state, opened, caller, made, values, callbacks, key)
 
         if wants_stream(request, made):
             return stream(state, request, made, call)
-        return _response(request, operation, await _runner(state, operation, given, project, caller)(lambda: call({})))
+        return _response(request, operation, await _runner(state, operation, values, project, caller)(lambda: call({})))
 
     return answer
 
 
 def _runner(
-    state: State, operation: Operation, given: Mapping[str, Any], project: str, caller: Caller
+    state: State, operation: Operation, values: Mapping[str, Any], project: str, caller: Caller
 ) -> Callable[..., Awaitable[bytes]]:
     """Where a call is done: what asks a database apart, short writes in turn, recalls by as many as there are
     processors, all else in the pool.
@@ -98,7 +98,7 @@ def _runner(
         return partial(state.query, project, caller)
     if operation.scope == "feedback":
         return state.run_serially
-    answers = given.get("answer") or given.get("session_id") is not None
+    answers = values.get("answer") or values.get("session_id") is not None
     return state.run_on_cpu if operation.name == "recall" and not answers else state.run
 
 
@@ -107,20 +107,20 @@ def _called(
     project: Project,
     caller: Caller,
     made: Shape,
-    given: dict[str, Any],
+    values: dict[str, Any],
     callbacks: Mapping[str, Any],
     key: str | None,
 ) -> bytes:
     """The result of a call, as JSON."""
     name, engine = made.operation.name, caller.connecting(project)
     if made.operation.undoes is not None:
-        caller.check(project.scope_to_retract(given[made.operation.undoes]))
+        caller.check(project.scope_to_retract(values[made.operation.undoes]))
     if caller.claims is not None:
-        given = callers.check_token(caller.claims, name, given, engine)
+        values = callers.check_token(caller.claims, name, values, engine)
 
     def work() -> Any:
         owner = getattr(engine, made.operation.namespace) if made.operation.namespace else engine
-        result = getattr(owner, made.operation.verb)(**given, **callbacks)
+        result = getattr(owner, made.operation.verb)(**values, **callbacks)
         if result is False and made.operation.missing is not None:
             missing = made.operation.missing
             raise NotFound(f"no such {missing} in project {project.name!r}", code=f"{missing}_not_found")
@@ -129,17 +129,17 @@ def _called(
     if key is None:
         return made.result.dump_json(work())
     # Numbers of any size: they are refused later, and by name.
-    said = fingerprint(name, json.dumps(to_jsonable_python(given), sort_keys=True))
-    kept = run_once(
+    digest = fingerprint(name, json.dumps(to_jsonable_python(values), sort_keys=True))
+    stored = run_once(
         state.store.database,
         project.name,
         state.store.now,
         key,
-        said,
+        digest,
         lambda: made.result.dump_python(work(), mode="json"),
         secret=made.operation.secret,
     )
-    return orjson.dumps(kept)
+    return orjson.dumps(stored)
 
 
 def _response(request: Request, operation: Operation, body: bytes) -> Response:
@@ -154,13 +154,13 @@ def _response(request: Request, operation: Operation, body: bytes) -> Response:
 
 
 def _check_media_type(request: Request, raw: bytes) -> None:
-    given = request.headers.get("content-type", "").partition(";")[0].strip().lower()
-    if raw and given and given != "application/json" and not given.endswith("+json"):
+    media_type = request.headers.get("content-type", "").partition(";")[0].strip().lower()
+    if raw and media_type and media_type != "application/json" and not media_type.endswith("+json"):
         raise Invalid(
-            f"the body is {given}",
+            f"the body is {media_type}",
             code="media_type",
             field="Content-Type",
-            value=given,
+            value=media_type,
             remedy="Send application/json",
         )
 
@@ -175,12 +175,12 @@ def stream(state: State, request: Request, made: Shape, call: Callable[[Mapping[
     loop = asyncio.get_running_loop()
     queue: asyncio.Queue[bytes | None] = asyncio.Queue()
 
-    def tell(name: str, *given: Any) -> None:
-        loop.call_soon_threadsafe(queue.put_nowait, event(name, orjson.dumps(given)))
+    def emit(name: str, *args: Any) -> None:
+        loop.call_soon_threadsafe(queue.put_nowait, event(name, orjson.dumps(args)))
 
     async def work() -> None:
         try:
-            result = await state.run(lambda: call({name: partial(tell, name) for name in made.callbacks}))
+            result = await state.run(lambda: call({name: partial(emit, name) for name in made.callbacks}))
             queue.put_nowait(event("result", result))
         except Exception as error:
             request.scope["heedful.error"] = error

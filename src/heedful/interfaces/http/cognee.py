@@ -166,52 +166,52 @@ def error_body(error: HeedfulError, status: int) -> Any:
 
 
 def remember(store: Heedful, request: ForeignRequest) -> Any:
-    given = read(Remembering, _form(request) if request.files or request.fields else request.body, {})
-    given.refuse("dataset_id", "content_type")
-    texts = [given.data] if isinstance(given.data, str) else given.data
-    metadata = [dict(each or {}) for each in given.external_metadata or [None] * len(texts)]
-    if given.session_id:
-        store.sessions.create(given.session_id)
-        metadata = [each | {"session_id": given.session_id} for each in metadata]
-    kept = store.remember(texts, dataset=given.dataset_name, metadata=metadata, self_improvement=given.self_improvement)
-    return _remembered(given.dataset_name, len(texts), given.session_id) | {"items": kept.facts}
+    body = read(Remembering, _form(request) if request.files or request.fields else request.body, {})
+    body.refuse("dataset_id", "content_type")
+    texts = [body.data] if isinstance(body.data, str) else body.data
+    metadata = [dict(each or {}) for each in body.external_metadata or [None] * len(texts)]
+    if body.session_id:
+        store.sessions.create(body.session_id)
+        metadata = [each | {"session_id": body.session_id} for each in metadata]
+    stored = store.remember(texts, dataset=body.dataset_name, metadata=metadata, self_improvement=body.self_improvement)
+    return _remembered(body.dataset_name, len(texts), body.session_id) | {"items": stored.facts}
 
 
 def remember_entry(store: Heedful, request: ForeignRequest) -> Any:
-    given = read(RememberingEntry, request.body, {})
-    said = given.entry
-    if said.type == "qa":
+    body = read(RememberingEntry, request.body, {})
+    entry = body.entry
+    if entry.type == "qa":
         qa_id = store.sessions.add_entry(
-            given.session_id, _required(said, "question"), _required(said, "answer"), context=said.context
+            body.session_id, _required(entry, "question"), _required(entry, "answer"), context=entry.context
         ).qa_id
     else:
-        qa_id = _required(said, "qa_id")
-    if said.type == "feedback" or said.feedback_text is not None or said.feedback_score is not None:
-        _rate(store, given.session_id, qa_id, said.feedback_text, said.feedback_score)
-    stored = {"status": "session_stored", "entry_type": said.type, "entry_id": qa_id}
-    return _remembered(given.dataset_name, 1, given.session_id) | stored
+        qa_id = _required(entry, "qa_id")
+    if entry.type == "feedback" or entry.feedback_text is not None or entry.feedback_score is not None:
+        _rate(store, body.session_id, qa_id, entry.feedback_text, entry.feedback_score)
+    stored = {"status": "session_stored", "entry_type": entry.type, "entry_id": qa_id}
+    return _remembered(body.dataset_name, 1, body.session_id) | stored
 
 
 def recall(store: Heedful, request: ForeignRequest) -> Any:
-    given = read(Asking, request.body, {})
-    given.refuse_what_has_no_like()
-    kind = search_type_of(given.search_type or SearchType.GRAPH_COMPLETION)
+    body = read(Asking, request.body, {})
+    body.refuse_what_has_no_like()
+    kind = search_type_of(body.search_type or SearchType.GRAPH_COMPLETION)
     found = store.recall(
-        given.query,
-        dataset=dataset_of(given.datasets),
+        body.query,
+        dataset=dataset_of(body.datasets),
         mode=kind.mode,
-        top_k=TOP_K if given.top_k is None else given.top_k,
-        feedback_influence=given.feedback_influence,
-        session_id=None if given.only_context else given.session_id,
-        answer=kind.answers and not given.only_context,
+        top_k=TOP_K if body.top_k is None else body.top_k,
+        feedback_influence=body.feedback_influence,
+        session_id=None if body.only_context else body.session_id,
+        answer=kind.answers and not body.only_context,
     )
     return [_result(each, kind, found.dataset) for each in results_of(found, kind)]
 
 
 def improve(store: Heedful, request: ForeignRequest) -> Any:
-    given = read(Improving, request.body, {})
-    given.refuse("dataset_id")
-    done = store.improve(given.dataset_name, given.session_ids)
+    body = read(Improving, request.body, {})
+    body.refuse("dataset_id")
+    done = store.improve(body.dataset_name, body.session_ids)
     counts = {
         "entries": done.entries,
         "signals_added": done.signals_added,
@@ -224,7 +224,7 @@ def improve(store: Heedful, request: ForeignRequest) -> Any:
         "status": "completed",
         "dataset_id": None,
         "dataset_name": done.dataset,
-        "session_ids": given.session_ids or [],
+        "session_ids": body.session_ids or [],
         "stages": [{"stage": "feedback_weights", "status": "completed", "counts": counts, "duration_ms": 0}],
         "background": False,
         "finished": True,
@@ -232,24 +232,24 @@ def improve(store: Heedful, request: ForeignRequest) -> Any:
 
 
 def forget(store: Heedful, request: ForeignRequest) -> Any:
-    given = read(Forgetting, request.body, {})
-    if given.everything:
+    body = read(Forgetting, request.body, {})
+    if body.everything:
         names = store.datasets()
         for name in names:
             store.forget(dataset=name)
         for session in list(_sessions(store)):
             store.sessions.delete(session.session_id)
         return {"datasets_removed": len(names), "status": "success"}
-    given.refuse("dataset_id", "memory_only")
-    if given.dataset is None:
+    body.refuse("dataset_id", "memory_only")
+    if body.dataset is None:
         raise Invalid("dataset is required", field="dataset", remedy="Name it, or pass everything=true")
-    if given.data_id is None:
-        store.forget(dataset=given.dataset)
-        return {"dataset_name": given.dataset, "status": "success"}
-    if store.fact(given.data_id).dataset != given.dataset:
-        raise NotFound(f"dataset {given.dataset!r} has no fact {given.data_id!r}", field="data_id", value=given.data_id)
-    store.forget(given.data_id)
-    return {"data_id": given.data_id, "dataset_name": given.dataset, "status": "success"}
+    if body.data_id is None:
+        store.forget(dataset=body.dataset)
+        return {"dataset_name": body.dataset, "status": "success"}
+    if store.fact(body.data_id).dataset != body.dataset:
+        raise NotFound(f"dataset {body.dataset!r} has no fact {body.data_id!r}", field="data_id", value=body.data_id)
+    store.forget(body.data_id)
+    return {"data_id": body.data_id, "dataset_name": body.dataset, "status": "success"}
 
 
 def datasets(store: Heedful, request: ForeignRequest) -> Any:
@@ -258,18 +258,18 @@ def datasets(store: Heedful, request: ForeignRequest) -> Any:
 
 
 def sessions(store: Heedful, request: ForeignRequest) -> Any:
-    given = read(SessionPage, dict(request.query))
-    given.refuse("status")
-    if given.range != "all":
-        given.refuse("range")
+    body = read(SessionPage, dict(request.query))
+    body.refuse("status")
+    if body.range != "all":
+        body.refuse("range")
     found = [_session(each) for each in _sessions(store)]
-    page = found[given.offset : given.offset + given.limit]
+    page = found[body.offset : body.offset + body.limit]
     return {
         "sessions": page,
         "total": len(found),
-        "limit": given.limit,
-        "offset": given.offset,
-        "has_more": given.offset + len(page) < len(found),
+        "limit": body.limit,
+        "offset": body.offset,
+        "has_more": body.offset + len(page) < len(found),
     }
 
 
@@ -300,8 +300,8 @@ def entries(store: Heedful, request: ForeignRequest) -> list[Entry]:
 
 
 def add_feedback(store: Heedful, request: ForeignRequest) -> Any:
-    given = read(Rating, request.body, {})
-    _rate(store, request.path["session_id"], request.path["qa_id"], given.feedback_text, given.feedback_score)
+    body = read(Rating, request.body, {})
+    _rate(store, request.path["session_id"], request.path["qa_id"], body.feedback_text, body.feedback_score)
     return {"success": True}
 
 
@@ -320,8 +320,8 @@ def _no_entry(session_id: str, qa_id: str) -> NotFound:
     return NotFound(f"session {session_id!r} has no entry {qa_id!r}", field="qa_id", value=qa_id)
 
 
-def _required(said: SessionEntry, name: str) -> str:
-    value: str | None = getattr(said, name)
+def _required(entry: SessionEntry, name: str) -> str:
+    value: str | None = getattr(entry, name)
     if value is None:
         raise Invalid(f"{name} is required", field=f"entry.{name}", remedy=f"Pass {name}")
     return value
@@ -329,21 +329,21 @@ def _required(said: SessionEntry, name: str) -> str:
 
 def _form(request: ForeignRequest) -> dict[str, Any]:
     """A form as the body it stands for: files are texts, and an empty field is one that is left out."""
-    given: dict[str, Any] = {name: value for name, value in request.fields.items() if value != ""}
-    given.pop("raw_data", None)
+    fields: dict[str, Any] = {name: value for name, value in request.fields.items() if value != ""}
+    fields.pop("raw_data", None)
     texts = [_text(name, content) for name, content in request.files.items()]
     texts += [text for text in request.every.get("raw_data", []) if text]
-    if "external_metadata" in given:
+    if "external_metadata" in fields:
         try:
-            given["external_metadata"] = orjson.loads(given["external_metadata"])
+            fields["external_metadata"] = orjson.loads(fields["external_metadata"])
         except orjson.JSONDecodeError as error:
             raise Invalid(
                 f"external_metadata is not JSON ({error})",
                 field="external_metadata",
-                value=given["external_metadata"],
+                value=fields["external_metadata"],
                 remedy="Send a list with a mapping for each text",
             ) from None
-    return given | ({"data": texts} if texts else {})
+    return fields | ({"data": texts} if texts else {})
 
 
 def _text(name: str, content: bytes) -> str:
@@ -412,7 +412,7 @@ FEEDBACK = f"{SESSION}/entries/{{qa_id}}/feedback"
 ROUTES: tuple[Wire, ...] = (
     Wire("POST", "/api/v1/remember", remember, "write"),
     Wire("POST", "/api/v1/remember/entry", remember_entry, "write"),
-    Wire("POST", "/api/v1/recall", recall, "read", keeps=("session_id", "sessionId")),
+    Wire("POST", "/api/v1/recall", recall, "read", writes_with=("session_id", "sessionId")),
     Wire("POST", "/api/v1/improve", improve, "write"),
     Wire("POST", "/api/v1/forget", forget, "write"),
     Wire("GET", "/api/v1/datasets", datasets, "read"),

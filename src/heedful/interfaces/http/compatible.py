@@ -77,12 +77,12 @@ async def _respond(route: Wire, state: State, request: Request) -> Response:
     raw = await body_of(request, state.config.max_body)
     pairs = query_of(request)
     if request.headers.get("content-type", "").startswith("multipart/form-data"):
-        given, files = await _form(request, raw)
-        fields = dict(given)
-        pairs += given
+        form, files = await _form(request, raw)
+        fields = dict(form)
+        pairs += form
     else:
         body = json_of(raw)
-    if isinstance(body, dict) and any(body.get(name) is not None for name in route.keeps):
+    if isinstance(body, dict) and any(body.get(name) is not None for name in route.writes_with):
         caller.check("write")
 
     def work() -> Response:
@@ -98,8 +98,8 @@ async def _respond(route: Wire, state: State, request: Request) -> Response:
                 files=files,
                 fields=fields,
             )
-            given = route.handle(server.opened(project), foreign)
-            reply = given if isinstance(given, Reply) else Reply(route.status, given)
+            result = route.handle(server.opened(project), foreign)
+            reply = result if isinstance(result, Reply) else Reply(route.status, result)
         content = b"" if reply.status == 204 else to_json(reply.body)
         return Response(content, reply.status, dict(reply.headers), "application/json")
 

@@ -77,19 +77,19 @@ class Config(Model):
         return [_origin(each) for each in origins]
 
 
-def _origin(given: str) -> str:
+def _origin(origin: str) -> str:
     """An origin as browsers write it."""
-    if given == "*":
-        return given
+    if origin == "*":
+        return origin
     try:
-        parts = urlsplit(given.removesuffix("/"))
+        parts = urlsplit(origin.removesuffix("/"))
         known = parts.scheme in ("http", "https") and parts.hostname is not None and parts.port != 0
     except ValueError:
         known = False
-    if not known or parts.path or parts.query or parts.fragment or "@" in parts.netloc or given.endswith(("?", "#")):
+    if not known or parts.path or parts.query or parts.fragment or "@" in parts.netloc or origin.endswith(("?", "#")):
         raise Invalid(
-            f"has {given!r}, which is not an origin",
-            value=given,
+            f"has {origin!r}, which is not an origin",
+            value=origin,
             remedy="Use https://host or http://host:port, without a path; * for all",
         )
     return f"{parts.scheme}://{parts.netloc.lower()}"

@@ -154,10 +154,10 @@ class LimitedProtocol(HttpToolsProtocol):
 
 def _is_proxy(address: str, limits: Limits) -> bool:
     try:
-        given = ip_address(address)
+        peer = ip_address(address)
     except ValueError:
         return False
-    return any(given in ip_network(each, strict=False) for each in limits.proxies)
+    return any(peer in ip_network(each, strict=False) for each in limits.proxies)
 
 
 MIN_BYTES_PER_SECOND = 10_000

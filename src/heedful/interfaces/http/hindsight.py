@@ -52,16 +52,16 @@ def error_body(error: HeedfulError, status: int) -> Any:
 
 
 def list_banks(store: Heedful, request: ForeignRequest) -> Any:
-    given = read(Listing, {name: request.query[name] for name in ("q", "limit", "offset") if name in request.query})
+    query = read(Listing, {name: request.query[name] for name in ("q", "limit", "offset") if name in request.query})
     banks = [bank_summary(store.get_dataset(name)) for name in reversed(store.datasets())]
-    if given.q:
-        banks = [bank for bank in banks if given.q.lower() in f"{bank['bank_id']}\n{bank['name']}".lower()]
-    limit = given.limit if "limit" in request.query else max(len(banks), 1)
+    if query.q:
+        banks = [bank for bank in banks if query.q.lower() in f"{bank['bank_id']}\n{bank['name']}".lower()]
+    limit = query.limit if "limit" in request.query else max(len(banks), 1)
     return {
-        "banks": banks[given.offset : given.offset + limit],
+        "banks": banks[query.offset : query.offset + limit],
         "total": len(banks),
         "limit": limit,
-        "offset": given.offset,
+        "offset": query.offset,
     }
 
 
@@ -69,8 +69,8 @@ def put_bank(store: Heedful, request: ForeignRequest) -> Any:
     bank = request.path["bank_id"]
     changes = read(Profile, request.body, {})
     known = _bank(store, bank)
-    said = changes.merged({} if known is None else extras(known.metadata))
-    return profile(store.create_dataset(bank, metadata={METADATA_KEY: said}))
+    merged = changes.merged({} if known is None else extras(known.metadata))
+    return profile(store.create_dataset(bank, metadata={METADATA_KEY: merged}))
 
 
 def get_bank(store: Heedful, request: ForeignRequest) -> Any:
@@ -120,11 +120,11 @@ def clear_bank(store: Heedful, request: ForeignRequest) -> Any:
 
 def retain(store: Heedful, request: ForeignRequest) -> Any:
     bank = request.path["bank_id"]
-    given = read(Retain, request.body, {})
+    body = read(Retain, request.body, {})
     documents: dict[str | None, list[tuple[str, Metadata]]] = {}
-    appended = {item.document_id for item in given.items if item.update_mode == "append"}
-    for item in given.items:
-        documents.setdefault(item.document_id, []).append((item.text, item.about(given.document_tags or [])))
+    appended = {item.document_id for item in body.items if item.update_mode == "append"}
+    for item in body.items:
+        documents.setdefault(item.document_id, []).append((item.text, item.about(body.document_tags or [])))
     # One call for all: in a transaction for each document, a batch of many takes many times as long.
     project_of(store).store_documents(
         bank,
@@ -135,51 +135,51 @@ def retain(store: Heedful, request: ForeignRequest) -> Any:
         ],
     )
     # It is done when the answer leaves, whether or not the caller would have waited.
-    return {"success": True, "bank_id": bank, "items_count": len(given.items), "async": False}
+    return {"success": True, "bank_id": bank, "items_count": len(body.items), "async": False}
 
 
 def recall(store: Heedful, request: ForeignRequest) -> Any:
-    given = read(Recalling, request.body, {})
-    given.refuse_what_has_no_like()
-    if not given.wants_facts or _bank(store, request.path["bank_id"]) is None:
+    body = read(Recalling, request.body, {})
+    body.refuse_what_has_no_like()
+    if not body.wants_facts or _bank(store, request.path["bank_id"]) is None:
         return {"results": []}
-    top_k = given.filter.enough(given.top_k)
+    top_k = body.filter.enough(body.top_k)
     hits = [
         hit
-        for where in given.filter.wheres
+        for where in body.filter.wheres
         for hit in store.recall(
-            given.query,
+            body.query,
             dataset=request.path["bank_id"],
             top_k=top_k,
             where=where,
-            boost_by_usefulness=given.boost_by_usefulness,
-            usefulness_weight=given.usefulness_weight,
-            min_usefulness=given.min_usefulness,
+            boost_by_usefulness=body.boost_by_usefulness,
+            usefulness_weight=body.usefulness_weight,
+            min_usefulness=body.min_usefulness,
         )
-        if given.filter.passes(hit.metadata)
+        if body.filter.passes(hit.metadata)
     ]
-    least = given.min_scores.final if given.min_scores is not None else None
+    least = body.min_scores.final if body.min_scores is not None else None
     best = sorted((hit for hit in hits if least is None or hit.score >= least), key=lambda hit: -hit.score)
-    return {"results": [result(hit) for hit in within(best[: given.top_k], given.max_tokens)]}
+    return {"results": [result(hit) for hit in within(best[: body.top_k], body.max_tokens)]}
 
 
 def list_memories(store: Heedful, request: ForeignRequest) -> Any:
-    given = read(Listing, {**request.query, "tags": list(request.every.get("tags", [])) or None})
-    given.refuse_what_has_no_like()
+    query = read(Listing, {**request.query, "tags": list(request.every.get("tags", [])) or None})
+    query.refuse_what_has_no_like()
     bank = _bank(store, request.path["bank_id"])
-    stop = given.offset + given.limit
-    if bank is None or given.state == "invalidated" or (given.type is not None and given.type not in RAW):
+    stop = query.offset + query.limit
+    if bank is None or query.state == "invalidated" or (query.type is not None and query.type not in RAW):
         found, total = [], 0
-    elif given.filters:
-        found = [fact for fact in _facts(store, bank.name, given.document_id) if given.passes(fact)]
+    elif query.filters:
+        found = [fact for fact in _facts(store, bank.name, query.document_id) if query.passes(fact)]
         total = len(found)
     else:
         found, total = list(islice(_facts(store, bank.name, None), stop)), bank.facts
     return {
-        "items": [unit(fact) for fact in found[given.offset : stop]],
+        "items": [unit(fact) for fact in found[query.offset : stop]],
         "total": total,
-        "limit": given.limit,
-        "offset": given.offset,
+        "limit": query.limit,
+        "offset": query.offset,
     }
 
 
@@ -200,8 +200,8 @@ def delete_document(store: Heedful, request: ForeignRequest) -> Any:
 
 def signal(store: Heedful, request: ForeignRequest) -> Any:
     bank = request.path["bank_id"]
-    given = read(Signals, request.body, {}).signals
-    result = store.signal([Signal(**each.model_dump()) for each in given], dataset=bank)
+    signals = read(Signals, request.body, {}).signals
+    result = store.signal([Signal(**each.model_dump()) for each in signals], dataset=bank)
     errors = [
         {"index": each.index, "fact_id": each.fact_id, "message": f"bank {bank!r} has no fact {each.fact_id!r}"}
         for each in result.errors

@@ -24,10 +24,10 @@ class Body(BaseModel):
 Read = TypeVar("Read", bound=Body)
 
 
-def read(model: type[Read], given: Any, fallback: Any = None) -> Read:
+def read(model: type[Read], value: Any, fallback: Any = None) -> Read:
     """The request as `model` reads it; its first problem is raised, under the kind that pydantic gives it."""
     try:
-        return TypeAdapter(model).validate_python(fallback if given is None else given)
+        return TypeAdapter(model).validate_python(fallback if value is None else value)
     except ValidationError as error:
         found = Invalid.from_validation(error)
         kind = error.errors()[0]["type"]
@@ -113,8 +113,8 @@ class Item(Body):
         at = self.timestamp.isoformat() if isinstance(self.timestamp, datetime) else None
         tags = list(dict.fromkeys([*(self.tags or []), *document_tags]))
         extra = {"tags": tags, "context": self.context, "timestamp": at}
-        kept = {name: value for name, value in extra.items() if value}
-        return own | {METADATA_KEY: kept} if kept else own
+        filled = {name: value for name, value in extra.items() if value}
+        return own | {METADATA_KEY: filled} if filled else own
 
 
 class Retain(Body):
@@ -160,8 +160,8 @@ class Recalling(Body):
     @property
     def wants_facts(self) -> bool:
         """Whether the types it asks for include those that facts have."""
-        wanted = {*(self.types or []), *([self.type] if self.type else [])}
-        return not wanted or bool(wanted & RAW)
+        types = {*(self.types or []), *([self.type] if self.type else [])}
+        return not types or bool(types & RAW)
 
     def refuse_what_has_no_like(self) -> None:
         """A filter that is not applied would be worse than an error."""
@@ -193,14 +193,14 @@ class TagFilter(Body):
         return [tagged] if self.match not in ("any", "all") else [tagged, untagged]
 
     def passes(self, metadata: Metadata) -> bool:
-        own, wanted = set(extras(metadata).get("tags", [])), set(self.tags)
+        own, tags = set(extras(metadata).get("tags", [])), set(self.tags)
         if self.match == "exact":
-            return own == wanted
-        if not wanted:
+            return own == tags
+        if not tags:
             return True
         if not own:
             return self.match in ("any", "all")
-        return wanted <= own if self.match.startswith("all") else bool(wanted & own)
+        return tags <= own if self.match.startswith("all") else bool(tags & own)
 
     def enough(self, top_k: int) -> int:
         """How many to look at, so that `top_k` are left: conditions can name one of several tags that all must hold."""
@@ -245,7 +245,7 @@ class Profile(Body):
 
     def merged(self, earlier: Mapping[str, Any]) -> Metadata:
         """The profile with these changes."""
-        said = {
+        changes = {
             "name": self.name,
             "mission": self.mission if self.mission is not None else self.reflect_mission,
             "background": self.background,
@@ -256,8 +256,8 @@ class Profile(Body):
             if (value := getattr(self, f"disposition_{trait}")) is not None
         }
         disposition = dict(earlier.get("disposition", {})) | {k: v for k, v in traits.items() if v is not None}
-        kept = dict(earlier) | {name: value for name, value in said.items() if value is not None}
-        return kept | ({"disposition": disposition} if disposition else {})
+        result = dict(earlier) | {name: value for name, value in changes.items() if value is not None}
+        return result | ({"disposition": disposition} if disposition else {})
 
 
 class Settings(Body):
@@ -400,21 +400,21 @@ UNSUPPORTED: dict[str, dict[str, str]] = {
 
 def profile(bank: Dataset) -> dict[str, Any]:
     """A bank, as it describes itself."""
-    said = extras(bank.metadata)
+    extra = extras(bank.metadata)
     return {
         "bank_id": bank.name,
-        "name": said.get("name", bank.name),
-        "disposition": TRAITS | said.get("disposition", {}),
-        "mission": said.get("mission", ""),
-        "background": said.get("background", ""),
+        "name": extra.get("name", bank.name),
+        "disposition": TRAITS | extra.get("disposition", {}),
+        "mission": extra.get("mission", ""),
+        "background": extra.get("background", ""),
     }
 
 
 def config(bank: Dataset) -> dict[str, Any]:
     """The settings of a bank: its profile, as these are called there."""
-    said = extras(bank.metadata)
-    overrides = {"reflect_mission": said["mission"]} if "mission" in said else {}
-    overrides |= {f"disposition_{trait}": value for trait, value in said.get("disposition", {}).items()}
+    extra = extras(bank.metadata)
+    overrides = {"reflect_mission": extra["mission"]} if "mission" in extra else {}
+    overrides |= {f"disposition_{trait}": value for trait, value in extra.get("disposition", {}).items()}
     defaults = {"reflect_mission": ""} | {f"disposition_{trait}": value for trait, value in TRAITS.items()}
     return {"bank_id": bank.name, "config": defaults | overrides, "overrides": overrides}
 
@@ -436,12 +436,12 @@ def result(hit: Hit) -> dict[str, Any]:
 
 def unit(fact: Fact) -> dict[str, Any]:
     """A fact in a list."""
-    said = _common(fact.fact_id, fact.text, fact.source, fact.metadata)
-    return said | {
+    common = _common(fact.fact_id, fact.text, fact.source, fact.metadata)
+    return common | {
         "type": TYPE,
         "fact_type": TYPE,
-        "context": said["context"] or "",
-        "date": said["mentioned_at"] or fact.created_at.isoformat(),
+        "context": common["context"] or "",
+        "date": common["mentioned_at"] or fact.created_at.isoformat(),
         "metadata": own(fact.metadata),
         "state": "valid",
     }
@@ -472,12 +472,12 @@ def own(metadata: Metadata) -> dict[str, str]:
 
 
 def _common(fact_id: str, text: str, source: str | None, metadata: Metadata) -> dict[str, Any]:
-    said = extras(metadata)
+    extra = extras(metadata)
     return {
         "id": fact_id,
         "text": text,
-        "context": said.get("context"),
-        "mentioned_at": said.get("timestamp"),
+        "context": extra.get("context"),
+        "mentioned_at": extra.get("timestamp"),
         "document_id": source,
-        "tags": said.get("tags", []),
+        "tags": extra.get("tags", []),
     }

@@ -30,9 +30,9 @@ def error_body(error: HeedfulError, status: int) -> Any:
 
 
 def add_feedback(store: Heedful, request: ForeignRequest) -> Any:
-    given = read(FeedbackBody, request.body, {})
+    body = read(FeedbackBody, request.body, {})
     try:
-        store.sessions.add_session_feedback(request.path["session_id"], given.model_dump())
+        store.sessions.add_session_feedback(request.path["session_id"], body.model_dump())
     except Invalid:
         raise
     except ValueError as error:

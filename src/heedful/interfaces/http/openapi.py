@@ -76,14 +76,14 @@ def description() -> bytes:
     paths: dict[str, Document] = {}
     for each in shapes:
         name = each.operation.name
-        asked = made[name, "validation"]
-        body = schemas[asked["$ref"].rpartition("/")[2]] if "$ref" in asked else asked
+        request = made[name, "validation"]
+        body = schemas[request["$ref"].rpartition("/")[2]] if "$ref" in request else request
         paths.setdefault(PREFIX + each.operation.path, {})[each.operation.method.lower()] = _operation(
-            each, body, asked, made[name, "serialization"], examples.get(name, {})
+            each, body, request, made[name, "serialization"], examples.get(name, {})
         )
     paths |= _maintenance_paths()
-    asked_for = {each.request.__name__ for each in shapes}
-    schemas = {name: each for name, each in schemas.items() if name not in asked_for or name in bodies}
+    request_names = {each.request.__name__ for each in shapes}
+    schemas = {name: each for name, each in schemas.items() if name not in request_names or name in bodies}
     schemas["Problem"] = PROBLEM
     document = {
         "openapi": "3.1.0",
@@ -105,7 +105,7 @@ def description() -> bytes:
     return orjson.dumps(document)
 
 
-def _operation(made: Shape, body: Document, asked: Document, result: Document, example: Document) -> Document:
+def _operation(made: Shape, body: Document, request: Document, result: Document, example: Document) -> Document:
     operation = made.operation
     summary, _, rest = (inspect.getdoc(operation.function) or "").partition("\n\n")
     parameters = [_parameter(name, "path", _TEXT | path_limits(name), True) for name in ("project", *made.path)]
@@ -134,12 +134,12 @@ def _operation(made: Shape, body: Document, asked: Document, result: Document, e
         },
     }
     if not made.in_query:
-        content: Document = {"schema": asked}
-        given = {
+        content: Document = {"schema": request}
+        arguments = {
             name: value for name, value in example.get("request", {}).items() if name in body.get("properties", {})
         }
         if example:
-            content["example"] = given
+            content["example"] = arguments
         found["requestBody"] = {"required": bool(body.get("required")), "content": {"application/json": content}}
     return found
 
@@ -151,7 +151,7 @@ def _besides(operation: Operation) -> str:
         return f", and `write` if making the `{operation.undoes}` takes that"
     if operation.restricted:
         return f", and `admin` with `{operation.restricted}`"
-    return f", and `write` with `{operation.keeps}`" if operation.keeps else ""
+    return f", and `write` with `{operation.writes_with}`" if operation.writes_with else ""
 
 
 def _responses(made: Shape, result: Document, example: Document) -> Document:
@@ -160,11 +160,11 @@ def _responses(made: Shape, result: Document, example: Document) -> Document:
         content["example"] = example["response"]
     good: Document = {"description": "Done.", "content": {"application/json": content}}
     if made.callbacks:
-        said = " and ".join(f"`{name}`" for name in made.callbacks)
+        names = " and ".join(f"`{name}`" for name in made.callbacks)
         good["content"]["text/event-stream"] = {
             "schema": {
                 "type": "string",
-                "description": f"Events {said}, each with a list of arguments; then `result` or `problem`.",
+                "description": f"Events {names}, each with a list of arguments; then `result` or `problem`.",
             }
         }
     if made.operation.name in ETAG_OPERATIONS:

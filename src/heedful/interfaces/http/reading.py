@@ -20,8 +20,8 @@ MAX_FIELDS = 1_000
 
 async def body_of(request: Request, most: int) -> bytes:
     """The whole body, if it is not larger than allowed; it is not read further than that."""
-    given = request.headers.get("content-length", "")
-    if given.isdecimal() and int(given) > most:
+    length = request.headers.get("content-length", "")
+    if length.isdecimal() and int(length) > most:
         raise _too_large(most)
     parts: list[bytes] = []
     size = 0
@@ -71,7 +71,7 @@ def arguments(shape: Shape, request: Request, raw: bytes) -> dict[str, Any]:
         if shape.in_query:
             if raw.strip():
                 raise Invalid("this call takes no body", code="malformed", remedy="Put parameters in the query string")
-            found |= shape.given(shape.request.model_validate(_from_query(shape, pairs)))
+            found |= shape.arguments(shape.request.model_validate(_from_query(shape, pairs)))
         else:
             if pairs:
                 raise Invalid(
@@ -79,7 +79,7 @@ def arguments(shape: Shape, request: Request, raw: bytes) -> dict[str, Any]:
                     field=pairs[0][0],
                     remedy="Put parameters in the body",
                 )
-            found |= shape.given(shape.request.model_validate_json(raw.strip() or b"{}", strict=True))
+            found |= shape.arguments(shape.request.model_validate_json(raw.strip() or b"{}", strict=True))
     except ValidationError as error:
         raise _refused(shape, error) from None
     for name in shape.headers:
@@ -102,22 +102,22 @@ def header_of(request: Request, name: str) -> str | None:
 
 
 def _from_query(shape: Shape, pairs: list[tuple[str, str]]) -> dict[str, Any]:
-    given: dict[str, Any] = {}
+    values: dict[str, Any] = {}
     for name, value in pairs:
         field = shape.request.model_fields.get(name)
         kind = None if field is None else _plain(field.annotation)
         if kind is list:
-            given.setdefault(name, []).append(value)
-        elif name in given:
+            values.setdefault(name, []).append(value)
+        elif name in values:
             raise Invalid(f"{name} is given twice", field=name, value=value, remedy="Give it once")
         elif kind is dict:
             try:
-                given[name] = orjson.loads(value)
+                values[name] = orjson.loads(value)
             except orjson.JSONDecodeError as error:
                 raise Invalid(f"{name} is not JSON ({error})", field=name, value=value) from None
         else:
-            given[name] = value
-    return given
+            values[name] = value
+    return values
 
 
 def _plain(kind: Any) -> type | None:

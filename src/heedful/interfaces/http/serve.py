@@ -105,9 +105,9 @@ def listen(config: Config) -> tuple[socket.socket, str]:
 
 
 def _not_listening(config: Config, error: OSError) -> Unavailable:
-    said = f"can't listen on {config.host}:{config.port} ({error.strerror})"
+    message = f"can't listen on {config.host}:{config.port} ({error.strerror})"
     if error.errno == errno.EADDRINUSE:
-        return Unavailable(said, code="address_in_use", remedy="Choose another --port, or stop what uses it")
+        return Unavailable(message, code="address_in_use", remedy="Choose another --port, or stop what uses it")
     if isinstance(error, socket.gaierror):
         remedy = "--host is not known: use an address of this machine, such as 127.0.0.1, or 0.0.0.0 for all"
     elif error.errno == errno.EADDRNOTAVAIL:
@@ -116,7 +116,7 @@ def _not_listening(config: Config, error: OSError) -> Unavailable:
         remedy = "This user may not use it: choose a --port of 1024 or above"
     else:
         remedy = "Choose another --host or --port"
-    return Unavailable(said, code="address_unusable", remedy=remedy)
+    return Unavailable(message, code="address_unusable", remedy=remedy)
 
 
 def _have(module: str) -> bool:

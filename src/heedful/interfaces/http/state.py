@@ -108,10 +108,10 @@ class State:
 
     async def caller(self, request: Request, scope: Scope | None) -> Caller:
         """Who calls, if they may do this now."""
-        given = presented_key(request.headers.get("authorization"), request.headers.get("x-api-key"))
-        caller = self._callers.remembered(given)
+        key = presented_key(request.headers.get("authorization"), request.headers.get("x-api-key"))
+        caller = self._callers.remembered(key)
         if caller is None:
-            caller = await self.run_lookup(lambda: self._callers.find(given))
+            caller = await self.run_lookup(lambda: self._callers.find(key))
         request.scope["heedful.caller"] = caller.key_id
         if UNKNOWN in request.scope:
             request.scope[UNKNOWN].known()

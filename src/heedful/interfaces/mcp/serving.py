@@ -55,14 +55,14 @@ def server_of(store: AsyncHeedful, version: str) -> Server[Any]:
     async def list_tools(_: ServerRequestContext[Any], __: PaginatedRequestParams | None) -> ListToolsResult:
         return listed
 
-    async def call_tool(_: ServerRequestContext[Any], asked: CallToolRequestParams) -> CallToolResult:
-        tool = TOOLS.get(asked.name)
+    async def call_tool(_: ServerRequestContext[Any], request: CallToolRequestParams) -> CallToolResult:
+        tool = TOOLS.get(request.name)
         if tool is None:
-            raise MCPError(INVALID_PARAMS, f"no tool {asked.name!r}. Use one of {', '.join(TOOLS)}")
+            raise MCPError(INVALID_PARAMS, f"no tool {request.name!r}. Use one of {', '.join(TOOLS)}")
         # A call that has begun can't be stopped halfway, so it is waited for.
         with anyio.CancelScope(shield=True):
             try:
-                result = await tool.run(store, asked.arguments or {})
+                result = await tool.run(store, request.arguments or {})
             except HeedfulError as error:
                 return _refusal(error)
         return CallToolResult(

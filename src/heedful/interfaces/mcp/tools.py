@@ -78,9 +78,9 @@ async def feedback(
     message of a chat, named by `execution_id` or `chat_message_id`: `is_positive`, and `feedback_text`. An author has
     one opinion of a thing, the latest. Sessions and executions take an `idempotency_key`.
     """
-    given = {name: value for name, value in locals().items() if name != "store" and value is not None}
+    arguments = {name: value for name, value in locals().items() if name != "store" and value is not None}
     if execution_id is not None or chat_message_id is not None:
-        _only(given, "an execution", "execution_id", "chat_message_id", "is_positive", "idempotency_key")
+        _only(arguments, "an execution", "execution_id", "chat_message_id", "is_positive", "idempotency_key")
         if is_positive is None:
             raise Invalid("is_positive is required for an execution", field="is_positive", remedy="Pass is_positive")
         return await store.feedback.create(
@@ -98,20 +98,22 @@ async def feedback(
             remedy="Pass session_id and qa_id for an answer, session_id for a session, or execution_id",
         )
     if qa_id is not None:
-        _only(given, "an answer", "session_id", "qa_id", "feedback_score")
+        _only(arguments, "an answer", "session_id", "qa_id", "feedback_score")
         await store.sessions.add_feedback(session_id, qa_id, feedback_text, feedback_score, author=author)
         # Also says so if there is no such entry.
         return await store.sessions.entry(session_id, qa_id)
-    _only(given, "a session", "session_id", "rating", "idempotency_key")
-    said = {"comment": feedback_text} if rating is None else {"rating": rating, "comment": feedback_text}
-    kept = await store.sessions.add_session_feedback(session_id, said, author=author, idempotency_key=idempotency_key)
-    if kept is None:
+    _only(arguments, "a session", "session_id", "rating", "idempotency_key")
+    opinion = {"comment": feedback_text} if rating is None else {"rating": rating, "comment": feedback_text}
+    stored = await store.sessions.add_session_feedback(
+        session_id, opinion, author=author, idempotency_key=idempotency_key
+    )
+    if stored is None:
         raise Forbidden("a hook rejected the feedback", field="feedback_text", value=feedback_text)
-    return kept
+    return stored
 
 
-def _only(given: Mapping[str, Any], target: str, *names: str) -> None:
-    for name, value in given.items():
+def _only(arguments: Mapping[str, Any], target: str, *names: str) -> None:
+    for name, value in arguments.items():
         if name not in (*names, "feedback_text", "author"):
             raise Invalid(
                 f"{name} is not for {target}",

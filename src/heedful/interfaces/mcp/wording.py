@@ -36,12 +36,12 @@ def describe_error(error: HeedfulError) -> str:
 
 @describe.register
 def _(result: Recall) -> str:
-    kept = [] if result.qa_id is None else [f"session_id {result.session_id}, qa_id {result.qa_id}"]
+    ids = [] if result.qa_id is None else [f"session_id {result.session_id}, qa_id {result.qa_id}"]
     return _lines(
         [f"recall_id {result.recall_id}: {_count(len(result.hits), 'hit')}"],
         (f"{hit.rank}. {_one_line(hit.text)} (fact_id {hit.fact_id}, score {hit.score:.4f})" for hit in result.hits),
         [] if result.answer is None else [f"answer: {result.answer}"],
-        kept,
+        ids,
     )
 
 
@@ -72,15 +72,15 @@ def _(result: Entry) -> str:
 
 @describe.register
 def _(result: Feedback) -> str:
-    said = result.rating or "no rating"
-    return f"feedback {result.feedback_id}: {said} for the session {result.session_id}; to undo it, retract it"
+    rating = result.rating or "no rating"
+    return f"feedback {result.feedback_id}: {rating} for the session {result.session_id}; to undo it, retract it"
 
 
 @describe.register
 def _(result: ExecutionFeedback) -> str:
-    said = "right" if result.is_positive else "wrong"
+    rating = "right" if result.is_positive else "wrong"
     about = result.execution_id or f"of message {result.chat_message_id}"
-    return f"feedback {result.id}: execution {about} was {said}; to undo it, retract it"
+    return f"feedback {result.id}: execution {about} was {rating}; to undo it, retract it"
 
 
 @describe.register

@@ -54,7 +54,7 @@ class Shape:
         """Whether the engine itself takes an idempotency key."""
         return "idempotency_key" in self.headers
 
-    def given(self, request: Request) -> dict[str, Any]:
+    def arguments(self, request: Request) -> dict[str, Any]:
         """The arguments that a request names; the engine's defaults stand for the others."""
         return {name: plain(getattr(request, name)) for name in request.model_fields_set}
 

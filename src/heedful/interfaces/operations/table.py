@@ -60,8 +60,8 @@ class Operation:
     """What is not there when the engine returns False."""
     slow: bool = False
     """Whether it may take minutes."""
-    keeps: str | None = None
-    """The parameter with which it keeps something, for which the scope `write` is needed too."""
+    writes_with: str | None = None
+    """The parameter with which it writes, so that the scope `write` is needed too."""
     restricted: str | None = None
     """The parameter for which the scope `admin` is needed too."""
     queries: bool = False
@@ -118,7 +118,7 @@ _ITEM = "/review/{item_id}"
 _JOB = "/jobs/{job_id}"
 
 _ALL = (
-    Operation("recall", "POST", "/recall", "read", repeatable=True, slow=True, keeps="session_id"),
+    Operation("recall", "POST", "/recall", "read", repeatable=True, slow=True, writes_with="session_id"),
     _post("remember", "/facts", "write", repeatable=True, slow=True),
     _post("improve", "/improve", "write", repeatable=True, slow=True),
     _post("signal", "/signals", "feedback"),

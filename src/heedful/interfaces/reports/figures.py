@@ -38,7 +38,7 @@ def between(low: float | None, high: float | None) -> str:
 
 def trend(found: Trend) -> Figure:
     points = [point for line in found.lines for point in line.points]
-    said = [point for point in points if point.up or point.down or point.neutral]
+    rated = [point for point in points if point.up or point.down or point.neutral]
 
     def draw(alone: bool) -> str:
         return line_chart(
@@ -65,7 +65,7 @@ def trend(found: Trend) -> Figure:
                 percent(point.satisfaction),
                 between(point.low, point.high),
             )
-            for point in said
+            for point in rated
         ],
     )
 

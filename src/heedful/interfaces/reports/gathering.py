@@ -139,7 +139,7 @@ def _trend(
 def _compared(
     insight: Insight, since: datetime | None, until: datetime | None, dataset: str | None, by: str | None
 ) -> list[Compared]:
-    asked = [] if by is None else [insight.satisfaction(by, since=since, until=until, dataset=dataset)]
+    results = [] if by is None else [insight.satisfaction(by, since=since, until=until, dataset=dataset)]
     for facet in ("dataset", "model"):
         if facet == by:
             continue
@@ -148,8 +148,8 @@ def _compared(
         except Invalid:
             # More values than can be compared, which nobody asked for.
             continue
-        asked += [found] if any(each.value is not None for each in found.variants) else []
-    return [Compared(each, figures.comparison(each)) for each in asked]
+        results += [found] if any(each.value is not None for each in found.variants) else []
+    return [Compared(each, figures.comparison(each)) for each in results]
 
 
 def _useful(insight: Insight, datasets: Sequence[str]) -> list[Useful]:

@@ -77,9 +77,9 @@ class Adaptive:
         positive = sum(mass(each) for each in opinions if each.signal_type in POSITIVE)
         negative = sum(mass(each) for each in opinions if each.signal_type not in POSITIVE)
         near = []
-        for theirs in by_query.values():
-            votes = votes_per_author(theirs)
-            near.append(QueryEvidence(theirs[0].similarity, votes, agreement(votes)))
+        for group in by_query.values():
+            votes = votes_per_author(group)
+            near.append(QueryEvidence(group[0].similarity, votes, agreement(votes)))
         return self.order(candidates, self.counts(near, now), dataset_rate(positive, negative), weight)
 
     def kernel(self, similarity: float) -> float:
@@ -92,9 +92,9 @@ class Adaptive:
         evidence = [each for each in near if self.kernel(each.similarity) > 0]
         known: dict[str, Agreement] = defaultdict(Agreement)
         for each in evidence:
-            for author, theirs in each.agreement.items():
-                known[author] += theirs
-        trusted = {author: theirs.trust for author, theirs in known.items()}
+            for author, agreed in each.agreement.items():
+                known[author] += agreed
+        trusted = {author: agreed.trust for author, agreed in known.items()}
         sums: dict[int, list[float]] = defaultdict(lambda: [0.0, 0.0])
         latest: dict[int, int] = defaultdict(int)
         faded = aging(now)
@@ -146,10 +146,10 @@ class Adaptive:
         boosted = self.boosts(counted, rate)
         places = sorted(candidates, key=lambda each: each.fact)
         # Not clipped: at the top of the scale, those with more evidence must still come first.
-        wanted = [each.relevance + weight * boosted.get(each.fact, (0.0, 0.0))[0] for each in places]
+        targets = [each.relevance + weight * boosted.get(each.fact, (0.0, 0.0))[0] for each in places]
         order = merge(
             [each.relevance for each in places],
-            wanted,
+            targets,
             [counts[each.fact].latest if weight and each.fact in counted else 0 for each in places],
             [weight > 0 and each.fact in counted for each in places],
         )
@@ -157,7 +157,7 @@ class Adaptive:
         for place in order:
             each = places[place]
             # Where a fact was protected, those behind it show no more than its score.
-            lowest = min(lowest, max(0.0, wanted[place]))
+            lowest = min(lowest, max(0.0, targets[place]))
             useful = boosted.get(each.fact)
             usefulness = UNKNOWN if useful is None else Usefulness(useful[1], "context")
             ranked.append(Ranked(each.fact, each.relevance, usefulness, lowest))

@@ -52,14 +52,14 @@ class Documented:
         # Rounded, so that three steps of 0.1 from 0.5 are 0.8 and not a little less.
         score = min(1.0, max(0.0, round(stepped, 12)))
         last_at = signal.at if state.last_at is None else max(state.last_at, signal.at)
-        said = signal.signal_type
+        kind = signal.signal_type
         return Tally(
             score,
             last_at,
-            state.used + (said == "used"),
-            state.ignored + (said == "ignored"),
-            state.helpful + (said == "helpful"),
-            state.not_helpful + (said == "not_helpful"),
+            state.used + (kind == "used"),
+            state.ignored + (kind == "ignored"),
+            state.helpful + (kind == "helpful"),
+            state.not_helpful + (kind == "not_helpful"),
         )
 
     def fold(self, signals: Iterable[Observation]) -> Tally:

@@ -71,20 +71,24 @@ def rate(here: PageContext) -> ActionResult:
     execution_id, right = here.field("execution_id"), _right(here)
     before = _own(here, queue.feedback(here.heedful, [execution_id])[execution_id])
     comment = here.form.get("comment", "").strip() or None
-    given = here.heedful.feedback.create(
+    feedback = here.heedful.feedback.create(
         execution_id=execution_id, is_positive=right, feedback=comment, author=here.author
     )
-    said = "You said that it is right: it may be used again." if right else "You said that it is wrong: it is blocked."
+    message = (
+        "You said that it is right: it may be used again." if right else "You said that it is wrong: it is blocked."
+    )
     if before is not None:
-        return ActionResult(said, undo=Undo("rate_execution", _again(before)))
-    return ActionResult(said, undo=Undo("unrate_execution", {"feedback_id": given.id}))
+        return ActionResult(message, undo=Undo("rate_execution", _again(before)))
+    return ActionResult(message, undo=Undo("unrate_execution", {"feedback_id": feedback.id}))
 
 
 def unrate(here: PageContext) -> ActionResult:
     """Retracts an opinion about an execution."""
-    given = here.heedful.feedback.get(here.field("feedback_id"))
-    here.heedful.retract(given.id, author=here.author)
-    undo = Undo("rate_execution", _again(given)) if given.execution_id and given.author == here.author else None
+    feedback = here.heedful.feedback.get(here.field("feedback_id"))
+    here.heedful.retract(feedback.id, author=here.author)
+    undo = (
+        Undo("rate_execution", _again(feedback)) if feedback.execution_id and feedback.author == here.author else None
+    )
     return ActionResult("It was retracted, as if it had never been said.", undo=undo)
 
 
@@ -107,18 +111,18 @@ def remove_example(here: PageContext) -> ActionResult:
 
 
 def _right(here: PageContext) -> bool:
-    said = here.field("said")
-    if said not in ("right", "wrong"):
-        raise Invalid("the rating is missing", field="said", value=said, remedy="Choose right or wrong")
-    return said == "right"
+    rating = here.field("rating")
+    if rating not in ("right", "wrong"):
+        raise Invalid("the rating is missing", field="rating", value=rating, remedy="Choose right or wrong")
+    return rating == "right"
 
 
-def _again(given: ExecutionFeedback) -> dict[str, str]:
+def _again(feedback: ExecutionFeedback) -> dict[str, str]:
     """What says the same once more."""
     return {
-        "execution_id": given.execution_id or "",
-        "said": "right" if given.is_positive else "wrong",
-        "comment": given.feedback or "",
+        "execution_id": feedback.execution_id or "",
+        "rating": "right" if feedback.is_positive else "wrong",
+        "comment": feedback.feedback or "",
     }
 
 

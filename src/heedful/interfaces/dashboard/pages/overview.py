@@ -93,8 +93,8 @@ def _dataset(here: PageContext) -> str | None:
 
 def _deferred_parts(here: PageContext) -> dict[str, str]:
     """Where the parts are that come after the page: about the same days and dataset."""
-    asked: dict[str, Any] = {name: here.query.get(name) for name in ("since", "until", "dataset")}
-    return {name: here.at("overview", name, **asked) for name in ("waiting", "changes", "themes")}
+    filters: dict[str, Any] = {name: here.query.get(name) for name in ("since", "until", "dataset")}
+    return {name: here.at("overview", name, **filters) for name in ("waiting", "changes", "themes")}
 
 
 def _numbers(trend: Trend) -> list[tuple[str, int, int, int, str, str]]:
@@ -116,8 +116,8 @@ def _numbers(trend: Trend) -> list[tuple[str, int, int, int, str, str]]:
 
 def _coverage_rows(coverage: Coverage) -> list[tuple[str, float | None, str]]:
     def row(each: Covered) -> tuple[str, float | None, str]:
-        said = f"{each.rated:,} of {each.shown:,} ({_percent(each.share)})" if each.shown else "none shown"
-        return each.kind.capitalize(), each.share, said
+        text = f"{each.rated:,} of {each.shown:,} ({_percent(each.share)})" if each.shown else "none shown"
+        return each.kind.capitalize(), each.share, text
 
     return [row(coverage.answers), row(coverage.executions), row(coverage.recalls)]
 
@@ -128,8 +128,8 @@ def _percent(value: float | None) -> str:
 
 def _has_data(trend: Trend, coverage: Coverage) -> bool:
     """Whether there is anything to look at."""
-    said = trend.total.up or trend.total.down or trend.total.neutral
-    return bool(said or coverage.answers.shown or coverage.executions.shown or coverage.recalls.shown)
+    has_opinions = trend.total.up or trend.total.down or trend.total.neutral
+    return bool(has_opinions or coverage.answers.shown or coverage.executions.shown or coverage.recalls.shown)
 
 
 def _note_link(here: PageContext, note: Note) -> str:

@@ -50,19 +50,19 @@ def list_page(here: PageContext) -> Response:
     """The queue, with its filters in the address."""
     status = here.query.get("status") or "open"
     datasets = here.heedful.datasets()
-    wanted = {"assignee": here.query.get("assignee", "").strip() or None, "dataset": here.choice("dataset", datasets)}
+    filters = {"assignee": here.query.get("assignee", "").strip() or None, "dataset": here.choice("dataset", datasets)}
     kind = cast(OpinionTarget | None, here.query.get("kind") or here.query.get("target_type") or None)
     page: Part[ReviewItem] = Part(items=[], next_cursor=None)
     counts: dict[str, int] | None = None
     problem: str | None = None
     try:
-        counts = _count(here, kind, wanted, datasets)
+        counts = _count(here, kind, filters, datasets)
         page = here.heedful.review.list(
             status=None if status == ALL else cast(ReviewStatus, status),
             target_type=kind,
             cursor=here.query.get("cursor"),
             limit=PAGE_SIZE,
-            **wanted,
+            **filters,
         )
     except (Invalid, NotFound) as error:
         problem = rendering.full_text(error)
@@ -73,8 +73,8 @@ def list_page(here: PageContext) -> Response:
         facts=queue.judged_facts(here.heedful, [item.item_id for item in page.items if item.target_type == "fact"]),
         counts=None if counts is None else {**counts, ALL: sum(counts.values())},
         chosen=status,
-        wanted={**wanted, "kind": kind},
-        filtered=any(wanted.values()) or kind is not None,
+        filters={**filters, "kind": kind},
+        filtered=any(filters.values()) or kind is not None,
         kinds=OPINION_TARGETS,
         datasets=datasets,
         problem=problem,
@@ -82,12 +82,12 @@ def list_page(here: PageContext) -> Response:
 
 
 def _count(
-    here: PageContext, kind: OpinionTarget | None, wanted: dict[str, str | None], datasets: list[str]
+    here: PageContext, kind: OpinionTarget | None, filters: dict[str, str | None], datasets: list[str]
 ) -> dict[str, int]:
     """Items by status; filters that can find nothing are refused, so that no zero is false."""
     if kind is not None and kind not in OPINION_TARGETS:
         raise Invalid(f"nothing is about {kind!r}", field="kind", remedy=f"Use one of {', '.join(OPINION_TARGETS)}")
-    counts, dataset = queue.count_by_status(here.heedful, target_type=kind, **wanted), wanted["dataset"]
+    counts, dataset = queue.count_by_status(here.heedful, target_type=kind, **filters), filters["dataset"]
     # An item stays when its dataset is deleted.
     if dataset is not None and dataset not in datasets and not any(counts.values()):
         raise no_dataset(here.project, dataset, datasets)
@@ -138,12 +138,12 @@ def fix(here: PageContext) -> ActionResult:
     if action not in FIXES:
         raise Invalid(f"unknown fix {action!r}", field="fix", value=action, remedy=f"Use one of {', '.join(FIXES)}")
     names = ("fact_id", "text", "event_id", "execution_id", "question", "sql_query", "note")
-    given = {name: here.form[name] for name in names if here.form.get(name, "").strip()}
+    fields = {name: here.form[name] for name in names if here.form.get(name, "").strip()}
     done = here.heedful.review.fix(
-        item_id, action, **cast(dict[str, Any], given), author=here.author, if_match=_etag_of(here)
+        item_id, action, **cast(dict[str, Any], fields), author=here.author, if_match=_etag_of(here)
     )
     # An opinion that was given back has another event: retracting it again begins on its page.
-    once_more = {} if action == "retract" else {"item_id": item_id, "fix": action, **given}
+    once_more = {} if action == "retract" else {"item_id": item_id, "fix": action, **fields}
     undo = _undo(here, item_id, done.event_id, "review_fix", once_more)
     return ActionResult(FIX_MESSAGES[action], here.at("review", item_id), undo)
 

@@ -75,9 +75,9 @@ def _all_feedback(here: PageContext, session_id: str) -> list[Feedback]:
 
 def _turns(messages: list[Message], entries: list[Entry]) -> list[Turn]:
     """Messages and answers in time order; a message that says what an answer has is not shown twice."""
-    said = {text.strip() for entry in entries for text in (entry.question, entry.answer)}
+    texts = {text.strip() for entry in entries for text in (entry.question, entry.answer)}
     turns = [Turn(entry.time, entry=entry) for entry in entries]
-    turns += [Turn(each.at, message=each) for each in messages if each.content.strip() not in said]
+    turns += [Turn(each.at, message=each) for each in messages if each.content.strip() not in texts]
     return sorted(turns, key=lambda turn: turn.at)
 
 

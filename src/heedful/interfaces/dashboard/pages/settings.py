@@ -45,10 +45,10 @@ def page(here: PageContext, **more: Any) -> Response:
 
 def make_key(here: PageContext) -> Response:
     """Makes a key, and shows it this once."""
-    wanted = cast(list[Scope], here.form.get("scopes", "").split())
-    if not wanted:
+    scopes = cast(list[Scope], here.form.get("scopes", "").split())
+    if not scopes:
         raise Invalid("no scope is chosen", field="scopes", remedy="Choose what the key may do")
-    return page(here, made=here.heedful.keys.create(here.field("name"), scopes=wanted))
+    return page(here, made=here.heedful.keys.create(here.field("name"), scopes=scopes))
 
 
 def revoke_key(here: PageContext) -> ActionResult:

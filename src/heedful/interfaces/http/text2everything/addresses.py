@@ -21,29 +21,29 @@ _VARIABLE = re.compile(r"[A-Za-z_][A-Za-z0-9_]*")
 _HOST = re.compile(r"[A-Za-z0-9._-]+|\[?[0-9A-Fa-f:.]+\]?")
 
 
-def url_of(given: dict[str, Any]) -> str:
+def url_of(body: dict[str, Any]) -> str:
     """The URL of what the client describes."""
-    kind = KINDS.get(str(given.get("db_type")).lower())
+    kind = KINDS.get(str(body.get("db_type")).lower())
     if kind is None:
         raise Invalid(
-            f"db_type is {given.get('db_type')!r}, which Heedful has no connector for",
+            f"db_type is {body.get('db_type')!r}, which Heedful has no connector for",
             field="db_type",
-            value=given.get("db_type"),
+            value=body.get("db_type"),
             remedy="Use postgres, mysql, sqlite or duckdb",
         )
-    database = _text(given, "database")
+    database = _text(body, "database")
     if "?" in database:
         raise Invalid(f"database is {database!r}, and may have no ?", field="database", value=database)
     if kind in FILES:
         return f"{kind}:///{database}"
-    options = {name: each for name, each in config_of(given).items() if name not in _OWN_OPTIONS}
+    options = {name: each for name, each in config_of(body).items() if name not in _OWN_OPTIONS}
     query = "&".join(f"{quote(name)}={quote(str(each), safe='')}" for name, each in options.items())
-    return f"{kind}://{_user(given)}@{_place(given)}/{quote(database, safe='')}" + (f"?{query}" if query else "")
+    return f"{kind}://{_user(body)}@{_place(body)}/{quote(database, safe='')}" + (f"?{query}" if query else "")
 
 
-def config_of(given: dict[str, Any]) -> dict[str, Any]:
+def config_of(body: dict[str, Any]) -> dict[str, Any]:
     """The options of a connector."""
-    options = given.get("config") or {}
+    options = body.get("config") or {}
     if not isinstance(options, dict) or not all(isinstance(each, str | int) for each in options.values()):
         raise Invalid("config must be an object of texts and numbers", field="config")
     return options
@@ -65,8 +65,8 @@ def parts_of(url: str) -> dict[str, Any]:
     }
 
 
-def _user(given: dict[str, Any]) -> str:
-    name, password, secret = _text(given, "username"), given.get("password"), given.get("password_secret_id")
+def _user(body: dict[str, Any]) -> str:
+    name, password, secret = _text(body, "username"), body.get("password"), body.get("password_secret_id")
     if secret:
         if not isinstance(secret, str) or not _VARIABLE.fullmatch(secret):
             raise Invalid(
@@ -84,8 +84,8 @@ def _user(given: dict[str, Any]) -> str:
     return f"{quote(name, safe='')}:{password if reference else quote(password, safe='')}"
 
 
-def _place(given: dict[str, Any]) -> str:
-    host, port = _text(given, "host"), given.get("port")
+def _place(body: dict[str, Any]) -> str:
+    host, port = _text(body, "host"), body.get("port")
     if not _HOST.fullmatch(host):
         raise Invalid(f"host is {host!r}, which is not a host name or an address", field="host", value=host)
     if port is not None and (isinstance(port, bool) or not isinstance(port, int) or not 0 < port < 65_536):
@@ -94,8 +94,8 @@ def _place(given: dict[str, Any]) -> str:
     return (f"[{bare}]" if ":" in bare else bare) + (f":{port}" if port is not None else "")
 
 
-def _text(given: dict[str, Any], field: str) -> str:
-    value = given.get(field)
+def _text(body: dict[str, Any], field: str) -> str:
+    value = body.get(field)
     if not isinstance(value, str) or not value.strip():
         raise Invalid(f"{field} is required and must not be blank", field=field, value=value)
     return value

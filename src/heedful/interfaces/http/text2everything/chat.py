@@ -68,22 +68,22 @@ def to_answer(heedful: Heedful, request: ForeignRequest) -> Any:
 
 
 def _question(heedful: Heedful, request: ForeignRequest) -> dict[str, Any]:
-    given = reading.body(request)
+    body = reading.body(request)
     if reading.flag(request, "use_agent"):
         raise reading.missing(reading.AGENTS)
     if reading.optional(request, "custom_tool_id") is not None:
         raise reading.missing(reading.CUSTOM_TOOLS)
-    automatic = given.get("auto_add_feedback")
+    automatic = body.get("auto_add_feedback")
     if isinstance(automatic, dict) and any(automatic.values()):
         raise reading.missing(reading.AUTOMATIC)
-    asking: dict[str, Any] = {
+    options: dict[str, Any] = {
         "query": reading.text(request, "query"),
         "connector_id": reading.optional(request, "connector_id"),
         "remarks": _remarks(heedful, request),
     }
-    if given.get("feedback_cutoff") is not None:
-        asking["feedback_cutoff"] = given["feedback_cutoff"]
-    return asking
+    if body.get("feedback_cutoff") is not None:
+        options["feedback_cutoff"] = body["feedback_cutoff"]
+    return options
 
 
 def _remarks(heedful: Heedful, request: ForeignRequest) -> list[str]:

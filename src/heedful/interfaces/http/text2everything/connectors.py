@@ -27,9 +27,9 @@ def get_connector(heedful: Heedful, request: ForeignRequest) -> Any:
 
 
 def create_connector(heedful: Heedful, request: ForeignRequest) -> Any:
-    given = reading.body(request)
-    url = addresses.url_of(given)
-    config = addresses.config_of(given)
+    body = reading.body(request)
+    url = addresses.url_of(body)
+    config = addresses.config_of(body)
     made = heedful.connectors.create(
         reading.text(request, "name"), url, role=config.get("role"), privileged=config.get("privileged", False)
     )
@@ -40,11 +40,11 @@ def create_connector(heedful: Heedful, request: ForeignRequest) -> Any:
 def update_connector(heedful: Heedful, request: ForeignRequest) -> Any:
     """Changes the description; where a connector leads to stays, since proven SQL belongs to its database."""
     found = heedful.connectors.get(request.path["connector_id"])
-    given, known = reading.body(request), _to_connector(heedful, found)
-    secret = given.get("password_secret_id")
-    moved = [field for field in _STAYS if given.get(field) not in (None, known[field])]
-    moved += ["password"] if given.get("password") else []
-    moved += ["config"] if given.get("config") else []
+    body, known = reading.body(request), _to_connector(heedful, found)
+    secret = body.get("password_secret_id")
+    moved = [field for field in _STAYS if body.get(field) not in (None, known[field])]
+    moved += ["password"] if body.get("password") else []
+    moved += ["config"] if body.get("config") else []
     moved += ["password_secret_id"] if secret and known["password_secret_name"] != addresses.SECRETS + secret else []
     if moved:
         raise Invalid(

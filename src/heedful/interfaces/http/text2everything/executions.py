@@ -59,12 +59,12 @@ def list_executions(heedful: Heedful, request: ForeignRequest) -> Any:
 
 def look_up(heedful: Heedful, request: ForeignRequest) -> Any:
     """What may be used, and nothing else: the client can't be told that a match is to be left alone."""
-    given = reading.body(request)
+    body = reading.body(request)
     found = heedful.chat.execution_cache_lookup(
         reading.text(request, "user_query"),
         connector_id=reading.text(request, "connector_id"),
         only_positive_feedback=reading.flag(request, "only_positive_feedback"),
-        **{name: given[name] for name in _TUNING if given.get(name) is not None},
+        **{name: body[name] for name in _TUNING if body.get(name) is not None},
     )
     # The SQL of one to rebind has other values, unless it was just run.
     usable = [each for each in found.matches if each.decision == "serve" or _was_run(each)]

@@ -43,12 +43,12 @@ def update_feedback(heedful: Heedful, request: ForeignRequest) -> Any:
     """Changes what is said; what it is said of stays."""
     known = _to_feedback(heedful, heedful.feedback.get(request.path["feedback_id"]))
     for field in ("chat_message_id", "execution_id"):
-        given = reading.optional(request, field)
-        if given not in (None, known[field]):
+        value = reading.optional(request, field)
+        if value not in (None, known[field]):
             raise Invalid(
                 f"feedback {known['id']} can't be moved to another {field}",
                 field=field,
-                value=given,
+                value=value,
                 remedy="Delete it, and create another",
             )
     changes: dict[str, Any] = {}

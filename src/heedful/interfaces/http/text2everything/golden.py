@@ -20,7 +20,7 @@ _ONE = f"{_PLACE}/{{example_id}}"
 
 
 def list_examples(heedful: Heedful, request: ForeignRequest) -> Any:
-    always, described = reading.wanted(request, ALWAYS), reading.descriptions(heedful)
+    always, described = reading.query_flag(request, ALWAYS), reading.descriptions(heedful)
     shown = [_with(heedful, each, described.get(each.id)) for each in _every(heedful)]
     found = [
         each

@@ -49,8 +49,8 @@ def flag(request: ForeignRequest, field: str, default: bool = False) -> bool:
     return default if value is None else values.flag(field, value)
 
 
-def wanted(request: ForeignRequest, field: str) -> bool | None:
-    """A yes or no in the query, if there is one."""
+def query_flag(request: ForeignRequest, field: str) -> bool | None:
+    """True or false in the query, if it is there."""
     value = request.query.get(field)
     if value is None:
         return None
@@ -97,11 +97,11 @@ def descriptions(heedful: Heedful) -> dict[str, Remark]:
 
 def describe(heedful: Heedful, about: str, description: str | None, **more: Any) -> None:
     """Keeps what the client says of something; nothing is kept of nothing."""
-    kept = remarks(heedful, DESCRIPTIONS)
+    descriptions = remarks(heedful, DESCRIPTIONS)
     if description is not None or any(more.values()):
-        kept.put(about, description or about, {"description": description, **more})
-    elif kept.find(about) is not None:
-        kept.delete(about)
+        descriptions.put(about, description or about, {"description": description, **more})
+    elif descriptions.find(about) is not None:
+        descriptions.delete(about)
 
 
 PER_PAGE = 50
@@ -171,15 +171,15 @@ def has(request: ForeignRequest, *texts: str | None) -> bool:
 
 
 def _number(request: ForeignRequest, field: str, default: int, low: int, high: int) -> int:
-    given = request.query.get(field)
-    if given is None:
+    value = request.query.get(field)
+    if value is None:
         return default
     try:
-        return checks.whole_number(field, int(given), low, high)
+        return checks.whole_number(field, int(value), low, high)
     except ValueError as error:
         if isinstance(error, Invalid):
             raise
-        raise Invalid(f"{field} must be a whole number, got {given!r}", field=field, value=given) from None
+        raise Invalid(f"{field} must be a whole number, got {value!r}", field=field, value=value) from None
 
 
 CUSTOM_TOOLS = "custom tools: they are programs of another server"

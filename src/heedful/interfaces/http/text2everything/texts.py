@@ -19,7 +19,7 @@ DEFAULT_LIMITS = {CONTEXTS: 50, SCHEMA_METADATA: 100}
 
 
 def list_texts(dataset: str, heedful: Heedful, request: ForeignRequest) -> Any:
-    always = reading.wanted(request, ALWAYS)
+    always = reading.query_flag(request, ALWAYS)
     found = [
         each
         for each in reading.remarks(heedful, dataset).list()
