@@ -81,8 +81,8 @@ def check(file: IO[bytes]) -> Header:
         raise damaged(last, f"is the last one, and the file is cut off: it says it has {sum(header.counts.values())}")
     if counts["project"] != 1:
         raise damaged(end.number, f"closes a file with {counts['project']} projects instead of one")
-    said = end.line | {"counts": _counts(end.line.get("counts"))}
-    if said != closing(counts, checksums) or header.counts != counts:
+    declared = end.line | {"counts": _counts(end.line.get("counts"))}
+    if declared != closing(counts, checksums) or header.counts != counts:
         raise damaged(end.number, "has other counts or checksums than the lines of the file")
     return Header(
         header.project, header.model, header.dimensions, counts, checksums["fact"].value, checksums["event"].value
@@ -142,9 +142,9 @@ def _header(file: IO[bytes]) -> Header:
     return Header(project, model["name"], model["dimensions"], counts)
 
 
-def _counts(said: Any) -> dict[str, Any] | None:
+def _counts(declared: Any) -> dict[str, Any] | None:
     """How many lines of each type a file says it has; one that an older version wrote does not know all types."""
-    return dict.fromkeys(KINDS, 0) | said if isinstance(said, dict) else None
+    return dict.fromkeys(KINDS, 0) | declared if isinstance(declared, dict) else None
 
 
 def _lines(file: IO[bytes]) -> Iterator[Numbered]:

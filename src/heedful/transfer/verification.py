@@ -38,11 +38,11 @@ def verify(
     try:
         with database.read() as connection:
             verifying = _Verifying(connection)
-            wanted = _projects(connection, database.name, project)
-            for done, (number, name) in enumerate(wanted, start=1):
+            selected = _projects(connection, database.name, project)
+            for done, (number, name) in enumerate(selected, start=1):
                 verifying.project(number, name)
                 if progress is not None:
-                    progress(done, len(wanted))
+                    progress(done, len(selected))
             if project is None:
                 verifying.rows_of_the_store()
         return Verified(
@@ -130,15 +130,15 @@ Check = Callable[[Connection, int], Iterator[str]]
 
 def feedback_without_event(connection: Connection, project: int) -> Iterator[str]:
     """Words of people whose event is not in the ledger."""
-    theirs = exists().where(_its_event(), events.c.project_id == project, events.c.kind == FEEDBACK)
-    yield from _found(connection, select(feedbacks.c.id).where(feedbacks.c.project_id == project, ~theirs))
+    event = exists().where(_its_event(), events.c.project_id == project, events.c.kind == FEEDBACK)
+    yield from _found(connection, select(feedbacks.c.id).where(feedbacks.c.project_id == project, ~event))
 
 
 def feedback_unlike_event(connection: Connection, project: int) -> Iterator[str]:
     """Ratings that the ledger has otherwise, or that are active though they were retracted, or the other way round."""
-    said = case((feedbacks.c.score.is_not(None), cast(feedbacks.c.score, String)), else_=feedbacks.c.rating)
+    value = case((feedbacks.c.score.is_not(None), cast(feedbacks.c.score, String)), else_=feedbacks.c.rating)
     unlike = (
-        said.is_distinct_from(events.c.value)
+        value.is_distinct_from(events.c.value)
         | feedbacks.c.author.is_distinct_from(events.c.author)
         | (feedbacks.c.author_trust != events.c.author_trust)
         | ((feedbacks.c.active == 1) == is_retracted())
@@ -170,11 +170,11 @@ def notes_without_event(connection: Connection, project: int) -> Iterator[str]:
 
 def superseded_unlike_ledger(connection: Connection, project: int) -> Iterator[str]:
     """Facts that can be recalled though they are superseded, or the other way round."""
-    said = exists().where(events.c.target_id == facts.c.id, events.c.kind == SUPERSESSION, ~is_retracted())
+    supersession = exists().where(events.c.target_id == facts.c.id, events.c.kind == SUPERSESSION, ~is_retracted())
     # A correction that was made for a supersession goes when that is retracted, unless another one names it.
     names = exists().where(events.c.value == facts.c.id, events.c.kind == SUPERSESSION)
     undone = names.where(is_retracted()) & ~names.where(~is_retracted())
-    unlike = ((facts.c.superseded == 0) & said) | ((facts.c.superseded == 1) & ~said & ~undone)
+    unlike = ((facts.c.superseded == 0) & supersession) | ((facts.c.superseded == 1) & ~supersession & ~undone)
     statement = select(facts.c.id).where(in_project(facts, project), unlike)
     yield from _found(connection, statement)
 
@@ -195,8 +195,8 @@ def signals_across_datasets(connection: Connection, project: int) -> Iterator[st
 
 def receipts_across_datasets(connection: Connection, project: int) -> Iterator[str]:
     """Receipts that showed a fact of another dataset, or whose query is gone; forgotten facts are not missed."""
-    asked = exists().where(queries.c.id == receipts.c.query_id, queries.c.dataset_id == receipts.c.dataset_id)
-    yield from _found(connection, select(receipts.c.id).where(in_project(receipts, project), ~asked))
+    query = exists().where(queries.c.id == receipts.c.query_id, queries.c.dataset_id == receipts.c.dataset_id)
+    yield from _found(connection, select(receipts.c.id).where(in_project(receipts, project), ~query))
     rows = connection.execution_options(yield_per=BATCH_SIZE).execute(
         select(receipts.c.id, receipts.c.dataset_id, raw_json(connection, receipts.c.shown)).where(
             in_project(receipts, project)

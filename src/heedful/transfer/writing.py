@@ -94,12 +94,12 @@ class Writing:
         return made
 
     def _with_queries(self, run: Sequence[Numbered], rows: list[Row]) -> list[Row]:
-        wanted = [
+        pairs = [
             (row["dataset_id"], each.line["query"])
             for each, row in zip(run, rows, strict=True)
             if "query" in each.line and row["dataset_id"] is not None
         ]
-        known = self.numbers.queries(wanted)
+        known = self.numbers.queries(pairs)
         made = []
         for each, row in zip(run, rows, strict=True):
             pair = (row["dataset_id"], each.line.get("query", ""))
@@ -185,12 +185,12 @@ class Writing:
             ],
         )
         for dataset in {row["dataset_id"] for row in rows}:
-            ours = {seqs[row["id"]]: row["text"] for row in rows if row["dataset_id"] == dataset}
-            facts.retag(self._connection, dataset, list(ours))
-            graph.add(self._connection, dataset, ours)
+            texts = {seqs[row["id"]]: row["text"] for row in rows if row["dataset_id"] == dataset}
+            facts.retag(self._connection, dataset, list(texts))
+            graph.add(self._connection, dataset, texts)
             self._connection.execute(
                 insert(schema.changes),
-                [{"dataset_id": dataset, "fact_seq": seq, "kind": facts.ADDED} for seq in ours],
+                [{"dataset_id": dataset, "fact_seq": seq, "kind": facts.ADDED} for seq in texts],
             )
         for each, row in zip(run, rows, strict=True):
             if "entities" in each.line:
@@ -213,10 +213,10 @@ class Writing:
     def _connectors(self, run: Sequence[Numbered], rows: list[Row]) -> None:
         """Switched off, since whoever wrote the file chose where they lead; other rights that it names are dropped."""
         for each, row in zip(run, rows, strict=True):
-            kept = {name: row["options"].get(name) for name in ("role", "dialect")}
-            if not isinstance(kept["dialect"], str) or not isinstance(kept["role"], str | None):
+            options = {name: row["options"].get(name) for name in ("role", "dialect")}
+            if not isinstance(options["dialect"], str) or not isinstance(options["role"], str | None):
                 raise damaged(each.number, "has options of another shape")
-            row |= {"enabled": 0, "options": {name: value for name, value in kept.items() if value is not None}}
+            row |= {"enabled": 0, "options": {name: value for name, value in options.items() if value is not None}}
         self._put(schema.connectors, rows)
 
 
