@@ -12,6 +12,7 @@ from typing import NamedTuple
 
 from heedful.ranking.similarity import root
 from heedful.sql.reuse.evidence import OpenValue, Study
+from heedful.sql.reuse.query_parts import Literal
 from heedful.sql.reuse.question_reading import DATE, NUMBER, Frame, Slot, is_slot, number
 from heedful.sql.reuse.values import Column, Values, plain, split
 from heedful.sql.reuse.verdict import Bound, Difference, Gate
@@ -41,13 +42,19 @@ class Doubt(Exception):
 
 
 def changed_values(asked: Frame, study: Study) -> list[Change]:
-    """The values in which a question differs from a proven one with the same frame."""
+    """The values in which a question differs from a proven one with the same kinds of values.
+
+    Values of one kind are taken in their order, but for "from" and "to", which say which is which.
+    """
     old, opened = study.frame.bound(), {each.start: each for each in study.open}
+    new = asked.bound()
+    if new.keys() != old.keys():
+        old, new = study.frame.bound(by_kind=True), asked.bound(by_kind=True)
     found = []
-    for word, slots in asked.bound().items():
-        for new, slot in zip(slots, old[word], strict=True):
-            if new.text != slot.text and number(new.text) != (number(slot.text) or slot.text):
-                found.append(Change(opened[slot.start], new, word))
+    for word, slots in new.items():
+        for slot, before in zip(slots, old[word], strict=True):
+            if slot.text != before.text and number(slot.text) != (number(before.text) or before.text):
+                found.append(Change(opened[before.start], slot, word))
     return found
 
 
@@ -56,7 +63,7 @@ def differences(changes: Sequence[Change]) -> tuple[Difference, ...]:
     return tuple(Difference("value", each.new.text, each.old.text) for each in changes)
 
 
-def bindings(words: Sequence[str], changes: Sequence[Change], values: Values) -> dict[int, Bound]:
+def bindings(text: str, words: Sequence[str], changes: Sequence[Change], values: Values) -> dict[int, Bound]:
     """The new value of each literal that changes; raises `Doubt` when one isn't certain."""
     made: dict[int, Bound] = {}
     for change in changes:
@@ -68,8 +75,7 @@ def bindings(words: Sequence[str], changes: Sequence[Change], values: Values) ->
             elif change.old.kind == DATE:
                 made[literal.place] = change.new.text
             else:
-                assert literal.column is not None
-                made[literal.place] = _spelled(change.new.text, literal.text, literal.column, values)
+                made[literal.place] = _spelled(text, change, literal, values)
     return made
 
 
@@ -82,11 +88,23 @@ def ambiguous(change: Change, asked: Frame, values: Values) -> str | None:
     return ", ".join(sorted(others)) if others and not _says_kind(change, asked) else None
 
 
+def says_otherwise(change: Change, asked: Frame, values: Values) -> bool:
+    """Whether a word beside the value says that it is one of another column: "the Ohio river"."""
+    beside = _beside(change, asked)
+    own = {values.kind(*each.column) for each in change.old.literals if each.column is not None}
+    others = [column for column in values.columns_of(change.new.text) if values.kind(*column) not in own]
+    return any(not beside.isdisjoint(_names(column)) for column in others)
+
+
 def _says_kind(change: Change, asked: Frame) -> bool:
     """Whether a word beside the value says what it is, by the name of its column or table: "the Ohio river"."""
-    place = asked.words.index(change.word)
-    beside = {word for word in asked.words[max(0, place - 1) : place + 2] if not is_slot(word)}
+    beside = _beside(change, asked)
     return any(not beside.isdisjoint(_names(each.column)) for each in change.old.literals if each.column is not None)
+
+
+def _beside(change: Change, asked: Frame) -> set[str]:
+    place = next(at for at, word in enumerate(asked.words) if word.endswith(change.word))
+    return {word for word in asked.words[max(0, place - 1) : place + 2] if not is_slot(word)}
 
 
 def _names(column: Column) -> set[str]:
@@ -109,13 +127,23 @@ def _numeric(text: str, operator: str) -> int | Decimal:
     return Decimal(value) if "." in value else int(value)
 
 
-def _spelled(text: str, old: str, column: tuple[str, str], values: Values) -> str:
+def _spelled(asked: str, change: Change, literal: Literal, values: Values) -> str:
+    """The new value as the column writes it; among several spellings, the one that the question has."""
+    text, column = change.new.text, literal.column
+    assert column is not None
     spellings = values.spellings(*column, text)
+    if literal.operator == "like":
+        for each in change.old.literals:
+            spellings = spellings or (values.spellings(*each.column, text) if each.column is not None else set())
     if not spellings:
         raise Doubt("kind", f"“{text}” is no value of {'.'.join(column)}")
-    if len(spellings) > 1:
+    written = {each for each in spellings if each in asked} if len(spellings) > 1 else spellings
+    if len(written) != 1:
         raise Doubt("kind", f"{'.'.join(column)} writes “{text}” in several ways")
-    (spelling,) = spellings
+    (spelling,) = written
+    old = literal.searched or ""
+    if literal.operator == "like":
+        return literal.pattern(spelling)
     if old not in values.spellings(*column, old):
         # The SQL may compare in another case than the column is written in; keep to a form that both have.
         raise Doubt("kind", f"the proven value “{plain(old)}” is not as {'.'.join(column)} writes it")

@@ -9,7 +9,17 @@ from difflib import SequenceMatcher
 
 from heedful.ranking.similarity import difference
 from heedful.sql.reuse import question_reading
-from heedful.sql.reuse.binding import Doubt, ambiguous, bindings, changed_values, differences, relative_dates
+from heedful.sql.reuse.binding import (
+    Change,
+    Doubt,
+    ambiguous,
+    bindings,
+    changed_values,
+    differences,
+    relative_dates,
+    says_otherwise,
+)
+from heedful.sql.reuse.consensus import TIED_SHARE
 from heedful.sql.reuse.evidence import Evidence, ProvenQuery, Study, Words, study
 from heedful.sql.reuse.query_parts import follows_clock, names_dates
 from heedful.sql.reuse.question_reading import (
@@ -211,6 +221,8 @@ def choose(
         verdicts.append(
             _decide(reading, each, known, evidence.dialect, evidence.values, evidence, explain=place < explained)
         )
+    if all(verdict.decision == "refuse" for verdict in verdicts):
+        verdicts = _by_consensus(reading, candidates, verdicts, evidence)
     answers = {verdict.canonical for verdict in verdicts if verdict.decision != "refuse"}
     if len(answers) < 2:
         return verdicts
@@ -224,7 +236,43 @@ def choose(
 def same_frame_ids(asked: str, evidence: Evidence) -> list[Hashable]:
     """The ids of proven questions that ask alike whatever their values: candidates that similarity may miss."""
     words = read(asked)
-    return evidence.like(list(readings(words, spans(words, evidence.values))))
+    frames = list(readings(words, spans(words, evidence.values)))
+    found = dict.fromkeys(evidence.like(frames))
+    for frame in frames:
+        if agreement := evidence.agreed(frame):
+            found.update(dict.fromkeys(agreement.ids))
+    return list(found)
+
+
+def _by_consensus(
+    asked: Question, candidates: Sequence[ProvenQuery], verdicts: Sequence[Verdict], evidence: Evidence
+) -> list[Verdict]:
+    """The verdicts, with those on candidates that agree about the question: their SQL with its values."""
+    made = {each.id: verdict for each, verdict in zip(candidates, verdicts, strict=True)}
+    proven = {each.id: each for each in candidates}
+    for frame in asked.frames:
+        agreement = evidence.agreed(frame)
+        if agreement is None:
+            continue
+        for each in agreement.ids:
+            if each in proven:
+                known = evidence.study(proven[each])
+                assert known is not None
+                made[each] = _agreed(asked, frame, proven[each], known, evidence)
+    return [made[each.id] for each in candidates]
+
+
+def _agreed(asked: Question, frame: Frame, proven: ProvenQuery, known: Study, evidence: Evidence) -> Verdict:
+    if reason := date_conflict(asked.text, proven.question, proven.sql, evidence.dialect, asked.now, proven.at):
+        return Verdict("refuse", "relative_dates", reason)
+    if missing := unquoted(asked.text, proven.question, asked.frames, known.frame):
+        return Verdict("refuse", "literals", f"quoted texts differ: “{missing}” is not in both")
+    if not _same_places(frame, known.frame):
+        return Verdict("refuse", "argument_order", "it isn't certain which value takes which place")
+    learned = tuple(
+        Difference("learned", " ".join(new), " ".join(old)) for new, old in changes(frame.words, known.frame.words)
+    )
+    return _with_values(asked, frame, proven, known, evidence.values, evidence, learned)
 
 
 def _decide(
@@ -287,6 +335,19 @@ def _learned(asked: Question, known: Study, evidence: Evidence) -> FrameMatch:
     return [], ()
 
 
+def _same_places(asked: Frame, proven: Frame) -> bool:
+    """Whether values of one kind stand beside the same words, so that their order says which is which."""
+    new, old = asked.beside(), proven.beside()
+    return all(
+        len(places) == 1
+        or all(
+            any(word and word == other for word, other in zip(mine, theirs, strict=True))
+            for mine, theirs in zip(places, old[kind], strict=True)
+        )
+        for kind, places in new.items()
+    )
+
+
 def _with_values(
     asked: Question,
     frame: Frame,
@@ -306,13 +367,17 @@ def _with_values(
     if not found:
         reason = "the question is the same" if not learned else _explanation(learned)
         return Verdict("serve", "same", reason, shown, proven.sql, {}, proven.sql, known.query.canonical)
+    for change in found:
+        if not change.old.certain and (evidence is None or evidence.distinct_values(known.template, change.old) < 2):
+            reason = f"one proven question doesn't show where “{change.old.text}” goes in its SQL"
+            return Verdict("refuse", "literals", reason, shown)
     try:
-        made = bindings(asked.words, found, values)
+        made = bindings(asked.text, asked.words, found, values)
     except Doubt as doubt:
         return Verdict("refuse", doubt.gate, doubt.reason, shown)
     for change in found:
         others = ambiguous(change, frame, values)
-        if others and not _always_meant(frame, known, evidence):
+        if others and (says_otherwise(change, frame, values) or not _always_meant(frame, change, known, evidence)):
             reason = f"“{change.new.text}” may also be a value of {others}"
             return Verdict("refuse", "kind", reason, shown)
     kept = tuple(literal.text for each in known.open for literal in each.literals if literal.place not in made)
@@ -353,13 +418,19 @@ def _unnamed(asked: Question, frame: Frame, known: Study, learned: Sequence[Diff
 def _disputed(asked: Question, known: Study, evidence: Evidence) -> str | None:
     """Why proven questions with the same words speak against this SQL."""
     for frame in asked.frames:
-        if any(template != known.template for template in evidence.templates(frame.key)):
+        proven = evidence.templates(frame.key)
+        if proven.keys() - {known.template} and proven.get(known.template, 0) < TIED_SHARE * sum(proven.values()):
             return "the same words are proven with different SQL, too"
     return None
 
 
-def _always_meant(frame: Frame, known: Study, evidence: Evidence | None) -> bool:
-    return evidence is not None and evidence.templates(frame.key).get(known.template, 0) >= MIN_PROVEN_VALUES
+def _always_meant(frame: Frame, change: Change, known: Study, evidence: Evidence | None) -> bool:
+    """Whether so many values were meant as that kind, in these words, that another kind is unlikely."""
+    if evidence is None:
+        return False
+    if frame.key == known.frame.key:
+        return evidence.templates(frame.key).get(known.template, 0) >= MIN_PROVEN_VALUES
+    return evidence.distinct_values(known.template, change.old) >= MIN_PROVEN_VALUES
 
 
 def _explanation(learned: Sequence[Difference]) -> str:

@@ -15,6 +15,7 @@ from typing import NamedTuple, TypeVar
 
 from cachetools import FIFOCache
 
+from heedful.sql.reuse.consensus import Agreement, Consensus
 from heedful.sql.reuse.query_parts import Literal, Query, parse_query
 from heedful.sql.reuse.question_reading import (
     DATE,
@@ -33,6 +34,7 @@ from heedful.sql.reuse.question_reading import (
 from heedful.sql.reuse.values import Values, plain, split
 
 Words = tuple[str, ...]
+Comparisons = tuple[tuple[str, str, str], ...]
 Item = TypeVar("Item", str, Words)
 _MAX_SWAP_WORDS = 3  # Words in a row that are exchanged as a whole.
 _GAP = "_"
@@ -68,6 +70,8 @@ class Evidence:
         self._holes: dict[Words, Counter[Words]] = defaultdict(Counter)
         self._keys: dict[Words, Counter[Words]] = defaultdict(Counter)
         self._frames: Counter[tuple[Words, str]] = Counter()
+        self._texts: dict[tuple[str, Comparisons], Counter[str]] = defaultdict(Counter)
+        self._consensus = Consensus()
         for each in proven:
             self.add(each)
 
@@ -92,6 +96,9 @@ class Evidence:
         key, words, template = known.frame.key, known.frame.words, known.template
         members = self._members.setdefault(key, {}).setdefault(template, {})
         members.setdefault(_values(known.frame), {})[proven.id] = None
+        for each in known.open:
+            self._texts[template, each.comparisons][each.text] += 1
+        self._consensus.add(proven.id, known.frame, template)
         self._frames[words, template] += 1
         if self._frames[words, template] == 1:
             for hole, fill in _holes(words):
@@ -111,6 +118,9 @@ class Evidence:
             del members[template][values]
         if not members[template]:
             del members[template]
+        for each in known.open:
+            _less(self._texts[template, each.comparisons], each.text)
+        self._consensus.remove(proven_id, known.frame, template)
         self._frames[words, template] -= 1
         if self._frames[words, template] == 0:
             del self._frames[words, template]
@@ -122,6 +132,14 @@ class Evidence:
     def templates(self, key: Words) -> dict[str, int]:
         """The SQL templates proven for a frame, and with how many different values."""
         return {template: len(values) for template, values in self._members.get(key, {}).items()}
+
+    def distinct_values(self, template: str, value: OpenValue) -> int:
+        """With how many different values a template is proven in the place of this one."""
+        return len(self._texts.get((template, value.comparisons), ()))
+
+    def agreed(self, frame: Frame) -> Agreement | None:
+        """What the nearest proven questions with the same kinds of values agree on."""
+        return self._consensus.agreed(frame)
 
     def like(self, frames: Sequence[Frame]) -> list[Hashable]:
         """Proven questions with one of these frames, or all but a few words of it: one for each template and
@@ -198,6 +216,13 @@ class OpenValue:
     text: str
     kind: str
     literals: tuple[Literal, ...]
+    certain: bool = True
+    """Whether one question shows that the literals come from it; otherwise two with different values do."""
+
+    @property
+    def comparisons(self) -> Comparisons:
+        """The columns that the value is compared with, and how: the same in another spelling of the SQL."""
+        return tuple(sorted((*(each.column or ("", "")), each.operator) for each in self.literals))
 
 
 @dataclass(frozen=True, slots=True)
@@ -227,7 +252,7 @@ def study(question: str, sql: str, dialect: str, values: Values) -> Study | None
     known = spans(words, values)
     groups: dict[tuple[str, bool], list[Literal]] = {}
     for literal in query.literals:
-        text = plain(literal.text) if literal.quoted else number(literal.text)
+        text = plain(literal.searched or "") if literal.quoted else number(literal.text)
         if text:
             groups.setdefault((text, literal.quoted), []).append(literal)
     found: list[OpenValue] = []
@@ -237,7 +262,8 @@ def study(question: str, sql: str, dialect: str, values: Values) -> Study | None
         taken.update(place for at in places for place in range(at, at + len(text.split())))
         kind = _kind(text, quoted, literals, values)
         if len(places) == 1 and kind is not None and not _inside(places[0], text, known):
-            found.append(OpenValue(places[0], text, kind, tuple(literals)))
+            certain = all(each.operator in _SETTLED for each in literals) and (len(literals) == 1 or quoted)
+            found.append(OpenValue(places[0], text, kind, tuple(literals), certain))
     found.sort(key=lambda each: each.start)
     chosen = []
     for each in found:
@@ -264,15 +290,21 @@ def _inside(start: int, text: str, known: Sequence[Span]) -> bool:
 
 
 def _kind(text: str, quoted: bool, literals: Sequence[Literal], values: Values) -> str | None:
-    """What kind of value the literals are, or None when that isn't certain."""
-    if any(literal.operator not in _SETTLED or literal.span is None for literal in literals):
+    """What kind of value the literals are, or None when that can't be known."""
+    if any(literal.span is None for literal in literals):
         return None
     if not quoted:
         # LIMIT 1 comes from a superlative, whatever number the question names.
-        return NUMBER if len(literals) == 1 and (literals[0].operator, text) != ("limit", "1") else None
+        return NUMBER if all((literal.operator, text) != ("limit", "1") for literal in literals) else None
+    if any(literal.operator not in (*_SETTLED, "like") for literal in literals):
+        return None
     if len(text) == 10 and text[4:5] == "-":
         return DATE if len(literals) == 1 else None
-    if any(literal.column is None for literal in literals):
+    columns = {literal.column for literal in literals}
+    if len(columns) > 1 and all(literal.operator == "like" for literal in literals):
+        # A text that is searched in several columns is of the kind of those that hold it.
+        columns &= values.columns_of(text)
+    if None in columns:
         return None
-    kinds = {values.kind(*literal.column) for literal in literals if literal.column is not None}
+    kinds = {values.kind(*column) for column in columns if column is not None}
     return kinds.pop() if len(kinds) == 1 else None

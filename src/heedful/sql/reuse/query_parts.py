@@ -12,6 +12,7 @@ from sqlglot import exp
 from sqlglot.errors import SqlglotError
 from sqlglot.tokenizer_core import TokenType
 
+from heedful.sql.reuse.meaning import meaning
 from heedful.sql.reuse.values import Column
 from heedful.sql.reuse.verdict import Bound
 from heedful.sql.statements import parse, tokenize, write
@@ -31,6 +32,8 @@ _CLOCKS = _VOLATILE - frozenset(
 _DATED = frozenset(("date", "time", "datetime", "julianday", "strftime"))
 _DATE = re.compile(r"(?:19|20)\d\d(?:$|\D)|\d\d?[./-]\d\d?[./-]\d\d")
 _WRITTEN = (TokenType.STRING, TokenType.NUMBER)
+_OPEN = "\x00"  # Stands for a value that is left open; no other text has it.
+_WILDCARDS = re.compile(r"(%*)([^%_\\]*)(%*)")
 _TOUCHING = "_:'\"$"
 _MAX_LENGTH = 20_000
 _MAX_WORDS = 2_000
@@ -57,6 +60,19 @@ class Literal:
     operator: str
     span: tuple[int, int] | None
 
+    @property
+    def searched(self) -> str | None:
+        """The text that it looks for, without the signs around a pattern; None for any other pattern."""
+        if self.operator != "like":
+            return self.text
+        found = _WILDCARDS.fullmatch(self.text)
+        return found[2] if found else None
+
+    def pattern(self, text: str) -> str:
+        """Another text with the signs that stand around this one."""
+        found = _WILDCARDS.fullmatch(self.text) if self.operator == "like" else None
+        return f"{found[1]}{text}{found[3]}" if found else text
+
 
 @dataclass(frozen=True, slots=True)
 class Rebound:
@@ -75,16 +91,17 @@ class Query:
     tree: exp.Expression
     dialect: str
     literals: tuple[Literal, ...]
-    canonical: str
-    """The statement, written in one way however it was typed: to compare it, not to run it."""
+
+    @property
+    def canonical(self) -> str:
+        """The statement, written in one way however it was spelled: to compare it, not to run it."""
+        return _template(self.sql, self.dialect)
 
     def template(self, places: Sequence[int]) -> str:
         """The statement with the literals at `places` left open: two of one template differ in values alone."""
-        tree = self.tree.copy()
-        for place, node in enumerate(_nodes(tree)):
-            if place in places:
-                node.replace(exp.Var(this="?"))
-        return write(tree, self.dialect, normalize=True)
+        opened = [self.literals[place] for place in places]
+        written = [(each.span, f"'{each.pattern(_OPEN)}'") for each in opened if each.span is not None]
+        return _template(_spliced(self.sql, written), self.dialect)
 
     def rebound(self, values: Mapping[int, Bound]) -> Rebound:
         """The statement with other values at these places, and not a character changed elsewhere.
@@ -111,7 +128,15 @@ class Query:
         for place, node in enumerate(_nodes(tree)):
             if place in values:
                 node.replace(_literal(values[place]))
-        return write(tree, self.dialect)
+        return meaning(tree, self.dialect)
+
+
+@lru_cache(maxsize=16384)
+def _template(sql: str, dialect: str) -> str:
+    """What a statement means; many that were proven differ in their open values alone."""
+    (tree,) = parse(sql, dialect)
+    assert isinstance(tree, exp.Expression)
+    return meaning(tree, dialect)
 
 
 def is_short(sql: str) -> bool:
@@ -168,7 +193,7 @@ def parse_query(sql: str, dialect: str) -> Query | None:
         literals.append(
             Literal(place, str(node.this), bool(node.is_string), column, operator, span if span in spans else None)
         )
-    return Query(sql, trees[0], dialect, tuple(literals), write(trees[0], dialect))
+    return Query(sql, trees[0], dialect, tuple(literals))
 
 
 @lru_cache(maxsize=4096)
@@ -271,6 +296,8 @@ def _compared(node: exp.Literal) -> tuple[Column | None, str]:
         operator = parent.key
     elif isinstance(parent, (exp.In, exp.Between)):
         other, operator = parent.this, parent.key
+    elif isinstance(parent, (exp.Like, exp.ILike)) and child is parent.expression:
+        other, operator = parent.this, "like"
     else:
         return None, "other"
     while isinstance(other, (exp.Lower, exp.Upper, exp.Paren)):

@@ -103,10 +103,11 @@ NUMBER, DATE = "number", "date"
 MAX_WORDS = 100
 """Words of a question beyond which it is no longer compared word by word."""
 _MAX_READINGS = 48  # Ways to read one question that are looked at, when its values can mean several things.
-_DECIDING = OPERATORS | AGGREGATES | NEGATIONS | SCOPES
+DECIDING = OPERATORS | AGGREGATES | NEGATIONS | SCOPES
 _THOUSANDS = re.compile(r",(?=\d{3}(?!\d))")
 _QUOTED = re.compile(r"\"([^\"]+)\"|“([^”]+)”|`([^`]+)`|(?<!\w)'([^']+)'(?!\w)")
 PLURAL = "+s"
+_AUXILIARIES = frozenset("is are was were am do does did has have had can could will would should may must".split())  # noqa: SIM905
 
 
 class Span(NamedTuple):
@@ -131,19 +132,30 @@ class Frame:
 
     words: tuple[str, ...]
     slots: tuple[Slot, ...]
+    polar: bool = False
+    """Whether it can be answered by yes or no: "does Ann teach chess?"; not so "are there any towns?"."""
 
     @property
     def key(self) -> tuple[str, ...]:
         """Equal for frames that ask the same: only "from" and "to" with their values may change places."""
         return _key(self.words)
 
-    def bound(self) -> dict[str, list[Slot]]:
-        """The slots by the word that stands for them."""
+    def bound(self, *, by_kind: bool = False) -> dict[str, list[Slot]]:
+        """The slots by the word that stands for them, or by their kind alone."""
         found: dict[str, list[Slot]] = {}
         slots = iter(self.slots)
         for word in self.words:
             if is_slot(word):
-                found.setdefault(word, []).append(next(slots))
+                found.setdefault(word.split(" ", 1)[-1] if by_kind else word, []).append(next(slots))
+        return found
+
+    def beside(self) -> dict[str, list[tuple[str, str]]]:
+        """The words before and after each slot, by the kinds of the slots."""
+        found: dict[str, list[tuple[str, str]]] = {}
+        parts = ["", *[part for word in self.words for part in word.split(" ")], ""]
+        for before, word, after in zip(parts, parts[1:], parts[2:], strict=False):
+            if is_slot(word):
+                found.setdefault(word, []).append((before, after))
         return found
 
 
@@ -230,7 +242,11 @@ def frame(words: Sequence[str], chosen: Sequence[tuple[Span, str]]) -> Frame:
         parts.append(f"‹{kind}›")
         slots.append(Slot(kind, name(words, span), place))
         place = span.stop
-    return Frame(canonical(tuple(parts)), tuple(slots))
+    return Frame(canonical(tuple(parts)), tuple(slots), _is_polar(words))
+
+
+def _is_polar(words: Sequence[str]) -> bool:
+    return len(words) > 1 and words[0] in _AUXILIARIES and words[1] not in ("there", "you")
 
 
 def readings(words: Sequence[str], found: Sequence[Span]) -> Iterator[Frame]:
@@ -286,7 +302,7 @@ def _key(words: tuple[str, ...]) -> tuple[str, ...]:
 
 
 def _is_subject(word: str) -> bool:
-    return not is_slot(word) and word not in _DECIDING and number(word) is None and word != "the_"
+    return not is_slot(word) and word not in DECIDING and number(word) is None and word != "the_"
 
 
 def _is_plural(word: str) -> bool:
@@ -298,7 +314,7 @@ def _common(word: str) -> bool:
     return (
         word in FILLERS
         or word in SAME
-        or word in _DECIDING
+        or word in DECIDING
         or word in LEADS
         or word in ASKING
         or word in ("how", "many", "much", "one")
@@ -316,7 +332,7 @@ def _canonical(word: str) -> str:
         return value
     if word in SAME:
         return SAME[word]
-    if word in _DECIDING:
+    if word in DECIDING:
         return word
     base = root(f"{word[:-3]}i" if word.endswith("ies") and len(word) > 4 else word)
     base = f"{base[:-1]}i" if base.endswith("y") and len(base) > 3 else base

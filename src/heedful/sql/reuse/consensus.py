@@ -1,0 +1,322 @@
+"""Proven questions that agree: the nearest ones with the same kinds of values, and what their SQL is asked with.
+
+The words of one proven question say little about which of them matter. Those of all questions proven with one SQL
+template do: a question whose words all occur among them, which lacks none that most of them have and whose nearest
+neighbours all have that template asks for the same.
+"""
+
+from __future__ import annotations
+
+import math
+import re
+from collections import Counter, defaultdict
+from collections.abc import Hashable, Iterator, Mapping
+from dataclasses import dataclass, field
+from itertools import pairwise
+from typing import NamedTuple
+
+from heedful.ranking.similarity import difference
+from heedful.sql.reuse.question_reading import DECIDING, OPERATORS, Frame, canonical, is_slot, number
+
+Words = tuple[str, ...]
+Kinds = tuple[str, ...]
+
+NEIGHBOURS = 2
+"""The nearest proven questions that must all have the same SQL template."""
+
+CORE_SHARE = 0.8
+"""The share of a template's questions that have a word from which on it may not be missing."""
+
+OPTIONAL_SHARE = 0.5
+OPTIONAL_TEMPLATES = 3
+"""A word is optional that at least so many templates are asked with and without, and none mostly with."""
+
+WITNESSES = 2
+"""Pairs of proven questions, the same but for one word, that show that their words are exchangeable."""
+
+MAX_EXCHANGED = 2
+
+TIED_SHARE = 0.8
+"""The share of the nearest questions that must have one template."""
+
+MIN_LIKENESS, MARGIN = 0.4, 0.1
+"""How like the nearest question must be, and by how much others may be less like to be as near as it."""
+
+# Words that only make a sentence of the others: closed classes of English, and what requests begin with.
+_QUIET = """
+a an the is are was were be been being am do does did done has have had having can could will would shall should may
+might must i me we us you he him she her it they them one ones thing things such either if so also just still ever
+what which that there these those this whose here now currently of in within with on at to from by for about as into
+onto upon during among toward towards through throughout via s t d ll re ve m please want need like know see let get
+give show tell list find name some any located situated
+"""
+QUIET = frozenset(("the_", *_QUIET.split())) | {form for word in _QUIET.split() for form in canonical((word,))}
+
+# Prepositions that compare only before numbers, where they have another name.
+_OPEN_DECIDING = frozenset(("by", "over", "above", "under", "below"))
+_TIMES = frozenset(("next", "previous", "past", "current", "coming", "upcoming", "recent"))
+_NOT = frozenset(("no", "not", "without", "non"))
+_OF_COUNTING = frozenset(("as", "for", "toward", "towards"))
+POLAR = "?"
+_MAX_KNOWN = 1_000  # Questions whose neighbours are kept until a proven one is added or removed.
+_VALUE = re.compile(r"'(?:[^']|'')*'|\b\d+(?:\.\d+)?\b")
+
+
+class Terms(NamedTuple):
+    """What a frame says, apart from the order of its words."""
+
+    kinds: Kinds
+    content: frozenset[str]
+    """The words that carry meaning; the second "state" of a frame is another word than the first."""
+    deciding: Words
+    """The words that compare, count or negate."""
+    pairs: frozenset[tuple[str, str]]
+    """Those that compare, each with the word that follows it: "largest" what?"""
+    head: str
+    """The first word that carries meaning: mostly what is asked for."""
+
+
+def terms(frame: Frame) -> Terms:
+    """The kinds of a frame's values, and its words."""
+    said = _said(frame)
+    words = [word for word in said if not is_slot(word)]
+    counted: Counter[str] = Counter()
+    content = [POLAR] if frame.polar else []
+    for word in words:
+        if not _decides(word):
+            counted[word] += 1
+            content.append(word if counted[word] == 1 else f"{word}#{counted[word]}")
+    pairs = {(word, after) for word, after in pairwise([*said, ""]) if word in OPERATORS or word in _TIMES}
+    deciding = tuple(sorted(word for word in words if _decides(word)))
+    head = next((word for word in said if not _decides(word)), "")
+    kinds = tuple(sorted(slot.kind for slot in frame.slots))
+    return Terms(kinds, frozenset(content), deciding, frozenset(pairs), head)
+
+
+def _said(frame: Frame) -> list[str]:
+    """The words without those that carry nothing where they stand."""
+    words = [part for word in frame.words for part in word.split(" ")]
+    found = []
+    for place, word in enumerate(words):
+        after = next((each for each in words[place + 1 :] if each not in QUIET), "")
+        joins = is_slot(after) or number(after) is not None
+        if word in QUIET or (word == "and" and not joins) or (word == "both" and "and" in words[place:]):
+            continue
+        if word == "count" and words[place + 1 : place + 2] and words[place + 1] in _OF_COUNTING:
+            word = "count+as"  # "Classes that count as electives" are not counted.
+        found.append("not" if word in _NOT else word)
+    return found
+
+
+Rest = tuple[Kinds, Words, frozenset[str]]
+
+
+def _rests(said: Terms) -> Iterator[tuple[Rest, str]]:
+    """What a question says besides each of its words, with that word; and all of it, with none."""
+    for word in said.content:
+        yield (said.kinds, said.deciding, said.content - {word}), word
+    yield (said.kinds, said.deciding, said.content), ""
+
+
+def _decides(word: str) -> bool:
+    return (word in DECIDING and word not in _OPEN_DECIDING) or number(word) is not None
+
+
+@dataclass(slots=True)
+class _Template:
+    """The questions proven with one SQL template and the same kinds of values."""
+
+    shape: str
+    """The template without any values."""
+    words: Counter[str] = field(default_factory=Counter)
+    pairs: Counter[frozenset[tuple[str, str]]] = field(default_factory=Counter)
+    heads: Counter[str] = field(default_factory=Counter)
+    members: dict[Hashable, Terms] = field(default_factory=dict)
+
+
+class Agreement(NamedTuple):
+    """Proven questions that agree on the SQL for another one, the nearest first."""
+
+    template: str
+    ids: list[Hashable]
+
+
+class _Known:
+    """What was worked out about words since a question was last added or removed."""
+
+    def __init__(self) -> None:
+        self.optional: dict[tuple[str, int], bool] = {}
+        self.exchangeable: dict[tuple[str, str], bool] = {}
+        self.weights: dict[frozenset[str], float] = {}
+        self.agreed: dict[Terms, Agreement | None] = {}
+
+
+class Consensus:
+    """The proven questions of one connector by the kinds of their values; they can be added and removed."""
+
+    def __init__(self) -> None:
+        self._groups: dict[Kinds, dict[str, _Template]] = defaultdict(dict)
+        self._frequency: Counter[str] = Counter()
+        self._users: dict[str, set[tuple[Kinds, str]]] = defaultdict(set)
+        self._fills: dict[Rest, dict[str, Counter[str]]] = defaultdict(dict)
+        self._rests: dict[str, Counter[Rest]] = defaultdict(Counter)
+        self._known = _Known()
+
+    def add(self, proven_id: Hashable, frame: Frame, template: str) -> None:
+        """Count a proven question in."""
+        self._known = _Known()
+        said = terms(frame)
+        group = self._groups[said.kinds].setdefault(template, _Template(_VALUE.sub("?", template)))
+        group.words.update(said.content)
+        group.pairs[said.pairs] += 1
+        group.heads[said.head] += 1
+        group.members[proven_id] = said
+        self._frequency.update(said.content)
+        for word in said.content:
+            self._users[word].add((said.kinds, template))
+        for rest, fill in _rests(said):
+            self._fills[rest].setdefault(fill, Counter())[template] += 1
+            self._rests[fill][rest] += 1
+
+    def remove(self, proven_id: Hashable, frame: Frame, template: str) -> None:
+        """Take a proven question out."""
+        self._known = _Known()
+        said = terms(frame)
+        groups = self._groups[said.kinds]
+        group = groups[template]
+        del group.members[proven_id]
+        if not group.members:
+            del groups[template]
+        group.words = group.words - Counter(said.content)
+        group.pairs = group.pairs - Counter([said.pairs])
+        group.heads = group.heads - Counter([said.head])
+        self._frequency.subtract(said.content)
+        for word in said.content - group.words.keys():
+            self._users[word].discard((said.kinds, template))
+        for rest, fill in _rests(said):
+            fills = self._fills[rest]
+            fills[fill] = fills[fill] - Counter([template])
+            self._rests[fill] = self._rests[fill] - Counter([rest])
+            if not fills[fill]:
+                del fills[fill]
+            if not fills:
+                del self._fills[rest]
+
+    def agreed(self, frame: Frame) -> Agreement | None:
+        """The template that the nearest proven questions agree on, if the frame's words are those of it."""
+        said, known = terms(frame), self._known.agreed
+        if said not in known:
+            if len(known) >= _MAX_KNOWN:
+                known.clear()
+            known[said] = self._agreement(said)
+        return known[said]
+
+    def _agreement(self, said: Terms) -> Agreement | None:
+        groups = self._groups.get(said.kinds, {})
+        fitting = {template: group for template, group in groups.items() if self._fits(said, group)}
+        if not fitting:
+            return None
+        scored = self._nearest(said, groups)
+        if len(scored) < NEIGHBOURS:
+            return None
+        best = scored[0][0]
+        # All that are about as near as the nearest: none of them is before the others.
+        least = min(scored[NEIGHBOURS - 1][0], best - MARGIN)
+        nearest = [(template, each) for score, template, each in scored if score >= least]
+        (template, count), *_ = Counter(template for template, _ in nearest).most_common()
+        if template not in fitting or best < MIN_LIKENESS or count < TIED_SHARE * len(nearest):
+            return None
+        if any(
+            score >= best / 2 and other != template and groups[other].shape == groups[template].shape
+            for score, other, _ in scored
+        ):
+            return None  # They differ in a value that neither question names.
+        members = groups[template].members
+        ids = [each for name, each in nearest if name == template]
+        ids.sort(key=lambda each: members[each].deciding != said.deciding)
+        if members[ids[0]].deciding != said.deciding:
+            return None
+        return Agreement(template, ids[:NEIGHBOURS])
+
+    def _is_optional(self, word: str, least: int = OPTIONAL_TEMPLATES) -> bool:
+        """Whether a word comes and goes within the same SQL wherever it is used: then it says nothing."""
+        known = self._known.optional
+        if (word, least) not in known:
+            known[word, least] = self._comes_and_goes(word, least)
+        return known[word, least]
+
+    def _comes_and_goes(self, word: str, least: int) -> bool:
+        coming = 0
+        for kinds, template in self._users.get(word, ()):
+            group = self._groups[kinds][template]
+            share = group.words[word] / len(group.members)
+            if share >= OPTIONAL_SHARE and len(group.members) > 1:
+                return False
+            coming += share < OPTIONAL_SHARE
+        return coming >= least
+
+    def _exchangeable(self, new: str, old: str) -> bool:
+        """Whether proven questions show that one word may stand for the other, or be left out if that is empty."""
+        known = self._known.exchangeable
+        if (new, old) not in known:
+            known[new, old] = self._are_exchanged(new, old)
+        return known[new, old]
+
+    def _are_exchanged(self, new: str, old: str) -> bool:
+        none: Counter[Rest] = Counter()
+        few, many = sorted((self._rests.get(new, none), self._rests.get(old, none)), key=len)
+        agreeing = contrary = 0
+        for rest in few:
+            if rest in many:
+                fills = self._fills[rest]
+                agree = not fills[new].keys().isdisjoint(fills[old].keys())
+                agreeing += agree
+                contrary += not agree
+        if agreeing < WITNESSES * (1 + 2 * contrary):
+            return False
+        return difference(new, old) is None if old else self._is_optional(new, 0)
+
+    def _fits(self, said: Terms, group: _Template) -> bool:
+        """Whether the words of a frame are those that a template is asked with, but for a few that may differ."""
+        if said.pairs not in group.pairs or (said.pairs and said.head not in group.heads):
+            return False
+        least = CORE_SHARE * len(group.members)
+        missing = [word for word, count in group.words.items() if count >= least and word not in said.content]
+        if len(missing) > MAX_EXCHANGED:
+            return False
+        unknown = [word for word in said.content if word not in group.words and not self._is_optional(word)]
+        if len(missing) + len(unknown) > MAX_EXCHANGED:
+            return False
+        spare = [word for word in said.content if group.words[word] < least]
+        absent = [word for word in group.words if word not in said.content]
+        return all(any(self._exchangeable(word, new) for new in spare) for word in missing) and all(
+            any(self._exchangeable(word, old) for old in ("", *absent)) for word in unknown
+        )
+
+    def _nearest(self, said: Terms, groups: dict[str, _Template]) -> list[tuple[float, str, Hashable]]:
+        """The proven questions with the same kinds of values, with how like they are, the most like first."""
+        own = {word: self._weight(frozenset((word,))) for word in said.content}
+        scored = []
+        for template, group in groups.items():
+            known: dict[tuple[frozenset[str], Words], float] = {}
+            for proven_id, other in group.members.items():
+                words = other.content, other.deciding
+                if words not in known:
+                    known[words] = self._likeness(said, own, other)
+                scored.append((known[words], template, proven_id))
+        scored.sort(key=lambda each: -each[0])
+        return scored
+
+    def _likeness(self, said: Terms, own: Mapping[str, float], other: Terms) -> float:
+        """The share of weight that is common: of words that carry meaning, the rarer the more, and of deciding ones."""
+        common = sum(weight for word, weight in own.items() if word in other.content)
+        both = sum(own.values()) + self._weight(other.content) - common
+        common += len({*said.deciding} & {*other.deciding})
+        both += len({*said.deciding, *other.deciding})
+        return common / both if both else 1.0
+
+    def _weight(self, words: frozenset[str]) -> float:
+        known = self._known.weights
+        if words not in known:
+            known[words] = sum(1.0 / (1.0 + math.log1p(self._frequency[word])) for word in words)
+        return known[words]

@@ -1,0 +1,147 @@
+"""Proven questions that agree decide on another one with the same kinds of values."""
+
+from datetime import datetime
+
+import pytest
+
+from heedful.sql.reuse import Evidence, Known, ProvenQuery, Verdict, choose, same_frame_ids
+
+NOW = datetime(2024, 5, 10)
+VALUES = Known(
+    {
+        ("shop", "town"): ["Leeds", "York", "Bath", "Hull"],
+        ("shop", "name"): ["Old Mill", "Red Barn", "Blue Door"],
+        ("staff", "name"): ["Ann Lee", "Bob Ray", "Cy Moss", "ann lee"],
+        ("dish", "name"): ["soup", "pie", "Old Mill"],
+    }
+)
+SHOPS = "SELECT name FROM shop WHERE town = '{}'"
+COUNT = "SELECT COUNT(*) FROM shop WHERE town = '{}'"
+STAFF = "SELECT s.name FROM staff s, shop p WHERE s.shop_id = p.id AND p.name LIKE '%{}%'"
+BIGGEST = "SELECT name FROM shop ORDER BY size DESC LIMIT 1"
+SIZE = "SELECT size FROM shop WHERE name = '{}'"
+BAND = "SELECT name FROM shop WHERE size BETWEEN {0} AND {0} + 100"
+
+PROVEN = [
+    ("which shops are in {Leeds}", SHOPS),
+    ("which shops are there to visit in {York}", SHOPS),
+    ("shops that are open in {Bath}", SHOPS),
+    ("how many shops does {Leeds} have", COUNT),
+    ("how many shops are open in {Hull}", COUNT),
+    ("who works at the {Old Mill}", STAFF),
+    ("the people who work at the {Red Barn}", STAFF),
+    ("shops of size {300}", BAND),
+    ("shops that have the size {500}", BAND),
+]
+
+
+def evidence(*rows: tuple[str, str]) -> Evidence:
+    """Each row is a question with its value in braces, and the SQL that the value goes into."""
+    proven = []
+    for place, (question, sql) in enumerate(rows):
+        value = question[question.index("{") + 1 : question.index("}")] if "{" in question else ""
+        proven.append(ProvenQuery(place, question.replace("{", "").replace("}", ""), sql.format(value), NOW))
+    made = Evidence("sqlite", VALUES, proven)
+    PROVEN_OF[id(made)] = proven
+    return made
+
+
+PROVEN_OF: dict[int, list[ProvenQuery]] = {}
+
+
+def best(asked: str, known: Evidence) -> Verdict:
+    proven = PROVEN_OF[id(known)]
+    ids = same_frame_ids(asked, known)
+    verdicts = choose(asked, [each for each in proven if each.id in ids] or proven, now=NOW, evidence=known)
+    return min(verdicts, key=lambda verdict: ["serve", "rebind", "refuse"].index(verdict.decision))
+
+
+@pytest.mark.parametrize(
+    ("asked", "display"),
+    [
+        ("Hull shops", SHOPS.format("Hull")),
+        ("are there any shops in Hull?", SHOPS.format("Hull")),
+        ("In York, how many shops are there?", COUNT.format("York")),
+        ("at the Blue Door, who works?", STAFF.format("Blue Door")),
+        ("size 400 shops", BAND.format(400)),
+    ],
+)
+def test_another_order_and_quiet_words_are_no_difference(asked: str, display: str) -> None:
+    given = best(asked, evidence(*PROVEN))
+    assert (given.decision, given.display) == ("rebind", display)
+
+
+@pytest.mark.parametrize(
+    "asked",
+    [
+        "shops without a bakery in Hull",
+        "shops not in Hull",
+        "the largest shops in Hull",
+        "closed shops in Hull",
+        "how many shops and towns are like Hull",
+        "who works in Hull",
+    ],
+)
+def test_words_that_change_the_meaning_are_refused(asked: str) -> None:
+    given = best(asked, evidence(*PROVEN))
+    assert given.decision == "refuse"
+    assert given.reason
+
+
+def test_one_proven_question_is_no_agreement() -> None:
+    assert best("Hull shops to visit", evidence(PROVEN[0])).decision == "refuse"
+
+
+def test_what_is_taken_out_no_longer_counts() -> None:
+    known = evidence(*PROVEN)
+    assert best("Hull shops", known).decision == "rebind"
+    for place in (0, 1, 2):
+        known.remove(place)
+    PROVEN_OF[id(known)] = PROVEN_OF[id(known)][3:]
+    assert best("Hull shops", known).decision == "refuse"
+
+
+def test_a_number_that_stands_twice_in_the_sql_moves_when_two_questions_show_that_it_does() -> None:
+    one = evidence(PROVEN[7])
+    given = best("shops of size 400", one)
+    assert (given.decision, given.gate) == ("refuse", "literals")
+    assert "where “300” goes" in given.reason
+    assert best("shops of size 400", evidence(*PROVEN[7:])).display == BAND.format(400)
+
+
+def test_values_of_one_kind_need_the_same_words_beside_them() -> None:
+    roads = "SELECT miles FROM road WHERE a = '{}' AND b = '{}'"
+    known = Known({("road", "a"): ["Leeds", "York", "Bath", "Hull"], ("road", "b"): ["Leeds", "York", "Bath", "Hull"]})
+    proven = [
+        ProvenQuery(1, "how far is York by road from Leeds", roads.format("Leeds", "York"), NOW),
+        ProvenQuery(2, "how far is Bath by road starting in Hull", roads.format("Hull", "Bath"), NOW),
+        ProvenQuery(3, "by road starting in Leeds how far is Bath", roads.format("Leeds", "Bath"), NOW),
+    ]
+    made = Evidence("sqlite", known, proven)
+    verdicts = choose("starting in York how far is by road Hull", proven, now=NOW, evidence=made)
+    shown = {verdict.display for verdict in verdicts if verdict.decision != "refuse"}
+    assert shown <= {roads.format("York", "Hull")}
+
+
+def test_other_spellings_of_the_same_sql_agree() -> None:
+    known = evidence(
+        ("shops in {Leeds}", SHOPS),
+        ("shops to visit in {York}", "SELECT s.name FROM shop AS s WHERE '{}' = s.town"),
+    )
+    assert best("visit Hull shops", known).decision == "rebind"
+
+
+def test_among_several_spellings_of_a_value_the_one_asked_with_is_taken() -> None:
+    sql = "SELECT phone FROM staff WHERE name = '{}'"
+    known = evidence(("phone of {Bob Ray}", sql), ("phone number of {Cy Moss}", sql))
+    assert best("phone of Ann Lee", known).display == sql.format("Ann Lee")
+    refused = best("phone of ANN LEE", known)
+    assert (refused.decision, refused.gate) == ("refuse", "kind")
+
+
+def test_a_majority_decides_and_a_dispute_does_not() -> None:
+    wrong = "SELECT size FROM shop WHERE town = '{}'"
+    towns = ["Leeds", "York", "Bath", "Hull"]
+    agreed = [(f"list shops in {{{town}}}", SHOPS) for town in towns] + [("name shops in {Bath}", SHOPS)]
+    assert best("Hull shops", evidence(*agreed, ("give shops in {York}", wrong))).decision == "rebind"
+    assert best("Hull shops", evidence(*agreed[:2], ("give shops in {York}", wrong))).decision == "refuse"
