@@ -14,6 +14,7 @@ from typing import Any, NamedTuple
 from pymongo import MongoClient, WriteConcern
 from pymongo.client_session import ClientSession
 from pymongo.read_concern import ReadConcern
+from sqlalchemy import Table
 
 from heedful.clock import from_stored
 from heedful.ids import new_id
@@ -75,16 +76,37 @@ class BareSqlite:
 
     def rate(self, new: Opinion) -> None:
         key, now, session = new_id(), _now(), self._numbers[new.session]
-        about = ("session", new.session) if new.entry is None else ("entry", new.entry)
-        value = new.rating if new.score is None else str(new.score)
-        event = (
-            *(key, PROJECT, None, key, "feedback", *about, new.author, "add_feedback", now, now),
-            *(None, value, None, None, None, None),
-        )
-        said = (
-            *(key, PROJECT, session, *about, new.author, new.rating, new.score, new.comment),
-            *("{}", now, 1),
-        )
+        both: dict[str, Any] = {
+            "id": key,
+            "project_id": PROJECT,
+            "author": new.author,
+            "author_trust": "known",
+            "at": now,
+        }
+        both |= {"target_type": "session", "target_id": new.session}
+        if new.entry is not None:
+            both |= {"target_type": "entry", "target_id": new.entry}
+        event = {
+            **_NO_EVENT,
+            **both,
+            "idempotency_key": key,
+            "kind": "feedback",
+            "source": "add_feedback",
+            "recorded_at": now,
+            "value": new.rating if new.score is None else str(new.score),
+        }
+        said = {
+            **_NO_FEEDBACK,
+            **both,
+            "event_id": key,
+            "session_seq": session,
+            "rating": new.rating,
+            "score": new.score,
+            "comment": new.comment,
+            "extra": "{}",
+            "updated_at": now,
+            "active": 1,
+        }
         run = self._connection.execute
         run("BEGIN IMMEDIATE")
         run(_TOUCH, (now, session))
@@ -198,10 +220,20 @@ def _update(at: int) -> Document:
     return {"$inc": {"last": 1}, "$set": {"updated_at": from_stored(at), "at.updated": at}}
 
 
-def _insert(table: Any) -> str:
-    names = [f'"{column.name}"' for column in table.c if column.name != "seq"]
-    return f"INSERT INTO {table.name} ({', '.join(names)}) VALUES ({', '.join('?' * len(names))})"
+def _columns(table: Table) -> list[str]:
+    return [column.name for column in table.c if column.name != "seq"]
+
+
+def _insert(table: Table, values: str) -> str:
+    names = ", ".join(f'"{name}"' for name in _columns(table))
+    return f"INSERT INTO {table.name} ({names}) VALUES ({values})"
+
+
+def _insert_named(table: Table) -> str:
+    return _insert(table, ", ".join(f":{name}" for name in _columns(table)))
 
 
 _TOUCH = "UPDATE sessions SET updated_at = ? WHERE seq = ?"
-_ENTRY, _EVENT, _FEEDBACK = _insert(entries), _insert(events), _insert(feedbacks)
+_ENTRY = _insert(entries, ", ".join("?" for _ in _columns(entries)))
+_EVENT, _FEEDBACK = _insert_named(events), _insert_named(feedbacks)
+_NO_EVENT, _NO_FEEDBACK = dict.fromkeys(_columns(events)), dict.fromkeys(_columns(feedbacks))

@@ -50,7 +50,8 @@ class RetractedFeedback:
         """Retracts opinions; returns the events that say so."""
         if not rows:
             return []
-        self.rows += rows
+        # What is said of executions and messages is nothing that `improve` reads.
+        self.rows += [row for row in rows if row.session_id]
         return tx.feedbacks.withdraw(rows, author, at)
 
     def read_remaining(self, tx: Transaction) -> None:
