@@ -165,7 +165,7 @@ def test_what_is_learnt_from_a_fact_ends_with_it(store: Heedful, clock: ManualCl
     ("given", "said"),
     [
         (datetime(2040, 1, 1), "has no time zone"),
-        (datetime(2001, 1, 1, tzinfo=UTC), "which is past"),
+        (datetime(2001, 1, 1, tzinfo=UTC), "which is in the past"),
         ("2040-01-01T00:00:00Z", "must be a datetime"),
         (2_000_000_000, "must be a datetime"),
     ],
@@ -182,7 +182,7 @@ def test_a_bad_end_is_refused_by_name(open_store: Callable[..., Heedful], given:
 
 def test_an_end_of_now_is_past(open_store: Callable[..., Heedful], clock: ManualClock) -> None:
     store = open_store()
-    with pytest.raises(Invalid, match="which is past"):
+    with pytest.raises(Invalid, match="which is in the past"):
         store.remember(CODE, expires_at=clock())
     assert store.remember(CODE, expires_at=clock() + TICK).added == 1
 
@@ -218,7 +218,7 @@ def test_over_http(any_store: str, clock: ManualClock) -> None:
         for bad, said in (
             ("tomorrow", "expires_at"),
             ("2040-01-01T00:00:00", "has no time zone"),
-            ("2001-01-01T00:00:00Z", "which is past"),
+            ("2001-01-01T00:00:00Z", "which is in the past"),
             ("4102444800", "not a number"),
         ):
             answer = httpx.post(

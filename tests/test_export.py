@@ -263,10 +263,10 @@ def _first(kind: str, **changes: Any) -> Callable[[list[Line]], list[Line]]:
     [
         (_cut, "cut off"),
         (_half, "cut off"),
-        (_less, "other counts or checksums"),
+        (_less, "counts or checksums that don't match"),
         (_more, "after the end"),
         (lambda lines: lines[1:], "line 1 is not the beginning"),
-        (_first("event", value="not_helpful", confidence=0.7), "other counts or checksums"),
+        (_first("event", value="not_helpful", confidence=0.7), "counts or checksums that don't match"),
         (_first("heedful", format=99), "has the format 99"),
         (_first("heedful", model={"name": 5}), "line 1 names the model"),
         (_first("fact", text=None), r"line \d+ has no text"),
@@ -275,11 +275,11 @@ def _first(kind: str, **changes: Any) -> Callable[[list[Line]], list[Line]]:
         (_first("fact", colour="red"), r"line \d+ has a field 'colour'"),
         (_first("fact", vector="AAAA"), r"line \d+ has a vector"),
         (_first("fact", dataset="elsewhere"), "."),
-        (_first("fact", metadata=[1]), r"line \d+ has a metadata of another shape"),
+        (_first("fact", metadata=[1]), r"line \d+ has a malformed metadata"),
         (_first("fact", created_at=2**63), r"line \d+ has created_at"),
         (_first("fact", type="dragon"), r"line \d+ has the type 'dragon'"),
         (_first("query", digest="zz"), r"line \d+ has digest"),
-        (_first("receipt", shown=[5]), r"line \d+ has links of another shape"),
+        (_first("receipt", shown=[5]), r"line \d+ has malformed links"),
         (_first("receipt", query="00ff"), r"line \d+ names the query"),
         (_first("entry", session="nobody's"), r"line \d+ names the session"),
         (_first("note", fact="nobody's"), r"line \d+ names the fact"),
@@ -298,7 +298,7 @@ def test_a_damaged_file_is_refused_and_nothing_is_imported(
 def test_a_line_that_is_no_json_is_named(other: Path, place: Place) -> None:
     content = other.read_bytes().splitlines(keepends=True)
     content[7] = content[7][:40] + b"\n"
-    with pytest.raises(Invalid, match="line 8 is no JSON") as refused:
+    with pytest.raises(Invalid, match="line 8 is not JSON") as refused:
         import_file(place("sqlite"), io.BytesIO(b"".join(content)), embedding=WordEmbedder())
     assert (refused.value.code, refused.value.value) == ("file_damaged", 8)
 

@@ -173,7 +173,7 @@ def test_a_file_without_a_queue_is_read_as_ever(
     assert {item.status for item in listed(opened(target))} == {"open"}
     lines = older(exported(path))
     del lines[0]["counts"]["fact"]
-    with pytest.raises(Invalid, match="other counts or checksums"):
+    with pytest.raises(Invalid, match="counts or checksums that don't match"):
         import_file(place("sqlite"), packed(lines), embedding=WordEmbedder())
 
 

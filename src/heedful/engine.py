@@ -201,7 +201,7 @@ class Heedful(HeedfulProtocol):
             )
         if on_token is not None:
             raise Invalid(
-                "on_token is given, but no answer is asked for",
+                "on_token requires an answer",
                 field="on_token",
                 remedy="Pass answer=True, or a session_id",
             )
@@ -264,7 +264,7 @@ class Heedful(HeedfulProtocol):
             return _forget.forget(self._workspace, fact_ids, source, dataset)
         if fact_ids is not None or source is not None or dataset is not None:
             raise Invalid(
-                "author is given along with facts, a source or a dataset",
+                "author can't be combined with facts, a source or a dataset",
                 field="author",
                 value=author,
                 remedy="An author is erased from the whole project: pass author alone",

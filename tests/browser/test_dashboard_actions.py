@@ -265,11 +265,11 @@ def test_a_golden_example_is_made_removed_and_made_again_by_undo(served: Served)
     golden.get_by_role("button", name="Make it one").click()
     ada.told("It is a golden example now")
     ada.undo()
-    ada.told("It is no golden example any more")
+    ada.told("It is no longer a golden example")
     ada.undo()
     ada.told("It is a golden example now")
     golden.get_by_role("button", name="Remove").click()
-    ada.told("It is no golden example any more")
+    ada.told("It is no longer a golden example")
     assert served.dashboard.store.golden_examples.list() == []
 
 
@@ -368,7 +368,7 @@ def test_a_login_that_expires_in_the_middle_loses_nothing(served: Served) -> Non
     expect(page.get_by_role("alert")).to_contain_text("This key is not valid")
     page.get_by_label("Key", exact=True).fill(served.dashboard.admin)
     page.get_by_role("button", name="Log in").click()
-    expect(page.get_by_role("alert")).to_contain_text("Nothing was done yet, and nothing is lost")
+    expect(page.get_by_role("alert")).to_contain_text("Nothing has been done yet, and nothing is lost")
     expect(page.get_by_label("Text")).to_have_value("Refunds take 30 days.\nSince May.")
     page.get_by_role("button", name="Go on").click()
     ada.told("The fact was corrected")

@@ -47,7 +47,7 @@ def test_ranges_that_are_none_are_told_and_kept(dashboard: Dashboard) -> None:
     rated(dashboard, 1, 1)
     client = dashboard.visitor()
     for query, said in (
-        ("since=2026-02-31&until=", "is no day"),
+        ("since=2026-02-31&until=", "is not a date"),
         ("since=2026-02-03&until=2026-02-01", "ends before it begins"),
     ):
         wrong = client.get(f"/p/default/overview?{query}")

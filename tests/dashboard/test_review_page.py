@@ -243,8 +243,8 @@ def test_an_item_that_is_not_there_is_said_so(dashboard: Dashboard) -> None:
         ("status=nope", "unknown status &#39;nope&#39;"),
         ("cursor=garbage", "Go to the start of the list"),
         ("dataset=nope", "has no dataset &#39;nope&#39;. It has: main_dataset"),
-        ("kind=nope", "nothing is about &#39;nope&#39;"),
-        ("target_type=nope", "nothing is about &#39;nope&#39;"),
+        ("kind=nope", "unknown kind &#39;nope&#39;"),
+        ("target_type=nope", "unknown kind &#39;nope&#39;"),
     ],
 )
 def test_a_filter_that_can_not_be_is_told_and_no_zero_stands_for_what_was_not_counted(

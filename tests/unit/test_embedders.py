@@ -160,7 +160,7 @@ def test_a_folder_with_a_broken_file_is_unusable(tmp_path: Path, broken: str) ->
 
 
 def test_a_model_that_does_not_say_how_wide_it_is_is_unusable(tmp_path: Path) -> None:
-    with pytest.raises(Unavailable, match="how wide") as caught:
+    with pytest.raises(Unavailable, match="dimensions of its output") as caught:
         embedder_from(str(tiny_model(tmp_path / "tiny", vague=True)))
     assert caught.value.code == "model_unusable"
 

@@ -391,8 +391,8 @@ def test_a_server_that_is_not_there_is_unavailable(pauses: list[float]) -> None:
         (answers(200, b"{"), "no JSON"),
         (answers(200, b"{}"), "without choices"),
         (answers(200, b'{"choices": []}'), "no text"),
-        (answers(200, b'{"choices": [3]}'), "no message"),
-        (answers(200, b'{"choices": [{"message": {"content": 3}}]}'), "no message"),
+        (answers(200, b'{"choices": [3]}'), "without a message"),
+        (answers(200, b'{"choices": [{"message": {"content": 3}}]}'), "without a message"),
         (
             answers(200, b'{"choices": [{"message": {"content": null}, "finish_reason": "length"}]}'),
             "ended with length",

@@ -46,7 +46,7 @@ def run_once(
         first = requests.earlier_result(connection, number, key, fingerprint, lock=True)
         if first is not None and "shown" in first:
             raise Conflict(
-                f"the call with idempotency_key {key!r} is done, and its secret was shown once",
+                f"the call with idempotency_key {key!r} is done; its secret is shown only once",
                 code="shown_once",
                 field="idempotency_key",
                 value=key,

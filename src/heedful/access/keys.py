@@ -159,7 +159,7 @@ def _targets(named: Any) -> list[Target]:
             f"targets must be a non-empty list, got {named!r}",
             field="targets",
             value=named,
-            remedy="Name what may be rated",
+            remedy="Name the targets that may be rated",
         )
     checks.batch("targets", named, limits.MAX_TARGETS)
     try:

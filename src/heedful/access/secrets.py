@@ -66,5 +66,5 @@ def _encode(data: bytes) -> str:
 def _decode(text: str) -> bytes:
     data = urlsafe_b64decode(text.encode("ascii") + b"=" * (-len(text) % 4))
     if _encode(data) != text:
-        raise ValueError("there is another way to write this text")
+        raise ValueError("this is not the canonical encoding")
     return data

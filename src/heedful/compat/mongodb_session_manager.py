@@ -117,7 +117,7 @@ class MongoDBSessionManager:
         return self.sessions.delete_metadata(self.session_id, metadata_keys)
 
     def close(self) -> None:
-        """Lets go of the server; what is shared stays open."""
+        """Closes the connection to the server; what is shared stays open."""
         if self._closes:
             self._space.dispatcher.close()
             self._space.store.close()

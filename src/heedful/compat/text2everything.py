@@ -72,7 +72,7 @@ class Text2EverythingClient:
             return self._projects[project_id]
 
     def close(self) -> None:
-        """Lets go of the store."""
+        """Closes the store."""
         with self._lock:
             opened, self._open = self._open, None
             self._projects.clear()

@@ -117,7 +117,7 @@ def end(field: str, moment: Any, now: int) -> int | None:
         raise Invalid(problem, field=field, value=moment.isoformat(), remedy=remedy)
     stored = to_stored(moment)
     if stored <= now:
-        problem = f"{field} is {moment.isoformat()}, which is past"
+        problem = f"{field} is {moment.isoformat()}, which is in the past"
         raise Invalid(problem, field=field, value=moment.isoformat(), remedy=remedy)
     return stored
 

@@ -47,7 +47,7 @@ def read(texts: Source, metadata: Metadata | Sequence[Metadata] | None, source: 
     if source is not None:
         checks.text("source", source)
         if any(isinstance(item, Path | Document) for item in items):
-            raise Invalid("source is given with a file, whose source is its path", field="source", value=source)
+            raise Invalid("source can't be combined with a file: its path is its source", field="source", value=source)
     reading = Reading()
     for place, (item, about) in enumerate(zip(items, common, strict=True)):
         if isinstance(item, Path):

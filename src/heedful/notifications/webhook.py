@@ -87,7 +87,7 @@ def verify(
         raise Forbidden(
             "the alert's signature is missing or wrong",
             field=SIGNATURE,
-            remedy="Compare the secrets, and pass the body as it came, byte for byte",
+            remedy="Compare the secrets, and pass the body as it arrived, byte for byte",
         )
     age = (time.time() if now is None else now) - int(timestamp)
     if abs(age) > tolerance_seconds:

@@ -280,7 +280,7 @@ def build(database: Database, dataset: int, model: ModelRow, report: Report) -> 
 
 
 def drop(database: Database, dataset: int, report: Report) -> bool:
-    """Lets go of the indexes of a dataset that is small again, or gone; returns whether anything was to do."""
+    """Drops the indexes of a dataset that is small again, or gone; returns whether anything was to do."""
     with database.outside(f"build {dataset}") as connection:
         if connection is None:
             return False

@@ -220,7 +220,7 @@ def _apply_changes(
         if changed is not None:
             return changed
     raise Conflict(
-        f"the metadata of session {name!r} are being changed by too many callers at once",
+        f"the metadata of session {name!r} is being changed by too many callers at once",
         field="metadata",
         value=name,
         remedy="Try again; nothing was changed",

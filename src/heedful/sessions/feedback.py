@@ -172,7 +172,7 @@ def to_feedback(row: FeedbackRow) -> Feedback:
 def _check_content(text: str | None, score: int | None) -> None:
     if score is None and not (text or "").strip():
         raise Invalid(
-            "neither feedback_text nor feedback_score is given",
+            "feedback_text and feedback_score are both missing",
             field="feedback_score",
             value=score,
             remedy="Pass at least one of them; delete_feedback clears both",

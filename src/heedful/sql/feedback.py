@@ -318,7 +318,7 @@ def _given_before(
     current = _active(opinions, first.id) or before
     if current is None:
         raise Conflict(
-            f"the feedback that was given with idempotency_key {key!r} was retracted",
+            f"the feedback with idempotency_key {key!r} was retracted",
             code="idempotency_key_reused",
             field="idempotency_key",
             value=key,

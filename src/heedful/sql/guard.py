@@ -113,14 +113,14 @@ def _check_statement(tree: exp.Expr, first: Token) -> None:
 def _check_node(node: exp.Expr, dialect: str) -> None:
     if isinstance(node, exp.Into):
         raise Forbidden(
-            "SELECT … INTO makes a table", code="sql_into", field="sql", remedy="Leave the INTO out; rows are returned"
+            "SELECT … INTO makes a table", code="sql_into", field="sql", remedy="Leave out INTO; rows are returned"
         )
     if isinstance(node, exp.Lock):
         raise Forbidden(
             "this SELECT locks rows (FOR UPDATE or FOR SHARE)",
             code="sql_locks",
             field="sql",
-            remedy="Leave the FOR … out; nothing is written after reading",
+            remedy="Leave out the FOR … clause; nothing is written after reading",
         )
     if isinstance(node, _WRITES):
         raise _writes(node.key)

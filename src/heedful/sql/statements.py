@@ -69,7 +69,7 @@ def read(sql: str, dialect: str) -> tuple[str, list[Token]]:
     bare = _joined(sql, words)
     again = _tokens(bare, dialect)
     if [(word.token_type, word.text) for word in again] != [(word.token_type, word.text) for word in words]:
-        raise not_understood(words[0], "it can't be read in one way only")
+        raise not_understood(words[0], "it is ambiguous")
     return bare, again
 
 
@@ -142,7 +142,7 @@ def _tokens(sql: str, dialect: str) -> list[Token]:
     try:
         return tokenize(sql, dialect)
     except SqlglotError:
-        raise unreadable("a string, name or comment has no end, or a character has no meaning") from None
+        raise unreadable("a string, name or comment is not closed, or a character is not allowed") from None
 
 
 def _check_words(words: Sequence[Token]) -> None:

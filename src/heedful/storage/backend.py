@@ -73,4 +73,4 @@ class Backend(Protocol):
         """In a forked child: lets go of the parent's connections without closing them."""
 
     def close(self) -> None:
-        """Lets go of everything."""
+        """Closes everything."""

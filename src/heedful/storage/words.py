@@ -91,7 +91,7 @@ def add(connection: Connection, dataset: int, texts: Mapping[int, str]) -> None:
 
 
 def remove(connection: Connection, dataset: int, seqs: Iterable[int]) -> None:
-    """Lets go of the words of facts that are not to be found; with a fact itself, its words go by themselves."""
+    """Deletes the words of facts that must not be found; deleting a fact deletes its words."""
     if are_kept(connection, dataset):
         connection.execute(delete(words).where(words.c.fact_seq.in_(list(seqs))))
 
@@ -133,7 +133,7 @@ def count_differing(connection: Connection, dataset: int) -> int:
 
 
 def remove_stale(connection: Connection, dataset: int) -> None:
-    """Lets go of words of facts that can't be recalled."""
+    """Deletes the words of facts that can't be recalled."""
     hidden = select(facts.c.seq).where(facts.c.dataset_id == dataset, facts.c.superseded == 1)
     connection.execute(delete(words).where(words.c.dataset_id == dataset, words.c.fact_seq.in_(hidden)))
 
@@ -166,7 +166,7 @@ def finish(connection: Connection, dataset: int, model: int) -> None:
 
 
 def forget(connection: Connection, dataset: int) -> None:
-    """Lets go of all that is kept here of a dataset."""
+    """Deletes everything stored here about a dataset."""
     for table in (searched, common_terms, words):
         connection.execute(delete(table).where(table.c.dataset_id == dataset))
 

@@ -59,7 +59,7 @@ def themes(
     """
     if len(texts) != len(vectors):
         raise Invalid(
-            f"vectors must be one a text, got {len(vectors)} for {len(texts)}", field="vectors", value=len(vectors)
+            f"vectors must be one per text, got {len(vectors)} for {len(texts)}", field="vectors", value=len(vectors)
         )
     if most < 1 or smallest < 2:
         field, value, least = ("most", most, 1) if most < 1 else ("smallest", smallest, 2)

@@ -42,7 +42,7 @@ class Marker:
             raise Conflict(
                 f"another heedful copy to {self._name} has begun",
                 code="copy_taken_over",
-                remedy="Let it go on; this one has stopped",
+                remedy="Wait for it to finish; this copy has stopped",
             )
 
     def remove(self, connection: Connection) -> None:

@@ -78,12 +78,12 @@ def check(file: IO[bytes]) -> Header:
             checksums[name].add(each.line)
         last = each.number
     if end is None:
-        raise damaged(last, f"is the last one, and the file is cut off: it says it has {sum(header.counts.values())}")
+        raise damaged(last, f"is the last of {sum(header.counts.values())}: the file is cut off")
     if counts["project"] != 1:
-        raise damaged(end.number, f"closes a file with {counts['project']} projects instead of one")
+        raise damaged(end.number, f"ends a file with {counts['project']} projects instead of one")
     declared = end.line | {"counts": _counts(end.line.get("counts"))}
     if declared != closing(counts, checksums) or header.counts != counts:
-        raise damaged(end.number, "has other counts or checksums than the lines of the file")
+        raise damaged(end.number, "has counts or checksums that don't match the lines of the file")
     return Header(
         header.project, header.model, header.dimensions, counts, checksums["fact"].value, checksums["event"].value
     )
@@ -134,7 +134,7 @@ def _header(file: IO[bytes]) -> Header:
         )
     project, model, counts = found.get("project"), found.get("model"), _counts(found.get("counts"))
     if not isinstance(project, str) or counts is None:
-        raise damaged(1, "says neither of which project it is nor how much it has")
+        raise damaged(1, "names neither the project nor the number of its lines")
     if model is None:
         return Header(project, None, 0, counts)
     if not isinstance(model, dict) or [type(model.get(name)) for name in ("name", "dimensions")] != [str, int]:
@@ -151,7 +151,7 @@ def _lines(file: IO[bytes]) -> Iterator[Numbered]:
     for number, text in enumerate(file, start=2):
         line = _parsed(number, text)
         if line.get("type") not in (*KINDS, END):
-            raise damaged(number, f"has the type {line.get('type')!r}, which is not known")
+            raise damaged(number, f"has the unknown type {line.get('type')!r}")
         yield Numbered(number, line)
 
 
@@ -159,9 +159,9 @@ def _parsed(number: int, text: bytes) -> Line:
     try:
         line = orjson.loads(text)
     except orjson.JSONDecodeError as error:
-        raise damaged(number, f"is no JSON ({error})") from error
+        raise damaged(number, f"is not JSON ({error})") from error
     if not isinstance(line, dict):
-        raise damaged(number, "is no object")
+        raise damaged(number, "is not a JSON object")
     return line
 
 
@@ -173,7 +173,7 @@ def _check_line(kind: Kind, each: Numbered, header: Header) -> None:
             _check_value(each, columns[name], value)
         elif name in named:
             if not isinstance(value, str):
-                raise damaged(each.number, f"has {name} {value!r}, which is no text")
+                raise damaged(each.number, f"has {name} {value!r}, which is not a text")
             if name == "query":
                 _check_hexadecimal(each, name, value)
         elif name == "vector" and kind.has_vector:
@@ -185,7 +185,7 @@ def _check_line(kind: Kind, each: Numbered, header: Header) -> None:
             raise damaged(each.number, f"has no {name}")
     entities = each.line.get("entities", [])
     if not isinstance(entities, list) or not all(isinstance(name, str) for name in entities):
-        raise damaged(each.number, "has entities that are no texts")
+        raise damaged(each.number, "has entities that are not texts")
     if kind.links is not None:
         _check_links(kind, each)
 
@@ -195,15 +195,15 @@ def _check_links(kind: Kind, each: Numbered) -> None:
     try:
         sound = all(isinstance(link, str) and "/" in link for link in kind.links(to_columns(kind, each.line)))
     except (TypeError, ValueError) as error:
-        raise damaged(each.number, f"has links of another shape ({error})") from error
+        raise damaged(each.number, f"has malformed links ({error})") from error
     if not sound:
-        raise damaged(each.number, "has links that are no texts with a slash")
+        raise damaged(each.number, "has links that are not texts with a slash")
 
 
 def _check_value(each: Numbered, column: Column[Any], value: Any) -> None:
     if isinstance(column.type, JSON):
         if not isinstance(value, SHAPES.get(column.name, object)):
-            raise damaged(each.number, f"has a {column.name} of another shape")
+            raise damaged(each.number, f"has a malformed {column.name}")
         return
     if isinstance(column.type, LargeBinary):
         _check_hexadecimal(each, column.name, value)
@@ -214,14 +214,14 @@ def _check_value(each: Numbered, column: Column[Any], value: Any) -> None:
     elif isinstance(column.type, Integer):
         allowed = int
     if not isinstance(value, allowed) or isinstance(value, bool):
-        raise damaged(each.number, f"has {column.name} {value!r}, which is of another type")
+        raise damaged(each.number, f"has {column.name} {value!r}, which has the wrong type")
     if isinstance(value, int) and not -(2**63) <= value < 2**63:
         raise damaged(each.number, f"has {column.name} {value!r}, which is too large")
     if isinstance(value, str):
         _check_text(each, column, value)
         _check_review(each, column, value)
         if column.name == "author_trust" and value not in get_args(AuthorTrust):
-            raise damaged(each.number, f"has the author_trust {value!r}, which is not known")
+            raise damaged(each.number, f"has the unknown author_trust {value!r}")
 
 
 def _check_text(each: Numbered, column: Column[Any], value: str) -> None:
@@ -231,18 +231,18 @@ def _check_text(each: Numbered, column: Column[Any], value: str) -> None:
         raise damaged(each.number, f"has a {column.name} that {error}") from error
     longest = column.type.length if isinstance(column.type, String) else None
     if longest is not None and len(value) > longest:
-        raise damaged(each.number, f"has a {column.name} of {len(value)} characters; {longest} are the most")
+        raise damaged(each.number, f"has a {column.name} of {len(value)} characters, the limit is {longest}")
 
 
 def _check_review(each: Numbered, column: Column[Any], value: str) -> None:
     """What no table would refuse, and no reviewer could read."""
     if column is review_items.c.status and value not in REVIEW_STATUSES:
-        raise damaged(each.number, f"has status {value!r}, which is none")
+        raise damaged(each.number, f"has the unknown status {value!r}")
 
 
 def _check_hexadecimal(each: Numbered, name: str, value: Any) -> None:
     if not isinstance(value, str) or re.fullmatch(r"(?:[0-9a-f]{2})+", value) is None:
-        raise damaged(each.number, f"has {name} {value!r}, which is no hexadecimal number")
+        raise damaged(each.number, f"has {name} {value!r}, which is not a hexadecimal number")
 
 
 def _check_vector(each: Numbered, value: Any, header: Header) -> None:
@@ -251,4 +251,4 @@ def _check_vector(each: Numbered, value: Any, header: Header) -> None:
     except (TypeError, ValueError):
         size = 0
     if header.model is None or size != 2 * header.dimensions:
-        raise damaged(each.number, f"has a vector that is none of {header.dimensions} dimensions")
+        raise damaged(each.number, f"has a vector that does not have {header.dimensions} dimensions")

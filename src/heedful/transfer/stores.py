@@ -76,7 +76,7 @@ def address(url_or_path: str | Path) -> URL | None:
     except (ArgumentError, ValueError) as error:
         # What can't be read may hold a password anywhere.
         raise Invalid(
-            "store is not a URL that can be read",
+            "store is not a valid URL",
             field="store",
             remedy='Use a path, "sqlite:///file.db" or "postgresql://user@host/database"',
         ) from error

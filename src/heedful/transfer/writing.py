@@ -129,7 +129,7 @@ class Writing:
             return
         lines = {each.line[column.name]: each.number for each in run}
         if len(lines) < len(run):
-            raise damaged(run[0].number, "or one soon behind it has an id that another line has, too")
+            raise damaged(run[0].number, "or a line soon after it has an id that another line has too")
         known = self._connection.execute(select(column).where(column.in_(list(lines))).limit(1)).scalar()
         if known is not None:
             raise Conflict(
@@ -215,7 +215,7 @@ class Writing:
         for each, row in zip(run, rows, strict=True):
             options = {name: row["options"].get(name) for name in ("role", "dialect")}
             if not isinstance(options["dialect"], str) or not isinstance(options["role"], str | None):
-                raise damaged(each.number, "has options of another shape")
+                raise damaged(each.number, "has malformed options")
             row |= {"enabled": 0, "options": {name: value for name, value in options.items() if value is not None}}
         self._put(schema.connectors, rows)
 

@@ -109,7 +109,7 @@ class Options:
             if value is not None:
                 option = f"--{name.replace('_', '-')}"
                 raise Invalid(
-                    f"{option} is given with a server, which has its own",
+                    f"{option} can't be combined with a server, which has its own",
                     field=name,
                     value=value,
                     remedy=f"Leave it out, or start the server with it: heedful {option} … serve",
@@ -124,7 +124,9 @@ dataset: Decorator = click.option(
 )
 cursor: Decorator = click.option("--cursor", metavar="TEXT", help="The next_cursor of the page before.")
 if_match: Decorator = click.option(
-    "--if-match", metavar="ETAG", help="Only if it is still what you have seen: its heedful.etag, or the header ETag."
+    "--if-match",
+    metavar="ETAG",
+    help="Only if it has not changed since you read it: its heedful.etag, or the header ETag.",
 )
 idempotency_key: Decorator = click.option(
     "--idempotency-key", metavar="KEY", help="The same call with the same key counts once."
@@ -278,7 +280,7 @@ def _check(options: Options, project: str | None) -> None:
         # Whoever has sessions in MongoDB may have no facts yet.
         if project is None or project not in session_projects(elsewhere):
             raise _missing(error) from None
-        echo(f"note: {error.message}; it is made now, for the sessions of project {project}", err=True)
+        echo(f"note: {error.message}; it is created now, for the sessions of project {project}", err=True)
         return
     if project is None or project in known or (not known and options.named_project is None):
         return

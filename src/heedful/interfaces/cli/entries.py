@@ -117,7 +117,7 @@ def add_feedback(
 @click.command()
 @click.argument("session_id")
 @click.argument("qa_id")
-@click.option("--author", metavar="NAME", help="Only what this author said.")
+@click.option("--author", metavar="NAME", help="Only opinions of this author.")
 @needs_project
 def delete_feedback(options: Options, session_id: str, qa_id: str, author: str | None) -> None:
     """Clear the rating and the text of an answer, and undo what they did."""

@@ -76,9 +76,9 @@ def add(
 
 
 @feedback.command("list")
-@click.option("--positive/--negative", "is_positive", default=None, help="Only those.")
+@click.option("--positive/--negative", "is_positive", default=None, help="Only feedback of this kind.")
 @click.option("--search", metavar="TEXT", help="Only those whose text contains this.")
-@click.option("--skip", default=0, show_default=True, help="How many to leave out at the beginning.")
+@click.option("--skip", default=0, show_default=True, help="How many to skip.")
 @click.option("--limit", default=100, show_default=True, help="How many at most.")
 @as_json
 @needs_project
@@ -117,15 +117,15 @@ def list_feedback(
 @as_json
 @needs_project
 def get(options: Options, feedback_id: str, as_json: bool) -> None:
-    """Show one feedback."""
+    """Show feedback by its id."""
     with options.open() as heedful:
         _show(heedful.feedback.get(feedback_id), as_json)
 
 
 @feedback.command()
 @click.argument("feedback_id")
-@click.option("--positive/--negative", "is_positive", default=None, help="Whether it was right, after all.")
-@click.option("--text", "--feedback", "text", metavar="TEXT", help="Why, in other words.")
+@click.option("--positive/--negative", "is_positive", default=None, help="The new rating.")
+@click.option("--text", "--feedback", "text", metavar="TEXT", help="The new comment.")
 @if_match
 @as_json
 @needs_project
@@ -137,7 +137,7 @@ def update(
     if_match: str | None,
     as_json: bool,
 ) -> None:
-    """Update a feedback; fields that are not given stay unchanged."""
+    """Update feedback; omitted fields stay unchanged."""
     fields: dict[str, Any] = {"is_positive": is_positive, "feedback": text}
     changed = {name: value for name, value in fields.items() if value is not None}
     with options.open() as heedful:
@@ -157,7 +157,7 @@ def _show(feedback: ExecutionFeedback, as_json: bool) -> None:
 @click.argument("feedback_id")
 @needs_project
 def retract(options: Options, feedback_id: str) -> None:
-    """Retract a feedback."""
+    """Retract feedback."""
     with options.open() as heedful:
         heedful.feedback.delete(feedback_id)
     echo("retracted")

@@ -29,7 +29,7 @@ MAX_ROWS = 20
 """Rows of a result that are shown."""
 
 connector = click.option(
-    "--connector", "--connector-id", "connector_id", metavar="NAME", help="Which, if the project has several."
+    "--connector", "--connector-id", "connector_id", metavar="NAME", help="The connector, if the project has several."
 )
 
 privileged = click.option("--privileged", is_flag=True, help="Accept a login that may do more than read.")
@@ -61,7 +61,7 @@ def connectors() -> None:
 @as_json
 @needs_project
 def list_connectors(options: Options, as_json: bool) -> None:
-    """List them."""
+    """List connectors."""
     with options.open() as heedful:
         found = heedful.connectors.list()
     if as_json:
@@ -214,9 +214,9 @@ def cache() -> None:
 @click.option(
     "--similarity-threshold", default=0.65, show_default=True, help="The similarity from which a match is considered."
 )
-@click.option("--limit", default=50, show_default=True, help="How many are looked at.")
-@click.option("--top-n", default=5, show_default=True, help="How many are shown.")
-@click.option("--only-positive-feedback", is_flag=True, help="Only what people say was right.")
+@click.option("--limit", default=50, show_default=True, help="How many candidates are considered.")
+@click.option("--top-n", default=5, show_default=True, help="How many candidates are shown.")
+@click.option("--only-positive-feedback", is_flag=True, help="Only executions rated as right.")
 @click.option("--reuse", type=click.Choice(("sql", "result")), default="sql", show_default=True, help="What to reuse.")
 @as_json
 @needs_project
@@ -303,7 +303,7 @@ def golden() -> None:
 @as_json
 @click.pass_obj
 def add(options: Options, question: str, sql_query: str, connector_id: str | None, as_json: bool) -> None:
-    """Add one."""
+    """Add a golden example."""
     with options.open() as heedful:
         made = heedful.golden_examples.create(question, sql_query, connector_id=connector_id)
     if as_json:
@@ -314,11 +314,11 @@ def add(options: Options, question: str, sql_query: str, connector_id: str | Non
 
 @golden.command()
 @click.argument("execution_id")
-@click.option("--question", metavar="TEXT", help="The question in other words.")
+@click.option("--question", metavar="TEXT", help="The question, reworded.")
 @as_json
 @needs_project
 def promote(options: Options, execution_id: str, question: str | None, as_json: bool) -> None:
-    """Make one from an execution that was rated right."""
+    """Make a golden example of an execution that was rated right."""
     with options.open() as heedful:
         made = heedful.golden_examples.promote(execution_id, question=question)
     if as_json:
@@ -333,7 +333,7 @@ def promote(options: Options, execution_id: str, question: str | None, as_json: 
 @as_json
 @click.pass_obj
 def import_file(options: Options, path: Path, connector_id: str | None, as_json: bool) -> None:
-    """Add many from a .csv or .jsonl file with question and sql_query."""
+    """Add golden examples from a .csv or .jsonl file with question and sql_query."""
     with options.open() as heedful:
         made = heedful.golden_examples.import_file(path, connector_id=connector_id)
     if as_json:
@@ -344,12 +344,12 @@ def import_file(options: Options, path: Path, connector_id: str | None, as_json:
 
 @golden.command("list")
 @connector
-@click.option("--skip", default=0, show_default=True, help="How many to leave out at the beginning.")
+@click.option("--skip", default=0, show_default=True, help="How many to skip.")
 @click.option("--limit", default=100, show_default=True, help="How many at most.")
 @as_json
 @needs_project
 def list_examples(options: Options, connector_id: str | None, skip: int, limit: int, as_json: bool) -> None:
-    """List them, the newest first."""
+    """List golden examples, the newest first."""
     with options.open() as heedful:
         found = heedful.golden_examples.list(connector_id=connector_id, skip=skip, limit=limit)
     if as_json:
@@ -363,8 +363,8 @@ def list_examples(options: Options, connector_id: str | None, skip: int, limit: 
 
 @golden.command()
 @click.argument("example_id")
-@click.option("--question", metavar="TEXT", help="The question, in other words.")
-@click.option("--sql-query", metavar="SQL", help="The SQL that answers it now.")
+@click.option("--question", metavar="TEXT", help="The question, reworded.")
+@click.option("--sql-query", metavar="SQL", help="The new SQL.")
 @if_match
 @as_json
 @needs_project
@@ -376,7 +376,7 @@ def update(
     if_match: str | None,
     as_json: bool,
 ) -> None:
-    """Update one; fields that are not given stay unchanged."""
+    """Update a golden example; omitted fields stay unchanged."""
     fields: dict[str, Any] = {"question": question, "sql_query": sql_query}
     changed = {name: value for name, value in fields.items() if value is not None}
     with options.open() as heedful:
@@ -391,7 +391,7 @@ def update(
 @click.argument("example_id")
 @needs_project
 def delete_example(options: Options, example_id: str) -> None:
-    """Remove one."""
+    """Remove a golden example."""
     with options.open() as heedful:
         heedful.golden_examples.delete(example_id)
     echo("deleted")

@@ -14,10 +14,10 @@ from heedful.model import EXPORT_FORMATS, TABLE_NAMES, ExportFormat, TableName
 
 @click.command()
 @click.argument("table", type=click.Choice(TABLE_NAMES))
-@click.option("-o", "--output", "path", required=True, metavar="FILE", help="Where to; - is standard output.")
+@click.option("-o", "--output", "path", required=True, metavar="FILE", help="The file to write; - for standard output.")
 @click.option("--format", type=click.Choice(EXPORT_FORMATS), help="By default, inferred from the file name.")
-@click.option("--since", type=click.DateTime(), help="Only rows from then on (UTC).")
-@click.option("--until", type=click.DateTime(), help="Only rows before then (UTC).")
+@click.option("--since", type=click.DateTime(), help="Only rows from this time on (UTC).")
+@click.option("--until", type=click.DateTime(), help="Only rows before this time (UTC).")
 @click.option("--dataset", metavar="NAME", help="Only rows of this dataset.")
 @click.option("--force", "overwrite", is_flag=True, help="Replace an existing file.")
 @needs_project

@@ -116,13 +116,17 @@ def _lines(texts: tuple[str, ...]) -> Sequence[str]:
 @click.option("--top-k", default=10, show_default=True, help="How many facts.")
 @click.option("--mode", type=click.Choice(MODES), default="hybrid", show_default=True, help="How to search.")
 @click.option("--where", multiple=True, metavar="KEY=VALUE", help="Only facts with this metadata; may be repeated.")
-@click.option("--boost-by-usefulness", is_flag=True, help="Rank by usefulness, too.")
+@click.option("--boost-by-usefulness", is_flag=True, help="Also rank by usefulness.")
 @click.option("--usefulness-weight", default=0.3, show_default=True, help="The share of usefulness in the score.")
-@click.option("--feedback-influence", type=float, help="The same dial; above 0, it turns the boost on.")
+@click.option(
+    "--feedback-influence", type=float, help="The same as --usefulness-weight; above 0, it turns on the boost."
+)
 @click.option("--min-usefulness", default=0.0, show_default=True, help="Leave out facts below this.")
 @click.option("--policy", type=click.Choice(POLICY_NAMES), help="Override the dataset's policy.")
-@click.option("--exploration", default=0.0, show_default=True, help="The chance to try a fact nobody has judged.")
-@click.option("--seed", type=int, help="The seed of that draw.")
+@click.option(
+    "--exploration", default=0.0, show_default=True, help="The probability of showing a fact that nobody has rated."
+)
+@click.option("--seed", type=int, help="The seed for --exploration.")
 @click.option("--explain", is_flag=True, help="Show the reasons for every rank.")
 @click.option("--session-id", metavar="ID", help="Answer too, and keep question and answer in this session.")
 @click.option("--answer", is_flag=True, help="Answer too.")

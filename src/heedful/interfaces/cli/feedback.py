@@ -36,13 +36,13 @@ from heedful.model import RATINGS, SIGNAL_TYPES, FactStats, RankedFact, SignalRe
 @click.argument("fact_ids", nargs=-1)
 @click.option("--type", "signal_type", type=click.Choice(SIGNAL_TYPES), help="The signal for FACT_IDS.")
 @click.option("--query", metavar="TEXT", help="The query FACT_IDS were (not) useful for.")
-@click.option("--context", metavar="TEXT", help="A note that is kept with the signal.")
+@click.option("--context", metavar="TEXT", help="A note that is stored with the signal.")
 @click.option("--dataset", metavar="NAME", help="Only facts of this dataset; others are refused.")
 @click.option("--recall", "--recall-id", "recall_id", metavar="ID", help="Rate the facts of this recall instead.")
 @click.option("--used", multiple=True, metavar="FACT", help="With --recall: a fact_id or a rank; may be repeated.")
 @click.option("--helpful", multiple=True, metavar="FACT", help="With --recall; may be repeated.")
 @click.option("--not-helpful", multiple=True, metavar="FACT", help="With --recall; may be repeated.")
-@click.option("--answer", metavar="TEXT", help="With --recall: what the agent made of it; tells what was used.")
+@click.option("--answer", metavar="TEXT", help="With --recall: the agent's answer, from which used facts are detected.")
 @click.option("--confidence", default=1.0, show_default=True, help="How sure you are, from 0 to 1.")
 @click.option("--author", metavar="NAME", help="Whose opinion it is.")
 @idempotency_key
@@ -253,10 +253,10 @@ def _show_ranked(title: str, facts: Sequence[RankedFact]) -> None:
     type=click.Choice([*RATINGS, "neutral"]),
     default="neutral",
     show_default=True,
-    help="What you think of it.",
+    help="Your rating of the session.",
 )
 @click.option("--comment", metavar="TEXT", default="", help="Why.")
-@click.option("--extra", multiple=True, metavar="KEY=VALUE", help="More to keep with it; may be repeated.")
+@click.option("--extra", multiple=True, metavar="KEY=VALUE", help="A further field to store with it; may be repeated.")
 @click.option("--author", metavar="NAME", help="Whose opinion it is; a later one replaces it.")
 @idempotency_key
 @as_json

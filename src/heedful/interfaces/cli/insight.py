@@ -16,11 +16,11 @@ from heedful.interfaces.reports import write_report
 from heedful.model import OPINION_TARGETS, OVERS, OpinionTarget, Over
 from heedful.store import Store
 
-since: Decorator = click.option("--since", type=click.DateTime(), help="From then on (UTC).")
-until: Decorator = click.option("--until", type=click.DateTime(), help="Up to, and without, then (UTC).")
+since: Decorator = click.option("--since", type=click.DateTime(), help="From this time on (UTC).")
+until: Decorator = click.option("--until", type=click.DateTime(), help="Before this time (UTC).")
 of_dataset: Decorator = click.option("--dataset", metavar="NAME", help="Only answers from this set of facts.")
 of_target: Decorator = click.option(
-    "--target-type", type=click.Choice(OPINION_TARGETS), help="Only opinions about such things."
+    "--target-type", type=click.Choice(OPINION_TARGETS), help="Only opinions about targets of this type."
 )
 
 BY = "A key of the sessions' metadata, such as variant; or dataset, model, source, author_kind or target_type."
@@ -172,8 +172,8 @@ def _print(found: BaseModel, as_json: bool) -> bool:
 
 
 @click.command()
-@click.option("--since", type=click.DateTime(), help="From when on (UTC); seven days before the end, if left out.")
-@click.option("--until", type=click.DateTime(), help="Until when (UTC); now, if left out.")
+@click.option("--since", type=click.DateTime(), help="The start (UTC); by default, seven days before the end.")
+@click.option("--until", type=click.DateTime(), help="The end (UTC); by default, now.")
 @click.option("--send", is_flag=True, help="Send it to digest_email and digest_webhook of the settings, now.")
 @as_json
 @needs_project
@@ -217,9 +217,11 @@ def _send(options: Options, since: datetime | None, until: datetime | None) -> N
 
 
 @click.command()
-@click.option("-o", "--output", "path", default="report.html", show_default=True, metavar="FILE", help="Where to.")
-@click.option("--since", type=click.DateTime(), help="Only what was said from then on (UTC).")
-@click.option("--until", type=click.DateTime(), help="Only what was said before then (UTC).")
+@click.option(
+    "-o", "--output", "path", default="report.html", show_default=True, metavar="FILE", help="The file to write."
+)
+@click.option("--since", type=click.DateTime(), help="Only opinions from this time on (UTC).")
+@click.option("--until", type=click.DateTime(), help="Only opinions before this time (UTC).")
 @click.option("--dataset", metavar="NAME", help="Only answers from this dataset.")
 @click.option("--by", metavar="KEY", help="Compare by this, too: metadata.variant, source, author_kind, …")
 @click.option("--charts", metavar="FOLDER", help="Write each chart there as well, as SVG.")

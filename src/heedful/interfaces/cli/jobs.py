@@ -38,8 +38,8 @@ def jobs() -> None:
 
 
 @jobs.command("list")
-@click.option("--status", type=click.Choice(JOB_STATUSES), help="Only these.")
-@click.option("--kind", type=click.Choice(JOB_KINDS), help="Only these; deliver is for alerts.")
+@click.option("--status", type=click.Choice(JOB_STATUSES), help="Only jobs with this status.")
+@click.option("--kind", type=click.Choice(JOB_KINDS), help="Only jobs of this kind; deliver is for alerts.")
 @cursor
 @limit
 @as_json

@@ -58,7 +58,7 @@ def keys() -> None:
     show_default=True,
     help="What it may do; may be repeated.",
 )
-@click.option("--rate-limit", type=int, metavar="CALLS", help="Calls a second; what the server allows if left out.")
+@click.option("--rate-limit", type=int, metavar="CALLS", help="Calls per second; by default, the server's limit.")
 @as_json
 @click.pass_obj
 def create(options: Options, name: str, scopes: tuple[Scope, ...], rate_limit: int | None, as_json: bool) -> None:
@@ -117,7 +117,9 @@ def revoke(options: Options, key_id: str, as_json: bool) -> None:
     metavar="KEY=ID[,KEY=ID]",
     help="What may be rated, as session_id=ID or session_id=ID,qa_id=ID; may be repeated.",
 )
-@click.option("--author", metavar="NAME", help="Under whose name, if you know them; else an anonymous visitor's.")
+@click.option(
+    "--author", metavar="NAME", help="The visitor's name, if you know it; otherwise the visitor is anonymous."
+)
 @click.option("--subject", metavar="ID", help="An id that distinguishes anonymous visitors; only its hash is stored.")
 @click.option("--expires-in", default=600, show_default=True, metavar="SECONDS", help="How long it is valid.")
 @as_json
@@ -187,8 +189,8 @@ def _target(text: str) -> dict[str, str]:
 
 
 @click.command()
-@click.option("--kind", type=click.Choice(AUDIT_KINDS), help="Only these.")
-@click.option("--since", type=click.DateTime(), help="Only from then on (UTC).")
+@click.option("--kind", type=click.Choice(AUDIT_KINDS), help="Only entries of this kind.")
+@click.option("--since", type=click.DateTime(), help="Only from this time on (UTC).")
 @cursor
 @limit
 @as_json

@@ -149,7 +149,7 @@ class _Group(click.Group):
 )
 @click.option("--project", metavar="NAME", help="The project; HEEDFUL_PROJECT, or default.")
 @click.option("--embedding", metavar="SPEC", help="bundled, fast, a folder, or URL#model; HEEDFUL_EMBEDDING.")
-@click.option("--language-model", metavar="URL#MODEL", help="What writes answers; HEEDFUL_LANGUAGE_MODEL.")
+@click.option("--language-model", metavar="URL#MODEL", help="The model that writes answers; HEEDFUL_LANGUAGE_MODEL.")
 @click.option("--sessions", metavar="URL", help="mongodb://… to keep sessions there; HEEDFUL_SESSIONS.")
 @click.version_option(__version__, message="heedful %(version)s")
 @click.pass_context

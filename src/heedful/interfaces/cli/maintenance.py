@@ -29,7 +29,7 @@ from heedful.model import POLICY_NAMES, Check, Improvement, PolicyName
 
 
 @click.command()
-@click.option("--background", is_flag=True, help="Leave it to a worker: heedful worker, or heedful serve.")
+@click.option("--background", is_flag=True, help="Let a worker do it: heedful worker, or heedful serve.")
 @needs_store
 def reembed(options: Options, background: bool) -> None:
     """Re-embed the whole store with the model of --embedding. It can be stopped and started again."""
@@ -101,7 +101,7 @@ def _security(options: Options) -> list[Check]:
 @click.command()
 @dataset
 @click.option("--session-id", "session_ids", multiple=True, metavar="ID", help="Only this session; may be repeated.")
-@click.option("--background", is_flag=True, help="Leave it to a worker: heedful worker, or heedful serve.")
+@click.option("--background", is_flag=True, help="Let a worker do it: heedful worker, or heedful serve.")
 @as_json
 @needs_project
 def improve(options: Options, dataset: str, session_ids: tuple[str, ...], background: bool, as_json: bool) -> None:

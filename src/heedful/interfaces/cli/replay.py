@@ -33,16 +33,18 @@ from heedful.model import POLICY_NAMES, Estimate, PolicyName, ReplayAdvice, Repl
     "policies",
     multiple=True,
     type=click.Choice(POLICY_NAMES),
-    help="One to try; may be repeated. Else all.",
+    help="A policy to try; may be repeated. By default, all.",
 )
-@click.option("--weight", "weights", multiple=True, type=float, help="One to try; may be repeated. Else 0.1 to 0.9.")
+@click.option(
+    "--weight", "weights", multiple=True, type=float, help="A weight to try; may be repeated. By default, 0.1 to 0.9."
+)
 @click.option(
     "--since",
     metavar="DATE",
     type=click.DateTime(["%Y-%m-%d", "%Y-%m-%dT%H:%M:%S"]),
-    help="Only recalls from then on, in UTC.",
+    help="Only recalls from this time on (UTC).",
 )
-@click.option("--seed", default=0, show_default=True, help="For the draws behind the intervals.")
+@click.option("--seed", default=0, show_default=True, help="The seed for the confidence intervals.")
 @click.option("--picture", metavar="FILE", type=click.Path(path_type=Path), help="Draw it in a .svg or .png file.")
 @as_json
 @needs_project

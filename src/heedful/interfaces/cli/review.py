@@ -31,8 +31,8 @@ from heedful.model import (
     ReviewItem,
 )
 
-author = click.option("--author", metavar="NAME", help="Who does it.")
-note = click.option("--note", metavar="TEXT", help="Why, for those who come later.")
+author = click.option("--author", metavar="NAME", help="Who performs the action.")
+note = click.option("--note", metavar="TEXT", help="A note for other reviewers.")
 
 
 @click.group()
@@ -42,11 +42,15 @@ def review() -> None:
 
 @review.command("list")
 @click.option(
-    "--status", type=click.Choice([*REVIEW_STATUSES, "all"]), default="open", show_default=True, help="Only these."
+    "--status",
+    type=click.Choice([*REVIEW_STATUSES, "all"]),
+    default="open",
+    show_default=True,
+    help="Only items with this status.",
 )
 @click.option("--assignee", metavar="NAME", help="Only items assigned to this person.")
 @click.option("--dataset", metavar="NAME", help="Only questions to this dataset.")
-@click.option("--target-type", type=click.Choice(OPINION_TARGETS), help="Only opinions about these.")
+@click.option("--target-type", type=click.Choice(OPINION_TARGETS), help="Only opinions about targets of this type.")
 @cursor
 @click.option("--limit", default=50, show_default=True, help="How many at most.")
 @as_json

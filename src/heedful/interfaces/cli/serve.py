@@ -24,11 +24,13 @@ LOST_KEY_HINT = "this store has keys; lost yours? --new-key prints another, and 
 @click.option("--host", default="127.0.0.1", show_default=True, help="The address to listen on; 0.0.0.0 for all.")
 @click.option("--port", default=8000, show_default=True, help="The port; 0 for any that is free.")
 @click.option("--workers", default=1, show_default=True, help="How many processes share the store.")
-@click.option("--rate-limit", default=1000, show_default=True, help="Calls a second for a key and worker; 0: no limit.")
-@click.option("--max-body", default=25_000_000, show_default=True, help="Bytes of the largest request.")
-@click.option("--new-key", is_flag=True, help="Revoke the keys for everything, and print a new one.")
 @click.option(
-    "--cors-origin", "cors_origins", multiple=True, help="Pages of this origin may call, * for all; may be repeated."
+    "--rate-limit", default=1000, show_default=True, help="Calls per second for each key and worker; 0 for no limit."
+)
+@click.option("--max-body", default=25_000_000, show_default=True, help="The largest request, in bytes.")
+@click.option("--new-key", is_flag=True, help="Revoke all server-wide keys, and print a new one.")
+@click.option(
+    "--cors-origin", "cors_origins", multiple=True, help="Allow pages of this origin, * for all; may be repeated."
 )
 @click.option("--worker/--no-worker", default=True, show_default=True, help="Also run jobs; see heedful worker.")
 @click.option("--quiet", is_flag=True, help="No line for each request; warnings and errors are still written.")

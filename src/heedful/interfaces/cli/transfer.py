@@ -94,7 +94,7 @@ def import_(options: Options, file: str, as_json: bool) -> None:
 @click.command()
 @click.argument("file")
 @force
-@click.option("--with-signing", is_flag=True, help="Also the secret that tokens and logins are signed with.")
+@click.option("--with-signing", is_flag=True, help="Include the secret that signs tokens and logins.")
 @as_json
 @click.pass_obj
 def backup(options: Options, file: str, force: bool, with_signing: bool, as_json: bool) -> None:

@@ -255,7 +255,7 @@ class RemoteHeedful(_Remote):
     audit = _remote(HeedfulProtocol.audit)
 
     def close(self) -> None:
-        """Lets go of the connections to the server."""
+        """Closes the connections to the server."""
         self._transport.close()
 
 

@@ -36,7 +36,7 @@ LOGIN_HOURS = 8.0
 
 INTERNAL_ERROR = "What it was is in the log of the dashboard. Nothing that was not confirmed was done"
 
-EXPIRED = "Your login had expired. Nothing was done yet, and nothing is lost."
+EXPIRED = "Your login had expired. Nothing has been done yet, and nothing is lost."
 FORBIDDEN_ACTION = (
     "Nothing was done: the key that you logged in with may not do this. Copy what you typed, "
     "log out, and log in with a key that may."

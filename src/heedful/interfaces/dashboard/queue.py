@@ -68,7 +68,7 @@ REASONS = {
     "argument_order": "the same words appear in another order",
     "relative_dates": "they mean different days",
     "words": "words differ that may matter",
-    "kind": "a value can't be read in one way",
+    "kind": "a value is ambiguous",
     "conflict": "proven answers contradict each other",
     "sql": "the SQL can't be read with all its values",
     "feedback": "somebody said that it is wrong",

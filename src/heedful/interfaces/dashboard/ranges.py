@@ -67,7 +67,7 @@ def from_request(query: Mapping[str, str], today: date, usual: int | None = 14) 
         try:
             days[name] = date.fromisoformat(typed) if typed else None
         except ValueError:
-            problem = f"“{typed[:40]}” is no day: write it as {today.isoformat()}."
+            problem = f"“{typed[:40]}” is not a date: write it as {today.isoformat()}."
             return Range(None, None, since_text, until_text, problem)
     since, until = days["from"], days["to"]
     if since is not None and until is not None and since > until:

@@ -123,7 +123,7 @@ def _run_action(here: PageContext, action: Action, token: tuple[str, str, str] |
             "this form was not sent from one of your pages", remedy="Open the page again, and send it from there"
         )
     if token[1] != login.number:
-        message = "You have logged in again since this form was opened. Nothing was done yet."
+        message = "You have logged in again since this form was opened. Nothing has been done yet."
         return retry_page(here, action, here.form, message, status=403)
     back = local(here.form.get(BACK), here.at("overview"))
     if not here.site.posted.put(token[2], True):

@@ -44,7 +44,7 @@ def readyz(state: State) -> Endpoint:
         except Unavailable as error:
             # Anybody may ask, and where the store is, is not for anybody.
             logger.warning("not ready: %s", error)
-            raise Unavailable("the store can't be read", code=error.code, remedy="Look into the log") from None
+            raise Unavailable("the store can't be read", code=error.code, remedy="See the log of the server") from None
 
     async def answer(request: Request) -> Response:
         await state.run_lookup(check)

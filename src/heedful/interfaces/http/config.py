@@ -66,7 +66,9 @@ class Config(Model):
             return None
         remedy = f"Set HEEDFUL_ADMIN_KEY to {MIN_KEY_LENGTH} letters and digits or more, or to nothing"
         if len(key) < MIN_KEY_LENGTH:
-            raise Invalid(f"(HEEDFUL_ADMIN_KEY) has {len(key)} characters, and needs {MIN_KEY_LENGTH}", remedy=remedy)
+            raise Invalid(
+                f"(HEEDFUL_ADMIN_KEY) has {len(key)} characters, the least is {MIN_KEY_LENGTH}", remedy=remedy
+            )
         if not key.isascii() or not key.isprintable() or " " in key:
             raise Invalid("(HEEDFUL_ADMIN_KEY) has characters that are not allowed in a header", remedy=remedy)
         return key

@@ -109,7 +109,7 @@ def _from_query(shape: Shape, pairs: list[tuple[str, str]]) -> dict[str, Any]:
         if kind is list:
             values.setdefault(name, []).append(value)
         elif name in values:
-            raise Invalid(f"{name} is given twice", field=name, value=value, remedy="Give it once")
+            raise Invalid(f"{name} is passed twice", field=name, value=value, remedy="Pass it once")
         elif kind is dict:
             try:
                 values[name] = orjson.loads(value)

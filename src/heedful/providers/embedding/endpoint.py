@@ -79,9 +79,9 @@ class EndpointEmbedder:
             rows: list[dict[str, Any]] = sorted(response.json()["data"], key=lambda row: row["index"])
             vectors = np.asarray([row["embedding"] for row in rows], np.float32)
             if [row["index"] for row in rows] != list(range(expected)):
-                raise ValueError("the indexes are not those of the texts")
+                raise ValueError("the indexes don't match the texts")
         except (ValueError, KeyError, TypeError) as error:
-            raise self._unavailable(f"an answer that is no list of embeddings ({error!r})") from error
+            raise self._unavailable(f"an answer that is not a list of embeddings ({error!r})") from error
         if vectors.ndim != 2 or len(vectors) != expected or not np.isfinite(vectors).all():
             raise self._unavailable(f"{len(vectors)} embeddings for {expected} texts, or broken ones")
         return normalize(vectors)

@@ -72,7 +72,7 @@ class OnnxEmbedder:
             width = self._session.get_outputs()[0].shape[-1] if self._tokenizer else None
         if not isinstance(width, int):
             raise Unavailable(
-                f"the model {self._model} does not say how wide its output is",
+                f"the model {self._model} does not state the dimensions of its output",
                 code="model_unusable",
                 remedy="Export it with a fixed hidden size",
             )

@@ -238,7 +238,7 @@ def language_model_from(given: str | None, api_key: str | None = None, timeout: 
     url, _, model = given.strip().partition("#")
     if not model or not url.startswith(("http://", "https://")):
         raise Invalid(
-            f"language_model {'is no URL' if model else 'names no model'}",
+            f"language_model {'is not a URL' if model else 'names no model'}",
             field="language_model",
             remedy='Write it as URL#model, like "http://localhost:11434/v1#llama3.2"',
         )

@@ -54,9 +54,9 @@ def part(data: bytes) -> Part:
     try:
         event = json.loads(data)
     except ValueError as error:
-        raise Unreadable(f"something that is no JSON: {data.decode(errors='replace')}") from error
+        raise Unreadable(f"something that is not JSON: {data.decode(errors='replace')}") from error
     if not isinstance(event, dict):
-        raise Unreadable(f"JSON that is no answer: {data.decode(errors='replace')}")
+        raise Unreadable(f"JSON that is not an answer: {data.decode(errors='replace')}")
     if event.get("error"):
         raise _reported(event["error"])
     choices = event.get("choices")
@@ -68,7 +68,7 @@ def part(data: bytes) -> Part:
     choice = choices[0]
     said = (choice.get("delta") or choice.get("message") or {}) if isinstance(choice, dict) else None
     if not isinstance(said, dict) or not isinstance(said.get("content") or "", str):
-        raise Unreadable(f"a choice that is no message: {data.decode(errors='replace')}")
+        raise Unreadable(f"a choice without a message: {data.decode(errors='replace')}")
     text = said.get("content") or ""
     finish = choice.get("finish_reason")
     thoughts = said.get("reasoning_content") or said.get("reasoning")

@@ -105,9 +105,9 @@ def _check_parts(address: URL, kind: Kind) -> None:
             raise _unusable(f"{kind.name} is a file, without host and user", f"Use {kind.name}:///path/to/file")
         return
     if address.host and _HOST.fullmatch(address.host) is None:
-        raise _unusable("its host is no name or address", "Name one host")
+        raise _unusable("its host is not a name or an address", "Name one host")
     if address.port is not None and not 0 < address.port < 65_536:
-        raise _unusable("its port is none", "Use a port from 1 to 65535")
+        raise _unusable("its port is not valid", "Use a port from 1 to 65535")
 
 
 def _option(message: str, remedy: str) -> Invalid:

@@ -67,7 +67,7 @@ class Pool:
         return answer["result"]
 
     def close(self) -> None:
-        """Lets go of the processes."""
+        """Ends the processes."""
         with self._lock:
             if self._is_open:
                 STOCK.close(self.limits.most)
@@ -238,7 +238,7 @@ class Stock:
                 return self._starter.submit(Process)
             except RuntimeError as error:
                 raise Unavailable(
-                    "this process is shutting down and starts no more queries", code="query_process"
+                    "this process is shutting down and starts no further queries", code="query_process"
                 ) from error
 
     def _after_fork(self) -> None:

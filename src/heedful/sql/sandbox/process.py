@@ -116,7 +116,7 @@ class Process:
         self._close()
 
     def forget(self) -> None:
-        """Lets go of it without ending it: it is the child of the process that this one was copied from."""
+        """Detaches from it without ending it: it is the child of the process that this one was copied from."""
         self._popen.returncode = 0
         self._close()
 

@@ -207,7 +207,7 @@ class PostgreSql:
             if not driver.closed:
                 raise
             raise Unavailable(
-                f"store {self.name} was lost while it stored a change, which may or may not be stored ({error})",
+                f"the connection to {self.name} was lost during a write, which may or may not be stored ({error})",
                 code="store_unreachable",
                 remedy="Retry with the same idempotency key; it counts once",
             ) from error

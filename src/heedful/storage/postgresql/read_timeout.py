@@ -47,7 +47,7 @@ def _watched(connection: Any, reach: Callable[[], object], gen: Generator[Any, A
                     reach()
                 except psycopg.errors.ConnectionTimeout:
                     connection.close()
-                    raise psycopg.OperationalError("the server takes connections and doesn't answer") from None
+                    raise psycopg.OperationalError("the server accepts connections but doesn't answer") from None
                 except psycopg.OperationalError:
                     # It has said no, so it is there.
                     pass

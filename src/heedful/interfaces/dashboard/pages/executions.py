@@ -107,7 +107,7 @@ def remove_example(here: PageContext) -> ActionResult:
     undo = None
     if example.execution_id is not None:
         undo = Undo("promote_execution", {"execution_id": example.execution_id, "question": example.question})
-    return ActionResult("It is no golden example any more.", undo=undo)
+    return ActionResult("It is no longer a golden example.", undo=undo)
 
 
 def _right(here: PageContext) -> bool:

@@ -86,7 +86,7 @@ def _count(
 ) -> dict[str, int]:
     """Items by status; filters that can find nothing are refused, so that no zero is false."""
     if kind is not None and kind not in OPINION_TARGETS:
-        raise Invalid(f"nothing is about {kind!r}", field="kind", remedy=f"Use one of {', '.join(OPINION_TARGETS)}")
+        raise Invalid(f"unknown kind {kind!r}", field="kind", remedy=f"Use one of {', '.join(OPINION_TARGETS)}")
     counts, dataset = queue.count_by_status(here.heedful, target_type=kind, **filters), filters["dataset"]
     # An item stays when its dataset is deleted.
     if dataset is not None and dataset not in datasets and not any(counts.values()):

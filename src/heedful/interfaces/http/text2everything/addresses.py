@@ -33,7 +33,7 @@ def url_of(body: dict[str, Any]) -> str:
         )
     database = _text(body, "database")
     if "?" in database:
-        raise Invalid(f"database is {database!r}, and may have no ?", field="database", value=database)
+        raise Invalid(f"database {database!r} must not contain ?", field="database", value=database)
     if kind in FILES:
         return f"{kind}:///{database}"
     options = {name: each for name, each in config_of(body).items() if name not in _OWN_OPTIONS}
