@@ -456,7 +456,7 @@ SETTINGS = {
     "are. See [large stores](../scale.md#receipts).",
     "authors_to_teach": "How many known authors must agree for `improve` to make a fact of a correction or an answer; "
     "a verified caller is enough, anonymous visitors never are. See [who is "
-    "believed](../howto/improve-from-feedback.md#who-is-believed).",
+    "believed](../howto/improve-from-feedback.md#who-is-trusted).",
     "authors_to_veto": "How many known authors must say that SQL is wrong to keep it from being used again; a verified "
     "caller is enough, anonymous visitors never are.",
     "receipt_days": "Days that receipts are kept, at least; 0 for ever. Workers, or heedful maintain, remove the rest.",
