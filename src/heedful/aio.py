@@ -249,5 +249,5 @@ class AsyncHeedful(_Awaiting):
     audit = _as_async(HeedfulProtocol.audit)
 
     async def close(self) -> None:
-        """Waits for calls that are under way, saves the indexes and lets go of the store."""
+        """Waits for running calls, saves the indexes and closes the store."""
         await self._closing()

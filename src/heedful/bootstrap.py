@@ -56,7 +56,7 @@ def open(
     `url_or_path` is a file, `sqlite:///file.db`, or `:memory:`; `heedful.db` in the current folder if left out.
     `embedding` is `bundled`, `fast`, a folder with an ONNX model, `URL#model`, or an embedder of your own.
     `language_model`, if any, writes answers: `URL#model` of an OpenAI-compatible endpoint. `sessions` is a `mongodb://`
-    URL if sessions and their feedback should be kept there. Hooks stand between callers and the store. Without a
+    URL if sessions and their feedback should be kept there. Hooks run between callers and the store. Without a
     `worker`, this process does no jobs in the background, and leaves them to others.
     """
     config = settings.load()
@@ -208,7 +208,7 @@ def store_sizes(url_or_path: str | Path | None = None) -> list[TableSize]:
 
 
 def store_security(url_or_path: str | Path | None = None) -> list[Check]:
-    """What stands between a store that is there and production."""
+    """What an existing store needs for production."""
     config = settings.load()
     database = Database(config.store if url_or_path is None else url_or_path, create=False)
     try:

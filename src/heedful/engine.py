@@ -356,5 +356,5 @@ class Heedful(HeedfulProtocol):
         return _audit.list_entries(self._workspace.database, self._project.name, kind, since, cursor, limit)
 
     def close(self) -> None:
-        """Finishes what runs in the background, saves the indexes and lets go of the store."""
+        """Finishes background work, saves the indexes and closes the store."""
         self._project.close()

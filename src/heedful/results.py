@@ -1,6 +1,6 @@
 """Results of queries, and their way to JSON and back without loss.
 
-In JSON a column has a `kind`. With `json`, its values are what JSON has; a value that JSON lacks stands as an object
+In JSON a column has a `kind`. With `json`, its values are what JSON has; a value that JSON lacks is an object
 with one key, as in {"$decimal": "1.50"}. If all values of a column lack in the same way, the column's kind says so
 once (`decimal`), and they are plain texts.
 """

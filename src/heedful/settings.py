@@ -81,7 +81,7 @@ class Settings(Retention):
     @field_validator("trusted_proxies", mode="before")
     @classmethod
     def _proxies(cls, value: Any) -> Any:
-        """Addresses and networks; in the environment, commas stand between them."""
+        """Addresses and networks; in the environment, separated by commas."""
         named = [each.strip() for each in value.split(",") if each.strip()] if isinstance(value, str) else value
         for each in named if isinstance(named, list) else ():
             try:
@@ -95,7 +95,7 @@ class Settings(Retention):
     @field_validator("connector_hosts", "connector_folders", "connector_secrets", mode="before")
     @classmethod
     def _split(cls, value: Any) -> Any:
-        """The environment has texts only: there, commas stand between the parts of a list."""
+        """The environment has texts only: there, the parts of a list are separated by commas."""
         return [each.strip() for each in value.split(",") if each.strip()] if isinstance(value, str) else value
 
     @field_validator("connector_hosts")

@@ -1,4 +1,4 @@
-"""Doubles for tests of programs that use Heedful: models that need no files, and a clock that stands still."""
+"""Doubles for tests of programs that use Heedful: models that need no files, and a clock that you move."""
 
 from __future__ import annotations
 
@@ -35,7 +35,7 @@ class WordEmbedder:
 
 
 class ManualClock:
-    """A clock that moves when it is told to."""
+    """A clock that only moves when you move it."""
 
     def __init__(self, start: datetime = datetime(2026, 1, 1, tzinfo=UTC)) -> None:
         self.now = start
@@ -49,7 +49,7 @@ class ManualClock:
 
 
 class ScriptedModel:
-    """A language model that answers what it is told to: texts in order, or what a function makes of the messages.
+    """A language model with scripted answers: texts in order, or what a function makes of the messages.
 
     `asked` keeps the messages of each call. A word counts as a token.
     """

@@ -1521,7 +1521,7 @@ export interface SessionsMethods {
    * Keeps an answer that you made yourself; the session is made if it is new.
    *
    * With the `recall_id` of the facts it was made from, ratings of it improve recall. `used` names those it used, or
-   * gives each a weight; if left out, `improve` tells them from the answer.
+   * gives each a weight; if left out, `improve` detects them from the answer.
    *
    * Needs the scope `write`.
    */
@@ -1598,7 +1598,7 @@ export interface SessionsMethods {
   discardAlert(alert_id: string, options?: ChangeOptions): Promise<Alert>;
 }
 
-/** What the feedback tells. */
+/** Reports on feedback. */
 export interface InsightMethods {
   /**
    * Satisfaction by a key of the sessions' metadata, such as `variant`, or by `dataset`, `model`, `source`, `author_kind` or `target_type`; `metadata.model` is the key of that name.
@@ -1646,7 +1646,7 @@ export interface InsightMethods {
    *
    * Down-votes are looked at in all, by dataset, by model, by what they are about, by the themes of comments, and by
    * keys of the sessions' metadata: those that have up to 20 values (the five with the fewest, because whatever is
-   * looked at makes a change harder to tell from luck), and the one that `by` names.
+   * looked at makes a change harder to distinguish from chance), and the one that `by` names.
    *
    * Needs the scope `read`.
    */
@@ -1987,7 +1987,7 @@ export interface ReviewMethods {
    */
   resolve(item_id: string, fields?: ReviewResolveRequest, options?: ChangeOptions & Pick<Extras, "ifMatch">): Promise<ReviewItem>;
   /**
-   * Says that there is nothing to fix, whoever says it again.
+   * Says that there is nothing to fix, even if others complain again.
    *
    * Needs the scope `feedback`.
    */
@@ -2001,7 +2001,7 @@ export interface ReviewMethods {
   /**
    * Does something about an item; `undo` reverts it.
    *
-   * `supersede` puts `text` in the place of the fact `fact_id`. `retract` retracts the opinion `event_id`. `teach`
+   * `supersede` replaces the fact `fact_id` with `text`. `retract` retracts the opinion `event_id`. `teach`
    * makes a fact of the correction in it, or of `text`, since a visitor's word alone teaches nothing. `block`
    * says that the execution `execution_id` is wrong, with `note` as the reason. `promote` makes a golden example of
    * it, of its own `question` or another; if nobody says that it is right, the reviewer does. `add_example` adds the
@@ -2205,7 +2205,7 @@ export interface Heedful {
   /**
    * Which of the facts that a recall showed did an answer use? Works without a language model.
    *
-   * Each fact is `used` or `ignored` with a confidence and reasons, or None where it can't be told.
+   * Each fact is `used` or `ignored` with a confidence and reasons, or None where it is unclear.
    *
    * Needs the scope `read`.
    */
@@ -2246,7 +2246,7 @@ export interface Heedful {
    */
   forget(fields?: ForgetRequest, options?: ChangeOptions): Promise<ForgetResult>;
   /**
-   * One fact: its text, its metadata, and where it stands.
+   * One fact: its text, its metadata, and its position.
    *
    * Needs the scope `read`.
    */

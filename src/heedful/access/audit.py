@@ -71,7 +71,7 @@ FLUSH_SECONDS = 1.0
 """Seconds between two batches."""
 
 SUMMARY_CODE = "more_like_this"
-"""The code of an entry that stands for others, whose number is in `times`."""
+"""The code of an entry that summarises others; `times` has their number."""
 
 _CODES = frozenset({"store_as_connector", "query_busy", "rate_limited", "too_slow", "headers_too_large"})
 _FAMILIES = ("connector_", "sql_", "role_", "secret_", "destination_")

@@ -1,4 +1,4 @@
-"""`heedful doctor --security`: what stands between a store and production, each finding with its remedy."""
+"""`heedful doctor --security`: what a store needs for production, each finding with its remedy."""
 
 from __future__ import annotations
 

@@ -35,7 +35,7 @@ def digest(api_key: str) -> bytes:
 
 
 def matches(api_key: str, stored: bytes) -> bool:
-    """Whether this is the key; how long that takes tells nothing."""
+    """Whether this is the key, compared in constant time."""
     return hmac.compare_digest(digest(api_key), stored)
 
 

@@ -19,7 +19,7 @@ from heedful.storage.sessions import SessionStore, Transaction
 from heedful.storage.tallies import TallyCounts, TallyQuery
 
 MAX_VALUES = 50
-"""Values that are told apart at most; what has more is nothing to compare by."""
+"""The most values to compare by; a key with more is refused."""
 
 MAX_AUTO_VALUES = 20
 """Values of a metadata key that nobody named, at most, to look at each of them."""
@@ -66,7 +66,7 @@ class Counting:
     def telling_keys(self) -> list[str]:
         """The metadata keys that have a few values, those with the fewest first: they have most opinions for each.
 
-        A key of ids has a value for each session, and tells nothing apart.
+        A key of ids has a value for each session, and distinguishes nothing.
         """
 
         def read(tx: Transaction) -> list[str]:
@@ -123,12 +123,12 @@ def decode_tag(value: str) -> Any:
 
 
 def too_many(by: str, values: int) -> Invalid:
-    """The error for what has too many values to tell them apart."""
+    """The error for a key with too many values to compare by."""
     return Invalid(
         f"by is {by!r}, which has {values} values; up to {MAX_VALUES} can be compared",
         field="by",
         value=by,
-        remedy="Name a key that tells variants apart",
+        remedy="Name a key that distinguishes variants",
     )
 
 

@@ -19,7 +19,7 @@ DEFAULT_PERIOD = 7 * DAY
 """The time a digest is about, if nobody says."""
 
 MAX_LISTED = 3
-"""Themes and notes that are told."""
+"""The most themes and notes in a digest."""
 
 
 def digest(workspace: Workspace, counting: Counting, comments: Comments, since: int, until: int) -> Digest:

@@ -44,14 +44,14 @@ def notes(
 ) -> list[Note]:
     """All that changed in this time, the most striking first; by metadata keys with a few values, and by `key`.
 
-    A part is told only if it changed more than its like: where all got worse, it is enough to say so once.
+    A part is reported only if it changed more than its peers: if all got worse, one note is enough.
     """
     all_of_it = Series("all", None, "down-votes")
     for line in counting.counts(TallyQuery(None, None, "day", since, until, dataset, OUTCOMES, DERIVED)):
         _count(all_of_it, line)
     if not all_of_it.opinions:
         return []
-    # Days before the first opinion would tell of a change that is only the beginning.
+    # Days before the first opinion would look like a change, and are only the beginning.
     days = range(min(all_of_it.opinions), (until - 1) // DAY + 1)
     series = [all_of_it]
     for facet in SLICES:

@@ -238,7 +238,7 @@ def _alike(one: frozenset[str], other: frozenset[str]) -> bool:
 
 @lru_cache(maxsize=4096)
 def _terms(text: str) -> frozenset[str]:
-    """The words that tell; where a script has no spaces, every two letters in a row."""
+    """The content words; where a script has no spaces, every two letters in a row."""
     found: set[str] = set()
     for word in words(text):
         if run := _UNSPACED.fullmatch(word.term):

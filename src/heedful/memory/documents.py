@@ -64,7 +64,7 @@ def read(texts: Source, metadata: Metadata | Sequence[Metadata] | None, source: 
 
 
 def pieces(source: str | None, replaces: bool, texts: Sequence[tuple[str, Metadata]]) -> Pieces:
-    """Texts with their metadata, checked and split; with `replaces`, in the place of what their source said."""
+    """Texts with their metadata, checked and split; with `replaces`, in place of the earlier facts of their source."""
     if source is not None:
         checks.text("source", source)
     made = [
@@ -134,7 +134,7 @@ def _metadata_of(
 def _files(path: Path, errors: list[FileError], inside: frozenset[Path]) -> Iterator[Path]:
     """The file itself, or all in a folder but the hidden ones, in the order of their names.
 
-    `inside` are the folders it stands in: a link back to one of them is not followed.
+    `inside` are the folders it is in: a link back to one of them is not followed.
     """
     if not path.is_dir():
         yield path
@@ -258,7 +258,7 @@ _SPACE = re.compile(r"\s+")
 
 @dataclass(frozen=True, slots=True)
 class Piece:
-    """A part of a text and where it stands in it."""
+    """A part of a text and its position."""
 
     text: str
     start: int

@@ -232,7 +232,7 @@ _JSON = re.compile(r"[{\[]")
 def name_entities(model: LanguageModel, texts: Sequence[str]) -> list[list[str]]:
     """The names in each text, in order, from one question to the model.
 
-    A text for which the answer has nothing that can be read gets none. Names that don't stand in the text, in whatever
+    A text for which the answer has nothing that can be read gets none. Names that are not in the text, in whatever
     case, are dropped: a model may make them up.
     """
     if not texts:
@@ -289,7 +289,7 @@ def _present_names(names: Sequence[str], text: str) -> list[str]:
 
 
 def _contains_name(name: str, text: str) -> bool:
-    """Whether a name stands in a text as whole words, if it is made of letters and digits at its ends."""
+    """Whether a name is in a text as whole words, if it is made of letters and digits at its ends."""
     before = r"(?<!\w)" if name[0].isascii() and name[0].isalnum() else ""
     behind = r"(?!\w)" if name[-1].isascii() and name[-1].isalnum() else ""
     return re.search(f"{before}{re.escape(name)}{behind}", text) is not None

@@ -28,7 +28,7 @@ def fact_history(workspace: Workspace, fact_id: str) -> FactHistory:
         signals = ledger.surviving(connection, [seq])
         texts = ledger.query_texts(connection, sorted({signal.query_id for signal in signals}))
         row = facts.get_fact(connection, seq)
-        # What it corrected is told by its own metadata; the ledger has no index to look for it.
+        # Its own metadata says what it corrected; the ledger has no index to look for it.
         corrected = row.metadata.get(PROVENANCE)
         named = [fact_id] if not isinstance(corrected, str) else [fact_id, corrected]
         corrections = [_correction(event) for event in ledger.supersessions(connection, named)]

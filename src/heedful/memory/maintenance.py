@@ -122,7 +122,7 @@ def _store(workspace: Workspace) -> Check:
 
 
 def _files(workspace: Workspace) -> Check:
-    """Whether the file of the store is for its owner alone; that of an older version is left as it is, and told."""
+    """Whether the file of the store is for its owner alone; that of an older version is left alone and reported."""
     folder = workspace.database.folder
     store = Path(workspace.database.name)
     # Those of a database on a server are its own matter.

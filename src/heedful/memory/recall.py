@@ -107,7 +107,7 @@ class _Outcome:
     links: dict[str, list[str]] = field(default_factory=dict)
     """The links that carried a hit, by its fact."""
     propensity: float = 1.0
-    """The chance that the last fact shown had to stand there."""
+    """The probability that the last fact was shown at its rank."""
 
 
 def recall(workspace: Workspace, request: RecallRequest, *, keep: bool = False, quiet: bool = False) -> Recall:

@@ -1,4 +1,4 @@
-"""The ledger folded once more, by other rules: what they would have made of the recalls that people rated."""
+"""The ledger folded again with other policies: how they would have ranked the recalls that people rated."""
 
 from __future__ import annotations
 
@@ -47,7 +47,7 @@ class _Rated:
     """In the order they were shown."""
     helpful: frozenset[int]
     weight: float
-    """One over the chance that the helpful facts had to stand where they stood."""
+    """One over the probability that the helpful facts were shown at their ranks."""
 
 
 @dataclass(frozen=True, slots=True)

@@ -278,7 +278,7 @@ def signal_recall(
     author: str | None,
     idempotency_key: str | None,
 ) -> SignalResult:
-    """Signals about what a recall showed: what is named, and of the rest what the answer tells, or `ignored`."""
+    """Signals about what a recall showed: what is named, and for the rest what the answer shows, or `ignored`."""
     checks.identifier("recall_id", recall_id)
     checks.fraction("confidence", confidence)
     checks.author(author)
@@ -359,7 +359,7 @@ def _resolve_signals(
     active = {
         (event.target_id, event.value): event
         for event in ledger.of_receipt(connection, receipt.id)
-        # What was made of a rating is another voice: it goes with the rating.
+        # Signals derived from a rating are separate: they are retracted with the rating.
         if event.author == author and event.source == SOURCE
     }
     about = {fact for fact, kind in active if kind != "ignored"} | {each.fact_id for each in named}
@@ -394,7 +394,7 @@ def _not_shown(index: int, fact_id: str, recall_id: str) -> ItemError:
 
 
 def _signals_for_unnamed(unnamed: list[str], detected: list[Detection] | None, confidence: float) -> list[_FactSignal]:
-    """What is said of facts that nobody named: what the answer tells, else that they were ignored."""
+    """The signals for facts that nobody named: what the answer shows, otherwise `ignored`."""
     if detected is None:
         return [_FactSignal("ignored", fact, confidence) for fact in unnamed]
     return [
@@ -417,9 +417,9 @@ class _Known:
 
 
 def detect(workspace: Workspace, answer: str, fact_ids: Sequence[str], *, query: str = "") -> list[Detection]:
-    """For each of the facts that an answer was given from: `used`, `ignored`, or None where it can't be told.
+    """For each of the facts that an answer was given from: `used`, `ignored`, or None where it is unclear.
 
-    Name all facts that were shown, because they are told apart by what only one of them says; those that were deleted
+    Name all facts that were shown, because what only one of them says distinguishes them; those that were deleted
     are left out. `query` is the question, if known: it makes the result a little surer.
     """
     if not isinstance(answer, str):

@@ -138,7 +138,7 @@ class DocumentedJudge:
 
 
 class AdaptiveJudge:
-    """The adaptive rule on the voices of the queries that are like the one asked."""
+    """The adaptive policy on the votes of similar queries."""
 
     def __init__(
         self, connection: Connection, evidence: EvidenceIndex, newest: int, context: Context, now: int

@@ -187,7 +187,7 @@ class Workspace:
                     runs.set_vectors(connection, model, [(seq, vector)])
 
     def evidence(self, dataset: int) -> EvidenceIndex:
-        """The voices of a dataset; `follow` it before use."""
+        """The votes of a dataset; `follow` it before use."""
         with self._lock:
             return self._evidence.setdefault(dataset, EvidenceIndex(dataset))
 

@@ -190,7 +190,7 @@ class CacheMatch(Model):
     """What the two questions don't have in common."""
     age_days: float
     stale: bool
-    """Whether its schema, or its data where that can be told, has changed since."""
+    """Whether its schema, or its data where that can be detected, has changed since."""
 
     @field_validator("execution")
     @classmethod

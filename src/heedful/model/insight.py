@@ -1,4 +1,4 @@
-"""Insight: what people said, added up, and what stands out."""
+"""Insight: aggregated feedback, and what stands out."""
 
 from __future__ import annotations
 
@@ -57,7 +57,7 @@ class Stopping(Model):
     expected_loss: float | None
     """How much satisfaction is lost on average by taking it now, should another one be better."""
     needed: int | None
-    """About how many more ratings it takes, if the present rates are the true ones; None if that can't be told."""
+    """About how many more ratings it takes, if the present rates are the true ones; None if unknown."""
     reason: str
 
 

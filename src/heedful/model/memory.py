@@ -228,7 +228,7 @@ class Hit(Model):
     metadata: Metadata
     source: str | None = None
     position: tuple[int, int] | None = None
-    """Where the text stands in its source, in characters."""
+    """Where the text is in its source, in characters."""
     rank: int
     explanation: Explanation | None = None
 
@@ -404,7 +404,7 @@ class Detection(Model):
 
     fact_id: str
     signal_type: Literal["used", "ignored"] | None
-    """None where it can't be told."""
+    """None where it is unclear."""
     confidence: float
     """How sure `signal_type` is, in [0, 1]; 0 without one."""
     reasons: list[str]

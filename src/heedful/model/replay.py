@@ -70,7 +70,7 @@ class ReplayReport(Model):
 
     dataset: str
     rated: int
-    """Recalls that got explicit ratings which stand."""
+    """Recalls with active explicit ratings."""
     replayed: int
     """Those of them with a fact rated helpful: the others say nothing about an order."""
     queries: int

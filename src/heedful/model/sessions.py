@@ -78,7 +78,7 @@ class Entry(Model):
     """The receipt of the evidence."""
     dataset: str | None = None
     used: list[UsedFact] | None = None
-    """The facts the answer used; None where that was not told yet."""
+    """The facts the answer used; None where that is not known yet."""
     model: str | None = None
     """The language model that wrote the answer; None if none did."""
     usage: Usage | None = None

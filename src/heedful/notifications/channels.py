@@ -69,7 +69,7 @@ def check_timeout(value: Any) -> float:
 
 
 def fingerprint(text: str) -> str:
-    """Eight characters that tell one text from another and don't give it away."""
+    """Eight characters that identify a text without revealing it."""
     return hashlib.sha256(text.encode()).hexdigest()[:8]
 
 
@@ -85,7 +85,7 @@ def _split(value: Any) -> SplitResult | None:
 
 
 def post(url: str, body: bytes, headers: Mapping[str, str], *, channel: str, timeout: float) -> None:
-    """Sends JSON; raises `Unavailable`, which doesn't tell the address, unless the answer is a success."""
+    """Sends JSON; raises `Unavailable`, which doesn't reveal the address, unless the answer is a success."""
     request = httpx.Request(
         "POST",
         url,

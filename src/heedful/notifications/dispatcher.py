@@ -22,7 +22,7 @@ logger = logging.getLogger("heedful.notifications")
 SECOND = 1_000_000
 """In stored time, as all times here."""
 LEASE = 60 * SECOND
-"""How long an alert belongs to whoever claimed it."""
+"""How long an alert is leased to the process that claimed it."""
 MAX_BACKOFF = 3600 * SECOND
 """The longest wait between two attempts."""
 MIN_PAUSE, MAX_PAUSE = 0.05, 60.0

@@ -24,7 +24,7 @@ class Webhook:
 
     def __init__(self, url: str, *, secret: str | bytes, name: str | None = None, timeout: float = 10.0) -> None:
         parts = channels.check_url(url)
-        # What comes after the path may be a secret, and still tells two webhooks apart.
+        # What comes after the path may be a secret, and still distinguishes two webhooks.
         rest = f"#{channels.fingerprint(parts.query)}" if parts.query else ""
         self.name = channels.check_name(name, f"webhook:{parts.netloc}{parts.path}{rest}")
         self._url = url

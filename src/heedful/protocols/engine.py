@@ -149,7 +149,7 @@ class HeedfulProtocol(Protocol):
     def detect(self, answer: str, recall_id: str) -> list[Detection]:
         """Which of the facts that a recall showed did an answer use? Works without a language model.
 
-        Each fact is `used` or `ignored` with a confidence and reasons, or None where it can't be told.
+        Each fact is `used` or `ignored` with a confidence and reasons, or None where it is unclear.
         """
 
     def retract(self, event_id: str, *, author: str | None = None) -> Retraction:
@@ -210,7 +210,7 @@ class HeedfulProtocol(Protocol):
         """
 
     def fact(self, fact_id: str) -> Fact:
-        """One fact: its text, its metadata, and where it stands."""
+        """One fact: its text, its metadata, and its position."""
 
     def facts(
         self,
@@ -246,4 +246,4 @@ class HeedfulProtocol(Protocol):
         """Who was refused what in this project, over HTTP, and what admins did, the newest first."""
 
     def close(self) -> None:
-        """Finishes what runs, and lets go of the store or the server."""
+        """Finishes what runs, and closes the store or the connection to the server."""

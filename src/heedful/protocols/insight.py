@@ -97,7 +97,7 @@ class InsightProtocol(Protocol):
 
         Down-votes are looked at in all, by dataset, by model, by what they are about, by the themes of comments, and by
         keys of the sessions' metadata: those that have up to 20 values (the five with the fewest, because whatever is
-        looked at makes a change harder to tell from luck), and the one that `by` names.
+        looked at makes a change harder to distinguish from chance), and the one that `by` names.
         """
 
     def digest(self, *, since: datetime | None = None, until: datetime | None = None) -> Digest:
@@ -132,7 +132,7 @@ class InsightProtocol(Protocol):
         dataset: str | None = None,
         overwrite: bool = False,
     ) -> ExportResult:
-        """Writes a table to a file where the caller is, as `csv`, `jsonl` or `parquet`, by its name if not told.
+        """Writes a table to a file where the caller is, as `csv`, `jsonl` or `parquet`, by its name if left out.
 
         It is there when it is whole. Instead of a name, it may be something that bytes can be written to. In CSV, texts
         that a spreadsheet would take for a formula get a leading apostrophe.

@@ -43,7 +43,7 @@ class ReviewProtocol(Protocol):
     def dismiss(
         self, item_id: str, *, note: str | None = None, author: str | None = None, if_match: str | None = None
     ) -> ReviewItem:
-        """Says that there is nothing to fix, whoever says it again."""
+        """Says that there is nothing to fix, even if others complain again."""
 
     def reopen(
         self, item_id: str, *, note: str | None = None, author: str | None = None, if_match: str | None = None
@@ -68,7 +68,7 @@ class ReviewProtocol(Protocol):
     ) -> ReviewEvent:
         """Does something about an item; `undo` reverts it.
 
-        `supersede` puts `text` in the place of the fact `fact_id`. `retract` retracts the opinion `event_id`. `teach`
+        `supersede` replaces the fact `fact_id` with `text`. `retract` retracts the opinion `event_id`. `teach`
         makes a fact of the correction in it, or of `text`, since a visitor's word alone teaches nothing. `block`
         says that the execution `execution_id` is wrong, with `note` as the reason. `promote` makes a golden example of
         it, of its own `question` or another; if nobody says that it is right, the reviewer does. `add_example` adds the

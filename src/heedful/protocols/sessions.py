@@ -75,7 +75,7 @@ class SessionsProtocol(Protocol):
         """Keeps an answer that you made yourself; the session is made if it is new.
 
         With the `recall_id` of the facts it was made from, ratings of it improve recall. `used` names those it used, or
-        gives each a weight; if left out, `improve` tells them from the answer.
+        gives each a weight; if left out, `improve` detects them from the answer.
         """
 
     def entry(self, session_id: str, qa_id: str) -> Entry:

@@ -53,7 +53,7 @@ it is the nearest in meaning to a sentence of which less is explained."""
 
 @dataclass(frozen=True, slots=True)
 class Attribution:
-    """What an answer says of one fact; `signal_type` is None where it can't be told."""
+    """What an answer says of one fact; `signal_type` is None where it is unclear."""
 
     signal_type: Literal["used", "ignored"] | None
     probability: float
@@ -158,7 +158,7 @@ class _Evidence:
         self.can_rule_out = content_mass >= TELLS_MUCH or credits.sum() / (content_mass + DOUBT) >= EXPLAINED
 
     def shared(self, sentence: int, fact: int) -> list[Word]:
-        """The words that count and that a sentence has in common with a fact, those that tell most first."""
+        """The words that count and that a sentence has in common with a fact, the most significant first."""
         weights = self.weights[sentence]
         found = {word.term: word for word in self.answer_words[sentence] if weights.get(word.term, 0) > 0}
         return sorted(

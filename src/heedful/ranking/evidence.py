@@ -28,7 +28,7 @@ INITIAL_AGREEMENTS = 2.0
 POSITIVE = frozenset({"used", "helpful"})
 
 ANONYMOUS = ""
-"""The author of opinions that name none; they are one voice."""
+"""The author of opinions without one; together they have one vote."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -72,7 +72,7 @@ def mass(opinion: Opinion) -> float:
 
 
 def votes_per_author(opinions: Iterable[Opinion]) -> list[AuthorVote]:
-    """The voices behind the opinions of one query, which come in the order they were given."""
+    """The votes behind the opinions of one query, which come in the order they were given."""
     by_author: dict[tuple[int, str], list[Opinion]] = defaultdict(list)
     for opinion in opinions:
         by_author[opinion.fact, opinion.author or ANONYMOUS].append(opinion)
@@ -99,8 +99,8 @@ def votes_per_author(opinions: Iterable[Opinion]) -> list[AuthorVote]:
 def agreement(evidence: Iterable[AuthorVote]) -> dict[str, Agreement]:
     """How each author agrees with the others about the facts of one query: one vote each, however often repeated."""
     votes: dict[int, list[tuple[str, int]]] = defaultdict(list)
-    for voice in evidence:
-        votes[voice.fact].append((voice.author, voice.verdict))
+    for each in evidence:
+        votes[each.fact].append((each.author, each.verdict))
     found: dict[str, Agreement] = defaultdict(Agreement)
     for cast in votes.values():
         total = sum(vote for _, vote in cast)
@@ -140,7 +140,7 @@ def merge(
         ahead = ahead_by_score[place]
         if not known[place]:
             ahead = min(ahead, ahead_by_relevance[place] + 1)
-        # A known fact stands before the unknown ones that have as many known ones ahead as itself and it.
+        # A known fact comes before the unknown ones that have as many known ones ahead as itself and it.
         return (ahead + 1 if known[place] else ahead, not known[place], position[place])
 
     return sorted(places, key=slot)

@@ -1,4 +1,4 @@
-"""What an order of facts is worth, told from ratings, how sure that is, and which weight to take.
+"""How good an order of facts is, judged by ratings, with what confidence, and which weight to choose.
 
 - Self-normalised inverse-propensity weighting: Swaminathan and Joachims, "The Self-Normalized Estimator for
   Counterfactual Learning" (2015).
@@ -10,7 +10,7 @@ What is corrected: where exploration drew a helpful fact into the list, its reca
 that draw. What is not: that people look at the top first. A rating proves that its fact was looked at, and dividing it
 by the chance of a look would multiply its noise. What can't be: a fact that was not shown has no rating, and one that
 was shown and not rated counts as not helpful. Both favour the order that was logged, so a gain is rather larger than
-told. Raters are taken at their word: what all of them get wrong looks like a gain.
+told. Ratings are taken as true: what all raters get wrong looks like a gain.
 """
 
 from __future__ import annotations

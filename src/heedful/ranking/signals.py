@@ -74,7 +74,7 @@ VISITOR = "visitor-"
 """How the names of anonymous visitors begin."""
 
 ANYONE = f"{VISITOR}anyone"
-"""The one voice of all visitors whom nobody tells apart."""
+"""The one vote of all visitors without a subject."""
 
 
 @dataclass(frozen=True, slots=True)

@@ -66,13 +66,13 @@ class OverallIndex:
 
 
 CACHED_QUERIES = 20_000
-"""Queries whose voices are kept in memory."""
+"""Queries whose votes are cached."""
 
 QueryVotes = tuple[Sequence[AuthorVote], Mapping[str, Agreement]]
 
 
 class EvidenceIndex:
-    """The voices of one dataset, by query, and its share of positive opinions."""
+    """The votes of one dataset, by query, and its share of positive opinions."""
 
     def __init__(self, dataset: int) -> None:
         self.dataset = dataset

@@ -1,4 +1,4 @@
-"""Relevance from its parts: meaning, words, and what stands beside a fact."""
+"""Relevance from its parts: meaning, words, and neighbouring facts."""
 
 from __future__ import annotations
 
@@ -37,7 +37,7 @@ class Fused:
 def fuse(vector: Floats, words: Floats, near: Floats, far: Floats) -> Fused:
     """The relevance of facts by meaning and words; a fact that has no neighbours keeps its own.
 
-    An answer often stands beside the words that were asked for: neighbours lend a share of their words, never of
+    An answer is often next to the words of the question: neighbours lend a share of their words, never of
     their meaning, which is vague enough by itself.
     """
     own = np.float32(VECTOR) * vector + np.float32(1 - VECTOR) * words

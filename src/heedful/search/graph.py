@@ -124,7 +124,7 @@ class _Run:
 
 
 def _places(ordered: Numbers, keys: Numbers) -> Numbers:
-    """Where any of the wanted numbers stand in an ordered array."""
+    """Where any of the keys are in an ordered array."""
     first = np.searchsorted(ordered, keys, "left")
     sizes = np.searchsorted(ordered, keys, "right") - first
     ends = np.cumsum(sizes)

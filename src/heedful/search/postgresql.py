@@ -28,7 +28,7 @@ EF_SEARCH = 200
 """The vectors that a search in the graph keeps at hand, at least; the more, the surer and slower."""
 
 NEAR, FAR = 1, 2
-"""Steps to the facts that stand beside a fact, and to those next to them."""
+"""Steps to the neighbours of a fact, and to theirs."""
 
 
 class DatabaseIndex:

@@ -18,7 +18,7 @@ from itertools import accumulate, pairwise
 from heedful.errors import Invalid
 
 SIGNIFICANCE = 0.05
-"""A change is told when chance alone makes one with at most this probability, over all series."""
+"""A change is reported if chance alone makes one with at most this probability, over all series."""
 
 MIN_FACTOR = 1.5
 """A rate that changed by less is not worth telling."""
@@ -56,7 +56,7 @@ def change(days: Sequence[int], events: Sequence[int], exposure: Sequence[float]
 
     `days` are in order; `exposure` is what the events of a day are a share of (the ratings among which down-votes were
     counted), or 1 a day to look at plain counts. `tests` is how many series are looked at together. An earlier change
-    is old: it is not told, and only the days since then are looked at.
+    is old: it is not reported, and only the days since then are examined.
 
     >>> found = change(range(10), [2, 1, 3, 2, 1, 2, 2, 9, 7, 8], [1] * 10)
     >>> found.since, round(found.ratio, 1), found.p_value < 0.001
@@ -78,18 +78,18 @@ def change(days: Sequence[int], events: Sequence[int], exposure: Sequence[float]
 
 
 def _best(days: Sequence[int], events: Sequence[int], exposure: Sequence[float], tests: int) -> Change | None:
-    """The day on which a change explains the counts best, be it luck or not."""
+    """The day on which a change explains the counts best, significant or not."""
     counted, exposed = [0, *accumulate(events)], [0.0, *accumulate(exposure)]
     total, whole = counted[-1], exposed[-1]
     tried = [place for place in range(MIN_DAYS_BEFORE, len(days)) if total and 0 < exposed[place] / whole < 1]
     if not tried:
         return None
-    # Rounded, so that days that explain as much are told apart by their order: the last one is where it began.
+    # Rounded, so that days that explain as much are distinguished by their order: the last one is where it began.
     at = max(tried, key=lambda place: (round(_gain(counted[place], total, exposed[place] / whole), 9), place))
     before, after = counted[at], total - counted[at]
     share = exposed[at] / whole
     ratio = after * share / (before * (1 - share)) if before else math.inf
-    # Of events that come in bursts, only the bursts tell something.
+    # Of events that come in bursts, only the bursts are informative.
     size = _spread(events, exposure, at)
     busier, exposed_share = (after, 1 - share) if ratio > 1 else (before, share)
     tail = _at_least(busier / size, total / size, exposed_share)
@@ -150,7 +150,7 @@ def describe(change: Change, what: str, day_name: str) -> str:
 
 
 def arithmetic(change: Change) -> list[str]:
-    """The figures that a change is told from.
+    """The figures that a change is detected from.
 
     >>> found = change(range(10), [2, 1, 3, 2, 1, 2, 2, 9, 7, 8], [1] * 10, tests=6)
     >>> for line in arithmetic(found):

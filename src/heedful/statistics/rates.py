@@ -60,7 +60,7 @@ class Rates:
 
 
 def _grid(a: Array, b: Array) -> tuple[Array, Array]:
-    """The points to integrate at, as log-odds, and how much each stands for."""
+    """The points to integrate at, as log-odds, and the weight of each."""
     starts, ends = _panels(a, b)
     half = (ends - starts)[:, None] / 2
     return (((starts + ends)[:, None] / 2) + half * _POINTS).ravel(), (half * _WEIGHTS).ravel()

@@ -56,7 +56,7 @@ def corrected(comment: str, facts: Sequence[str], question: str) -> int | None:
 
 
 def replacement_terms(comment: str, fact: str, question: str) -> frozenset[str]:
-    """What a comment gives in the place of what a fact says, in terms that can be compared: its numbers and names, or
+    """What a comment says instead of what a fact says, in terms that can be compared: its numbers and names, or
     its other words where it has none. Two comments that give the same correct the fact in the same way.
 
     >>> fact, question = "Returns are accepted within 30 days", "How many days do I have for returns?"

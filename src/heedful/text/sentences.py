@@ -1,4 +1,4 @@
-"""Texts of any kind into sentences that can stand alone."""
+"""Texts of any kind into sentences that are complete on their own."""
 
 from __future__ import annotations
 

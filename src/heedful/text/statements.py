@@ -9,7 +9,7 @@ from heedful.text.complaints import is_remark, is_story
 from heedful.text.words import sentences, words
 
 MIN_WORDS = 2
-"""A statement without a number or a name has at least this many words that tell something."""
+"""A statement without a number or a name has at least this many content words."""
 
 VERDICTS = frozenset(
     word.term

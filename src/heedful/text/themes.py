@@ -48,7 +48,7 @@ def themes(
 ) -> list[Theme]:
     """The themes of comments, the largest first; `vectors` are their embeddings, one row of length 1 each.
 
-    At most `most` are told, each of at least `smallest` comments. A comment is in one theme or in none. Which ones
+    At most `most` are returned, each of at least `smallest` comments. A comment is in one theme or in none. Which ones
     belong together does not depend on their order. `alike` is the mean cosine within a theme, at least; it depends on
     the model. Time and memory grow with the square of the number of comments: a few thousand are no trouble.
 
@@ -140,7 +140,7 @@ NAME_WORDS = 3
 """Words in a name at most."""
 
 TYPICAL_WORDS = 6
-"""Words that are told of a group at most."""
+"""The most words in the label of a group."""
 
 MAX_CHARACTERS = 1_000
 """Characters of a text that are looked at: a comment that has not come to its matter by then has none."""
@@ -152,12 +152,12 @@ MIN_TYPICALITY = 0.25
 """A word joins the most typical one in a name if it is this much as typical."""
 
 MAX_NAME = 40
-"""Characters of a text that stands for a name."""
+"""The most characters of a text that is used as a label."""
 
 # Characters of writing without spaces, or with marks inside of words that split them.
 _UNSPACED = re.compile(r"[\u0900-\u109f\u1780-\u17ff\u2e80-\u30ff\u3400-\u9fff\uf900-\ufaff\U00020000-\U0003ffff]+")
 
-# What is most frequent and tells least, in German, Spanish, French, Italian, Portuguese and Russian.
+# The most frequent and least informative words, in German, Spanish, French, Italian, Portuguese and Russian.
 _LITTLE_WORDS = frozenset(
     """
     der die das den dem des ein eine einen einem einer ich du er sie es wir ihr mein meine meinen ist sind war hat habe
@@ -247,7 +247,7 @@ class Namer:
         return {term: weight(term) for term in inside if inside[term] >= least}
 
     def _written(self, members: Sequence[int]) -> tuple[dict[str, str], dict[str, list[float]]]:
-        """How a group's terms are mostly written, and where in its texts they stand."""
+        """How a group's terms are mostly written, and where they are in its texts."""
         forms: dict[str, Counter[str]] = defaultdict(Counter)
         places: dict[str, list[float]] = defaultdict(list)
         for member in members:

@@ -14,7 +14,7 @@ Kind = Literal["word", "name", "number", "common"]
 
 
 class Word(NamedTuple):
-    """One word of a text and where it stands in it; forms of one word have one `term`."""
+    """One word of a text and its position; forms of one word have one `term`."""
 
     term: str
     kind: Kind

@@ -30,10 +30,10 @@ from heedful.transfer.marker import Marker
 from heedful.transfer.results import BackedUp, Copied
 
 NEW_DATABASE = "NEW_DATABASE"
-"""Stands for the name that whoever restores a store fills in: not the one that it was taken from."""
+"""A placeholder for the database to restore into, which must not be the source."""
 
 PAGES = 2048
-"""Pages that are copied at once, after which progress is told."""
+"""Pages that are copied at once, after which progress is reported."""
 
 
 def backup(
@@ -61,7 +61,7 @@ def backup(
     targets.check(source, target, force=force)
     partial = target.with_name(f".{target.name}.{secrets.token_hex(4)}")
     try:
-        # To be written, it must be a file that can be: SQLite would tell less about what is wrong.
+        # To be written, it must be a file that can be: SQLite would say less about what is wrong.
         files.create(partial).close()
         _copy(source, partial, progress)
         if not with_signing:

@@ -62,7 +62,7 @@ def of_store(connection: Connection) -> list[ProjectChecksum]:
 
 
 def raw_json(connection: Connection, column: Column[Any]) -> ColumnElement[Any]:
-    """JSON as it stands in a column, whatever that is; SQLite lets anything in."""
+    """JSON as it is in a column, whatever that is; SQLite lets anything in."""
     return cast(column, Text if connection.dialect.name == "postgresql" else LargeBinary).label(column.name)
 
 

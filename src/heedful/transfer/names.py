@@ -21,7 +21,7 @@ DELETED_PREFIX = "-"
 
 
 class Names:
-    """What the numbers of a project stand for."""
+    """The names behind the numbers of a project."""
 
     def __init__(self, connection: Connection, project: int) -> None:
         self._connection = connection

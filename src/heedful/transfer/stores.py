@@ -1,4 +1,4 @@
-"""The stores that are moved: opened only if they are there, and told apart."""
+"""The stores that are moved: opened only if they exist, and distinguished."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from heedful.storage import Database
 SQLITE = "sqlite:///"
 
 _SECRETS = ("password", "sslpassword")
-"""What a server is told in the query part of an address, and nobody else."""
+"""Options in the query part of an address that are for the server alone."""
 
 
 def open_existing(url_or_path: str | Path | None) -> Database:

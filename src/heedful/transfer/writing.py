@@ -61,7 +61,7 @@ class Writing:
         insert_verbatim(self._connection, table, [row | text for row, text in zip(rows, texts, strict=True)])
 
     def _rows(self, kind: Kind, run: Sequence[Numbered]) -> list[Row]:
-        """Rows with numbers in the place of names."""
+        """Rows with numbers instead of names."""
         rows = [to_columns(kind, each.line) for each in run]
         columns = kind.table.columns
         if "author_trust" in columns:
@@ -211,7 +211,7 @@ class Writing:
             self._connection.execute(insert(schema.session_tags), tags)
 
     def _connectors(self, run: Sequence[Numbered], rows: list[Row]) -> None:
-        """Switched off, since whoever wrote the file chose where they lead; other rights that it names are dropped."""
+        """Disabled, since the writer of the file chose where they lead; other rights that it names are dropped."""
         for each, row in zip(run, rows, strict=True):
             options = {name: row["options"].get(name) for name in ("role", "dialect")}
             if not isinstance(options["dialect"], str) or not isinstance(options["role"], str | None):

@@ -1,4 +1,4 @@
-"""Charts as SVG text: for pages, and as files that stand alone."""
+"""Charts as SVG text: for pages, and as standalone files."""
 
 from heedful.interfaces.charts.bars import Bar, Interval, bar_chart, histogram, interval_chart
 from heedful.interfaces.charts.lines import Marker, Point, Series, line_chart, sparkline

@@ -14,7 +14,7 @@ MIN_BARS = 5
 
 @dataclass(frozen=True, slots=True)
 class Bar:
-    """One amount; a `quiet` one stands back."""
+    """One amount; a `quiet` one is drawn in the background."""
 
     label: str
     value: float

@@ -38,7 +38,7 @@ class Series:
 
 @dataclass(frozen=True, slots=True)
 class Marker:
-    """Something that happened; with `y`, it stands at that height as a dot, else as an upright line."""
+    """Something that happened; with `y`, a dot at that height, otherwise a vertical line."""
 
     x: X
     label: str
@@ -209,7 +209,7 @@ def _upright(marker: Marker, across: Scale, top: float, height: int) -> str:
 def _dot(marker: Marker, across: Scale, up: Scale, dated: bool, span: float) -> str:
     assert marker.y is not None
     x, y = across(number(marker.x)), up(marker.y)
-    # Up and down differ in shape too: colour alone tells nobody anything.
+    # Up and down differ in shape too: colour alone is not accessible.
     shapes = {
         "up": f'<path d="M{n(x - 6)} {n(y + 4)}L{n(x)} {n(y - 6)}L{n(x + 6)} {n(y + 4)}Z" class="hd-up"/>',
         "down": f'<path d="M{n(x - 6)} {n(y - 4)}L{n(x)} {n(y + 6)}L{n(x + 6)} {n(y - 4)}Z" class="hd-down"/>',
@@ -314,7 +314,7 @@ def moment(seconds: float, span: float) -> str:
 
 
 def extent(values: Sequence[float], least: float | None = None, most: float | None = None) -> tuple[float, float]:
-    """From the smallest to the greatest, or as told; never nothing."""
+    """From the smallest to the greatest value, or the given range; never empty."""
     low = min(values, default=0.0) if least is None else least
     high = max(values, default=1.0) if most is None else most
     if low == high:

@@ -33,7 +33,7 @@ from heedful.store import session_projects
 
 @dataclass(frozen=True, slots=True)
 class Options:
-    """What stands before the subcommand."""
+    """The options before the subcommand."""
 
     store: str | None
     project: str | None
@@ -262,7 +262,7 @@ def _checked(command: Command, project_of: Callable[[Options], str | None]) -> C
     @click.pass_obj
     @wraps(command)
     def run(options: Options, *args: Any, **kwargs: Any) -> Any:
-        # A command's own --store goes before the one that stands before the command.
+        # A command's own --store overrides the one before the command.
         chosen = replace(options, store=kwargs.get("store") or options.store)
         if chosen.server is None:
             _check(chosen, project_of(chosen))

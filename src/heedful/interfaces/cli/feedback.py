@@ -111,7 +111,7 @@ def signal(
 
 
 def _facts(heedful: Heedful | RemoteHeedful, recall_id: str, references: Sequence[str]) -> list[str]:
-    """Fact ids, where a small number stands for the fact that was shown at that rank."""
+    """Fact ids; a small number means the fact that was shown at that rank."""
     if not any(each.isdigit() for each in references):
         return list(references)
     shown = {str(line.rank): line.fact_id for line in heedful.receipt(recall_id).shown}

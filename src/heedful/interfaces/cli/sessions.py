@@ -223,7 +223,7 @@ SUMMARY_LABELS = {
     "learnt facts": "learnt",
     **{name: name for name in ("sessions", "entries", "ratings", "comments", "signals", "executions")},
 }
-"""What is told of a store that was filled, in which words."""
+"""The labels of the counts that are printed after filling a store."""
 
 Run = Callable[[str, str, int, Callable[[str, NewKey | None], None]], None]
 

@@ -155,7 +155,7 @@ def _header(name: str, value: Any) -> Any:
 
 
 def _checked(made: Shape, values: dict[str, Any]) -> dict[str, Any]:
-    """The parameters of a query string, in which types can't be told apart any more."""
+    """The parameters of a query string, which has no types."""
     try:
         made.request.model_validate(values, strict=True)
     except ValidationError as error:

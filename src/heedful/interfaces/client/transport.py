@@ -222,5 +222,5 @@ class Events:
             self._callbacks[event.event](*orjson.loads(event.data))
 
     def end(self) -> Answer:
-        """What the stream said in the end."""
+        """The result of the stream."""
         return self.answer or Answer(0, problem="the stream ended before the result", streamed=self.streamed)

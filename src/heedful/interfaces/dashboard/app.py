@@ -226,12 +226,12 @@ PORT = 8001
 
 
 def run(store: str | None, host: str, port: int, ready: Callable[[str, NewKey | None], None]) -> None:
-    """Serves the dashboard of a store until it is told to stop; `ready` gets the address, and the first key."""
+    """Serves the dashboard of a store until it is stopped; `ready` gets the address, and the first key."""
     serve(Config(store=store, host=host, port=port, quiet=True), ready)
 
 
 def serve(config: Config, ready: Callable[[str, NewKey | None], None]) -> None:
-    """The same, with all that a server may be told."""
+    """The same, with all options of the server."""
     set_up(config)
     listening, address = listen(config)
     store = open_store(config)

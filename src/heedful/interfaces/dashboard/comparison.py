@@ -12,7 +12,7 @@ from heedful.interfaces.dashboard.ranges import Range
 from heedful.model import FACETS, OpinionTarget, Over, Satisfaction, Trend, Variant
 
 WEEKLY = 92
-"""Days beyond which a line goes by weeks."""
+"""Days beyond which a line is by week."""
 
 NAMES = {
     "dataset": "dataset",
@@ -25,7 +25,7 @@ NAMES = {
 
 
 def keys(heedful: Heedful) -> list[str]:
-    """The metadata keys of sessions that tell a few variants apart; a key of ids tells nobody anything."""
+    """The metadata keys of sessions that distinguish a few variants; a key of ids is of no use."""
 
     def read(tx: Any) -> list[str]:
         return [

@@ -1,4 +1,4 @@
-"""Logins: a key is presented once, and a signed cookie stands for it until it expires or the key is revoked."""
+"""Logins: a key is presented once, and a signed cookie replaces it until it expires or the key is revoked."""
 
 from __future__ import annotations
 
@@ -101,7 +101,7 @@ class Logins:
         return None if found is None else Login(*found)
 
     def visitor(self, cookie: str | None) -> Visitor | None:
-        """Who a cookie stands for; None if it has expired, its login was ended or its key was revoked."""
+        """The login of a cookie; None if it has expired, its login was ended or its key was revoked."""
         login = self.read(cookie)
         if login is None or self._store.now() >= login.expires_at:
             return None

@@ -33,12 +33,12 @@ class Undo:
     action: str
     fields: Mapping[str, str]
     back: str | None = None
-    """Where to go on afterwards; the page that tells of it, if left out."""
+    """Where to go afterwards; by default, the page about it."""
 
 
 @dataclass(frozen=True, slots=True)
 class ActionResult:
-    """What an action did, told on the page that follows."""
+    """What an action did, shown on the next page."""
 
     message: str
     to: str | None = None

@@ -122,7 +122,7 @@ def number(value: float | None) -> str:
 
 
 def score(value: float | None) -> str:
-    """A score, in as many digits as tell something."""
+    """A score, with as many digits as are significant."""
     return "–" if value is None else f"{value:.2f}"
 
 

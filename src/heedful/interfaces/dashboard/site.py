@@ -66,7 +66,7 @@ class Site:
         self.limiter = RateLimiter()
         self.templates = environment()
         self.notice: Notes[ActionResult] = Notes()
-        """What the next page of a login tells."""
+        """What the next page of a login shows."""
         self.pending: Notes[PendingAction] = Notes()
         """What a login was about to do."""
         self.posted: Notes[bool] = Notes()

@@ -1,4 +1,4 @@
-"""The application: routes, and what stands around them."""
+"""The application: routes and middleware."""
 
 from __future__ import annotations
 
@@ -45,7 +45,7 @@ from heedful.version import __version__
 logger = logging.getLogger("heedful.interfaces.http")
 
 CONFIG = "HEEDFUL_SERVER_CONFIG"
-"""Where a worker finds what it was told."""
+"""The variable with the configuration of a worker."""
 
 COMPATIBLE_APIS: tuple[ModuleType, ...] = (
     hindsight,
@@ -106,9 +106,9 @@ def from_environment() -> FastAPI:
 
 def _end_with_parent() -> None:
     """Stops this worker when the process that minds it has died: nobody else would, and it holds the port."""
-    minder = multiprocessing.parent_process()
-    if minder is not None:
-        minder.join()
+    parent = multiprocessing.parent_process()
+    if parent is not None:
+        parent.join()
         logger.error("the process that started this worker has died: stopping")
         os.kill(os.getpid(), signal.SIGTERM)
 
@@ -140,7 +140,7 @@ def _rename_uvicorn(record: logging.LogRecord) -> bool:
 
 
 def open_store(config: Config) -> Store:
-    """The store that a server is told to serve."""
+    """The store that a server serves."""
     return Store(
         config.store, embedding=config.embedding, language_model=config.language_model, sessions=config.sessions
     )

@@ -171,7 +171,7 @@ def wants_stream(request: Request, made: Shape) -> bool:
 
 
 def stream(state: State, request: Request, made: Shape, call: Callable[[Mapping[str, Any]], bytes]) -> Response:
-    """Runs a call and sends what it tells; it is done to the end, also when nobody listens any more."""
+    """Runs a call and streams its events; it runs to completion, even if nobody listens any more."""
     loop = asyncio.get_running_loop()
     queue: asyncio.Queue[bytes | None] = asyncio.Queue()
 

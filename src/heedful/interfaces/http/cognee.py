@@ -328,7 +328,7 @@ def _required(entry: SessionEntry, name: str) -> str:
 
 
 def _form(request: ForeignRequest) -> dict[str, Any]:
-    """A form as the body it stands for: files are texts, and an empty field is one that is left out."""
+    """A form as a body: files are texts, and an empty field is one that is left out."""
     fields: dict[str, Any] = {name: value for name, value in request.fields.items() if value != ""}
     fields.pop("raw_data", None)
     texts = [_text(name, content) for name, content in request.files.items()]

@@ -37,7 +37,7 @@ class Limits:
 
 
 class ServerConfig(uvicorn.Config):
-    """What uvicorn is told, with the limits."""
+    """The configuration of uvicorn, with the limits."""
 
     def __init__(self, app: Any, limits: Limits, **options: Any) -> None:
         self.limits = limits

@@ -104,7 +104,7 @@ def headers_of(error: HeedfulError, status: int) -> dict[str, str]:
 
 
 def document(error: Exception, request_id: str) -> tuple[int, bytes, HeedfulError]:
-    """The status and the document of an error; one that is not Heedful's own is a fault, told to the log alone."""
+    """The status and the document of an error; an unexpected one is only logged."""
     if not isinstance(error, HeedfulError):
         logger.error("fault in request %s", request_id, exc_info=error)
         error = Unavailable(

@@ -51,7 +51,7 @@ def problem(error: Invalid, place: str) -> dict[str, Any]:
 
 
 METADATA_KEY = "hindsight"
-"""The key of the metadata, of a fact and of a dataset, under which stands what only Hindsight has a name for."""
+"""The key of the metadata, of a fact and of a dataset, for what only Hindsight has a name for."""
 
 TAGS = f"{METADATA_KEY}.tags"
 BUDGETS = {"low": 10, "mid": 25, "high": 100}
@@ -61,7 +61,7 @@ MAX_RESULTS = 1_000
 """Facts that one recall finds at most."""
 
 RAW = frozenset({"world", "experience"})
-"""The types that facts here answer to: nothing tells them apart."""
+"""The types that facts here match: they are not distinguished."""
 
 Matching = Literal["any", "all", "any_strict", "all_strict", "exact"]
 Trait = Annotated[int, Field(ge=1, le=5)]

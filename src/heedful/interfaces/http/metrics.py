@@ -73,7 +73,7 @@ class Tracing:
 
 
 SHARED = "PROMETHEUS_MULTIPROC_DIR"
-"""Where workers put their numbers, so that any of them can tell those of all."""
+"""Where workers write their metrics, so that any of them can report those of all."""
 
 BUCKETS = (0.001, 0.0025, 0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1.0, 2.5, 5.0, 10.0, 60.0)
 

@@ -26,7 +26,7 @@ ALWAYS = (400, 401, 403, 404, 409, 413, 415, 422, 429, 500, 503)
 ABOUT = {
     "": "Facts, recalls and what people say of them.",
     "sessions": "Conversations, answers, and what people say of them.",
-    "insight": "What the feedback tells.",
+    "insight": "Reports on feedback.",
     "connectors": "Databases that questions are asked of.",
     "executions": "SQL that ran.",
     "feedback": "What people say of executions and messages.",

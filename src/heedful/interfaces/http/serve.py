@@ -47,7 +47,7 @@ def admin_key(store: Store) -> NewKey:
 
 
 def serve(config: Config, ready: Callable[[str, NewKey | None], None]) -> None:
-    """Serves until it is told to stop; `ready` is called with the address, and the first key of a store."""
+    """Serves until it is stopped; `ready` is called with the address, and the first key of a store."""
     set_up(config)
     _check_shared(config)
     listening, address = listen(config)

@@ -45,7 +45,7 @@ class Follower:
                 try:
                     project.workspace.follow()
                 except HeedfulError as error:
-                    # The next recall meets the same fault, and tells its caller.
+                    # The next recall meets the same fault, and reports it to its caller.
                     logger.warning("the indexes of a project can't follow its store: %s", error)
 
 
@@ -127,7 +127,7 @@ class State:
         return caller
 
     def close(self) -> None:
-        """Waits for the calls under way and the batch of the job that runs, and lets go of the store."""
+        """Waits for running calls and the batch of the running job, and closes the store."""
         if self._worker is not None:
             self._worker.stop()
         self._follower.close()

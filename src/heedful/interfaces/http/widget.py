@@ -12,7 +12,7 @@ from heedful.interfaces.http.calls import Endpoint
 
 
 def widget() -> Endpoint:
-    """Serves the widget to everybody; who has it already is told so."""
+    """Serves the widget to everybody, with a 304 for those who have it."""
     script = files("heedful.interfaces.http").joinpath("static/widget.js").read_bytes()
     tag = f'"{hashlib.sha256(script).hexdigest()[:32]}"'
     headers = {

@@ -46,7 +46,7 @@ class Shape:
 
     @property
     def in_query(self) -> bool:
-        """Whether the other parameters stand in the query string."""
+        """Whether the other parameters are in the query string."""
         return self.operation.method in ("GET", "DELETE")
 
     @property
@@ -55,7 +55,7 @@ class Shape:
         return "idempotency_key" in self.headers
 
     def arguments(self, request: Request) -> dict[str, Any]:
-        """The arguments that a request names; the engine's defaults stand for the others."""
+        """The arguments that a request names; the others keep the engine's defaults."""
         return {name: plain(getattr(request, name)) for name in request.model_fields_set}
 
 
@@ -96,7 +96,7 @@ def arguments(name: str, args: tuple[Any, ...], kwargs: Mapping[str, Any]) -> di
 
 
 def _default(value: Any) -> Any:
-    """A default that JSON can say; None stands for those that only Python has."""
+    """A default that JSON can express; None for those that only Python has."""
     return value if value is None or isinstance(value, str | int | float | bool | tuple) else None
 
 
@@ -202,7 +202,7 @@ _LIMITS: dict[str, dict[str, Any]] = {
     "used": _IDS,
     "user_query": _QUESTION,
 }
-"""Limits that the engine keeps, told to those who read the schema; by the name of the parameter.
+"""Limits that the engine enforces, for the schema; by the name of the parameter.
 
 Those of more than ten thousand characters are left to the engine.
 """

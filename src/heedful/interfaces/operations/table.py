@@ -69,7 +69,7 @@ class Operation:
     everywhere: bool = False
     """Whether it concerns all projects, so that a key of the whole server is needed."""
     undoes: str | None = None
-    """The parameter that names an event to take back, for which the scope is needed that making it takes."""
+    """The parameter that names an event to retract, which needs the scope of the call that made it."""
     secret: bool = False
     """Whether its result is shown once and must not be kept, not even for a retry."""
 

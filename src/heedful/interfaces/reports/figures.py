@@ -17,7 +17,7 @@ class Figure:
     """Of its file."""
     title: str
     draw: Callable[[bool], str]
-    """The chart as SVG; with True, as a file that stands alone."""
+    """The chart as SVG; with True, as a standalone file."""
     heads: Sequence[str]
     rows: Sequence[Sequence[str]]
 

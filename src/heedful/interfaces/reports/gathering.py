@@ -27,7 +27,7 @@ from heedful.model import (
 )
 
 WEEKLY = 92
-"""Days beyond which the trend goes by weeks."""
+"""Days beyond which the trend is by week."""
 
 MAX_DATASETS = 10
 MAX_OPEN_ITEMS = 20

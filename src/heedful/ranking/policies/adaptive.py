@@ -100,13 +100,13 @@ class Adaptive:
         faded = aging(now)
         for each in evidence:
             borrowed = self.kernel(each.similarity) * faded
-            for voice in each.votes:
-                weight = borrowed * trusted.get(voice.author, 1.0)
+            for vote in each.votes:
+                weight = borrowed * trusted.get(vote.author, 1.0)
                 if weight:
-                    both = sums[voice.fact]
-                    both[0] += weight * voice.positive
-                    both[1] += weight * voice.negative
-                    latest[voice.fact] = max(latest[voice.fact], voice.latest)
+                    both = sums[vote.fact]
+                    both[0] += weight * vote.positive
+                    both[1] += weight * vote.negative
+                    latest[vote.fact] = max(latest[vote.fact], vote.latest)
         return {fact: Counts(positive, negative, latest[fact]) for fact, (positive, negative) in sums.items()}
 
     def boosts(self, counts: Mapping[int, Counts], rate: float) -> dict[int, tuple[float, float]]:
@@ -114,7 +114,7 @@ class Adaptive:
 
         The strength is what a fact has gained over its context's rate, in log-odds: one `helpful` says much where few
         are given, and little where raters say it of everything. It grows with evidence. The facts that gained share
-        the strongest gain by their support, so a few loud voices for a rival don't outshout many.
+        the strongest gain by their support, so a few strong votes for a rival don't outweigh many.
         """
         own = self.constants
         good = sum(each.positive for each in counts.values())

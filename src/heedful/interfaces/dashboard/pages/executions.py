@@ -118,7 +118,7 @@ def _right(here: PageContext) -> bool:
 
 
 def _again(feedback: ExecutionFeedback) -> dict[str, str]:
-    """What says the same once more."""
+    """The fields that give the same feedback again."""
     return {
         "execution_id": feedback.execution_id or "",
         "rating": "right" if feedback.is_positive else "wrong",

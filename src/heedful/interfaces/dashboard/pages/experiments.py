@@ -98,7 +98,7 @@ def _chart(report: ReplayReport) -> str | None:
     lines.append(Series("as it was shown", [Point(x, level) for x in (min(ends), max(ends))], dots=False))
     return line_chart(
         lines,
-        title="How high the first helpful fact stands, by usefulness weight",
+        title="Rank of the first helpful fact, by usefulness weight",
         desc="The mean reciprocal rank; bands are 95% intervals",
     )
 

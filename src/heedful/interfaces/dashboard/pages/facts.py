@@ -127,7 +127,7 @@ def _score_chart(history: FactHistory, now: datetime) -> str:
 
 
 def supersede(here: PageContext) -> ActionResult:
-    """Puts a new text in the place of a fact."""
+    """Replaces a fact with a new text."""
     fact_id, text = here.field("fact_id"), here.field("text")
     done = here.heedful.supersede(fact_id, text, author=here.author)
     undo = Undo("retract", {"event_id": done.event_id}, here.at("facts", fact_id))

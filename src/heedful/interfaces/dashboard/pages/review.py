@@ -43,7 +43,7 @@ FIX_MESSAGES: dict[Fix, str] = {
 }
 
 REDO_PREFIX = "again_"
-"""Before the names of fields that do once more what is undone."""
+"""The prefix of fields that redo what is undone."""
 
 
 def list_page(here: PageContext) -> Response:
@@ -125,7 +125,7 @@ def resolve(here: PageContext) -> ActionResult:
 
 
 def dismiss(here: PageContext) -> ActionResult:
-    return _status(here, "dismiss", "It is dismissed, whoever says it again.", here.at("review"))
+    return _status(here, "dismiss", "It is dismissed, even if others complain again.", here.at("review"))
 
 
 def reopen(here: PageContext) -> ActionResult:
@@ -186,7 +186,7 @@ def _render_item(
 
 
 FACTS = ("fact_id", "superseded_by", "taught")
-"""What the history tells of facts by their ids."""
+"""The details of the history that are ids of facts."""
 
 
 def _known(here: PageContext) -> int:
@@ -214,7 +214,7 @@ def _undo_last(here: PageContext, item_id: str, action: str) -> Undo | None:
 
 
 def redo_fields(item_id: str, event: ReviewEvent) -> dict[str, str]:
-    """The fields that bring about once more what an event did to the state of an item."""
+    """The fields that redo what an event did to the status of an item."""
     if event.action == "assign":
         return {"item_id": item_id, "assignee": str(event.details.get("assignee") or "")}
     return {"item_id": item_id, "note": event.note or ""}
@@ -239,4 +239,4 @@ ACTIONS = (
     Action("review_undo", "review.undo", "undo what was done", undo),
 )
 REDOABLE = frozenset(action.name for action in ACTIONS if action.refused is not None)
-"""The actions that can be done once more."""
+"""The actions that can be redone."""
