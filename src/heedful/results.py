@@ -48,11 +48,11 @@ class Result:
 def encode(result: Result) -> dict[str, Any]:
     """The result as JSON has it."""
     rows = [[_tagged(value) for value in row] for row in result.rows]
-    kinds = [_kind([row[place] for row in rows]) for place in range(len(result.columns))]
-    for place, kind in enumerate(kinds):
+    kinds = [_kind([row[index] for row in rows]) for index in range(len(result.columns))]
+    for index, kind in enumerate(kinds):
         if kind != "json":
             for row in rows:
-                row[place] = None if row[place] is None else row[place][f"${kind}"]
+                row[index] = None if row[index] is None else row[index][f"${kind}"]
     return {
         "columns": [
             {"name": column.name, "type": column.type, "kind": kind}

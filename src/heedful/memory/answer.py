@@ -143,7 +143,7 @@ _QUESTION = re.compile(r"[?？؟\u037e]\W*$")
 
 @dataclass(frozen=True, slots=True)
 class _Candidate:
-    """A sentence that may be quoted, and the place of its hit."""
+    """A sentence that may be quoted, and the index of its hit."""
 
     hit: int
     text: str
@@ -157,12 +157,12 @@ class _Candidate:
 
 
 def extract(question: str, hits: Sequence[Hit], similarity: Similarity | None = None) -> Written:
-    """The few sentences of the hits that answer best, each cited as [1] by the place of its hit.
+    """The few sentences of the hits that answer best, each cited as [1] by the rank of its hit.
 
     `similarity` gives the closeness in meaning, where there is an embedder; without it, words decide alone. The same
     question and hits give the same answer.
     """
-    candidates = [each for place, hit in enumerate(hits) for each in _candidates(place, hit)]
+    candidates = [each for index, hit in enumerate(hits) for each in _candidates(index, hit)]
     scores = _scores(question, hits, candidates, similarity) if candidates else []
     most, least = (MAX_LIST_SENTENCES, MIN_LIST_SHARE) if asks_for_a_list(question) else (MAX_SENTENCES, MIN_SHARE)
     chosen = _choose(candidates, scores, most, least)
@@ -173,13 +173,13 @@ def extract(question: str, hits: Sequence[Hit], similarity: Similarity | None = 
     return Written(text, [Use(fact_id, times / len(chosen)) for fact_id, times in quoted.items()], None, None)
 
 
-def _candidates(place: int, hit: Hit) -> list[_Candidate]:
+def _candidates(index: int, hit: Hit) -> list[_Candidate]:
     """The sentences of a hit that say something; who speaks is said with each."""
     question, text = _question_and_answer(hit)
     speaker = match.group() if (match := _SPEAKER.match(text)) else ""
     statements = [part if part.startswith(speaker) else speaker + part for part in sentences(text)]
     return [
-        _Candidate(place, sentence, terms, question)
+        _Candidate(index, sentence, terms, question)
         for sentence in statements
         if not _QUESTION.search(sentence) and (terms := _terms(sentence.removeprefix(speaker)))
     ]
@@ -220,16 +220,16 @@ def _scores(
 
 def _choose(candidates: Sequence[_Candidate], scores: Sequence[float], most: int, least: float) -> list[_Candidate]:
     """The best sentences, none twice; facts in the order of their best one, and a fact's in its own order."""
-    order = sorted(range(len(candidates)), key=lambda place: (-round(scores[place], 9), place))
+    order = sorted(range(len(candidates)), key=lambda index: (-round(scores[index], 9), index))
     chosen: list[int] = []
-    for place in order:
-        if scores[place] <= 0 or scores[place] < least * scores[order[0]] or len(chosen) == most:
+    for index in order:
+        if scores[index] <= 0 or scores[index] < least * scores[order[0]] or len(chosen) == most:
             break
-        if not any(_alike(candidates[place].terms, candidates[other].terms) for other in chosen):
-            chosen.append(place)
-    hits = list(dict.fromkeys(candidates[place].hit for place in chosen))
-    chosen.sort(key=lambda place: (hits.index(candidates[place].hit), place))
-    return [candidates[place] for place in chosen]
+        if not any(_alike(candidates[index].terms, candidates[other].terms) for other in chosen):
+            chosen.append(index)
+    hits = list(dict.fromkeys(candidates[index].hit for index in chosen))
+    chosen.sort(key=lambda index: (hits.index(candidates[index].hit), index))
+    return [candidates[index] for index in chosen]
 
 
 def _alike(one: frozenset[str], other: frozenset[str]) -> bool:

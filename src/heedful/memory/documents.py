@@ -127,7 +127,7 @@ def _metadata_of(
                 value=len(metadata),
                 remedy="Give one mapping for all, or one for each text",
             )
-        return [checks.metadata(f"metadata[{place}]", each) for place, each in enumerate(metadata)]
+        return [checks.metadata(f"metadata[{index}]", each) for index, each in enumerate(metadata)]
     return [checks.metadata("metadata", metadata)] * len(items)
 
 

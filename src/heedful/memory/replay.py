@@ -107,8 +107,8 @@ def replay(
     ]
     trials = [Trial(weight or 0.0, float(means[at]), samples[:, at]) for at, (_, weight) in enumerate(named)]
     advised = []
-    for place, policy in enumerate(chosen):
-        start = NONE + 1 + place * len(tried)
+    for index, policy in enumerate(chosen):
+        start = NONE + 1 + index * len(tried)
         found = learning.advice(trials[start : start + len(tried)], trials[NONE], len(history.recalls), effective)
         advised.append(_advice(policy, found))
     return _report(dataset, history, effective, seed, made, advised)
@@ -236,14 +236,14 @@ def _changed(recalls: Sequence[_Rated], measured: _Measured, column: int) -> tup
     """How many queries an arm makes better than they were logged, and those it makes worse, worst first."""
     changes = measured.reciprocal[:, column] - measured.reciprocal[:, LOGGED]
     of_query: dict[int, list[int]] = defaultdict(list)
-    for place, each in enumerate(recalls):
-        of_query[each.query_id].append(place)
+    for index, each in enumerate(recalls):
+        of_query[each.query_id].append(index)
     better, worse = 0, []
     for places in of_query.values():
         change = round(float(changes[places].mean()), DIGITS)
         better += change > 0
         if change < 0:
-            most = min(places, key=lambda place: float(changes[place]))
+            most = min(places, key=lambda index: float(changes[index]))
             worse.append(
                 WorseQuery(
                     query=recalls[most].query,

@@ -47,14 +47,14 @@ def parse_signals(signals: Signal | Iterable[Signal | Mapping[str, Any]]) -> lis
     items = list(signals)
     checks.batch("signals", items, limits.MAX_SIGNALS)
     found = []
-    for place, item in enumerate(items):
+    for index, item in enumerate(items):
         try:
             if not isinstance(item, Signal | Mapping):
                 raise Invalid(f"must be a Signal or a mapping, got {item!r}", field="", value=item)
             signal = item if isinstance(item, Signal) else Signal(**item)
             checks.query(signal.query)
         except Invalid as error:
-            name = f"signals[{place}].{error.field}" if error.field else f"signals[{place}]"
+            name = f"signals[{index}].{error.field}" if error.field else f"signals[{index}]"
             message = error.message.removeprefix(error.field or "").lstrip()
             raise Invalid(f"{name} {message}", field=name, value=error.value, remedy=error.remedy) from None
         found.append(signal)
@@ -66,8 +66,8 @@ def signal(
 ) -> SignalResult:
     """Takes signals into the ledger and the scores; unknown facts are refused one by one."""
     checks.idempotency_key(idempotency_key)
-    for place, each in enumerate(signals):
-        checks.not_ahead(f"signals[{place}].at", each.at, workspace.now())
+    for index, each in enumerate(signals):
+        checks.not_ahead(f"signals[{index}].at", each.at, workspace.now())
     if dataset is not None:
         checks.name("dataset", dataset)
     fingerprint = b""
@@ -75,8 +75,8 @@ def signal(
         payload = [each.model_dump(mode="json") for each in signals]
         fingerprint = requests.fingerprint("signal", payload if dataset is None else [dataset, *payload])
     items = [
-        SignalInput(place, each, "signal", key=requests.event_key("signal", each.idempotency_key))
-        for place, each in enumerate(signals)
+        SignalInput(index, each, "signal", key=requests.event_key("signal", each.idempotency_key))
+        for index, each in enumerate(signals)
     ]
     with workspace.write() as connection:
         first = earlier_result(workspace, connection, idempotency_key, fingerprint)

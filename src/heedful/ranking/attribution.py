@@ -148,8 +148,8 @@ class _Evidence:
         self.masses = np.array([sum(weights.values()) for weights in self.weights]) + DOUBT
         self.runs = np.zeros(near.shape)
         self._run_places: dict[tuple[int, int], tuple[int, int]] = {}
-        for place in np.ndindex(near.shape):
-            self.runs[place] = self._longest_run(*place)
+        for index in np.ndindex(near.shape):
+            self.runs[index] = self._longest_run(*index)
         credits = self._credits(near)
         self.agreement = self._agreement()
         self.shares = credits / self.masses[:, None] * self.agreement
@@ -168,10 +168,10 @@ class _Evidence:
 
     def run_text(self, sentence: int, fact: int) -> str | None:
         """The longest run of words in common, as the sentence has it."""
-        place = self._run_places.get((sentence, fact))
-        if place is None:
+        span = self._run_places.get((sentence, fact))
+        if span is None:
             return None
-        first, last = (self.answer_words[sentence][at] for at in place)
+        first, last = (self.answer_words[sentence][at] for at in span)
         return self.sentences[sentence][first.start : last.stop]
 
     def _weights(self, found: tuple[Word, ...]) -> dict[str, float]:
@@ -215,13 +215,13 @@ class _Evidence:
     def _credits(self, near: Floats) -> Floats:
         """The weight of words credited to each fact: a word that several have is shared out by how well they fit."""
         credits = np.zeros(near.shape)
-        for place, weights in enumerate(self.weights):
+        for index, weights in enumerate(self.weights):
             held = np.array([[term in terms for term in weights] for terms in self._has], bool)
             held = held.reshape(len(self._has), len(weights))
             weight = np.array(list(weights.values()))
-            fit = (held @ weight / self.masses[place] + FIT * near[place].clip(0)) ** 2 + 1e-9
+            fit = (held @ weight / self.masses[index] + FIT * near[index].clip(0)) ** 2 + 1e-9
             claims = held * fit[:, None]
-            credits[place] = (claims / np.maximum(claims.sum(axis=0), 1e-9)) @ weight
+            credits[index] = (claims / np.maximum(claims.sum(axis=0), 1e-9)) @ weight
         return credits
 
 

@@ -81,7 +81,7 @@ def votes_per_author(opinions: Iterable[Opinion]) -> list[AuthorVote]:
     # Of a fact, those who spoke first come first: sums must not depend on names, which can be erased.
     for (fact, author), own in sorted(by_author.items(), key=lambda each: each[0][0]):
         last = len(own) - 1
-        weights = [mass(each) * REPLACED_OPINION_WEIGHT ** (last - place) for place, each in enumerate(own)]
+        weights = [mass(each) * REPLACED_OPINION_WEIGHT ** (last - index) for index, each in enumerate(own)]
         total = sum(weights)
         scale = min(1.0, most / total) if total else 1.0
         positive = negative = 0.0
@@ -123,50 +123,50 @@ def aging(elapsed: int) -> float:
 def merge(
     relevance: Sequence[float], score: Sequence[float], latest: Sequence[int], known: Sequence[bool]
 ) -> list[int]:
-    """Places by score, but no unknown one is overtaken by more than one known one beyond those it has by relevance.
+    """Indexes by score, but no unknown one is overtaken by more than one known one beyond those it has by relevance.
 
     The known keep their order by score and the unknown theirs by relevance; only how the two merge is bounded, so an
     unknown fact has no say in where any other goes. Of equals, the one with the latest support comes first, then
-    the more relevant, then the earlier place.
+    the more relevant, then the lower index.
     """
-    places = range(len(relevance))
-    by_relevance = sorted(places, key=lambda place: (-relevance[place], place))
-    by_score = sorted(places, key=lambda place: (-score[place], -latest[place], -relevance[place], place))
+    indexes = range(len(relevance))
+    by_relevance = sorted(indexes, key=lambda index: (-relevance[index], index))
+    by_score = sorted(indexes, key=lambda index: (-score[index], -latest[index], -relevance[index], index))
     ahead_by_relevance = _known_ahead(by_relevance, known)
     ahead_by_score = _known_ahead(by_score, known)
-    position = {place: index for index, place in enumerate(by_score)}
+    position = {index: rank for rank, index in enumerate(by_score)}
 
-    def slot(place: int) -> tuple[int, bool, int]:
-        ahead = ahead_by_score[place]
-        if not known[place]:
-            ahead = min(ahead, ahead_by_relevance[place] + 1)
+    def slot(index: int) -> tuple[int, bool, int]:
+        ahead = ahead_by_score[index]
+        if not known[index]:
+            ahead = min(ahead, ahead_by_relevance[index] + 1)
         # A known fact comes before the unknown ones that have as many known ones ahead as itself and it.
-        return (ahead + 1 if known[place] else ahead, not known[place], position[place])
+        return (ahead + 1 if known[index] else ahead, not known[index], position[index])
 
-    return sorted(places, key=slot)
+    return sorted(indexes, key=slot)
 
 
 def _known_ahead(order: Sequence[int], known: Sequence[bool]) -> dict[int, int]:
     ahead, count = {}, 0
-    for place in order:
-        ahead[place] = count
-        count += known[place]
+    for index in order:
+        ahead[index] = count
+        count += known[index]
     return ahead
 
 
 def explore(
     order: Sequence[int], known: Sequence[bool], shown: int, share: float, seed: int
 ) -> tuple[list[int], float]:
-    """With the chance `share`, an unknown fact from the next `shown` places gets the last place that is shown.
+    """With the probability `share`, an unknown fact from the next `shown` ranks gets the last rank that is shown.
 
-    Returns the order, and the chance with which whatever is in that place got there.
+    Returns the order, and the probability of the fact at that rank.
     """
-    waiting = [place for place in order[shown : 2 * shown] if not known[place]]
+    waiting = [index for index in order[shown : 2 * shown] if not known[index]]
     if share <= 0 or not waiting:
         return list(order), 1.0
     draw = Random(seed)
     if draw.random() >= share:
         return list(order), 1.0 - share
     chosen = draw.choice(waiting)
-    rest = [place for place in order if place != chosen]
+    rest = [index for index in order if index != chosen]
     return [*rest[: shown - 1], chosen, *rest[shown - 1 :]], share / len(waiting)

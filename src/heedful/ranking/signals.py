@@ -125,30 +125,30 @@ def counted_votes(
     query, or None for votes that all count."""
     listed = list(votes)
     of_voter: dict[Hashable, list[int]] = defaultdict(list)
-    for place, vote in enumerate(listed):
+    for index, vote in enumerate(listed):
         name = voter(vote)
         if name is not None:
-            of_voter[name].append(place)
+            of_voter[name].append(index)
     dropped: set[int] = set()
-    for places in of_voter.values():
-        if len(places) > 1:
-            dropped.update(places)
-            dropped.discard(places[effective_vote([value_of(listed[place]) for place in places])])
-    return [vote for place, vote in enumerate(listed) if place not in dropped] if dropped else listed
+    for indexes in of_voter.values():
+        if len(indexes) > 1:
+            dropped.update(indexes)
+            dropped.discard(indexes[effective_vote([value_of(listed[index]) for index in indexes])])
+    return [vote for index, vote in enumerate(listed) if index not in dropped] if dropped else listed
 
 
 def effective_vote(values: Sequence[SignalValue]) -> int:
-    """The place of the vote that counts among those of one author, oldest first.
+    """The index of the vote that counts among those of one author, oldest first.
 
     >>> effective_vote([("used", 1.0), ("helpful", 1.0), ("used", 1.0), ("not_helpful", 0.5), ("not_helpful", 0.5)])
     3
     >>> effective_vote([("ignored", 1.0), ("used", 1.0)])
     1
     """
-    places = [place for place, (kind, _) in enumerate(values) if kind in RATINGS] or list(range(len(values)))
-    found = places[-1]
-    for place in reversed(places):
-        if values[place] != values[found]:
+    indexes = [index for index, (kind, _) in enumerate(values) if kind in RATINGS] or list(range(len(values)))
+    found = indexes[-1]
+    for index in reversed(indexes):
+        if values[index] != values[found]:
             break
-        found = place
+        found = index
     return found

@@ -60,8 +60,8 @@ class OverallIndex:
         elapsed = np.maximum(now - times, 0) / WEEK
         faded = NEUTRAL + (values - NEUTRAL) * KEPT_PER_WEEK**elapsed
         passing: Bools = faded >= least
-        for place in np.flatnonzero(np.abs(faded - least) < NEAR).tolist():
-            passing[place] = decayed(float(values[place]), now - int(times[place])) >= least
+        for index in np.flatnonzero(np.abs(faded - least) < NEAR).tolist():
+            passing[index] = decayed(float(values[index]), now - int(times[index])) >= least
         return facts, passing
 
 

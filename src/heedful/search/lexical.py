@@ -28,10 +28,10 @@ class Segment:
 
     def postings(self, term: int) -> tuple[NDArray[np.int32], Floats] | None:
         """The rows with a term, counted from the segment's own first row."""
-        place = int(np.searchsorted(self.terms, np.uint64(term)))
-        if place == len(self.terms) or self.terms[place] != term:
+        index = int(np.searchsorted(self.terms, np.uint64(term)))
+        if index == len(self.terms) or self.terms[index] != term:
             return None
-        run = slice(self.offsets[place], self.offsets[place + 1])
+        run = slice(self.offsets[index], self.offsets[index + 1])
         return self.rows[run], self.counts[run]
 
 

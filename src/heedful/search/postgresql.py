@@ -168,14 +168,14 @@ class _Question:
         """The words of the better fact at distance 1, and at distance 2."""
         borrowed = np.zeros((FAR, len(order)), np.float32)
         if self._terms:
-            places = {fact: place for place, fact in enumerate(order)}
+            columns = {fact: column for column, fact in enumerate(order)}
             links = searching.beside(self._connection, self._dataset, order, FAR)
             self._look_up([other for _, other, _ in links])
             # A later fact takes the place of an earlier one, as in memory.
             at = {(fact, step): other for fact, other, step in links}
             for (fact, step), other in at.items():
-                row, place = abs(step) - NEAR, places[fact]
-                borrowed[row, place] = max(borrowed[row, place], self._words[other])
+                row, column = abs(step) - NEAR, columns[fact]
+                borrowed[row, column] = max(borrowed[row, column], self._words[other])
         return borrowed[0], borrowed[1]
 
     def _look_up(self, seqs: Sequence[int]) -> None:

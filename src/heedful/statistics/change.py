@@ -81,11 +81,11 @@ def _best(days: Sequence[int], events: Sequence[int], exposure: Sequence[float],
     """The day on which a change explains the counts best, significant or not."""
     counted, exposed = [0, *accumulate(events)], [0.0, *accumulate(exposure)]
     total, whole = counted[-1], exposed[-1]
-    tried = [place for place in range(MIN_DAYS_BEFORE, len(days)) if total and 0 < exposed[place] / whole < 1]
+    tried = [index for index in range(MIN_DAYS_BEFORE, len(days)) if total and 0 < exposed[index] / whole < 1]
     if not tried:
         return None
     # Rounded, so that days that explain as much are distinguished by their order: the last one is where it began.
-    at = max(tried, key=lambda place: (round(_gain(counted[place], total, exposed[place] / whole), 9), place))
+    at = max(tried, key=lambda index: (round(_gain(counted[index], total, exposed[index] / whole), 9), index))
     before, after = counted[at], total - counted[at]
     share = exposed[at] / whole
     ratio = after * share / (before * (1 - share)) if before else math.inf
@@ -120,9 +120,9 @@ def is_significant(change: Change, days: Sequence[int], events: Sequence[int], e
     begun = [day >= change.since for day in days]
 
     def rate(after: bool) -> float:
-        chosen = [place for place, is_after in enumerate(begun) if is_after is after]
+        chosen = [index for index, is_after in enumerate(begun) if is_after is after]
         # Half an event more, so that none at all is not infinitely less than one.
-        return (sum(events[place] for place in chosen) + 0.5) / (sum(exposure[place] for place in chosen) + 1)
+        return (sum(events[index] for index in chosen) + 0.5) / (sum(exposure[index] for index in chosen) + 1)
 
     ratio = rate(True) / rate(False)
     return change.ratio >= MIN_FACTOR * ratio if change.ratio > 1 else change.ratio * MIN_FACTOR <= ratio

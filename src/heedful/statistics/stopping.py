@@ -42,7 +42,7 @@ Counts = tuple[float, float]
 class Stopping:
     """Whether a test can stop.
 
-    `best` is the place of the variant with the greatest chance, `probability`, of being the best. Taking it loses
+    `best` is the index of the variant with the greatest chance, `probability`, of being the best. Taking it loses
     `expected_loss` of satisfaction on average: nothing if it is the best, else what the best one has more.
     `needed` is about how many more ratings, in equal shares, decide the test if the rates stay; None when it is decided
     or `MAX_RATINGS` would not do. `reason` says all of it in words.
@@ -80,7 +80,7 @@ def stopping(counts: Sequence[tuple[int, int]], names: Sequence[str] = ()) -> St
         probability=state.probability,
         expected_loss=state.loss,
         needed=needed,
-        reason=_reason(state, names or [_letter(place) for place in range(len(counts))], needed),
+        reason=_reason(state, names or [_letter(index) for index in range(len(counts))], needed),
     )
 
 
@@ -149,5 +149,5 @@ def _points(loss: float) -> str:
     return f"{points:.2g}" if points >= 0.01 else "less than 0.01"
 
 
-def _letter(place: int) -> str:
-    return ascii_uppercase[place] if place < len(ascii_uppercase) else f"variant {place + 1}"
+def _letter(index: int) -> str:
+    return ascii_uppercase[index] if index < len(ascii_uppercase) else f"variant {index + 1}"

@@ -27,7 +27,7 @@ _PAST = re.compile(r"\b(?:was|were|did|had)\b", re.IGNORECASE)
 
 
 def corrected(comment: str, facts: Sequence[str], question: str) -> int | None:
-    """The place of the fact that a comment corrects: about the same thing, and saying something else of it.
+    """The index of the fact that a comment corrects: about the same thing, and saying something else of it.
 
     >>> facts = ["Returns are accepted within 30 days", "Returns must be in the box"]
     >>> corrected("No, it is 45 days", facts, "How many days do I have for returns?")
@@ -43,7 +43,7 @@ def corrected(comment: str, facts: Sequence[str], question: str) -> int | None:
     stated_words = _content(stated)
     terms, about = {word.term for word in stated_words}, {word.term for word in _content(question)}
     found: list[tuple[int, int, int]] = []
-    for place, fact in enumerate(facts):
+    for index, fact in enumerate(facts):
         known = {word.term for word in _content(fact)}
         denies = _denies(stated) != _denies(fact)
         if terms <= known and not denies:
@@ -51,7 +51,7 @@ def corrected(comment: str, facts: Sequence[str], question: str) -> int | None:
         is_new = bool(terms - known - about - VERDICTS) or (denies and not _numbers(stated_words))
         others = replaced(stated, fact)
         if is_new and _is_about(stated, stated_words, fact, about, others):
-            found.append((-len(others), -len(terms & known), place))
+            found.append((-len(others), -len(terms & known), index))
     return min(found)[2] if found else None
 
 
@@ -148,10 +148,10 @@ def replaced(stated: str, fact: str) -> set[Value]:
         word.kind == "name" and word.term not in terms for word in held
     ):
         found.add("name")
-    units = {_unit(held, place, known) for place, word in enumerate(held) if word.kind == "number"}
+    units = {_unit(held, index, known) for index, word in enumerate(held) if word.kind == "number"}
     stated_units = {
-        _unit(stated_words, place, known)
-        for place, word in enumerate(stated_words)
+        _unit(stated_words, index, known)
+        for index, word in enumerate(stated_words)
         if word.kind == "number" and word.term not in known
     }
     # A number without a unit can be of anything.
@@ -169,11 +169,11 @@ def is_beside_value(term: str) -> bool:
     return term in _FAMILIES or term in _NO_UNITS
 
 
-def _unit(text: Sequence[Word], place: int, known: set[str]) -> str:
+def _unit(text: Sequence[Word], index: int, known: set[str]) -> str:
     """What a number counts: a family of units, "" for none that is known from the fact, else a word."""
-    following = text[place + 1] if place + 1 < len(text) else None
+    following = text[index + 1] if index + 1 < len(text) else None
     # A word after a comma or a full stop is no unit.
-    if following is None or following.kind == "number" or following.start - text[place].stop > 1:
+    if following is None or following.kind == "number" or following.start - text[index].stop > 1:
         return ""
     family = _FAMILIES.get(following.term, "")
     if family:

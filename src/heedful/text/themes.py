@@ -67,12 +67,12 @@ def themes(
     plain = [" ".join(normalize("NFC", text).split()) for text in texts]
     # In an order of their own, so that the one they come in decides nothing.
     order = sorted(
-        (place for place, text in enumerate(plain) if text),
-        key=lambda place: (plain[place], vectors[place].tobytes(), place),
+        (index for index, text in enumerate(plain) if text),
+        key=lambda index: (plain[index], vectors[index].tobytes(), index),
     )
     if len(order) < smallest:
         return []
-    ordered = [plain[place] for place in order]
+    ordered = [plain[index] for index in order]
     rows = np.nan_to_num(vectors[order].astype(np.float64), posinf=0.0, neginf=0.0)
     namer = Namer(ordered)
     found = [_theme(namer, rows, group) for group in _grouped(ordered, rows, smallest, alike)]
@@ -101,7 +101,7 @@ def _similarity(texts: Sequence[str], rows: NDArray[np.float64], foreign: NDArra
     similarity: NDArray[np.float64] = rows @ rows.T
     others = np.flatnonzero(foreign).tolist()
     within = np.ix_(others, others)
-    similarity[within] += WORDS * _shared([texts[place] for place in others])
+    similarity[within] += WORDS * _shared([texts[index] for index in others])
     # To most models all signs are one, be they a heart or a thumb turned down.
     wordless = np.array([not any(map(str.isalnum, text)) for text in texts])
     similarity[wordless] = similarity[:, wordless] = 0.0
@@ -310,7 +310,7 @@ def groups(similarity: NDArray[np.float64], alike: float) -> list[Group]:
     >>> [group.members for group in groups(np.array([[1, 0.1, 0.9], [0.1, 1, 0.2], [0.9, 0.2, 1]]), 0.5)]
     [(0, 2), (1,)]
     """
-    open_ = {place: Group((place,)) for place in range(len(similarity))}
+    open_ = {index: Group((index,)) for index in range(len(similarity))}
     nearness = similarity.astype(np.float64)
     np.fill_diagonal(nearness, _NEVER)
     done: list[Group] = []

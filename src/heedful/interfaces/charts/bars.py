@@ -44,8 +44,8 @@ def bar_chart(
     room = (WIDTH - LEFT - RIGHT) / max(1, len(bars))
     wide = min(48.0, room * 0.7)
     skip = -(-len(bars) // MAX_LABELS) or 1
-    for place, bar in enumerate(bars):
-        middle = LEFT + room * (place + 0.5)
+    for index, bar in enumerate(bars):
+        middle = LEFT + room * (index + 0.5)
         top = up(max(0.0, bar.value))
         kind = "hd-bar hd-quiet" if bar.quiet else "hd-bar"
         tall = max(0.0, height - BOTTOM - top)
@@ -53,9 +53,9 @@ def bar_chart(
         drawn = f'<rect {place_of} rx="2" class="{kind}"/>'
         tooltip = f"{bar.label}: {format_value(bar.value, percent)}"
         parts.append(with_tooltip(drawn, f"{tooltip}, {bar.note}" if bar.note else tooltip))
-        if place % skip == 0:
+        if index % skip == 0:
             # Where there is little room, a page may leave every second one out.
-            kind = "hd-odd" if place // skip % 2 and len(bars) > MIN_BARS else ""
+            kind = "hd-odd" if index // skip % 2 and len(bars) > MIN_BARS else ""
             parts.append(text(middle, height - BOTTOM + 22, _short(bar.label), anchor="middle", kind=kind))
     parts.append(line(LEFT, height - BOTTOM, WIDTH - RIGHT, height - BOTTOM, "hd-axis"))
     if not bars:
@@ -119,21 +119,21 @@ def interval_chart(
     for value in ticks(low, high):
         parts.append(line(across(value), 8, across(value), bottom, "hd-grid"))
         parts.append(text(across(value), bottom + 22, format_value(value, percent), anchor="middle"))
-    for place, row in enumerate(rows):
-        parts.append(_row(row, across, 12 + ROW * (place + 0.5), place, percent))
+    for index, row in enumerate(rows):
+        parts.append(_row(row, across, 12 + ROW * (index + 0.5), index, percent))
     if not rows:
         parts.append(text(WIDTH / 2, bottom / 2 + 8, "Nothing to compare yet", anchor="middle"))
     return frame(parts, bottom + 36, title, desc, standalone=standalone)
 
 
-def _row(row: Interval, across: Scale, y: float, place: int, percent: bool) -> str:
+def _row(row: Interval, across: Scale, y: float, index: int, percent: bool) -> str:
     name = truncate(row.label, NAMES - 12, MAX_FONT_SIZE)
     label = text(NAMES - 12, y + 4, name, anchor="end", kind="hd-value")
     if name != row.label:
         label = with_tooltip(label, row.label)
     if row.value is None:
         return label + text(NAMES + 8, y + 4, "no ratings yet")
-    kind = f"hd-s{min(place, 3)}"
+    kind = f"hd-s{min(index, 3)}"
     drawn = ""
     tooltip = f"{row.label}: {format_value(round(row.value, 4), percent)}"
     if row.low is not None and row.high is not None:

@@ -71,12 +71,12 @@ def line_chart(
     up = Scale(low_y, high_y, height - BOTTOM, top)
     parts = [_grid(across, up, finest if dated else None, percent, height, single=len(set(xs)) == 1, empty=not xs)]
     parts += [_upright(marker, across, top, height) for marker in markers if marker.y is None]
-    for place, each in enumerate(series):
-        parts.append(_band(each, across, up, place))
-        parts.append(_line(each, across, up, place))
-    for place, each in enumerate(series):
+    for index, each in enumerate(series):
+        parts.append(_band(each, across, up, index))
+        parts.append(_line(each, across, up, index))
+    for index, each in enumerate(series):
         if each.dots:
-            parts.append(_dots(each, across, up, place, dated, percent, high_x - low_x, named=len(series) > 1))
+            parts.append(_dots(each, across, up, index, dated, percent, high_x - low_x, named=len(series) > 1))
     parts += [_dot(marker, across, up, dated, high_x - low_x) for marker in markers if marker.y is not None]
     if len(series) > 1:
         parts.append(legend([each.name for each in series], TOP + 6))
@@ -92,7 +92,7 @@ def sparkline(values: Sequence[float | None], *, title: str, standalone: bool = 
     low, high = extent(shown)
     across = Scale(0, max(1, len(values) - 1), 3, width - 3)
     up = Scale(low, high, height - 4, 4)
-    points = [Point(float(place), value) for place, value in enumerate(values)]
+    points = [Point(float(index), value) for index, value in enumerate(values)]
     parts = [_line(Series(title, points), across, up, 0)]
     if values and values[-1] is not None:
         end = (across(len(values) - 1.0), up(values[-1]))
@@ -154,16 +154,16 @@ def _runs(points: Sequence[Point]) -> Iterator[list[Point]]:
         yield run
 
 
-def _line(series: Series, across: Scale, up: Scale, place: int) -> str:
+def _line(series: Series, across: Scale, up: Scale, index: int) -> str:
     parts = []
     for run in _runs(series.points):
         if len(run) > 1:
             path = " ".join(f"{n(across(number(each.x)))},{n(up(each.y or 0.0))}" for each in run)
-            parts.append(f'<polyline points="{path}" class="hd-line hd-s{place % 4}"/>')
+            parts.append(f'<polyline points="{path}" class="hd-line hd-s{index % 4}"/>')
     return "".join(parts)
 
 
-def _band(series: Series, across: Scale, up: Scale, place: int) -> str:
+def _band(series: Series, across: Scale, up: Scale, index: int) -> str:
     parts = []
     for run in _runs(series.points):
         banded = [(number(each.x), each.low, each.high) for each in run]
@@ -172,12 +172,12 @@ def _band(series: Series, across: Scale, up: Scale, place: int) -> str:
             continue
         over = [f"{n(across(x))},{n(up(high))}" for x, _, high in sure]
         under = [f"{n(across(x))},{n(up(low))}" for x, low, _ in reversed(sure)]
-        parts.append(f'<polygon points="{" ".join(over + under)}" class="hd-band hd-b{place % 4}"/>')
+        parts.append(f'<polygon points="{" ".join(over + under)}" class="hd-band hd-b{index % 4}"/>')
     return "".join(parts)
 
 
 def _dots(
-    series: Series, across: Scale, up: Scale, place: int, dated: bool, percent: bool, span: float, *, named: bool
+    series: Series, across: Scale, up: Scale, index: int, dated: bool, percent: bool, span: float, *, named: bool
 ) -> str:
     many = sum(point.y is not None for point in series.points) > MAX_DOTS
     parts = []
@@ -194,7 +194,7 @@ def _dots(
         if point.size is not None:
             tooltip += f", n = {point.size:,}"
         centre = f'cx="{n(across(at))}" cy="{n(up(point.y))}"'
-        seen = "" if many else f'<circle {centre} r="3.5" class="hd-dot hd-s{place % 4}"/>'
+        seen = "" if many else f'<circle {centre} r="3.5" class="hd-dot hd-s{index % 4}"/>'
         parts.append(with_tooltip(f'{seen}<circle {centre} r="9" fill="transparent"/>', tooltip))
     return "".join(parts)
 

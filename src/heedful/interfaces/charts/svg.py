@@ -33,11 +33,11 @@ def text(x: float, y: float, content: str, *, anchor: str = "start", kind: str =
 def truncate(content: str, room: float, size: float) -> str:
     """Words in one line, cut where they would need more room in letters of this size."""
     words, used = " ".join(content[:1000].split()), 0.0
-    for place, letter in enumerate(words):
+    for index, letter in enumerate(words):
         used += _letter_width(letter) * size
         # What is cut leaves room for the dots.
-        if used > room - (size if place < len(words) - 1 else 0):
-            return words[:place] + "…"
+        if used > room - (size if index < len(words) - 1 else 0):
+            return words[:index] + "…"
     return words
 
 
@@ -66,8 +66,8 @@ def legend(names: Sequence[str], y: float) -> str:
     # On narrow screens letters are larger: they get all the room there is.
     room = (WIDTH - LEFT - RIGHT - 60 * len(names)) / max(1, sum(map(len, names)))
     letter = min(12.5, max(8.0, room))
-    for place, name in enumerate(names):
-        parts.append(line(x, y - 4, x + 26, y - 4, f"hd-line hd-s{place % 4}"))
+    for index, name in enumerate(names):
+        parts.append(line(x, y - 4, x + 26, y - 4, f"hd-line hd-s{index % 4}"))
         parts.append(text(x + 32, y, name, kind="hd-value"))
         x += 32 + letter * len(name) + 28
     return "".join(parts)

@@ -42,10 +42,10 @@ def chart(report: ReplayReport) -> str:
         height = y(arm.mrr.value)
         lines.append(_line(LEFT, height, WIDTH - RIGHT, height, FAINT, f' stroke-dasharray="{dashes}"'))
         labels.append((height, name, FAINT))
-    for place, policy in enumerate(dict.fromkeys(arm.policy for arm in report.arms if arm.policy is not None)):
+    for index, policy in enumerate(dict.fromkeys(arm.policy for arm in report.arms if arm.policy is not None)):
         arms = [report.none, *(arm for arm in report.arms if arm.policy == policy)]
         bands.append(_band(arms, x, y, COLOURS[policy]))
-        lines += _series(arms, x, y, COLOURS[policy], advised[policy], ring=8 + 4 * place)
+        lines += _series(arms, x, y, COLOURS[policy], advised[policy], ring=8 + 4 * index)
         labels.append((y(arms[-1].mrr.value), policy, COLOURS[policy]))
     return "\n".join(
         [

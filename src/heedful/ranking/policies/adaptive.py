@@ -144,20 +144,20 @@ class Adaptive:
         """Candidates by relevance plus boost; none without evidence falls by more than one place for it."""
         counted = {fact: each for fact, each in counts.items() if each.total > 0}
         boosted = self.boosts(counted, rate)
-        places = sorted(candidates, key=lambda each: each.fact)
+        by_fact = sorted(candidates, key=lambda each: each.fact)
         # Not clipped: at the top of the scale, those with more evidence must still come first.
-        targets = [each.relevance + weight * boosted.get(each.fact, (0.0, 0.0))[0] for each in places]
+        targets = [each.relevance + weight * boosted.get(each.fact, (0.0, 0.0))[0] for each in by_fact]
         order = merge(
-            [each.relevance for each in places],
+            [each.relevance for each in by_fact],
             targets,
-            [counts[each.fact].latest if weight and each.fact in counted else 0 for each in places],
-            [weight > 0 and each.fact in counted for each in places],
+            [counts[each.fact].latest if weight and each.fact in counted else 0 for each in by_fact],
+            [weight > 0 and each.fact in counted for each in by_fact],
         )
         ranked, lowest = [], 1.0
-        for place in order:
-            each = places[place]
+        for index in order:
+            each = by_fact[index]
             # Where a fact was protected, those behind it show no more than its score.
-            lowest = min(lowest, max(0.0, targets[place]))
+            lowest = min(lowest, max(0.0, targets[index]))
             useful = boosted.get(each.fact)
             usefulness = UNKNOWN if useful is None else Usefulness(useful[1], "context")
             ranked.append(Ranked(each.fact, each.relevance, usefulness, lowest))
