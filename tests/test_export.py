@@ -277,7 +277,7 @@ def _first(kind: str, **changes: Any) -> Callable[[list[Line]], list[Line]]:
         (_first("fact", dataset="elsewhere"), "."),
         (_first("fact", metadata=[1]), r"line \d+ has a malformed metadata"),
         (_first("fact", created_at=2**63), r"line \d+ has created_at"),
-        (_first("fact", type="dragon"), r"line \d+ has the type 'dragon'"),
+        (_first("fact", type="dragon"), r"line \d+ has the unknown type 'dragon'"),
         (_first("query", digest="zz"), r"line \d+ has digest"),
         (_first("receipt", shown=[5]), r"line \d+ has malformed links"),
         (_first("receipt", query="00ff"), r"line \d+ names the query"),

@@ -199,7 +199,7 @@ def changed(lines: list[Line], kind: str, **changes: Any) -> list[Line]:
 @pytest.mark.parametrize(
     ("kind", "changes", "said"),
     [
-        ("review_item", {"status": "lost"}, r"line \d+ has status 'lost'"),
+        ("review_item", {"status": "lost"}, r"line \d+ has the unknown status 'lost'"),
         ("review_item", {"digest": "zz"}, r"line \d+ has digest"),
         ("review_item", {"vector": "AAAA"}, r"line \d+ has a vector"),
         ("review_member", {"item": "nobody's"}, r"line \d+ names the item"),

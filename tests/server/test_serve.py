@@ -233,7 +233,7 @@ def test_a_key_that_cant_be_is_not_shown(path: Path, monkeypatch: pytest.MonkeyP
     monkeypatch.setenv("HEEDFUL_ADMIN_KEY", key)
     said = refused(path)
     assert said.startswith("admin_key (HEEDFUL_ADMIN_KEY) has ")
-    assert ("7 characters, and needs 16" in said) == (key == "hunter2")
+    assert ("7 characters, the least is 16" in said) == (key == "hunter2")
     assert ("that are not allowed in a header" in said) == (key != "hunter2")
     assert "hunter2" not in said
 

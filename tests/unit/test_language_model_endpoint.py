@@ -388,7 +388,7 @@ def test_a_server_that_is_not_there_is_unavailable(pauses: list[float]) -> None:
     ("script", "said"),
     [
         (answers(200, b"<html>hello</html>"), "neither a stream of events nor JSON: <html>hello"),
-        (answers(200, b"{"), "no JSON"),
+        (answers(200, b"{"), "not JSON"),
         (answers(200, b"{}"), "without choices"),
         (answers(200, b'{"choices": []}'), "no text"),
         (answers(200, b'{"choices": [3]}'), "without a message"),
@@ -399,9 +399,9 @@ def test_a_server_that_is_not_there_is_unavailable(pauses: list[float]) -> None:
         ),
         (answers(200, b'{"error": {"message": "no such model"}}'), "an error: no such model"),
         (answers(200, b'{"error": "no such model"}'), "an error: no such model"),
-        (streams(b"data: {broken\n\n"), "no JSON: {broken"),
-        (streams(b"data: [1]\n\n"), "no answer"),
-        (streams(b'data: {"choices": [{"delta": {"content": "\xff"}}]}\n\n'), "no JSON"),
+        (streams(b"data: {broken\n\n"), "not JSON: {broken"),
+        (streams(b"data: [1]\n\n"), "not an answer"),
+        (streams(b'data: {"choices": [{"delta": {"content": "\xff"}}]}\n\n'), "not JSON"),
         (streams(b"event: delta\nid: 1\n\n\n", event({"choices": []}), DONE), "no text"),
         (streams(event({"choices": []}), DONE), "no text"),
         (streams(DONE), "no text"),
@@ -470,7 +470,7 @@ def test_nothing_chooses_no_model(given: str | None) -> None:
 
 
 @pytest.mark.parametrize(
-    ("given", "said"), [("http://127.0.0.1/v1", "names no model"), ("gpt#4", "no URL"), ("bundled", "names no model")]
+    ("given", "said"), [("http://127.0.0.1/v1", "names no model"), ("gpt#4", "not a URL"), ("bundled", "names no model")]
 )
 def test_what_names_no_endpoint_is_refused(given: str, said: str) -> None:
     with pytest.raises(Invalid, match=said) as caught:
