@@ -83,7 +83,7 @@ def test_a_score_that_is_none_is_an_error_and_never_false(store: Heedful, plain:
 @pytest.mark.parametrize("text", [None, "", " \n"])
 def test_neither_a_score_nor_words_is_an_error(store: Heedful, plain: Entry, text: str | None) -> None:
     store.sessions.add_feedback("s", plain.qa_id, "before", 3)
-    with pytest.raises(Invalid, match="neither feedback_text nor feedback_score"):
+    with pytest.raises(Invalid, match="feedback_text and feedback_score are both missing"):
         store.sessions.add_feedback("s", plain.qa_id, text)
     assert said(store, plain) == (3, "before")
 
