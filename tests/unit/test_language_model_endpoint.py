@@ -470,10 +470,11 @@ def test_nothing_chooses_no_model(given: str | None) -> None:
 
 
 @pytest.mark.parametrize(
-    ("given", "said"), [("http://127.0.0.1/v1", "names no model"), ("gpt#4", "not a URL"), ("bundled", "names no model")]
+    ("spec", "message"),
+    [("http://127.0.0.1/v1", "names no model"), ("gpt#4", "not a URL"), ("bundled", "names no model")],
 )
-def test_what_names_no_endpoint_is_refused(given: str, said: str) -> None:
-    with pytest.raises(Invalid, match=said) as caught:
-        language_model_from(given)
+def test_what_names_no_endpoint_is_refused(spec: str, message: str) -> None:
+    with pytest.raises(Invalid, match=message) as caught:
+        language_model_from(spec)
     assert caught.value.field == "language_model"
     assert "URL#model" in str(caught.value.remedy)
