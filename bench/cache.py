@@ -17,7 +17,7 @@ from random import Random
 
 import numpy as np
 
-from bench import data
+from bench import cache_sets, data
 from bench.cache_data import DIALECT, Database, Question, questions
 from bench.cache_lookup import lookups
 from bench.measure import Bar, Report, about, console, say
@@ -134,6 +134,7 @@ def main(arguments: Sequence[str] | None = None) -> None:
     parser = argparse.ArgumentParser(prog="python -m bench.cache", description=__doc__)
     parser.add_argument("--data", help=f"folder with NAME.json and NAME.sqlite; {data.VARIABLE} if left out")
     parser.add_argument("--name", default="geography", help="which set of questions")
+    parser.add_argument("--sets", nargs="*", default=["scholar", "advising"], help="sets to train and ask")
     parser.add_argument("--out", type=Path, default=Path("bench/out"), help="where figures and pictures go")
     given = parser.parse_args(arguments)
     folder = data.folder(given.data)
@@ -163,6 +164,8 @@ def main(arguments: Sequence[str] | None = None) -> None:
     lookup, embedding = lookups(asked, vectors, folder.resolve() / f"{given.name}.sqlite")
     report.bars.append(Bar("lookup among 10,000 ÷ embedding, p50", lookup.p50 / embedding.p50, SLOWER, "at most"))
     report.figures["lookup"] = {"lookup": asdict(lookup), "embedding": asdict(embedding)}
+    there = [name for name in given.sets if (folder / f"{name}.sqlite").is_file()]
+    cache_sets.evaluate(report, folder, there, given.out)
     report.show()
     report.save(given.out / f"cache_{given.name}.json")
     _draw(trial, report, given.out / f"cache_{given.name}.png")

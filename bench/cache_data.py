@@ -96,22 +96,26 @@ def questions(folder: Path, name: str, database: Database) -> tuple[list[Questio
         for sentence in entry["sentences"]:
             total += 1
             values = {**examples, **sentence["variables"]}
-            # The set writes texts in double quotes, which are names in standard SQL.
-            quoted = _TEXT.sub(lambda match: "'" + match[1].replace("'", "''") + "'", template)
-            sql = _filled(quoted, {key: value.replace("'", "''") for key, value in values.items()})
+            sql = filled(single_quoted(template), {key: value.replace("'", "''") for key, value in values.items()})
             rows = database.run(sql)
             if rows is not None:
                 query = parse_query(sql, DIALECT)
                 ordered = query is not None and query.tree.args.get("order") is not None
-                found.append(Question(_filled(sentence["text"], values), sql, template, rows, ordered))
+                found.append(Question(filled(sentence["text"], values), sql, template, rows, ordered))
     return found, total
 
 
-def _filled(text: str, values: Mapping[str, str]) -> str:
+def single_quoted(sql: str) -> str:
+    """SQL with its texts in single quotes: the sets have double ones, which are for names in standard SQL."""
+    return _TEXT.sub(lambda match: "'" + match[1].replace("'", "''") + "'", sql)
+
+
+def filled(text: str, values: Mapping[str, str]) -> str:
+    """A text with the values in the place of their names."""
     if not values:
         return text
     names = "|".join(map(re.escape, sorted(values, key=len, reverse=True)))
-    return re.sub(rf"(?<!\w)(?:{names})(?!\w)", lambda match: values[match[0]], text)
+    return re.sub(rf"(?<![^\W_])(?:{names})(?![^\W_])", lambda match: values[match[0]], text)
 
 
 def _name(name: str) -> str:

@@ -88,7 +88,7 @@ def terms(frame: Frame) -> Terms:
             content.append(word if counted[word] == 1 else f"{word}#{counted[word]}")
     pairs = {(word, after) for word, after in pairwise([*said, ""]) if word in OPERATORS or word in _TIMES}
     deciding = tuple(sorted(word for word in words if _decides(word)))
-    head = next((word for word in said if not _decides(word)), "")
+    head = next((word for word in words if not _decides(word)), "")
     kinds = tuple(sorted(slot.kind for slot in frame.slots))
     return Terms(kinds, frozenset(content), deciding, frozenset(pairs), head)
 
