@@ -56,6 +56,7 @@ export interface CacheLookup {
   cache_hit: boolean;
   matches: CacheMatch[];
   candidates_checked: number;
+  suggestion: CacheSuggestion | null;
 }
 
 /** A stored execution that is like what is asked, and whether it may be used. */
@@ -80,6 +81,14 @@ export interface CacheReport {
   reused: number;
   counts: DecisionCount[];
   newest: CacheDecision[];
+}
+
+/** What a question probably means, where that isn't certain: somebody has to confirm it. */
+export interface CacheSuggestion {
+  question: string;
+  sql_query: string;
+  proven_question: string;
+  execution_id: string;
 }
 
 /** SQL for a question, and what it gave. */

@@ -204,6 +204,19 @@ class CacheMatch(Model):
         return found
 
 
+class CacheSuggestion(Model):
+    """What a question probably means, where that isn't certain: somebody has to confirm it."""
+
+    question: str
+    """The proven question with the values of the one that was asked."""
+    sql_query: str
+    """The SQL for it. `golden_examples.create` with the question that was asked and this SQL confirms it."""
+    proven_question: str
+    """The question that was proven."""
+    execution_id: str
+    """The proven execution, or golden example, that it comes from."""
+
+
 class CacheLookup(Model):
     """What the cache has for a question."""
 
@@ -212,6 +225,8 @@ class CacheLookup(Model):
     matches: list[CacheMatch]
     """Those to serve first, then those to rebind, then those refused; each by similarity."""
     candidates_checked: int
+    suggestion: CacheSuggestion | None = None
+    """What the question probably means, if nothing may be used and there is exactly one likely reading."""
 
 
 class ChatSession(Model):

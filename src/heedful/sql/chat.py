@@ -7,7 +7,7 @@ from dataclasses import dataclass
 
 from heedful.errors import HeedfulError, Unavailable
 from heedful.memory import checks as values
-from heedful.model import CacheLookup, ChatAnswer, ChatSql, Execution, Origin, Reuse
+from heedful.model import CacheLookup, CacheSuggestion, ChatAnswer, ChatSql, Execution, Origin, Reuse
 from heedful.protocols.sql import ChatProtocol
 from heedful.sql import chat_sessions, checks, connector_access, runs
 from heedful.sql.chat_sessions import row_of
@@ -150,7 +150,8 @@ class Chat(ChatProtocol):
             first = first.refused("run", "it could not be run now")
         cache.record(self._space, connector, query, first)
         nearest = judged[0].candidate if judged else None
-        return self._written(connector, chat_session_id, query, vector, cutoff, remarks, nearest)
+        likely = cache.suggested(judged)
+        return self._written(connector, chat_session_id, query, vector, cutoff, remarks, nearest, likely)
 
     def _written(
         self,
@@ -161,8 +162,17 @@ class Chat(ChatProtocol):
         cutoff: float,
         remarks: Sequence[str],
         nearest: Candidate | None,
+        likely: CacheSuggestion | None,
     ) -> Plan:
         model = self._space.language_model
+        if model is None and likely is not None:
+            raise Unavailable(
+                f"there is no proven SQL for {query!r}. Did you mean: {likely.question}",
+                code="nothing_proven",
+                field="query",
+                value=query,
+                remedy=f"Confirm it: golden_examples.create({query!r}, {likely.sql_query!r})",
+            )
         if model is None:
             near = "Nothing like it was proven" if nearest is None else f"The nearest is: {nearest.question}"
             raise Unavailable(

@@ -248,6 +248,9 @@ def lookup(
         print_json(found)
     else:
         _show_lookup(found)
+        if found.suggestion is not None:
+            console().print(f"Did you mean: {found.suggestion.question}", highlight=False)
+            console().print(f"  {found.suggestion.sql_query}", highlight=False)
 
 
 def _show_lookup(found: CacheLookup) -> None:

@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+import re
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import Any
 
 from heedful.clock import DAY, from_stored
 from heedful.errors import HeedfulError
-from heedful.model import DECISIONS, CacheLookup, CacheMatch, Decision, Execution, Origin, Reuse
+from heedful.model import DECISIONS, CacheLookup, CacheMatch, CacheSuggestion, Decision, Execution, Origin, Reuse
 from heedful.sql import connector_access
 from heedful.sql import runs as running
 from heedful.sql.reuse import ProvenQuery, Verdict, candidates, choose, is_deterministic, same_frame_ids
@@ -20,6 +21,7 @@ from heedful.storage.executions.runs import NewDecision
 from heedful.storage.rows import AnyRow
 from heedful.storage.vectors import Vectors, pack
 
+GATES_OF_WORDS = frozenset(("literals", "words", "scope", "aggregate", "operators", "negation", "argument_order"))
 WRONG = Verdict("refuse", "sql", "somebody says that this SQL is wrong")
 
 
@@ -37,6 +39,7 @@ class JudgedCandidate:
     display: str | None
     """The SQL with its values written out."""
     stale: bool
+    suggestion: CacheSuggestion | None = None
 
     @property
     def written(self) -> str | None:
@@ -131,7 +134,12 @@ def lookup(
     order = {decision: place for place, decision in enumerate(DECISIONS)}
     # What failed to run was refused only now.
     matches.sort(key=lambda match: order[match.decision])
-    return CacheLookup(cache_hit=used is not None, matches=matches[:top_n], candidates_checked=checked)
+    return CacheLookup(
+        cache_hit=used is not None,
+        matches=matches[:top_n],
+        candidates_checked=checked,
+        suggestion=suggested(judged),
+    )
 
 
 def record(
@@ -200,7 +208,32 @@ def _judge_candidate(candidate: Candidate, verdict: Verdict) -> JudgedCandidate:
         {**candidate.parameters, **verdict.parameters} if verdict.decision != "refuse" else {},
         verdict.display if verdict.decision == "rebind" else None,
         False,
+        _suggestion(candidate, verdict.suggested),
     )
+
+
+def _suggestion(candidate: Candidate, likely: Verdict | None) -> CacheSuggestion | None:
+    if likely is None or likely.display is None:
+        return None
+    question = candidate.question
+    for each in likely.differences:
+        if each.kind == "value":
+            place = re.compile(rf"(?<!\w){re.escape(each.proven)}(?!\w)", re.IGNORECASE)
+            question = each.asked.join(place.split(question))
+    return CacheSuggestion(
+        question=question,
+        sql_query=likely.display,
+        proven_question=candidate.question,
+        execution_id=candidate.id,
+    )
+
+
+def suggested(judged: Sequence[JudgedCandidate]) -> CacheSuggestion | None:
+    """What a question probably means, if nothing may be used for it."""
+    if any(each.decision != "refuse" for each in judged):
+        return None
+    # What people, the schema or the data speak against is not suggested.
+    return next((each.suggestion for each in judged if each.suggestion and each.gate in GATES_OF_WORDS), None)
 
 
 def _apply_gates(

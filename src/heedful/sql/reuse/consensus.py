@@ -42,6 +42,9 @@ TIED_SHARE = 0.8
 MIN_LIKENESS, MARGIN = 0.4, 0.1
 """How like the nearest question must be, and by how much others may be less like to be as near as it."""
 
+LIKELY, LIKELY_MARGIN = 0.6, 0.2
+"""How like a question must be to be suggested, and by how much more like than any with other SQL."""
+
 # Words that only make a sentence of the others: closed classes of English, and what requests begin with.
 _QUIET = """
 a an the is are was were be been being am do does did done has have had having can could will would shall should may
@@ -119,7 +122,7 @@ def _rests(said: Terms) -> Iterator[tuple[Rest, str]]:
 
 
 def _decides(word: str) -> bool:
-    return (word in DECIDING and word not in _OPEN_DECIDING) or number(word) is not None
+    return (word in DECIDING and word not in _OPEN_DECIDING) or word in _TIMES or number(word) is not None
 
 
 @dataclass(slots=True)
@@ -211,6 +214,27 @@ class Consensus:
             known[said] = self._agreement(said)
         return known[said]
 
+    def likely(self, frame: Frame) -> Agreement | None:
+        """The nearest proven question, if it compares alike and no other template is nearly as near."""
+        said = terms(frame)
+        groups = self._groups.get(said.kinds, {})
+        scored = self._nearest(said, groups)
+        if not scored or scored[0][0] < LIKELY:
+            return None
+        score, template, proven_id = scored[0]
+        rival = next((other for other, name, _ in scored if name != template), 0.0)
+        group, nearest = groups[template], groups[template].members[proven_id]
+        if score - rival < LIKELY_MARGIN or (nearest.deciding, nearest.pairs) != (said.deciding, said.pairs):
+            return None
+        # One word may be new, and one left out: then a person can tell at a glance what differs.
+        new = [word for word in said.content if word not in group.words]
+        left_out = [word for word in nearest.content if word not in said.content and group.words[word] > 1]
+        if len(new) > 1 or len(left_out) > 1 or any(self._is_core(word, said.kinds) for word in new):
+            return None
+        if said.head not in group.heads:
+            return None
+        return Agreement(template, [proven_id])
+
     def _agreement(self, said: Terms) -> Agreement | None:
         groups = self._groups.get(said.kinds, {})
         fitting = {template: group for template, group in groups.items() if self._fits(said, group)}
@@ -244,6 +268,11 @@ class Consensus:
         if (word, least) not in known:
             known[word, least] = self._comes_and_goes(word, least)
         return known[word, least]
+
+    def _is_core(self, word: str, kinds: Kinds) -> bool:
+        """Whether some SQL with these kinds of values is mostly asked for with this word."""
+        groups = self._groups[kinds].values()
+        return any(len(each.members) > 2 and each.words[word] >= CORE_SHARE * len(each.members) for each in groups)
 
     def _comes_and_goes(self, word: str, least: int) -> bool:
         coming = 0

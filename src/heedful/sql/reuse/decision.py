@@ -23,7 +23,9 @@ from heedful.sql.reuse.consensus import TIED_SHARE
 from heedful.sql.reuse.evidence import Evidence, ProvenQuery, Study, Words, study
 from heedful.sql.reuse.query_parts import follows_clock, names_dates
 from heedful.sql.reuse.question_reading import (
+    DATE,
     MAX_WORDS,
+    NUMBER,
     Frame,
     Span,
     is_name,
@@ -223,6 +225,8 @@ def choose(
         )
     if all(verdict.decision == "refuse" for verdict in verdicts):
         verdicts = _by_consensus(reading, candidates, verdicts, evidence)
+    if all(verdict.decision == "refuse" for verdict in verdicts):
+        return _with_suggestion(reading, candidates, verdicts, evidence)
     answers = {verdict.canonical for verdict in verdicts if verdict.decision != "refuse"}
     if len(answers) < 2:
         return verdicts
@@ -238,10 +242,39 @@ def same_frame_ids(asked: str, evidence: Evidence) -> list[Hashable]:
     words = read(asked)
     frames = list(readings(words, spans(words, evidence.values)))
     found = dict.fromkeys(evidence.like(frames))
-    for frame in frames:
-        if agreement := evidence.agreed(frame):
-            found.update(dict.fromkeys(agreement.ids))
+    agreements = [agreement for frame in frames if (agreement := evidence.agreed(frame))]
+    agreements = agreements or [agreement for frame in frames if (agreement := evidence.likely(frame))]
+    for agreement in agreements:
+        found.update(dict.fromkeys(agreement.ids))
     return list(found)
+
+
+def _with_suggestion(
+    asked: Question, candidates: Sequence[ProvenQuery], verdicts: Sequence[Verdict], evidence: Evidence
+) -> list[Verdict]:
+    """The refusals, one of them with what is probably meant, if there is exactly one likely reading."""
+    proven = {each.id: each for each in candidates}
+    found: dict[str | None, tuple[Hashable, Verdict]] = {}
+    names = sum(is_name(span) for span in asked.spans)
+    for frame in asked.frames:
+        if sum(slot.kind not in (NUMBER, DATE) for slot in frame.slots) < names:
+            continue  # A value of the question has no place in what is proven.
+        agreement = evidence.likely(frame)
+        if agreement is None or agreement.ids[0] not in proven:
+            continue
+        likely = proven[agreement.ids[0]]
+        known = evidence.study(likely)
+        assert known is not None
+        made = _agreed(asked, frame, likely, known, evidence)
+        if made.decision != "refuse":
+            found.setdefault(made.canonical, (likely.id, made))
+    if len(found) != 1:
+        return list(verdicts)
+    ((place, suggested),) = found.values()
+    return [
+        replace(verdict, suggested=suggested) if each.id == place else verdict
+        for each, verdict in zip(candidates, verdicts, strict=True)
+    ]
 
 
 def _by_consensus(

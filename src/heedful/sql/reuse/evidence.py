@@ -141,6 +141,10 @@ class Evidence:
         """What the nearest proven questions with the same kinds of values agree on."""
         return self._consensus.agreed(frame)
 
+    def likely(self, frame: Frame) -> Agreement | None:
+        """What is probably meant, where nothing is agreed on."""
+        return self._consensus.likely(frame)
+
     def like(self, frames: Sequence[Frame]) -> list[Hashable]:
         """Proven questions with one of these frames, or all but a few words of it: one for each template and
         frame, with the same values if there is one.

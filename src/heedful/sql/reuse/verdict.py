@@ -55,3 +55,5 @@ class Verdict:
     parameters: Mapping[str, Bound] = field(default_factory=dict)
     display: str | None = None
     canonical: str | None = None
+    suggested: Verdict | None = None
+    """When it is refused: what it would be if the question meant the same, where that is the only likely reading."""
