@@ -1,4 +1,4 @@
-"""Reuse on schemas that no rule was made for: questions of a set's training part are run and rated right, those of its
+"""Reuse on other schemas: questions of a set's training part are run and rated right, those of its
 test part are looked up, all through the public calls. An answer is judged by its SQL, since the databases are almost
 empty: it is right when it is one of the spellings of the gold SQL, but for aliases and the order of joins.
 """
@@ -54,7 +54,7 @@ class Looked:
 def evaluate(report: Report, folder: Path, names: Sequence[str], out: Path) -> None:
     """Adds what came of each set to a report."""
     section = report.section(
-        "Sets that no rule was made for: trained, then asked",
+        "Other schemas: trained, then asked",
         "set", "proven", "asked", "with a sibling", "reused", "wrong, of all asked",
     )  # fmt: skip
     for name in names:
