@@ -198,6 +198,23 @@ class TestParts:
         store.retract(event.event_ids[0])
         assert all(check.ok for check in store.doctor())
 
+    def test_a_write_that_waits_while_its_part_is_made_can_be_tried_again(
+        self, opening: Callable[..., Heedful], empty_database: str, clock: ManualClock
+    ) -> None:
+        clock.now = datetime(2031, 5, 17, tzinfo=UTC)
+        store = opening()
+        used = {"fact_id": store.remember("x").fact_ids[0], "signal_type": "used", "query": "x"}
+        with ThreadPoolExecutor(1) as thread:
+            with store._workspace.database.write() as connection:
+                assert partitions.ensure_next(connection, to_stored(clock())) == "events_2031_04"
+                writing = thread.submit(store.signal, [used])
+                self.wait_for_a_lock(empty_database)
+            with pytest.raises(Unavailable) as caught:
+                writing.result()
+        assert caught.value.code == "store_busy"
+        assert store.signal([used]).processed == 1
+        assert self.parts(empty_database, "events")["events_2031_04"] == 1
+
     def test_what_is_being_written_while_its_part_is_made_moves_too(
         self, opening: Callable[..., Heedful], empty_database: str, clock: ManualClock
     ) -> None:

@@ -129,7 +129,7 @@ class Procrastination:
         return task
 
     def _carry_out(self, job_id: str, queued: Job) -> Exception | None:
-        """One attempt; returns what procrastinate is to be told of it."""
+        """One attempt; returns the error that procrastinate should see, if any."""
         with self._database.write() as connection:
             if get_existing(connection, job_id).attempts >= self._pace.attempts:
                 jobs.note(connection, job_id, error=WORKER_DIED, finished_at=self._now())
@@ -168,7 +168,7 @@ class Procrastination:
 
 
 class _Ended(Exception):
-    """An attempt that did not succeed, and was told of in the record; `pause` is how long to wait for the next one."""
+    """An attempt that did not succeed, and is noted in the record; `pause` is how long to wait for the next one."""
 
     def __init__(self, pause: float | None) -> None:
         super().__init__("no further attempt" if pause is None else f"next attempt in {pause:g} s")
@@ -176,7 +176,7 @@ class _Ended(Exception):
 
 
 class _Retry(BaseRetryStrategy):
-    """When to try again; what the record could not be told of, such as the loss of a connection, in any case.
+    """When to try again; always after what the record does not show, such as the loss of a connection.
 
     Procrastinate's `RetryStrategy` would count attempts that ended because the worker was stopped.
     """

@@ -276,11 +276,11 @@ class SqlFeedbacks:
 
 
 def counted_opinions(rows: Sequence[FeedbackRow], authors: int) -> tuple[list[FeedbackRow], list[FeedbackRow]]:
-    """Of what is said of one execution, what counts for it, and against it; the word of too few is not heard."""
+    """The opinions for an execution, and those against it; complaints by too few authors do not count."""
     trusted = [row for row in rows if row.author_trust != "anonymous"]
     negative = [row for row in trusted if row.rating == "down"]
-    heard = suffices([(row.author_trust, row.author) for row in negative], authors)
-    return [row for row in trusted if row.rating == "up"], negative if heard else []
+    enough = suffices([(row.author_trust, row.author) for row in negative], authors)
+    return [row for row in trusted if row.rating == "up"], negative if enough else []
 
 
 def _counted() -> list[ColumnElement[int]]:

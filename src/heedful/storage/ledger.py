@@ -165,8 +165,8 @@ def with_source(connection: Connection, dataset: int, source: str) -> list[AnyRo
 
 
 def with_prefix(connection: Connection, project: str, prefix: str, *, active: bool = True) -> list[AnyRow]:
-    """The events of a project whose idempotency key begins with `prefix`, which ends in a slash; only the active ones,
-    unless told otherwise."""
+    """The events of a project whose idempotency key begins with `prefix`, which ends in a slash; with `active`, only
+    those that were not retracted."""
     after = prefix[:-1] + chr(ord("/") + 1)
     statement = (
         select(events)

@@ -357,7 +357,9 @@ def translate_error(error: BaseException, name: str) -> Unavailable | None:
     if not isinstance(error, psycopg.Error):
         return None
     state = error.sqlstate or ""
-    if state in ("55P03", "40P01", "40001"):
+    # A row on its way into the rest while the partition for it was made; our own constraints have names.
+    moved = state == "23514" and error.diag.constraint_name is None
+    if moved or state in ("55P03", "40P01", "40001"):
         return Unavailable(
             f"store {name} was locked ({error})", code="store_busy", remedy="Try again; nothing was changed"
         )
