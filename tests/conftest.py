@@ -3,20 +3,25 @@
 from __future__ import annotations
 
 import os
+import sqlite3
+import sys
 from collections.abc import Callable, Iterable, Iterator
-from contextlib import ExitStack
+from contextlib import ExitStack, closing
 from datetime import datetime, timedelta
+from functools import cache
 from pathlib import Path
 from typing import Any
 
 import pytest
 from hypothesis import HealthCheck, settings
-from lived import lived, lived_folder, place
+from lived import lived, lived_database, lived_folder, lived_template, place
 from mongodb import mongodb_server, mongodb_url, standalone_mongodb_server, standalone_mongodb_url
 from mysql import mysql_server, mysql_url
 from postgresql import bare_database, empty_database, postgresql_server, postgresql_template, postgresql_url
 from private_files import write_private
 from searching import search_inside_from_the_first_fact
+from sharing import make_once
+from sqlalchemy import Connection
 
 import heedful
 from heedful import Heedful
@@ -25,13 +30,16 @@ from heedful.ids import new_id
 from heedful.model import SignalType
 from heedful.providers.embedding import Embedder, configured_embedder, embedder_from
 from heedful.sql.sandbox.pool import STOCK
+from heedful.storage.migrations import run as migrations
 from heedful.testing import ManualClock, WordEmbedder
 
 __all__ = [
     "bare_database",
     "empty_database",
     "lived",
+    "lived_database",
     "lived_folder",
+    "lived_template",
     "mongodb_server",
     "mongodb_url",
     "mysql_server",
@@ -44,15 +52,14 @@ __all__ = [
     "standalone_mongodb_url",
 ]
 
-settings.register_profile(
-    "suite",
-    deadline=None,
-    max_examples=60,
-    derandomize=True,
-    database=None,
-    suppress_health_check=[HealthCheck.too_slow, HealthCheck.function_scoped_fixture],
-)
-settings.load_profile("suite")
+_ALWAYS: dict[str, Any] = {
+    "deadline": None,
+    "database": None,
+    "suppress_health_check": [HealthCheck.too_slow, HealthCheck.function_scoped_fixture],
+}
+settings.register_profile("suite", max_examples=60, derandomize=True, **_ALWAYS)
+settings.register_profile("thorough", max_examples=600, **_ALWAYS)
+settings.load_profile(os.environ.get("HEEDFUL_TEST_EXAMPLES", "suite"))
 
 STORE = os.environ.get("HEEDFUL_TEST_STORE", "sqlite")
 """What the tests of the engine run on: sqlite or postgresql."""
@@ -89,6 +96,16 @@ def warm_query_processes() -> None:
     STOCK.open(2)
 
 
+@pytest.fixture(scope="session", autouse=True)
+def warm_models() -> Iterator[None]:
+    """Loads a model once for all stores that are opened by its name."""
+    choose = sys.modules[embedder_from.__module__]
+    with pytest.MonkeyPatch.context() as patched:
+        for name in ("bundled", "FastEmbedder"):
+            patched.setattr(choose, name, cache(getattr(choose, name)))
+        yield
+
+
 @pytest.fixture
 def clock() -> ManualClock:
     return ManualClock()
@@ -100,11 +117,45 @@ def path(tmp_path: Path) -> Path:
 
 
 @pytest.fixture(scope="session")
-def empty_store(tmp_path_factory: pytest.TempPathFactory) -> bytes:
+def empty_file(tmp_path_factory: pytest.TempPathFactory) -> Path:
+
+    def make(folder: Path) -> None:
+        heedful.open(folder / "store.db", embedding=WordEmbedder()).close()
+
+    return make_once(tmp_path_factory, "empty_store", make) / "store.db"
+
+
+@pytest.fixture(scope="session")
+def empty_store(empty_file: Path) -> bytes:
     """The file of a new store, for tests that are not about making one."""
-    file = tmp_path_factory.mktemp("empty") / "store.db"
-    heedful.open(file, embedding=WordEmbedder()).close()
-    return file.read_bytes()
+    return empty_file.read_bytes()
+
+
+@pytest.fixture(scope="session")
+def migrate() -> Callable[[Connection], None]:
+    """What makes the tables of a store."""
+    return migrations.upgrade
+
+
+@pytest.fixture(scope="session", autouse=True)
+def quick_new_stores(migrate: Callable[[Connection], None], empty_file: Path) -> Iterator[None]:
+    """A new store in a file gets the tables of one that was migrated before."""
+    with closing(sqlite3.connect(f"file:{empty_file}?immutable=1", uri=True)) as made:
+        wanted = "SELECT sql FROM sqlite_master WHERE sql IS NOT NULL AND name NOT LIKE 'sqlite_%' ORDER BY rowid"
+        tables = [sql for (sql,) in made.execute(wanted)]
+        (version,) = made.execute("SELECT version_num FROM alembic_version").fetchone()
+
+    def create(connection: Connection) -> None:
+        if connection.dialect.name != "sqlite":
+            migrate(connection)
+            return
+        for sql in tables:
+            connection.exec_driver_sql(sql)
+        connection.exec_driver_sql("INSERT INTO alembic_version VALUES (?)", (version,))
+
+    with pytest.MonkeyPatch.context() as patched:
+        patched.setattr(migrations, "upgrade", create)
+        yield
 
 
 @pytest.fixture

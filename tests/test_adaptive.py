@@ -11,8 +11,9 @@ from itertools import count
 from pathlib import Path
 
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
+from properties import some
 
 from heedful import Heedful, Invalid, Recall, Signal
 from heedful.clock import to_stored
@@ -322,7 +323,7 @@ def histories(draw: st.DrawFn) -> list[tuple[int, int, int, int, float, int]]:
 
 
 @pytest.mark.parametrize("policy", POLICY_NAMES)
-@settings(max_examples=12)
+@some(1 / 5)
 @given(history=histories(), taken_back=st.sets(st.integers(0, 9), max_size=4), weight=st.sampled_from([0.1, 0.3, 1.0]))
 def test_the_store_ranks_as_the_rule_does_on_its_ledger(
     store: Heedful,

@@ -3,14 +3,13 @@
 from __future__ import annotations
 
 import json
-import subprocess
-import sys
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
 import pytest
 from click.testing import CliRunner, Result
+from command import run_main
 
 from heedful.interfaces.cli.main import cli
 
@@ -90,14 +89,7 @@ def test_an_error_is_a_line_with_what_to_do(
     tmp_path: Path, empty_store: bytes, arguments: list[str], said: str
 ) -> None:
     (tmp_path / "s.db").write_bytes(empty_store)
-    command = [
-        sys.executable,
-        "-c",
-        "from heedful.interfaces.cli import main; main()",
-        "--store",
-        str(tmp_path / "s.db"),
-    ]
-    done = subprocess.run([*command, *arguments], capture_output=True, text=True, check=False)
+    done = run_main("--store", str(tmp_path / "s.db"), *arguments)
     assert done.returncode == 2
     assert said in done.stderr
     assert "Traceback" not in done.stderr

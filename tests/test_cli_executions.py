@@ -5,8 +5,6 @@ from __future__ import annotations
 import csv
 import io
 import json
-import subprocess
-import sys
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
@@ -15,6 +13,7 @@ import click
 import pytest
 from cities import IN_ITALY, IN_ITALY_SQL, Cities, make_cities
 from click.testing import CliRunner, Result
+from command import run_main
 
 from heedful import HeedfulError
 from heedful.errors import Conflict, Forbidden, Invalid, NotFound, Unavailable
@@ -188,15 +187,9 @@ def test_golden(run: Run, tmp_path: Path) -> None:
 
 
 def test_an_error_is_told_in_a_line_with_what_to_do(tmp_path: Path, cities: Cities) -> None:
-    command = [
-        sys.executable,
-        "-c",
-        "from heedful.interfaces.cli import main; main()",
-        "--store",
-        str(tmp_path / "s.db"),
-    ]
-    subprocess.run([*command, "connect", "geo", cities.url], check=True, capture_output=True)
-    done = subprocess.run([*command, "run", "DELETE FROM city"], capture_output=True, text=True, check=False)
+    store = str(tmp_path / "s.db")
+    assert run_main("--store", store, "connect", "geo", cities.url).returncode == 0
+    done = run_main("--store", store, "run", "DELETE FROM city")
     assert (done.returncode, done.stdout) == (2, "")
     assert "only reading is allowed" in done.stderr
     assert "Traceback" not in done.stderr

@@ -3,14 +3,13 @@
 from __future__ import annotations
 
 import json
-import subprocess
-import sys
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
 import pytest
 from click.testing import CliRunner, Result
+from command import run_main
 
 import heedful
 from heedful import HeedfulError
@@ -295,8 +294,7 @@ def test_sessions_in_a_mongodb(run: Run, mongodb_url: str) -> None:
 )
 def test_an_error_is_a_line_with_what_to_do(path: Path, empty_store: bytes, arguments: list[str], said: str) -> None:
     path.write_bytes(empty_store)
-    command = [sys.executable, "-c", "from heedful.interfaces.cli import main; main()", "--store", str(path)]
-    done = subprocess.run([*command, *arguments], capture_output=True, text=True, check=False)
+    done = run_main("--store", str(path), *arguments)
     assert done.returncode == 2
     assert said in done.stderr
     assert "Traceback" not in done.stderr
@@ -304,7 +302,6 @@ def test_an_error_is_a_line_with_what_to_do(path: Path, empty_store: bytes, argu
 
 def test_an_error_is_json_where_json_is_asked_for(path: Path, empty_store: bytes) -> None:
     path.write_bytes(empty_store)
-    command = [sys.executable, "-c", "from heedful.interfaces.cli import main; main()", "--store", str(path)]
-    done = subprocess.run([*command, "sessions", "get", "nope", "--json"], capture_output=True, text=True, check=False)
+    done = run_main("--store", str(path), "sessions", "get", "nope", "--json")
     problem = json.loads(done.stderr)["error"]
     assert (problem["code"], problem["field"]) == ("not_found", "session_id")

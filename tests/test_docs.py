@@ -13,8 +13,6 @@ import shutil
 import subprocess
 from collections.abc import Callable
 from dataclasses import dataclass
-from functools import cache
-from importlib import import_module
 from pathlib import Path
 from types import ModuleType
 from typing import Any
@@ -29,7 +27,7 @@ from server import running
 
 import heedful
 from heedful.interfaces.cli.main import cli
-from heedful.providers.embedding.onnx import OnnxEmbedder, bundled
+from heedful.providers.embedding.onnx import bundled
 from heedful.testing import WordEmbedder
 
 ROOT = Path(__file__).parents[1]
@@ -230,12 +228,6 @@ def _close(value: Any, loop: asyncio.Runner) -> None:
         loop.run(value.close())
 
 
-@cache
-def loaded() -> OnnxEmbedder:
-    """The bundled model, loaded once for all pages."""
-    return bundled()
-
-
 def _name(page: Path) -> str:
     return page.relative_to(ROOT).as_posix()
 
@@ -244,8 +236,8 @@ def _models(folder: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """A folder with an ONNX model, and a double in place of the embedding server."""
     model = folder / "models" / "my-model"
     model.mkdir(parents=True)
-    shutil.copy(loaded()._model, model / "model.onnx")
-    shutil.copy(loaded()._tokenizer_file, model / "tokenizer.json")
+    shutil.copy(bundled()._model, model / "model.onnx")
+    shutil.copy(bundled()._tokenizer_file, model / "tokenizer.json")
 
     def serve(request: httpx.Request) -> httpx.Response:
         assert str(request.url) == "http://localhost:11434/v1/embeddings"
@@ -269,7 +261,6 @@ PREPARED: dict[str, Callable[[Path, pytest.MonkeyPatch], None]] = {"docs/howto/c
 def test_examples_do_what_the_page_shows(
     page: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, request: pytest.FixtureRequest
 ) -> None:
-    monkeypatch.setattr(import_module("heedful.providers.embedding.choose"), "bundled", loaded)
     if _name(page) in PREPARED:
         PREPARED[_name(page)](tmp_path, monkeypatch)
     run = "\n".join(block.body for block in blocks(page) if block.kind in RUN)

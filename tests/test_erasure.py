@@ -10,8 +10,9 @@ from typing import Any
 import pytest
 from cities import IN_ITALY, IN_ITALY_SQL, make_cities
 from click.testing import CliRunner
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
+from properties import some
 from pymongo import MongoClient
 from server import running
 from sqlalchemy import inspect, text
@@ -350,7 +351,7 @@ opinions = st.lists(
 
 
 @given(said=opinions)
-@settings(max_examples=8)
+@some(1 / 8)
 def test_no_score_and_no_vote_changes(new_store: Callable[[ManualClock], Heedful], said: list[Any]) -> None:
     clock = ManualClock()
     with new_store(clock) as store:

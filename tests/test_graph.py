@@ -11,6 +11,7 @@ import numpy as np
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
+from properties import some
 
 from heedful import Conflict, Heedful, Hit, NotFound, Signal
 from heedful.clock import to_stored
@@ -387,6 +388,7 @@ said = st.lists(
 Said = tuple[int, SignalType, float, int, bool]
 
 
+@some(1 / 4)
 @given(said, st.lists(st.integers(1, 4), max_size=12))
 def test_any_order_of_link_signals_gives_the_documented_score(
     open_store: Callable[..., Heedful],
@@ -430,6 +432,7 @@ def test_any_order_of_link_signals_gives_the_documented_score(
 steps = st.lists(st.tuples(st.sampled_from(["add", "forget", "supersede", "enrich"]), st.integers(0, 9)), max_size=25)
 
 
+@some(1 / 4)
 @given(steps, st.integers(1, 4))
 def test_a_graph_that_follows_is_the_one_that_is_built_again(
     open_store: Callable[..., Heedful], path: Path, steps: list[tuple[str, int]], every: int

@@ -15,9 +15,10 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 from private_files import write_private
+from properties import some
 from pymongo import MongoClient
 
 import heedful
@@ -357,7 +358,7 @@ def play(shop: Shop, steps: Sequence[Step], ids: list[str], *, improve: bool) ->
 
 
 @given(STEPS)
-@settings(max_examples=12)
+@some(1 / 5)
 def test_whatever_happened_the_ratings_that_stand_decide(
     tmp_path_factory: pytest.TempPathFactory, empty_store: bytes, steps: list[Step]
 ) -> None:

@@ -12,12 +12,20 @@ from alembic.autogenerate import compare_metadata
 from alembic.runtime.migration import MigrationContext
 from alembic.script import ScriptDirectory
 from procrastinate.schema import SchemaManager
+from sqlalchemy import Connection
 
 from heedful import Conflict, Heedful
 from heedful.storage.database import Database
 from heedful.storage.migrations import HEAD, REVISIONS
+from heedful.storage.migrations import run as migrations
 from heedful.storage.migrations.run import config
 from heedful.storage.schema import metadata
+
+
+@pytest.fixture(autouse=True)
+def really(migrate: Callable[[Connection], None], monkeypatch: pytest.MonkeyPatch) -> None:
+    """Here, new stores are migrated."""
+    monkeypatch.setattr(migrations, "upgrade", migrate)
 
 
 def test_the_revisions_are_those_of_the_scripts() -> None:

@@ -6,8 +6,9 @@ from collections.abc import Callable
 from datetime import timedelta
 from typing import Any
 
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
+from properties import some
 from sqlalchemy import Engine
 from sqlalchemy.event import listen, remove
 
@@ -30,7 +31,7 @@ steps = st.lists(
 )
 
 
-@settings(max_examples=12)
+@some(1 / 5)
 @given(
     steps=steps, taken_back=st.lists(st.integers(0, 24), max_size=6), limits=st.lists(st.floats(0.01, 1), max_size=4)
 )

@@ -2,20 +2,15 @@
 
 from __future__ import annotations
 
-import subprocess
-import sys
 from collections.abc import Callable
 from pathlib import Path
 
 import pytest
+from command import run_main
 
 import heedful
 from heedful import Heedful, Invalid
 from heedful.testing import WordEmbedder
-
-
-def command(*arguments: str) -> subprocess.CompletedProcess[str]:
-    return subprocess.run([sys.executable, "-m", "heedful", *arguments], capture_output=True, text=True, timeout=120)
 
 
 def test_a_recall_of_an_empty_store_makes_no_project_and_no_dataset(open_store: Callable[..., Heedful]) -> None:
@@ -40,7 +35,7 @@ def test_a_first_command_that_fails_leaves_no_store(tmp_path: Path) -> None:
     damaged = tmp_path / "damaged.jsonl"
     damaged.write_text("{}\n")
     for arguments in (("golden", "import", "nowhere", "missing.csv"), ("import", str(damaged)), ("policy", "adaptive")):
-        done = command("--store", str(file), *arguments)
+        done = run_main("--store", str(file), *arguments)
         assert done.returncode != 0
         assert "Traceback" not in done.stderr
         assert [each.name for each in tmp_path.glob("new*")] == []
@@ -49,7 +44,7 @@ def test_a_first_command_that_fails_leaves_no_store(tmp_path: Path) -> None:
 def test_a_command_that_fails_leaves_a_store_that_was_there(tmp_path: Path) -> None:
     file = tmp_path / "empty.db"
     heedful.open(file, embedding=WordEmbedder()).close()
-    assert command("--store", str(file), "golden", "import", "nowhere", "missing.csv").returncode != 0
+    assert run_main("--store", str(file), "golden", "import", "nowhere", "missing.csv").returncode != 0
     assert file.exists()
 
 

@@ -6,8 +6,9 @@ from pathlib import Path
 from tempfile import TemporaryDirectory
 
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
+from properties import some
 
 import heedful
 from heedful import Heedful, NotFound, Signal
@@ -277,7 +278,7 @@ steps = st.lists(
 )
 
 
-@settings(max_examples=25)
+@some(1 / 4)
 @given(steps)
 def test_an_index_that_followed_answers_like_one_rebuilt(
     empty_store: bytes, taken: list[tuple[str, str | int, str]]

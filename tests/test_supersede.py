@@ -6,8 +6,9 @@ from collections.abc import Callable
 from pathlib import Path
 
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
+from properties import some
 
 import heedful
 from heedful.testing import ManualClock, WordEmbedder
@@ -130,7 +131,7 @@ sequences = st.lists(
 )
 
 
-@settings(max_examples=40)
+@some(1 / 4)
 @given(steps=sequences)
 def test_whatever_is_superseded_and_undone_recall_finds_what_stands(
     steps: list[Step], new_store: Callable[..., heedful.Heedful]

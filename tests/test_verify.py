@@ -7,24 +7,19 @@ from collections.abc import Callable, Iterator
 from pathlib import Path
 
 import pytest
-from lived import Place
 from sqlalchemy import JSON, create_engine, text
 
 from heedful import NotFound
 from heedful.storage import schema
-from heedful.transfer import Verified, copy, verify
+from heedful.transfer import Verified, verify
 
 Harm = Callable[[str], None]
 
 
 @pytest.fixture(params=["sqlite", "postgresql"])
-def store(request: pytest.FixtureRequest, lived: Path, place: Place) -> str:
+def store(request: pytest.FixtureRequest) -> str:
     """The store in which all has happened, of either kind."""
-    if request.param == "sqlite":
-        return str(lived)
-    target = place("postgresql")
-    copy(lived, target)
-    return target
+    return str(request.getfixturevalue("lived" if request.param == "sqlite" else "lived_database"))
 
 
 @pytest.fixture

@@ -17,6 +17,7 @@ import pytest
 import uvicorn
 from dashboards import Dashboard
 from playwright.sync_api import Browser, BrowserContext, Page, Request, Response, StorageState, expect
+from sharing import make_once
 
 from heedful.simulate import traffic
 from heedful.testing import ManualClock, WordEmbedder
@@ -155,9 +156,11 @@ def serving(path: Path, clock: ManualClock, browser: Browser) -> Iterator[Served
 @pytest.fixture(scope="session")
 def desk(tmp_path_factory: pytest.TempPathFactory) -> Path:
     """A store with a little of everything."""
-    path = tmp_path_factory.mktemp("desk") / "desk.db"
-    traffic.fill(path, project=PROJECT, sessions=SESSIONS, until=UNTIL, embedding=WordEmbedder())
-    return path
+
+    def fill(folder: Path) -> None:
+        traffic.fill(folder / "desk.db", project=PROJECT, sessions=SESSIONS, until=UNTIL, embedding=WordEmbedder())
+
+    return make_once(tmp_path_factory, "desk", fill) / "desk.db"
 
 
 @pytest.fixture(scope="module")

@@ -1,7 +1,9 @@
-"""`heedful serve` or `heedful dashboard` as a process of its own."""
+"""The command line: in this process, or as a server that is a process of its own."""
 
 from __future__ import annotations
 
+import contextlib
+import io
 import os
 import re
 import subprocess
@@ -10,6 +12,33 @@ import threading
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
+from unittest.mock import patch
+
+from heedful.interfaces.cli import main
+
+
+@dataclass(frozen=True, slots=True)
+class Done:
+    """What a command came to."""
+
+    returncode: int
+    stdout: str
+    stderr: str
+
+
+def run_main(*arguments: str) -> Done:
+    """Runs the command as its program does, errors included, but without starting an interpreter."""
+    code = 0
+    with (
+        contextlib.redirect_stdout(io.StringIO()) as output,
+        contextlib.redirect_stderr(io.StringIO()) as errors,
+        patch.object(sys, "argv", ["heedful", *arguments]),
+    ):
+        try:
+            main()
+        except SystemExit as ended:
+            code = int(ended.code or 0)
+    return Done(code, output.getvalue(), errors.getvalue())
 
 
 @dataclass(frozen=True, slots=True)

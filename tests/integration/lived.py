@@ -4,18 +4,21 @@ from __future__ import annotations
 
 import shutil
 import sqlite3
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from contextlib import closing
 from pathlib import Path
 
 import pytest
 import queues
 import scenario
+from postgresql import copied, make_template
+from sharing import make_once
 
 import heedful
 from heedful import Heedful, Signal
 from heedful.model.base import SIGNAL_TYPES
 from heedful.testing import ManualClock, WordEmbedder
+from heedful.transfer import copy
 
 TEXTS = [
     "Ada Lovelace worked with Charles Babbage.",
@@ -30,7 +33,10 @@ MOVED = "Where is the Analytical Engine?"
 @pytest.fixture(scope="session")
 def lived_folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
     """The store, and the databases that its connectors name."""
-    folder = tmp_path_factory.mktemp("lived")
+    return make_once(tmp_path_factory, "lived", _fill)
+
+
+def _fill(folder: Path) -> None:
     world = scenario.make_world(folder)
     clock = ManualClock()
     with heedful.open(
@@ -49,7 +55,6 @@ def lived_folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
             part(life)
     with heedful.open(folder / "lived.db", project="other", clock=clock, embedding=WordEmbedder()) as store:
         _live(store)
-    return folder
 
 
 def _live(store: Heedful) -> None:
@@ -81,6 +86,20 @@ def _live(store: Heedful) -> None:
 def lived(lived_folder: Path, tmp_path: Path) -> Path:
     """A file of one's own with all that in it."""
     return Path(shutil.copy(lived_folder / "lived.db", tmp_path / "lived.db"))
+
+
+@pytest.fixture(scope="session")
+def lived_template(postgresql_server: str, lived_folder: Path, tmp_path_factory: pytest.TempPathFactory) -> str:
+    """A database on a server with all that in it, to be copied."""
+    source = lived_folder / "lived.db"
+    return make_template(tmp_path_factory, postgresql_server, "lived", lambda url: copy(source, url))
+
+
+@pytest.fixture
+def lived_database(postgresql_server: str, lived_template: str) -> Iterator[str]:
+    """A database of one's own with all that in it."""
+    with copied(postgresql_server, lived_template) as url:
+        yield url
 
 
 def dumped(path: Path) -> dict[str, list[tuple[object, ...]]]:

@@ -3,8 +3,6 @@
 from __future__ import annotations
 
 import contextlib
-import fcntl
-import json
 import os
 import signal
 import socket
@@ -19,6 +17,9 @@ from uuid import uuid4
 import pytest
 from pymongo import MongoClient
 from pymongo.errors import OperationFailure, PyMongoError
+from sharing import State, run_folder, shared_server
+
+from heedful.storage.mongo.collections import INDEXES, create_indexes
 
 SET = "rs0"
 ALREADY_INITIATED = 23
@@ -122,30 +123,10 @@ def free_port() -> int:
         return int(listening.getsockname()[1])
 
 
-@contextlib.contextmanager
-def shared(folder: Path, *, replica_set: bool) -> Iterator[str]:
-    """The address of a server that the first of several processes starts, and the last one stops."""
-    folder.mkdir(parents=True, exist_ok=True)
-    state = folder / "state.json"
-    with _locked(folder):
-        known = json.loads(state.read_text()) if state.exists() else None
-        if known is None:
-            server = _started(folder, replica_set)
-            _STARTED.append(server)
-            known = {"pid": server.pid, "url": server.url("DATABASE"), "users": []}
-        known["users"].append(os.getpid())
-        state.write_text(json.dumps(known))
-    try:
-        yield known["url"]
-    finally:
-        with _locked(folder):
-            known = json.loads(state.read_text())
-            known["users"] = [each for each in known["users"] if each != os.getpid() and _runs(each)]
-            if known["users"]:
-                state.write_text(json.dumps(known))
-            else:
-                state.unlink()
-                _stop(known["pid"])
+def _start(folder: Path, replica_set: bool) -> State:
+    server = _started(folder, replica_set)
+    _STARTED.append(server)
+    return {"pid": server.pid, "url": server.url("DATABASE")}
 
 
 def _started(folder: Path, replica_set: bool) -> Mongod:
@@ -161,44 +142,31 @@ def _started(folder: Path, replica_set: bool) -> Mongod:
     raise failure or AssertionError("mongod did not start")
 
 
-def _stop(pid: int) -> None:
+def _stop(known: State) -> None:
     for server in _STARTED:
-        if server.pid == pid:
-            server.stop()
+        if server.pid == known["pid"]:
+            # Nobody needs its files again.
+            server.kill()
             return
     with contextlib.suppress(ProcessLookupError):
-        os.kill(pid, signal.SIGTERM)
-
-
-def _runs(pid: int) -> bool:
-    try:
-        os.kill(pid, 0)
-    except ProcessLookupError:
-        return False
-    return True
+        os.kill(known["pid"], signal.SIGKILL)
 
 
 @contextlib.contextmanager
-def _locked(folder: Path) -> Iterator[None]:
-    with (folder / "lock").open("w") as file:
-        fcntl.flock(file, fcntl.LOCK_EX)
-        yield
-
-
-def _folder(factory: pytest.TempPathFactory, name: str) -> Path:
-    base = factory.getbasetemp()
-    return (base.parent if os.environ.get("PYTEST_XDIST_WORKER") else base) / name
+def _shared(folder: Path, *, replica_set: bool) -> Iterator[str]:
+    with shared_server(folder, lambda: _start(folder, replica_set), _stop) as known:
+        yield known["url"]
 
 
 @pytest.fixture(scope="session")
 def mongodb_server(tmp_path_factory: pytest.TempPathFactory) -> Iterator[str]:
-    with shared(_folder(tmp_path_factory, "mongodb"), replica_set=True) as url:
+    with _shared(run_folder(tmp_path_factory, "mongodb"), replica_set=True) as url:
         yield url
 
 
 @pytest.fixture(scope="session")
 def standalone_mongodb_server(tmp_path_factory: pytest.TempPathFactory) -> Iterator[str]:
-    with shared(_folder(tmp_path_factory, "standalone_mongodb"), replica_set=False) as url:
+    with _shared(run_folder(tmp_path_factory, "standalone_mongodb"), replica_set=False) as url:
         yield url
 
 
@@ -212,15 +180,38 @@ def new_database(server: str) -> Iterator[str]:
         client.drop_database(name)
 
 
+_FREE: dict[str, list[str]] = {}
+"""Databases of each server that were used, and have the collections of a session store with nothing in them."""
+
+
+@contextlib.contextmanager
+def prepared_database(server: str) -> Iterator[str]:
+    """A URL with a database that has all collections: to make and to drop them takes longer than most tests."""
+    free = _FREE.setdefault(server, [])
+    name = free.pop() if free else f"test_{uuid4().hex}"
+    url = server.replace("DATABASE", name)
+    with MongoClient[dict[str, Any]](url) as client:
+        create_indexes(client[name])
+    yield url
+    with MongoClient[dict[str, Any]](url) as client:
+        database = client[name]
+        for each in database.list_collection_names():
+            if each in INDEXES:
+                database[each].delete_many({})
+            else:
+                database.drop_collection(each)
+    free.append(name)
+
+
 @pytest.fixture
 def mongodb_url(mongodb_server: str) -> Iterator[str]:
-    """A new database on a replica set."""
-    with new_database(mongodb_server) as url:
+    """An empty database on a replica set."""
+    with prepared_database(mongodb_server) as url:
         yield url
 
 
 @pytest.fixture
 def standalone_mongodb_url(standalone_mongodb_server: str) -> Iterator[str]:
-    """A new database on a server without transactions."""
-    with new_database(standalone_mongodb_server) as url:
+    """An empty database on a server without transactions."""
+    with prepared_database(standalone_mongodb_server) as url:
         yield url

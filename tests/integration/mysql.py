@@ -2,29 +2,40 @@
 
 from __future__ import annotations
 
+import contextlib
 import os
 import shutil
+import signal
 import subprocess
 import tempfile
 import time
 from collections.abc import Iterator
-from contextlib import contextmanager
 from pathlib import Path
 from uuid import uuid4
 
 import pytest
 from mongodb import free_port
 from postgresql_process import owner
+from sharing import State, run_folder, shared_server
 
 SERVER = shutil.which("mariadbd", path=f"{os.environ.get('PATH', '')}:/usr/sbin")
 REQUIRED = bool(os.environ.get("HEEDFUL_REQUIRE_MYSQL"))
 _TABLES = Path("/usr/share/mysql")
-_SMALL = ("--no-defaults", "--skip-log-bin", "--innodb-buffer-pool-size=16M", "--innodb-log-file-size=8M")
+_SMALL = (
+    "--no-defaults",
+    "--skip-log-bin",
+    "--innodb-buffer-pool-size=16M",
+    "--innodb-log-file-size=8M",
+    "--innodb-flush-log-at-trx-commit=0",
+)
 
 
-@contextmanager
-def _server() -> Iterator[int]:
-    """The port of a new server."""
+_STARTED: dict[int, subprocess.Popen[bytes]] = {}
+"""Servers that this process started for others, too."""
+
+
+def _start() -> State:
+    """A new server."""
     assert SERVER is not None
     folder = Path(tempfile.mkdtemp(prefix="heedful-mysql-"))
     data, log = folder / "data", folder / "log"
@@ -32,30 +43,37 @@ def _server() -> Iterator[int]:
     if who := owner():
         for each in (folder, data):
             os.chown(each, who["user"], who["group"])
+    tables = "".join(
+        (_TABLES / name).read_text() for name in ("mysql_system_tables.sql", "mysql_system_tables_data.sql")
+    )
+    with log.open("ab") as output:
+        subprocess.run(
+            [SERVER, *_SMALL, "--bootstrap", f"--datadir={data}"],
+            input=f"CREATE DATABASE mysql;\nUSE mysql;\nSET @auth_root_socket=NULL;\n{tables}".encode(),
+            stdout=output, stderr=output, cwd="/", timeout=60, check=True, **who,
+        )  # fmt: skip
+        port = free_port()
+        process = subprocess.Popen(
+            [SERVER, *_SMALL, f"--datadir={data}", "--bind-address=127.0.0.1", f"--port={port}",
+             f"--socket={folder / 'socket'}"],
+            stdout=output, stderr=output, cwd="/", start_new_session=True, **who,
+        )  # fmt: skip
+    _STARTED[process.pid] = process
+    known = {"pid": process.pid, "port": port, "folder": str(folder)}
     try:
-        tables = "".join(
-            (_TABLES / name).read_text() for name in ("mysql_system_tables.sql", "mysql_system_tables_data.sql")
-        )
-        with log.open("ab") as output:
-            subprocess.run(
-                [SERVER, *_SMALL, "--bootstrap", f"--datadir={data}"],
-                input=f"CREATE DATABASE mysql;\nUSE mysql;\nSET @auth_root_socket=NULL;\n{tables}".encode(),
-                stdout=output, stderr=output, cwd="/", timeout=60, check=True, **who,
-            )  # fmt: skip
-            port = free_port()
-            process = subprocess.Popen(
-                [SERVER, *_SMALL, f"--datadir={data}", "--bind-address=127.0.0.1", f"--port={port}",
-                 f"--socket={folder / 'socket'}", "--innodb-flush-log-at-trx-commit=0"],
-                stdout=output, stderr=output, cwd="/", start_new_session=True, **who,
-            )  # fmt: skip
-        try:
-            _wait(process, port, log)
-            yield port
-        finally:
-            process.terminate()
-            process.wait(30)
-    finally:
-        shutil.rmtree(folder, ignore_errors=True)
+        _wait(process, port, log)
+    except BaseException:
+        _stop(known)
+        raise
+    return known
+
+
+def _stop(known: State) -> None:
+    with contextlib.suppress(ProcessLookupError):
+        os.kill(known["pid"], signal.SIGKILL)
+    if known["pid"] in _STARTED:
+        _STARTED.pop(known["pid"]).wait(30)
+    shutil.rmtree(known["folder"], ignore_errors=True)
 
 
 def _wait(process: subprocess.Popen[bytes], port: int, log: Path) -> None:
@@ -73,14 +91,14 @@ def _wait(process: subprocess.Popen[bytes], port: int, log: Path) -> None:
 
 
 @pytest.fixture(scope="session")
-def mysql_server() -> Iterator[int]:
+def mysql_server(tmp_path_factory: pytest.TempPathFactory) -> Iterator[int]:
     if SERVER is None:
         why = "MySQL connectors are NOT tested here: install mariadb-server-core (apt-get install mariadb-server-core)"
         if REQUIRED:
             pytest.fail(why)
         pytest.skip(why)
-    with _server() as port:
-        yield port
+    with shared_server(run_folder(tmp_path_factory, "mysql"), _start, _stop) as known:
+        yield known["port"]
 
 
 @pytest.fixture

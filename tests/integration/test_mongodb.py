@@ -14,7 +14,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from mongodb import Mongod, free_port
+from mongodb import Mongod, free_port, new_database
 from pymongo import MongoClient
 from pymongo.monitoring import CommandListener
 from pymongo.uri_parser import parse_uri
@@ -44,6 +44,13 @@ def opening(started: Callable[..., Mongod]) -> Iterator[Open]:
             return store
 
         yield open_
+
+
+@pytest.fixture
+def mongodb_url(mongodb_server: str) -> Iterator[str]:
+    """A database without anything: what is in it, the store makes."""
+    with new_database(mongodb_server) as url:
+        yield url
 
 
 @pytest.fixture

@@ -9,8 +9,9 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
+from properties import some
 from pymongo import MongoClient
 
 import heedful
@@ -18,7 +19,7 @@ from heedful import Heedful
 from heedful.ids import new_id
 from heedful.jobs.kinds import follow_reviews
 from heedful.model import Feedback, ReviewCase
-from heedful.review import membership
+from heedful.review import follow, membership
 from heedful.storage.mongo import MongoSessionStore
 from heedful.storage.mongo.collections import PARTITIONS
 from heedful.storage.sessions.base import FeedbackRow
@@ -79,7 +80,9 @@ def examined(database: Any, look: Callable[[], Any]) -> dict[str, int]:
     return read
 
 
-def test_a_look_reads_only_what_is_new(store: Heedful, database: Any) -> None:
+def test_a_look_reads_only_what_is_new(store: Heedful, database: Any, monkeypatch: pytest.MonkeyPatch) -> None:
+    # On a busy machine the first look would leave some of it to a worker, and the second would read that.
+    monkeypatch.setattr(follow, "CATCH_UP_SECONDS", 60.0)
     for number in range(40):
         dislike(store, f"s{number}")
 
@@ -239,7 +242,7 @@ STEPS = st.lists(
 
 
 @pytest.mark.parametrize("server", SERVERS)
-@settings(max_examples=12)
+@some(1 / 6)
 @given(steps=STEPS)
 def test_the_queue_has_what_stands_whatever_happened(
     request: pytest.FixtureRequest, server: str, steps: list[tuple[str, int]]

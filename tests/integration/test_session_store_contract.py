@@ -12,8 +12,10 @@ from typing import Any
 from uuid import uuid4
 
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
+from private_files import write_private
+from properties import some
 from pymongo import MongoClient
 from sqlalchemy import text
 
@@ -45,9 +47,10 @@ class Place:
 
 
 @pytest.fixture(params=["sqlite", "mongodb", "standalone_mongodb"])
-def place(request: pytest.FixtureRequest, tmp_path: Path) -> Iterator[Place]:
+def place(request: pytest.FixtureRequest, tmp_path: Path, empty_store: bytes) -> Iterator[Place]:
     with ExitStack() as opened:
         if request.param == "sqlite":
+            write_private(tmp_path / "sessions.db", empty_store)
             database = Database(tmp_path / "sessions.db")
             opened.callback(database.close)
             yield Place(
@@ -586,7 +589,7 @@ def sessions_where(store: SessionStore, where: Metadata) -> set[str]:
     return {row.session_id for row in store.read(lambda t: t.conversations.sessions(None, 99, where))}
 
 
-@settings(max_examples=30)
+@some(1 / 4)
 @given(described=st.lists(METADATA, min_size=1, max_size=4), asked=st.lists(CONDITIONS, min_size=10, max_size=20))
 def test_a_filter_finds_the_sessions_it_describes(
     place: Place, described: list[Metadata], asked: list[tuple[str, str, Any]]

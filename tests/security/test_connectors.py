@@ -5,8 +5,6 @@ from __future__ import annotations
 import os
 import socket
 import sqlite3
-import subprocess
-import sys
 import threading
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
@@ -20,6 +18,7 @@ import httpx
 import orjson
 import psycopg
 import pytest
+from command import Done, run_main
 from server import Running, running
 
 import heedful
@@ -498,8 +497,7 @@ def test_an_imported_connector_waits_for_somebody_to_confirm_it(
 
     kept = tmp_path / "kept.db"
     import_file(kept, exported(path, lambda line: None), embedding="fast")
-    command = ["--store", str(kept), "--embedding", "fast", "connectors", "confirm", "shop"]
-    said = subprocess.run([sys.executable, "-m", "heedful", *command], capture_output=True, text=True, check=False)
+    said = run_main("--store", str(kept), "--embedding", "fast", "connectors", "confirm", "shop")
     assert said.stdout.startswith("shop is on: 1 tables in sqlite:///"), said.stderr
     with open_store(kept, embedding="fast") as store:
         assert store.connectors.confirm("shop").enabled is True
@@ -518,11 +516,10 @@ def test_a_leaked_key_is_replaced(
     for project in ("default", "other"):
         with open_store(project=project) as store:
             store.connectors.create("crm", postgresql_url.replace("postgres@", "locked:open-sesame@"))
-    reseal = [sys.executable, "-m", "heedful", "--store", str(path), "keys", "reseal-connectors"]
 
-    def resealed(keys: str) -> subprocess.CompletedProcess[str]:
-        environment = {**os.environ, "HEEDFUL_SECRET_KEY": keys}
-        return subprocess.run(reseal, capture_output=True, text=True, check=False, env=environment)
+    def resealed(keys: str) -> Done:
+        monkeypatch.setenv("HEEDFUL_SECRET_KEY", keys)
+        return run_main("--store", str(path), "keys", "reseal-connectors")
 
     for keys, code in (("", "there is no key"), (new, "'crm'")):
         failed = resealed(keys)

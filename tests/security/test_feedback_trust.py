@@ -13,9 +13,10 @@ from typing import Any
 
 import pytest
 from cities import IN_ITALY, IN_ITALY_SQL, make_cities
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 from lived import Place
+from properties import some
 from server import Running, running
 
 import heedful
@@ -224,7 +225,7 @@ Drawn = tuple[SignalType, float, int, int, int]
 AUTHORS = (None, "ann", "bo", "visitor-anyone")
 
 
-@settings(max_examples=40)
+@some(1 / 4)
 @given(
     drawn=st.lists(
         st.tuples(

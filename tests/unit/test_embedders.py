@@ -16,6 +16,7 @@ from tokenizers.pre_tokenizers import Whitespace
 
 from heedful import Invalid, Unavailable
 from heedful.providers.embedding import Embedder, embedder_from
+from heedful.providers.embedding.fast import FastEmbedder
 from heedful.providers.embedding.onnx import OnnxEmbedder, bundled, from_folder
 from heedful.testing import WordEmbedder
 
@@ -182,7 +183,7 @@ def test_an_embedding_that_nobody_knows_is_refused(spec: str) -> None:
 def test_the_fast_tier_says_how_to_install_it(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr("importlib.util.find_spec", lambda name: None)
     with pytest.raises(Unavailable) as caught:
-        embedder_from("fast")
+        FastEmbedder()
     assert caught.value.remedy == 'Run: pip install "heedful[fast]"'
 
 
