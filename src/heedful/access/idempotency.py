@@ -69,7 +69,7 @@ def run_once(
 
     def renew() -> None:
         # Not alone: who writes for long must not keep the lease of another from being renewed.
-        with database.write(project, durable=False, alone=False) as connection:
+        with database.write(project, durable=False, exclusive=False) as connection:
             if _holds(connection, number, key, fingerprint, mine):
                 at = now()
                 requests.replace(connection, number, key, _lease(mine, at), at)

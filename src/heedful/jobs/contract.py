@@ -119,11 +119,11 @@ class Queue(Protocol):
         stopping: Callable[[], bool],
         *,
         once: bool,
-        now_and_then: Callable[[], object] = lambda: None,
+        on_poll: Callable[[], object] = lambda: None,
     ) -> None:
         """Does jobs in the calling thread until `stopping`; with `once`, until none is due.
 
-        `now_and_then` is called between jobs, or beside them, every `poll` seconds.
+        `on_poll` is called every `poll` seconds, between jobs or beside them.
         """
 
     def wake(self) -> None:
@@ -151,8 +151,8 @@ def sanitize_error(error: BaseException) -> str:
 
 def digest(project: str | None, kind: str, arguments: Mapping[str, Any]) -> bytes:
     """What two jobs have in common that do the same."""
-    said = orjson.dumps([project, kind, dict(arguments)], option=orjson.OPT_SORT_KEYS)
-    return hashlib.blake2b(said, digest_size=16).digest()
+    encoded = orjson.dumps([project, kind, dict(arguments)], option=orjson.OPT_SORT_KEYS)
+    return hashlib.blake2b(encoded, digest_size=16).digest()
 
 
 def get_existing(connection: Connection, job_id: str) -> AnyRow:

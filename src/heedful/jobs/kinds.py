@@ -94,11 +94,11 @@ def _maintain(store: OpenStore, task: Task, report: Report) -> None:
 def follow_reviews(store: OpenStore) -> None:
     """Brings the review queues up to the present that nobody should wait for: those with many opinions, and those whose
     sessions are in another database, which are compared once a day."""
-    elsewhere = store.projects_elsewhere()
+    remote_projects = store.projects_elsewhere()
     with store.database.read() as connection:
         waiting = watermarks.due(connection)
-        fresh = watermarks.compared_since(connection, store.now() - DAY) if elsewhere else set()
-    for project in dict.fromkeys([*waiting, *(name for name in elsewhere if name not in fresh)]):
+        recently_compared = watermarks.compared_since(connection, store.now() - DAY) if remote_projects else set()
+    for project in dict.fromkeys([*waiting, *(name for name in remote_projects if name not in recently_compared)]):
         with store.reviewing(project) as follow:
             follow()
 
@@ -107,8 +107,8 @@ def _index(store: OpenStore, task: Task, report: Report) -> None:
     steps = itertools.count(1)
 
     def step(words: str) -> None:
-        taken = next(steps)
-        report(taken, taken)
+        steps_done = next(steps)
+        report(steps_done, steps_done)
 
     build_due(store.database, step, limit=store.search_in_memory)
 
@@ -116,8 +116,8 @@ def _index(store: OpenStore, task: Task, report: Report) -> None:
 def _digest(store: OpenStore, task: Task, report: Report) -> None:
     """The digest of every project with opinions. Those that did not arrive stay in the outbox for the next attempt."""
     names, missing = store.all_projects(), []
-    for done, name in enumerate(names):
-        report(done, len(names))
+    for index, name in enumerate(names):
+        report(index, len(names))
         try:
             with store.digesting(name) as send:
                 waiting = [row for row in send(task.arguments["since"], task.arguments["until"]) if row.next_at]

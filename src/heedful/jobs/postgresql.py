@@ -78,7 +78,7 @@ class PostgreSqlQueue(Records):
         stopping: Callable[[], bool],
         *,
         once: bool,
-        now_and_then: Callable[[], object] = lambda: None,
+        on_poll: Callable[[], object] = lambda: None,
     ) -> None:
         queues = None
         if project is not None:
@@ -87,7 +87,7 @@ class PostgreSqlQueue(Records):
             if number is None:
                 return
             queues = [_queue(number)]
-        Procrastination(self._database, self._now, self._pace, work, stopping).run(queues, once, now_and_then)
+        Procrastination(self._database, self._now, self._pace, work, stopping).run(queues, once, on_poll)
 
     def wake(self) -> None:
         """The server tells all workers of new jobs."""

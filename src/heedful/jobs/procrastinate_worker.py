@@ -35,7 +35,7 @@ TASK = "heedful.job"
 STOP_POLL_SECONDS = 0.1
 """Seconds between two looks whether a worker is to stop."""
 
-_HELD = """
+_CURRENT_JOB = """
 SELECT abort_requested FROM procrastinate_jobs
 WHERE id = %(number)s AND status = 'doing' AND worker_id = %(worker)s FOR SHARE
 """
@@ -57,16 +57,16 @@ class Procrastination:
         self._worker: asyncio.Future[None] | None = None
         self._stop_requested = False
 
-    def run(self, queues: list[str] | None, once: bool, now_and_then: Callable[[], object]) -> None:
+    def run(self, queues: list[str] | None, once: bool, on_poll: Callable[[], object]) -> None:
         # Psycopg has no use for the loop that is usual on Windows.
         with asyncio.Runner(loop_factory=asyncio.SelectorEventLoop) as runner:
-            runner.run(self._run(queues, once, now_and_then))
+            runner.run(self._run(queues, once, on_poll))
 
-    async def _run(self, queues: list[str] | None, once: bool, now_and_then: Callable[[], object]) -> None:
+    async def _run(self, queues: list[str] | None, once: bool, on_poll: Callable[[], object]) -> None:
         conninfo, options = connecting(self._database.url)
         connector = PsycopgConnector(conninfo=conninfo, kwargs=options, min_size=1, max_size=3, timeout=10.0)
         app = App(connector=connector)
-        app.job_manager = _OnlyOurs(connector)
+        app.job_manager = _OwnJobManager(connector)
         app.task(name=TASK, pass_context=True, retry=_Retry(self._pace))(self._task())
         async with app.open_async():
             await self._resume(app)
@@ -81,17 +81,17 @@ class Procrastination:
                     install_signal_handlers=False,
                 )
             )
-            await self._maintain(app, self._worker, now_and_then)
+            await self._maintain(app, self._worker, on_poll)
 
-    async def _maintain(self, app: App, worker: asyncio.Future[None], now_and_then: Callable[[], object]) -> None:
-        looked = -self._pace.poll
+    async def _maintain(self, app: App, worker: asyncio.Future[None], on_poll: Callable[[], object]) -> None:
+        polled_at = -self._pace.poll
         while not worker.done():
             if self._stopping():
                 self._stop()
-            elif time.monotonic() - looked >= self._pace.poll:
-                now_and_then()
+            elif time.monotonic() - polled_at >= self._pace.poll:
+                on_poll()
                 await self._resume(app)
-                looked = time.monotonic()
+                polled_at = time.monotonic()
             await asyncio.wait([worker], timeout=STOP_POLL_SECONDS)
         if not worker.cancelled():
             worker.result()
@@ -138,30 +138,34 @@ class Procrastination:
             row = get_existing(connection, job_id)
         outcome = run_attempt(self._work, task_of(row), self._report(job_id, queued))
         with self._database.write() as connection:
-            held = connection.exec_driver_sql(_HELD, {"number": queued.id, "worker": queued.worker_id}).first()
-            if held is None:
+            current = connection.exec_driver_sql(
+                _CURRENT_JOB, {"number": queued.id, "worker": queued.worker_id}
+            ).first()
+            if current is None:
                 # Whoever has lost a job has no say in it.
                 return _Ended(None)
             if outcome.kind == "stopped":
                 jobs.note(connection, job_id, attempts=row.attempts - 1)
                 return _Ended(0.0)
-            if outcome.kind == "failed" and not held.abort_requested and row.attempts < self._pace.attempts:
+            if outcome.kind == "failed" and not current.abort_requested and row.attempts < self._pace.attempts:
                 jobs.note(connection, job_id, error=outcome.error)
                 return _Ended(self._pace.before(row.attempts))
             jobs.note(connection, job_id, error=outcome.error, finished_at=self._now())
-            if outcome.kind == "cancelled" or (outcome.kind == "failed" and held.abort_requested):
+            if outcome.kind == "cancelled" or (outcome.kind == "failed" and current.abort_requested):
                 return JobAborted()
             return _Ended(None) if outcome.kind == "failed" else None
 
     def _report(self, job_id: str, queued: Job) -> Report:
         def report(done: int, total: int) -> None:
             with self._database.write(durable=False) as connection:
-                held = connection.exec_driver_sql(_HELD, {"number": queued.id, "worker": queued.worker_id}).first()
-                if held is not None:
+                current = connection.exec_driver_sql(
+                    _CURRENT_JOB, {"number": queued.id, "worker": queued.worker_id}
+                ).first()
+                if current is not None:
                     jobs.note(connection, job_id, done=done, total=total)
-            if held is not None and held.abort_requested:
+            if current is not None and current.abort_requested:
                 raise Cancelled
-            if held is None or self._stopping():
+            if current is None or self._stopping():
                 raise Stopped
 
         return report
@@ -189,20 +193,20 @@ class _Retry(BaseRetryStrategy):
         return None if pause is None else RetryDecision(retry_at=datetime.now(UTC) + timedelta(seconds=pause))
 
 
-class _OnlyOurs(JobManager):
+class _OwnJobManager(JobManager):
     """Settles a job only for the worker that has it: procrastinate would let one settle it that was taken for dead, and
     is still alive, while another worker does it again."""
 
     async def finish_job(self, job: Job, status: Status, delete_job: bool) -> None:
-        if await self._is_held(job):
+        if await self._is_current(job):
             await super().finish_job(job, status, delete_job)
 
     async def retry_job(self, job: Job, *args: Any, **options: Any) -> None:
-        if await self._is_held(job):
+        if await self._is_current(job):
             await super().retry_job(job, *args, **options)
 
-    async def _is_held(self, job: Job) -> bool:
-        return bool(await self.connector.execute_query_all_async(_HELD, number=job.id, worker=job.worker_id))
+    async def _is_current(self, job: Job) -> bool:
+        return bool(await self.connector.execute_query_all_async(_CURRENT_JOB, number=job.id, worker=job.worker_id))
 
 
 async def _in_thread(call: Callable[[], Result]) -> Result:

@@ -69,9 +69,10 @@ class Jobs(JobsProtocol):
                 value=status,
                 remedy="Use waiting, or none",
             )
-        found = outbox.list_alerts(self._space, status == "waiting", cursor, limit)
+        alerts = outbox.list_alerts(self._space, status == "waiting", cursor, limit)
         return Page(
-            items=[to_delivery_job(each, self._space.project) for each in found.items], next_cursor=found.next_cursor
+            items=[to_delivery_job(alert, self._space.project) for alert in alerts.items],
+            next_cursor=alerts.next_cursor,
         )
 
 
@@ -165,9 +166,9 @@ def to_delivery_job(alert: Alert, project: str) -> Job:
     )
 
 
-def _one_of(field: str, value: Any, known: Sequence[str]) -> None:
-    if value is not None and value not in known:
-        raise Invalid(f"unknown {field} {value!r}", field=field, value=value, remedy=f"Use one of {', '.join(known)}")
+def _one_of(field: str, value: Any, choices: Sequence[str]) -> None:
+    if value is not None and value not in choices:
+        raise Invalid(f"unknown {field} {value!r}", field=field, value=value, remedy=f"Use one of {', '.join(choices)}")
 
 
 def queue_of(database: Database, now: Callable[[], int], pace: WorkerTiming | None = None) -> Queue:

@@ -72,11 +72,11 @@ class SqliteQueue(Records):
         stopping: Callable[[], bool],
         *,
         once: bool,
-        now_and_then: Callable[[], object] = lambda: None,
+        on_poll: Callable[[], object] = lambda: None,
     ) -> None:
         while not stopping():
             self._woken.clear()
-            now_and_then()
+            on_poll()
             while not stopping():
                 row = self._claim(project)
                 if row is None:
@@ -111,7 +111,7 @@ class SqliteQueue(Records):
                 return get_existing(connection, row.id)
 
     def _do(self, work: Work, row: AnyRow, stopping: Callable[[], bool]) -> None:
-        with self._kept(row):
+        with self._lease_renewed(row):
             outcome = run_attempt(work, task_of(row), self._report(row, stopping))
         with self._database.write() as connection:
             # Whoever has lost a job has no say in it.
@@ -129,22 +129,22 @@ class SqliteQueue(Records):
     def _report(self, row: AnyRow, stopping: Callable[[], bool]) -> Report:
         def report(done: int, total: int) -> None:
             with self._database.write(durable=False) as connection:
-                ours = jobs.lease(connection, row.id, row.owner, self._until(), done=done, total=total)
-                cancelling = ours and get_existing(connection, row.id).cancelling
+                is_leased = jobs.lease(connection, row.id, row.owner, self._until(), done=done, total=total)
+                cancelling = is_leased and get_existing(connection, row.id).cancelling
             if cancelling:
                 raise Cancelled
-            if not ours or stopping():
+            if not is_leased or stopping():
                 raise Stopped
 
         return report
 
     @contextmanager
-    def _kept(self, row: AnyRow) -> Iterator[None]:
+    def _lease_renewed(self, row: AnyRow) -> Iterator[None]:
         """Renews the lease of a job while the block runs, however long it reports nothing."""
-        ended = threading.Event()
+        stopped = threading.Event()
 
         def renew() -> None:
-            while not ended.wait(self._pace.lease / 4):
+            while not stopped.wait(self._pace.lease / 4):
                 try:
                     with self._database.write(durable=False) as connection:
                         jobs.lease(connection, row.id, row.owner, self._until())
@@ -156,7 +156,7 @@ class SqliteQueue(Records):
         try:
             yield
         finally:
-            ended.set()
+            stopped.set()
             thread.join()
 
     def _until(self) -> int:

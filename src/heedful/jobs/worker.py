@@ -32,7 +32,7 @@ class Worker:
         self._digest_every: Over | None = digest_every
         self._stopped = threading.Event()
         self._thread: threading.Thread | None = None
-        self._looked = -MAINTENANCE_POLL_SECONDS
+        self._checked_at = -MAINTENANCE_POLL_SECONDS
 
     def start(self) -> None:
         """Works in a thread of its own."""
@@ -43,7 +43,7 @@ class Worker:
         """Works in the calling thread, whatever happens to the store meanwhile."""
         while not self._stopped.is_set():
             try:
-                self._queue.work(self._work, None, self._stopped.is_set, once=False, now_and_then=self._add_what_is_due)
+                self._queue.work(self._work, None, self._stopped.is_set, once=False, on_poll=self._add_what_is_due)
             except Exception as error:
                 logger.warning("jobs wait: %s", error)
             # Only a store that failed leads here before it is stopped.
@@ -71,8 +71,8 @@ class Worker:
             self._thread.join()
 
     def _add_what_is_due(self) -> None:
-        if time.monotonic() - self._looked >= MAINTENANCE_POLL_SECONDS:
-            self._looked = time.monotonic()
+        if time.monotonic() - self._checked_at >= MAINTENANCE_POLL_SECONDS:
+            self._checked_at = time.monotonic()
             add_when_due(self._queue, self._now())
             add_digest_when_due(self._queue, self._now(), self._digest_every)
 
@@ -91,7 +91,7 @@ class BackgroundWorker:
         self._lock = threading.Lock()
         self._thread: threading.Thread | None = None
         self._timer: threading.Timer | None = None
-        self._ours: set[str] = set()
+        self._own_jobs: set[str] = set()
         self._again = False
         self._closing = False
         _RUNNING.add(self)
@@ -99,7 +99,7 @@ class BackgroundWorker:
     def added(self, job_id: str) -> None:
         """Does a job of this process soon."""
         with self._lock:
-            self._ours.add(job_id)
+            self._own_jobs.add(job_id)
             self._start()
 
     def start_due(self) -> None:
@@ -163,17 +163,17 @@ class BackgroundWorker:
             self._work(task, report)
         finally:
             with self._lock:
-                self._ours.discard(task.job_id)
+                self._own_jobs.discard(task.job_id)
 
     def _stopping(self) -> bool:
         with self._lock:
-            return (self._closing or not threading.main_thread().is_alive()) and not self._ours
+            return (self._closing or not threading.main_thread().is_alive()) and not self._own_jobs
 
     def _leave_parent(self) -> None:
         """A forked child has none of its parent's threads, nor its jobs."""
         self._lock = threading.Lock()
         self._thread, self._timer = None, None
-        self._ours = set()
+        self._own_jobs = set()
 
 
 _RUNNING: weakref.WeakSet[BackgroundWorker] = weakref.WeakSet()

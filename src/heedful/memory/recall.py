@@ -296,7 +296,7 @@ def _write_receipt(
     model_id, vector = None, None
     if outcome.vector is not None and model is not None:
         model_id, vector = model.id, pack(outcome.vector)
-    with workspace.direct(write=True, durable=False, alone=False) as direct:
+    with workspace.direct(write=True, durable=False, exclusive=False) as direct:
         now = workspace.now()
         query = receipts.ensure_query(direct, dataset, request.query, model_id, vector)
         if query is not None:

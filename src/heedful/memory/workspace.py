@@ -71,13 +71,13 @@ class Workspace:
         """A consistent view of the project; nothing is written."""
         return self.database.read(self.project)
 
-    def write(self, *, durable: bool = True, alone: bool = True) -> AbstractContextManager[Connection]:
+    def write(self, *, durable: bool = True, exclusive: bool = True) -> AbstractContextManager[Connection]:
         """A transaction; see `Database.write`."""
-        return self.database.write(self.project, durable=durable, alone=alone)
+        return self.database.write(self.project, durable=durable, exclusive=exclusive)
 
-    def direct(self, *, write: bool, durable: bool = True, alone: bool = True) -> AbstractContextManager[Direct]:
+    def direct(self, *, write: bool, durable: bool = True, exclusive: bool = True) -> AbstractContextManager[Direct]:
         """A transaction for prepared statements; see `Database.direct`."""
-        return self.database.direct(self.project, write=write, durable=durable, alone=alone)
+        return self.database.direct(self.project, write=write, durable=durable, exclusive=exclusive)
 
     def now(self) -> int:
         return to_stored(self._clock())
@@ -161,7 +161,7 @@ class Workspace:
     def _write_vectors(self, model: int, made: StoredVectors) -> None:
         if made and not self.database.read_only:
             # A recall waits for no writer. In order, so that two recalls don't wait for each other.
-            with self.write(durable=False, alone=False) as connection:
+            with self.write(durable=False, exclusive=False) as connection:
                 receipts.set_vectors(connection, model, sorted(made))
 
     def questions(self, connector: str, model: ModelRow) -> QuestionIndex:
@@ -182,7 +182,7 @@ class Workspace:
         with self._lock:
             made, self._unwritten_questions = self._unwritten_questions, []
         if made and not self.database.read_only:
-            with self.write(durable=False, alone=False) as connection:
+            with self.write(durable=False, exclusive=False) as connection:
                 for model, seq, vector in sorted(made):
                     runs.set_vectors(connection, model, [(seq, vector)])
 

@@ -19,50 +19,52 @@ MAX_OPINIONS = 100
 """Opinions of each kind that are shown."""
 
 
-def case(space: ExecutionSpace, seen: LoadedItem) -> ReviewCase:
+def case(space: ExecutionSpace, loaded: LoadedItem) -> ReviewCase:
     """An item with its evidence, its opinions and its history."""
-    subject = seen.subject
+    subject = loaded.subject
     entry, run, turn = (None, None, None) if subject is None else (subject.entry, subject.run, subject.turn)
-    shown = evidence(space, seen)
+    shown = evidence(space, loaded)
     execution_id = None if run is None else run.id
     with space.workspace.read() as connection:
         project = space.project(connection)
         if turn is not None:
             execution_id = next((row.id for row in runs.of_message(connection, project, turn.message_id)), None)
-    active = [each for each in seen.newest if each.active] if seen.row.opinions else []
-    against = sorted(seen.against, key=lambda each: each.at, reverse=True)[:MAX_OPINIONS]
+    active = [opinion for opinion in loaded.newest if opinion.active] if loaded.row.opinions else []
+    against = sorted(loaded.against, key=lambda opinion: opinion.at, reverse=True)[:MAX_OPINIONS]
     return ReviewCase(
-        item=seen.item,
+        item=loaded.item,
         answer=None if entry is None else entry.answer,
         sql_query=run.sql_query if run is not None else turn.sql if turn is not None else None,
         execution_id=execution_id,
-        recall_id=_recall_of(seen),
+        recall_id=_recall_of(loaded),
         evidence=shown,
-        opinions=[each.shown() for each in sorted([*active, *against], key=lambda each: each.at, reverse=True)],
-        history=history(space, seen.row),
-        fixes=_available_fixes(seen, shown, execution_id),
+        opinions=[
+            opinion.shown() for opinion in sorted([*active, *against], key=lambda opinion: opinion.at, reverse=True)
+        ],
+        history=history(space, loaded.row),
+        fixes=_available_fixes(loaded, shown, execution_id),
     )
 
 
-def evidence(space: ExecutionSpace, seen: LoadedItem) -> list[ReviewEvidence]:
+def evidence(space: ExecutionSpace, loaded: LoadedItem) -> list[ReviewEvidence]:
     """The facts behind the newest answer: those that were shown, best first, and then others that it used; or the fact
     itself that an opinion is about."""
-    entry = None if seen.subject is None else seen.subject.entry
-    recall_id = _recall_of(seen)
+    entry = None if loaded.subject is None else loaded.subject.entry
+    recall_id = _recall_of(loaded)
     with space.workspace.read() as connection:
         receipt = None if recall_id is None else receipts.get(connection, space.workspace.project, recall_id)
         lines = {} if receipt is None else {line[0]: (rank, *line[1:4]) for rank, line in enumerate(receipt.shown, 1)}
         shares = {} if entry is None else {fact_id: share for fact_id, share, _ in entry.used or ()}
-        named = list(dict.fromkeys([*lines, *shares]))
-        if seen.row.target_type == "fact":
-            named = [each.target_id for each in seen.newest[:1]]
-        texts = facts.texts(connection, named)
-        current = facts.texts(connection, named, current=True)
+        fact_ids = list(dict.fromkeys([*lines, *shares]))
+        if loaded.row.target_type == "fact":
+            fact_ids = [opinion.target_id for opinion in loaded.newest[:1]]
+        texts = facts.texts(connection, fact_ids)
+        current = facts.texts(connection, fact_ids, current=True)
     nothing = (None, None, None, None)
-    found = []
-    for fact_id in named:
+    result = []
+    for fact_id in fact_ids:
         rank, score, relevance, usefulness = lines.get(fact_id, nothing)
-        found.append(
+        result.append(
             ReviewEvidence(
                 fact_id=fact_id,
                 text=texts.get(fact_id),
@@ -74,28 +76,28 @@ def evidence(space: ExecutionSpace, seen: LoadedItem) -> list[ReviewEvidence]:
                 superseded=fact_id in texts and fact_id not in current,
             )
         )
-    return found
+    return result
 
 
-def _recall_of(seen: LoadedItem) -> str | None:
-    if seen.subject is not None and seen.subject.entry is not None:
-        return seen.subject.entry.recall_id
-    return seen.newest[0].receipt_id if seen.newest else None
+def _recall_of(loaded: LoadedItem) -> str | None:
+    if loaded.subject is not None and loaded.subject.entry is not None:
+        return loaded.subject.entry.recall_id
+    return loaded.newest[0].receipt_id if loaded.newest else None
 
 
-def _available_fixes(seen: LoadedItem, shown: list[ReviewEvidence], execution_id: str | None) -> list[Fix]:
-    found: list[Fix] = []
-    if any(each.text is not None and not each.superseded for each in shown):
-        found.append("supersede")
-    if seen.row.opinions or seen.against:
-        found.append("retract")
-    if seen.row.target_type == "entry" and any(each.comment and not each.positive for each in seen.newest):
-        found.append("teach")
+def _available_fixes(loaded: LoadedItem, evidence: list[ReviewEvidence], execution_id: str | None) -> list[Fix]:
+    fixes: list[Fix] = []
+    if any(item.text is not None and not item.superseded for item in evidence):
+        fixes.append("supersede")
+    if loaded.row.opinions or loaded.against:
+        fixes.append("retract")
+    if loaded.row.target_type == "entry" and any(item.comment and not item.positive for item in loaded.newest):
+        fixes.append("teach")
     if execution_id is not None:
-        found += ["block", "promote"]
-    if seen.row.target_type in ("execution", "message"):
-        found.append("add_example")
-    return found
+        fixes += ["block", "promote"]
+    if loaded.row.target_type in ("execution", "message"):
+        fixes.append("add_example")
+    return fixes
 
 
 LATEST_OPINIONS = 10
@@ -128,21 +130,21 @@ def load_items(space: ExecutionSpace, rows: Sequence[AnyRow], latest: int = LATE
     with space.workspace.read() as connection:
         newest = members.newest(connection, seqs, latest)
         targets = members.targets(connection, seqs, MAX_TARGETS)
-    said = items.read_opinions(space, [each for members in newest.values() for each in members])
-    of_item = {seq: [said[row.event_id] for row in newest[seq] if row.event_id in said] for seq in seqs}
-    about = find_subjects(space, [found[0] for found in of_item.values() if found])
+    opinions = items.read_opinions(space, [member for members in newest.values() for member in members])
+    of_item = {seq: [opinions[row.event_id] for row in newest[seq] if row.event_id in opinions] for seq in seqs}
+    subjects = find_subjects(space, [item_opinions[0] for item_opinions in of_item.values() if item_opinions])
     contrary: dict[tuple[str, str], list[Opinion]] = {}
-    for each in items.read_positive(space, [(row.target_type, row.target_id) for row in targets]):
-        contrary.setdefault(each.target, []).append(each)
+    for opinion in items.read_positive(space, [(row.target_type, row.target_id) for row in targets]):
+        contrary.setdefault(opinion.target, []).append(opinion)
     against: dict[int, list[Opinion]] = {seq: [] for seq in seqs}
     for row in targets:
         against[row.item_seq] += contrary.get((row.target_type, row.target_id), [])
-    return [_load_item(row, of_item[row.seq], against[row.seq], about) for row in rows]
+    return [_load_item(row, of_item[row.seq], against[row.seq], subjects) for row in rows]
 
 
-def _load_item(row: AnyRow, newest: list[Opinion], against: list[Opinion], about: dict[str, Subject]) -> LoadedItem:
-    subject = about.get(newest[0].event_id) if newest else None
-    comment = next((each.comment for each in newest if each.comment), None)
+def _load_item(row: AnyRow, newest: list[Opinion], against: list[Opinion], subjects: dict[str, Subject]) -> LoadedItem:
+    subject = subjects.get(newest[0].event_id) if newest else None
+    comment = next((opinion.comment for opinion in newest if opinion.comment), None)
     item = ReviewItem(
         item_id=row.id,
         kind="contradictory" if against else "negative",
@@ -171,19 +173,19 @@ def history(space: ExecutionSpace, item: AnyRow) -> list[ReviewEvent]:
         rows = actions.of_items(connection, item.project_id, [item.id])[item.id]
         notes = actions.read(connection, item.project_id, [row.id for row in rows])
         opened = {
-            place: member
-            for place, after, before in _resolved(rows)
+            index: member
+            for index, after, before in _resolved(rows)
             if (member := members.first_between(connection, item.seq, after, before)) is not None
         }
-    said = items.read_opinions(space, opened.values())
-    found = [event(row, notes.get(row.id)) for row in rows]
+    opinions = items.read_opinions(space, opened.values())
+    history_events = [event(row, notes.get(row.id)) for row in rows]
     # From the last one on, so that the places of the others stay.
-    for place, member in sorted(opened.items(), reverse=True):
-        opinion = said.get(member.event_id)
+    for index, member in sorted(opened.items(), reverse=True):
+        opinion = opinions.get(member.event_id)
         line = _opened(member, None if opinion is None else opinion.author)
-        later = (number for number in range(place + 1, len(found)) if found[number].at >= line.at)
-        found.insert(next(later, len(found)), line)
-    return found
+        later = (number for number in range(index + 1, len(history_events)) if history_events[number].at >= line.at)
+        history_events.insert(next(later, len(history_events)), line)
+    return history_events
 
 
 def event(row: AnyRow, note: str | None) -> ReviewEvent:
@@ -201,14 +203,16 @@ def event(row: AnyRow, note: str | None) -> ReviewEvent:
 
 def _resolved(rows: Sequence[AnyRow]) -> list[tuple[int, int, int | None]]:
     """When an item was resolved: the place of the event, its time, and when the next word on that was said."""
-    words = [
-        (place, row)
-        for place, row in enumerate(rows)
+    decisions = [
+        (index, row)
+        for index, row in enumerate(rows)
         if not row.retracted and (row.value in CLOSES or row.value == "reopen")
     ]
-    until = [*(row.at for _, row in words[1:]), None]
+    until = [*(row.at for _, row in decisions[1:]), None]
     return [
-        (place, row.at, before) for (place, row), before in zip(words, until, strict=False) if row.value == "resolve"
+        (index, row.at, before)
+        for (index, row), before in zip(decisions, until, strict=False)
+        if row.value == "resolve"
     ]
 
 

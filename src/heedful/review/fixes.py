@@ -54,14 +54,14 @@ ApplyFix = Callable[[Connection], Metadata]
 """Does a fix; returns the ids of what it was done to, and of what it made."""
 
 
-def check_arguments(action: Any, given: FixArguments) -> Fix:
+def check_arguments(action: Any, arguments: FixArguments) -> Fix:
     """The action, if it is one and has the arguments that it takes."""
     if action not in FIXES:
         raise Invalid(
             f"unknown action {action!r}", field="action", value=action, remedy=f"Use one of {', '.join(FIXES)}"
         )
     fix: Fix = action
-    for name, value in asdict(given).items():
+    for name, value in asdict(arguments).items():
         if value is not None and name not in REQUIRED_ARGUMENTS[fix]:
             raise Invalid(
                 f"{fix} does not take {name}",
@@ -77,34 +77,34 @@ def check_arguments(action: Any, given: FixArguments) -> Fix:
 
 
 def prepare(
-    space: ExecutionSpace, seen: LoadedItem, fix: Fix, given: FixArguments, author: str | None, note: str | None
+    space: ExecutionSpace, loaded: LoadedItem, fix: Fix, arguments: FixArguments, author: str | None, note: str | None
 ) -> ApplyFix:
     """What does a fix other than `retract` and `teach`."""
     if fix == "supersede":
-        return _prepare_supersession(space, given, author)
+        return _prepare_supersession(space, arguments, author)
     if fix == "block":
-        return lambda connection: _block(space, connection, str(given.execution_id), author, note)
+        return lambda connection: _block(space, connection, str(arguments.execution_id), author, note)
     if fix == "promote":
-        return _prepare_promotion(space, given, author)
-    question = given.question or seen.item.question
+        return _prepare_promotion(space, arguments, author)
+    question = arguments.question or loaded.item.question
     if question is None:
         raise Invalid("the question is unknown", field="question", remedy="Pass the question")
-    connector = given.connector_id
-    if connector is None and seen.subject is not None:
-        run, turn = seen.subject.run, seen.subject.turn
+    connector = arguments.connector_id
+    if connector is None and loaded.subject is not None:
+        run, turn = loaded.subject.run, loaded.subject.turn
         connector = run.connector_id if run is not None else None if turn is None else turn.connector_id
-    add = golden.prepare(space, question, given.sql_query or "", connector, "given", None)
+    add = golden.prepare(space, question, arguments.sql_query or "", connector, "given", None)
     return lambda connection: {"example_id": add(connection).id}
 
 
-def _prepare_supersession(space: ExecutionSpace, given: FixArguments, author: str | None) -> ApplyFix:
-    correct = supersede.prepare(space.workspace, str(given.fact_id), given.text, None, author)
+def _prepare_supersession(space: ExecutionSpace, arguments: FixArguments, author: str | None) -> ApplyFix:
+    correct = supersede.prepare(space.workspace, str(arguments.fact_id), arguments.text, None, author)
 
-    def do(connection: Connection) -> Metadata:
-        done = correct(connection)
-        return {"fact_id": done.fact_id, "superseded_by": done.superseded_by, "event_id": done.event_id}
+    def apply(connection: Connection) -> Metadata:
+        result = correct(connection)
+        return {"fact_id": result.fact_id, "superseded_by": result.superseded_by, "event_id": result.event_id}
 
-    return do
+    return apply
 
 
 def _block(
@@ -112,8 +112,8 @@ def _block(
 ) -> Metadata:
     row = _get_run(space, connection, execution_id)
     opinions = SqlFeedbacks.on(connection, row.project_id)
-    own = [] if author is None else opinions.active_by(author, "execution", execution_id)
-    if any(each.rating == "down" for each in own):
+    own_opinions = [] if author is None else opinions.active_by(author, "execution", execution_id)
+    if any(opinion.rating == "down" for opinion in own_opinions):
         raise Conflict(
             f"{author} already marked execution {execution_id} as wrong",
             field="execution_id",
@@ -121,29 +121,31 @@ def _block(
             remedy="It is blocked; there is nothing left to do",
         )
     new = new_opinion(execution_id, row.message_id, False, note, author, space.now())
-    return {"execution_id": execution_id, **_give(opinions, new, own)}
+    return {"execution_id": execution_id, **_give(opinions, new, own_opinions)}
 
 
-def _prepare_promotion(space: ExecutionSpace, given: FixArguments, author: str | None) -> ApplyFix:
-    execution_id = str(given.execution_id)
+def _prepare_promotion(space: ExecutionSpace, arguments: FixArguments, author: str | None) -> ApplyFix:
+    execution_id = str(arguments.execution_id)
     with space.workspace.read() as connection:
         row = _get_run(space, connection, execution_id)
-    question = given.question or row.question
+    question = arguments.question or row.question
     if question is None:
         raise Invalid(
             f"execution {execution_id} has no question", field="question", remedy="Pass the question it answers"
         )
     add = golden.prepare(space, question, row.sql_query, row.connector_id, "promoted", execution_id)
 
-    def do(connection: Connection) -> Metadata:
+    def apply(connection: Connection) -> Metadata:
         row = _get_run(space, connection, execution_id)
         opinions = SqlFeedbacks.on(connection, row.project_id)
-        about = opinions.active("execution", [execution_id])
-        own = [each for each in about if author is not None and each.author == author]
-        right, _ = counted_opinions(about, space.trust.authors_to_veto)
-        _, wrong = counted_opinions([each for each in about if each not in own], space.trust.authors_to_veto)
+        active = opinions.active("execution", [execution_id])
+        own_opinions = [opinion for opinion in active if author is not None and opinion.author == author]
+        right, _ = counted_opinions(active, space.trust.authors_to_veto)
+        _, wrong = counted_opinions(
+            [opinion for opinion in active if opinion not in own_opinions], space.trust.authors_to_veto
+        )
         if wrong:
-            names = ", ".join(sorted({each.author or "somebody" for each in wrong}))
+            names = ", ".join(sorted({opinion.author or "somebody" for opinion in wrong}))
             raise Conflict(
                 f"execution {execution_id} was marked as wrong by {names}",
                 code="not_proven",
@@ -152,18 +154,18 @@ def _prepare_promotion(space: ExecutionSpace, given: FixArguments, author: str |
                 remedy="Retract that feedback first, or add an example with other SQL",
             )
         body: Metadata = {"execution_id": execution_id, "example_id": add(connection).id}
-        if not right or any(each.rating == "down" for each in own):
+        if not right or any(opinion.rating == "down" for opinion in own_opinions):
             new = new_opinion(execution_id, row.message_id, True, None, author, space.now())
-            body |= _give(opinions, new, own)
+            body |= _give(opinions, new, own_opinions)
         return body
 
-    return do
+    return apply
 
 
-def _give(opinions: SqlFeedbacks, new: FeedbackRow, own: Sequence[FeedbackRow]) -> Metadata:
+def _give(opinions: SqlFeedbacks, new: FeedbackRow, own_opinions: Sequence[FeedbackRow]) -> Metadata:
     """Gives the reviewer's own opinion, in place of the one that is there."""
-    given = put(opinions, new, next(iter(own), None), None)
-    return {"feedback_id": given.id, "event_id": given.event_id}
+    stored = put(opinions, new, next(iter(own_opinions), None), None)
+    return {"feedback_id": stored.id, "event_id": stored.event_id}
 
 
 def _get_run(space: ExecutionSpace, connection: Connection, execution_id: str) -> AnyRow:

@@ -46,14 +46,14 @@ def catch_up(space: ExecutionSpace) -> None:
 def _follow(space: ExecutionSpace, go_on: Callable[[], bool]) -> None:
     if space.workspace.database.read_only:
         return
-    moved = False
+    changed = False
     while _follow_ledger(space):
-        moved = True
+        changed = True
         if not go_on():
             break
     if space.sessions.store.remote:
-        moved = follow_sessions(space, go_on) or moved
-    _prune(space, moved)
+        changed = follow_sessions(space, go_on) or changed
+    _prune(space, changed)
 
 
 def _follow_ledger(space: ExecutionSpace) -> bool:
@@ -63,24 +63,24 @@ def _follow_ledger(space: ExecutionSpace) -> bool:
         start = watermarks.get_watermark(connection, project, watermarks.EVENTS)
         rows = watermarks.events_after(connection, project, start, membership.BATCH_SIZE)
         newest = watermarks.newest(connection)
-        known = members.by_event(connection, project, [row.target_id for row in rows if row.kind == RETRACTION])
+        existing = members.by_event(connection, project, [row.target_id for row in rows if row.kind == RETRACTION])
     if not rows:
         if newest - start > MAX_SKIPPED and project != NO_PROJECT:
             _skip(space, project, start)
         return False
-    retracted = list(known.values())
-    gone = membership.deleted_opinions(space, retracted)
-    said = [NewMember(row.id, row.target_type, row.target_id, row.at) for row in rows if row.kind != RETRACTION]
-    places = place_opinions(space, membership.active_negatives(space, said))
+    retracted = list(existing.values())
+    deleted = membership.deleted_opinions(space, retracted)
+    new_members = [NewMember(row.id, row.target_type, row.target_id, row.at) for row in rows if row.kind != RETRACTION]
+    places = place_opinions(space, membership.active_negatives(space, new_members))
     with space.workspace.write() as connection:
         if watermarks.get_watermark(connection, project, watermarks.EVENTS) != start or not membership.all_exist(
             connection, places
         ):
             # Somebody else was here: look again.
             return True
-        touched = membership.add_members(space, connection, project, places)
-        touched |= membership.retract_members(connection, retracted, gone)
-        refold(connection, project, touched)
+        changed_items = membership.add_members(space, connection, project, places)
+        changed_items |= membership.retract_members(connection, retracted, deleted)
+        refold(connection, project, changed_items)
         watermarks.set_watermark(connection, project, watermarks.EVENTS, rows[-1].seq)
     return True
 
@@ -94,7 +94,7 @@ def _skip(space: ExecutionSpace, project: int, start: int) -> None:
             watermarks.set_watermark(connection, project, watermarks.EVENTS, watermarks.newest(connection))
 
 
-def _prune(space: ExecutionSpace, moved: bool) -> None:
+def _prune(space: ExecutionSpace, followed: bool) -> None:
     """Removes what is about deleted facts and sessions."""
     with space.workspace.read() as connection:
         project = space.project(connection)
@@ -102,15 +102,15 @@ def _prune(space: ExecutionSpace, moved: bool) -> None:
             connection, project, watermarks.FACTS
         )
         changed = changed and members.has_facts(connection, project)
-        retracted = members.of_sessions(connection, project, active=False) if moved else []
-    gone = sorted(set(retracted) - membership.active_by_id(space, retracted).keys())
-    if gone or changed:
+        retracted = members.of_sessions(connection, project, active=False) if followed else []
+    deleted = sorted(set(retracted) - membership.active_by_id(space, retracted).keys())
+    if deleted or changed:
         with space.workspace.write() as connection:
             # Only here nobody is about to forget a fact.
-            gone += members.about_nothing(connection, project) if changed else []
-            known = members.by_event(connection, project, gone)
-            members.remove(connection, gone)
-            refold(connection, project, {row.item_seq for row in known.values()})
+            deleted += members.about_nothing(connection, project) if changed else []
+            members_removed = members.by_event(connection, project, deleted)
+            members.remove(connection, deleted)
+            refold(connection, project, {row.item_seq for row in members_removed.values()})
             if changed:
                 watermarks.set_watermark(connection, project, watermarks.FACTS, watermarks.newest_change(connection))
 
@@ -119,44 +119,50 @@ TOP_K = 10
 """How many facts are recalled where it is not known how many were."""
 
 
-def compare_now(space: ExecutionSpace, seen: LoadedItem, case: ReviewCase) -> ReviewComparison:
+def compare_now(space: ExecutionSpace, loaded: LoadedItem, case: ReviewCase) -> ReviewComparison:
     """What is answered now, beside what was disliked."""
-    question = seen.item.question
+    question = loaded.item.question
     if question is None:
         raise Invalid(
-            f"item {seen.row.id} has no question",
+            f"item {loaded.row.id} has no question",
             field="item_id",
-            value=seen.row.id,
+            value=loaded.row.id,
             remedy="It is about a whole session, or about something that is gone",
         )
-    if seen.row.target_type in ("execution", "message"):
-        return _of_cache(space, seen, case, question)
+    if loaded.row.target_type in ("execution", "message"):
+        return _of_cache(space, loaded, case, question)
     with space.workspace.read() as connection:
         receipt = None
         if case.recall_id is not None:
             receipt = receipts.get(connection, space.workspace.project, case.recall_id)
-    found = answer(
-        space.sessions, space.workspace, space.language_model, _request(seen, receipt, question), None, None, quiet=True
+    answered = answer(
+        space.sessions,
+        space.workspace,
+        space.language_model,
+        _request(loaded, receipt, question),
+        None,
+        None,
+        quiet=True,
     )
     # Of a fact that was judged by itself, no order is known.
-    ranked = [each.fact_id for each in case.evidence if each.rank is not None and seen.row.target_type == "entry"]
+    ranked = [fact.fact_id for fact in case.evidence if fact.rank is not None and loaded.row.target_type == "entry"]
     return ReviewComparison(
         question=question,
         before=case.answer,
-        after=found.answer,
+        after=answered.answer,
         reason=None,
         evidence_before=case.evidence,
-        evidence_after=found.hits,
-        changed=(case.answer is not None and found.answer != case.answer)
-        or (bool(ranked) and ranked != [hit.fact_id for hit in found.hits]),
+        evidence_after=answered.hits,
+        changed=(case.answer is not None and answered.answer != case.answer)
+        or (bool(ranked) and ranked != [hit.fact_id for hit in answered.hits]),
     )
 
 
-def _request(seen: LoadedItem, receipt: AnyRow | None, question: str) -> RecallRequest:
+def _request(loaded: LoadedItem, receipt: AnyRow | None, question: str) -> RecallRequest:
     """The same recall, as far as that is known."""
     return RecallRequest(
         query=question,
-        dataset=seen.item.dataset or DEFAULT_DATASET,
+        dataset=loaded.item.dataset or DEFAULT_DATASET,
         top_k=TOP_K if receipt is None or not receipt.shown else len(receipt.shown),
         mode="hybrid" if receipt is None else receipt.mode,
         where=None,
@@ -169,9 +175,9 @@ def _request(seen: LoadedItem, receipt: AnyRow | None, question: str) -> RecallR
     )
 
 
-def _of_cache(space: ExecutionSpace, seen: LoadedItem, case: ReviewCase, question: str) -> ReviewComparison:
+def _of_cache(space: ExecutionSpace, loaded: LoadedItem, case: ReviewCase, question: str) -> ReviewComparison:
     """What the cache would do; nothing is run, and no language model is asked."""
-    subject = seen.subject
+    subject = loaded.subject
     assert subject is not None
     connector_id = subject.run.connector_id if subject.run is not None else None
     if subject.turn is not None:
@@ -180,8 +186,8 @@ def _of_cache(space: ExecutionSpace, seen: LoadedItem, case: ReviewCase, questio
         connector = space.connector(connection, connector_id)
     vector = space.workspace.embed([question])[0]
     limits = Limits(None, MIN_SIMILARITY, MAX_CANDIDATES, only_positive_feedback=False, examples=True, explained=1)
-    judged, _ = judge(space, connector, question, vector, limits, "sql")
-    best = judged[0] if judged else None
+    verdicts, _ = judge(space, connector, question, vector, limits, "sql")
+    best = verdicts[0] if verdicts else None
     sql = None if best is None or best.decision == "refuse" else best.written
     return ReviewComparison(
         question=question,

@@ -50,33 +50,33 @@ class Subject:
 
 def find_subjects(space: ExecutionSpace, opinions: Iterable[Opinion]) -> dict[str, Subject]:
     """The subjects of opinions, by their events. One about an entry that is gone has none."""
-    given = list(opinions)
-    found: dict[str, Subject] = {}
-    entries = [each for each in given if each.target_type == "entry"]
+    opinion_list = list(opinions)
+    subjects: dict[str, Subject] = {}
+    entries = [opinion for opinion in opinion_list if opinion.target_type == "entry"]
     if entries:
-        found |= space.sessions.store.read(lambda tx: _of_entries(tx, entries))
-    ran = [each for each in given if each.target_type == "execution"]
-    if ran:
+        subjects |= space.sessions.store.read(lambda tx: _of_entries(tx, entries))
+    on_executions = [opinion for opinion in opinion_list if opinion.target_type == "execution"]
+    if on_executions:
         with space.workspace.read() as connection:
             project = space.project(connection)
-            rows = {each.target_id: runs.get(connection, project, each.target_id) for each in ran}
-        found |= {each.event_id: _subject_of_run(each, rows[each.target_id]) for each in ran}
-    for each in given:
-        if each.target_type == "message":
-            found[each.event_id] = _of_message(each, chat_sessions.turn(space.sessions, each.target_id))
-        elif each.target_type in ("session", "fact"):
-            found[each.event_id] = Subject(each.target, each.question, each.dataset)
-    return found
+            rows = {opinion.target_id: runs.get(connection, project, opinion.target_id) for opinion in on_executions}
+        subjects |= {opinion.event_id: _subject_of_run(opinion, rows[opinion.target_id]) for opinion in on_executions}
+    for opinion in opinion_list:
+        if opinion.target_type == "message":
+            subjects[opinion.event_id] = _of_message(opinion, chat_sessions.turn(space.sessions, opinion.target_id))
+        elif opinion.target_type in ("session", "fact"):
+            subjects[opinion.event_id] = Subject(opinion.target, opinion.question, opinion.dataset)
+    return subjects
 
 
 def _of_entries(tx: Transaction, opinions: list[Opinion]) -> dict[str, Subject]:
-    found = {}
-    for each in opinions:
-        entry = None if each.session_id is None else tx.conversations.entry(each.session_id, each.target_id)
+    subjects = {}
+    for opinion in opinions:
+        entry = None if opinion.session_id is None else tx.conversations.entry(opinion.session_id, opinion.target_id)
         if entry is not None:
             group = ("entry", entry.dataset or "", normal(entry.question))
-            found[each.event_id] = Subject(group, entry.question, entry.dataset, entry=entry)
-    return found
+            subjects[opinion.event_id] = Subject(group, entry.question, entry.dataset, entry=entry)
+    return subjects
 
 
 def _subject_of_run(opinion: Opinion, row: AnyRow | None) -> Subject:
@@ -144,40 +144,40 @@ class Opinion:
         )
 
 
-def read_opinions(space: ExecutionSpace, named: Iterable[OpinionRef]) -> dict[str, Opinion]:
+def read_opinions(space: ExecutionSpace, references: Iterable[OpinionRef]) -> dict[str, Opinion]:
     """Opinions by their events; those whose words are gone are left out."""
-    wanted = {(each.target_type, each.event_id): each for each in named}
-    of_sessions = list(dict.fromkeys(event for kind, event in wanted if kind in SESSION_TARGETS))
-    of_runs = [event for kind, event in wanted if kind in TARGETS]
-    of_facts = [event for kind, event in wanted if kind == "fact"]
-    found: list[Opinion] = []
+    by_reference = {(opinion.target_type, opinion.event_id): opinion for opinion in references}
+    of_sessions = list(dict.fromkeys(event for kind, event in by_reference if kind in SESSION_TARGETS))
+    of_runs = [event for kind, event in by_reference if kind in TARGETS]
+    of_facts = [event for kind, event in by_reference if kind == "fact"]
+    read: list[Opinion] = []
     if of_sessions:
-        rows = space.sessions.store.read(lambda tx: tx.feedbacks.named(of_sessions))
-        found += map(_opinion, rows)
+        rows = space.sessions.store.read(lambda tx: tx.feedbacks.by_event_ids(of_sessions))
+        read += map(_opinion, rows)
     if of_runs or of_facts:
         with space.workspace.read() as connection:
             project = space.project(connection)
-            found += map(_opinion, SqlFeedbacks.on(connection, project).named(of_runs))
-            found += [_of_fact(row) for row in actions.signals(connection, project, of_facts)]
-    return {each.event_id: each for each in found if (each.target_type, each.event_id) in wanted}
+            read += map(_opinion, SqlFeedbacks.on(connection, project).by_event_ids(of_runs))
+            read += [_of_fact(row) for row in actions.signals(connection, project, of_facts)]
+    return {opinion.event_id: opinion for opinion in read if (opinion.target_type, opinion.event_id) in by_reference}
 
 
 def read_positive(space: ExecutionSpace, targets: Iterable[tuple[str, str]]) -> list[Opinion]:
     """The active opinions that say that one of these things was right."""
-    of: dict[str, list[str]] = {}
+    target_ids: dict[str, list[str]] = {}
     for kind, target in sorted(set(targets)):
-        of.setdefault(kind, []).append(target)
-    found: list[Opinion] = []
+        target_ids.setdefault(kind, []).append(target)
+    read: list[Opinion] = []
     for kind in SESSION_TARGETS:
-        if kind in of:
-            found += map(_opinion, space.sessions.store.read(partial(_active_rows, kind=kind, ids=of[kind])))
-    if not of.keys().isdisjoint((*TARGETS, "fact")):
+        if kind in target_ids:
+            read += map(_opinion, space.sessions.store.read(partial(_active_rows, kind=kind, ids=target_ids[kind])))
+    if not target_ids.keys().isdisjoint((*TARGETS, "fact")):
         with space.workspace.read() as connection:
             project = space.project(connection)
             opinions = SqlFeedbacks.on(connection, project)
-            found += [_opinion(row) for kind in TARGETS for row in opinions.active(kind, of.get(kind, []))]
-            found += [_of_fact(row) for row in actions.helpful(connection, project, of.get("fact", []))]
-    return [each for each in found if each.positive]
+            read += [_opinion(row) for kind in TARGETS for row in opinions.active(kind, target_ids.get(kind, []))]
+            read += [_of_fact(row) for row in actions.helpful(connection, project, target_ids.get("fact", []))]
+    return [opinion for opinion in read if opinion.positive]
 
 
 def _active_rows(tx: Transaction, kind: FeedbackTarget, ids: Sequence[str]) -> list[FeedbackRow]:
@@ -278,9 +278,9 @@ class PlacedOpinion:
 class _OpenQuestions:
     """The questions of open items of one dataset."""
 
-    def __init__(self, known: Sequence[tuple[int, bytes]], dimensions: int) -> None:
-        self._items: list[Item] = [seq for seq, _ in known]
-        self._vectors = VectorIndex(unpack([blob for _, blob in known], dimensions))
+    def __init__(self, open_items: Sequence[tuple[int, bytes]], dimensions: int) -> None:
+        self._items: list[Item] = [seq for seq, _ in open_items]
+        self._vectors = VectorIndex(unpack([blob for _, blob in open_items], dimensions))
         self.texts: dict[int, str] = {}
         """What was asked, by the place of an item; of those that lie near to something."""
 
@@ -289,58 +289,68 @@ class _OpenQuestions:
         self._items.append(item)
         self._vectors.append(vector[None])
 
-    def near(self, vector: Vectors, least: float) -> dict[int, float]:
+    def near(self, vector: Vectors, threshold: float) -> dict[int, float]:
         """The places of the nearest items, if they are near enough, with their cosines."""
         if not self._items:
             return {}
-        places, cosines = self._vectors.nearest(vector, MAX_NEAREST, np.ones(len(self._items), bool))
+        indexes, cosines = self._vectors.nearest(vector, MAX_NEAREST, np.ones(len(self._items), bool))
         return {
-            place: cosine for place, cosine in zip(places.tolist(), cosines.tolist(), strict=True) if cosine >= least
+            index: cosine
+            for index, cosine in zip(indexes.tolist(), cosines.tolist(), strict=True)
+            if cosine >= threshold
         }
 
-    def item(self, place: int) -> Item:
-        return self._items[place]
+    def item(self, index: int) -> Item:
+        return self._items[index]
 
 
 def place_opinions(space: ExecutionSpace, opinions: Sequence[Opinion]) -> list[PlacedOpinion]:
     """The opinions that have a subject, each with its item; in order."""
-    about = find_subjects(space, opinions)
-    said = [each for each in opinions if each.event_id in about]
+    subjects = find_subjects(space, opinions)
+    with_subject = [opinion for opinion in opinions if opinion.event_id in subjects]
     with space.workspace.read() as connection:
         project = space.project(connection)
         of_target: dict[tuple[str, str], Item] = dict(
-            members.of_targets(connection, project, [each.target_id for each in said])
+            members.of_targets(connection, project, [opinion.target_id for opinion in with_subject])
         )
         of_digest: dict[bytes, Item] = dict(
-            items.with_digests(connection, project, [about[each.event_id].digest for each in said])
+            items.with_digests(connection, project, [subjects[opinion.event_id].digest for opinion in with_subject])
         )
     unknown = [
-        each
-        for each in said
-        if each.target_type == "entry" and each.target not in of_target and about[each.event_id].digest not in of_digest
+        opinion
+        for opinion in with_subject
+        if opinion.target_type == "entry"
+        and opinion.target not in of_target
+        and subjects[opinion.event_id].digest not in of_digest
     ]
-    vectors = _vectors(space, [about[each.event_id] for each in unknown])
-    asked = _open_questions(space, [about[each.event_id] for each in unknown], vectors)
-    found = []
-    for each in said:
-        subject = about[each.event_id]
-        item = of_target.get(each.target) or of_digest.get(subject.digest)
+    vectors = _vectors(space, [subjects[opinion.event_id] for opinion in unknown])
+    open_questions = _open_questions(space, [subjects[opinion.event_id] for opinion in unknown], vectors)
+    placed = []
+    for opinion in with_subject:
+        subject = subjects[opinion.event_id]
+        item = of_target.get(opinion.target) or of_digest.get(subject.digest)
         vector = vectors.get(subject.digest)
         if item is None and vector is not None:
-            item = _near(space, asked[subject.dataset], subject, vector)
+            item = _near(space, open_questions[subject.dataset], subject, vector)
         if item is None:
             item = NewItem(
-                each.target_type, subject.dataset, subject.digest, None if vector is None else pack(vector), each.at
+                opinion.target_type,
+                subject.dataset,
+                subject.digest,
+                None if vector is None else pack(vector),
+                opinion.at,
             )
             if vector is not None and subject.question is not None:
-                asked[subject.dataset].add(item, subject.question, vector)
-        of_target[each.target] = of_digest[subject.digest] = item
-        found.append(PlacedOpinion(NewMember(each.event_id, each.target_type, each.target_id, each.at), item))
-    return found
+                open_questions[subject.dataset].add(item, subject.question, vector)
+        of_target[opinion.target] = of_digest[subject.digest] = item
+        placed.append(
+            PlacedOpinion(NewMember(opinion.event_id, opinion.target_type, opinion.target_id, opinion.at), item)
+        )
+    return placed
 
 
 def _vectors(space: ExecutionSpace, unknown: Sequence[Subject]) -> dict[bytes, Vectors]:
-    questions = {each.digest: each.question or "" for each in unknown}
+    questions = {subject.digest: subject.question or "" for subject in unknown}
     if not questions:
         return {}
     return dict(zip(questions, space.workspace.embed(list(questions.values())), strict=True))
@@ -350,42 +360,45 @@ def _open_questions(
     space: ExecutionSpace, unknown: Sequence[Subject], vectors: dict[bytes, Vectors]
 ) -> dict[str | None, _OpenQuestions]:
     """The open questions of the datasets that questions come from, with the words of those that lie near."""
-    found: dict[str | None, _OpenQuestions] = {}
+    result: dict[str | None, _OpenQuestions] = {}
     place_of: dict[int, tuple[str | None, int]] = {}
     with space.workspace.read() as connection:
         project, model = space.project(connection), space.workspace.model(connection)
-        for dataset in {each.dataset for each in unknown}:
+        for dataset in {subject.dataset for subject in unknown}:
             rows = (
                 []
                 if model is None
                 else items.open_vectors(connection, project, "entry", dataset, model.id, MAX_OPEN_ITEMS)
             )
-            found[dataset] = _OpenQuestions(rows, space.workspace.embedder.dimensions)
-        for each in unknown:
-            for place in found[each.dataset].near(vectors[each.digest], _least(space)):
-                item = found[each.dataset].item(place)
+            result[dataset] = _OpenQuestions(rows, space.workspace.embedder.dimensions)
+        for subject in unknown:
+            for index in result[subject.dataset].near(vectors[subject.digest], _least(space)):
+                item = result[subject.dataset].item(index)
                 assert isinstance(item, int)
-                place_of[item] = each.dataset, place
+                place_of[item] = subject.dataset, index
         newest = members.newest(connection, sorted(place_of), 1)
     item_of = {rows[0].event_id: seq for seq, rows in newest.items() if rows}
-    said = read_opinions(space, [rows[0] for rows in newest.values() if rows])
-    for event_id, subject in find_subjects(space, said.values()).items():
-        dataset, place = place_of[item_of[event_id]]
-        found[dataset].texts[place] = subject.question or ""
-    return found
+    opinions = read_opinions(space, [rows[0] for rows in newest.values() if rows])
+    for event_id, nearest in find_subjects(space, opinions.values()).items():
+        dataset, index = place_of[item_of[event_id]]
+        result[dataset].texts[index] = nearest.question or ""
+    return result
 
 
-def _near(space: ExecutionSpace, asked: _OpenQuestions, subject: Subject, vector: Vectors) -> Item | None:
+def _near(space: ExecutionSpace, open_questions: _OpenQuestions, subject: Subject, vector: Vectors) -> Item | None:
     """The item whose question asks for the same thing most surely."""
-    alike = {
-        place: similarity(
-            subject.question or "", asked.texts[place], cosine, calibration=space.workspace.embedder.calibration
+    similarities = {
+        index: similarity(
+            subject.question or "",
+            open_questions.texts[index],
+            cosine,
+            calibration=space.workspace.embedder.calibration,
         )
-        for place, cosine in asked.near(vector, _least(space)).items()
-        if place in asked.texts
+        for index, cosine in open_questions.near(vector, _least(space)).items()
+        if index in open_questions.texts
     }
-    best = max(alike, key=lambda place: alike[place], default=None)
-    return None if best is None or alike[best] < SAME_NEED else asked.item(best)
+    best = max(similarities, key=lambda index: similarities[index], default=None)
+    return None if best is None or similarities[best] < SAME_NEED else open_questions.item(best)
 
 
 def _least(space: ExecutionSpace) -> float:
@@ -406,13 +419,13 @@ def item_state(connection: Connection, item: AnyRow) -> ItemState:
 
 def refold(connection: Connection, project: int, seqs: Iterable[int]) -> None:
     """Recomputes items; those that have no opinion left are removed."""
-    known = items.by_seq(connection, seqs)
-    stands = members.active_counts(connection, list(known))
-    done = actions.of_items(connection, project, [row.id for row in known.values()])
+    rows = items.by_seq(connection, seqs)
+    counts = members.active_counts(connection, list(rows))
+    actions_by_item = actions.of_items(connection, project, [row.id for row in rows.values()])
     folds = []
-    for seq, row in known.items():
-        _, opinions, last_at = stands[seq]
-        state = fold(remaining_acts(done[row.id]), last_at)
+    for seq, row in rows.items():
+        _, opinions, last_at = counts[seq]
+        state = fold(remaining_acts(actions_by_item[row.id]), last_at)
         folds.append(Fold(seq, state.status, state.assignee, opinions, row.last_at if last_at is None else last_at))
     items.set_folds(connection, folds)
-    items.remove(connection, [seq for seq in known if not stands[seq].members])
+    items.remove(connection, [seq for seq in rows if not counts[seq].members])

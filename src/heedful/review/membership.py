@@ -20,19 +20,23 @@ BATCH_SIZE = 2_000
 """Opinions that are taken in one transaction."""
 
 
-def active_negatives(space: ExecutionSpace, said: Sequence[NewMember]) -> list[Opinion]:
+def active_negatives(space: ExecutionSpace, new_members: Sequence[NewMember]) -> list[Opinion]:
     """The active ones whose text is there, in order."""
-    found = read_opinions(space, said)
-    known = [found[each] for each in dict.fromkeys(each.event_id for each in said) if each in found]
-    return [each for each in known if each.active and not each.positive]
+    opinions = read_opinions(space, new_members)
+    existing = [
+        opinions[opinion]
+        for opinion in dict.fromkeys(opinion.event_id for opinion in new_members)
+        if opinion in opinions
+    ]
+    return [opinion for opinion in existing if opinion.active and not opinion.positive]
 
 
 def active_by_id(space: ExecutionSpace, ids: Sequence[str]) -> dict[str, bool]:
     """The opinions about sessions and entries whose words are there, and whether they are active."""
-    found: dict[str, bool] = {}
+    active: dict[str, bool] = {}
     for run in batches(ids, BATCH_SIZE):
-        found |= {row.id: row.active for row in space.sessions.store.read(partial(_rows_by_id, ids=run))}
-    return found
+        active |= {row.id: row.active for row in space.sessions.store.read(partial(_rows_by_id, ids=run))}
+    return active
 
 
 def deleted_opinions(space: ExecutionSpace, retracted: Sequence[AnyRow]) -> set[str]:
@@ -42,32 +46,34 @@ def deleted_opinions(space: ExecutionSpace, retracted: Sequence[AnyRow]) -> set[
 
 
 def all_exist(connection: Connection, places: Sequence[PlacedOpinion]) -> bool:
-    wanted = {each.item for each in places if isinstance(each.item, int)}
-    return wanted == set(items.by_seq(connection, wanted))
+    expected = {placed.item for placed in places if isinstance(placed.item, int)}
+    return expected == set(items.by_seq(connection, expected))
 
 
 def add_members(
     space: ExecutionSpace, connection: Connection, project: int, places: Sequence[PlacedOpinion]
 ) -> set[int]:
     """Adds opinions to their items, which are made where they must be; returns the items."""
-    known = members.by_event(connection, project, [each.member.event_id for each in places])
-    new = [each for each in places if each.member.event_id not in known]
-    wanted = {each.item.digest: each.item for each in new if isinstance(each.item, NewItem)}
-    made = items.with_digests(connection, project, wanted)
-    lacking = [item for digest, item in wanted.items() if digest not in made]
-    vector = next((item.vector for item in lacking if item.vector is not None), None)
-    made |= items.add(connection, project, lacking, space.embedded(connection, vector))
-    joined = [(each.member, each.item if isinstance(each.item, int) else made[each.item.digest]) for each in new]
+    existing = members.by_event(connection, project, [placed.member.event_id for placed in places])
+    new = [placed for placed in places if placed.member.event_id not in existing]
+    new_items = {placed.item.digest: placed.item for placed in new if isinstance(placed.item, NewItem)}
+    numbers = items.with_digests(connection, project, new_items)
+    missing = [item for digest, item in new_items.items() if digest not in numbers]
+    vector = next((item.vector for item in missing if item.vector is not None), None)
+    numbers |= items.add(connection, project, missing, space.embedded(connection, vector))
+    joined = [
+        (placed.member, placed.item if isinstance(placed.item, int) else numbers[placed.item.digest]) for placed in new
+    ]
     members.add(connection, project, joined)
     return {seq for _, seq in joined}
 
 
-def retract_members(connection: Connection, retracted: Sequence[AnyRow], gone: set[str]) -> set[int]:
+def retract_members(connection: Connection, retracted: Sequence[AnyRow], deleted: set[str]) -> set[int]:
     """Notes that opinions fell, and removes those that are gone; returns the items."""
-    members.deactivate(connection, [row.event_id for row in retracted if row.event_id not in gone])
-    members.remove(connection, sorted(gone))
+    members.deactivate(connection, [row.event_id for row in retracted if row.event_id not in deleted])
+    members.remove(connection, sorted(deleted))
     return {row.item_seq for row in retracted}
 
 
 def _rows_by_id(tx: Transaction, ids: Sequence[str]) -> list[FeedbackRow]:
-    return tx.feedbacks.named(ids)
+    return tx.feedbacks.by_event_ids(ids)

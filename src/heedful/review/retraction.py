@@ -28,21 +28,21 @@ Record = Callable[[Connection, Metadata], str]
 """Appends the event of an action in an open transaction, and returns its id."""
 
 
-def retract(space: ExecutionSpace, seen: LoadedItem, event_id: str, author: str | None, record: Record) -> str:
+def retract(space: ExecutionSpace, loaded: LoadedItem, event_id: str, author: str | None, record: Record) -> str:
     """Retracts one of the opinions of an item, or one that says the contrary; returns the event of the action."""
-    opinion = find_opinion(space, seen, event_id)
+    opinion = find_opinion(space, loaded, event_id)
     body: Metadata = {"event_id": event_id, "target_type": opinion.target_type, "target_id": opinion.target_id}
 
-    def withdraw(tx: Transaction, gone: RetractedFeedback) -> None:
-        gone.withdraw(tx, [_active(tx, event_id)], author, space.now())
+    def withdraw(tx: Transaction, retracted: RetractedFeedback) -> None:
+        retracted.withdraw(tx, [_active(tx, event_id)], author, space.now())
 
     if space.sessions.store.remote and opinion.target_type in SESSION_TARGETS:
         space.sessions.store.read(lambda tx: _active(tx, event_id))
         # What undoes it is safe before it is done.
         with space.workspace.write() as connection:
-            made = record(connection, body)
+            action_id = record(connection, body)
         change(space.sessions, withdraw)
-        return made
+        return action_id
     with space.workspace.direct(write=True) as direct:
         connection = direct.connection
         if opinion.target_type == "fact":
@@ -56,7 +56,7 @@ def retract(space: ExecutionSpace, seen: LoadedItem, event_id: str, author: str 
 
 
 def _active(tx: Transaction, event_id: str) -> FeedbackRow:
-    for row in tx.feedbacks.named([event_id]):
+    for row in tx.feedbacks.by_event_ids([event_id]):
         if row.active:
             return row
     raise _already_retracted(event_id)
@@ -67,15 +67,15 @@ def restore_feedback(feedbacks: Feedbacks, event_id: str, action: str, now: int)
 
     What its author said of the same thing since stays instead.
     """
-    row = next(iter(feedbacks.named([event_id])), None)
+    row = next(iter(feedbacks.by_event_ids([event_id])), None)
     if row is None:
         raise _text_deleted(action)
     key = f"undo/{action}"
-    alone = row.target_type == "entry" or row.author is not None
-    if feedbacks.with_key(key) is not None or (alone and feedbacks.active_by(row.author, *row.target)):
+    has_one_opinion = row.target_type == "entry" or row.author is not None
+    if feedbacks.with_key(key) is not None or (has_one_opinion and feedbacks.active_by(row.author, *row.target)):
         return row
-    again = new_id()
-    new = replace(row, id=again if row.session_id else row.id, event_id=again, active=True)
+    new_event_id = new_id()
+    new = replace(row, id=new_event_id if row.session_id else row.id, event_id=new_event_id, active=True)
     if not feedbacks.add(new, key, now):
         raise _text_deleted(action)
     return row
@@ -98,20 +98,20 @@ def restore_signal(space: ExecutionSpace, connection: Connection, event_id: str)
 
 
 def _copy(event: AnyRow, now: int) -> Event:
-    names = [each.name for each in fields(Event) if each.name not in ("id", "idempotency_key", "recorded_at")]
+    names = [field.name for field in fields(Event) if field.name not in ("id", "idempotency_key", "recorded_at")]
     return Event(recorded_at=now, **{name: getattr(event, name) for name in names})
 
 
-def find_opinion(space: ExecutionSpace, seen: LoadedItem, event_id: str) -> Opinion | NewMember:
+def find_opinion(space: ExecutionSpace, loaded: LoadedItem, event_id: str) -> Opinion | NewMember:
     """The opinion of an item, or one that says the contrary, that stands under this id."""
-    for each in (*seen.newest, *seen.against):
-        if each.event_id == event_id and each.active:
-            return each
+    for opinion in (*loaded.newest, *loaded.against):
+        if opinion.event_id == event_id and opinion.active:
+            return opinion
     with space.workspace.read() as connection:
-        row = members.get_member(connection, seen.row.seq, event_id)
+        row = members.get_member(connection, loaded.row.seq, event_id)
     if row is None:
         raise NotFound(
-            f"item {seen.row.id} has no opinion {event_id!r}",
+            f"item {loaded.row.id} has no opinion {event_id!r}",
             field="event_id",
             value=event_id,
             remedy="Use the event_id of one of its opinions",

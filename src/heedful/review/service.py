@@ -58,19 +58,19 @@ class Review(ReviewProtocol):
             values.any_text("assignee", assignee)
         if dataset is not None:
             values.name("dataset", dataset)
-        wanted = ItemFilter(status, assignee, dataset, target_type)
+        filters = ItemFilter(status, assignee, dataset, target_type)
         after, count = _place(cursor), values.limit(limit)
         catch_up(self._space)
         with self._space.workspace.read() as connection:
             # One more, to know whether there is a next page.
-            rows = items.list_items(connection, self._space.project(connection), wanted, after, count + 1)
-        shown = load_items(self._space, rows[:count])
+            rows = items.list_items(connection, self._space.project(connection), filters, after, count + 1)
+        loaded = load_items(self._space, rows[:count])
         last = rows[count - 1] if len(rows) > count else None
-        more = None if last is None else f"{last.opinions}.{last.last_at}.{last.seq}"
-        return Page(items=[each.item for each in shown], next_cursor=more)
+        next_cursor = None if last is None else f"{last.opinions}.{last.last_at}.{last.seq}"
+        return Page(items=[item.item for item in loaded], next_cursor=next_cursor)
 
     def get(self, item_id: str) -> ReviewCase:
-        return cases.case(self._space, self._seen(item_id, cases.MAX_OPINIONS))
+        return cases.case(self._space, self._load(item_id, cases.MAX_OPINIONS))
 
     def assign(
         self, item_id: str, assignee: str | None, *, author: str | None = None, if_match: str | None = None
@@ -121,8 +121,8 @@ class Review(ReviewProtocol):
         author: str | None = None,
         if_match: str | None = None,
     ) -> ReviewEvent:
-        given = FixArguments(fact_id, text, event_id, execution_id, question, sql_query, connector_id)
-        fix = fixes.check_arguments(action, given)
+        arguments = FixArguments(fact_id, text, event_id, execution_id, question, sql_query, connector_id)
+        fix = fixes.check_arguments(action, arguments)
         executions.feedback_text("note", note)
         before = self._checked(item_id, author, if_match)
 
@@ -131,18 +131,18 @@ class Review(ReviewProtocol):
             return self._record(connection, row, fix, author, body, note)
 
         if fix == "retract":
-            made = retraction.retract(self._space, before, str(event_id), author, record)
+            action_id = retraction.retract(self._space, before, str(event_id), author, record)
         else:
             if fix == "teach":
-                do = teaching.prepare(self._space, before, given)
+                apply = teaching.prepare(self._space, before, arguments)
             else:
-                do = fixes.prepare(self._space, before, fix, given, author, note)
+                apply = fixes.prepare(self._space, before, fix, arguments, author, note)
             with self._space.workspace.write() as connection:
-                made = record(connection, do(connection))
-        return self._event(made)
+                action_id = record(connection, apply(connection))
+        return self._event(action_id)
 
     def ask_again(self, item_id: str) -> ReviewComparison:
-        before = self._seen(item_id, cases.MAX_OPINIONS)
+        before = self._load(item_id, cases.MAX_OPINIONS)
         return compare_now(self._space, before, cases.case(self._space, before))
 
     def undo(self, event_id: str, *, author: str | None = None) -> ReviewEvent:
@@ -168,15 +168,15 @@ class Review(ReviewProtocol):
             state = item_state(connection, row)
             if if_match is None:
                 _check_unclaimed(item_id, state, author)
-            told = state.status == CLOSES[action] and if_match is None
-            if not told or (note is not None and note != self._last_note(connection, row, action)):
+            is_closed = state.status == CLOSES[action] and if_match is None
+            if not is_closed or (note is not None and note != self._last_note(connection, row, action)):
                 self._record(connection, row, action, author, {}, note)
         return self._item(item_id)
 
     def _last_note(self, connection: Connection, row: AnyRow, action: str) -> str | None:
         """The note of the last of these actions that was not undone."""
         rows = actions.of_items(connection, row.project_id, [row.id])[row.id]
-        last = next(each.id for each in reversed(rows) if each.value == action and not each.retracted)
+        last = next(event.id for event in reversed(rows) if event.value == action and not event.retracted)
         return actions.read(connection, row.project_id, [last]).get(last)
 
     def _record(
@@ -193,7 +193,7 @@ class Review(ReviewProtocol):
     def _checked(self, item_id: str, author: str | None, if_match: str | None) -> LoadedItem:
         """The item before it is changed, if it is what the caller has seen."""
         values.author(author)
-        before = self._seen(item_id)
+        before = self._load(item_id)
         values.if_match(if_match, before.item)
         return before
 
@@ -212,7 +212,7 @@ class Review(ReviewProtocol):
             )
         return row
 
-    def _seen(self, item_id: str, latest: int = LATEST_OPINIONS) -> LoadedItem:
+    def _load(self, item_id: str, latest: int = LATEST_OPINIONS) -> LoadedItem:
         values.identifier("item_id", item_id)
         catch_up(self._space)
         with self._space.workspace.read() as connection:
@@ -222,7 +222,7 @@ class Review(ReviewProtocol):
         return load_items(self._space, [row], latest)[0]
 
     def _item(self, item_id: str) -> ReviewItem:
-        return self._seen(item_id).item
+        return self._load(item_id).item
 
     def _event(self, event_id: str) -> ReviewEvent:
         with self._space.workspace.read() as connection:
@@ -255,9 +255,9 @@ def _check_unclaimed(item_id: str, state: ItemState, author: str | None) -> None
     """Tells a reviewer who comes second that somebody was there first."""
     if state.closed is None or (author is not None and state.closed.author == author):
         return
-    who = state.closed.author or "somebody"
+    reviewer = state.closed.author or "somebody"
     raise Conflict(
-        f"{who} {state.status} item {item_id} at {from_stored(state.closed.at):%Y-%m-%d %H:%M:%S}",
+        f"{reviewer} {state.status} item {item_id} at {from_stored(state.closed.at):%Y-%m-%d %H:%M:%S}",
         code="closed_already",
         field="item_id",
         value=item_id,

@@ -28,27 +28,27 @@ def follow_sessions(space: ExecutionSpace, go_on: Callable[[], bool]) -> bool:
     newest = space.sessions.store.read(_newest)
     with space.workspace.read() as connection:
         project = space.project(connection)
-        seen = watermarks.get_partitions(connection, project)
-    if any(newest.get(partition, 0) < place for partition, place in seen.items()):
+        positions = watermarks.get_partitions(connection, project)
+    if any(newest.get(partition, 0) < position for partition, position in positions.items()):
         # The database was put back to what it was before: all of it is new again, and is compared when a worker can.
         with space.workspace.write() as connection:
             watermarks.set_partitions(connection, project, {})
             watermarks.set_watermark(connection, project, watermarks.FULL_COMPARISON, 0)
-        seen = {}
-    moved = False
-    for partition, place in newest.items():
-        while place > seen.get(partition, 0) and _follow_partition(space, partition):
-            moved = True
+        positions = {}
+    changed = False
+    for partition, position in newest.items():
+        while position > positions.get(partition, 0) and _follow_partition(space, partition):
+            changed = True
             if not go_on():
                 return True
-    return moved
+    return changed
 
 
 def compare_when_due(space: ExecutionSpace) -> None:
     """Compares all opinions with those that are known, if that was not done for a day. It reads all of them."""
     with space.workspace.read() as connection:
-        walked = watermarks.get_watermark(connection, space.project(connection), watermarks.FULL_COMPARISON)
-    if not walked <= space.now() < walked + FULL_COMPARISON_INTERVAL:
+        compared_at = watermarks.get_watermark(connection, space.project(connection), watermarks.FULL_COMPARISON)
+    if not compared_at <= space.now() < compared_at + FULL_COMPARISON_INTERVAL:
         _compare_all(space)
 
 
@@ -58,24 +58,25 @@ def _follow_partition(space: ExecutionSpace, partition: int) -> bool:
     with space.workspace.read() as connection:
         project = space.project(connection)
         start = watermarks.get_watermark(connection, project, name)
-    changes = space.sessions.store.read(partial(_changes_after, partition=partition, place=start))
+    changes = space.sessions.store.read(partial(_changes_after, partition=partition, position=start))
     if not changes:
         return False
-    taken_back = {each.feedback_id for each in changes if not each.given}
+    retracted_ids = {change.feedback_id for change in changes if not change.added}
     with space.workspace.read() as connection:
-        retracted = list(members.by_event(connection, project, taken_back).values())
-    gone = membership.deleted_opinions(space, retracted)
+        retracted = list(members.by_event(connection, project, retracted_ids).values())
+    deleted = membership.deleted_opinions(space, retracted)
     places = place_opinions(
-        space, membership.active_negatives(space, _new_members([each.feedback_id for each in changes], taken_back))
+        space,
+        membership.active_negatives(space, _new_members([change.feedback_id for change in changes], retracted_ids)),
     )
     with space.workspace.write() as connection:
         project = space.own_project(connection)
         if watermarks.get_watermark(connection, project, name) != start or not membership.all_exist(connection, places):
             # Somebody else was here: look again.
             return True
-        touched = membership.add_members(space, connection, project, places)
-        touched |= membership.retract_members(connection, retracted, gone)
-        refold(connection, project, touched)
+        changed_items = membership.add_members(space, connection, project, places)
+        changed_items |= membership.retract_members(connection, retracted, deleted)
+        refold(connection, project, changed_items)
         watermarks.set_watermark(connection, project, name, changes[-1].place)
     return True
 
@@ -85,27 +86,29 @@ def _compare_all(space: ExecutionSpace) -> bool:
     # Before the first of them is read: what changes meanwhile stands behind these places, and is looked at after this.
     positions = space.sessions.store.read(_current_positions)
     active: set[str] = set()
-    moved = False
+    changed = False
     while ids := space.sessions.store.read(partial(_negatives, after=max(active, default=None))):
         active.update(ids)
         with space.workspace.read() as connection:
-            known = members.by_event(connection, space.project(connection), ids)
-        moved = _join(space, [each for each in ids if each not in known]) or moved
+            existing = members.by_event(connection, space.project(connection), ids)
+        changed = _join(space, [event_id for event_id in ids if event_id not in existing]) or changed
     with space.workspace.read() as connection:
         project = space.project(connection)
-        missing = [each for each in members.of_sessions(connection, project, active=True) if each not in active]
+        missing = [
+            event_id for event_id in members.of_sessions(connection, project, active=True) if event_id not in active
+        ]
         rows = members.by_event(connection, project, missing)
     # Some may have been given since they would have been read.
-    left = membership.active_by_id(space, list(rows))
-    retracted = [row for event_id, row in rows.items() if not left.get(event_id)]
-    if project != NO_PROJECT or moved:
+    still_known = membership.active_by_id(space, list(rows))
+    retracted = [row for event_id, row in rows.items() if not still_known.get(event_id)]
+    if project != NO_PROJECT or changed:
         with space.workspace.write() as connection:
             project = space.own_project(connection)
-            gone = {row.event_id for row in retracted if row.event_id not in left}
-            refold(connection, project, membership.retract_members(connection, retracted, gone))
+            deleted = {row.event_id for row in retracted if row.event_id not in still_known}
+            refold(connection, project, membership.retract_members(connection, retracted, deleted))
             watermarks.set_partitions(connection, project, positions)
             watermarks.set_watermark(connection, project, watermarks.FULL_COMPARISON, space.now())
-    return moved or bool(retracted)
+    return changed or bool(retracted)
 
 
 def _join(space: ExecutionSpace, ids: Sequence[str]) -> bool:
@@ -123,7 +126,7 @@ def _join(space: ExecutionSpace, ids: Sequence[str]) -> bool:
 
 def _new_members(ids: Sequence[str], without: AbstractSet[str] = frozenset()) -> list[NewMember]:
     # Both kinds are looked up by their ids alone.
-    return [NewMember(each, kind, "", 0) for each in ids if each not in without for kind in SESSION_TARGETS]
+    return [NewMember(event_id, kind, "", 0) for event_id in ids if event_id not in without for kind in SESSION_TARGETS]
 
 
 def _newest(tx: RemoteTransaction) -> dict[int, int]:
@@ -134,8 +137,8 @@ def _current_positions(tx: RemoteTransaction) -> dict[int, int]:
     return tx.changes.positions()
 
 
-def _changes_after(tx: RemoteTransaction, partition: int, place: int) -> list[Change]:
-    return tx.changes.changes_after(partition, place, membership.BATCH_SIZE)
+def _changes_after(tx: RemoteTransaction, partition: int, position: int) -> list[Change]:
+    return tx.changes.changes_after(partition, position, membership.BATCH_SIZE)
 
 
 def _negatives(tx: RemoteTransaction, after: str | None) -> list[str]:

@@ -25,43 +25,43 @@ from heedful.text.corrections import corrected
 from heedful.text.statements import statement
 
 
-def prepare(space: ExecutionSpace, seen: LoadedItem, given: FixArguments) -> ApplyFix:
+def prepare(space: ExecutionSpace, loaded: LoadedItem, arguments: FixArguments) -> ApplyFix:
     """What makes a fact of an opinion in an open transaction; the model has read it by then."""
-    event_id = str(given.event_id)
-    said = items.read_opinions(space, [find_opinion(space, seen, event_id)]).get(event_id)
-    subject = None if said is None else find_subjects(space, [said]).get(event_id)
+    event_id = str(arguments.event_id)
+    opinion = items.read_opinions(space, [find_opinion(space, loaded, event_id)]).get(event_id)
+    subject = None if opinion is None else find_subjects(space, [opinion]).get(event_id)
     entry = None if subject is None else subject.entry
-    if said is None or entry is None or entry.dataset is None:
+    if opinion is None or entry is None or entry.dataset is None:
         raise Invalid(
             f"opinion {event_id} is not about an answer made from facts",
             field="event_id",
             value=event_id,
             remedy="Teach from an opinion about an answer; for SQL, use add_example",
         )
-    comment = said.comment or ""
-    stated = given.text or statement(comment) or comment
-    if not stated.strip():
+    comment = opinion.comment or ""
+    lesson = arguments.text or statement(comment) or comment
+    if not lesson.strip():
         raise Invalid("the opinion has no comment", field="text", remedy="Pass text: what is true")
-    text = checks.text("text", lessons.lesson_text(entry.question, stated))
+    text = checks.text("text", lessons.lesson_text(entry.question, lesson))
     vector = space.vector(text)
-    dataset, about = entry.dataset, _metadata(space, entry, comment)
+    dataset, metadata = entry.dataset, _metadata(space, entry, comment)
 
     def teach(connection: Connection) -> Metadata:
         number = scopes.ensure_dataset(connection, space.workspace.project, dataset, space.now())
         model = ensure_model(connection, space.workspace.embedder.name, space.workspace.embedder.dimensions)
         space.workspace.model(connection)
-        made = NewFact(new_id(), text, about, f"review/{seen.row.id}", 0, 0, len(text), vector)
-        known = facts.ids_by_digest(connection, number, [made.digest]).get(made.digest)
-        if known is not None:
+        fact = NewFact(new_id(), text, metadata, f"review/{loaded.row.id}", 0, 0, len(text), vector)
+        existing = facts.ids_by_digest(connection, number, [fact.digest]).get(fact.digest)
+        if existing is not None:
             raise Conflict(
-                f"fact {known} already says so",
+                f"fact {existing} already says so",
                 code="taught_already",
                 field="text",
-                value=stated,
+                value=lesson,
                 remedy="There is nothing left to teach; pass another text to say something else",
             )
-        facts.add(connection, number, model, [made], space.now())
-        return {TAUGHT: made.id, "opinion_id": event_id}
+        facts.add(connection, number, model, [fact], space.now())
+        return {TAUGHT: fact.id, "opinion_id": event_id}
 
     return teach
 
@@ -79,6 +79,6 @@ def _metadata(space: ExecutionSpace, entry: EntryRow, comment: str) -> Metadata:
     with space.workspace.read() as connection:
         texts = facts.texts(connection, used, current=True, at=space.workspace.now())
     evidence = [(fact, texts[fact]) for fact in used if fact in texts]
-    place = corrected(comment, [text for _, text in evidence], entry.question)
-    about: Metadata = {LEARNT: "review", "session_id": entry.session_id, "qa_id": entry.id}
-    return about if place is None else {**about, "corrects": evidence[place][0]}
+    index = corrected(comment, [text for _, text in evidence], entry.question)
+    metadata: Metadata = {LEARNT: "review", "session_id": entry.session_id, "qa_id": entry.id}
+    return metadata if index is None else {**metadata, "corrects": evidence[index][0]}

@@ -30,17 +30,17 @@ from heedful.storage.sessions.sql import SqlTransaction
 
 def retract(space: ExecutionSpace, event_id: str, author: str | None) -> Retraction:
     """Undoes an event in one transaction; doing it again changes nothing."""
-    found = _undo(space, event_id, author)
-    if found is None and space.sessions.store.remote:
-        found = feedback.retract(space.sessions, event_id, author)
-    if found is None:
+    retraction = _undo(space, event_id, author)
+    if retraction is None and space.sessions.store.remote:
+        retraction = feedback.retract(space.sessions, event_id, author)
+    if retraction is None:
         raise NotFound(
             f"no event {event_id!r} in project {space.workspace.project!r}",
             field="event_id",
             value=event_id,
             remedy="Use an event_id that signal() or supersede() returned, or a feedback_id",
         )
-    return found
+    return retraction
 
 
 def undo(space: ExecutionSpace, event_id: str, author: str | None) -> bool:
@@ -76,8 +76,8 @@ def _undo(
         if _retracted_session_feedback(event) and not space.sessions.store.remote:
             restored = restore_feedback(tx.feedbacks, event.body["event_id"], event_id, space.now())
         changed = _undo_fix(space, tx, event, author)
-        undone = ledger.retraction(event.project_id, event_id, author, space.now())
-        ledger.append(tx.connection, [undone])
+        retraction = ledger.retraction(event.project_id, event_id, author, space.now())
+        ledger.append(tx.connection, [retraction])
         item = items.get(tx.connection, event.project_id, event.target_id)
         if item is not None:
             refold(tx.connection, event.project_id, [item.seq])
@@ -86,7 +86,7 @@ def _undo(
     for dataset in improved:
         assert restored is not None
         improve(space.sessions, space.workspace, None, dataset, [restored.session_id])
-    return Retraction(event_id=undone.id, retracted=event_id, updated_facts=changed)
+    return Retraction(event_id=retraction.id, retracted=event_id, updated_facts=changed)
 
 
 def _restore_remote(space: ExecutionSpace, event_id: str) -> FeedbackRow | None:
@@ -111,15 +111,19 @@ def _improved(space: ExecutionSpace, connection: Connection, opinion: FeedbackRo
     prefix = f"{DERIVED_PREFIX}{opinion.id}/"
     derived = ledger.with_prefix(connection, space.workspace.project, prefix, active=False)
     names = scopes.dataset_names(connection, space.workspace.project)
-    return sorted({names[each.dataset_id] for each in derived if each.dataset_id in names})
+    return sorted({names[event.dataset_id] for event in derived if event.dataset_id in names})
 
 
 def _undo_fix(space: ExecutionSpace, tx: SqlTransaction, event: AnyRow, author: str | None) -> list[str]:
     """Undoes what a fix did in the store; returns the facts that changed."""
     body: Metadata = event.body
     if event.value == "supersede":
-        made = ledger.get(tx.connection, space.workspace.project, body["event_id"])
-        return [] if made is None else retract_event(space.workspace, tx.connection, made, author).updated_facts
+        supersession = ledger.get(tx.connection, space.workspace.project, body["event_id"])
+        return (
+            []
+            if supersession is None
+            else retract_event(space.workspace, tx.connection, supersession, author).updated_facts
+        )
     if event.value == "teach":
         return teaching.forget(space, tx.connection, body)
     if event.value == "retract" and body["target_type"] == "fact":
@@ -135,7 +139,7 @@ def _undo_fix(space: ExecutionSpace, tx: SqlTransaction, event: AnyRow, author: 
 
 def _retract_own_opinion(space: ExecutionSpace, opinions: SqlFeedbacks, event: AnyRow, author: str | None) -> None:
     """Retracts the reviewer's own opinion, and restores the one that it replaced. What was said since stays."""
-    for row in opinions.named([event.body["event_id"]]):
+    for row in opinions.by_event_ids([event.body["event_id"]]):
         if row.active:
             before = opinions.before(row)
             opinions.withdraw([row], author, space.now())

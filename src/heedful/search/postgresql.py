@@ -270,7 +270,7 @@ def build(database: Database, dataset: int, model: ModelRow, report: Report) -> 
                 report(f"index {name}")
                 _create(connection, name, statement, size, model)
         report(f"counts of dataset {dataset}")
-        with database.write(project, alone=False) as writing:
+        with database.write(project, exclusive=False) as writing:
             words.count(writing, dataset)
             words.finish(writing, dataset, model.id)
         connection.exec_driver_sql("ANALYZE words")

@@ -50,8 +50,8 @@ def rating(value: Any) -> Rating | None:
         raise Invalid(
             f"invalid rating {value!r}", field="rating", value=value, remedy='Use "up", "down", or None for neutral'
         )
-    found: Rating | None = value
-    return found
+    checked: Rating | None = value
+    return checked
 
 
 def comment(field: str, value: Any) -> str | None:
@@ -87,8 +87,8 @@ def check_keys(field: str, values: Metadata, *, dotted: bool = False) -> Metadat
         if dotted:
             key(field, name)
         else:
-            part(field, name, name)
-        _inside(field, name, value)
+            check_key_part(field, name, name)
+        _check_nested(field, name, value)
     return values
 
 
@@ -107,26 +107,26 @@ def key(field: str, value: Any) -> None:
     """A (dotted) key of metadata."""
     if not isinstance(value, str) or not value:
         raise Invalid(f"{field} has the key {value!r}, which is not a name", field=field, value=value)
-    for each in value.split("."):
-        part(field, value, each)
+    for name in value.split("."):
+        check_key_part(field, value, name)
 
 
-def part(field: str, whole: str, value: str) -> None:
+def check_key_part(field: str, key: str, value: str) -> None:
     """One name of a key, between its dots."""
     if not value.strip() or value.startswith("$") or "." in value or "\0" in value:
         raise Invalid(
-            f"{field} has the key {whole!r}",
+            f"{field} has the key {key!r}",
             field=field,
-            value=whole,
+            value=key,
             remedy="Use names without a leading $ or dot; a dot addresses a nested key",
         )
 
 
-def _inside(field: str, whole: str, value: Any) -> None:
+def _check_nested(field: str, key: str, value: Any) -> None:
     if isinstance(value, dict):
-        for name, below in value.items():
-            part(field, f"{whole}.{name}", name)
-            _inside(field, f"{whole}.{name}", below)
+        for name, inner in value.items():
+            check_key_part(field, f"{key}.{name}", name)
+            _check_nested(field, f"{key}.{name}", inner)
     elif isinstance(value, list):
         for item in value:
-            _inside(field, whole, item)
+            _check_nested(field, key, item)

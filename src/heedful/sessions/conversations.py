@@ -59,26 +59,26 @@ def exists(space: SessionSpace, session_id: str) -> bool:
 
 
 def list_sessions(space: SessionSpace, where: Metadata | None, cursor: str | None, limit: int) -> Page[Session]:
-    wanted = None if where is None else values.metadata("where", where)
-    for _ in conditions(wanted or {}):
+    filters = None if where is None else values.metadata("where", where)
+    for _ in conditions(filters or {}):
         pass
     after = checks.cursor(cursor)
     return page(
-        lambda count: space.store.read(lambda tx: tx.conversations.sessions(after, count, wanted)), limit, _session
+        lambda count: space.store.read(lambda tx: tx.conversations.sessions(after, count, filters)), limit, _session
     )
 
 
 def delete(space: SessionSpace, session_id: str) -> SessionDeletion:
     name = checks.session_id(session_id)
 
-    def remove(tx: Transaction, gone: RetractedFeedback) -> Removed | None:
+    def remove(tx: Transaction, retracted: RetractedFeedback) -> Removed | None:
         removed = tx.conversations.delete(name, space.now())
         if removed is not None:
-            gone.session_id = name
-            gone.rows += removed.feedbacks
+            retracted.session_id = name
+            retracted.rows += removed.feedbacks
         return removed
 
-    removed, undone = change(space, remove)
+    removed, undo_result = change(space, remove)
     if removed is None:
         raise space.missing(name)
     return SessionDeletion(
@@ -86,18 +86,20 @@ def delete(space: SessionSpace, session_id: str) -> SessionDeletion:
         messages=removed.messages,
         entries=removed.entries,
         feedbacks=len(removed.feedbacks),
-        forgotten_facts=len(undone.forgotten),
+        forgotten_facts=len(undo_result.forgotten),
     )
 
 
-def add_messages(space: SessionSpace, session_id: str, given: Iterable[Message | Mapping[str, Any]]) -> list[Message]:
+def add_messages(
+    space: SessionSpace, session_id: str, messages: Iterable[Message | Mapping[str, Any]]
+) -> list[Message]:
     """Adds messages in order; the session is made if it is new."""
     name = checks.session_id(session_id)
-    if isinstance(given, str | Mapping) or not isinstance(given, Iterable):
-        raise Invalid(f"messages must be a list, got {given!r}", field="messages", value=given)
-    items = list(given)
+    if isinstance(messages, str | Mapping) or not isinstance(messages, Iterable):
+        raise Invalid(f"messages must be a list, got {messages!r}", field="messages", value=messages)
+    items = list(messages)
     values.batch("messages", items, limits.MAX_MESSAGES)
-    return _add(space, name, [_new_row(space, item, f"messages[{place}]") for place, item in enumerate(items)])
+    return _add(space, name, [_new_row(space, item, f"messages[{index}]") for index, item in enumerate(items)])
 
 
 def add_message(space: SessionSpace, session_id: str, role: str, content: str, at: datetime | None) -> Message:
@@ -136,17 +138,17 @@ def get_metadata(space: SessionSpace, session_id: str) -> Metadata:
     if space.metadata_hook is None:
         return get(space, name).metadata
     # A hook may leave out what this caller should not see.
-    seen = space.metadata_hook(lambda: get(space, name).metadata, "get", name)
-    if seen is None:
+    visible = space.metadata_hook(lambda: get(space, name).metadata, "get", name)
+    if visible is None:
         return {}
-    if not isinstance(seen, Mapping):
+    if not isinstance(visible, Mapping):
         raise Invalid(
-            f"the metadata hook returned {seen!r} for get",
+            f"the metadata hook returned {visible!r} for get",
             field="metadata_hook",
-            value=seen,
+            value=visible,
             remedy="Return what original_func() returns, or a part of it",
         )
-    return dict(seen)
+    return dict(visible)
 
 
 def update_metadata(space: SessionSpace, session_id: str, metadata: Metadata, if_match: str | None = None) -> Metadata:
@@ -154,8 +156,8 @@ def update_metadata(space: SessionSpace, session_id: str, metadata: Metadata, if
     name = checks.session_id(session_id)
     if space.metadata_hook is None or not isinstance(metadata, Mapping):
         checks.metadata(metadata)
-    done = _merge(space, name, metadata, make=False, if_match=if_match)
-    return done[-1] if done else get(space, name).metadata
+    results = _merge(space, name, metadata, make=False, if_match=if_match)
+    return results[-1] if results else get(space, name).metadata
 
 
 def delete_metadata(
@@ -164,21 +166,21 @@ def delete_metadata(
     """Removes keys and returns what the session then has."""
     name = checks.session_id(session_id)
 
-    def store(given: Any) -> Metadata:
-        named = checks.keys(given)
-        return _apply_changes(space, name, lambda current: remove_keys(current, named), if_match=if_match)
+    def store(requested: Any) -> Metadata:
+        checked_keys = checks.keys(requested)
+        return _apply_changes(space, name, lambda current: remove_keys(current, checked_keys), if_match=if_match)
 
-    done = Guarded(space.metadata_hook).run(store, "delete", name, keys=checks.keys(keys))
-    return done[-1] if done else get(space, name).metadata
+    results = Guarded(space.metadata_hook).run(store, "delete", name, keys=checks.keys(keys))
+    return results[-1] if results else get(space, name).metadata
 
 
-def page(read: Callable[[int], Sequence[Row]], limit: int, shown: Callable[[Row], Item]) -> Page[Item]:
+def page(read: Callable[[int], Sequence[Row]], limit: int, to_item: Callable[[Row], Item]) -> Page[Item]:
     """A page of rows, which have numbers; one more is read, to know whether there is a next page."""
     count = checks.limit(limit)
     rows = read(count + 1)
     last = rows[count - 1] if len(rows) > count else None
     return Page(
-        items=[shown(row) for row in rows[:count]],
+        items=[to_item(row) for row in rows[:count]],
         next_cursor=None if last is None else str(last.number),  # type: ignore[attr-defined]
     )
 
@@ -189,8 +191,8 @@ def _merge(
     """Merges through the hook; what the session then has, each time the hook stored something."""
 
     def store(changes: Any) -> Metadata:
-        given = checks.metadata(changes)
-        return _apply_changes(space, name, lambda current: merge(current, given), make=make, if_match=if_match)
+        checked = checks.metadata(changes)
+        return _apply_changes(space, name, lambda current: merge(current, checked), make=make, if_match=if_match)
 
     return Guarded(space.metadata_hook).run(store, "update", name, metadata=dict(metadata))
 
@@ -204,16 +206,16 @@ def _apply_changes(
     if_match: str | None = None,
 ) -> Metadata:
     def attempt(tx: Transaction) -> Metadata | None:
-        seen = tx.conversations.session(name)
-        if seen is None:
+        current = tx.conversations.session(name)
+        if current is None:
             if not make:
                 raise space.missing(name)
-            made = change({})
-            tx.conversations.create(name, made, space.now())
-            return made
-        values.if_match(if_match, seen.metadata)
-        changed = change(seen.metadata)
-        return changed if tx.conversations.set_metadata(seen, changed, space.now()) else None
+            created = change({})
+            tx.conversations.create(name, created, space.now())
+            return created
+        values.if_match(if_match, current.metadata)
+        changed = change(current.metadata)
+        return changed if tx.conversations.set_metadata(current, changed, space.now()) else None
 
     for _ in range(ATTEMPTS):
         changed = space.store.write(attempt)
@@ -227,30 +229,30 @@ def _apply_changes(
     )
 
 
-def _new_row(space: SessionSpace, item: Message | Mapping[str, Any], place: str) -> MessageRow:
+def _new_row(space: SessionSpace, item: Message | Mapping[str, Any], field: str) -> MessageRow:
     if isinstance(item, Message):
         # Under an id of its own, so that a message can be copied to another session.
         item = {"role": item.role, "content": item.content, "at": item.at}
     if not isinstance(item, Mapping):
-        raise Invalid(f"a message must be a mapping, got {item!r}", field=place, value=item)
+        raise Invalid(f"a message must be a mapping, got {item!r}", field=field, value=item)
     unknown = sorted(set(item) - {"role", "content", "at"})
     if unknown:
         raise Invalid(
             f"a message has the key {unknown[0]!r}",
-            field=f"{place}.{unknown[0]}",
+            field=f"{field}.{unknown[0]}",
             value=unknown[0],
             remedy="Use role, content and, if known, at",
         )
-    return _row(space, item.get("role"), item.get("content"), item.get("at"), f"{place}.")
+    return _row(space, item.get("role"), item.get("content"), item.get("at"), f"{field}.")
 
 
-def _row(space: SessionSpace, role: Any, content: Any, at: Any, place: str = "") -> MessageRow:
+def _row(space: SessionSpace, role: Any, content: Any, at: Any, prefix: str = "") -> MessageRow:
     if at is not None and not isinstance(at, datetime):
-        raise Invalid(f"at must be a datetime, got {at!r}", field=f"{place}at", value=at)
+        raise Invalid(f"at must be a datetime, got {at!r}", field=f"{prefix}at", value=at)
     return MessageRow(
         new_id(),
-        checks.role(role, f"{place}role"),
-        checks.content(f"{place}content", content),
+        checks.role(role, f"{prefix}role"),
+        checks.content(f"{prefix}content", content),
         space.now() if at is None else to_stored(at),
     )
 
@@ -276,8 +278,8 @@ def merge(current: Metadata, changes: Metadata) -> Metadata:
     """
     result = _copy(current)
     for key, value in changes.items():
-        *above, name = key.split(".")
-        _descend(result, above, key, make=True)[name] = value
+        *parents, name = key.split(".")
+        _descend(result, parents, key, make=True)[name] = value
     packed = orjson.dumps(result)
     if len(packed) > MAX_METADATA:
         raise Invalid(
@@ -297,31 +299,31 @@ def remove_keys(current: Metadata, keys: Sequence[str]) -> Metadata:
     """
     result = _copy(current)
     for key in keys:
-        *above, name = key.split(".")
-        _descend(result, above, key, make=False).pop(name, None)
+        *parents, name = key.split(".")
+        _descend(result, parents, key, make=False).pop(name, None)
     return result
 
 
-def _descend(values: Metadata, above: Sequence[str], key: str, *, make: bool) -> Metadata:
+def _descend(values: Metadata, parents: Sequence[str], key: str, *, make: bool) -> Metadata:
     """The mapping that a dotted key ends in; if it is not there, it is made, or an empty one is returned."""
-    place = values
-    for name in above:
-        if name not in place:
+    node = values
+    for name in parents:
+        if name not in node:
             if not make:
                 return {}
-            place[name] = {}
-        below: Any = place[name]
-        if not isinstance(below, dict):
+            node[name] = {}
+        child: Any = node[name]
+        if not isinstance(child, dict):
             if not make:
                 return {}
             raise Invalid(
-                f"metadata key {key!r} reaches into {name!r}, which is {below!r}",
+                f"metadata key {key!r} reaches into {name!r}, which is {child!r}",
                 field="metadata",
                 value=key,
                 remedy=f"Replace {name!r} as a whole, or delete it first",
             )
-        place = below
-    return place
+        node = child
+    return node
 
 
 def _copy(values: Metadata) -> Metadata:

@@ -34,8 +34,8 @@ class DatasetRatings:
 
     @property
     def feedback_ids(self) -> set[str]:
-        about = (self.about_entry, self.about_session, self.by_visitors)
-        return {row.id for rows in about for each in rows.values() for row in each}
+        groups = (self.about_entry, self.about_session, self.by_visitors)
+        return {row.id for rows in groups for feedback in rows.values() for row in feedback}
 
 
 @dataclass(frozen=True, slots=True)
@@ -50,33 +50,33 @@ class Derived:
     entry: EntryRow
     rating: FeedbackRow
 
-    def is_said_by(self, event: AnyRow) -> bool:
+    def matches(self, event: AnyRow) -> bool:
         """Whether an event with this key still says what the rating asks for."""
         return (event.value, event.confidence) == (self.kind, self.confidence)
 
 
-def derive_signals(read: DatasetRatings) -> Iterable[Derived]:
+def derive_signals(dataset_ratings: DatasetRatings) -> Iterable[Derived]:
     """The signals that the ratings of entries and of sessions make."""
     before: dict[str, list[EntryRow]] = defaultdict(list)
-    for entry in read.entries:
+    for entry in dataset_ratings.entries:
         before[entry.session_id].append(entry)
-        for rating in read.about_entry.get(entry.id, ()):
+        for rating in dataset_ratings.about_entry.get(entry.id, ()):
             if rating.score is not None:
-                yield from _of(entry, rating, STRENGTH[rating.score])
-    for session_id, ratings in read.about_session.items():
+                yield from _derive(entry, rating, STRENGTH[rating.score])
+    for session_id, ratings in dataset_ratings.about_session.items():
         for rating in ratings:
             # Those that were answered by then, each with its part; an own rating says more about an entry.
-            meant = [entry for entry in before[session_id] if entry.at <= rating.at]
-            for entry in meant:
-                if entry.id not in read.about_entry:
-                    yield from _of(entry, rating, _direction(rating.rating) / len(meant))
+            answered = [entry for entry in before[session_id] if entry.at <= rating.at]
+            for entry in answered:
+                if entry.id not in dataset_ratings.about_entry:
+                    yield from _derive(entry, rating, _direction(rating.rating) / len(answered))
 
 
 def _direction(rating: Rating | None) -> float:
     return 0.0 if rating is None else 1.0 if rating == "up" else -1.0
 
 
-def _of(entry: EntryRow, rating: FeedbackRow, strength: float) -> Iterable[Derived]:
+def _derive(entry: EntryRow, rating: FeedbackRow, strength: float) -> Iterable[Derived]:
     if not strength:
         return
     kind: SignalType = "helpful" if strength > 0 else "not_helpful"
@@ -85,31 +85,31 @@ def _of(entry: EntryRow, rating: FeedbackRow, strength: float) -> Iterable[Deriv
         yield Derived(key, fact_id, links, kind, round(abs(strength) * share, 6), entry, rating)
 
 
-def to_link_signals(each: Derived) -> list[LinkSignal]:
+def to_link_signals(signal: Derived) -> list[LinkSignal]:
     """The same opinion about the links that led to a fact, each with its part."""
     return [
         LinkSignal(
             link,
-            each.kind,
-            round(each.confidence / len(each.links), 6),
-            at=each.rating.at,
-            author=each.rating.author,
-            receipt_id=each.entry.recall_id,
-            idempotency_key=f"{each.key}/{link}",
+            signal.kind,
+            round(signal.confidence / len(signal.links), 6),
+            at=signal.rating.at,
+            author=signal.rating.author,
+            receipt_id=signal.entry.recall_id,
+            idempotency_key=f"{signal.key}/{link}",
         )
-        for link in each.links
+        for link in signal.links
     ]
 
 
-def to_signal(each: Derived) -> Signal:
+def to_signal(signal: Derived) -> Signal:
     """The signal about the fact."""
     return Signal(
-        fact_id=each.fact_id,
-        signal_type=each.kind,
-        query=each.entry.question,
-        confidence=each.confidence,
-        at=from_stored(each.rating.at),
-        author=each.rating.author,
+        fact_id=signal.fact_id,
+        signal_type=signal.kind,
+        query=signal.entry.question,
+        confidence=signal.confidence,
+        at=from_stored(signal.rating.at),
+        author=signal.rating.author,
     )
 
 

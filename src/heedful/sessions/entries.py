@@ -80,9 +80,9 @@ def list_entries(
         rows = tx.conversations.entries(name, after, checks.limit(limit) + 1, newest_first)
         return rows, tx.feedbacks.active("entry", [row.id for row in rows])
 
-    rows, said = space.store.read(read)
+    rows, feedback = space.store.read(read)
     contexts = _contexts(space, rows)
-    return page(lambda count: rows, limit, lambda row: _to_entry(row, said, contexts))
+    return page(lambda count: rows, limit, lambda row: _to_entry(row, feedback, contexts))
 
 
 def get(space: SessionSpace, session_id: str, qa_id: str) -> Entry:
@@ -92,10 +92,10 @@ def get(space: SessionSpace, session_id: str, qa_id: str) -> Entry:
     def read(tx: Transaction) -> tuple[EntryRow | None, list[FeedbackRow]]:
         return tx.conversations.entry(name, qa_id), tx.feedbacks.active("entry", [qa_id])
 
-    row, said = space.store.read(read)
+    row, feedback = space.store.read(read)
     if row is None:
         raise NotFound(f"session {name!r} has no entry {qa_id!r}", field="qa_id", value=qa_id)
-    return _to_entry(row, said, _contexts(space, [row]))
+    return _to_entry(row, feedback, _contexts(space, [row]))
 
 
 def attribute_facts(workspace: Workspace, row: EntryRow) -> Uses:
@@ -106,13 +106,15 @@ def attribute_facts(workspace: Workspace, row: EntryRow) -> Uses:
         receipt = receipts.get(connection, workspace.project, row.recall_id)
     if receipt is None:
         return []
-    found = detect(workspace, row.answer[:MAX_ANSWER], [line[0] for line in receipt.shown], query=row.question)
-    return share_weights(found, receipts.links_of(receipt.shown))
+    detections = detect(workspace, row.answer[:MAX_ANSWER], [line[0] for line in receipt.shown], query=row.question)
+    return share_weights(detections, receipts.links_of(receipt.shown))
 
 
-def share_weights(found: Sequence[Detection], links: Mapping[str, list[str]]) -> Uses:
+def share_weights(detections: Sequence[Detection], links: Mapping[str, list[str]]) -> Uses:
     """Detections as shares of an answer."""
-    return _uses({each.fact_id: each.confidence for each in found if each.signal_type == "used"}, links)
+    return _uses(
+        {detection.fact_id: detection.confidence for detection in detections if detection.signal_type == "used"}, links
+    )
 
 
 def _weights(used: Shares, shown: Sequence[str], recall_id: str) -> Mapping[str, float]:
@@ -140,21 +142,23 @@ def _uses(used: Mapping[str, float], links: Mapping[str, list[str]]) -> Uses:
 
 def _contexts(space: SessionSpace, rows: Sequence[EntryRow]) -> dict[str, str]:
     """The texts behind each recall, as they were shown; facts that were forgotten since are left out."""
-    wanted = [row.recall_id for row in rows if row.context is None and row.recall_id is not None]
-    if not wanted or space.workspace is None:
+    recall_ids = [row.recall_id for row in rows if row.context is None and row.recall_id is not None]
+    if not recall_ids or space.workspace is None:
         return {}
     with space.workspace.read() as connection:
-        shown = receipts.shown_facts(connection, space.workspace.project, wanted)
-        texts = facts.texts(connection, sorted({fact for each in shown.values() for fact in each}))
+        shown = receipts.shown_facts(connection, space.workspace.project, recall_ids)
+        texts = facts.texts(connection, sorted({fact for fact_ids in shown.values() for fact in fact_ids}))
     return {
-        recall_id: "\n\n".join(f"[{rank}] {texts[fact]}" for rank, fact in enumerate(each, start=1) if fact in texts)
-        for recall_id, each in shown.items()
+        recall_id: "\n\n".join(
+            f"[{rank}] {texts[fact]}" for rank, fact in enumerate(fact_ids, start=1) if fact in texts
+        )
+        for recall_id, fact_ids in shown.items()
     }
 
 
-def _to_entry(row: EntryRow, said: Sequence[FeedbackRow], contexts: Mapping[str, str]) -> Entry:
-    about = [each for each in said if each.target_id == row.id]
-    latest = about[-1] if about else None
+def _to_entry(row: EntryRow, feedback: Sequence[FeedbackRow], contexts: Mapping[str, str]) -> Entry:
+    own_feedback = [opinion for opinion in feedback if opinion.target_id == row.id]
+    latest = own_feedback[-1] if own_feedback else None
     return Entry(
         qa_id=row.id,
         question=row.question,
@@ -190,16 +194,16 @@ def answer(
     """A recall with its answer, which is kept as an entry of the session, if one is named. Without one, `quiet` keeps
     nothing at all."""
     name = None if session_id is None else checks.session_id(session_id)
-    found = recall(workspace, request, keep=name is not None, quiet=quiet)
+    result = recall(workspace, request, keep=name is not None, quiet=quiet)
     if model is None:
-        written = extract(request.query, found.hits, _similarity(workspace, request.query))
+        written = extract(request.query, result.hits, _similarity(workspace, request.query))
         if on_token is not None:
             on_token(written.text)
     else:
         earlier = [] if name is None else _earlier_turns(space, name)
-        written = _storable(write(model, request.query, found.hits, earlier, on_token))
+        written = _storable(write(model, request.query, result.hits, earlier, on_token))
     if name is None:
-        return found.model_copy(update={"answer": written.text})
+        return result.model_copy(update={"answer": written.text})
     row = EntryRow(
         id=new_id(),
         session_id=name,
@@ -207,14 +211,14 @@ def answer(
         answer=written.text,
         context=None,
         at=space.now(),
-        dataset=found.dataset,
-        recall_id=found.recall_id,
-        used=_used_facts(workspace, found, written),
+        dataset=result.dataset,
+        recall_id=result.recall_id,
+        used=_used_facts(workspace, result, written),
         model=written.model,
         usage=None if written.usage is None else asdict(written.usage),
     )
     store_entry(space, row)
-    return found.model_copy(update={"session_id": name, "qa_id": row.id, "answer": written.text})
+    return result.model_copy(update={"session_id": name, "qa_id": row.id, "answer": written.text})
 
 
 def _storable(written: Written) -> Written:
@@ -227,8 +231,8 @@ def _similarity(workspace: Workspace, question: str) -> Callable[[Sequence[str]]
     def similarity(sentences: Sequence[str]) -> list[float]:
         if not sentences:
             return []
-        asked, *said = workspace.embed([question, *sentences])
-        return [float(asked @ vector) for vector in said]
+        question_vector, *vectors = workspace.embed([question, *sentences])
+        return [float(question_vector @ vector) for vector in vectors]
 
     return similarity
 
@@ -238,12 +242,12 @@ def _earlier_turns(space: SessionSpace, session_id: str) -> list[tuple[str, str]
     return [(row.question, row.answer) for row in reversed(rows)]
 
 
-def _used_facts(workspace: Workspace, found: Recall, written: Written) -> Uses:
+def _used_facts(workspace: Workspace, result: Recall, written: Written) -> Uses:
     """The facts the answer cites; of one that cites none, those that it can be told to have used."""
     with workspace.read() as connection:
-        shown = receipts.get(connection, workspace.project, found.recall_id)
-    links = {} if shown is None else receipts.links_of(shown.shown)
+        receipt = receipts.get(connection, workspace.project, result.recall_id)
+    links = {} if receipt is None else receipts.links_of(receipt.shown)
     if written.used or written.model is None:
-        return [(each.fact_id, each.share, links.get(each.fact_id, [])) for each in written.used]
-    told = detect(workspace, written.text[:MAX_ANSWER], [hit.fact_id for hit in found.hits], query=found.query)
-    return share_weights(told, links)
+        return [(use.fact_id, use.share, links.get(use.fact_id, [])) for use in written.used]
+    detections = detect(workspace, written.text[:MAX_ANSWER], [hit.fact_id for hit in result.hits], query=result.query)
+    return share_weights(detections, links)

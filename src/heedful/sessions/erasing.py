@@ -37,7 +37,7 @@ def erase(space: SessionSpace, workspace: Workspace, author: str) -> ForgetResul
     """
     if not checks.any_text("author", author).strip():
         raise Invalid("author is blank", field="author", value=author, remedy="Pass the name as it was given")
-    erased, elsewhere, judged = _erase_elsewhere(space, workspace, Erased(author, pseudonym_for(author)))
+    erased, remote_records, rated_entries = _erase_remote(space, workspace, Erased(author, pseudonym_for(author)))
     with workspace.read() as connection:
         if scopes.project_id(connection, workspace.project) is None:
             return ForgetResult(facts=0, dataset="", erased=_erasure())
@@ -46,17 +46,17 @@ def erase(space: SessionSpace, workspace: Workspace, author: str) -> ForgetResul
         project = scopes.project_id(connection, workspace.project)
         assert project is not None
         tx = SqlTransaction(direct, project)
-        here = tx.erasure.erase(erased, space.now())
-        judged += _rated_entries(tx, here)
-        result, concerned = _erase_here(workspace, connection, project, erased, [here, elsewhere], judged)
-    for dataset in concerned:
+        local_records = tx.erasure.erase(erased, space.now())
+        rated_entries += _rated_entries(tx, local_records)
+        result, dataset_ids = _erase_local(
+            workspace, connection, project, erased, [local_records, remote_records], rated_entries
+        )
+    for dataset in dataset_ids:
         workspace.save_index(dataset)
     return result
 
 
-def _erase_elsewhere(
-    space: SessionSpace, workspace: Workspace, new: Erased
-) -> tuple[Erased, PersonRecords, RatedEntries]:
+def _erase_remote(space: SessionSpace, workspace: Workspace, new: Erased) -> tuple[Erased, PersonRecords, RatedEntries]:
     """Erases them from sessions that are in a database of their own."""
     store = space.store
     if not store.remote:
@@ -64,55 +64,55 @@ def _erase_elsewhere(
     is_known = store.read(lambda tx: tx.erasure.is_known(new.name))
     with workspace.write() as connection:
         project = scopes.project_id(connection, workspace.project)
-        begun = None if project is None else erasure.pending_pseudonym(connection, project, new.name)
-        if begun is None and not is_known:
+        pending = None if project is None else erasure.pending_pseudonym(connection, project, new.name)
+        if pending is None and not is_known:
             return new, PersonRecords(), []
-        erased = new if begun is None else Erased(new.name, begun)
-        if begun is None:
+        erased = new if pending is None else Erased(new.name, pending)
+        if pending is None:
             project = scopes.ensure_project(connection, workspace.project, space.now())
             erasure.begin(connection, project, erased, space.now())
-    theirs: PersonRecords = store.write(lambda tx: tx.erasure.erase(erased, space.now()))
-    return erased, theirs, store.read(lambda tx: _rated_entries(tx, theirs))
+    records: PersonRecords = store.write(lambda tx: tx.erasure.erase(erased, space.now()))
+    return erased, records, store.read(lambda tx: _rated_entries(tx, records))
 
 
-def _rated_entries(tx: Transaction, theirs: PersonRecords) -> RatedEntries:
-    found = [tx.conversations.entry(session_id, qa_id) for session_id, qa_id in sorted(set(theirs.rated))]
-    return [(entry, tx.feedbacks.active("entry", [entry.id])) for entry in found if entry is not None]
+def _rated_entries(tx: Transaction, records: PersonRecords) -> RatedEntries:
+    entries = [tx.conversations.entry(session_id, qa_id) for session_id, qa_id in sorted(set(records.rated))]
+    return [(entry, tx.feedbacks.active("entry", [entry.id])) for entry in entries if entry is not None]
 
 
-def _erase_here(
+def _erase_local(
     workspace: Workspace,
     connection: Connection,
     project: int,
     erased: Erased,
-    theirs: Sequence[PersonRecords],
-    judged: RatedEntries,
+    records: Sequence[PersonRecords],
+    rated_entries: RatedEntries,
 ) -> tuple[ForgetResult, list[int]]:
     """The rest of it, in the store; returns the datasets that lost facts, too."""
     renamed = erasing.rename_author(connection, project, erased)
-    opinions = {each for part in theirs for each in part.opinions}
-    sessions = [each for part in theirs for each in part.sessions]
+    opinions = {item for record in records for item in record.opinions}
+    sessions = [item for record in records for item in record.sessions]
     notes = erasing.clear_notes(connection, project, erased)
     review = erasing.clear_review(connection, project, erased)
     words = erasure.facts_of(connection, project, workspace.project, erased, opinions)
-    words |= _learnt(workspace, connection, judged, opinions, sessions)
+    words |= _learnt_facts(workspace, connection, rated_entries, opinions, sessions)
     places = facts.locate(connection, workspace.project, sorted(words))
     names = scopes.dataset_names(connection, workspace.project)
-    concerned = forget.remove(connection, places)
-    messages = [each for part in theirs for each in part.messages]
-    entries = [each for part in theirs for each in part.entries]
+    dataset_ids = forget.remove(connection, places)
+    messages = [item for record in records for item in record.messages]
+    entries = [item for record in records for item in record.entries]
     executions = erasure.clear_executions(connection, project, messages)
-    questions = erasure.clear_questions(connection, [each for part in theirs for each in part.recalls])
+    questions = erasure.clear_questions(connection, [item for record in records for item in record.recalls])
     ids = {*opinions, *places, *sessions, *messages, *entries}
     report = _erasure(
-        events=sum(renamed.values()) + sum(part.events for part in theirs),
+        events=sum(renamed.values()) + sum(record.events for record in records),
         feedback=len(opinions),
         notes=notes,
         review=review,
         sessions=len(sessions),
         executions=executions,
         questions=questions,
-        alerts=sum(part.alerts for part in theirs),
+        alerts=sum(record.alerts for record in records),
         results=erasure.clear_results(connection, project, erased, ids),
         keys=erasure.rename_keys(connection, project, erased),
     )
@@ -120,25 +120,29 @@ def _erase_here(
     counts = {**report.model_dump(exclude={"author", "event_id"}), "facts": len(places)}
     if any(counts.values()):
         report = _record_erasure(workspace, connection, project, erased, report, counts, renamed)
-    datasets = ", ".join(names[each] for each in concerned)
-    return ForgetResult(facts=len(places), dataset=datasets, erased=report), concerned
+    datasets = ", ".join(names[item] for item in dataset_ids)
+    return ForgetResult(facts=len(places), dataset=datasets, erased=report), dataset_ids
 
 
-def _learnt(
-    workspace: Workspace, connection: Connection, judged: RatedEntries, opinions: Set[str], sessions: Sequence[str]
+def _learnt_facts(
+    workspace: Workspace,
+    connection: Connection,
+    rated_entries: RatedEntries,
+    opinions: Set[str],
+    sessions: Sequence[str],
 ) -> set[str]:
     """What was learnt from the person's comments, alone or together with others, and in their sessions."""
-    found = [
-        each
-        for entry, active in judged
-        for each in unjustified(workspace, connection, entry, active, opinions)
-        if each.kind == "feedback"
+    learnt = [
+        fact
+        for entry, active in rated_entries
+        for fact in unjustified(workspace, connection, entry, active, opinions)
+        if fact.kind == "feedback"
     ]
-    found += [
-        each for each in lessons.taught_by(connection, workspace.project, sorted(opinions)) if each.kind == "feedback"
+    learnt += [
+        fact for fact in lessons.taught_by(connection, workspace.project, sorted(opinions)) if fact.kind == "feedback"
     ]
-    found += lessons.learnt(connection, workspace.project, sessions)
-    return {each.fact_id for each in found}
+    learnt += lessons.learnt(connection, workspace.project, sessions)
+    return {fact.fact_id for fact in learnt}
 
 
 def _record_erasure(
@@ -166,10 +170,10 @@ def _record_erasure(
             body={**counts} if dataset is None else None,
         )
 
-    whole = event(None)
-    ledger.append(connection, [whole, *(event(dataset) for dataset in renamed if dataset is not None)])
+    summary = event(None)
+    ledger.append(connection, [summary, *(event(dataset) for dataset in renamed if dataset is not None)])
     audit.note_action(connection, "forget", now, project, erased.pseudonym)
-    return report.model_copy(update={"author": erased.pseudonym, "event_id": whole.id})
+    return report.model_copy(update={"author": erased.pseudonym, "event_id": summary.id})
 
 
 def _erasure(**counts: int) -> Erasure:

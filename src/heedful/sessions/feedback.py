@@ -36,17 +36,17 @@ def rate_entry(
     elif not space.store.read(lambda tx: tx.conversations.has_entry(name, qa_id)):
         return False
 
-    def store(given: Any) -> FeedbackRow | None:
-        said = _mapping(given)
-        row = _row(space, said, name, author, rating_of(checks.score(said.get("feedback_score"))), qa_id)
+    def store(feedback: Any) -> FeedbackRow | None:
+        checked = _mapping(feedback)
+        row = _row(space, checked, name, author, rating_of(checks.score(checked.get("feedback_score"))), qa_id)
         _check_content(row.comment, row.score)
-        kept, _ = change(space, lambda tx, gone: _replace(space, tx, gone, row))
+        stored, _ = change(space, lambda tx, retracted: _replace(space, tx, retracted, row))
         _alert(space)
-        return kept
+        return stored
 
-    shown = {"rating": rating_of(score), "comment": text or "", "qa_id": qa_id, "feedback_score": score}
-    done = Guarded(space.feedback_hook, partial(metrics, space)).run(store, "add", name, feedback=shown)
-    return any(row is not None for row in done)
+    hook_input = {"rating": rating_of(score), "comment": text or "", "qa_id": qa_id, "feedback_score": score}
+    stored_rows = Guarded(space.feedback_hook, partial(metrics, space)).run(store, "add", name, feedback=hook_input)
+    return any(row is not None for row in stored_rows)
 
 
 def rate_session(
@@ -56,30 +56,30 @@ def rate_session(
     name = checks.session_id(session_id)
     values.author(author)
     values.idempotency_key(idempotency_key)
-    given = dict(_mapping(feedback))
+    fields = dict(_mapping(feedback))
     key = requests.event_key("feedback", idempotency_key)
 
     def keep(row: FeedbackRow) -> FeedbackRow:
-        return change(space, lambda tx, gone: _append(space, tx, gone, row, key))[0]
+        return change(space, lambda tx, retracted: _append(space, tx, retracted, row, key))[0]
 
     if space.feedback_hook is None:
-        return to_feedback(keep(_row(space, given, name, author, checks.rating(given.get("rating")), None)))
+        return to_feedback(keep(_row(space, fields, name, author, checks.rating(fields.get("rating")), None)))
     if space.store.read(lambda tx: tx.conversations.session(name)) is None:
         raise space.missing(name)
 
-    def store(given: Any) -> FeedbackRow:
-        said = dict(_mapping(given))
-        if unrated and said.get("rating") is None:
-            said.pop("rating", None)
-        kept = keep(_row(space, said, name, author, checks.rating(said.get("rating")), None))
+    def store(fields: Any) -> FeedbackRow:
+        checked = dict(_mapping(fields))
+        if unrated and checked.get("rating") is None:
+            checked.pop("rating", None)
+        stored = keep(_row(space, checked, name, author, checks.rating(checked.get("rating")), None))
         _alert(space)
-        return kept
+        return stored
 
-    unrated = "rating" not in given
+    unrated = "rating" not in fields
     # Hooks find both, whatever the caller left out, and are asked before anything is refused: the words may be theirs.
-    given |= {"rating": given.get("rating"), "comment": given.get("comment") or ""}
-    done = Guarded(space.feedback_hook, partial(metrics, space)).run(store, "add", name, feedback=given)
-    return to_feedback(done[-1]) if done else None
+    fields |= {"rating": fields.get("rating"), "comment": fields.get("comment") or ""}
+    stored_rows = Guarded(space.feedback_hook, partial(metrics, space)).run(store, "add", name, feedback=fields)
+    return to_feedback(stored_rows[-1]) if stored_rows else None
 
 
 def clear_entry(space: SessionSpace, session_id: str, qa_id: str, author: str | None) -> bool:
@@ -88,11 +88,11 @@ def clear_entry(space: SessionSpace, session_id: str, qa_id: str, author: str | 
     values.identifier("qa_id", qa_id)
     values.author(author)
 
-    def clear(tx: Transaction, gone: RetractedFeedback) -> bool:
+    def clear(tx: Transaction, retracted: RetractedFeedback) -> bool:
         if not tx.conversations.has_entry(name, qa_id):
             return False
         active = [row for row in tx.feedbacks.active("entry", [qa_id]) if author in (None, row.author)]
-        gone.withdraw(tx, active, author, space.now())
+        retracted.withdraw(tx, active, author, space.now())
         return True
 
     return change(space, clear)[0]
@@ -100,24 +100,26 @@ def clear_entry(space: SessionSpace, session_id: str, qa_id: str, author: str | 
 
 def retract(space: SessionSpace, feedback_id: str, author: str | None) -> Retraction | None:
     """Retracts one opinion by its id; None if there is none with that id. Doing it again changes nothing."""
-    event, undone = change(space, partial(_withdraw, feedback_id=feedback_id, author=author, at=space.now()))
-    return None if event is None else Retraction(event_id=event, retracted=feedback_id, updated_facts=undone.facts)
+    event, undo_result = change(space, partial(_withdraw, feedback_id=feedback_id, author=author, at=space.now()))
+    return None if event is None else Retraction(event_id=event, retracted=feedback_id, updated_facts=undo_result.facts)
 
 
 def retract_in(space: SessionSpace, tx: Transaction, feedback_id: str, author: str | None) -> Retraction | None:
     """The same in an open transaction of the store of facts."""
     body = partial(_withdraw, feedback_id=feedback_id, author=author, at=space.now())
-    event, _, undone = change_in(space.workspace, tx, body)
-    return None if event is None else Retraction(event_id=event, retracted=feedback_id, updated_facts=undone.facts)
+    event, _, undo_result = change_in(space.workspace, tx, body)
+    return None if event is None else Retraction(event_id=event, retracted=feedback_id, updated_facts=undo_result.facts)
 
 
-def _withdraw(tx: Transaction, gone: RetractedFeedback, feedback_id: str, author: str | None, at: int) -> str | None:
+def _withdraw(
+    tx: Transaction, retracted: RetractedFeedback, feedback_id: str, author: str | None, at: int
+) -> str | None:
     row = tx.feedbacks.get(feedback_id)
     if row is None:
         return None
     if not row.active:
         return tx.feedbacks.retraction_of(row.event_id)
-    return gone.withdraw(tx, [row], author, at)[0]
+    return retracted.withdraw(tx, [row], author, at)[0]
 
 
 def list_for_session(
@@ -192,18 +194,18 @@ def _mapping(feedback: Any) -> Mapping[str, Any]:
 
 def _row(
     space: SessionSpace,
-    given: Mapping[str, Any],
+    feedback: Mapping[str, Any],
     session_id: str,
     author: str | None,
     rating: Rating | None,
     qa_id: str | None,
 ) -> FeedbackRow:
-    comment = checks.comment("comment", given.get("comment"))
-    if qa_id is None and rating is None and "rating" not in given and not (comment or "").strip():
+    comment = checks.comment("comment", feedback.get("comment"))
+    if qa_id is None and rating is None and "rating" not in feedback and not (comment or "").strip():
         raise Invalid(
             "feedback has neither a rating nor a comment",
             field="feedback",
-            value=dict(given),
+            value=dict(feedback),
             remedy='Pass {"rating": "up" | "down" | None, "comment": "…"}',
         )
     feedback_id, now = new_id(), space.now()
@@ -215,27 +217,29 @@ def _row(
         target_id=session_id if qa_id is None else qa_id,
         author=author,
         rating=rating,
-        score=None if qa_id is None else checks.score(given.get("feedback_score")),
+        score=None if qa_id is None else checks.score(feedback.get("feedback_score")),
         comment=(comment or "") if qa_id is None else (comment or None),
-        extra=checks.extra(given),
+        extra=checks.extra(feedback),
         at=now,
         updated_at=now,
         author_trust=trust_of(author),
     )
 
 
-def _replace(space: SessionSpace, tx: Transaction, gone: RetractedFeedback, row: FeedbackRow) -> FeedbackRow | None:
+def _replace(
+    space: SessionSpace, tx: Transaction, retracted: RetractedFeedback, row: FeedbackRow
+) -> FeedbackRow | None:
     """The opinion of an entry's author as it stands afterwards."""
     if not tx.conversations.has_entry(row.session_id, row.target_id):
         return None
     before = tx.feedbacks.active_by(row.author, "entry", row.target_id)
     if len(before) == 1 and before[0].says() == row.says():
         return before[0]
-    return _put(space, tx, gone, row, before, row.id)
+    return _put(space, tx, retracted, row, before, row.id)
 
 
 def _append(
-    space: SessionSpace, tx: Transaction, gone: RetractedFeedback, row: FeedbackRow, key: str | None
+    space: SessionSpace, tx: Transaction, retracted: RetractedFeedback, row: FeedbackRow, key: str | None
 ) -> FeedbackRow:
     if key is not None:
         first = tx.feedbacks.with_key(key)
@@ -244,31 +248,31 @@ def _append(
                 raise _reused(key)
             return first
     before = [] if row.author is None else tx.feedbacks.active_by(row.author, "session", row.target_id)
-    return _put(space, tx, gone, row, before, key or row.id)
+    return _put(space, tx, retracted, row, before, key or row.id)
 
 
 def _put(
     space: SessionSpace,
     tx: Transaction,
-    gone: RetractedFeedback,
+    retracted: RetractedFeedback,
     row: FeedbackRow,
     before: Sequence[FeedbackRow],
     key: str,
 ) -> FeedbackRow:
-    gone.withdraw(tx, before, row.author, row.at)
+    retracted.withdraw(tx, before, row.author, row.at)
     if not tx.feedbacks.add(row, key, row.at):
         raise space.missing(row.session_id)
     channels = hook_channels()
     if channels:
-        about = _about(space, row)
+        payload = _alert_payload(space, row)
         tx.outbox.add(
             row.session_id,
-            [AlertRow(new_id(), channel.name, about, row.at, next_at=row.at) for channel in channels],
+            [AlertRow(new_id(), channel.name, payload, row.at, next_at=row.at) for channel in channels],
         )
     return row
 
 
-def _about(space: SessionSpace, row: FeedbackRow) -> Metadata:
+def _alert_payload(space: SessionSpace, row: FeedbackRow) -> Metadata:
     """What an alert says."""
     feedback: Metadata = {
         **row.extra,
@@ -294,11 +298,11 @@ def _alert(space: SessionSpace) -> None:
 
 
 def _reused(key: str) -> Conflict:
-    given = requests.given_key(key)
+    idempotency_key = requests.idempotency_key_of(key)
     return Conflict(
-        f"idempotency_key {given!r} was used for another feedback",
+        f"idempotency_key {idempotency_key!r} was used for another feedback",
         code="idempotency_key_reused",
         field="idempotency_key",
-        value=given,
+        value=idempotency_key,
         remedy="Use a new key for each different call",
     )

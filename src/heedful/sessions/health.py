@@ -15,15 +15,15 @@ def doctor(space: SessionSpace, repair: bool) -> list[Check]:
     if not store.remote:
         return []
     try:
-        found = store.check()
-        fixed = store.repair() if repair and found != OK else ""
+        status = store.check()
+        fixed = store.repair() if repair and status != OK else ""
     except HeedfulError as error:
         return [Check(name="sessions", ok=False, detail=error.message)]
     return [
         Check(
             name="sessions",
-            ok=found == OK or bool(fixed),
-            detail=f"{store.name}: {fixed or found}",
+            ok=status == OK or bool(fixed),
+            detail=f"{store.name}: {fixed or status}",
             repaired=bool(fixed),
         )
     ]

@@ -79,8 +79,8 @@ def validation_hook(original_func: Original, action: str, session_id: str, **kwa
 
 def audit_hook(original_func: Original, action: str, session_id: str, **kwargs: Any) -> Any:
     """Writes a line to the log `heedful.audit` before something is stored, and one after, or why it wasn't."""
-    what = {name: dict(value) if isinstance(value, Mapping) else value for name, value in kwargs.items()}
-    logger.info("%s session=%r %s", action, session_id, what)
+    arguments = {name: dict(value) if isinstance(value, Mapping) else value for name, value in kwargs.items()}
+    logger.info("%s session=%r %s", action, session_id, arguments)
     try:
         result = original_func(*kwargs.values())
     except Exception as error:
@@ -167,28 +167,28 @@ class Guarded:
 
     def run(self, store: Original, action: str, session_id: str, **kwargs: Any) -> list[Any]:
         """What `store` returned, each time the hook called it. Its result's `id` is what the hook gets."""
-        done: list[Any] = []
+        results: list[Any] = []
 
         def original(*values: Any) -> Any:
-            done.append(store(*values))
-            return getattr(done[-1], "id", done[-1])
+            results.append(store(*values))
+            return getattr(results[-1], "id", results[-1])
 
         if self._hook is None:
             original(*kwargs.values())
-            return done
+            return results
         token = _METRICS.set(self._metrics)
         try:
             self._hook(original, action, session_id, **kwargs)
         except Exception as error:
-            if action == "get" or all(each is None for each in done):
+            if action == "get" or all(result is None for result in results):
                 raise
             raise HeedfulError(
                 f"the data for session {session_id!r} was stored, but its hook then failed with "
                 f"{type(error).__name__}: {error}",
                 code="hook_failed_after_storing",
-                value=getattr(done[-1], "id", None),
+                value=getattr(results[-1], "id", None),
                 remedy="Don't send it again; fix the hook",
             ) from error
         finally:
             _METRICS.reset(token)
-        return done
+        return results

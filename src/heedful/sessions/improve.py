@@ -73,32 +73,34 @@ def improve(
     values.name("dataset", dataset)
     if session_ids is not None:
         session_ids = session_names(session_ids)
-        _exist(space, session_ids)
+        _check_exist(space, session_ids)
     # Looked at before the ratings: what another process makes of one that comes in between is not out of date.
     events = _events(workspace, dataset) if session_ids is None else []
-    read = _read(space, workspace, dataset, session_ids)
+    ratings = _read(space, workspace, dataset, session_ids)
     if session_ids is not None:
-        events = _events_of(workspace, dataset, read.feedback_ids)
-    wanted = {each.key: each for each in derive_signals(read)}
+        events = _events_of(workspace, dataset, ratings.feedback_ids)
+    expected = {signal.key: signal for signal in derive_signals(ratings)}
     current = {
         key
         for event in events
-        if event.kind == SIGNAL and (key := base_key(event.idempotency_key)) in wanted and wanted[key].is_said_by(event)
+        if event.kind == SIGNAL
+        and (key := base_key(event.idempotency_key)) in expected
+        and expected[key].matches(event)
     }
     stale = _retract(workspace, [event for event in events if base_key(event.idempotency_key) not in current])
-    taken = _signal(workspace, [each for key, each in wanted.items() if key not in current], report)
-    lessons = learn.learn(workspace, dataset, read, session_ids)
+    added = _signal(workspace, [signal for key, signal in expected.items() if key not in current], report)
+    lessons = learn.learn(workspace, dataset, ratings, session_ids)
     return Improvement(
         dataset=dataset,
-        entries=len(read.entries),
-        signals_added=taken.signals,
+        entries=len(ratings.entries),
+        signals_added=added.signals,
         signals_retracted=stale.signals,
-        updated_facts=sorted({*taken.facts, *stale.facts}),
-        link_signals_added=taken.link_signals,
+        updated_facts=sorted({*added.facts, *stale.facts}),
+        link_signals_added=added.link_signals,
         link_signals_retracted=stale.link_signals,
         learnt=lessons.learnt,
         forgotten=lessons.forgotten,
-        anonymous_ratings=sum(map(len, read.by_visitors.values())),
+        anonymous_ratings=sum(map(len, ratings.by_visitors.values())),
         not_learnt=lessons.refused,
         entities_added=0 if model is None else enrich(workspace, model, dataset, report),
     )
@@ -112,12 +114,12 @@ def session_names(session_ids: Sequence[str]) -> list[str]:
         raise Invalid(
             f"session_ids must be a list of names, got {session_ids!r}", field="session_ids", value=session_ids
         )
-    return [checks.session_id(each) for each in session_ids]
+    return [checks.session_id(session_id) for session_id in session_ids]
 
 
-def _exist(space: SessionSpace, session_ids: Sequence[str]) -> None:
+def _check_exist(space: SessionSpace, session_ids: Sequence[str]) -> None:
     def read(tx: Transaction) -> str | None:
-        return next((each for each in session_ids if tx.conversations.session(each) is None), None)
+        return next((session_id for session_id in session_ids if tx.conversations.session(session_id) is None), None)
 
     missing = space.store.read(read)
     if missing is not None:
@@ -126,26 +128,26 @@ def _exist(space: SessionSpace, session_ids: Sequence[str]) -> None:
 
 def _read(space: SessionSpace, workspace: Workspace, dataset: str, session_ids: Sequence[str] | None) -> DatasetRatings:
     def read(tx: Transaction) -> DatasetRatings:
-        found = DatasetRatings()
+        ratings = DatasetRatings()
         for row in tx.feedbacks.of_sessions(session_ids):
             if row.author_trust == "anonymous":
-                found.by_visitors[row.target_id].append(row)
+                ratings.by_visitors[row.target_id].append(row)
             elif row.target_type == "entry":
-                found.about_entry[row.target_id].append(row)
+                ratings.about_entry[row.target_id].append(row)
             else:
-                found.about_session[row.session_id].append(row)
-        judged = found.about_session.keys()
+                ratings.about_session[row.session_id].append(row)
+        rated_sessions = ratings.about_session.keys()
         for entry in tx.conversations.entries_of(session_ids):
             if entry.dataset == dataset:
-                if entry.id in found.about_entry or entry.session_id in judged:
-                    found.entries.append(entry)
-                if entry.id in found.by_visitors:
-                    found.visited.append(entry)
-        return found
+                if entry.id in ratings.about_entry or entry.session_id in rated_sessions:
+                    ratings.entries.append(entry)
+                if entry.id in ratings.by_visitors:
+                    ratings.visited.append(entry)
+        return ratings
 
-    found = space.store.read(read)
-    found.entries = [_with_uses(space, workspace, entry) for entry in found.entries]
-    return found
+    ratings = space.store.read(read)
+    ratings.entries = [_with_uses(space, workspace, entry) for entry in ratings.entries]
+    return ratings
 
 
 def _with_uses(space: SessionSpace, workspace: Workspace, entry: EntryRow) -> EntryRow:
@@ -157,57 +159,59 @@ def _with_uses(space: SessionSpace, workspace: Workspace, entry: EntryRow) -> En
     return EntryRow(**{name: getattr(entry, name) for name in EntryRow.__slots__} | {"used": used})
 
 
-def _signal(workspace: Workspace, wanted: Sequence[Derived], report: Progress | None) -> Changed:
+def _signal(workspace: Workspace, signals: Sequence[Derived], report: Progress | None) -> Changed:
     """Takes signals about facts, and about the links that led to them."""
     changed = Changed()
-    for number, run in enumerate(batches(wanted, BATCH_SIZE)):
+    for number, run in enumerate(batches(signals, BATCH_SIZE)):
         if report is not None:
-            report(number * BATCH_SIZE, len(wanted))
+            report(number * BATCH_SIZE, len(signals))
         with workspace.read() as connection:
-            fresh = _possible(workspace, connection, run)
-            ranks = _ranks(workspace, connection, fresh)
-        if not fresh:
+            new_signals = _possible(workspace, connection, run)
+            ranks = _ranks(workspace, connection, new_signals)
+        if not new_signals:
             continue
         items = [
-            SignalInput(place, to_signal(each), IMPROVE, recall_id, ranks.get((recall_id, each.fact_id)), each.key)
-            for place, each in enumerate(fresh)
-            for recall_id in [each.entry.recall_id]
+            SignalInput(
+                index, to_signal(signal), IMPROVE, recall_id, ranks.get((recall_id, signal.fact_id)), signal.key
+            )
+            for index, signal in enumerate(new_signals)
+            for recall_id in [signal.entry.recall_id]
         ]
         with workspace.write() as connection:
             result = record_signals(workspace, connection, None, b"", items, [])
-            signals = [signal for each in fresh for signal in to_link_signals(each)]
-            taken = signal_links(workspace, connection, signals, source=IMPROVE)
+            link_signals = [link_signal for signal in new_signals for link_signal in to_link_signals(signal)]
+            events = signal_links(workspace, connection, link_signals, source=IMPROVE)
         changed.signals += result.processed
         changed.facts += result.updated_facts
-        changed.link_signals += sum(event is not None for event in taken)
+        changed.link_signals += sum(event is not None for event in events)
     if report is not None:
-        report(len(wanted), len(wanted))
+        report(len(signals), len(signals))
     return changed
 
 
 def _possible(workspace: Workspace, connection: Connection, run: Sequence[Derived]) -> list[Derived]:
     """Those about facts that are still there; one that was retracted is given again, under a new key."""
     project = scopes.project_id(connection, workspace.project)
-    present = facts.present(connection, sorted({each.fact_id for each in run}))
-    found: list[Derived] = []
-    left = [each for each in run if each.fact_id in present and project is not None]
-    time = 1
-    while left:
-        known = ledger.with_keys(connection, cast(int, project), [each.key for each in left])
-        found += [each for each in left if each.key not in known]
+    present = facts.present(connection, sorted({signal.fact_id for signal in run}))
+    possible: list[Derived] = []
+    remaining = [signal for signal in run if signal.fact_id in present and project is not None]
+    attempt = 1
+    while remaining:
+        existing = ledger.with_keys(connection, cast(int, project), [signal.key for signal in remaining])
+        possible += [signal for signal in remaining if signal.key not in existing]
         # Another process may have given some of them since: those stand.
-        gone = _retracted(workspace, connection, [event.id for event in known.values()])
-        time += 1
-        left = [
-            replace(each, key=f"{base_key(each.key)}{REPEAT_MARKER}{time}")
-            for each in left
-            if each.key in known and known[each.key].id in gone
+        retracted = _retracted(workspace, connection, [event.id for event in existing.values()])
+        attempt += 1
+        remaining = [
+            replace(signal, key=f"{base_key(signal.key)}{REPEAT_MARKER}{attempt}")
+            for signal in remaining
+            if signal.key in existing and existing[signal.key].id in retracted
         ]
-    return found
+    return possible
 
 
 def _ranks(workspace: Workspace, connection: Connection, run: Sequence[Derived]) -> dict[tuple[str | None, str], int]:
-    ids = sorted({each.entry.recall_id for each in run if each.entry.recall_id is not None})
+    ids = sorted({signal.entry.recall_id for signal in run if signal.entry.recall_id is not None})
     return {
         (recall_id, fact): rank
         for recall_id, shown in receipts.shown_facts(connection, workspace.project, ids).items()
@@ -229,8 +233,8 @@ def _events_of(workspace: Workspace, dataset: str, ratings: Set[str]) -> list[An
         if number is None:
             return []
         if len(ratings) > LOOKUP_LIMIT:
-            found = ledger.with_source(connection, number, IMPROVE)
-            return [event for event in found if rating_of_key(event.idempotency_key) in ratings]
+            events = ledger.with_source(connection, number, IMPROVE)
+            return [event for event in events if rating_of_key(event.idempotency_key) in ratings]
         return [
             event
             for rating in sorted(ratings)
@@ -244,11 +248,11 @@ def _retract(workspace: Workspace, stale: Sequence[AnyRow]) -> Changed:
     if not stale:
         return Changed()
     with workspace.write() as connection:
-        gone = _retracted(workspace, connection, [event.id for event in stale])
-        left = [event for event in stale if event.id not in gone]
-        of_links = sum(event.kind == LINK_SIGNAL for event in left)
-        updated = retract_events(workspace, connection, left, None)
-        return Changed(len(left) - of_links, of_links, updated)
+        retracted = _retracted(workspace, connection, [event.id for event in stale])
+        active = [event for event in stale if event.id not in retracted]
+        of_links = sum(event.kind == LINK_SIGNAL for event in active)
+        updated = retract_events(workspace, connection, active, None)
+        return Changed(len(active) - of_links, of_links, updated)
 
 
 def _retracted(workspace: Workspace, connection: Connection, event_ids: Sequence[str]) -> set[str]:

@@ -26,47 +26,50 @@ class Lessons(NamedTuple):
     refused: list[NotLearnt]
 
 
-def learn(workspace: Workspace, dataset: str, read: DatasetRatings, session_ids: Sequence[str] | None) -> Lessons:
+def learn(workspace: Workspace, dataset: str, ratings: DatasetRatings, session_ids: Sequence[str] | None) -> Lessons:
     """Brings the learnt facts of these sessions, or of all, to what is said about their entries."""
-    used = sorted({fact for entry in read.entries for fact, _, _ in entry.used or ()})
+    used = sorted({fact for entry in ratings.entries for fact, _, _ in entry.used or ()})
     with workspace.read() as connection:
         texts = facts.texts(connection, used, current=True, at=workspace.now())
         number = workspace.dataset(connection, dataset)
-        all_known = [each for each in lessons.learnt(connection, workspace.project, None) if each.dataset == number]
-    proposed, refused = proposals(read.entries, read.about_entry, texts)
-    taught, too_few = decide(proposed, workspace.trust.authors_to_teach)
-    refused += too_few + refused_visitors(read.visited, read.by_visitors)
-    wanted = {(each.qa_id, each.text): each for each in taught}
-    known = [each for each in all_known if session_ids is None or each.session_id in session_ids]
-    gone = [
-        each
-        for each in known
-        if (each.qa_id, each.text) not in wanted and not (session_ids is not None and _is_taught_elsewhere(each, read))
+        all_known = [
+            lesson for lesson in lessons.learnt(connection, workspace.project, None) if lesson.dataset == number
+        ]
+    proposed, refused = proposals(ratings.entries, ratings.about_entry, texts)
+    accepted, too_few = decide(proposed, workspace.trust.authors_to_teach)
+    refused += too_few + refused_visitors(ratings.visited, ratings.by_visitors)
+    expected = {(lesson.qa_id, lesson.text): lesson for lesson in accepted}
+    current = [lesson for lesson in all_known if session_ids is None or lesson.session_id in session_ids]
+    stale = [
+        lesson
+        for lesson in current
+        if (lesson.qa_id, lesson.text) not in expected
+        and not (session_ids is not None and _is_taught_elsewhere(lesson, ratings))
     ]
     # Many may teach the same: one fact says it, for as long as its own source stands.
-    present = {each.text for each in all_known} - {each.text for each in gone}
+    present = {lesson.text for lesson in all_known} - {lesson.text for lesson in stale}
     first: dict[str, Lesson] = {}
-    for lesson in wanted.values():
+    for lesson in expected.values():
         if lesson.text not in present:
             first.setdefault(lesson.text, lesson)
     new = list(first.values())
-    if gone and number is not None:
+    if stale and number is not None:
         with workspace.write() as connection:
-            facts.remove(connection, number, [each.seq for each in gone])
+            facts.remove(connection, number, [lesson.seq for lesson in stale])
     with workspace.read() as connection:
         # What is made from a fact lasts no longer than the fact.
         documents = [_document(lesson, fact_expiry.earliest(connection, lesson.made_from)) for lesson in new]
     stored = store(workspace, dataset, documents)
     return Lessons(
         [_reported(lesson, fact.fact_id) for lesson, fact in zip(new, stored, strict=True)],
-        [each.fact_id for each in gone],
-        sorted(refused, key=lambda each: each.feedback_id, reverse=True)[:MAX_REPORTED],
+        [lesson.fact_id for lesson in stale],
+        sorted(refused, key=lambda lesson: lesson.feedback_id, reverse=True)[:MAX_REPORTED],
     )
 
 
-def _is_taught_elsewhere(learnt: Learnt, read: DatasetRatings) -> bool:
+def _is_taught_elsewhere(learnt: Learnt, ratings: DatasetRatings) -> bool:
     """Whether somebody teaches a lesson with an opinion in a session that was not looked at."""
-    return not learnt.taught_by <= read.feedback_ids
+    return not learnt.taught_by <= ratings.feedback_ids
 
 
 def _document(lesson: Lesson, expires_at: int | None) -> Pieces:

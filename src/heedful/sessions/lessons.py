@@ -54,14 +54,14 @@ class Lesson:
 
     @property
     def metadata(self) -> Metadata:
-        about: Metadata = {LEARNT: self.kind, "session_id": self.session_id, "qa_id": self.qa_id}
+        metadata: Metadata = {LEARNT: self.kind, "session_id": self.session_id, "qa_id": self.qa_id}
         if self.corrects is not None:
-            about["corrects"] = self.corrects
+            metadata["corrects"] = self.corrects
         if self.made_from:
-            about[facts.MADE_FROM] = list(self.made_from)
+            metadata[facts.MADE_FROM] = list(self.made_from)
         if self.taught_by:
-            about[TAUGHT_BY] = list(self.taught_by)
-        return about
+            metadata[TAUGHT_BY] = list(self.taught_by)
+        return metadata
 
 
 @dataclass(frozen=True, slots=True)
@@ -101,13 +101,13 @@ def well_rating(active: Sequence[FeedbackRow]) -> list[FeedbackRow]:
 
 def corrections(entry: EntryRow, active: Sequence[FeedbackRow]) -> list[tuple[FeedbackRow, str]]:
     """The opinions about an entry whose comments may correct a fact, each with the lesson in words."""
-    found = []
+    result = []
     for row in active:
         if row.comment is not None and (row.score is None or row.score <= MAY_CORRECT):
-            stated = statement(row.comment)
-            if stated is not None:
-                found.append((row, lesson_text(entry.question, stated)))
-    return found
+            correction = statement(row.comment)
+            if correction is not None:
+                result.append((row, lesson_text(entry.question, correction)))
+    return result
 
 
 def without_anonymous(active: Sequence[FeedbackRow]) -> list[FeedbackRow]:
@@ -120,17 +120,19 @@ def votes(active: Sequence[FeedbackRow]) -> list[tuple[AuthorTrust, str | None]]
     return [(row.author_trust, row.author) for row in active]
 
 
-def is_justified(learnt: Learnt, entry: EntryRow, active: Sequence[FeedbackRow], gone: Set[str], authors: int) -> bool:
-    """Whether what people say of an entry still bears a lesson out, after the opinions `gone` were retracted."""
-    said = without_anonymous(active)
+def is_justified(
+    learnt: Learnt, entry: EntryRow, active: Sequence[FeedbackRow], retracted: Set[str], authors: int
+) -> bool:
+    """Whether opinions about an entry still justify a lesson, now that those in `retracted` no longer count."""
+    trusted = without_anonymous(active)
     if learnt.kind == "answer":
-        bearing = well_rating(said) if learnt.text == lesson_text(entry.question, entry.answer) else []
+        supporting = well_rating(trusted) if learnt.text == lesson_text(entry.question, entry.answer) else []
     else:
-        bearing = [row for row, text in corrections(entry, said) if text == learnt.text]
-    if learnt.taught_by and not learnt.taught_by & gone:
+        supporting = [row for row, text in corrections(entry, trusted) if text == learnt.text]
+    if learnt.taught_by and not learnt.taught_by & retracted:
         # Those who agree may have said so of other answers.
-        return bool(bearing)
-    return suffices(votes(bearing), authors)
+        return bool(supporting)
+    return suffices(votes(supporting), authors)
 
 
 def learnt(connection: Connection, project: str, session_ids: Sequence[str] | None) -> list[Learnt]:
@@ -167,35 +169,35 @@ class Proposal(NamedTuple):
 
     subject: Hashable
     lesson: Lesson
-    said: FeedbackRow
+    opinion: FeedbackRow
 
 
 def proposals(
-    entries: Iterable[EntryRow], about: Mapping[str, Sequence[FeedbackRow]], texts: Mapping[str, str]
+    entries: Iterable[EntryRow], feedback: Mapping[str, Sequence[FeedbackRow]], texts: Mapping[str, str]
 ) -> tuple[list[Proposal], list[NotLearnt]]:
     """What trusted opinions about entries propose, and those that correct nothing; `texts` are the facts there are."""
-    found: list[Proposal] = []
+    proposed: list[Proposal] = []
     refused: list[NotLearnt] = []
     for entry in entries:
-        active = about.get(entry.id, ())
+        active = feedback.get(entry.id, ())
         evidence = [(fact, texts[fact]) for fact, _, _ in entry.used or () if fact in texts]
         # What was forgotten or corrected must not come back in an answer that was made from it.
-        is_whole = len(evidence) == len(entry.used or ())
-        if is_whole and _teaches(entry, [text for _, text in evidence]):
+        is_complete = len(evidence) == len(entry.used or ())
+        if is_complete and _teaches(entry, [text for _, text in evidence]):
             made_from = tuple(fact for fact, _ in evidence)
             text = lesson_text(entry.question, entry.answer)
             lesson = Lesson(text, "answer", entry.session_id, entry.id, made_from=made_from)
-            found += [Proposal(("answer", text), lesson, row) for row in well_rating(active)]
+            proposed += [Proposal(("answer", text), lesson, row) for row in well_rating(active)]
         for row, text in corrections(entry, active):
             comment = row.comment or ""
             place = corrected(comment, [text for _, text in evidence], entry.question)
             if place is None:
                 refused.append(_refused(row, "feedback", "corrects_nothing", "it corrects no fact of the answer"))
                 continue
-            fact, said = evidence[place]
-            subject = (fact, replacement_terms(comment, said, entry.question))
-            found.append(Proposal(subject, Lesson(text, "feedback", entry.session_id, entry.id, fact), row))
-    return found, refused
+            fact, fact_text = evidence[place]
+            subject = (fact, replacement_terms(comment, fact_text, entry.question))
+            proposed.append(Proposal(subject, Lesson(text, "feedback", entry.session_id, entry.id, fact), row))
+    return proposed, refused
 
 
 def decide(proposed: Iterable[Proposal], authors: int) -> tuple[list[Lesson], list[NotLearnt]]:
@@ -203,20 +205,22 @@ def decide(proposed: Iterable[Proposal], authors: int) -> tuple[list[Lesson], li
     taught: list[Lesson] = []
     refused: list[NotLearnt] = []
     agreed: dict[Hashable, dict[str | None, Proposal]] = defaultdict(dict)
-    for each in sorted(proposed, key=lambda each: (each.said.at, each.said.id)):
-        if suffices(votes([each.said]), authors):
-            taught.append(each.lesson)
-        agreed[each.subject].setdefault(each.said.author, each)
+    for proposal in sorted(proposed, key=lambda proposal: (proposal.opinion.at, proposal.opinion.id)):
+        if suffices(votes([proposal.opinion]), authors):
+            taught.append(proposal.lesson)
+        agreed[proposal.subject].setdefault(proposal.opinion.author, proposal)
     for by_author in agreed.values():
         agreeing = list(by_author.values())
-        if any(suffices(votes([each.said]), authors) for each in agreeing):
+        if any(suffices(votes([proposal.opinion]), authors) for proposal in agreeing):
             continue
-        if suffices(votes([each.said for each in agreeing]), authors):
-            first = tuple(each.said.id for each in agreeing[:authors])
+        if suffices(votes([proposal.opinion for proposal in agreeing]), authors):
+            first = tuple(proposal.opinion.id for proposal in agreeing[:authors])
             taught.append(replace(agreeing[0].lesson, taught_by=first))
             continue
         detail = f"{len(agreeing)} of {authors} known authors say so"
-        refused += [_refused(each.said, each.lesson.kind, "too_few_authors", detail) for each in agreeing]
+        refused += [
+            _refused(proposal.opinion, proposal.lesson.kind, "too_few_authors", detail) for proposal in agreeing
+        ]
     return taught, refused
 
 
@@ -232,8 +236,8 @@ def refused_visitors(entries: Iterable[EntryRow], by_visitors: Mapping[str, Sequ
 
 def _teaches(entry: EntryRow, evidence: Sequence[str]) -> bool:
     """Whether an answer says more than one fact that already exists."""
-    said = without_citations(entry.answer).strip()
-    return bool(said) and said != NO_ANSWER and not any(said in text for text in evidence)
+    answer = without_citations(entry.answer).strip()
+    return bool(answer) and answer != NO_ANSWER and not any(answer in text for text in evidence)
 
 
 def _refused(row: FeedbackRow, kind: Kind, reason: NotLearntReason, detail: str) -> NotLearnt:

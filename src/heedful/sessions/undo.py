@@ -70,58 +70,58 @@ def change(space: SessionSpace, body: Callable[[Transaction, RetractedFeedback],
     die between the two, the next `improve` does it.
     """
 
-    result, gone, undone = space.store.write(partial(change_in, space.workspace, body=body))
-    if space.store.remote and space.workspace is not None and not gone.is_empty:
+    result, retracted, undo_result = space.store.write(partial(change_in, space.workspace, body=body))
+    if space.store.remote and space.workspace is not None and not retracted.is_empty:
         with space.workspace.write() as connection:
-            undone = _undo(space.workspace, connection, gone)
-    return result, undone
+            undo_result = _undo(space.workspace, connection, retracted)
+    return result, undo_result
 
 
 def change_in(
     workspace: Workspace | None, tx: Transaction, body: Callable[[Transaction, RetractedFeedback], Result]
 ) -> tuple[Result, RetractedFeedback, UndoResult]:
     """The same in an open transaction; nothing is undone yet where facts are in another database."""
-    gone = RetractedFeedback()
-    result = body(tx, gone)
-    gone.read_remaining(tx)
-    if tx.connection is None or workspace is None or gone.is_empty:
-        return result, gone, NOTHING_UNDONE
-    return result, gone, _undo(workspace, tx.connection, gone)
+    retracted = RetractedFeedback()
+    result = body(tx, retracted)
+    retracted.read_remaining(tx)
+    if tx.connection is None or workspace is None or retracted.is_empty:
+        return result, retracted, NOTHING_UNDONE
+    return result, retracted, _undo(workspace, tx.connection, retracted)
 
 
-def _undo(workspace: Workspace, connection: Connection, gone: RetractedFeedback) -> UndoResult:
+def _undo(workspace: Workspace, connection: Connection, retracted: RetractedFeedback) -> UndoResult:
     derived = [
         event
-        for row in gone.rows
+        for row in retracted.rows
         for event in ledger.with_prefix(connection, workspace.project, f"{DERIVED_PREFIX}{row.id}/")
     ]
     updated = retract_events(workspace, connection, derived, None)
-    ids = {row.id for row in gone.rows}
+    ids = {row.id for row in retracted.rows}
     forgotten: list[str] = []
-    for entry, active in gone.entries:
+    for entry, active in retracted.entries:
         forgotten += _forget(connection, unjustified(workspace, connection, entry, active, ids))
-    looked_at = {entry.id for entry, _ in gone.entries}
-    elsewhere = lessons.taught_by(connection, workspace.project, sorted(ids))
-    forgotten += _forget(connection, [each for each in elsewhere if each.qa_id not in looked_at])
-    if gone.session_id is not None:
-        forgotten += _forget(connection, lessons.learnt(connection, workspace.project, [gone.session_id]))
+    entry_ids = {entry.id for entry, _ in retracted.entries}
+    taught = lessons.taught_by(connection, workspace.project, sorted(ids))
+    forgotten += _forget(connection, [fact for fact in taught if fact.qa_id not in entry_ids])
+    if retracted.session_id is not None:
+        forgotten += _forget(connection, lessons.learnt(connection, workspace.project, [retracted.session_id]))
     return UndoResult(updated, forgotten)
 
 
 def unjustified(
-    workspace: Workspace, connection: Connection, entry: EntryRow, active: Sequence[FeedbackRow], gone: Set[str]
+    workspace: Workspace, connection: Connection, entry: EntryRow, active: Sequence[FeedbackRow], retracted: Set[str]
 ) -> list[lessons.Learnt]:
     """What was learnt from an entry and is no longer borne out by what people say of it."""
-    known = lessons.learnt(connection, workspace.project, [entry.session_id])
+    learnt = lessons.learnt(connection, workspace.project, [entry.session_id])
     authors = workspace.trust.authors_to_teach
     return [
-        each
-        for each in known
-        if each.qa_id == entry.id and not lessons.is_justified(each, entry, active, gone, authors)
+        fact
+        for fact in learnt
+        if fact.qa_id == entry.id and not lessons.is_justified(fact, entry, active, retracted, authors)
     ]
 
 
 def _forget(connection: Connection, learnt: Sequence[lessons.Learnt]) -> list[str]:
-    for each in learnt:
-        facts.remove(connection, each.dataset, [each.seq])
-    return [each.fact_id for each in learnt]
+    for fact in learnt:
+        facts.remove(connection, fact.dataset, [fact.seq])
+    return [fact.fact_id for fact in learnt]

@@ -59,10 +59,10 @@ class Chat(ChatProtocol):
         remarks: Sequence[str] = (),
     ) -> ChatSql:
         connector = self._checked(chat_session_id, query, connector_id, feedback_cutoff)
-        given = checks.remarks(remarks)
+        checked_remarks = checks.remarks(remarks)
         vector = self._space.workspace.embed([query])[0]
-        plan = self._plan(connector, chat_session_id, query, vector, feedback_cutoff, given)
-        return self._kept(connector, chat_session_id, query, plan)
+        plan = self._plan(connector, chat_session_id, query, vector, feedback_cutoff, checked_remarks)
+        return self._store_turn(connector, chat_session_id, query, plan)
 
     def chat_to_answer(
         self,
@@ -74,19 +74,19 @@ class Chat(ChatProtocol):
         remarks: Sequence[str] = (),
     ) -> ChatAnswer:
         connector = self._checked(chat_session_id, query, connector_id, feedback_cutoff)
-        given = checks.remarks(remarks)
+        checked_remarks = checks.remarks(remarks)
         vector = self._space.workspace.embed([query])[0]
-        plan = self._plan(connector, chat_session_id, query, vector, feedback_cutoff, given)
-        told = self._kept(connector, chat_session_id, query, plan)
-        done = runs.execute(
+        plan = self._plan(connector, chat_session_id, query, vector, feedback_cutoff, checked_remarks)
+        answered = self._store_turn(connector, chat_session_id, query, plan)
+        execution = runs.execute(
             self._space,
             connector,
             plan.statement,
-            QuestionSource(query, told.chat_message_id, pack(vector)),
+            QuestionSource(query, answered.chat_message_id, pack(vector)),
             plan.origin,
             plan.derived_from,
         )
-        return ChatAnswer(**dict(told), answer=_describe_result(done), execution_result=done)
+        return ChatAnswer(**dict(answered), answer=_describe_result(execution), execution_result=execution)
 
     def execution_cache_lookup(
         self,
@@ -131,29 +131,29 @@ class Chat(ChatProtocol):
         remarks: Sequence[str],
     ) -> Plan:
         limits = Limits(None, MIN_SIMILARITY, MAX_CANDIDATES, only_positive_feedback=True, examples=True, explained=1)
-        judged, _ = cache.judge(self._space, connector, query, vector, limits, "sql")
+        verdicts, _ = cache.judge(self._space, connector, query, vector, limits, "sql")
         failed = set()
-        for each in judged:
-            if each.decision != "refuse" and each.sql is not None and each.written not in failed:
-                statement = Statement(each.sql, each.parameters, each.display)
+        for verdict in verdicts:
+            if verdict.decision != "refuse" and verdict.sql is not None and verdict.written not in failed:
+                statement = Statement(verdict.sql, verdict.parameters, verdict.display)
                 try:
                     runs.dry_run(self._space, connector, statement)
                 except HeedfulError:
-                    failed.add(each.written)
+                    failed.add(verdict.written)
                     continue
-                origin: Origin = "served" if each.decision == "serve" else "rebound"
-                cache.record(self._space, connector, query, each)
-                told = f"{each.reason}; it was proven for: {each.candidate.question}"
-                return Plan(statement, origin, told, each.candidate.id)
-        first = judged[0] if judged else None
+                origin: Origin = "served" if verdict.decision == "serve" else "rebound"
+                cache.record(self._space, connector, query, verdict)
+                explanation = f"{verdict.reason}; it was proven for: {verdict.candidate.question}"
+                return Plan(statement, origin, explanation, verdict.candidate.id)
+        first = verdicts[0] if verdicts else None
         if first is not None and first.decision != "refuse":
             first = first.refused("run", "it could not be run now")
         cache.record(self._space, connector, query, first)
-        nearest = judged[0].candidate if judged else None
-        likely = cache.suggested(judged)
-        return self._written(connector, chat_session_id, query, vector, cutoff, remarks, nearest, likely)
+        nearest = verdicts[0].candidate if verdicts else None
+        likely = cache.suggested(verdicts)
+        return self._write_plan(connector, chat_session_id, query, vector, cutoff, remarks, nearest, likely)
 
-    def _written(
+    def _write_plan(
         self,
         connector: AnyRow,
         chat_session_id: str,
@@ -174,20 +174,20 @@ class Chat(ChatProtocol):
                 remedy=f"Confirm it: golden_examples.create({query!r}, {likely.sql_query!r})",
             )
         if model is None:
-            near = "Nothing like it was proven" if nearest is None else f"The nearest is: {nearest.question}"
+            hint = "Nothing like it was proven" if nearest is None else f"The nearest is: {nearest.question}"
             raise Unavailable(
-                f"there is no proven SQL for {query!r}, and no language model to write it. {near}",
+                f"there is no proven SQL for {query!r}, and no language model to write it. {hint}",
                 code="nothing_proven",
                 field="query",
                 value=query,
                 remedy="Add it: golden_examples.create(question, sql_query), or configure HEEDFUL_LANGUAGE_MODEL",
             )
-        examples, warnings = self._shown(connector, vector, cutoff)
+        examples, warnings = self._examples_and_warnings(connector, vector, cutoff)
         earlier = [
             (turn.question, turn.sql)
             for turn in chat_sessions.turns(self._space.sessions, chat_session_id, MAX_EARLIER)
         ]
-        read = list(dict.fromkeys([*remarks, *relevant(self._space.workspace, query)]))
+        all_remarks = list(dict.fromkeys([*remarks, *relevant(self._space.workspace, query)]))
         failed: tuple[str, str] | None = None
         while True:
             written = write_sql(
@@ -199,7 +199,7 @@ class Chat(ChatProtocol):
                 warnings=warnings,
                 earlier=earlier,
                 failed=failed,
-                remarks=read,
+                remarks=all_remarks,
             )
             statement = Statement(written.sql, {})
             try:
@@ -209,14 +209,16 @@ class Chat(ChatProtocol):
                     raise
                 failed = (written.sql, error.message)
                 continue
-            also = f", with {len(read)} remarks" if read else ""
-            told = f"written by {written.model} from the schema and {len(examples)} proven examples{also}"
-            return Plan(statement, "written", told, None, written.model)
+            suffix = f", with {len(all_remarks)} remarks" if all_remarks else ""
+            explanation = f"written by {written.model} from the schema and {len(examples)} proven examples{suffix}"
+            return Plan(statement, "written", explanation, None, written.model)
 
-    def _shown(self, connector: AnyRow, vector: Vectors, cutoff: float) -> tuple[list[Example], list[Example]]:
+    def _examples_and_warnings(
+        self, connector: AnyRow, vector: Vectors, cutoff: float
+    ) -> tuple[list[Example], list[Example]]:
         """What a model is shown: reliable examples, and what people say is wrong."""
         with self._space.workspace.read() as connection:
-            near = candidates.find(
+            similar = candidates.find(
                 self._space,
                 connection,
                 connector,
@@ -226,15 +228,20 @@ class Chat(ChatProtocol):
                 max_age_days=None,
                 examples=True,
             )
-        good = [each for each in near if (each.golden or each.positives) and each.reliability >= cutoff]
-        bad = [each for each in near if each.negatives and each not in good]
-        examples = dict.fromkeys(Example(each.question, each.sql) for each in good)
+        good = [
+            candidate
+            for candidate in similar
+            if (candidate.golden or candidate.positives) and candidate.reliability >= cutoff
+        ]
+        bad = [candidate for candidate in similar if candidate.negatives and candidate not in good]
+        examples = dict.fromkeys(Example(candidate.question, candidate.sql) for candidate in good)
         warnings = dict.fromkeys(
-            Example(each.question, each.sql, each.comment or "it was rated as wrong") for each in bad
+            Example(candidate.question, candidate.sql, candidate.comment or "it was rated as wrong")
+            for candidate in bad
         )
         return list(examples)[:EXAMPLES], list(warnings)[:WARNINGS]
 
-    def _kept(self, connector: AnyRow, chat_session_id: str, query: str, plan: Plan) -> ChatSql:
+    def _store_turn(self, connector: AnyRow, chat_session_id: str, query: str, plan: Plan) -> ChatSql:
         message_id = chat_sessions.store_turn(
             self._space.sessions,
             chat_session_id,
@@ -256,16 +263,16 @@ class Chat(ChatProtocol):
         )
 
 
-def _describe_result(done: Execution) -> str:
+def _describe_result(execution: Execution) -> str:
     """A result in a sentence, without a language model."""
-    rows, names = done.result.rows, [column.name for column in done.result.columns]
+    rows, names = execution.result.rows, [column.name for column in execution.result.columns]
     if not rows:
         return "No rows."
-    more = " (and more: the result was cut off)" if done.result.truncated else ""
+    suffix = " (and more: the result was cut off)" if execution.result.truncated else ""
     if len(rows) == 1 and len(names) == 1:
         return f"{names[0]}: {rows[0][0]}"
     if len(rows) == 1:
         return ", ".join(f"{name}: {value}" for name, value in zip(names, rows[0], strict=True))
     if len(names) == 1 and len(rows) <= 20:
-        return f"{len(rows)} rows{more}: " + ", ".join(str(row[0]) for row in rows)
-    return f"{len(rows)} rows{more} with {', '.join(names)}."
+        return f"{len(rows)} rows{suffix}: " + ", ".join(str(row[0]) for row in rows)
+    return f"{len(rows)} rows{suffix} with {', '.join(names)}."

@@ -44,18 +44,18 @@ class ChatSessions(ChatSessionsProtocol):
 
     def list(self, *, cursor: str | None = None, limit: int = PAGE_LIMIT) -> Page[ChatSession]:
         checks.whole_number("limit", limit, 1, 1_000)
-        found = conversations.list_sessions(self._space.sessions, dict(KIND), cursor, limit)
+        sessions = conversations.list_sessions(self._space.sessions, dict(KIND), cursor, limit)
         return Page(
             items=[
                 ChatSession(
-                    id=each.session_id,
-                    name=each.metadata.get("name"),
-                    created_at=each.created_at,
-                    updated_at=each.updated_at,
+                    id=session.session_id,
+                    name=session.metadata.get("name"),
+                    created_at=session.created_at,
+                    updated_at=session.updated_at,
                 )
-                for each in found.items
+                for session in sessions.items
             ],
-            next_cursor=found.next_cursor,
+            next_cursor=sessions.next_cursor,
         )
 
     def delete(self, chat_session_id: str) -> bool:
@@ -142,10 +142,10 @@ def store_turn(
         "origin": origin,
         "derived_from": derived_from,
     }
-    asked = MessageRow(new_id(), "user", question, now)
-    answered = MessageRow(new_id(), "assistant", orjson.dumps(body).decode(), now)
-    space.store.write(lambda tx: tx.conversations.add_messages(session_id, [asked, answered]))
-    return answered.id
+    question_row = MessageRow(new_id(), "user", question, now)
+    answer_row = MessageRow(new_id(), "assistant", orjson.dumps(body).decode(), now)
+    space.store.write(lambda tx: tx.conversations.add_messages(session_id, [question_row, answer_row]))
+    return answer_row.id
 
 
 def turns(space: SessionSpace, session_id: str, last: int = MAX_MESSAGES // 2) -> list[Turn]:
@@ -155,7 +155,7 @@ def turns(space: SessionSpace, session_id: str, last: int = MAX_MESSAGES // 2) -
         return tx.conversations.messages(session_id, None, 2 * last, True)
 
     rows = space.store.read(read)[::-1]
-    return [found for row in rows if (found := _turn(row)) is not None]
+    return [turn for row in rows if (turn := _turn(row)) is not None]
 
 
 def turn(space: SessionSpace, message_id: str) -> Turn | None:

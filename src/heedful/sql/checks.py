@@ -45,7 +45,7 @@ def feedback_text(field: str, value: Any) -> str | None:
 def remarks(value: Any) -> list[str]:
     if isinstance(value, str) or not isinstance(value, Sequence):
         raise Invalid(f"remarks must be a list of texts, got {value!r}", field="remarks", value=value)
-    return [checks.text("remarks", each) for each in value]
+    return [checks.text("remarks", remark) for remark in value]
 
 
 def whole_number(field: str, value: Any, low: int, high: int) -> int:

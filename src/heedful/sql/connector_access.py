@@ -42,7 +42,9 @@ class Permissions:
             self._check_file(str(certificates))
         if kind.is_file:
             self._check_file(address.database or "")
-        elif _place(address.host, address.port or kind.port, kind) not in {_listed(each, kind) for each in self.hosts}:
+        elif _host_and_port(address.host, address.port or kind.port, kind) not in {
+            _listed(host, kind) for host in self.hosts
+        }:
             raise Forbidden(
                 "only a server-wide key may connect a host that is not listed",
                 code="connector_host",
@@ -63,8 +65,8 @@ class Permissions:
 
     def _check_file(self, file: str) -> None:
         try:
-            place = Path(file).expanduser().resolve()
-            allowed = any(place.is_relative_to(Path(each).expanduser().resolve()) for each in self.folders)
+            path = Path(file).expanduser().resolve()
+            allowed = any(path.is_relative_to(Path(folder).expanduser().resolve()) for folder in self.folders)
         except (OSError, RuntimeError, ValueError):
             # A loop of links, or a home that nobody has.
             allowed = False
@@ -82,7 +84,7 @@ OPERATOR = Permissions()
 """Whoever opens a store in a process of their own."""
 
 
-def _place(host: str | None, port: int | None, kind: Kind) -> tuple[str, int | None]:
+def _host_and_port(host: str | None, port: int | None, kind: Kind) -> tuple[str, int | None]:
     return (host or "").strip("[]").lower(), port or kind.port
 
 
@@ -90,8 +92,8 @@ def _listed(entry: str, kind: Kind) -> tuple[str, int | None]:
     host, colon, port = entry.rpartition(":")
     # An IPv6 address has colons of its own, and stands in brackets if there is a port.
     if colon and port.isdecimal() and (":" not in host or host.endswith("]")):
-        return _place(host, int(port), kind)
-    return _place(entry, None, kind)
+        return _host_and_port(host, int(port), kind)
+    return _host_and_port(entry, None, kind)
 
 
 FILES = ("sqlite", "duckdb")
@@ -121,9 +123,9 @@ def target_of(connector: AnyRow, permissions: Permissions, store: URL) -> Target
     return target_at(connector.url, connector.options, permissions, store)
 
 
-def target_at(kept: str, options: Metadata, permissions: Permissions, store: URL) -> Target:
+def target_at(stored_url: str, options: Metadata, permissions: Permissions, store: URL) -> Target:
     """The database at a URL as it is kept, once it has passed all rules."""
-    url = secrets.decrypt_url(kept, secrets.keys_from())
+    url = secrets.decrypt_url(stored_url, secrets.keys_from())
     check(url, options, permissions)
     _check_other_file(secrets.parse_url(url), store)
     # A process that runs queries may have been started in another folder.
@@ -187,7 +189,7 @@ def schema_in_words(connector: AnyRow) -> str:
 
 def _check_other_file(address: URL, store: URL) -> None:
     """Fails if a file is the store itself, by whatever name; other stores are known by their tables."""
-    files = [each.database for each in (address, store) if each.get_backend_name() in FILES and each.database]
+    files = [url.database for url in (address, store) if url.get_backend_name() in FILES and url.database]
     if len(files) < 2:
         return
     try:

@@ -28,10 +28,10 @@ class Connectors(ConnectorsProtocol):
         values.name("name", name)
         if not isinstance(url, str) or not url.strip():
             raise Invalid(f"url must be a SQLAlchemy URL, got {url!r}", field="url", value=url)
-        given = connector_access.located(url)
-        options = self._options(given, None if role is None else values.name("role", role), privileged)
-        connector_access.check(given, options, self._space.permissions)
-        stored = secrets.encode_url(given, secrets.keys_from())
+        full_url = connector_access.located(url)
+        options = self._options(full_url, None if role is None else values.name("role", role), privileged)
+        connector_access.check(full_url, options, self._space.permissions)
+        stored = secrets.encode_url(full_url, secrets.keys_from())
         schema = self._read_schema(stored, options)
         connector_id = new_id()
         with self._space.workspace.write() as connection:
@@ -83,8 +83,8 @@ class Connectors(ConnectorsProtocol):
 
     def schema(self, connector_id: str) -> Metadata:
         with self._space.workspace.read() as connection:
-            found: Metadata = self._row(connection, connector_id).schema
-        return found
+            schema: Metadata = self._row(connection, connector_id).schema
+        return schema
 
     def delete(self, connector_id: str) -> bool:
         with self._space.workspace.write() as connection:

@@ -27,16 +27,16 @@ def read(path: Path) -> Iterator[Mapping[str, Any]]:
         except csv.Error as error:
             raise Invalid(f"{path} is not a table ({error})", field="path", value=str(path)) from error
     elif path.suffix.lower() == ".jsonl":
-        for place, line in enumerate(text.splitlines(), start=1):
+        for line_number, line in enumerate(text.splitlines(), start=1):
             if line.strip():
                 try:
                     record = orjson.loads(line)
                 except orjson.JSONDecodeError as error:
                     raise Invalid(
-                        f"{path}, line {place} is not JSON ({error})", field="path", value=line[:50]
+                        f"{path}, line {line_number} is not JSON ({error})", field="path", value=line[:50]
                     ) from error
                 if not isinstance(record, dict):
-                    raise Invalid(f"{path}, line {place} is not a mapping", field="path", value=line[:50])
+                    raise Invalid(f"{path}, line {line_number} is not a mapping", field="path", value=line[:50])
                 yield record
     else:
         raise Invalid(

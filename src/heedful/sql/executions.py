@@ -37,11 +37,11 @@ class Executions(ExecutionsProtocol):
         if question is None and message is not None:
             turn = chat_sessions.turn(self._space.sessions, message)
             question = None if turn is None else turn.question
-        asked = QuestionSource(None if question is None else checks.question("question", question), message)
+        source = QuestionSource(None if question is None else checks.question("question", question), message)
         with self._space.workspace.read() as connection:
             connector = self._space.connector(connection, connector_id)
-        given = values.metadata("parameters", parameters or {})
-        return running.execute(self._space, connector, Statement(sql_query, given), asked, "query")
+        checked_parameters = values.metadata("parameters", parameters or {})
+        return running.execute(self._space, connector, Statement(sql_query, checked_parameters), source, "query")
 
     def execute_from_chat(self, chat_message_id: str, *, connector_id: str | None = None) -> Execution:
         name = values.identifier("chat_message_id", chat_message_id)
@@ -55,8 +55,8 @@ class Executions(ExecutionsProtocol):
             )
         with self._space.workspace.read() as connection:
             connector = self._space.connector(connection, connector_id or turn.connector_id)
-        asked = QuestionSource(turn.question, name)
-        return running.execute(self._space, connector, turn.statement, asked, turn.origin, turn.derived_from)
+        source = QuestionSource(turn.question, name)
+        return running.execute(self._space, connector, turn.statement, source, turn.origin, turn.derived_from)
 
     def get(self, execution_id: str) -> Execution:
         with self._space.workspace.read() as connection:

@@ -153,7 +153,7 @@ class FeedbackService(FeedbackServiceProtocol):
         deleted = 0
         with self._space.workspace.write() as connection:
             opinions = self._opinions(connection)
-            for feedback_id in dict.fromkeys(values.identifier("feedback_ids", each) for each in feedback_ids):
+            for feedback_id in dict.fromkeys(values.identifier("feedback_ids", value) for value in feedback_ids):
                 row = _active(opinions, feedback_id)
                 if row is None:
                     failed.append(feedback_id)
@@ -201,8 +201,8 @@ class FeedbackService(FeedbackServiceProtocol):
             )
         project = self._space.project(connection)
         if execution_id is None:
-            made = runs.of_message(connection, project, str(chat_message_id))
-            execution_id = made[0].id if len(made) == 1 else None
+            executions = runs.of_message(connection, project, str(chat_message_id))
+            execution_id = executions[0].id if len(executions) == 1 else None
         else:
             row = runs.get(connection, project, execution_id)
             if row is None:
@@ -336,7 +336,7 @@ ALWAYS = "is_always_displayed"
 RELEVANT = 5
 """Facts of each dataset that a language model reads, beside those that it always reads."""
 
-_OWN = ("remark_id", "place", "made_at", "changed_at")
+_OWN_KEYS = ("remark_id", "place", "made_at", "changed_at")
 
 
 @dataclass(frozen=True, slots=True)
@@ -362,8 +362,10 @@ class Remarks:
         values.text("text", text)
         before, now = self.find(remark_id), self._workspace.now()
         remark = Remark(remark_id, text, metadata, before.made_at if before else now, now)
-        own = {**metadata, "remark_id": remark_id, "made_at": remark.made_at, "changed_at": remark.changed_at}
-        pieces = [(piece, values.metadata("metadata", {**own, "place": piece.start})) for piece in _pieces(text)]
+        own_metadata = {**metadata, "remark_id": remark_id, "made_at": remark.made_at, "changed_at": remark.changed_at}
+        pieces = [
+            (piece, values.metadata("metadata", {**own_metadata, "place": piece.start})) for piece in _pieces(text)
+        ]
         with self._workspace.read() as connection:
             self._workspace.model(connection)
         remember.store(self._workspace, self._dataset, [Pieces(pieces, remark_id, replaces=True)])
@@ -376,18 +378,18 @@ class Remarks:
 
     def get(self, remark_id: str) -> Remark:
         """The remark with this id."""
-        found = self.find(remark_id)
-        if found is None:
+        remark = self.find(remark_id)
+        if remark is None:
             raise NotFound(
                 f"nothing with the id {remark_id!r} in {self._dataset} of project {self._workspace.project!r}",
                 field="id",
                 value=remark_id,
             )
-        return found
+        return remark
 
     def list(self) -> RemarkList:
         """All of them, the oldest first."""
-        return sorted(self._read(None), key=lambda each: (each.made_at, each.id))
+        return sorted(self._read(None), key=lambda remark: (remark.made_at, remark.id))
 
     def delete(self, remark_id: str) -> None:
         """Forgets a remark; an unknown one is `NotFound`."""
@@ -407,7 +409,7 @@ class Remarks:
             # What somebody remembered in this dataset otherwise is read to answer questions, but is no remark.
             if "remark_id" in row.metadata:
                 pieces.setdefault(row.metadata["remark_id"], []).append(row)
-        return [_whole(each) for each in pieces.values()]
+        return [_joined_remark(remark_pieces) for remark_pieces in pieces.values()]
 
     def _number(self, connection: Connection) -> int | None:
         return scopes.dataset_id(connection, self._workspace.project, self._dataset)
@@ -419,7 +421,7 @@ RemarkList = list[Remark]
 
 def relevant(workspace: Workspace, question: str) -> list[str]:
     """What to read before writing SQL for a question: what is always read, then what is nearest to the question."""
-    found: dict[str, None] = {}
+    texts: dict[str, None] = {}
     for dataset in (CONTEXTS, SCHEMA_METADATA):
         with workspace.read() as connection:
             number = scopes.dataset_id(connection, workspace.project, dataset)
@@ -432,9 +434,9 @@ def relevant(workspace: Workspace, question: str) -> list[str]:
         request = recall.check_request(
             question, dataset, RELEVANT, "hybrid", None, False, 0.0, 0.0, None, 0.0, None, explain=False
         )
-        found |= dict.fromkeys(_titled(row.text, row.metadata) for row in rows)
-        found |= dict.fromkeys(_titled(hit.text, hit.metadata) for hit in recall.recall(workspace, request).hits)
-    return list(found)
+        texts |= dict.fromkeys(_titled(row.text, row.metadata) for row in rows)
+        texts |= dict.fromkeys(_titled(hit.text, hit.metadata) for hit in recall.recall(workspace, request).hits)
+    return list(texts)
 
 
 def _titled(text: str, metadata: Metadata) -> str:
@@ -446,12 +448,12 @@ def _rows(connection: Connection, seqs: Sequence[int]) -> list[AnyRow]:
     return [row for run in batches(seqs) for row in facts.by_seq(connection, run).values()]
 
 
-def _whole(pieces: Sequence[AnyRow]) -> Remark:
+def _joined_remark(pieces: Sequence[AnyRow]) -> Remark:
     first: Metadata = pieces[0].metadata
     return Remark(
         first["remark_id"],
         "".join(row.text for row in pieces),
-        {key: value for key, value in first.items() if key not in _OWN},
+        {key: value for key, value in first.items() if key not in _OWN_KEYS},
         first["made_at"],
         first["changed_at"],
     )

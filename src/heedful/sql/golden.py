@@ -48,8 +48,8 @@ class GoldenExamples(GoldenExamplesProtocol):
                     field="execution_id",
                     value=execution_id,
                 )
-            said = SqlFeedbacks.on(connection, project).active("execution", [execution_id])
-        positive, negative = counted_opinions(said, self._space.trust.authors_to_veto)
+            opinions = SqlFeedbacks.on(connection, project).active("execution", [execution_id])
+        positive, negative = counted_opinions(opinions, self._space.trust.authors_to_veto)
         if not positive or negative:
             raise Conflict(
                 f"execution {execution_id} has no positive feedback, or has negative feedback",
@@ -58,12 +58,12 @@ class GoldenExamples(GoldenExamplesProtocol):
                 value=execution_id,
                 remedy="Rate it first: feedback.create_positive(execution_id=…); anonymous visitors don't count",
             )
-        asked = row.question if question is None else question
-        if asked is None:
+        text = row.question if question is None else question
+        if text is None:
             raise Invalid(
                 f"execution {execution_id} has no question", field="question", remedy="Pass the question it answers"
             )
-        return self._added(asked, row.sql_query, row.connector_id, "promoted", execution_id)
+        return self._added(text, row.sql_query, row.connector_id, "promoted", execution_id)
 
     def get(self, example_id: str) -> GoldenExample:
         with self._space.workspace.read() as connection:
@@ -97,7 +97,7 @@ class GoldenExamples(GoldenExamplesProtocol):
             if "digest" in changed:
                 other = golden.find_by_question(connection, row.connector_id, changed["digest"])
                 if other is not None and other.id != row.id:
-                    raise _taken(question, other.id)
+                    raise _already_exists(question, other.id)
                 changed["model_id"] = self._space.embedded(connection, changed["vector"])
             golden.change(connection, row.id, **changed, updated_at=self._space.now())
             return _to_example(_row(self._space, connection, example_id))
@@ -115,32 +115,32 @@ class GoldenExamples(GoldenExamplesProtocol):
             raise Invalid(f"examples must be a list of mappings, got {examples!r}", field="examples", value=examples)
         rows = list(examples)
         values.batch("examples", rows, limits.MAX_LIST)
-        for place, row in enumerate(rows):
+        for index, row in enumerate(rows):
             if not isinstance(row, Mapping):
-                raise Invalid(f"an example must be a mapping, got {row!r}", field=f"examples[{place}]", value=row)
+                raise Invalid(f"an example must be a mapping, got {row!r}", field=f"examples[{index}]", value=row)
         return self._imported(rows, connector_id, "example ")
 
-    def _imported(self, rows: Rows, connector_id: str | None, what: str) -> Examples:
+    def _imported(self, rows: Rows, connector_id: str | None, label: str) -> Examples:
         with self._space.workspace.read() as connection:
             connector = self._space.connector(connection, connector_id)
         ready = []
-        for place, row in enumerate(rows, start=1):
+        for number, row in enumerate(rows, start=1):
             try:
-                asked = checks.question("question", row.get("question"))
-                ready.append((asked, _checked(self._space, row.get("sql_query"), connector)))
+                question = checks.question("question", row.get("question"))
+                ready.append((question, _checked(self._space, row.get("sql_query"), connector)))
             except (Invalid, Forbidden) as error:
                 raise type(error)(
-                    f"{what}{place}: {error.message}",
+                    f"{label}{number}: {error.message}",
                     code=error.code,
-                    field=f"examples[{place - 1}].{error.field}",
+                    field=f"examples[{number - 1}].{error.field}",
                     value=error.value,
                     remedy=error.remedy or "Nothing was imported",
                 ) from error
-        vectors = [self._space.vector(asked) for asked, _ in ready]
+        vectors = [self._space.vector(question) for question, _ in ready]
         with self._space.workspace.write() as connection:
             return [
-                _put(self._space, connection, connector, asked, sql, vector, "imported", None, replace=True)
-                for (asked, sql), vector in zip(ready, vectors, strict=True)
+                _put(self._space, connection, connector, question, sql, vector, "imported", None, replace=True)
+                for (question, sql), vector in zip(ready, vectors, strict=True)
             ]
 
     def _added(
@@ -183,12 +183,12 @@ def _put(
     replace: bool,
 ) -> GoldenExample:
     now = space.now()
-    known = golden.find_by_question(connection, connector.id, question_digest(question))
-    if known is not None and not replace:
-        raise _taken(question, known.id)
-    if known is not None:
-        golden.change(connection, known.id, sql_query=sql.sql, template=sql.template, updated_at=now)
-        return _to_example(_row(space, connection, known.id))
+    existing = golden.find_by_question(connection, connector.id, question_digest(question))
+    if existing is not None and not replace:
+        raise _already_exists(question, existing.id)
+    if existing is not None:
+        golden.change(connection, existing.id, sql_query=sql.sql, template=sql.template, updated_at=now)
+        return _to_example(_row(space, connection, existing.id))
     new = NewExample(
         id=new_id(),
         project_id=connector.project_id,
@@ -233,7 +233,7 @@ def _checked(space: ExecutionSpace, sql_query: Any, connector: AnyRow) -> Checke
     return query
 
 
-def _taken(question: str, example_id: str) -> Conflict:
+def _already_exists(question: str, example_id: str) -> Conflict:
     return Conflict(
         f"{question!r} already has a golden example, {example_id}",
         field="question",

@@ -56,11 +56,11 @@ class CheckedStatement:
 
     def written(self, mark: Callable[[str], str], plain: Callable[[str], str] = lambda text: text) -> str:
         """The SQL with parameters as a driver wants them, and the text between them made `plain` for it."""
-        parts, done = [], 0
+        parts, position = [], 0
         for slot in self.slots:
-            parts += [plain(self.sql[done : slot.start]), mark(slot.name)]
-            done = slot.end
-        return "".join([*parts, plain(self.sql[done:])])
+            parts += [plain(self.sql[position : slot.start]), mark(slot.name)]
+            position = slot.end
+        return "".join([*parts, plain(self.sql[position:])])
 
 
 @lru_cache(maxsize=1024)
@@ -97,10 +97,10 @@ def _parsed(text: str, first: Token, dialect: str) -> exp.Expr:
 
 
 def _first_line(error: SqlglotError) -> str:
-    found = getattr(error, "errors", None)
-    if not found:
+    errors = getattr(error, "errors", None)
+    if not errors:
         return "it has no known form"
-    return f"{found[0]['description'].rstrip('.')} at line {found[0]['line']}, column {found[0]['col']}"
+    return f"{errors[0]['description'].rstrip('.')} at line {errors[0]['line']}, column {errors[0]['col']}"
 
 
 def _check_statement(tree: exp.Expr, first: Token) -> None:
@@ -127,12 +127,12 @@ def _check_node(node: exp.Expr, dialect: str) -> None:
     if isinstance(node, _STATEMENTS) or (_is_inner(node) and not isinstance(node, (*_READS, exp.Table))):
         raise command(node.key)
     # DuckDB takes x.csv for a file without quotes, too.
-    if dialect in ("duckdb", "") and isinstance(node, exp.Table) and _is_file(named := _full_name(node)):
+    if dialect in ("duckdb", "") and isinstance(node, exp.Table) and _is_file(table_name := _full_name(node)):
         raise Forbidden(
-            f"{named!r} names a file and not a table",
+            f"{table_name!r} names a file and not a table",
             code="sql_file",
             field="sql",
-            value=named,
+            value=table_name,
             remedy="Read tables of the connector's database only",
         )
 
@@ -145,12 +145,12 @@ def _is_file(name: str) -> bool:
     return any(mark in name for mark in "/\\*?[") or _FILE.search(name) is not None
 
 
-def _writes(what: str) -> Forbidden:
+def _writes(statement: str) -> Forbidden:
     return Forbidden(
-        f"{what.upper()} changes the database; only reading is allowed",
+        f"{statement.upper()} changes the database; only reading is allowed",
         code="sql_writes",
         field="sql",
-        value=what.upper(),
+        value=statement.upper(),
         remedy="Pass one SELECT statement",
     )
 
@@ -178,18 +178,18 @@ def _full_name(table: exp.Table) -> str:
 def _is_named_by_with(table: exp.Table) -> bool:
     if table.args.get("db"):
         return False
-    inside: exp.Expr = table
-    above = table.parent
-    while above is not None:
-        clause = above.args.get("with_")
-        if clause is not None and clause is not inside and _has(clause.expressions, table.name):
+    child: exp.Expr = table
+    parent = table.parent
+    while parent is not None:
+        clause = parent.args.get("with_")
+        if clause is not None and clause is not child and _has(clause.expressions, table.name):
             return True
-        if isinstance(above, exp.With):
-            place = next((i for i, each in enumerate(above.expressions) if each is inside), 0)
-            visible = above.expressions if above.args.get("recursive") else above.expressions[:place]
+        if isinstance(parent, exp.With):
+            index = next((i for i, cte in enumerate(parent.expressions) if cte is child), 0)
+            visible = parent.expressions if parent.args.get("recursive") else parent.expressions[:index]
             if _has(visible, table.name):
                 return True
-        inside, above = above, above.parent
+        child, parent = parent, parent.parent
     return False
 
 
@@ -198,14 +198,14 @@ def _has(ctes: list[exp.Expr], name: str) -> bool:
 
 
 def _slots(words: list[Token], nodes: list[exp.Expr]) -> tuple[Slot, ...]:
-    named = [node.name for node in nodes if isinstance(node, exp.Placeholder)]
+    names = [node.name for node in nodes if isinstance(node, exp.Placeholder)]
     others = [node for node in nodes if isinstance(node, exp.Parameter | exp.SessionParameter)]
     slots = tuple(
         Slot(colon.start, word.end + 1, word.text)
         for colon, word in pairwise(words)
-        if colon.token_type is TokenType.COLON and colon.end + 1 == word.start and word.text in named
+        if colon.token_type is TokenType.COLON and colon.end + 1 == word.start and word.text in names
     )
-    if others or sorted(slot.name for slot in slots) != sorted(named):
+    if others or sorted(slot.name for slot in slots) != sorted(names):
         raise Invalid(
             "this SQL holds a parameter that is not of the form :name, or a name that could be one",
             code="sql_parameter",
@@ -227,15 +227,15 @@ def check_names(words: Sequence[Token], nodes: Sequence[exp.Expr], dialect: str)
     aliases = set(_aliases(nodes))
     columns = aliases | set(_columns(nodes))
     harmless = columns | set(_named_tables(nodes))
-    for place, word in enumerate(words):
+    for index, word in enumerate(words):
         if word.token_type in _TEXTS:
             continue
         name = word.text.lower()
-        if _next_is(words, place, TokenType.L_PAREN):
-            if is_denied(name, dialect) and not _is_operator(words, place) and not _is_plain(word, aliases, dialect):
+        if _next_is(words, index, TokenType.L_PAREN):
+            if is_denied(name, dialect) and not _is_operator(words, index) and not _is_plain(word, aliases, dialect):
                 raise _refused(name)
             # OPERATOR(schema.+) has its dot inside of the brackets.
-            _check_schemas(words, place + 4 if word.token_type is TokenType.OPERATOR else place, dialect)
+            _check_schemas(words, index + 4 if word.token_type is TokenType.OPERATOR else index, dialect)
         elif is_denied_attribute(name, dialect) and word.start not in harmless:
             raise _refused(name, attribute=True)
         elif is_denied_table(name, dialect) and word.start not in columns:
@@ -249,27 +249,27 @@ def _is_plain(word: Token, aliases: set[int], dialect: str) -> bool:
     return word.start in aliases and not is_denied_attribute(word.text, dialect)
 
 
-def _is_operator(words: Sequence[Token], place: int) -> bool:
+def _is_operator(words: Sequence[Token], index: int) -> bool:
     """Whether this is GLOB between two values, or the method of a sample."""
-    if place == 0:
+    if index == 0:
         return False
-    before, word = words[place - 1], words[place]
+    before, word = words[index - 1], words[index]
     if before.token_type is TokenType.TABLE_SAMPLE:
         return True
     values = {TokenType.VAR, TokenType.IDENTIFIER, TokenType.R_PAREN, TokenType.R_BRACKET, *_TEXTS}
     return word.token_type is TokenType.GLOB and before.token_type in values
 
 
-def _check_schemas(words: Sequence[Token], place: int, dialect: str) -> None:
+def _check_schemas(words: Sequence[Token], index: int, dialect: str) -> None:
     """Refuses a call, or an operator, of a denied schema: looks at the names before the dots."""
-    while place >= 2 and place < len(words) and words[place - 1].token_type is TokenType.DOT:
-        place -= 2
-        if is_denied_schema(words[place].text, dialect):
-            raise _refused(f"{words[place].text.lower()}.{words[place + 2].text.lower()}")
+    while index >= 2 and index < len(words) and words[index - 1].token_type is TokenType.DOT:
+        index -= 2
+        if is_denied_schema(words[index].text, dialect):
+            raise _refused(f"{words[index].text.lower()}.{words[index + 2].text.lower()}")
 
 
-def _next_is(words: Sequence[Token], place: int, kind: TokenType) -> bool:
-    return place + 1 < len(words) and words[place + 1].token_type is kind
+def _next_is(words: Sequence[Token], index: int, kind: TokenType) -> bool:
+    return index + 1 < len(words) and words[index + 1].token_type is kind
 
 
 def _aliases(nodes: Iterable[exp.Expr]) -> Iterator[int]:
@@ -400,8 +400,8 @@ def is_denied_attribute(name: str, dialect: str) -> bool:
 
 def is_denied_table(name: str, dialect: str) -> bool:
     """Whether a query may not select from this name."""
-    known = _denied_tables(dialect)
-    return known is not None and known.fullmatch(name) is not None
+    pattern = _denied_tables(dialect)
+    return pattern is not None and pattern.fullmatch(name) is not None
 
 
 def is_denied_schema(name: str, dialect: str) -> bool:
@@ -421,11 +421,11 @@ _SCHEMA = re.compile(_POSTGRESQL_SCHEMAS, re.IGNORECASE)
 
 @cache
 def _calls(dialect: str) -> re.Pattern[str]:
-    known = _CALLS.get(dialect)
-    return re.compile(known or "|".join([*_CALLS.values(), _OTHER]), re.IGNORECASE)
+    pattern = _CALLS.get(dialect)
+    return re.compile(pattern or "|".join([*_CALLS.values(), _OTHER]), re.IGNORECASE)
 
 
 @cache
 def _denied_tables(dialect: str) -> re.Pattern[str] | None:
-    known = _TABLES.get(dialect, f"{_SQLITE_TABLES}|{_DUCKDB_TABLES}")
-    return None if known is None else re.compile(known, re.IGNORECASE)
+    pattern = _TABLES.get(dialect, f"{_SQLITE_TABLES}|{_DUCKDB_TABLES}")
+    return None if pattern is None else re.compile(pattern, re.IGNORECASE)

@@ -41,22 +41,22 @@ def execute(
     space: ExecutionSpace,
     connector: AnyRow,
     statement: Statement,
-    asked: QuestionSource,
+    source: QuestionSource,
     origin: Origin,
     derived_from: str | None = None,
 ) -> Execution:
     """Runs one statement that only reads and stores what it gave."""
     ran = space.queries.run(space.target(connector), statement.sql, statement.parameters, statement.display)
     result = ran.result
-    vector = asked.vector
-    if vector is None and asked.question is not None:
-        vector = space.vector(asked.question)
+    vector = source.vector
+    if vector is None and source.question is not None:
+        vector = space.vector(source.question)
     with space.workspace.write() as connection:
         new = NewRun(
             id=new_id(),
             project_id=connector.project_id,
             connector_id=connector.id,
-            question=asked.question,
+            question=source.question,
             model_id=space.embedded(connection, vector),
             vector=vector,
             sql_query=ran.sql,
@@ -68,7 +68,7 @@ def execute(
             seconds=result.seconds,
             origin=origin,
             derived_from=derived_from,
-            message_id=asked.message_id,
+            message_id=source.message_id,
             fingerprint=connector.fingerprint,
             data_version=ran.version,
             at=space.now(),
@@ -90,8 +90,8 @@ def to_execution(row: AnyRow) -> Execution:
 
 def _digest(encoded: dict[str, Any]) -> bytes:
     """The hash of a result; how long it took is no part of it."""
-    told = {name: value for name, value in encoded.items() if name != "seconds"}
-    return hashlib.blake2b(orjson.dumps(told, option=orjson.OPT_SORT_KEYS), digest_size=16).digest()
+    hashed = {name: value for name, value in encoded.items() if name != "seconds"}
+    return hashlib.blake2b(orjson.dumps(hashed, option=orjson.OPT_SORT_KEYS), digest_size=16).digest()
 
 
 def _execution(row: Any, result: Result) -> Execution:

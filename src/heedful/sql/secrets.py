@@ -42,9 +42,9 @@ def encode_url(url: str, keys: Sequence[str] = ()) -> str:
     return _ENCRYPTED + _cipher(keys).encrypt(url.encode()).decode()
 
 
-def decode_url(kept: str, keys: Sequence[str] = (), environment: Mapping[str, str] | None = None) -> str:
+def decode_url(stored: str, keys: Sequence[str] = (), environment: Mapping[str, str] | None = None) -> str:
     """The URL to connect with. It holds secrets: it must not be shown, logged or kept."""
-    return resolve_references(decrypt_url(kept, keys), None, environment)
+    return resolve_references(decrypt_url(stored, keys), None, environment)
 
 
 def resolve_references(
@@ -58,30 +58,30 @@ def resolve_references(
             return None
         if "${" in _REFERENCE.sub("", part):
             raise _malformed("a reference is not of the form ${NAME}")
-        return _REFERENCE.sub(lambda found: _value(found[1], allowed, values), part)
+        return _REFERENCE.sub(lambda match: _value(match[1], allowed, values), part)
 
     changed = address.set(username=filled(address.username), password=filled(address.password))
     return changed.render_as_string(hide_password=False)
 
 
-def reencrypt_url(kept: str, keys: Sequence[str]) -> str:
+def reencrypt_url(stored: str, keys: Sequence[str]) -> str:
     """The same, encrypted with the first of the keys; what isn't encrypted stays as it is."""
-    return encode_url(decrypt_url(kept, keys), keys) if is_encrypted(kept) else kept
+    return encode_url(decrypt_url(stored, keys), keys) if is_encrypted(stored) else stored
 
 
-def is_encrypted(kept: str) -> bool:
+def is_encrypted(stored: str) -> bool:
     """Whether a URL is encrypted."""
-    return kept.startswith(_ENCRYPTED)
+    return stored.startswith(_ENCRYPTED)
 
 
-def masked_url(kept: str, keys: Sequence[str] = ()) -> str:
+def masked_url(stored: str, keys: Sequence[str] = ()) -> str:
     """The URL without its secrets; references stay, since they only name variables."""
-    if is_encrypted(kept):
+    if is_encrypted(stored):
         if not keys:
             return "(encrypted)"
-        kept = decrypt_url(kept, keys)
+        stored = decrypt_url(stored, keys)
     try:
-        url = parse_url(kept)
+        url = parse_url(stored)
     except HeedfulError:
         return "(no readable URL)"
     query = {
@@ -94,8 +94,8 @@ def masked_url(kept: str, keys: Sequence[str] = ()) -> str:
 def has_plain_secret(url: str) -> bool:
     """Whether a password or another secret stands in the URL itself."""
     address = parse_url(url)
-    given = [address.password, *(value for name, value in address.query.items() if _SECRET_OPTION.search(name))]
-    return any(value and not _only_references(value) for value in given)
+    secrets = [address.password, *(value for name, value in address.query.items() if _SECRET_OPTION.search(name))]
+    return any(value and not _only_references(value) for value in secrets)
 
 
 def keys_from(environment: Mapping[str, str] | None = None) -> tuple[str, ...]:
@@ -131,10 +131,10 @@ def parse_url(url: str) -> URL:
     return address
 
 
-def decrypt_url(kept: str, keys: Sequence[str]) -> str:
+def decrypt_url(stored: str, keys: Sequence[str]) -> str:
     """The URL that was given, with its references."""
-    if not is_encrypted(kept):
-        return kept
+    if not is_encrypted(stored):
+        return stored
     if not keys:
         raise Unavailable(
             "the connector's URL is encrypted, and there is no key",
@@ -145,7 +145,7 @@ def decrypt_url(kept: str, keys: Sequence[str]) -> str:
     from cryptography.fernet import InvalidToken
 
     try:
-        return cipher.decrypt(kept.removeprefix(_ENCRYPTED).encode()).decode()
+        return cipher.decrypt(stored.removeprefix(_ENCRYPTED).encode()).decode()
     except InvalidToken:
         raise Unavailable(
             "the connector's URL can't be decrypted with these keys",
@@ -156,8 +156,8 @@ def decrypt_url(kept: str, keys: Sequence[str]) -> str:
 
 def _without_user(url: str) -> str:
     """All of a URL but its user and password."""
-    scheme, there, rest = url.partition("://")
-    if not there:
+    scheme, separator, rest = url.partition("://")
+    if not separator:
         return url
     end = re.search(r"[/?]", rest)
     user_end = rest.rfind("@", 0, end.start() if end else len(rest))

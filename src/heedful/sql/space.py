@@ -47,8 +47,8 @@ class ExecutionSpace:
 
     def project(self, connection: Connection) -> int:
         """The number of the project to read from."""
-        found = scopes.project_id(connection, self.workspace.project)
-        return NO_PROJECT if found is None else found
+        number = scopes.project_id(connection, self.workspace.project)
+        return NO_PROJECT if number is None else number
 
     def own_project(self, connection: Connection) -> int:
         """The number of the project to write to."""
@@ -58,23 +58,23 @@ class ExecutionSpace:
         """A connector by id or name; the only one, if none is named."""
         project = self.project(connection)
         if id_or_name is None:
-            known = connectors.list_connectors(connection, project)
-            if len(known) == 1:
-                return known[0]
+            existing = connectors.list_connectors(connection, project)
+            if len(existing) == 1:
+                return existing[0]
             raise Invalid(
-                f"project {self.workspace.project!r} has {len(known)} connectors, and none is named",
+                f"project {self.workspace.project!r} has {len(existing)} connectors, and none is named",
                 field="connector_id",
-                remedy=_remedy(known),
+                remedy=_remedy(existing),
             )
-        found = connectors.get(connection, project, checks.identifier("connector_id", id_or_name))
-        if found is None:
+        row = connectors.get(connection, project, checks.identifier("connector_id", id_or_name))
+        if row is None:
             raise NotFound(
                 f"no connector {id_or_name!r} in project {self.workspace.project!r}",
                 field="connector_id",
                 value=id_or_name,
                 remedy=_remedy(connectors.list_connectors(connection, project)),
             )
-        return found
+        return row
 
     def target(self, connector: AnyRow) -> Target:
         """The database behind a connector, if this caller may use it."""
@@ -93,7 +93,7 @@ class ExecutionSpace:
         return pack(self.workspace.embed([text])[0])
 
 
-def _remedy(known: list[AnyRow]) -> str:
-    if not known:
+def _remedy(existing: list[AnyRow]) -> str:
+    if not existing:
         return "Add one: connectors.create(name, url), or heedful connect NAME URL"
-    return f"It has: {', '.join(row.name for row in known)}"
+    return f"It has: {', '.join(row.name for row in existing)}"

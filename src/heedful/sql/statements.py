@@ -88,13 +88,13 @@ def unreadable(reason: str) -> Invalid:
     )
 
 
-def command(what: str) -> Forbidden:
+def command(statement: str) -> Forbidden:
     """The error for a statement of another kind."""
     return Forbidden(
-        f"{what.upper()} is not a query; only SELECT, VALUES and WITH … SELECT are allowed",
+        f"{statement.upper()} is not a query; only SELECT, VALUES and WITH … SELECT are allowed",
         code="sql_command",
         field="sql",
-        value=what.upper(),
+        value=statement.upper(),
         remedy="Pass one SELECT statement",
     )
 
@@ -128,12 +128,12 @@ def _check_roughly(sql: str) -> None:
         raise _too_long(f"more than {2 * MAX_TOKENS:,} words and signs", MAX_TOKENS)
 
 
-def _too_long(found: str, most: int) -> Invalid:
+def _too_long(length: str, limit: int) -> Invalid:
     return Invalid(
-        f"this SQL has {found}; {most:,} are allowed",
+        f"this SQL has {length}; {limit:,} are allowed",
         code="sql_too_long",
         field="sql",
-        value=most,
+        value=limit,
         remedy="Shorten it, or put long lists of values into a table",
     )
 
@@ -146,14 +146,14 @@ def _tokens(sql: str, dialect: str) -> list[Token]:
 
 
 def _check_words(words: Sequence[Token]) -> None:
-    for place, word in enumerate(words):
+    for index, word in enumerate(words):
         if word.token_type is TokenType.SEMICOLON:
             raise Forbidden(
                 "the text contains several statements", code="sql_several", field="sql", remedy="Pass one at a time"
             )
         if word.token_type is TokenType.HINT:
             raise unreadable("it holds a hint, /*+ … */")
-        if word.token_type is TokenType.IDENTIFIER and _is_escaped(words[max(0, place - 2) : place + 1]):
+        if word.token_type is TokenType.IDENTIFIER and _is_escaped(words[max(0, index - 2) : index + 1]):
             raise unreadable('it holds a name with escapes, U&"…"')
         # DuckDB takes some of these for blanks, so a name could end sooner there.
         if word.token_type not in QUOTED and not word.text.isprintable():
@@ -167,17 +167,17 @@ def _check_depth(words: Sequence[Token]) -> None:
     After AS and a dot these words are names.
     """
     open_joins, waiting, subscripts = [0], 0, 0
-    for place, word in enumerate(words):
+    for index, word in enumerate(words):
         kind = word.token_type
         if kind in _OPENING:
             open_joins.append(0)
-            subscripts += kind is TokenType.L_BRACKET and words[place - 1].token_type is TokenType.R_BRACKET
+            subscripts += kind is TokenType.L_BRACKET and words[index - 1].token_type is TokenType.R_BRACKET
         elif kind in _CLOSING and len(open_joins) > 1:
             open_joins.pop()
         elif kind in _JOINS:
             open_joins[-1] += 1
             waiting += 1
-        elif kind in _CONDITIONS and open_joins[-1] and words[place - 1].token_type not in _NO_CONDITION_AFTER:
+        elif kind in _CONDITIONS and open_joins[-1] and words[index - 1].token_type not in _NO_CONDITION_AFTER:
             open_joins[-1] -= 1
             waiting -= 1
         if len(open_joins) > MAX_DEPTH or waiting > MAX_OPEN_JOINS or subscripts > MAX_SUBSCRIPTS:
@@ -218,8 +218,8 @@ def template(sql: str, dialect: str) -> bytes:
     try:
         parsed = parse(sql, dialect)[0]
         for value in list(parsed.find_all(exp.Literal, exp.Placeholder, exp.Parameter)):
-            whole = value.parent if isinstance(value.parent, exp.Neg) else value
-            whole.replace(exp.Placeholder())
+            node = value.parent if isinstance(value.parent, exp.Neg) else value
+            node.replace(exp.Placeholder())
         canonical = write(parsed, dialect, normalize=True)
     except (SqlglotError, RecursionError):
         # It ran, so the database understands it; then its own words are what it can be compared by.

@@ -25,31 +25,31 @@ class Refusal:
 
 def note_action(connection: Connection, operation: str, at: int, project: int | None, target: str | None) -> None:
     """Notes what an admin did, in the transaction in which it is done."""
-    by = request_context.current()
+    caller = request_context.current()
     connection.execute(
         insert(audit).values(
             project_id=project,
             at=at,
             kind="action",
             operation=operation,
-            caller=None if by is None else by.subject,
-            address=None if by is None else by.address,
+            caller=None if caller is None else caller.subject,
+            address=None if caller is None else caller.address,
             target=target,
             times=1,
         )
     )
 
 
-def note_refusals(connection: Connection, at: int, counted: Iterable[tuple[Refusal, int]]) -> None:
+def note_refusals(connection: Connection, at: int, counts: Iterable[tuple[Refusal, int]]) -> None:
     """Notes refusals, and how often each of them happened."""
-    rows = [(refusal, times) for refusal, times in counted]
+    rows = [(refusal, times) for refusal, times in counts]
     names = {refusal.project for refusal, _ in rows} - {None}
-    found = connection.execute(select(projects.c.name, projects.c.id).where(projects.c.name.in_(names)))
-    known = {row.name: row.id for row in found}
+    project_rows = connection.execute(select(projects.c.name, projects.c.id).where(projects.c.name.in_(names)))
+    project_ids = {row.name: row.id for row in project_rows}
     values = []
     for refusal, times in rows:
         row = asdict(refusal)
-        project = known.get(row.pop("project"))
+        project = project_ids.get(row.pop("project"))
         values.append({**row, "project_id": project, "at": at, "kind": "refusal", "times": times})
     if values:
         connection.execute(insert(audit), values)
@@ -64,13 +64,13 @@ def list_entries(
     limit: int,
 ) -> list[AnyRow]:
     """Entries of a project, or of all, the newest first."""
-    wanted = select(audit, projects.c.name.label("project")).select_from(audit.outerjoin(projects))
+    statement = select(audit, projects.c.name.label("project")).select_from(audit.outerjoin(projects))
     if project is not None:
-        wanted = wanted.where(projects.c.name == project)
+        statement = statement.where(projects.c.name == project)
     if kind is not None:
-        wanted = wanted.where(audit.c.kind == kind)
+        statement = statement.where(audit.c.kind == kind)
     if since is not None:
-        wanted = wanted.where(audit.c.at >= since)
+        statement = statement.where(audit.c.at >= since)
     if before is not None:
-        wanted = wanted.where(audit.c.seq < before)
-    return list(connection.execute(wanted.order_by(audit.c.seq.desc()).limit(limit)))
+        statement = statement.where(audit.c.seq < before)
+    return list(connection.execute(statement.order_by(audit.c.seq.desc()).limit(limit)))

@@ -39,12 +39,12 @@ class Backend(Protocol):
         """Makes the file of a new store, for its owner alone; a server needs nothing of the kind."""
 
     def begin(
-        self, project: str | None, *, write: bool, durable: bool, alone: bool
+        self, project: str | None, *, write: bool, durable: bool, exclusive: bool
     ) -> AbstractContextManager[Connection]:
-        """A transaction, committed at the end, or rolled back on an error. `alone` keeps other writers of the project
+        """A transaction, committed at the end, or rolled back on an error. `exclusive` keeps other writers of the project
         away until it ends."""
 
-    def direct(self, project: str, *, write: bool, durable: bool, alone: bool) -> AbstractContextManager[Direct]:
+    def direct(self, project: str, *, write: bool, durable: bool, exclusive: bool) -> AbstractContextManager[Direct]:
         """The same, straight on the driver."""
 
     def migrating(self, connection: Connection) -> None:
@@ -69,7 +69,7 @@ class Backend(Protocol):
     def set_last_number(self, connection: Connection, column: Column[int], number: int) -> None:
         """Lets a column go on behind a number."""
 
-    def left(self) -> None:
+    def after_fork(self) -> None:
         """In a forked child: lets go of the parent's connections without closing them."""
 
     def close(self) -> None:

@@ -59,48 +59,48 @@ class Part:
     """By what changes name rows."""
 
     @property
-    def tells_opinions(self) -> bool:
+    def has_opinions(self) -> bool:
         """Whether it counts opinions, not what they are about."""
         return "up" in self.measures
 
     def rows(self, project: int | BindParameter[int], *, by_number: bool = True) -> Select[Any]:
         """A line for each row; conditions can be added. `by_number`, they are found by their numbers or names."""
         # By an expression, so that no database prefers the index of the project to that of the added conditions.
-        ours = self.owner + 0 == project if by_number else self.owner == project
-        nothing, none = literal("", Text), literal(0)
-        columns = [self.dimensions.get(name, nothing).label(name) for name in DIMENSIONS if name != "day"]
+        of_project = self.owner + 0 == project if by_number else self.owner == project
+        empty, zero = literal("", Text), literal(0)
+        columns = [self.dimensions.get(name, empty).label(name) for name in DIMENSIONS if name != "day"]
         return (
             select(
                 (self.at // DAY).label("day"),
                 *columns,
-                *(self.measures.get(name, none).label(name) for name in MEASURES),
+                *(self.measures.get(name, zero).label(name) for name in MEASURES),
             )
             .select_from(self.origin)
-            .where(ours, *self.conditions)
+            .where(of_project, *self.conditions)
         )
 
     def newest(self, connection: Connection) -> int:
         """The greatest number that was given, in any project."""
         if connection.dialect.name == "postgresql":
             # Not the maximum: to find that under row-level security, PostgreSQL looks at all sessions there are.
-            found = connection.exec_driver_sql(_LAST_NUMBER.format(table=self.seq.table.name))
+            result = connection.exec_driver_sql(_LAST_NUMBER.format(table=self.seq.table.name))
         else:
-            found = connection.execute(select(func.max(self.seq)))
-        return int(found.scalar() or 0)
+            result = connection.execute(select(func.max(self.seq)))
+        return int(result.scalar() or 0)
 
 
 @lru_cache(maxsize=100)
 def parts(key: str) -> tuple[Part, ...]:
     """All that adds to the counts: of all opinions with the key "", else by the value of a metadata key."""
     # Kept, because to put these statements together takes longer than to run them.
-    found = (_opinions(key), _rated_entries(key), _shown_entries(key))
-    return found if key else (*found, _rated_executions(), _shown_executions(), _signals(), _rated_recalls())
+    shared = (_opinions(key), _rated_entries(key), _shown_entries(key))
+    return shared if key else (*shared, _rated_executions(), _shown_executions(), _signals(), _rated_recalls())
 
 
 def _opinions(key: str) -> Part:
-    about = entries.alias("about")
+    entry = entries.alias("about")
     origin: FromClause = feedbacks.outerjoin(
-        about, and_(feedbacks.c.target_type == "entry", about.c.id == feedbacks.c.target_id)
+        entry, and_(feedbacks.c.target_type == "entry", entry.c.id == feedbacks.c.target_id)
     )
     origin, value = _valued(origin, feedbacks.c.session_seq, key)
     return Part(
@@ -113,8 +113,8 @@ def _opinions(key: str) -> Part:
         dimensions={
             "value": value,
             "target_type": feedbacks.c.target_type,
-            "dataset": _text(about.c.dataset),
-            "model": _text(about.c.model),
+            "dataset": _text(entry.c.dataset),
+            "model": _text(entry.c.model),
             "source": case((feedbacks.c.target_type.in_(("session", "entry")), "add_feedback"), else_="feedback"),
             "author_kind": _author_kind(feedbacks.c.author),
         },
@@ -233,8 +233,8 @@ def _rated_recalls() -> Part:
 
 
 def _of_the_same_receipts(ids: BindParameter[Any]) -> ColumnElement[bool]:
-    named = events.alias("named")
-    return events.c.receipt_id.in_(select(named.c.receipt_id).where(named.c.id.in_(ids)))
+    named_events = events.alias("named")
+    return events.c.receipt_id.in_(select(named_events.c.receipt_id).where(named_events.c.id.in_(ids)))
 
 
 def _is_first_of_receipt() -> ColumnElement[bool]:

@@ -64,25 +64,25 @@ class Database:
     def read(self, project: str | None = None) -> AbstractContextManager[Connection]:
         """A consistent view; nothing is written."""
         self._check_open()
-        return self._backend.begin(project, write=False, durable=True, alone=False)
+        return self._backend.begin(project, write=False, durable=True, exclusive=False)
 
     def write(
-        self, project: str | None = None, *, durable: bool = True, alone: bool = True
+        self, project: str | None = None, *, durable: bool = True, exclusive: bool = True
     ) -> AbstractContextManager[Connection]:
         """A transaction, committed at the end, or rolled back on an error.
 
-        What is not `durable` survives the death of the process, but perhaps not of the machine. `alone` keeps other
+        What is not `durable` survives the death of the process, but perhaps not of the machine. `exclusive` keeps other
         writers of the project away until it ends.
         """
         self._check_open()
-        return self._backend.begin(project, write=True, durable=durable, alone=alone)
+        return self._backend.begin(project, write=True, durable=durable, exclusive=exclusive)
 
     def direct(
-        self, project: str, *, write: bool, durable: bool = True, alone: bool = True
+        self, project: str, *, write: bool, durable: bool = True, exclusive: bool = True
     ) -> AbstractContextManager[Direct]:
         """A transaction for statements that are prepared, without the cost of the toolkit; see `write`."""
         self._check_open()
-        return self._backend.direct(project, write=write, durable=durable, alone=alone)
+        return self._backend.direct(project, write=write, durable=durable, exclusive=exclusive)
 
     def upsert(
         self,
@@ -153,10 +153,10 @@ class Database:
             self.close()
             raise
 
-    def _migrate(self, seen: str | None) -> None:
-        if seen is not None and seen not in REVISIONS:
+    def _migrate(self, current: str | None) -> None:
+        if current is not None and current not in REVISIONS:
             raise Conflict(
-                f"store {self.name} has revision {seen}, which this Heedful does not know (its newest is {HEAD})",
+                f"store {self.name} has revision {current}, which this Heedful does not know (its newest is {HEAD})",
                 code="store_newer",
                 remedy="Upgrade heedful, or open it with the version that made it; nothing was changed",
             )
@@ -194,7 +194,7 @@ _OPEN: weakref.WeakSet[Database] = weakref.WeakSet()
 def _forget_connections() -> None:
     """A forked child must not use its parent's connections, nor wait for its parent's threads."""
     for database in list(_OPEN):
-        database._backend.left()
+        database._backend.after_fork()
 
 
 if hasattr(os, "register_at_fork"):

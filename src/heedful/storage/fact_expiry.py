@@ -37,8 +37,8 @@ def change(connection: Connection, ids: Sequence[str], expires_at: int | None) -
 
 def earliest(connection: Connection, ids: Sequence[str]) -> int | None:
     """When the first of these facts expires; None if none of them does."""
-    found = [
+    ends = [
         connection.execute(select(func.min(facts.c.expires_at)).where(facts.c.id.in_(run))).scalar()
         for run in batches(ids)
     ]
-    return min((end for end in found if end is not None), default=None)
+    return min((end for end in ends if end is not None), default=None)

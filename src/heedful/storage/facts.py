@@ -103,16 +103,16 @@ def add(connection: Connection, dataset: int, model: int, new: Sequence[NewFact]
 
 def with_wrong_tags(connection: Connection, dataset: int) -> list[int]:
     """The facts whose tags are not those of their metadata."""
-    kept: dict[int, set[tuple[str, str]]] = {}
+    stored: dict[int, set[tuple[str, str]]] = {}
     for row in connection.execute(
         select(fact_tags.c.fact_seq, fact_tags.c.key, fact_tags.c.value).where(fact_tags.c.dataset_id == dataset)
     ):
-        kept.setdefault(row.fact_seq, set()).add((row.key, row.value))
+        stored.setdefault(row.fact_seq, set()).add((row.key, row.value))
     rows = connection.execute(select(facts.c.seq, facts.c.metadata).where(facts.c.dataset_id == dataset))
     return [
         row.seq
         for row in rows
-        if kept.get(row.seq, set()) != {(tag["key"], tag["value"]) for tag in flattened(row.metadata)}
+        if stored.get(row.seq, set()) != {(tag["key"], tag["value"]) for tag in flattened(row.metadata)}
     ]
 
 
@@ -132,8 +132,8 @@ def flattened(metadata: Metadata) -> list[dict[str, Any]]:
 
     def visit(key: str, value: Any) -> None:
         if isinstance(value, dict):
-            for inner, below in value.items():
-                visit(f"{key}.{inner}" if key else inner, below)
+            for inner, child in value.items():
+                visit(f"{key}.{inner}" if key else inner, child)
         elif isinstance(value, list):
             for item in value:
                 visit(key, item)
@@ -166,13 +166,13 @@ def tagged(connection: Connection, dataset: int, key: str, values: Sequence[Any]
 
 def ids_by_digest(connection: Connection, dataset: int, digests: Sequence[bytes]) -> dict[bytes, str]:
     """The ids of facts the dataset has already, by digest."""
-    found: dict[bytes, str] = {}
+    ids: dict[bytes, str] = {}
     for run in batches(digests):
         rows = connection.execute(
             select(facts.c.digest, facts.c.id).where(facts.c.dataset_id == dataset, facts.c.digest.in_(run))
         )
-        found.update({row.digest: row.id for row in rows})
-    return found
+        ids.update({row.digest: row.id for row in rows})
+    return ids
 
 
 def next_ordinal(connection: Connection, dataset: int, source: str) -> int:
@@ -214,18 +214,18 @@ class DisplayRow:
 
 _SHOWN = Prepared(
     select(facts.c.id, facts.c.text, facts.c.metadata, facts.c.source, facts.c.start, facts.c.stop).where(
-        facts.c.seq == bindparam("wanted")
+        facts.c.seq == bindparam("seq")
     )
 )
 
 
 def display_rows(direct: Direct, seqs: Sequence[int]) -> dict[int, DisplayRow]:
     """A few facts by number, for those who ask often."""
-    found: dict[int, DisplayRow] = {}
+    rows: dict[int, DisplayRow] = {}
     for seq in seqs:
-        for fact_id, text, metadata, source, start, stop in direct.run(_SHOWN, wanted=seq):
-            found[seq] = DisplayRow(fact_id, text, unpacked(metadata), source, start, stop)
-    return found
+        for fact_id, text, metadata, source, start, stop in direct.run(_SHOWN, seq=seq):
+            rows[seq] = DisplayRow(fact_id, text, unpacked(metadata), source, start, stop)
+    return rows
 
 
 _IDS = select(facts.c.seq, facts.c.id).where(facts.c.seq.in_(bindparam("seqs", expanding=True)))
@@ -246,14 +246,14 @@ _PROJECT_DATASETS = (
 
 def locate(connection: Connection, project: str, ids: Sequence[str]) -> dict[str, tuple[int, int]]:
     """(fact number, dataset number) of the facts that are this project's; others are left out."""
-    found: dict[str, tuple[int, int]] = {}
+    places: dict[str, tuple[int, int]] = {}
     # Two steps: in one, SQLite would walk through all facts of the project instead of looking these up.
     for run in batches(ids):
         rows = connection.execute(_PLACES, {"ids": list(run)}).all()
         numbers = sorted({row.dataset_id for row in rows})
-        ours = set(connection.execute(_PROJECT_DATASETS, {"project": project, "numbers": numbers}).scalars())
-        found.update({row.id: (row.seq, row.dataset_id) for row in rows if row.dataset_id in ours})
-    return found
+        own_datasets = set(connection.execute(_PROJECT_DATASETS, {"project": project, "numbers": numbers}).scalars())
+        places.update({row.id: (row.seq, row.dataset_id) for row in rows if row.dataset_id in own_datasets})
+    return places
 
 
 def texts(
@@ -300,17 +300,17 @@ def with_source_prefix(connection: Connection, project: str, prefix: str) -> lis
 def with_tag(connection: Connection, project: str, key: str, values: Sequence[Any]) -> list[AnyRow]:
     """The facts of a project whose metadata have one of these values under a key."""
     statement = _of_project(connection, project)
-    found = select(fact_tags.c.fact_seq).where(fact_tags.c.key == key)
+    tagged_seqs = select(fact_tags.c.fact_seq).where(fact_tags.c.key == key)
     return [
         row
         for run in batches([tag(value) for value in values])
-        for row in connection.execute(statement.where(facts.c.seq.in_(found.where(fact_tags.c.value.in_(run)))))
+        for row in connection.execute(statement.where(facts.c.seq.in_(tagged_seqs.where(fact_tags.c.value.in_(run)))))
     ]
 
 
 def _of_project(connection: Connection, project: str) -> Select[Any]:
-    ours = select(datasets.c.id).join(projects).where(projects.c.name == project)
-    numbers = list(connection.execute(ours).scalars())
+    dataset_ids = select(datasets.c.id).join(projects).where(projects.c.name == project)
+    numbers = list(connection.execute(dataset_ids).scalars())
     return select(facts.c.seq, facts.c.id, facts.c.dataset_id, facts.c.text, facts.c.metadata).where(
         facts.c.dataset_id.in_(numbers)
     )
@@ -332,7 +332,7 @@ def count(connection: Connection, dataset: int, at: int | None = None) -> int:
     return int(connection.execute(statement).scalar_one())
 
 
-_TEXT = select(facts.c.text).where(facts.c.seq == bindparam("wanted"))
+_TEXT = select(facts.c.text).where(facts.c.seq == bindparam("seq"))
 
 
 def set_superseded(connection: Connection, dataset: int, seq: int, superseded: bool) -> None:
@@ -341,7 +341,7 @@ def set_superseded(connection: Connection, dataset: int, seq: int, superseded: b
     if superseded:
         words.remove(connection, dataset, [seq])
     else:
-        words.add(connection, dataset, {seq: connection.execute(_TEXT, {"wanted": seq}).scalar_one()})
+        words.add(connection, dataset, {seq: connection.execute(_TEXT, {"seq": seq}).scalar_one()})
     _announce(connection, dataset, [seq], REMOVED if superseded else ADDED)
 
 
@@ -357,17 +357,17 @@ def remove(connection: Connection, dataset: int, seqs: Sequence[int]) -> None:
 
 def move(connection: Connection, dataset: int, places: dict[int, tuple[int, int, int]]) -> None:
     """Gives facts new places in their source, as (ordinal, start, stop); those that stay are left alone."""
-    moved = []
+    changed = []
     for run in batches(list(places)):
         rows = connection.execute(
             select(facts.c.seq, facts.c.ordinal, facts.c.start, facts.c.stop).where(facts.c.seq.in_(run))
         )
-        moved += [row.seq for row in rows if (row.ordinal, row.start, row.stop) != places[row.seq]]
-    for seq in moved:
+        changed += [row.seq for row in rows if (row.ordinal, row.start, row.stop) != places[row.seq]]
+    for seq in changed:
         ordinal, start, stop = places[seq]
         connection.execute(update(facts).where(facts.c.seq == seq).values(ordinal=ordinal, start=start, stop=stop))
-    if moved:
-        _announce(connection, dataset, moved, ADDED)
+    if changed:
+        _announce(connection, dataset, changed, ADDED)
 
 
 def last_change(connection: Connection, dataset: int) -> int:
@@ -378,9 +378,9 @@ def last_change(connection: Connection, dataset: int) -> int:
 
 def is_same_fact(connection: Connection, dataset: int, seq: int, fact_id: str) -> bool:
     """Whether the fact of this number is, or was before it was removed, the one with this id."""
-    found = connection.execute(select(facts.c.id).where(facts.c.seq == seq)).scalar()
-    if found is not None:
-        return bool(found == fact_id)
+    current_id = connection.execute(select(facts.c.id).where(facts.c.seq == seq)).scalar()
+    if current_id is not None:
+        return bool(current_id == fact_id)
     removal = select(changes.c.seq).where(
         changes.c.dataset_id == dataset, changes.c.fact_seq == seq, changes.c.kind == REMOVED
     )

@@ -105,20 +105,20 @@ class SqlFeedbacks:
         return True
 
     def with_key(self, key: str) -> FeedbackRow | None:
-        found = ledger.with_key(self._direct, self._project, key)
-        if found is None:
+        event_id = ledger.with_key(self._direct, self._project, key)
+        if event_id is None:
             return None
-        for said in self.named([found]):
-            return said
+        for row in self.by_event_ids([event_id]):
+            return row
         raise deleted_key_error(key)
 
     def get(self, feedback_id: str) -> FeedbackRow | None:
-        meant = (feedbacks.c.id == feedback_id) | (feedbacks.c.event_id == feedback_id)
-        latest = self._rows(meant).order_by(feedbacks.c.active.desc(), feedbacks.c.seq.desc()).limit(1)
+        condition = (feedbacks.c.id == feedback_id) | (feedbacks.c.event_id == feedback_id)
+        latest = self._rows(condition).order_by(feedbacks.c.active.desc(), feedbacks.c.seq.desc()).limit(1)
         return next(self._read(latest), None)
 
-    def named(self, event_ids: Sequence[str]) -> list[FeedbackRow]:
-        return [said for run in batches(event_ids) for said in self._read(self._rows(feedbacks.c.event_id.in_(run)))]
+    def by_event_ids(self, event_ids: Sequence[str]) -> list[FeedbackRow]:
+        return [row for run in batches(event_ids) for row in self._read(self._rows(feedbacks.c.event_id.in_(run)))]
 
     def before(self, row: FeedbackRow) -> FeedbackRow | None:
         """The version that one took the place of."""
@@ -135,11 +135,11 @@ class SqlFeedbacks:
         if len(target_ids) == 1:
             rows = self._direct.run(_ABOUT, project=self._project, type=target_type, target=target_ids[0])
             return [_feedback(row) for row in rows]
-        about = (feedbacks.c.active == 1, feedbacks.c.target_type == target_type)
+        conditions = (feedbacks.c.active == 1, feedbacks.c.target_type == target_type)
         return [
-            said
+            row
             for run in batches(target_ids)
-            for said in self._read(self._rows(*about, feedbacks.c.target_id.in_(run)).order_by(feedbacks.c.seq))
+            for row in self._read(self._rows(*conditions, feedbacks.c.target_id.in_(run)).order_by(feedbacks.c.seq))
         ]
 
     def active_by(self, author: str | None, target_type: OpinionTarget, target_id: str) -> list[FeedbackRow]:
@@ -185,13 +185,13 @@ class SqlFeedbacks:
 
     def counting_for(self, execution_ids: Sequence[str]) -> dict[str, list[FeedbackRow]]:
         """What counts for these executions, oldest first, by execution: what is said of them and of their hits."""
-        found: dict[str, list[FeedbackRow]] = {}
+        result: dict[str, list[FeedbackRow]] = {}
         for run in batches(execution_ids):
-            meant = (*rated(self._project, "execution", "up", "down"), feedbacks.c.about_id.in_(run))
-            rows = _ROWS.add_columns(feedbacks.c.about_id).where(*meant).order_by(feedbacks.c.seq)
-            for *row, about in self._connection.execute(rows):
-                found.setdefault(about, []).append(_feedback(row))
-        return found
+            conditions = (*rated(self._project, "execution", "up", "down"), feedbacks.c.about_id.in_(run))
+            rows = _ROWS.add_columns(feedbacks.c.about_id).where(*conditions).order_by(feedbacks.c.seq)
+            for *row, execution_id in self._connection.execute(rows):
+                result.setdefault(execution_id, []).append(_feedback(row))
+        return result
 
     def of_session(self, session_id: str, after: int | None, limit: int, newest_first: bool) -> list[FeedbackRow]:
         # By its number, so that the index gives them in order however many there are.
@@ -215,11 +215,11 @@ class SqlFeedbacks:
             yield from self._read(statement.where(sessions.c.id.in_(run)))
 
     def counts(self) -> Counts:
-        row = self._connection.execute(select(*_counted()).where(self._of_sessions())).one()
+        row = self._connection.execute(select(*_count_columns()).where(self._of_sessions())).one()
         return _counts(row)
 
-    def tallies(self, asked: TallyQuery) -> list[TallyCounts]:
-        return tallies.counts(self._connection, self._project, asked)
+    def tallies(self, query: TallyQuery) -> list[TallyCounts]:
+        return tallies.counts(self._connection, self._project, query)
 
     def negative_comments(
         self, dataset: str | None, since: int | None, until: int | None, limit: int
@@ -238,15 +238,15 @@ class SqlFeedbacks:
         return self._distinct(session_tags.c.key, session_tags.c.project_id == self._project, limit)
 
     def variants(self, key: str, limit: int) -> list[str]:
-        ours = and_(session_tags.c.project_id == self._project, session_tags.c.key == key)
-        return self._distinct(session_tags.c.value, ours, limit)
+        condition = and_(session_tags.c.project_id == self._project, session_tags.c.key == key)
+        return self._distinct(session_tags.c.value, condition, limit)
 
-    def _distinct(self, column: Column[str], ours: ColumnElement[bool], limit: int) -> list[str]:
+    def _distinct(self, column: Column[str], condition: ColumnElement[bool], limit: int) -> list[str]:
         """Steps from each value of an indexed column to the next, so that it doesn't matter how many rows there are."""
-        found = select(func.min(column).label("found")).where(ours).cte("found", recursive=True)
-        following = select(func.min(column)).where(ours, column > found.c.found).scalar_subquery()
-        found = found.union_all(select(following).where(found.c.found.is_not(None)))
-        rows = self._connection.execute(select(found.c.found).where(found.c.found.is_not(None)).limit(limit))
+        values = select(func.min(column).label("value")).where(condition).cte("distinct_values", recursive=True)
+        following = select(func.min(column)).where(condition, column > values.c.value).scalar_subquery()
+        values = values.union_all(select(following).where(values.c.value.is_not(None)))
+        rows = self._connection.execute(select(values.c.value).where(values.c.value.is_not(None)).limit(limit))
         return list(rows.scalars())
 
     def _of_sessions(self) -> ColumnElement[bool]:
@@ -270,9 +270,9 @@ class SqlFeedbacks:
             return
         if row.target_type == "execution":
             runs.follow_ratings(self._connection, row.target_id)
-        retained = {each["connector_id"] for each in row.extra.get(RETAINED_SQL, ())}
-        concerned = connectors.connectors_concerned(self._connection, row.target_type, row.target_id)
-        connectors.bump_revisions(self._connection, concerned | retained)
+        retained = {sql["connector_id"] for sql in row.extra.get(RETAINED_SQL, ())}
+        connector_ids = connectors.connectors_of_target(self._connection, row.target_type, row.target_id)
+        connectors.bump_revisions(self._connection, connector_ids | retained)
 
 
 def counted_opinions(rows: Sequence[FeedbackRow], authors: int) -> tuple[list[FeedbackRow], list[FeedbackRow]]:
@@ -283,7 +283,7 @@ def counted_opinions(rows: Sequence[FeedbackRow], authors: int) -> tuple[list[Fe
     return [row for row in trusted if row.rating == "up"], negative if enough else []
 
 
-def _counted() -> list[ColumnElement[int]]:
+def _count_columns() -> list[ColumnElement[int]]:
     def total(condition: ColumnElement[bool]) -> ColumnElement[int]:
         return func.coalesce(func.sum(case((condition, 1), else_=0)), 0)
 
@@ -305,13 +305,13 @@ _NAMES = [column.name for column in _ROW]
 
 
 def _feedback(row: Sequence[Any]) -> FeedbackRow:
-    found = dict(zip(_NAMES, row, strict=True))
-    found |= {
-        "session_id": found["session_id"] or "",
-        "extra": unpacked(found["extra"]),
-        "active": bool(found["active"]),
+    values = dict(zip(_NAMES, row, strict=True))
+    values |= {
+        "session_id": values["session_id"] or "",
+        "extra": unpacked(values["extra"]),
+        "active": bool(values["active"]),
     }
-    return FeedbackRow(**found)
+    return FeedbackRow(**values)
 
 
 _TOUCH_SESSION = Prepared(

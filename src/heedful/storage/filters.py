@@ -55,20 +55,22 @@ def conditions(where: Metadata) -> Iterator[tuple[str, str, Any]]:
     `{"lang": "en"}` is equality, `{"lang": ["en", "de"]}` any of them, `{"year": {">=": 2020, "<": 2024}}`
     a comparison. Dotted keys reach inside.
     """
-    for key, wanted in where.items():
+    for key, condition in where.items():
         if not isinstance(key, str) or not key.strip():
             raise Invalid(f"where has the key {key!r}, which is not a name", field="where", value=key)
-        given = wanted if isinstance(wanted, dict) else {"in" if isinstance(wanted, list) else "=": wanted}
-        if not given:
-            raise Invalid(f"where[{key!r}] has no condition", field="where", value=wanted)
-        for operator, value in given.items():
+        comparisons = (
+            condition if isinstance(condition, dict) else {"in" if isinstance(condition, list) else "=": condition}
+        )
+        if not comparisons:
+            raise Invalid(f"where[{key!r}] has no condition", field="where", value=condition)
+        for operator, value in comparisons.items():
             _check(key, operator, value)
             yield key, operator, value
 
 
-def selections(scope: int, where: Metadata, of: Tagged = FACTS) -> list[Selection]:
+def selections(scope: int, where: Metadata, tagged: Tagged = FACTS) -> list[Selection]:
     """One selection of numbers for each condition; what is sought must be in all of them."""
-    return [_one(of, scope, key, operator, value) for key, operator, value in conditions(where)]
+    return [_selection(tagged, scope, key, operator, value) for key, operator, value in conditions(where)]
 
 
 def _check(key: str, operator: str, value: Any) -> None:
@@ -91,19 +93,19 @@ def _check(key: str, operator: str, value: Any) -> None:
         raise _bad(key, operator, value, "a number or a text")
 
 
-def _one(of: Tagged, scope: int, key: str, operator: str, value: Any) -> Selection:
-    tags = of.tags.c
+def _selection(tagged: Tagged, scope: int, key: str, operator: str, value: Any) -> Selection:
+    tags = tagged.tags.c
     if operator == "exists":
-        return _having(of, scope, key) if value else _lacking(of, scope, _having(of, scope, key))
+        return _having(tagged, scope, key) if value else _without(tagged, scope, _having(tagged, scope, key))
     if operator == "in":
-        return _having(of, scope, key, tags.value.in_([tag(item) for item in value]))
+        return _having(tagged, scope, key, tags.value.in_([tag(item) for item in value]))
     if operator in ("=", "!="):
-        equal = _having(of, scope, key, tags.value == tag(value))
-        return equal if operator == "=" else _lacking(of, scope, equal)
+        equal = _having(tagged, scope, key, tags.value == tag(value))
+        return equal if operator == "=" else _without(tagged, scope, equal)
     if isinstance(value, str):
         # A text is kept behind a quote, which keeps it apart from numbers.
-        return _having(of, scope, key, _compare(tags.value, operator, tag(value)), tags.value.like('"%'))
-    return _having(of, scope, key, _compare(tags.number, operator, float(value)))
+        return _having(tagged, scope, key, _compare(tags.value, operator, tag(value)), tags.value.like('"%'))
+    return _having(tagged, scope, key, _compare(tags.number, operator, float(value)))
 
 
 def _compare(column: ColumnElement[Any], operator: str, limit: Any) -> ColumnElement[bool]:
@@ -116,13 +118,15 @@ def _compare(column: ColumnElement[Any], operator: str, limit: Any) -> ColumnEle
     return compared[operator]
 
 
-def _having(of: Tagged, scope: int, key: str, *required: ColumnElement[bool]) -> Selection:
-    return select(of.item).where(of.scope == scope, of.tags.c.key == key, *required)
+def _having(tagged: Tagged, scope: int, key: str, *required: ColumnElement[bool]) -> Selection:
+    return select(tagged.item).where(tagged.scope == scope, tagged.tags.c.key == key, *required)
 
 
-def _lacking(of: Tagged, scope: int, having: Selection) -> Selection:
-    return select(of.all_items).where(of.all_scope == scope, of.all_items.not_in(having))
+def _without(tagged: Tagged, scope: int, having: Selection) -> Selection:
+    return select(tagged.all_items).where(tagged.all_scope == scope, tagged.all_items.not_in(having))
 
 
-def _bad(key: str, operator: str, value: Any, wanted: str) -> Invalid:
-    return Invalid(f"where[{key!r}] compares {operator} {value!r}", field="where", value=value, remedy=f"Give {wanted}")
+def _bad(key: str, operator: str, value: Any, expected: str) -> Invalid:
+    return Invalid(
+        f"where[{key!r}] compares {operator} {value!r}", field="where", value=value, remedy=f"Give {expected}"
+    )

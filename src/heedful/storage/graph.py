@@ -45,13 +45,13 @@ def enrich(connection: Connection, dataset: int, fact_seq: int, names: Sequence[
 
     Returns how many links are new.
     """
-    found = {made.key: made for name in names if (made := entity(name)) is not None}
+    new_entities = {parsed.key: parsed for name in names if (parsed := entity(name)) is not None}
     for key in mentioned(connection, [fact_seq]).get(fact_seq, {}):
-        found.pop(key, None)
-    _link(connection, dataset, {fact_seq: list(found.values())})
+        new_entities.pop(key, None)
+    _link(connection, dataset, {fact_seq: list(new_entities.values())})
     connection.execute(update(facts).where(facts.c.seq == fact_seq).values(linked=BY_MODEL))
     _announce(connection, dataset, [fact_seq])
-    return len(found)
+    return len(new_entities)
 
 
 def unlinked(connection: Connection, dataset: int) -> list[int]:
@@ -73,11 +73,11 @@ def link_unread(connection: Connection, dataset: int, fact_seqs: Sequence[int]) 
 
 def remove(connection: Connection, fact_seqs: Sequence[int]) -> None:
     """Removes the links of facts, and the entities that nobody else mentions: their names are words of these facts."""
-    touched = list(
+    entity_ids = list(
         connection.execute(select(links.c.entity_id).where(links.c.fact_seq.in_(fact_seqs)).distinct()).scalars()
     )
     connection.execute(delete(links).where(links.c.fact_seq.in_(fact_seqs)))
-    for run in batches(touched):
+    for run in batches(entity_ids):
         connection.execute(delete(entity_table).where(entity_table.c.id.in_(run), _unmentioned()))
 
 
@@ -113,17 +113,17 @@ def _arrays(rows: Sequence[AnyRow]) -> Pairs:
     return flat[0::2], flat[1::2]
 
 
-_KNOWN = select(entity_table.c.key, entity_table.c.id).where(
+_BY_KEY = select(entity_table.c.key, entity_table.c.id).where(
     entity_table.c.dataset_id == bindparam("of"), entity_table.c.key.in_(bindparam("keys", expanding=True))
 )
 
 
 def entity_numbers(connection: Connection, dataset: int, keys: Sequence[str]) -> dict[str, int]:
     """The numbers of the entities of a dataset that have one of these keys."""
-    found: dict[str, int] = {}
+    numbers: dict[str, int] = {}
     for run in batches(keys):
-        found.update({row.key: row.id for row in connection.execute(_KNOWN, {"of": dataset, "keys": list(run)})})
-    return found
+        numbers.update({row.key: row.id for row in connection.execute(_BY_KEY, {"of": dataset, "keys": list(run)})})
+    return numbers
 
 
 def names(connection: Connection, ids: Sequence[int]) -> dict[int, str]:
@@ -134,15 +134,15 @@ def names(connection: Connection, ids: Sequence[int]) -> dict[int, str]:
 
 def mentioned(connection: Connection, fact_seqs: Sequence[int]) -> dict[int, dict[str, int]]:
     """The keys and numbers of the entities of each of these facts that has any."""
-    found: dict[int, dict[str, int]] = {}
+    result: dict[int, dict[str, int]] = {}
     for run in batches(fact_seqs):
         for row in connection.execute(
             select(links.c.fact_seq, entity_table.c.key, entity_table.c.id)
             .join(entity_table, entity_table.c.id == links.c.entity_id)
             .where(links.c.fact_seq.in_(run))
         ):
-            found.setdefault(row.fact_seq, {})[row.key] = row.id
-    return found
+            result.setdefault(row.fact_seq, {})[row.key] = row.id
+    return result
 
 
 def with_wrong_links(connection: Connection, dataset: int) -> list[int]:
@@ -152,10 +152,10 @@ def with_wrong_links(connection: Connection, dataset: int) -> list[int]:
         select(facts.c.seq, facts.c.text, facts.c.linked).where(facts.c.dataset_id == dataset, facts.c.linked != UNREAD)
     ).all()
     for run in batches(rows, BATCH_SIZE):
-        kept = mentioned(connection, [row.seq for row in run])
+        stored = mentioned(connection, [row.seq for row in run])
         for row in run:
-            said, linked = {each.key for each in entities(row.text)}, kept.get(row.seq, {}).keys()
-            if not said <= linked or (row.linked == BY_WORDS and said != linked):
+            expected, linked = {entity.key for entity in entities(row.text)}, stored.get(row.seq, {}).keys()
+            if not expected <= linked or (row.linked == BY_WORDS and expected != linked):
                 wrong.append(row.seq)
     return wrong
 
@@ -164,16 +164,16 @@ def relink(connection: Connection, dataset: int, fact_seqs: Sequence[int]) -> No
     """Gives facts the links that their texts say; links that are right stay, with what was said about them."""
     for run in batches(fact_seqs, BATCH_SIZE):
         rows = connection.execute(select(facts.c.seq, facts.c.text, facts.c.linked).where(facts.c.seq.in_(run))).all()
-        kept = mentioned(connection, run)
-        lacking: dict[int, list[Entity]] = {}
+        stored = mentioned(connection, run)
+        missing: dict[int, list[Entity]] = {}
         for row in rows:
-            said = {each.key: each for each in entities(row.text)}
-            has = kept.get(row.seq, {})
-            lacking[row.seq] = [each for key, each in said.items() if key not in has]
-            extra = [number for key, number in has.items() if key not in said]
+            expected = {entity.key: entity for entity in entities(row.text)}
+            has = stored.get(row.seq, {})
+            missing[row.seq] = [entity for key, entity in expected.items() if key not in has]
+            extra = [number for key, number in has.items() if key not in expected]
             if extra and row.linked == BY_WORDS:
                 connection.execute(delete(links).where(links.c.fact_seq == row.seq, links.c.entity_id.in_(extra)))
-        _link(connection, dataset, lacking)
+        _link(connection, dataset, missing)
         _announce(connection, dataset, run)
 
 
@@ -195,20 +195,20 @@ _ADD_ENTITIES = insert(entity_table)
 _ADD_LINKS = insert(links)
 
 
-def _link(connection: Connection, dataset: int, found: Mapping[int, Sequence[Entity]]) -> None:
-    named = {each.key: each.name for several in found.values() for each in several}
-    numbers = entity_numbers(connection, dataset, list(named))
-    new = [key for key in named if key not in numbers]
-    rows = [{"dataset_id": dataset, "key": key, "name": named[key]} for key in new]
+def _link(connection: Connection, dataset: int, by_fact: Mapping[int, Sequence[Entity]]) -> None:
+    names = {entity.key: entity.name for entities in by_fact.values() for entity in entities}
+    numbers = entity_numbers(connection, dataset, list(names))
+    new = [key for key in names if key not in numbers]
+    rows = [{"dataset_id": dataset, "key": key, "name": names[key]} for key in new]
     insert_many(connection, entity_table, _ADD_ENTITIES, rows)
     numbers |= entity_numbers(connection, dataset, new)
     neutral = {"score": NEUTRAL, "last_at": None, "used": 0, "ignored": 0, "helpful": 0, "not_helpful": 0}
-    made = [
-        {"fact_seq": seq, "entity_id": numbers[each.key], "dataset_id": dataset, **neutral}
-        for seq, several in found.items()
-        for each in several
+    link_rows = [
+        {"fact_seq": seq, "entity_id": numbers[entity.key], "dataset_id": dataset, **neutral}
+        for seq, entities in by_fact.items()
+        for entity in entities
     ]
-    insert_many(connection, links, _ADD_LINKS, made)
+    insert_many(connection, links, _ADD_LINKS, link_rows)
 
 
 def _announce(connection: Connection, dataset: int, seqs: Sequence[int]) -> None:

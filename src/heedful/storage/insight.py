@@ -21,11 +21,11 @@ BINS = 10
 def recalls(connection: Connection, project: int, dataset: int | None, since: int | None, until: int | None) -> int:
     """How many recalls there were whose receipts are kept."""
     # By their numbers: of a query, PostgreSQL would look at all receipts.
-    ours = connection.execute(select(datasets.c.id).where(datasets.c.project_id == project)).scalars().all()
-    kept: list[ColumnElement[bool]] = [receipts.c.dataset_id.in_(ours if dataset is None else [dataset])]
-    kept += [] if since is None else [receipts.c.at >= since]
-    kept += [] if until is None else [receipts.c.at < until]
-    return int(connection.execute(select(func.count()).select_from(receipts).where(*kept)).scalar_one())
+    dataset_ids = connection.execute(select(datasets.c.id).where(datasets.c.project_id == project)).scalars().all()
+    conditions: list[ColumnElement[bool]] = [receipts.c.dataset_id.in_(dataset_ids if dataset is None else [dataset])]
+    conditions += [] if since is None else [receipts.c.at >= since]
+    conditions += [] if until is None else [receipts.c.at < until]
+    return int(connection.execute(select(func.count()).select_from(receipts).where(*conditions)).scalar_one())
 
 
 def decided(connection: Connection, project: int, since: int | None, until: int | None) -> list[AnyRow]:
@@ -58,12 +58,16 @@ def usefulness(connection: Connection, dataset: int, now: int) -> tuple[dict[int
     """Of the facts with signals: how many are in each bin, how many there are, their mean, and their signals."""
     score = decayed(now)
     # Rounded, so that a score of 0.6 that decayed for a second is still among those from 0.6 on.
-    place = sql_cast(func.floor(func.round(sql_cast(score * 10_000, Float)) / (10_000 / BINS)), Integer)
+    bin_index = sql_cast(func.floor(func.round(sql_cast(score * 10_000, Float)) / (10_000 / BINS)), Integer)
     signals = scores.c.used + scores.c.ignored + scores.c.helpful + scores.c.not_helpful
-    each = select(place.label("place"), score.label("score"), signals.label("signals")).where(*_overall(dataset, now))
-    found = each.subquery()
+    per_fact = select(bin_index.label("place"), score.label("score"), signals.label("signals")).where(
+        *_overall(dataset, now)
+    )
+    binned = per_fact.subquery()
     rows = connection.execute(
-        select(found.c.place, func.count(), func.sum(found.c.score), func.sum(found.c.signals)).group_by(found.c.place)
+        select(binned.c.place, func.count(), func.sum(binned.c.score), func.sum(binned.c.signals)).group_by(
+            binned.c.place
+        )
     ).all()
     bins: dict[int, int] = {}
     for row in rows:
@@ -140,12 +144,12 @@ def _decisions(project: int, since: int | None, until: int | None) -> list[Colum
 
 
 def _overall(dataset: int, now: int) -> list[ColumnElement[bool]]:
-    gone = expired_in(dataset, now)
-    return [scores.c.dataset_id == dataset, scores.c.query_id == ALL_QUERIES, scores.c.fact_seq.not_in(gone)]
+    expired = expired_in(dataset, now)
+    return [scores.c.dataset_id == dataset, scores.c.query_id == ALL_QUERIES, scores.c.fact_seq.not_in(expired)]
 
 
 def decayed(now: int) -> ColumnElement[Any]:
     """`learning.decay.decayed`, by the database."""
     weeks = sql_cast(now - scores.c.last_at, Float) / WEEK
-    kept = func.pow(KEPT_PER_WEEK, case((weeks > 0, weeks), else_=0.0))
-    return NEUTRAL + (scores.c.score - NEUTRAL) * kept
+    remaining = func.pow(KEPT_PER_WEEK, case((weeks > 0, weeks), else_=0.0))
+    return NEUTRAL + (scores.c.score - NEUTRAL) * remaining

@@ -98,17 +98,17 @@ def note(connection: Connection, job_id: str, **values: Any) -> None:
     connection.execute(update(jobs).where(jobs.c.id == job_id).values(**values))
 
 
-def claimable(connection: Connection, project: str | None, alone: tuple[str, ...], now: int) -> AnyRow | None:
+def claimable(connection: Connection, project: str | None, serial_kinds: tuple[str, ...], now: int) -> AnyRow | None:
     """The first job that nobody has: one that waits and is due, or one whose worker let its lease run out.
 
-    Of the kinds in `alone`, one runs at a time.
+    Of `serial_kinds`, one job of each kind runs at a time.
     """
     other = jobs.alias()
     free = or_(
         and_(jobs.c.status == "waiting", jobs.c.due_at <= now),
         and_(jobs.c.status == "running", jobs.c.leased_until < now),
     )
-    in_the_way = exists().where(
+    blocked = exists().where(
         other.c.kind == jobs.c.kind,
         other.c.seq != jobs.c.seq,
         or_(
@@ -116,9 +116,9 @@ def claimable(connection: Connection, project: str | None, alone: tuple[str, ...
             and_(other.c.status == "waiting", other.c.seq < jobs.c.seq),
         ),
     )
-    mine: ColumnElement[bool] = true() if project is None else projects.c.name == project
+    in_project: ColumnElement[bool] = true() if project is None else projects.c.name == project
     return connection.execute(
-        _rows().where(free, mine, or_(jobs.c.kind.not_in(alone), ~in_the_way)).order_by(jobs.c.seq).limit(1)
+        _rows().where(free, in_project, or_(jobs.c.kind.not_in(serial_kinds), ~blocked)).order_by(jobs.c.seq).limit(1)
     ).first()
 
 

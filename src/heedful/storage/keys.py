@@ -67,20 +67,20 @@ def used(connection: Connection, key_id: str, at: int) -> None:
 def signing_secrets(connection: Connection, now: int) -> list[bytes]:
     """What tokens may be signed with: the secret in use, then one before it that is still good; none at first."""
     rows = connection.execute(select(signing.c.name, signing.c.secret, signing.c.until))
-    found = {row.name: row.secret for row in rows if row.until is None or row.until > now}
-    return [found[name] for name in (_TOKENS, _FORMER) if name in found]
+    secrets = {row.name: row.secret for row in rows if row.until is None or row.until > now}
+    return [secrets[name] for name in (_TOKENS, _FORMER) if name in secrets]
 
 
 def ensure_signing_secret(connection: Connection, now: int) -> bytes:
     """What tokens are signed with, made if there is none."""
-    found = signing_secrets(connection, now)
-    if not found:
+    secrets = signing_secrets(connection, now)
+    if not secrets:
         lock_exclusive(connection, "signing")
-        found = signing_secrets(connection, now)
-    if not found:
-        found = [os.urandom(SECRET_BYTES)]
-        connection.execute(insert(signing).values(name=_TOKENS, secret=found[0]))
-    return found[0]
+        secrets = signing_secrets(connection, now)
+    if not secrets:
+        secrets = [os.urandom(SECRET_BYTES)]
+        connection.execute(insert(signing).values(name=_TOKENS, secret=secrets[0]))
+    return secrets[0]
 
 
 def rotate_signing_secret(connection: Connection, now: int, until: int) -> None:

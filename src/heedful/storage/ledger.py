@@ -109,8 +109,8 @@ def append_one(direct: Direct, event: Event) -> None:
 
 def with_key(direct: Direct, project: int, key: str) -> str | None:
     """The id of the event that carries an idempotency key."""
-    found = direct.run(_WITH_KEY, project=project, key=key)
-    return str(found[0][0]) if found else None
+    rows = direct.run(_WITH_KEY, project=project, key=key)
+    return str(rows[0][0]) if rows else None
 
 
 def annotate(connection: Connection, written: Sequence[tuple[str, int, str]]) -> None:
@@ -128,15 +128,15 @@ def notes_of(connection: Connection, event_id: str) -> list[str]:
 
 def with_keys(connection: Connection, project: int, keys: Sequence[str]) -> dict[str, AnyRow | Event]:
     """The events that carry one of these idempotency keys."""
-    found: dict[str, AnyRow | Event] = {}
+    events_by_key: dict[str, AnyRow | Event] = {}
     for run in batches(keys):
         rows = connection.execute(
             select(events)
             .join(event_keys, _of_key())
             .where(event_keys.c.project_id == project, event_keys.c.idempotency_key.in_(run))
         )
-        found.update({row.idempotency_key: row for row in rows})
-    return found
+        events_by_key.update({row.idempotency_key: row for row in rows})
+    return events_by_key
 
 
 def known_keys(connection: Connection, project: str, keys: Sequence[str]) -> set[str]:
@@ -209,22 +209,22 @@ def retraction_of(connection: Connection, project: int, event_id: str) -> str | 
 
 def is_superseded(connection: Connection, fact_id: str) -> bool:
     """Whether a supersession of this fact is active."""
-    found = connection.execute(
+    rows = connection.execute(
         select(events.c.id).where(events.c.target_id == fact_id, events.c.kind == SUPERSESSION, ~is_retracted())
     )
-    return found.first() is not None
+    return rows.first() is not None
 
 
 def is_recallable(connection: Connection, fact_id: str) -> bool:
     """Whether recall may find a fact: nothing supersedes it, and a correction that made it is still active."""
     if is_superseded(connection, fact_id):
         return False
-    named = connection.execute(
+    supersessions = connection.execute(
         select(events.c.body, is_retracted().label("retracted")).where(
             events.c.value == fact_id, events.c.kind == SUPERSESSION
         )
     ).all()
-    return any(not row.retracted for row in named) or not any(row.body["created"] for row in named)
+    return any(not row.retracted for row in supersessions) or not any(row.body["created"] for row in supersessions)
 
 
 def supersessions(connection: Connection, fact_ids: Sequence[str]) -> list[AnyRow]:
@@ -325,7 +325,7 @@ def _of_key() -> ColumnElement[bool]:
     return (events.c.id == event_keys.c.event_id) & (events.c.recorded_at == event_keys.c.recorded_at)
 
 
-def given_at() -> ColumnElement[int]:
+def effective_time() -> ColumnElement[int]:
     """When an event was given, as folds see it. Nothing is given after it arrived: what is dated ahead would never
     fade, and would make every later signal a late one."""
     return case((events.c.at > events.c.recorded_at, events.c.recorded_at), else_=events.c.at)
@@ -354,28 +354,30 @@ def surviving(
     connection: Connection, fact_seqs: Sequence[int], query_ids: Sequence[int] | None = None
 ) -> list[Surviving]:
     """The signals about these facts (for these queries) that still count, in folding order."""
-    found: list[Surviving] = []
+    result: list[Surviving] = []
     for run in batches(fact_seqs, 2000):
         statement = _active_signals(facts.c.seq.in_(run))
         if query_ids is not None:
             statement = statement.where(events.c.query_id.in_(query_ids))
         for row in connection.execute(statement):
-            found.append(_surviving(row))
-    return votes(found)
+            result.append(_surviving(row))
+    return votes(result)
 
 
 def votes(signals: Iterable[Surviving]) -> list[Surviving]:
     """The signals that count, of those given, which are in folding order."""
-    return counted_votes(signals, _voter, lambda each: (each.observation.signal_type, each.observation.confidence))
+    return counted_votes(
+        signals, _voter, lambda signal: (signal.observation.signal_type, signal.observation.confidence)
+    )
 
 
 def of_queries(connection: Connection, query_ids: Sequence[int]) -> dict[int, list[Opinion]]:
     """The signals for these queries that still count, by query, in the order they were given."""
-    found: dict[int, list[Opinion]] = {query: [] for query in query_ids}
+    result: dict[int, list[Opinion]] = {query: [] for query in query_ids}
     for run in batches(query_ids):
         for row in counted_rows(connection.execute(_active_signals(events.c.query_id.in_(run)))):
-            found[row.query_id].append(_opinion(row))
-    return found
+            result[row.query_id].append(_opinion(row))
+    return result
 
 
 def recorded_opinions(connection: Connection, dataset: int) -> list[tuple[int, Opinion]]:
@@ -399,14 +401,14 @@ def of_authors(
 ) -> list[Surviving]:
     """The active signals that these authors gave about these facts for these queries, in folding order; also
     those that another one of theirs replaces."""
-    asked = [
-        (facts.c.seq.in_(run), events.c.query_id.in_(queries), events.c.author.in_(some))
+    filters = [
+        (facts.c.seq.in_(run), events.c.query_id.in_(queries), events.c.author.in_(some_authors))
         for run in batches(fact_seqs)
         for queries in batches(query_ids)
-        for some in batches(authors)
+        for some_authors in batches(authors)
     ]
-    found = [_surviving(row) for conditions in asked for row in connection.execute(_active_signals(*conditions))]
-    return found if len(asked) == 1 else sorted(found, key=lambda each: (each.observation.at, each.seq))
+    result = [_surviving(row) for conditions in filters for row in connection.execute(_active_signals(*conditions))]
+    return result if len(filters) == 1 else sorted(result, key=lambda signal: (signal.observation.at, signal.seq))
 
 
 _SIGNAL = (
@@ -448,17 +450,17 @@ def _signal_value(row: AnyRow) -> tuple[SignalType, float]:
 def _active_signals(*conditions: ColumnElement[bool]) -> Select[*tuple[object, ...]]:
     """Active signals, of facts that are there, in the order they were given."""
     return (
-        select(*_SIGNAL, facts.c.seq.label("fact"), given_at().label("given"))
+        select(*_SIGNAL, facts.c.seq.label("fact"), effective_time().label("effective"))
         .join(facts, facts.c.id == events.c.target_id)
         .where(*SIGNALS, ~is_retracted(), *conditions)
-        .order_by(given_at(), events.c.seq)
+        .order_by(effective_time(), events.c.seq)
     )
 
 
 def _surviving(row: AnyRow) -> Surviving:
-    observation = Observation(cast(SignalType, row.value), row.confidence, row.given)
+    observation = Observation(cast(SignalType, row.value), row.confidence, row.effective)
     return Surviving(row.id, row.fact, row.query_id, observation, row.author, row.author_trust, row.seq)
 
 
 def _opinion(row: AnyRow) -> Opinion:
-    return Opinion(row.fact, row.query_id, row.value, row.confidence, row.given, rank=row.rank, author=row.author)
+    return Opinion(row.fact, row.query_id, row.value, row.confidence, row.effective, rank=row.rank, author=row.author)

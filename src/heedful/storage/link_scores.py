@@ -11,7 +11,7 @@ from sqlalchemy import ColumnElement, Connection, bindparam, or_, select, update
 from heedful.model import SignalType
 from heedful.ranking.policies import Documented, Tally
 from heedful.ranking.signals import NEUTRAL, Observation
-from heedful.storage.ledger import LINK_SIGNAL, given_at, is_retracted
+from heedful.storage.ledger import LINK_SIGNAL, effective_time, is_retracted
 from heedful.storage.rows import batches
 from heedful.storage.schema import events, facts, links
 
@@ -36,10 +36,10 @@ def parse_target(name: str) -> tuple[str, int] | None:
     return (fact_id, int(entity)) if fact_id and entity.isascii() and entity.isdigit() else None
 
 
-_KEPT = select(
+_STORED = select(
     links.c.fact_seq, links.c.entity_id, links.c.score, links.c.last_at, *(links.c[name] for name in _COUNTS)
 )
-_RATED = _KEPT.where(links.c.last_at.is_not(None), links.c.fact_seq.in_(bindparam("facts", expanding=True)))
+_RATED = _STORED.where(links.c.last_at.is_not(None), links.c.fact_seq.in_(bindparam("facts", expanding=True)))
 _NOT_NEW = or_(links.c.last_at.is_not(None), links.c.score != NEUTRAL, *(links.c[name] != 0 for name in _COUNTS))
 
 
@@ -54,17 +54,17 @@ def rated(connection: Connection, fact_seqs: Sequence[int]) -> dict[Key, Tally]:
 
 def rated_in(connection: Connection, dataset: int) -> dict[Key, Tally]:
     """The same of a whole dataset, and whatever else is not as a new link is."""
-    rows = connection.execute(_KEPT.where(links.c.dataset_id == dataset, _NOT_NEW))
+    rows = connection.execute(_STORED.where(links.c.dataset_id == dataset, _NOT_NEW))
     return {(fact, entity): Tally(score, last_at, *counts) for fact, entity, score, last_at, *counts in rows}
 
 
 def present(connection: Connection, fact_seqs: Sequence[int]) -> set[Key]:
     """Which links these facts have."""
-    found: set[Key] = set()
+    keys: set[Key] = set()
     for run in batches(fact_seqs):
         rows = connection.execute(select(links.c.fact_seq, links.c.entity_id).where(links.c.fact_seq.in_(run)))
-        found.update((row.fact_seq, row.entity_id) for row in rows)
-    return found
+        keys.update((row.fact_seq, row.entity_id) for row in rows)
+    return keys
 
 
 def observe(connection: Connection, ids: Mapping[int, str], signals: Iterable[tuple[Key, Observation]]) -> None:
@@ -75,11 +75,11 @@ def observe(connection: Connection, ids: Mapping[int, str], signals: Iterable[tu
     by_key: dict[Key, list[Observation]] = defaultdict(list)
     for key, observation in signals:
         by_key[key].append(observation)
-    known = rated(connection, sorted({fact for fact, _ in by_key}))
+    stored = rated(connection, sorted({fact for fact, _ in by_key}))
     updated: dict[Key, Tally] = {}
     late: list[Key] = []
     for key, observations in by_key.items():
-        state = known.get(key, Tally())
+        state = stored.get(key, Tally())
         observations.sort(key=lambda observation: observation.at)
         if state.last_at is not None and observations[0].at < state.last_at:
             late.append(key)
@@ -113,15 +113,15 @@ def folded_in(connection: Connection, dataset: int) -> dict[Key, Tally]:
 
 def _folded(connection: Connection, condition: ColumnElement[bool]) -> dict[Key, Tally]:
     rows = connection.execute(
-        select(events.c.target_id, events.c.value, events.c.confidence, given_at())
+        select(events.c.target_id, events.c.value, events.c.confidence, effective_time())
         .where(events.c.kind == LINK_SIGNAL, ~is_retracted(), condition)
-        .order_by(given_at(), events.c.seq)
+        .order_by(effective_time(), events.c.seq)
     )
     by_name: dict[str, list[Observation]] = defaultdict(list)
     for name, value, confidence, at in rows:
         by_name[name].append(Observation(cast(SignalType, value), confidence, at))
     keys = _keys(connection, list(by_name))
-    return {keys[name]: _POLICY.fold(said) for name, said in by_name.items() if name in keys}
+    return {keys[name]: _POLICY.fold(observations) for name, observations in by_name.items() if name in keys}
 
 
 def _keys(connection: Connection, names: Sequence[str]) -> dict[str, Key]:
@@ -131,9 +131,9 @@ def _keys(connection: Connection, names: Sequence[str]) -> dict[str, Key]:
     for run in batches(sorted({fact_id for fact_id, _ in split.values()})):
         rows = connection.execute(select(facts.c.id, facts.c.seq).where(facts.c.id.in_(run)))
         seqs.update({row.id: row.seq for row in rows})
-    there = present(connection, list(seqs.values()))
+    existing = present(connection, list(seqs.values()))
     keys = {name: (seqs[fact_id], entity) for name, (fact_id, entity) in split.items() if fact_id in seqs}
-    return {name: key for name, key in keys.items() if key in there}
+    return {name: key for name, key in keys.items() if key in existing}
 
 
 _UPDATE = (

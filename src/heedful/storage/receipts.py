@@ -62,8 +62,8 @@ def load(connection: Connection, dataset: int, ids: Sequence[str], since: int | 
     )
     if since is not None:
         statement = statement.where(receipts.c.at >= since)
-    found = [row for run in batches(ids) for row in connection.execute(statement.where(receipts.c.id.in_(run)))]
-    return sorted(found, key=lambda row: (row.at, row.id))
+    rows = [row for run in batches(ids) for row in connection.execute(statement.where(receipts.c.id.in_(run)))]
+    return sorted(rows, key=lambda row: (row.at, row.id))
 
 
 def forget_dataset(connection: Connection, dataset: int) -> None:
@@ -80,10 +80,10 @@ def forget_dataset(connection: Connection, dataset: int) -> None:
 def expire(connection: Connection, before: int, limit: int) -> int:
     """Removes receipts that are older, at most this many; returns how many were."""
     old = select(receipts.c.id, receipts.c.at).where(receipts.c.at < before).order_by(receipts.c.at).limit(limit)
-    found = connection.execute(old).all()
-    for run in batches(found):
+    rows = connection.execute(old).all()
+    for run in batches(rows):
         connection.execute(delete(receipts).where(receipts.c.id.in_([row.id for row in run]), receipts.c.at < before))
-    return len(found)
+    return len(rows)
 
 
 def shown_facts(connection: Connection, project: str, ids: Sequence[str]) -> dict[str, list[str]]:
@@ -144,7 +144,7 @@ _FIND = Prepared(
     select(datasets.c.id.label("dataset"), queries.c.id.label("query"))
     .select_from(
         datasets.outerjoin(
-            queries, and_(queries.c.dataset_id == datasets.c.id, queries.c.digest == bindparam("wanted"))
+            queries, and_(queries.c.dataset_id == datasets.c.id, queries.c.digest == bindparam("digest"))
         )
     )
     .where(datasets.c.id == bindparam("of"))
@@ -162,12 +162,12 @@ _ADD_QUERY = Prepared(
 def ensure_query(direct: Direct, dataset: int, words: str, model: int | None, vector: bytes | None) -> int | None:
     """The number of a query that is asked, stored if it is new; None if the dataset was deleted."""
     key = digest(words)
-    found = direct.run(_FIND, of=dataset, wanted=key)
-    if not found or found[0][1] is not None:
-        return int(found[0][1]) if found else None
-    made = direct.run(_ADD_QUERY, dataset_id=dataset, digest=key, text=words, model_id=model, vector=vector)
+    rows = direct.run(_FIND, of=dataset, digest=key)
+    if not rows or rows[0][1] is not None:
+        return int(rows[0][1]) if rows else None
+    inserted = direct.run(_ADD_QUERY, dataset_id=dataset, digest=key, text=words, model_id=model, vector=vector)
     # Somebody else may have asked the same at this moment.
-    return int(made[0][0] if made else direct.run(_FIND, of=dataset, wanted=key)[0][1])
+    return int(inserted[0][0] if inserted else direct.run(_FIND, of=dataset, digest=key)[0][1])
 
 
 Row = tuple[int, str, int | None, bytes | None]
@@ -176,16 +176,16 @@ Row = tuple[int, str, int | None, bytes | None]
 
 def load_queries(connection: Connection, ids: Sequence[int]) -> list[Row]:
     """Queries by their numbers."""
-    found = []
+    result = []
     for run in batches(ids):
         rows = connection.execute(
             select(queries.c.id, queries.c.text, queries.c.model_id, queries.c.vector).where(queries.c.id.in_(run))
         )
-        found += [(row.id, row.text, row.model_id, row.vector) for row in rows]
-    return found
+        result += [(row.id, row.text, row.model_id, row.vector) for row in rows]
+    return result
 
 
-def set_vectors(connection: Connection, model: int, made: Sequence[tuple[int, bytes]]) -> None:
+def set_vectors(connection: Connection, model: int, vectors: Sequence[tuple[int, bytes]]) -> None:
     """Stores vectors that were made after the query was."""
-    for query, vector in made:
+    for query, vector in vectors:
         connection.execute(update(queries).where(queries.c.id == query).values(model_id=model, vector=vector))

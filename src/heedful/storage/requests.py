@@ -29,20 +29,20 @@ def event_key(kind: str, key: str | None) -> str | None:
     return None if key is None else f"{kind}@{caller}/{key}" if caller else f"{kind}/{key}"
 
 
-def given_key(event_key: str) -> str:
+def idempotency_key_of(event_key: str) -> str:
     """The key as it was given."""
     return event_key.partition("/")[2]
 
 
 def earlier_result(
-    connection: Connection, project: int, key: str, sought: bytes, *, lock: bool = False
+    connection: Connection, project: int, key: str, fingerprint: bytes, *, lock: bool = False
 ) -> Metadata | None:
     """The result of the first call with this key, if there was one; with `lock`, nobody else changes it meanwhile."""
     statement = select(requests.c.fingerprint, requests.c.result).where(*_matching(project, key))
     row = connection.execute(statement.with_for_update() if lock else statement).first()
     if row is None:
         return None
-    if row.fingerprint != sought:
+    if row.fingerprint != fingerprint:
         raise Conflict(
             f"idempotency_key {key!r} was used for another call",
             code="idempotency_key_reused",
@@ -54,14 +54,14 @@ def earlier_result(
     return result
 
 
-def store_result(connection: Connection, project: int, key: str, made: bytes, result: Metadata, at: int) -> None:
+def store_result(connection: Connection, project: int, key: str, fingerprint: bytes, result: Metadata, at: int) -> None:
     """Remembers the result of a call for its retries."""
     connection.execute(
         insert(requests).values(
             project_id=project,
             caller=request_context.subject(),
             idempotency_key=key,
-            fingerprint=made,
+            fingerprint=fingerprint,
             result=result,
             at=at,
         )

@@ -53,11 +53,11 @@ def _rows_of(table: Table, old: Callable[[int], ColumnElement[bool]]) -> Removal
     key = list(table.primary_key.columns)
 
     def remove(connection: Connection, before: int) -> int:
-        found = connection.execute(select(*key).where(old(before)).limit(BATCH_SIZE)).all()
-        if found:
-            named = key[0].in_([row[0] for row in found]) if len(key) == 1 else tuple_(*key).in_(map(tuple, found))
-            connection.execute(delete(table).where(named, old(before)))
-        return len(found)
+        rows = connection.execute(select(*key).where(old(before)).limit(BATCH_SIZE)).all()
+        if rows:
+            condition = key[0].in_([row[0] for row in rows]) if len(key) == 1 else tuple_(*key).in_(map(tuple, rows))
+            connection.execute(delete(table).where(condition, old(before)))
+        return len(rows)
 
     return remove
 
@@ -93,27 +93,27 @@ _RULES = (
 
 def apply(database: Database, now: int, retention: Retention) -> list[str]:
     """Removes what is due; returns what was removed, in words. It may run at any time, in several processes at once."""
-    done = []
+    messages = []
     if retention.receipt_days:
         with database.write() as connection:
             dropped = partitions.drop_receipts(connection, now - retention.receipt_days * DAY)
-        done += [f"dropped {name}" for name in dropped]
-    for kept in _RULES:
-        days = getattr(retention, kept.days)
+        messages += [f"dropped {name}" for name in dropped]
+    for rule in _RULES:
+        days = getattr(retention, rule.days)
         if not days:
             continue
         removed = 0
-        for count in _batches(database, kept.remove, now - days * DAY):
+        for count in _batches(database, rule.remove, now - days * DAY):
             removed += count
         if removed:
-            done.append(f"removed {removed} {kept.what}")
-    done += _retire_facts(database, now)
+            messages.append(f"removed {removed} {rule.what}")
+    messages += _retire_facts(database, now)
     if retention.hit_days:
-        done += _prune_hits(database, now - retention.hit_days * DAY)
-    done += _prune_changes(database, retention.change_lines)
-    if any("receipts" in line for line in done):
-        done += _prune_queries(database)
-    return done
+        messages += _prune_hits(database, now - retention.hit_days * DAY)
+    messages += _prune_changes(database, retention.change_lines)
+    if any("receipts" in line for line in messages):
+        messages += _prune_queries(database)
+    return messages
 
 
 def _batches(database: Database, remove: Removal, before: int) -> Iterator[int]:
@@ -154,25 +154,25 @@ def _prune_hits(database: Database, before: int) -> list[str]:
     return [f"removed {removed} hits of the cache"] if removed else []
 
 
-def _prune_changes(database: Database, kept: int) -> list[str]:
+def _prune_changes(database: Database, max_changes: int) -> list[str]:
     """Shortens the feeds that indexes follow. An index that is further behind is rebuilt: see `facts.changes_after`."""
     with database.read() as connection:
-        counted = select(changes.c.dataset_id).group_by(changes.c.dataset_id).having(func.count() > 2 * kept)
+        long_feeds = select(changes.c.dataset_id).group_by(changes.c.dataset_id).having(func.count() > 2 * max_changes)
         long = connection.execute(
             select(projects.c.name, datasets.c.id)
             .join(projects, projects.c.id == datasets.c.project_id)
-            .where(datasets.c.id.in_(counted))
+            .where(datasets.c.id.in_(long_feeds))
         ).all()
     removed = 0
     for project, dataset in long:
         with database.write(project, durable=False) as connection:
-            own = changes.c.dataset_id == dataset
-            newest = select(changes.c.seq).where(own).order_by(changes.c.seq.desc())
-            oldest_kept = connection.execute(newest.offset(kept - 1).limit(1)).scalar()
+            of_dataset = changes.c.dataset_id == dataset
+            newest = select(changes.c.seq).where(of_dataset).order_by(changes.c.seq.desc())
+            oldest_kept = connection.execute(newest.offset(max_changes - 1).limit(1)).scalar()
             if oldest_kept is None:
                 continue
             connection.execute(update(datasets).where(datasets.c.id == dataset).values(changes_from=oldest_kept))
-            removed += connection.execute(delete(changes).where(own, changes.c.seq < oldest_kept)).rowcount
+            removed += connection.execute(delete(changes).where(of_dataset, changes.c.seq < oldest_kept)).rowcount
     return [f"removed {removed} changes that indexes have taken in"] if removed else []
 
 
@@ -214,14 +214,14 @@ _NO_EVENT = ~exists().where(events.c.query_id == queries.c.id)
 
 def maintain(database: Database, now: int, retention: Retention) -> list[str]:
     """Does the maintenance that is due, and returns what was done, in words. Several processes may call it at once."""
-    done = [f"made {name}" for name in iter(lambda: _next_partition(database, now), None)]
+    messages = [f"made {name}" for name in iter(lambda: _next_partition(database, now), None)]
     with database.read() as connection:
         counts = tallies.due(connection)
     for project, number, key in counts:
         with database.write(project, durable=False) as connection:
             tallies.fold(connection, number, key)
-        done.append(f"counted the opinions of {project}{f' by {key}' if key else ''}")
-    return done + apply(database, now, retention)
+        messages.append(f"counted the opinions of {project}{f' by {key}' if key else ''}")
+    return messages + apply(database, now, retention)
 
 
 def _next_partition(database: Database, now: int) -> str | None:
@@ -244,25 +244,25 @@ _POSTGRESQL = text(
 
 def table_sizes(connection: Connection) -> list[TableSize]:
     """All tables, the largest first."""
-    found = connection.execute(_POSTGRESQL if connection.dialect.name == "postgresql" else _SQLITE)
-    sizes = {row.name: int(row.bytes) for row in found}
-    counted = {
+    result = connection.execute(_POSTGRESQL if connection.dialect.name == "postgresql" else _SQLITE)
+    sizes = {row.name: int(row.bytes) for row in result}
+    row_counts = {
         name: connection.execute(select(func.count()).select_from(metadata.tables[name])).scalar_one()
         for name in sizes
         if name in metadata.tables
     }
-    found_sizes = [TableSize(table=name, rows=counted.get(name), bytes=size) for name, size in sizes.items()]
-    return sorted(found_sizes, key=lambda each: -each.bytes)
+    tables = [TableSize(table=name, rows=row_counts.get(name), bytes=size) for name, size in sizes.items()]
+    return sorted(tables, key=lambda table: -table.bytes)
 
 
 def retire(connection: Connection, dataset: int, at: int, limit: int, digests: Sequence[bytes] = ()) -> int:
     """Removes facts that have expired, with what was learnt from them: those with these digests, and at most `limit`
     others. Returns how many expired facts that were. The ledger stays, as when they are forgotten."""
     due = select(facts.c.seq, facts.c.id).where(facts.c.dataset_id == dataset, facts.c.expires_at <= at)
-    found = {row.seq: row.id for row in connection.execute(due.order_by(facts.c.expires_at).limit(limit))}
-    if not found:
+    expired = {row.seq: row.id for row in connection.execute(due.order_by(facts.c.expires_at).limit(limit))}
+    if not expired:
         return 0
     for run in batches(digests):
-        found |= {row.seq: row.id for row in connection.execute(due.where(facts.c.digest.in_(run)))}
-    remove(connection, dataset, sorted({*found, *tagged(connection, dataset, MADE_FROM, list(found.values()))}))
-    return len(found)
+        expired |= {row.seq: row.id for row in connection.execute(due.where(facts.c.digest.in_(run)))}
+    remove(connection, dataset, sorted({*expired, *tagged(connection, dataset, MADE_FROM, list(expired.values()))}))
+    return len(expired)

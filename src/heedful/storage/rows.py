@@ -51,14 +51,14 @@ class Prepared:
     def compiled(self, engine: Engine) -> tuple[str, list[str] | None, dict[str, Any]]:
         """The words of the statement, the order of its values (None for a driver that takes them by name), and those
         values that are part of the statement."""
-        found = self._compiled.get(engine.dialect.name)
-        if found is None:
-            made = self._statement.compile(dialect=engine.dialect, column_keys=self._columns)
-            binds = getattr(made, "binds", {})
+        cached = self._compiled.get(engine.dialect.name)
+        if cached is None:
+            compiled = self._statement.compile(dialect=engine.dialect, column_keys=self._columns)
+            binds = getattr(compiled, "binds", {})
             fixed = {name: bind.value for name, bind in binds.items() if not bind.required}
-            found = (str(made), getattr(made, "positiontup", None), fixed)
-            self._compiled[engine.dialect.name] = found
-        return found
+            cached = (str(compiled), getattr(compiled, "positiontup", None), fixed)
+            self._compiled[engine.dialect.name] = cached
+        return cached
 
 
 class Direct:
@@ -73,24 +73,24 @@ class Direct:
     @classmethod
     def on(cls, connection: Connection) -> Direct:
         """The transaction of a connection."""
-        made = cls(connection.engine, connection.connection)
-        made._connection = connection
-        return made
+        direct = cls(connection.engine, connection.connection)
+        direct._connection = connection
+        return direct
 
     def run(self, statement: Prepared, **values: Any) -> list[tuple[Any, ...]]:
         """The rows that a prepared statement gives."""
         sql, order, fixed = statement.compiled(self._engine)
-        named = fixed | values
-        given: Any = named if order is None else [named[name] for name in order]
-        cursor = self._driver.execute(sql, given)
+        by_name = fixed | values
+        arguments: Any = by_name if order is None else [by_name[name] for name in order]
+        cursor = self._driver.execute(sql, arguments)
         return cast(list[tuple[Any, ...]], cursor.fetchall()) if cursor.description else []
 
     @property
     def connection(self) -> Connection:
         """The same transaction for the toolkit, which neither begins nor ends it."""
         if self._connection is None:
-            made = Connection(self._engine, connection=self._borrowed)
-            self._connection = made.execution_options(begun=True)
+            connection = Connection(self._engine, connection=self._borrowed)
+            self._connection = connection.execution_options(begun=True)
         return self._connection
 
 
@@ -110,5 +110,5 @@ def insert_many(
         _COMPILED[key] = (str(compiled), compiled.positiontup)
     sql, order = _COMPILED[key]
     # Drivers take values by place, or by name.
-    given: Any = list(rows) if order is None else list(map(itemgetter(*order), rows))
-    connection.exec_driver_sql(sql, given)
+    arguments: Any = list(rows) if order is None else list(map(itemgetter(*order), rows))
+    connection.exec_driver_sql(sql, arguments)

@@ -25,11 +25,11 @@ def project_names(connection: Connection) -> list[str]:
 
 def ensure_project(connection: Connection, name: str, at: int) -> int:
     """The project's number; the project is made if it is new."""
-    found = project_id(connection, name)
-    if found is not None:
-        return found
-    made = connection.execute(insert(projects).values(name=name, created_at=at).returning(projects.c.id))
-    return int(made.scalar_one())
+    number = project_id(connection, name)
+    if number is not None:
+        return number
+    inserted = connection.execute(insert(projects).values(name=name, created_at=at).returning(projects.c.id))
+    return int(inserted.scalar_one())
 
 
 def dataset_id(connection: Connection, project: str, name: str) -> int | None:
@@ -41,14 +41,14 @@ def dataset_id(connection: Connection, project: str, name: str) -> int | None:
 
 def ensure_dataset(connection: Connection, project: str, name: str, at: int) -> int:
     """The dataset's number; it and its project are made if they are new."""
-    found = dataset_id(connection, project, name)
-    if found is not None:
-        return found
+    number = dataset_id(connection, project, name)
+    if number is not None:
+        return number
     owner = ensure_project(connection, project, at)
-    made = connection.execute(
+    inserted = connection.execute(
         insert(datasets).values(project_id=owner, name=name, created_at=at).returning(datasets.c.id)
     )
-    return int(made.scalar_one())
+    return int(inserted.scalar_one())
 
 
 def set_policy(connection: Connection, project: int, dataset: int | None, policy: str | None) -> None:
@@ -61,19 +61,19 @@ def set_policy(connection: Connection, project: int, dataset: int | None, policy
 
 def policies(connection: Connection, project: str) -> tuple[str | None, dict[str, str | None]]:
     """The policies that a project and its datasets were given; None where none was."""
-    own = connection.execute(select(projects.c.policy).where(projects.c.name == project)).scalar()
+    project_policy = connection.execute(select(projects.c.policy).where(projects.c.name == project)).scalar()
     rows = connection.execute(
         select(datasets.c.name, datasets.c.policy)
         .join(projects)
         .where(projects.c.name == project)
         .order_by(datasets.c.id)
     )
-    return own, {row.name: row.policy for row in rows}
+    return project_policy, {row.name: row.policy for row in rows}
 
 
 def facts_by_project(connection: Connection, now: int) -> dict[str, int]:
     """How many facts each project has that are neither superseded nor expired, oldest project first."""
-    counted = (
+    counts = (
         select(datasets.c.project_id, func.count().label("facts"))
         .join(facts, facts.c.dataset_id == datasets.c.id)
         .where(facts.c.superseded == 0, unexpired(now))
@@ -81,8 +81,8 @@ def facts_by_project(connection: Connection, now: int) -> dict[str, int]:
         .subquery()
     )
     rows = connection.execute(
-        select(projects.c.name, counted.c.facts)
-        .outerjoin(counted, counted.c.project_id == projects.c.id)
+        select(projects.c.name, counts.c.facts)
+        .outerjoin(counts, counts.c.project_id == projects.c.id)
         .order_by(projects.c.id)
     )
     return {row.name: row.facts or 0 for row in rows}
@@ -154,7 +154,7 @@ class State:
     """When the first of its facts expires, or has expired."""
 
 
-_THERE = datasets.join(projects, projects.c.id == datasets.c.project_id)
+_WITH_PROJECT = datasets.join(projects, projects.c.id == datasets.c.project_id)
 _STATE = Prepared(
     select(
         models.c.id.label("model_id"),
@@ -172,14 +172,16 @@ _STATE = Prepared(
         select(literal(1).label("one"))
         .subquery("always")
         .outerjoin(models, models.c.active == 1)
-        .outerjoin(_THERE, and_(projects.c.name == bindparam("project"), datasets.c.name == bindparam("wanted")))
+        .outerjoin(
+            _WITH_PROJECT, and_(projects.c.name == bindparam("project"), datasets.c.name == bindparam("dataset"))
+        )
     )
 )
 
 
 def read_state(direct: Direct, project: str, dataset: str) -> State:
     """The state of a dataset; nothing is created."""
-    (row,) = direct.run(_STATE, project=project, wanted=dataset)
+    (row,) = direct.run(_STATE, project=project, dataset=dataset)
     model_id, name, dimensions, number, policy, change, event, first_end = row
     model = None if model_id is None else ModelRow(model_id, name, dimensions)
     return State(model, number, policy, change or 0, event or 0, first_end)

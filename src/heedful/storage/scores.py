@@ -15,7 +15,7 @@ from heedful.ranking.policies import Documented, Tally
 from heedful.ranking.signals import Observation, Opinion
 from heedful.storage import ledger
 from heedful.storage.database import Database
-from heedful.storage.ledger import RETRACTION, SIGNALS, counted_rows, given_at
+from heedful.storage.ledger import RETRACTION, SIGNALS, counted_rows, effective_time
 from heedful.storage.rows import AnyRow, batches
 from heedful.storage.schema import events, scores
 
@@ -38,11 +38,11 @@ _READ = select(scores).where(
 
 def read(connection: Connection, fact_seqs: Sequence[int], query_ids: Sequence[int]) -> dict[Key, Tally]:
     """The tallies of these facts for these queries, where there are any."""
-    found: dict[Key, Tally] = {}
+    tallies: dict[Key, Tally] = {}
     for run in batches(fact_seqs, 5000):
         rows = connection.execute(_READ, {"facts": list(run), "queries": list(query_ids)})
-        found.update({(row.fact_seq, row.query_id): _tally(row) for row in rows})
-    return found
+        tallies.update({(row.fact_seq, row.query_id): _tally(row) for row in rows})
+    return tallies
 
 
 def observe(
@@ -56,11 +56,11 @@ def observe(
     A signal older than the last one a score has seen can't be added at the end: that score is recomputed. So is that
     of a fact of which an author says something else than before.
     """
-    counting, changed = _new_votes(connection, [each for each in signals if each.author_trust != "anonymous"])
+    counting, changed = _new_votes(connection, [signal for signal in signals if signal.author_trust != "anonymous"])
     by_key: dict[Key, list[Observation]] = defaultdict(list)
-    for each in counting:
-        by_key[each.fact_seq, each.query_id].append(each.observation)
-        by_key[each.fact_seq, ALL_QUERIES].append(each.observation)
+    for signal in counting:
+        by_key[signal.fact_seq, signal.query_id].append(signal.observation)
+        by_key[signal.fact_seq, ALL_QUERIES].append(signal.observation)
     present = _of_keys(connection, by_key)
     updated: dict[Key, Tally] = {}
     late = set(changed)
@@ -75,23 +75,28 @@ def observe(
         updated[key] = state
     _write(database, connection, dataset_of, updated)
     refold(database, connection, dataset_of, sorted(late))
-    return sorted({each.fact_seq for each in counting} | changed)
+    return sorted({signal.fact_seq for signal in counting} | changed)
 
 
 def _new_votes(connection: Connection, signals: Sequence[ledger.Surviving]) -> tuple[list[ledger.Surviving], set[int]]:
     """Which of these signals are to be added, and the facts of which an author's vote has changed."""
-    authors = sorted({each.author for each in signals if each.author is not None})
+    authors = sorted({signal.author for signal in signals if signal.author is not None})
     if not authors:
         return list(signals), set()
-    named = [each for each in signals if each.author is not None]
-    known = ledger.of_authors(
-        connection, sorted({each.fact_seq for each in named}), sorted({each.query_id for each in named}), authors
+    by_authors = [signal for signal in signals if signal.author is not None]
+    author_signals = ledger.of_authors(
+        connection,
+        sorted({signal.fact_seq for signal in by_authors}),
+        sorted({signal.query_id for signal in by_authors}),
+        authors,
     )
-    new = {each.id for each in signals}
-    before = {each.id for each in ledger.votes(each for each in known if each.id not in new)}
-    after = {each.id for each in ledger.votes(known)}
-    changed = {each.fact_seq for each in known if each.id in before - after}
-    counting = [each for each in signals if (each.author is None or each.id in after) and each.fact_seq not in changed]
+    new = {signal.id for signal in signals}
+    before = {signal.id for signal in ledger.votes(signal for signal in author_signals if signal.id not in new)}
+    after = {signal.id for signal in ledger.votes(author_signals)}
+    changed = {signal.fact_seq for signal in author_signals if signal.id in before - after}
+    counting = [
+        signal for signal in signals if (signal.author is None or signal.id in after) and signal.fact_seq not in changed
+    ]
     return counting, changed
 
 
@@ -225,8 +230,10 @@ def masses_after(connection: Connection, dataset: int, seq: int) -> Masses:
     added = select(_mass("positive"), _mass("negative")).where(
         events.c.dataset_id == dataset, *SIGNALS, events.c.seq > seq
     )
-    taken = select(_mass("positive"), _mass("negative")).join(_LATER, _is_taken_after(dataset, seq)).where(*SIGNALS)
-    plus, minus = connection.execute(added).one(), connection.execute(taken).one()
+    retracted = (
+        select(_mass("positive"), _mass("negative")).join(_LATER, _is_retracted_after(dataset, seq)).where(*SIGNALS)
+    )
+    plus, minus = connection.execute(added).one(), connection.execute(retracted).one()
     replaced = _replaced_after(connection, dataset, seq)
     positive, negative = (
         float((plus[side] or 0) - (minus[side] or 0)) - replaced[side] for side in range(len(replaced))
@@ -234,7 +241,7 @@ def masses_after(connection: Connection, dataset: int, seq: int) -> Masses:
     return positive, negative
 
 
-def _is_taken_after(dataset: int, seq: int) -> ColumnElement[bool]:
+def _is_retracted_after(dataset: int, seq: int) -> ColumnElement[bool]:
     return and_(
         _LATER.c.target_id == events.c.id,
         _LATER.c.dataset_id == dataset,
@@ -246,34 +253,36 @@ def _is_taken_after(dataset: int, seq: int) -> ColumnElement[bool]:
 def _replaced_after(connection: Connection, dataset: int, seq: int) -> Masses:
     """How much more mass stands and does not count, since its author said something else, than at a known event."""
     voters = _voters_after(connection, dataset, seq)
-    ended = (
+    retracted_at = (
         select(func.min(_LATER.c.seq)).where(_LATER.c.target_id == events.c.id, _LATER.c.kind == RETRACTION)
     ).scalar_subquery()
     positive = negative = 0.0
     for run in batches(sorted(voters)):
         rows = connection.execute(
-            select(events, ended.label("ended"))
+            select(events, retracted_at.label("ended"))
             .where(*SIGNALS, events.c.target_id.in_({fact for fact, _, _ in run}))
             .where(events.c.author.in_({author for _, _, author in run}))
-            .order_by(given_at(), events.c.seq)
+            .order_by(effective_time(), events.c.seq)
         )
-        wanted = set(run)
-        theirs = [row for row in rows if (row.target_id, row.query_id, row.author) in wanted]
-        before = _replaced([row for row in theirs if row.seq <= seq < (row.ended or _NEVER)])
-        after = _replaced([row for row in theirs if row.ended is None])
+        batch_voters = set(run)
+        voter_rows = [row for row in rows if (row.target_id, row.query_id, row.author) in batch_voters]
+        before = _replaced([row for row in voter_rows if row.seq <= seq < (row.ended or _NEVER)])
+        after = _replaced([row for row in voter_rows if row.ended is None])
         positive, negative = positive + after[0] - before[0], negative + after[1] - before[1]
     return positive, negative
 
 
 def _voters_after(connection: Connection, dataset: int, seq: int) -> set[Voter]:
     """Those who spoke, or took something back, behind a known event; from the beginning, those who spoke twice."""
-    spoke = select(events.c.target_id, events.c.query_id, events.c.author).where(*SIGNALS, events.c.author.is_not(None))
-    of_dataset = spoke.where(events.c.dataset_id == dataset)
+    signals_by_author = select(events.c.target_id, events.c.query_id, events.c.author).where(
+        *SIGNALS, events.c.author.is_not(None)
+    )
+    of_dataset = signals_by_author.where(events.c.dataset_id == dataset)
     if not seq:
         twice = of_dataset.group_by(events.c.target_id, events.c.query_id, events.c.author).having(func.count() > 1)
         return _read(connection.execute(twice))
-    taken = spoke.join(_LATER, _is_taken_after(dataset, seq))
-    return _read(connection.execute(of_dataset.where(events.c.seq > seq))) | _read(connection.execute(taken))
+    retracted = signals_by_author.join(_LATER, _is_retracted_after(dataset, seq))
+    return _read(connection.execute(of_dataset.where(events.c.seq > seq))) | _read(connection.execute(retracted))
 
 
 def _read(rows: Iterable[AnyRow]) -> set[Voter]:
@@ -295,8 +304,8 @@ def _replaced(rows: Sequence[AnyRow]) -> Masses:
 def _mass(side: str) -> ColumnElement[float]:
     """The sum of what `ranking.evidence.mass` gives, over events."""
     positive = events.c.value.in_(sorted(POSITIVE))
-    each = case(
+    weight = case(
         ((events.c.value == "ignored") & events.c.rank.is_not(None), events.c.confidence / events.c.rank),
         else_=events.c.confidence,
     )
-    return func.sum(case((positive if side == "positive" else ~positive, each), else_=0.0))
+    return func.sum(case((positive if side == "positive" else ~positive, weight), else_=0.0))

@@ -60,7 +60,7 @@ class Sqlite:
         self._writing = threading.RLock()
         # Writers come one at a time, so they share a connection: fetching one for each takes half as long as a write.
         self._writer: PoolProxiedConnection | None = None
-        self._left: PoolProxiedConnection | None = None
+        self._inherited: PoolProxiedConnection | None = None
 
     def reserve(self) -> None:
         """Before SQLite does, which lets everybody read; what it puts beside the file has the mode of the file."""
@@ -80,7 +80,7 @@ class Sqlite:
                 connection.exec_driver_sql("PRAGMA journal_mode = WAL")
 
     @contextmanager
-    def begin(self, project: str | None, *, write: bool, durable: bool, alone: bool) -> Iterator[Connection]:
+    def begin(self, project: str | None, *, write: bool, durable: bool, exclusive: bool) -> Iterator[Connection]:
         if not write:
             with self.engine.connect() as connection, connection.begin():
                 yield connection
@@ -91,7 +91,7 @@ class Sqlite:
                 yield connection
 
     @contextmanager
-    def direct(self, project: str, *, write: bool, durable: bool, alone: bool) -> Iterator[Direct]:
+    def direct(self, project: str, *, write: bool, durable: bool, exclusive: bool) -> Iterator[Direct]:
         if not write:
             with (
                 closing(self.engine.raw_connection()) as borrowed,
@@ -115,12 +115,12 @@ class Sqlite:
     def notices(self, stopped: threading.Event) -> Iterator[str | None]:
         with closing(self.engine.raw_connection()) as borrowed:
             driver: Any = borrowed.dbapi_connection
-            seen = driver.execute("PRAGMA data_version").fetchone()
+            version = driver.execute("PRAGMA data_version").fetchone()
             while not stopped.wait(POLL_SECONDS):
-                found = driver.execute("PRAGMA data_version").fetchone()
-                if found != seen:
+                current = driver.execute("PRAGMA data_version").fetchone()
+                if current != version:
                     yield None
-                seen = found
+                version = current
 
     def integrity(self, connection: Connection) -> str:
         """ "ok", or what SQLite found wrong with the file."""
@@ -131,8 +131,8 @@ class Sqlite:
         return file.is_file() and file.stat().st_size > 0
 
     def last_number(self, connection: Connection, column: Column[int]) -> int:
-        found = connection.exec_driver_sql("SELECT seq FROM sqlite_sequence WHERE name = ?", (column.table.name,))
-        return int(found.scalar() or 0)
+        result = connection.exec_driver_sql("SELECT seq FROM sqlite_sequence WHERE name = ?", (column.table.name,))
+        return int(result.scalar() or 0)
 
     def set_last_number(self, connection: Connection, column: Column[int], number: int) -> None:
         name = column.table.name
@@ -140,11 +140,11 @@ class Sqlite:
         if number:
             connection.exec_driver_sql("INSERT INTO sqlite_sequence (name, seq) VALUES (?, ?)", (name, number))
 
-    def left(self) -> None:
+    def after_fork(self) -> None:
         self.engine.dispose(close=False)
         self._writing = threading.RLock()
         # Kept, because closing it would touch the parent's locks.
-        self._left, self._writer = self._writer, None
+        self._inherited, self._writer = self._writer, None
 
     def close(self) -> None:
         with self._writing:
@@ -232,17 +232,17 @@ def _begin(connection: Connection) -> None:
 
 
 def _synchronise(driver: Any, info: MutableMapping[Any, Any], *, durable: bool) -> None:
-    wanted = "FULL" if durable else "NORMAL"
-    if info.get("synchronous", "FULL") != wanted:
-        driver.execute(f"PRAGMA synchronous = {wanted}")
-        info["synchronous"] = wanted
+    mode = "FULL" if durable else "NORMAL"
+    if info.get("synchronous", "FULL") != mode:
+        driver.execute(f"PRAGMA synchronous = {mode}")
+        info["synchronous"] = mode
 
 
 def _translate(context: ExceptionContext) -> None:
     error = context.original_exception
-    known = None if isinstance(error, HeedfulError) else translate_error(error, context.engine)
-    if known is not None:
-        raise known from error
+    translated = None if isinstance(error, HeedfulError) else translate_error(error, context.engine)
+    if translated is not None:
+        raise translated from error
 
 
 def translate_error(error: BaseException, engine: Engine | None) -> Unavailable | None:
@@ -252,7 +252,7 @@ def translate_error(error: BaseException, engine: Engine | None) -> Unavailable 
     code = getattr(error, "sqlite_errorcode", None)
     primary = code & 0xFF if code is not None else None
     where = f"store {engine.url.database}" if engine is not None else "the store"
-    known = {
+    translations = {
         sqlite3.SQLITE_NOTADB: ("store_damaged", "is not a Heedful store, or is damaged", _DAMAGED),
         sqlite3.SQLITE_CORRUPT: ("store_damaged", "is damaged", _DAMAGED),
         sqlite3.SQLITE_READONLY: ("store_read_only", "can't be written", _READ_ONLY),
@@ -261,10 +261,10 @@ def translate_error(error: BaseException, engine: Engine | None) -> Unavailable 
         sqlite3.SQLITE_IOERR: ("store_io", "can't be read or written", _READ_ONLY),
         sqlite3.SQLITE_BUSY: ("store_busy", f"was locked for {BUSY_SECONDS} s", _BUSY),
     }
-    if primary not in known:
+    if primary not in translations:
         return None
-    kind, what, remedy = known[primary]
-    return Unavailable(f"{where} {what} ({error})", code=kind, remedy=remedy)
+    kind, problem, remedy = translations[primary]
+    return Unavailable(f"{where} {problem} ({error})", code=kind, remedy=remedy)
 
 
 _DAMAGED = "Restore it from a backup, or name another file; nothing was changed"

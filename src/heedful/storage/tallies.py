@@ -73,40 +73,42 @@ class TallyCounts(NamedTuple):
     shown: int
 
 
-def counts(connection: Connection, project: int, asked: TallyQuery) -> list[TallyCounts]:
+def counts(connection: Connection, project: int, query: TallyQuery) -> list[TallyCounts]:
     """The opinions that are asked for, from the counts and from what lies after the watermarks."""
-    key = asked.key or ""
-    known = _watermarks(connection, project, key)
-    first, last = _whole_days(asked)
+    key = query.key or ""
+    known_watermarks = _watermarks(connection, project, key)
+    first, last = _whole_days(query)
     sources: list[Select[Any]] = [_folded_rows(project, key, first, last)]
     ends = _ends(connection, key)
     for part in parts(key):
-        mark = known.get(part.name, 0)
+        mark = known_watermarks.get(part.name, 0)
         if ends[part.name] > mark:
-            sources.append(part.rows(project).where(part.seq > mark, *_between(part.at, asked.since, asked.until)))
+            sources.append(part.rows(project).where(part.seq > mark, *_between(part.at, query.since, query.until)))
         # Coverage is told by whole days.
-        for start, stop in _edges(asked, first, last) if part.tells_opinions else ():
+        for start, stop in _edges(query, first, last) if part.tells_opinions else ():
             edge = part.rows(project, by_number=False)
             sources.append(edge.where(part.seq <= mark, *_between(part.at, start, stop)))
-    found = union_all(*sources).subquery()
+    union = union_all(*sources).subquery()
     conditions: list[ColumnElement[bool]] = []
-    if asked.dataset is not None:
-        conditions.append(found.c.dataset == asked.dataset)
-    if asked.target_types:
-        conditions.append(found.c.target_type.in_(asked.target_types))
-    if asked.without_sources:
-        conditions.append(found.c.source.not_in(asked.without_sources))
-    if asked.key is not None:
-        value: ColumnElement[Any] = found.c.value
-    elif asked.by is not None:
-        value = found.c[asked.by]
+    if query.dataset is not None:
+        conditions.append(union.c.dataset == query.dataset)
+    if query.target_types:
+        conditions.append(union.c.target_type.in_(query.target_types))
+    if query.without_sources:
+        conditions.append(union.c.source.not_in(query.without_sources))
+    if query.key is not None:
+        value: ColumnElement[Any] = union.c.value
+    elif query.by is not None:
+        value = union.c[query.by]
     else:
         value = sql_cast(literal(None), Text)
     # 1970 began on a Thursday: weeks begin on Mondays.
-    days = {None: sql_cast(literal(None), BigInteger), "day": found.c.day, "week": (found.c.day + 3) // 7 * 7 - 3}
-    start_day = days[asked.over]
-    grouped = [column for column, given in ((value, asked.key or asked.by), (start_day, asked.over)) if given]
-    measures = [sql_cast(func.coalesce(func.sum(found.c[name]), 0), BigInteger) for name in MEASURES]
+    days = {None: sql_cast(literal(None), BigInteger), "day": union.c.day, "week": (union.c.day + 3) // 7 * 7 - 3}
+    start_day = days[query.over]
+    grouped = [
+        column for column, is_requested in ((value, query.key or query.by), (start_day, query.over)) if is_requested
+    ]
+    measures = [sql_cast(func.coalesce(func.sum(union.c[name]), 0), BigInteger) for name in MEASURES]
     statement = select(value, start_day, *measures).where(*conditions)
     if grouped:
         statement = statement.group_by(*grouped)
@@ -116,17 +118,17 @@ def counts(connection: Connection, project: int, asked: TallyQuery) -> list[Tall
 
 def needs_fold(connection: Connection, project: int, key: str) -> bool:
     """Whether so much lies after the watermarks that it should be folded in."""
-    known = _watermarks(connection, project, key)
-    return any(end - known.get(name, 0) > FOLD_AFTER for name, end in _ends(connection, key).items())
+    watermarks_by_part = _watermarks(connection, project, key)
+    return any(end - watermarks_by_part.get(name, 0) > FOLD_AFTER for name, end in _ends(connection, key).items())
 
 
 def fold(connection: Connection, project: int, key: str) -> None:
     """Moves the watermarks to the end, in a transaction that keeps other writers of the project away."""
-    known = _watermarks(connection, project, key)
+    watermarks_by_part = _watermarks(connection, project, key)
     ends = _ends(connection, key)
     for part in parts(key):
-        reach = part.seq > known.get(part.name, 0), part.seq <= ends[part.name]
-        adding = _adding(connection.dialect.name, key, part.rows(project).where(*reach))
+        new_rows = part.seq > watermarks_by_part.get(part.name, 0), part.seq <= ends[part.name]
+        adding = _adding(connection.dialect.name, key, part.rows(project).where(*new_rows))
         connection.execute(adding, {"owned": project, "sign": 1})
     connection.execute(
         delete(watermarks).where(
@@ -141,16 +143,18 @@ def fold(connection: Connection, project: int, key: str) -> None:
 
 def due(connection: Connection) -> list[tuple[str, int, str]]:
     """(project, its number, key) of all counts that should be folded now, also of projects that nobody looked at."""
-    looked_at = select(watermarks.c.project_id, watermarks.c.key).distinct()
-    many = (
+    with_watermarks = select(watermarks.c.project_id, watermarks.c.key).distinct()
+    with_many_rows = (
         select(feedbacks.c.project_id, literal("", Text))
         .group_by(feedbacks.c.project_id)
         .having(func.count() > FOLD_AFTER)
     )
-    found = union(looked_at, many).subquery()
-    named = select(projects.c.name, *found.c).join(projects, projects.c.id == found.c.project_id)
+    candidates = union(with_watermarks, with_many_rows).subquery()
+    with_names = select(projects.c.name, *candidates.c).join(projects, projects.c.id == candidates.c.project_id)
     return [
-        (name, number, key) for name, number, key in connection.execute(named) if needs_fold(connection, number, key)
+        (name, number, key)
+        for name, number, key in connection.execute(with_names)
+        if needs_fold(connection, number, key)
     ]
 
 
@@ -185,42 +189,42 @@ def changing(
     if not any(scopes.values()):
         yield
         return
-    known: dict[str, dict[str, int]] = {}
+    watermarks_by_key: dict[str, dict[str, int]] = {}
     for row in connection.execute(select(watermarks).where(watermarks.c.project_id == project)):
-        known.setdefault(row.key, {})[row.name] = row.seq
+        watermarks_by_key.setdefault(row.key, {})[row.name] = row.seq
 
     def move(sign: int) -> None:
-        for key, ends in known.items():
-            for place, part in enumerate(parts(key)):
-                for scope, wanted in scopes.items():
-                    if wanted and scope in part.scopes and part.name in ends:
-                        statement = _adding_named(connection.dialect.name, key, place, scope)
-                        named = {"named": list(wanted), "last": ends[part.name]}
-                        connection.execute(statement, {"owned": project, "sign": sign, **named})
+        for key, ends in watermarks_by_key.items():
+            for index, part in enumerate(parts(key)):
+                for scope, ids in scopes.items():
+                    if ids and scope in part.scopes and part.name in ends:
+                        statement = _adding_named(connection.dialect.name, key, index, scope)
+                        parameters = {"named": list(ids), "last": ends[part.name]}
+                        connection.execute(statement, {"owned": project, "sign": sign, **parameters})
 
     move(-1)
     yield
     move(+1)
-    if known and sessions:
+    if watermarks_by_key and sessions:
         # The value of a deleted session must not stay behind.
         empty = and_(*(tallies.c[name] == 0 for name in MEASURES))
         connection.execute(delete(tallies).where(tallies.c.project_id == project, empty))
 
 
 @lru_cache(maxsize=500)
-def _adding_named(dialect: str, key: str, place: int, scope: str) -> Insert:
+def _adding_named(dialect: str, key: str, index: int, scope: str) -> Insert:
     """Adds the rows of a part that a change names, up to its mark."""
     # Kept, because to put it together takes longer than to run it.
-    part = parts(key)[place]
+    part = parts(key)[index]
     rows = part.rows(bindparam("owned", type_=BigInteger))
-    named = part.scopes[scope](bindparam("named", expanding=True))
+    condition = part.scopes[scope](bindparam("named", expanding=True))
     # By expressions, so that SQLite finds the few that are named, and does not go through a whole project.
-    return _adding(dialect, key, rows.where(named, part.seq + 0 <= bindparam("last", type_=BigInteger)))
+    return _adding(dialect, key, rows.where(condition, part.seq + 0 <= bindparam("last", type_=BigInteger)))
 
 
 def _adding(dialect: str, key: str, rows: Select[Any]) -> Insert:
     """Adds rows to the counts of the project `owned`, `sign` times."""
-    found = rows.subquery()
+    source = rows.subquery()
     adding: Any = (postgresql if dialect == "postgresql" else sqlite).insert(tallies)
     sign = bindparam("sign", type_=BigInteger)
     adding = adding.from_select(
@@ -228,17 +232,17 @@ def _adding(dialect: str, key: str, rows: Select[Any]) -> Insert:
         select(
             bindparam("owned", type_=BigInteger),
             literal(key, Text),
-            *(found.c[name] for name in DIMENSIONS),
-            *(sql_cast(func.sum(found.c[name]), BigInteger) * sign for name in MEASURES),
+            *(source.c[name] for name in DIMENSIONS),
+            *(sql_cast(func.sum(source.c[name]), BigInteger) * sign for name in MEASURES),
         )
         .where(literal(1) == 1)
-        .group_by(*(found.c[name] for name in DIMENSIONS)),
+        .group_by(*(source.c[name] for name in DIMENSIONS)),
     )
-    whole: Insert = adding.on_conflict_do_update(
+    upsert: Insert = adding.on_conflict_do_update(
         index_elements=["project_id", "key", *DIMENSIONS],
         set_={name: tallies.c[name] + adding.excluded[name] for name in MEASURES},
     )
-    return whole
+    return upsert
 
 
 def _folded_rows(project: int, key: str, first: int | None, last: int | None) -> Select[Any]:
@@ -264,31 +268,31 @@ def _watermarks(connection: Connection, project: int, key: str) -> dict[str, int
 
 def _furthest(connection: Connection, project: int) -> int:
     """The last opinion that is in any count."""
-    found = connection.execute(
+    seq = connection.execute(
         select(func.max(watermarks.c.seq)).where(watermarks.c.project_id == project, watermarks.c.name == "feedbacks")
     ).scalar()
-    return int(found or 0)
+    return int(seq or 0)
 
 
-def _whole_days(asked: TallyQuery) -> tuple[int | None, int | None]:
+def _whole_days(query: TallyQuery) -> tuple[int | None, int | None]:
     """The days that lie whole in what is asked: the first, and the one behind the last."""
-    first = None if asked.since is None else -(-asked.since // DAY)
-    last = None if asked.until is None else asked.until // DAY
+    first = None if query.since is None else -(-query.since // DAY)
+    last = None if query.until is None else query.until // DAY
     return first, last
 
 
-def _edges(asked: TallyQuery, first: int | None, last: int | None) -> list[tuple[int, int]]:
+def _edges(query: TallyQuery, first: int | None, last: int | None) -> list[tuple[int, int]]:
     """The parts of days at both ends."""
     if first is not None and last is not None and first > last:
-        assert asked.since is not None
-        assert asked.until is not None
-        return [(asked.since, asked.until)]
-    found = []
-    if first is not None and asked.since is not None and asked.since < first * DAY:
-        found.append((asked.since, first * DAY))
-    if last is not None and asked.until is not None and last * DAY < asked.until:
-        found.append((last * DAY, asked.until))
-    return found
+        assert query.since is not None
+        assert query.until is not None
+        return [(query.since, query.until)]
+    edges = []
+    if first is not None and query.since is not None and query.since < first * DAY:
+        edges.append((query.since, first * DAY))
+    if last is not None and query.until is not None and last * DAY < query.until:
+        edges.append((last * DAY, query.until))
+    return edges
 
 
 def _between(at: ColumnElement[int], since: int | None, until: int | None) -> list[ColumnElement[bool]]:
@@ -299,15 +303,15 @@ def differences(connection: Connection, project: int) -> list[str]:
     """The keys whose counts are not what a fold from the beginning would give."""
     wrong = []
     for key in folded_keys(connection, project):
-        known = _watermarks(connection, project, key)
+        watermarks_by_part = _watermarks(connection, project, key)
         folded = union_all(
-            *(part.rows(project).where(part.seq <= known.get(part.name, 0)) for part in parts(key))
+            *(part.rows(project).where(part.seq <= watermarks_by_part.get(part.name, 0)) for part in parts(key))
         ).subquery()
-        fresh = select(
+        recomputed = select(
             *(folded.c[name] for name in DIMENSIONS),
             *(sql_cast(func.sum(folded.c[name]), BigInteger) for name in MEASURES),
         ).group_by(*(folded.c[name] for name in DIMENSIONS))
-        if _lines(connection.execute(fresh)) != _lines(connection.execute(_folded_rows(project, key, None, None))):
+        if _lines(connection.execute(recomputed)) != _lines(connection.execute(_folded_rows(project, key, None, None))):
             wrong.append(key)
     return wrong
 

@@ -45,19 +45,19 @@ def active_model(connection: Connection) -> ModelRow | None:
 def ensure_model(connection: Connection, name: str, dimensions: int) -> int:
     """The number of a model; it becomes the active one if there is none. Until the transaction ends, nobody makes
     another one active."""
-    known = _number(connection, name)
-    if known is None or active_model(connection) is None:
+    number = _number(connection, name)
+    if number is None or active_model(connection) is None:
         lock_exclusive(connection, _MODELS)
     else:
         lock_shared(connection, _MODELS)
-    known = _number(connection, name)
-    if known is None:
-        known = connection.execute(
+    number = _number(connection, name)
+    if number is None:
+        number = connection.execute(
             insert(models).values(name=name, dimensions=dimensions, active=0).returning(models.c.id)
         ).scalar_one()
     if active_model(connection) is None:
-        connection.execute(update(models).where(models.c.id == known).values(active=1))
-    return int(known)
+        connection.execute(update(models).where(models.c.id == number).values(active=1))
+    return int(number)
 
 
 _MODELS = "models"
@@ -94,20 +94,20 @@ def facts_without(connection: Connection, model: int, limit: int) -> list[tuple[
 
 def count_without(connection: Connection, model: int) -> int:
     """How many facts have no vector of `model` yet."""
-    made = select(func.count()).select_from(vectors).where(vectors.c.model_id == model).scalar_subquery()
+    embedded = select(func.count()).select_from(vectors).where(vectors.c.model_id == model).scalar_subquery()
     total = select(func.count()).select_from(facts).scalar_subquery()
-    return int(connection.execute(select(total - made)).scalar_one())
+    return int(connection.execute(select(total - embedded)).scalar_one())
 
 
-def store(connection: Connection, model: int, made: list[tuple[int, bytes]]) -> None:
+def store(connection: Connection, model: int, new_vectors: list[tuple[int, bytes]]) -> None:
     """Writes vectors of facts as (fact seq, packed vector); facts that were forgotten meanwhile get none."""
-    seqs = [seq for seq, _ in made]
+    seqs = [seq for seq, _ in new_vectors]
     rows = connection.execute(select(facts.c.seq, facts.c.dataset_id).where(facts.c.seq.in_(seqs)))
-    homes = {row.seq: row.dataset_id for row in rows}
+    dataset_ids = {row.seq: row.dataset_id for row in rows}
     new = [
-        {"fact_seq": seq, "model_id": model, "dataset_id": homes[seq], "vector": blob}
-        for seq, blob in made
-        if seq in homes
+        {"fact_seq": seq, "model_id": model, "dataset_id": dataset_ids[seq], "vector": blob}
+        for seq, blob in new_vectors
+        if seq in dataset_ids
     ]
     if new:
         connection.execute(insert(vectors), new)

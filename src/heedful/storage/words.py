@@ -76,7 +76,7 @@ def searched_dataset(connection: Connection, dataset: int, model: int) -> Search
     return None if row is None else Searched(row.facts, row.length)
 
 
-def are_kept(connection: Connection, dataset: int) -> bool:
+def are_stored(connection: Connection, dataset: int) -> bool:
     """Whether a dataset has words here."""
     if connection.dialect.name != "postgresql":
         return False
@@ -85,14 +85,14 @@ def are_kept(connection: Connection, dataset: int) -> bool:
 
 def add(connection: Connection, dataset: int, texts: Mapping[int, str]) -> None:
     """Keeps the words of facts, if the dataset has any here."""
-    if texts and are_kept(connection, dataset):
-        rows = [{"fact_seq": seq, "dataset_id": dataset, "terms": numbers(each)} for seq, each in texts.items()]
+    if texts and are_stored(connection, dataset):
+        rows = [{"fact_seq": seq, "dataset_id": dataset, "terms": numbers(text)} for seq, text in texts.items()]
         connection.execute(insert(words).on_conflict_do_nothing(), rows)
 
 
 def remove(connection: Connection, dataset: int, seqs: Iterable[int]) -> None:
     """Deletes the words of facts that must not be found; deleting a fact deletes its words."""
-    if are_kept(connection, dataset):
+    if are_stored(connection, dataset):
         connection.execute(delete(words).where(words.c.fact_seq.in_(list(seqs))))
 
 
@@ -110,9 +110,9 @@ def fill(connection: Connection, dataset: int, after: int, limit: int) -> int | 
         .order_by(facts.c.seq)
         .limit(limit)
     ).all()
-    kept = select(words.c.fact_seq).where(words.c.fact_seq.in_([row.seq for row in rows]))
-    known = set(connection.execute(kept).scalars())
-    add(connection, dataset, {row.seq: row.text for row in rows if row.seq not in known})
+    stored = select(words.c.fact_seq).where(words.c.fact_seq.in_([row.seq for row in rows]))
+    existing = set(connection.execute(stored).scalars())
+    add(connection, dataset, {row.seq: row.text for row in rows if row.seq not in existing})
     return rows[-1].seq if rows else None
 
 
@@ -126,10 +126,10 @@ def fill_all(connection: Connection, dataset: int) -> None:
 def count_differing(connection: Connection, dataset: int) -> int:
     """How many facts have no words though they can be recalled, or have some though they can't."""
     recalled = select(facts.c.seq).where(facts.c.dataset_id == dataset, facts.c.superseded == 0).subquery()
-    ours = select(words.c.fact_seq).where(words.c.dataset_id == dataset).subquery()
-    unlike = recalled.c.seq.is_(None) | ours.c.fact_seq.is_(None)
-    both = recalled.join(ours, recalled.c.seq == ours.c.fact_seq, full=True)
-    return int(connection.execute(select(func.count()).select_from(both).where(unlike)).scalar_one())
+    stored = select(words.c.fact_seq).where(words.c.dataset_id == dataset).subquery()
+    differs = recalled.c.seq.is_(None) | stored.c.fact_seq.is_(None)
+    joined = recalled.join(stored, recalled.c.seq == stored.c.fact_seq, full=True)
+    return int(connection.execute(select(func.count()).select_from(joined).where(differs)).scalar_one())
 
 
 def remove_stale(connection: Connection, dataset: int) -> None:
@@ -148,7 +148,7 @@ WHERE dataset_id = :dataset GROUP BY term HAVING count(*) >= :common
 
 def count(connection: Connection, dataset: int) -> None:
     """Counts facts, their length, and the common terms again."""
-    found = connection.execute(
+    row = connection.execute(
         select(func.count(), func.coalesce(func.avg(func.cardinality(words.c.terms)), 0.0)).where(
             words.c.dataset_id == dataset
         )
@@ -156,7 +156,7 @@ def count(connection: Connection, dataset: int) -> None:
     connection.execute(delete(common_terms).where(common_terms.c.dataset_id == dataset))
     connection.execute(_COUNT_TERMS, {"dataset": dataset, "common": COMMON})
     connection.execute(
-        update(searched).where(searched.c.dataset_id == dataset).values(facts=found[0], length=float(found[1]))
+        update(searched).where(searched.c.dataset_id == dataset).values(facts=row[0], length=float(row[1]))
     )
 
 

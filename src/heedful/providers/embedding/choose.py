@@ -12,11 +12,13 @@ from heedful.providers.embedding.onnx import bundled, from_folder
 from heedful.settings import Settings
 
 
-def configured_embedder(given: Settings, embedding: str | Embedder | None) -> Embedder:
+def configured_embedder(settings: Settings, embedding: str | Embedder | None) -> Embedder:
     """The embedder that is named, or else that of the settings."""
     if embedding is not None and not isinstance(embedding, str):
         return embedding
-    return embedder_from(embedding or given.embedding, api_key=given.embedding_api_key, timeout=given.embedding_timeout)
+    return embedder_from(
+        embedding or settings.embedding, api_key=settings.embedding_api_key, timeout=settings.embedding_timeout
+    )
 
 
 def embedder_from(spec: str, *, api_key: str | None = None, timeout: float = 30.0) -> Embedder:

@@ -57,11 +57,11 @@ class EndpointEmbedder:
 
     def _request(self, texts: Sequence[str]) -> Vectors:
         try:
-            return retry(lambda: self._once(texts), attempts=self._attempts, sleep=self._sleep)
+            return retry(lambda: self._attempt(texts), attempts=self._attempts, sleep=self._sleep)
         except TryAgain as failure:
             raise self._unavailable(failure.problem) from failure
 
-    def _once(self, texts: Sequence[str]) -> Vectors:
+    def _attempt(self, texts: Sequence[str]) -> Vectors:
         body = {"model": self._model, "input": list(texts), "encoding_format": "float"}
         try:
             response = self._client.post("/embeddings", json=body)

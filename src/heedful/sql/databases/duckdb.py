@@ -55,10 +55,10 @@ class DuckDB:
     dialect = "duckdb"
 
     def __init__(self, url: URL, memory: int, disk: int) -> None:
-        given = url.database or ""
-        if not given or given.startswith((":memory:", "md:", "motherduck:")):
+        path = url.database or ""
+        if not path or path.startswith((":memory:", "md:", "motherduck:")):
             raise errors.no_file("DuckDB")
-        self._path = Path(given).absolute()
+        self._path = Path(path).absolute()
         self._config = {
             **_CONFIG,
             "memory_limit": f"{int(memory * _SHARE)}MiB",
@@ -78,8 +78,8 @@ class DuckDB:
             columns = connection.execute(_COLUMNS).fetchall()
             keys = connection.execute(_KEYS).fetchall()
         tables = [
-            _table(schema, name, is_view, list(found), [key for key in keys if key[:2] == (schema, name)])
-            for (schema, name, is_view), found in groupby(columns, key=lambda row: (row[0], row[1], row[2]))
+            _table(schema, name, is_view, list(rows), [key for key in keys if key[:2] == (schema, name)])
+            for (schema, name, is_view), rows in groupby(columns, key=lambda row: (row[0], row[1], row[2]))
         ]
         return Schema(tuple(sorted(tables, key=lambda table: table.full_name)))
 
@@ -135,14 +135,14 @@ class DuckDBSession:
     def _fetched(self, sql: str, values: dict[str, Any], limits: Limits) -> Result:
         from duckdb import StatementType
 
-        began = monotonic()
+        started = monotonic()
         statements = self._connection.extract_statements(sql)
         if len(statements) != 1 or statements[0].type != StatementType.SELECT:
             raise errors.changes_data("it is not one SELECT statement")
         cursor = self._connection.execute(statements[0], values)
-        columns = [Column(each[0], str(each[1]).strip('"').lower()) for each in cursor.description or ()]
-        documents = [place for place, column in enumerate(columns) if column.type == "json"]
-        return collect(columns, lambda count: _parsed(cursor.fetchmany(count), documents), limits, began)
+        columns = [Column(field[0], str(field[1]).strip('"').lower()) for field in cursor.description or ()]
+        documents = [index for index, column in enumerate(columns) if column.type == "json"]
+        return collect(columns, lambda count: _parsed(cursor.fetchmany(count), documents), limits, started)
 
 
 def _parsed(rows: list[tuple[Any, ...]], documents: list[int]) -> list[tuple[Any, ...]]:
@@ -151,8 +151,8 @@ def _parsed(rows: list[tuple[Any, ...]], documents: list[int]) -> list[tuple[Any
         return rows
     return [
         tuple(
-            json.loads(value) if place in documents and isinstance(value, str) else value
-            for place, value in enumerate(row)
+            json.loads(value) if index in documents and isinstance(value, str) else value
+            for index, value in enumerate(row)
         )
         for row in rows
     ]
@@ -172,15 +172,15 @@ def _table(schema: str, name: str, is_view: bool, columns: list[Any], keys: list
 def _translate_error(error: Exception) -> HeedfulError:
     import duckdb
 
-    said = str(error)
+    message = str(error)
     if isinstance(error, duckdb.OutOfMemoryException):
-        return errors.out_of_disk() if "max_temp_directory_size" in said else errors.out_of_memory()
-    if "pytz" in said:
+        return errors.out_of_disk() if "max_temp_directory_size" in message else errors.out_of_memory()
+    if "pytz" in message:
         return errors.missing_driver("pytz", "duckdb")
-    if isinstance(error, duckdb.PermissionException) or "read-only" in said:
+    if isinstance(error, duckdb.PermissionException) or "read-only" in message:
         return errors.changes_data(error)
-    if isinstance(error, duckdb.CatalogException) and "Table with name" in said:
+    if isinstance(error, duckdb.CatalogException) and "Table with name" in message:
         return errors.failed(error, "unknown_table")
-    if isinstance(error, duckdb.BinderException) and "column" in said.lower() and "not found" in said:
+    if isinstance(error, duckdb.BinderException) and "column" in message.lower() and "not found" in message:
         return errors.failed(error, "unknown_column")
     return errors.failed(error)

@@ -13,7 +13,7 @@ from heedful.errors import Forbidden, HeedfulError, Invalid, NotFound, Unavailab
 _SHOWN = 500
 
 
-def existing_file(path: Path, what: str) -> Path:
+def existing_file(path: Path, product: str) -> Path:
     """The path, if a file is there; a database is never made by opening it."""
     try:
         # To open a pipe would wait for somebody to write to it.
@@ -29,14 +29,14 @@ def existing_file(path: Path, what: str) -> Path:
             remedy="Check the path in the connector's URL; opening a database does not create it",
         ) from None
     if not regular:
-        raise not_a_database(path, what)
+        raise not_a_database(path, product)
     return path
 
 
-def not_a_database(path: Path, what: str) -> Invalid:
+def not_a_database(path: Path, product: str) -> Invalid:
     """The error for a path at which something else is."""
     return Invalid(
-        f"{path} is not a {what} database",
+        f"{path} is not a {product} database",
         code="not_a_database",
         field="url",
         value=str(path),
@@ -44,13 +44,13 @@ def not_a_database(path: Path, what: str) -> Invalid:
     )
 
 
-def no_file(what: str) -> Invalid:
+def no_file(product: str) -> Invalid:
     """The error for a URL without a path, or with one that only this process could fill."""
     return Invalid(
-        f"a connector to {what} needs the path of a file",
+        f"a connector to {product} needs the path of a file",
         code="not_a_database",
         field="url",
-        remedy=f"Use {what.lower()}:///path/to/file",
+        remedy=f"Use {product.lower()}:///path/to/file",
     )
 
 

@@ -74,15 +74,15 @@ KINDS = (
 
 def check_url(address: URL) -> Kind:
     """The kind of a URL that a connector may have; an error names the rule and the option, never a value."""
-    kind = next((each for each in KINDS if address.drivername in each.drivers), None)
+    kind = next((kind for kind in KINDS if address.drivername in kind.drivers), None)
     if kind is None:
-        known = ", ".join(each.drivers[0] for each in KINDS)
+        supported = ", ".join(kind.drivers[0] for kind in KINDS)
         raise Invalid(
             f"no connector supports {address.drivername[:50]!r}",
             code="connector_kind",
             field="url",
             value=address.drivername[:50],
-            remedy=f"Begin the URL with one of: {known}",
+            remedy=f"Begin the URL with one of: {supported}",
         )
     _check_parts(address, kind)
     for name, value in address.query.items():

@@ -59,17 +59,17 @@ _SINCE = {
 
 def parameters(address: URL, version: int, options: str) -> dict[str, Any]:
     """All parameters for a library of this version; `options` are those of the server."""
-    known = dict(_ALWAYS)
-    for since, more in _SINCE.items():
+    result = dict(_ALWAYS)
+    for since, extra in _SINCE.items():
         if version >= since:
-            known |= more
-    given = {
+            result |= extra
+    address_parts = {
         "host": address.host,
         "port": None if address.port is None else str(address.port),
         "user": address.username,
         "password": address.password,
         "dbname": address.database,
     }
-    known |= {name: value for name, value in given.items() if value}
-    known |= {name: str(value) for name, value in address.query.items()}
-    return known | {"options": options}
+    result |= {name: value for name, value in address_parts.items() if value}
+    result |= {name: str(value) for name, value in address.query.items()}
+    return result | {"options": options}

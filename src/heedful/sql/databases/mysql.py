@@ -73,13 +73,13 @@ class MySQL(Other):
                 user = str(connection.execute(text("SELECT CURRENT_USER()")).scalar())
             except DBAPIError as error:
                 raise _translate_error(error.orig) from error
-        found = [right for grant in granted for right in _more_than_reading(grant)]
-        if found:
+        rights = [right for grant in granted for right in _more_than_reading(grant)]
+        if rights:
             advice = [
                 "CREATE USER 'heedful_reader'@'%' IDENTIFIED BY 'change me'",
                 f"GRANT SELECT ON `{self._engine.url.database or '*'}`.* TO 'heedful_reader'@'%'",
             ]
-            raise errors.privileged(user, self.address, found, advice)
+            raise errors.privileged(user, self.address, rights, advice)
 
 
 class MySQLSession(OtherSession):
@@ -115,14 +115,14 @@ def _limit(connection: Connection, seconds: float) -> None:
 
 def _more_than_reading(grant: str) -> Iterator[str]:
     """What a line of SHOW GRANTS allows beyond reading."""
-    found = _GRANT.fullmatch(grant)
-    if found is None:
+    match = _GRANT.fullmatch(grant)
+    if match is None:
         return
-    for right in re.sub(r"\(.*?\)", "", found["rights"]).split(","):
+    for right in re.sub(r"\(.*?\)", "", match["rights"]).split(","):
         if right.strip() not in _READING:
-            yield f"{right.strip()} on {found['place']}"
-    if found["option"]:
-        yield f"grant that to others on {found['place']}"
+            yield f"{right.strip()} on {match['place']}"
+    if match["option"]:
+        yield f"grant that to others on {match['place']}"
 
 
 def _code(error: BaseException | None) -> Any:
@@ -130,12 +130,12 @@ def _code(error: BaseException | None) -> Any:
 
 
 def _translate_error(error: BaseException | None) -> HeedfulError:
-    said = error.args[-1] if error is not None and error.args else error
+    message = error.args[-1] if error is not None and error.args else error
     code = _code(error)
     if code in _UNKNOWN_TABLE:
-        return errors.failed(said, "unknown_table")
+        return errors.failed(message, "unknown_table")
     if code in _UNKNOWN_COLUMN:
-        return errors.failed(said, "unknown_column")
+        return errors.failed(message, "unknown_column")
     if code in _WRITES:
-        return errors.changes_data(said)
-    return errors.not_allowed(said) if code in _RIGHTS else errors.failed(said)
+        return errors.changes_data(message)
+    return errors.not_allowed(message) if code in _RIGHTS else errors.failed(message)

@@ -92,11 +92,13 @@ class OtherSession:
                 self._connection.rollback()
 
     def _fetched(self, query: CheckedStatement, values: dict[str, Any], limits: Limits) -> Result:
-        began = monotonic()
+        started = monotonic()
         statement = text(query.written(lambda name: f":{name}", lambda part: part.replace(":", "\\:")))
-        with self._connection.execution_options(stream_results=True).execute(statement, values) as found:
-            columns = [Column(each[0], _type(each[1])) for each in found.cursor.description] if found.cursor else []
-            return collect(columns, found.fetchmany, limits, began)
+        with self._connection.execution_options(stream_results=True).execute(statement, values) as result:
+            columns = (
+                [Column(field[0], _type(field[1])) for field in result.cursor.description] if result.cursor else []
+            )
+            return collect(columns, result.fetchmany, limits, started)
 
 
 def _engine(url: URL) -> Engine:

@@ -98,9 +98,9 @@ class PostgreSQL:
     def data_version(self) -> str | None:
         """The snapshot that a query would see now, and since when the server runs."""
         with closing(self._connect()) as connection, _translated():
-            found: str | None = connection.execute(_VERSION).fetchone()[0]
+            snapshot: str | None = connection.execute(_VERSION).fetchone()[0]
             connection.rollback()
-            return found
+            return snapshot
 
     def _connect(self) -> Any:
         import psycopg
@@ -126,8 +126,8 @@ class PostgreSQL:
         """Each time, because a store may be made in a database that was connected before."""
         connection.autocommit = True
         with _translated():
-            found = connection.execute(_STORES, (list(STORE_TABLES), len(STORE_TABLES))).fetchone()
-        if found is None or found[0]:
+            row = connection.execute(_STORES, (list(STORE_TABLES), len(STORE_TABLES))).fetchone()
+        if row is None or row[0]:
             raise errors.own_store(self.address)
         connection.autocommit = False
 
@@ -161,7 +161,7 @@ class PostgreSQLSession:
     def _fetched(self, sql: str, values: dict[str, Any], limits: Limits) -> Result:
         from psycopg import sql as writing
 
-        began = monotonic()
+        started = monotonic()
         # In case this process goes away before it can cancel.
         self._connection.execute(
             writing.SQL("SET LOCAL statement_timeout = {}").format(int((limits.seconds + 1) * 1000))
@@ -170,8 +170,8 @@ class PostgreSQLSession:
             self._connection.execute(writing.SQL("SET LOCAL ROLE {}").format(writing.Identifier(self._role)))
         with self._connection.cursor(name="heedful") as cursor:
             cursor.execute(sql.encode(), values or None)
-            columns = [Column(each.name, each.type_display) for each in cursor.description or ()]
-            return collect(columns, cursor.fetchmany, limits, began)
+            columns = [Column(field.name, field.type_display) for field in cursor.description or ()]
+            return collect(columns, cursor.fetchmany, limits, started)
 
 
 class _Stop:
@@ -225,9 +225,9 @@ def _translate_error(error: BaseException) -> HeedfulError:
     return errors.failed(error)
 
 
-def _connecting(said: str, address: str) -> HeedfulError:
+def _connecting(message: str, address: str) -> HeedfulError:
     """libpq gives no code for what fails on the way in, only words."""
-    text = said.lower()
+    text = message.lower()
     if "does not exist" in text and "database" in text:
         return errors.missing_database(address)
     if any(word in text for word in ("password", "authentication", "no pg_hba.conf", "role")):

@@ -14,56 +14,58 @@ from heedful.sql.guard import is_denied, reaches_out
 _SHOWN = 3
 
 # The login, and all roles that it could become: `SET ROLE` goes both ways.
-_MINE = "WITH mine AS (SELECT * FROM pg_catalog.pg_roles WHERE pg_catalog.pg_has_role(session_user, oid, 'MEMBER'))"
+_MEMBERSHIPS = (
+    "WITH login AS (SELECT * FROM pg_catalog.pg_roles WHERE pg_catalog.pg_has_role(session_user, oid, 'MEMBER'))"
+)
 
 _ATTRIBUTES = f"""
-{_MINE} SELECT rolname, rolsuper, rolbypassrls, rolreplication, rolcreaterole, rolcreatedb FROM mine ORDER BY rolname
+{_MEMBERSHIPS} SELECT rolname, rolsuper, rolbypassrls, rolreplication, rolcreaterole, rolcreatedb FROM login ORDER BY rolname
 """
 
 _TABLES = f"""
-{_MINE} SELECT c.oid::pg_catalog.regclass::text FROM pg_catalog.pg_class c
+{_MEMBERSHIPS} SELECT c.oid::pg_catalog.regclass::text FROM pg_catalog.pg_class c
 JOIN pg_catalog.pg_namespace n ON n.oid = c.relnamespace
 WHERE c.relkind IN ('r', 'p', 'v', 'm', 'f') AND n.nspname !~ '^pg_' AND n.nspname <> 'information_schema'
-AND EXISTS (SELECT FROM mine WHERE pg_catalog.has_table_privilege(mine.oid, c.oid, 'INSERT, UPDATE, DELETE, TRUNCATE')
-    OR pg_catalog.has_any_column_privilege(mine.oid, c.oid, 'INSERT, UPDATE'))
+AND EXISTS (SELECT FROM login WHERE pg_catalog.has_table_privilege(login.oid, c.oid, 'INSERT, UPDATE, DELETE, TRUNCATE')
+    OR pg_catalog.has_any_column_privilege(login.oid, c.oid, 'INSERT, UPDATE'))
 ORDER BY 1
 """
 
 _SCHEMAS = f"""
-{_MINE} SELECT pg_catalog.quote_ident(n.nspname), pg_catalog.has_schema_privilege('public', n.oid, 'CREATE')
+{_MEMBERSHIPS} SELECT pg_catalog.quote_ident(n.nspname), pg_catalog.has_schema_privilege('public', n.oid, 'CREATE')
 FROM pg_catalog.pg_namespace n
 WHERE n.nspname !~ '^pg_' AND n.nspname <> 'information_schema'
-AND EXISTS (SELECT FROM mine WHERE pg_catalog.has_schema_privilege(mine.oid, n.oid, 'CREATE'))
+AND EXISTS (SELECT FROM login WHERE pg_catalog.has_schema_privilege(login.oid, n.oid, 'CREATE'))
 ORDER BY 1
 """
 
 _DATABASE = f"""
-{_MINE} SELECT pg_catalog.quote_ident(pg_catalog.current_database()),
+{_MEMBERSHIPS} SELECT pg_catalog.quote_ident(pg_catalog.current_database()),
     pg_catalog.has_database_privilege('public', pg_catalog.current_database(), 'CREATE')
-WHERE EXISTS (SELECT FROM mine WHERE pg_catalog.has_database_privilege(oid, pg_catalog.current_database(), 'CREATE'))
+WHERE EXISTS (SELECT FROM login WHERE pg_catalog.has_database_privilege(oid, pg_catalog.current_database(), 'CREATE'))
 """
 
 _SERVERS = f"""
-{_MINE} SELECT 'SERVER', pg_catalog.quote_ident(s.srvname), pg_catalog.has_server_privilege('public', s.oid, 'USAGE')
+{_MEMBERSHIPS} SELECT 'SERVER', pg_catalog.quote_ident(s.srvname), pg_catalog.has_server_privilege('public', s.oid, 'USAGE')
 FROM pg_catalog.pg_foreign_server s
-WHERE EXISTS (SELECT FROM mine WHERE pg_catalog.has_server_privilege(mine.oid, s.oid, 'USAGE'))
+WHERE EXISTS (SELECT FROM login WHERE pg_catalog.has_server_privilege(login.oid, s.oid, 'USAGE'))
 UNION ALL
 SELECT 'DATA WRAPPER', pg_catalog.quote_ident(w.fdwname),
     pg_catalog.has_foreign_data_wrapper_privilege('public', w.oid, 'USAGE')
 FROM pg_catalog.pg_foreign_data_wrapper w
-WHERE EXISTS (SELECT FROM mine WHERE pg_catalog.has_foreign_data_wrapper_privilege(mine.oid, w.oid, 'USAGE'))
+WHERE EXISTS (SELECT FROM login WHERE pg_catalog.has_foreign_data_wrapper_privilege(login.oid, w.oid, 'USAGE'))
 ORDER BY 1, 2
 """
 
 # Objects below this number come with PostgreSQL.
 _FUNCTIONS = f"""
-{_MINE} SELECT n.nspname, p.proname, p.oid::pg_catalog.regprocedure::text, l.lanispl AND NOT l.lanpltrusted,
+{_MEMBERSHIPS} SELECT n.nspname, p.proname, p.oid::pg_catalog.regprocedure::text, l.lanispl AND NOT l.lanpltrusted,
     pg_catalog.has_function_privilege('public', p.oid, 'EXECUTE')
 FROM pg_catalog.pg_proc p JOIN pg_catalog.pg_namespace n ON n.oid = p.pronamespace
 JOIN pg_catalog.pg_language l ON l.oid = p.prolang
 WHERE p.oid >= 16384
-AND EXISTS (SELECT FROM mine WHERE pg_catalog.has_function_privilege(mine.oid, p.oid, 'EXECUTE')
-    AND pg_catalog.has_schema_privilege(mine.oid, n.oid, 'USAGE'))
+AND EXISTS (SELECT FROM login WHERE pg_catalog.has_function_privilege(login.oid, p.oid, 'EXECUTE')
+    AND pg_catalog.has_schema_privilege(login.oid, n.oid, 'USAGE'))
 ORDER BY 3
 """
 
@@ -101,11 +103,11 @@ Finding = tuple[str, str | None]
 def check(connection: Any, address: str) -> None:
     """Fails if the login, or a role that it can become, may do more than read."""
     (user,) = connection.execute("SELECT pg_catalog.quote_ident(session_user)").fetchone()
-    found = list(_findings(connection))
-    if found:
+    findings = list(_findings(connection))
+    if findings:
         (database,) = connection.execute("SELECT pg_catalog.quote_ident(pg_catalog.current_database())").fetchone()
-        revoked = dict.fromkeys(sql for _, sql in found if sql)
-        raise errors.privileged(user, address, [may for may, _ in found], [*reader(database), *revoked])
+        revoked = dict.fromkeys(sql for _, sql in findings if sql)
+        raise errors.privileged(user, address, [may for may, _ in findings], [*reader(database), *revoked])
 
 
 def reader(database: str) -> list[str]:
@@ -140,15 +142,15 @@ def _writing(connection: Any) -> Iterator[Finding]:
     tables = [name for (name,) in connection.execute(_TABLES).fetchall()]
     if tables:
         yield f"write to tables ({_some(tables)})", None
-    for name, everybody in connection.execute(_SCHEMAS).fetchall():
-        yield f"create tables in the schema {name}", _revoked(everybody, f"CREATE ON SCHEMA {name}")
-    for name, everybody in connection.execute(_DATABASE).fetchall():
-        yield f"create schemas in the database {name}", _revoked(everybody, f"CREATE ON DATABASE {name}")
+    for name, is_public in connection.execute(_SCHEMAS).fetchall():
+        yield f"create tables in the schema {name}", _revoked(is_public, f"CREATE ON SCHEMA {name}")
+    for name, is_public in connection.execute(_DATABASE).fetchall():
+        yield f"create schemas in the database {name}", _revoked(is_public, f"CREATE ON DATABASE {name}")
 
 
 def _reaching(connection: Any) -> Iterator[Finding]:
-    for kind, name, everybody in connection.execute(_SERVERS).fetchall():
-        yield f"use the foreign {kind.lower()} {name}", _revoked(everybody, f"USAGE ON FOREIGN {kind} {name}")
+    for kind, name, is_public in connection.execute(_SERVERS).fetchall():
+        yield f"use the foreign {kind.lower()} {name}", _revoked(is_public, f"USAGE ON FOREIGN {kind} {name}")
     functions = connection.execute(_FUNCTIONS).fetchall()
     yield from _calling("which reach other systems", [row for row in functions if reaches_out(row[0], row[1])])
     yield from _calling("which can do anything on the server", [row for row in functions if row[3]])
@@ -162,8 +164,8 @@ def _calling(why: str, functions: Sequence[Sequence[Any]]) -> Iterator[Finding]:
         yield f"call functions {why} ({_some(names)})", revoked
 
 
-def _revoked(everybody: bool, what: str) -> str | None:
-    return f"REVOKE {what} FROM PUBLIC" if everybody else None
+def _revoked(is_public: bool, grant: str) -> str | None:
+    return f"REVOKE {grant} FROM PUBLIC" if is_public else None
 
 
 def _some(names: Sequence[str]) -> str:

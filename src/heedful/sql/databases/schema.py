@@ -96,8 +96,8 @@ def reflected(connection: Connection) -> Schema:
         for schema in inspector.get_schema_names():
             if schema in _SYSTEM or schema.startswith("pg_"):
                 continue
-            named = None if schema == inspector.default_schema_name else schema
-            tables += _tables_in(inspector, named)
+            qualifier = None if schema == inspector.default_schema_name else schema
+            tables += _tables_in(inspector, qualifier)
     return Schema(tuple(sorted(tables, key=lambda table: table.full_name)))
 
 
@@ -111,7 +111,7 @@ def _tables_in(inspector: Any, schema: str | None) -> Iterable[Table]:
             name,
             tuple(_column(column) for column in inspector.get_columns(name, schema)),
             tuple(key),
-            tuple(_reference(each, inspector.default_schema_name) for each in references),
+            tuple(_reference(reference, inspector.default_schema_name) for reference in references),
             schema,
             is_view,
         )
@@ -123,7 +123,7 @@ def _column(column: dict[str, Any]) -> SchemaColumn:
     return SchemaColumn(column["name"], name, bool(column["nullable"]), isinstance(kind, String))
 
 
-def _reference(found: dict[str, Any], default: str | None) -> ForeignKey:
-    schema = found["referred_schema"]
-    table = found["referred_table"] if schema in (None, default) else f"{schema}.{found['referred_table']}"
-    return ForeignKey(tuple(found["constrained_columns"]), table, tuple(found["referred_columns"]))
+def _reference(reference: dict[str, Any], default: str | None) -> ForeignKey:
+    schema = reference["referred_schema"]
+    table = reference["referred_table"] if schema in (None, default) else f"{schema}.{reference['referred_table']}"
+    return ForeignKey(tuple(reference["constrained_columns"]), table, tuple(reference["referred_columns"]))

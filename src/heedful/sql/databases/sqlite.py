@@ -49,11 +49,11 @@ class SQLite:
     dialect = "sqlite"
 
     def __init__(self, url: URL) -> None:
-        given = url.database or ""
+        path = url.database or ""
         # A URI could choose another mode, or another way to read files.
-        if not given or given.startswith((":memory:", "file:")):
+        if not path or path.startswith((":memory:", "file:")):
             raise errors.no_file("SQLite")
-        self._path = Path(given).absolute()
+        self._path = Path(path).absolute()
         self.address = f"sqlite:///{self._path}"
 
     @contextmanager
@@ -96,11 +96,11 @@ class SQLite:
         try:
             connection.execute("PRAGMA query_only = ON")
             connection.execute("PRAGMA trusted_schema = OFF")
-            found = {name for (name,) in connection.execute("SELECT name FROM sqlite_master WHERE type = 'table'")}
+            tables = {name for (name,) in connection.execute("SELECT name FROM sqlite_master WHERE type = 'table'")}
         except sqlite3.DatabaseError as error:
             connection.close()
             raise self._unusable(error) from None
-        if found >= STORE_TABLES:
+        if tables >= STORE_TABLES:
             connection.close()
             raise errors.own_store(self._path)
         connection.text_factory = _text
@@ -121,26 +121,26 @@ class SQLiteSession:
         self._connection = connection
         _open_virtual_tables(connection)
         connection.set_authorizer(_authorize)
-        for limit, most in _LIMITS.items():
-            connection.setlimit(limit, most)
+        for limit, maximum in _LIMITS.items():
+            connection.setlimit(limit, maximum)
 
     def run(self, query: CheckedStatement, parameters: Parameters, limits: Limits) -> Result:
         """Runs one statement; SQLite asks every few thousand steps whether to go on."""
         values = bound(query, parameters)
-        began = monotonic()
-        deadline = began + limits.seconds
+        started = monotonic()
+        deadline = started + limits.seconds
         self._connection.setlimit(sqlite3.SQLITE_LIMIT_LENGTH, _LONGEST_VALUE)
         self._connection.set_progress_handler(lambda: monotonic() > deadline, _STEPS)
         try:
             cursor = self._connection.execute(query.sql, values)
             names = [column[0] for column in cursor.description or ()]
-            result = collect([Column(name, "") for name in names], cursor.fetchmany, limits, began)
+            result = collect([Column(name, "") for name in names], cursor.fetchmany, limits, started)
             cursor.close()
         except (sqlite3.Error, sqlite3.Warning, OverflowError) as error:
             raise self._in_our_words(error, limits) from error
         finally:
             self._connection.set_progress_handler(None, 0)
-        columns = tuple(Column(name, _type(result.rows, place)) for place, name in enumerate(names))
+        columns = tuple(Column(name, _type(result.rows, index)) for index, name in enumerate(names))
         return Result(columns, result.rows, result.truncated, result.truncated_by, result.seconds)
 
     def _in_our_words(self, error: Exception, limits: Limits) -> HeedfulError:
@@ -172,8 +172,8 @@ def _authorize(action: int, first: str | None, second: str | None, *_: object) -
 
 def _open_virtual_tables(connection: sqlite3.Connection) -> None:
     """Some of them prepare their writes when they are first used, which the authorizer would refuse."""
-    found = connection.execute("SELECT name FROM sqlite_master WHERE sql LIKE 'create virtual table%'")
-    for (name,) in found.fetchall():
+    rows = connection.execute("SELECT name FROM sqlite_master WHERE sql LIKE 'create virtual table%'")
+    for (name,) in rows.fetchall():
         quoted = name.replace('"', '""')
         try:
             connection.execute(f'SELECT 1 FROM "{quoted}" LIMIT 0')
@@ -189,7 +189,7 @@ def _text(data: bytes) -> str | bytes:
         return data
 
 
-def _type(rows: Sequence[Sequence[Any]], place: int) -> str:
+def _type(rows: Sequence[Sequence[Any]], index: int) -> str:
     """SQLite has types for values and not for columns: the one that all values have, if they have one."""
-    found = {_TYPES[type(row[place])] for row in rows if row[place] is not None}
-    return found.pop() if len(found) == 1 else "any" if found else "null"
+    types = {_TYPES[type(row[index])] for row in rows if row[index] is not None}
+    return types.pop() if len(types) == 1 else "any" if types else "null"

@@ -28,18 +28,18 @@ class TextValues:
 def text_values(database: Database, schema: Schema, *, per_column: int = 1_000, seconds: float = 5.0) -> TextValues:
     """The texts of all columns of text in tables, bounded in number, in length and in time."""
     tables = [table for table in schema.tables if not table.is_view]
-    wanted = [(table, column.name) for table in tables for column in table.columns if column.is_text]
+    text_columns = [(table, column.name) for table in tables for column in table.columns if column.is_text]
     values: dict[tuple[str, str], tuple[str, ...]] = {}
     partial: set[tuple[str, str]] = set()
     deadline = monotonic() + seconds
     with database.session() as session:
-        for place, (table, column) in enumerate(wanted):
+        for index, (table, column) in enumerate(text_columns):
             # Each column gets its share of what is left, so that one slow column doesn't starve the others.
-            share = (deadline - monotonic()) / (len(wanted) - place)
+            share = (deadline - monotonic()) / (len(text_columns) - index)
             key = (table.full_name, column)
             try:
                 query = check_statement(_distinct(table, column, database.dialect), database.dialect)
-                found = session.run(
+                result = session.run(
                     query, {}, Limits(max(share, _MIN_SECONDS), per_column, per_column * MAX_VALUE_LENGTH * 8)
                 )
             except HeedfulError as error:
@@ -48,14 +48,14 @@ def text_values(database: Database, schema: Schema, *, per_column: int = 1_000, 
                 values[key] = ()
                 partial.add(key)
                 continue
-            values[key] = tuple(sorted(value for (value,) in found.rows if isinstance(value, str)))
-            if found.truncated:
+            values[key] = tuple(sorted(value for (value,) in result.rows if isinstance(value, str)))
+            if result.truncated:
                 partial.add(key)
     return TextValues(values, frozenset(partial))
 
 
 def _distinct(table: Table, column: str, dialect: str) -> str:
-    place = exp.to_identifier(column, quoted=True)
+    identifier = exp.to_identifier(column, quoted=True)
     source = exp.table_(table.name, db=table.schema, quoted=True)
-    short = exp.func("LENGTH", exp.Column(this=place.copy())) <= MAX_VALUE_LENGTH
-    return write(exp.select(exp.Column(this=place)).distinct().from_(source).where(short), dialect)
+    short = exp.func("LENGTH", exp.Column(this=identifier.copy())) <= MAX_VALUE_LENGTH
+    return write(exp.select(exp.Column(this=identifier)).distinct().from_(source).where(short), dialect)

@@ -83,13 +83,13 @@ def _limit(name: str, value: int) -> None:
     except ImportError:
         # Windows has none of them.
         return
-    which: Any = getattr(resource, name, None)
-    if which is None:
+    limit: Any = getattr(resource, name, None)
+    if limit is None:
         return
-    _, hard = resource.getrlimit(which)
-    most = value if hard == resource.RLIM_INFINITY else min(value, hard)
+    _, hard = resource.getrlimit(limit)
+    maximum = value if hard == resource.RLIM_INFINITY else min(value, hard)
     with contextlib.suppress(ValueError, OSError):
-        resource.setrlimit(which, (most, hard))
+        resource.setrlimit(limit, (maximum, hard))
 
 
 MEGABYTE = 1 << 20

@@ -65,8 +65,8 @@ def _run(request: Request, reply: SendReply) -> dict[str, Any]:
     query, hashed = _guarded(request["sql"], database.dialect)
     sql = query.sql
     if request["display"] is not None:
-        shown, hashed = _guarded(request["display"], database.dialect)
-        sql = shown.sql
+        displayed, hashed = _guarded(request["display"], database.dialect)
+        sql = displayed.sql
     version = database.data_version() if request["keep"] else None
     with database.session() as session:
         reply({"stage": "running"})
@@ -88,8 +88,8 @@ def _schema(request: Request, reply: SendReply) -> dict[str, Any]:
 
 def _values(request: Request, reply: SendReply) -> list[Any]:
     database = _database(request)
-    found = text_values(database, database.read_schema())
-    return [[table, column, texts] for (table, column), texts in found.values.items()]
+    result = text_values(database, database.read_schema())
+    return [[table, column, texts] for (table, column), texts in result.values.items()]
 
 
 def _version(request: Request, reply: SendReply) -> str | None:

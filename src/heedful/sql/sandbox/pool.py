@@ -109,10 +109,10 @@ RETRY_SECONDS = 1
 class Gate:
     """Lets so many in at once. A caller, and a project that has callers, leave room for others."""
 
-    def __init__(self, most: int, per_caller: int, wait: float) -> None:
-        self._most = most
+    def __init__(self, limit: int, per_caller: int, wait: float) -> None:
+        self._limit = limit
         self._per_caller = per_caller
-        self._per_project = max(1, most - 1)
+        self._per_project = max(1, limit - 1)
         self._wait = wait
         self._changed = threading.Condition()
         self._all = 0
@@ -134,7 +134,7 @@ class Gate:
                 self._changed.notify_all()
 
     def _has_room(self, project: str, caller: str | None) -> bool:
-        if self._all >= self._most:
+        if self._all >= self._limit:
             return False
         if caller is None:
             return True
@@ -173,16 +173,16 @@ class Stock:
         if hasattr(os, "register_at_fork"):
             os.register_at_fork(after_in_child=self._after_fork)
 
-    def open(self, most: int) -> None:
+    def open(self, limit: int) -> None:
         """Counts a store in that uses up to so many at once."""
         with self._lock:
-            self._stores.append(most)
+            self._stores.append(limit)
 
-    def close(self, most: int) -> None:
+    def close(self, limit: int) -> None:
         """Counts a store out."""
         with self._lock:
-            if most in self._stores:
-                self._stores.remove(most)
+            if limit in self._stores:
+                self._stores.remove(limit)
         self._trim()
 
     def take(self) -> Process:
@@ -206,8 +206,8 @@ class Stock:
     def replace(self) -> None:
         """Starts one in place of one that has ended, so that the next query need not wait for it."""
         with self._lock:
-            wanted = len(self._idle) < max(self._stores, default=0)
-        if wanted:
+            is_missing = len(self._idle) < max(self._stores, default=0)
+        if is_missing:
             self._start().add_done_callback(self._add)
 
     def end(self) -> None:
@@ -224,8 +224,8 @@ class Stock:
 
     def _trim(self) -> None:
         with self._lock:
-            most = max(self._stores, default=0)
-            surplus, self._idle = self._idle[most:], self._idle[:most]
+            limit = max(self._stores, default=0)
+            surplus, self._idle = self._idle[limit:], self._idle[:limit]
         for process in surplus:
             process.end()
 
@@ -306,14 +306,14 @@ class Queries:
     def check(self, sql: str, dialect: str) -> Checked:
         """SQL as the guard lets it through; what it doesn't is an error."""
         check_text(sql)
-        found = self._ask({"do": "check", "sql": sql, "dialect": dialect}, _CHECK)
-        return Checked(found["sql"], tuple(found["parameters"]), bytes.fromhex(found["template"]))
+        reply = self._ask({"do": "check", "sql": sql, "dialect": dialect}, _CHECK)
+        return Checked(reply["sql"], tuple(reply["parameters"]), bytes.fromhex(reply["template"]))
 
     def run(self, target: Target, sql: str, parameters: Mapping[str, Any], display: str | None = None) -> Ran:
         """Runs one statement that only reads. With `display`, that is what is kept of it."""
-        found = self._run(target, sql, parameters, display, self._pool.limits.rows, keep=True)
+        reply = self._run(target, sql, parameters, display, self._pool.limits.rows, keep=True)
         return Ran(
-            found["sql"], bytes.fromhex(found["template"]), decode(found["result"]), found["result"], found["version"]
+            reply["sql"], bytes.fromhex(reply["template"]), decode(reply["result"]), reply["result"], reply["version"]
         )
 
     def dry_run(self, target: Target, sql: str, parameters: Mapping[str, Any]) -> None:
@@ -322,17 +322,17 @@ class Queries:
 
     def read_schema(self, target: Target) -> Schema:
         """The tables and views of a database, if its user may do no more than it was accepted for."""
-        request = {"do": "schema", **_place(target), "privileged": target.privileged}
+        request = {"do": "schema", **_connection_fields(target), "privileged": target.privileged}
         return schema_received(self._ask(request, _SCHEMA))
 
     def text_values(self, target: Target) -> dict[tuple[str, str], tuple[str, ...]]:
         """The texts that stand in the columns of a database, as far as they are few."""
-        found = self._ask({"do": "values", **_place(target)}, _SCHEMA)
-        return {(table, column): tuple(texts) for table, column, texts in found}
+        reply = self._ask({"do": "values", **_connection_fields(target)}, _SCHEMA)
+        return {(table, column): tuple(texts) for table, column, texts in reply}
 
     def data_version(self, target: Target) -> str | None:
         """The same text twice means that no data changed in between; None if the database can't tell."""
-        version: str | None = self._ask({"do": "version", **_place(target)}, _CONNECT)
+        version: str | None = self._ask({"do": "version", **_connection_fields(target)}, _CONNECT)
         return version
 
     def _run(
@@ -348,7 +348,7 @@ class Queries:
         check_text(sql)
         request = {
             "do": "run",
-            **_place(target),
+            **_connection_fields(target),
             "sql": sql,
             "parameters": parameters_sent(parameters),
             "display": display,
@@ -357,12 +357,12 @@ class Queries:
             "keep": keep,
         }
         running = self._pool.limits.seconds + GRACE_SECONDS
-        found: dict[str, Any] = self._ask(request, {**_CONNECT, "running": running, "answering": _ANSWERING})
-        return found
+        reply: dict[str, Any] = self._ask(request, {**_CONNECT, "running": running, "answering": _ANSWERING})
+        return reply
 
     def _ask(self, request: dict[str, Any], stages: Mapping[str, float]) -> Any:
         return self._pool.ask(self._project, request, stages, self._pool.limits.seconds)
 
 
-def _place(target: Target) -> dict[str, Any]:
+def _connection_fields(target: Target) -> dict[str, Any]:
     return {"url": target.url, "role": target.role}

@@ -18,10 +18,10 @@ from heedful.sql.sandbox.protocol import BadFrame, receive, send
 START_SECONDS = 60.0
 MAX_ANSWER = 64_000_000
 
-_KEPT = ("HOME", "LANG", "LC_ALL", "LC_CTYPE", "LD_LIBRARY_PATH", "PATH", "SYSTEMROOT", "TEMP", "TMP", "TMPDIR", "TZ")
+_PASSED = ("HOME", "LANG", "LC_ALL", "LC_CTYPE", "LD_LIBRARY_PATH", "PATH", "SYSTEMROOT", "TEMP", "TMP", "TMPDIR", "TZ")
 """What a query process gets to see of the environment: no passwords, nothing that changes where it connects."""
 
-_SET = {
+_FIXED = {
     # libpq looks for passwords and addresses in files, too.
     "PGPASSFILE": os.devnull,
     "PGSERVICEFILE": os.devnull,
@@ -59,7 +59,7 @@ class Process:
                 stdout=subprocess.PIPE,
                 stderr=subprocess.DEVNULL,
                 bufsize=0,
-                env={name: os.environ[name] for name in _KEPT if name in os.environ} | _SET,
+                env={name: os.environ[name] for name in _PASSED if name in os.environ} | _FIXED,
             )
         except OSError as error:
             raise Unavailable(

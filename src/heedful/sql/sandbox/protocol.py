@@ -24,9 +24,9 @@ class BadFrame(Exception):
 def send(descriptor: int, message: dict[str, Any]) -> None:
     """Writes one message."""
     body = orjson.dumps(message)
-    rest = memoryview(_LENGTH.pack(len(body)) + body)
-    while rest:
-        rest = rest[os.write(descriptor, rest) :]
+    remaining = memoryview(_LENGTH.pack(len(body)) + body)
+    while remaining:
+        remaining = remaining[os.write(descriptor, remaining) :]
 
 
 def receive(descriptor: int, longest: int) -> dict[str, Any] | None:
@@ -67,8 +67,8 @@ _KINDS = {
 
 def error_sent(error: HeedfulError) -> dict[str, Any]:
     """An error as JSON."""
-    about = {"code": error.code, "field": error.field, "value": _plain(error.value), "remedy": error.remedy}
-    return {"kind": type(error).__name__, "message": error.message, "about": about}
+    details = {"code": error.code, "field": error.field, "value": _plain(error.value), "remedy": error.remedy}
+    return {"kind": type(error).__name__, "message": error.message, "about": details}
 
 
 def error_received(sent: Mapping[str, Any]) -> HeedfulError:
@@ -89,7 +89,7 @@ def parameters_received(sent: dict[str, Any]) -> dict[str, Any]:
 
 def schema_received(sent: Mapping[str, Any]) -> Schema:
     """The schema of which `asdict` was sent."""
-    return Schema(tuple(_table(each) for each in sent["tables"]))
+    return Schema(tuple(_table(table) for table in sent["tables"]))
 
 
 def _table(sent: Mapping[str, Any]) -> Table:
@@ -105,7 +105,7 @@ def _table(sent: Mapping[str, Any]) -> Table:
 
 def _plain(value: Any) -> Any:
     if isinstance(value, list | tuple):
-        return [_plain(each) for each in value]
+        return [_plain(item) for item in value]
     if isinstance(value, int) and not isinstance(value, bool) and abs(value) >= 2**63:
         return str(value)
     return value if isinstance(value, str | int | float | bool | None) else str(value)

@@ -38,19 +38,19 @@ from heedful.storage.schema_insight import decisions, review_items, review_notes
 def rename_author(connection: Connection, project: int, erased: Erased) -> dict[int | None, int]:
     """Gives the person's events their pseudonym, which is all that changes in them; returns how many there are, by
     dataset."""
-    by = (events.c.project_id == project, events.c.author == erased.name)
-    counted = connection.execute(select(events.c.dataset_id, func.count()).where(*by).group_by(events.c.dataset_id))
-    found: dict[int | None, int] = {row[0]: row[1] for row in counted}
-    if found:
+    by_author = (events.c.project_id == project, events.c.author == erased.name)
+    rows = connection.execute(select(events.c.dataset_id, func.count()).where(*by_author).group_by(events.c.dataset_id))
+    counts: dict[int | None, int] = {row[0]: row[1] for row in rows}
+    if counts:
         _release_keys(connection, project, erased)
-        connection.execute(update(events).where(*by).values(author=erased.pseudonym))
-    return found
+        connection.execute(update(events).where(*by_author).values(author=erased.pseudonym))
+    return counts
 
 
 def clear_notes(connection: Connection, project: int, erased: Erased) -> int:
     """Removes what the person wrote with signals; returns how many texts that were."""
-    by = select(events.c.id).where(events.c.project_id == project, events.c.author == erased.pseudonym)
-    return connection.execute(delete(notes).where(notes.c.event_id.in_(by))).rowcount
+    event_ids = select(events.c.id).where(events.c.project_id == project, events.c.author == erased.pseudonym)
+    return connection.execute(delete(notes).where(notes.c.event_id.in_(event_ids))).rowcount
 
 
 def clear_review(connection: Connection, project: int, erased: Erased) -> int:
@@ -78,8 +78,8 @@ def _release_keys(connection: Connection, project: int, erased: Erased) -> None:
         )
     )
     for row in [row for row in keyed if erased.is_in_key(row.idempotency_key)]:
-        own = (events.c.id == row.id, events.c.recorded_at == row.recorded_at)
-        connection.execute(update(events).where(*own).values(idempotency_key=row.id))
+        same_event = (events.c.id == row.id, events.c.recorded_at == row.recorded_at)
+        connection.execute(update(events).where(*same_event).values(idempotency_key=row.id))
         connection.execute(
             delete(event_keys).where(
                 event_keys.c.project_id == project, event_keys.c.idempotency_key == row.idempotency_key
@@ -93,28 +93,30 @@ def _assignments(connection: Connection, project: int, erased: Erased) -> int:
             events.c.project_id == project, events.c.kind == REVIEW, events.c.value == "assign"
         )
     )
-    named = [row for row in rows if row.body.get("assignee") == erased.name]
-    for row in named:
-        own = (events.c.id == row.id, events.c.recorded_at == row.recorded_at)
-        connection.execute(update(events).where(*own).values(body={**row.body, "assignee": erased.pseudonym}))
-    return len(named)
+    assigned = [row for row in rows if row.body.get("assignee") == erased.name]
+    for row in assigned:
+        same_event = (events.c.id == row.id, events.c.recorded_at == row.recorded_at)
+        connection.execute(update(events).where(*same_event).values(body={**row.body, "assignee": erased.pseudonym}))
+    return len(assigned)
 
 
 def _review_notes(connection: Connection, project: int, erased: Erased) -> int:
     """What they wrote as a reviewer."""
-    by = select(events.c.id).where(events.c.project_id == project, events.c.author == erased.pseudonym)
-    theirs = (review_notes.c.project_id == project, review_notes.c.event_id.in_(by))
-    return connection.execute(delete(review_notes).where(*theirs)).rowcount
+    event_ids = select(events.c.id).where(events.c.project_id == project, events.c.author == erased.pseudonym)
+    conditions = (review_notes.c.project_id == project, review_notes.c.event_id.in_(event_ids))
+    return connection.execute(delete(review_notes).where(*conditions)).rowcount
 
 
 def facts_of(connection: Connection, project: int, name: str, erased: Erased, opinions: Set[str]) -> set[str]:
     """The facts in the person's words, or with their name: corrections that they wrote, what a reviewer taught from
     their comments, and facts whose metadata name them. `name` is the project's."""
-    by = events.c.author == erased.pseudonym
+    by_author = events.c.author == erased.pseudonym
     corrections = connection.execute(
-        select(events.c.value, events.c.body).where(events.c.project_id == project, by, events.c.kind == SUPERSESSION)
+        select(events.c.value, events.c.body).where(
+            events.c.project_id == project, by_author, events.c.kind == SUPERSESSION
+        )
     )
-    found = {row.value for row in corrections if row.body["created"]}
+    fact_ids = {row.value for row in corrections if row.body["created"]}
     teachings = connection.execute(
         select(events.c.body, events.c.author).where(
             events.c.project_id == project, events.c.kind == REVIEW, events.c.value == "teach"
@@ -122,27 +124,27 @@ def facts_of(connection: Connection, project: int, name: str, erased: Erased, op
     )
     for row in teachings:
         if row.author == erased.pseudonym or row.body["opinion_id"] in opinions:
-            found.add(row.body[TAUGHT])
+            fact_ids.add(row.body[TAUGHT])
     for key in PERSON_KEYS:
-        found |= {row.id for row in facts.with_tag(connection, name, key, [erased.name])}
-    return found
+        fact_ids |= {row.id for row in facts.with_tag(connection, name, key, [erased.name])}
+    return fact_ids
 
 
 def clear_results(connection: Connection, project: int, erased: Erased, ids: Set[str]) -> int:
     """Removes the kept results of calls that have the person's name, or something of theirs, in them."""
-    theirs = ids | {erased.name}
+    names = ids | {erased.name}
     rows = connection.execute(
         select(requests.c.caller, requests.c.idempotency_key, requests.c.result).where(requests.c.project_id == project)
     )
-    found = [
+    matching = [
         (row.caller, row.idempotency_key)
         for row in rows
-        if erased.is_in(row.idempotency_key) or mentions(row.result, theirs)
+        if erased.is_in(row.idempotency_key) or mentions(row.result, names)
     ]
-    for run in batches(found, 1_000):
-        named = tuple_(requests.c.caller, requests.c.idempotency_key).in_(run)
-        connection.execute(delete(requests).where(requests.c.project_id == project, named))
-    return len(found)
+    for run in batches(matching, 1_000):
+        batch_keys = tuple_(requests.c.caller, requests.c.idempotency_key).in_(run)
+        connection.execute(delete(requests).where(requests.c.project_id == project, batch_keys))
+    return len(matching)
 
 
 def rename_keys(connection: Connection, project: int, erased: Erased) -> int:
@@ -152,8 +154,8 @@ def rename_keys(connection: Connection, project: int, erased: Erased) -> int:
         .where(audit.c.project_id == project, audit.c.target == erased.name)
         .values(target=erased.pseudonym)
     )
-    named = (keys.c.project_id == project, keys.c.name == erased.name)
-    return connection.execute(update(keys).where(*named).values(name=erased.pseudonym)).rowcount
+    conditions = (keys.c.project_id == project, keys.c.name == erased.name)
+    return connection.execute(update(keys).where(*conditions).values(name=erased.pseudonym)).rowcount
 
 
 def clear_executions(connection: Connection, project: int, messages: Sequence[str]) -> int:
@@ -183,20 +185,20 @@ def clear_executions(connection: Connection, project: int, messages: Sequence[st
 def clear_questions(connection: Connection, recalls: Sequence[str]) -> int:
     """Removes questions of the person's sessions that nobody gave an opinion about and nobody else asked. The others
     stay: it is by them that usefulness is known."""
-    asked: set[int] = set()
+    query_ids: set[int] = set()
     for run in batches(recalls):
         without = ~exists().where(events.c.receipt_id == receipts.c.id)
-        theirs = (receipts.c.id.in_(run), without)
-        asked |= set(connection.execute(select(receipts.c.query_id).where(*theirs)).scalars())
-        connection.execute(delete(receipts).where(*theirs))
+        conditions = (receipts.c.id.in_(run), without)
+        query_ids |= set(connection.execute(select(receipts.c.query_id).where(*conditions)).scalars())
+        connection.execute(delete(receipts).where(*conditions))
     cleared = 0
-    for some in batches(sorted(asked)):
-        owners = select(queries.c.dataset_id).where(queries.c.id.in_(some))
+    for batch in batches(sorted(query_ids)):
+        owners = select(queries.c.dataset_id).where(queries.c.id.in_(batch))
         # Recalls that are writing a receipt are waited for.
         connection.execute(select(datasets.c.id).where(datasets.c.id.in_(owners)).with_for_update())
         unused = (
-            queries.c.id.in_(some),
-            queries.c.id.not_in(select(receipts.c.query_id).where(receipts.c.query_id.in_(some))),
+            queries.c.id.in_(batch),
+            queries.c.id.not_in(select(receipts.c.query_id).where(receipts.c.query_id.in_(batch))),
             ~exists().where(events.c.query_id == queries.c.id),
         )
         cleared += connection.execute(delete(queries).where(*unused)).rowcount
@@ -205,7 +207,7 @@ def clear_questions(connection: Connection, recalls: Sequence[str]) -> int:
 
 def pending_pseudonym(connection: Connection, project: int, name: str) -> str | None:
     """The pseudonym of an erasure that was begun and not finished."""
-    row = connection.execute(select(requests.c.result).where(*_begun(project, name))).first()
+    row = connection.execute(select(requests.c.result).where(*_pending_row(project, name))).first()
     return None if row is None else str(row.result["pseudonym"])
 
 
@@ -225,10 +227,10 @@ def begin(connection: Connection, project: int, erased: Erased, at: int) -> None
 
 def finish(connection: Connection, project: int, name: str) -> None:
     """Forgets that an erasure was begun."""
-    connection.execute(delete(requests).where(*_begun(project, name)))
+    connection.execute(delete(requests).where(*_pending_row(project, name)))
 
 
-def _begun(project: int, name: str) -> tuple[ColumnElement[bool], ...]:
+def _pending_row(project: int, name: str) -> tuple[ColumnElement[bool], ...]:
     return (requests.c.project_id == project, requests.c.caller == "", requests.c.idempotency_key == _key(name))
 
 
@@ -273,14 +275,14 @@ class Erased:
 
     def in_alert(self, payload: Mapping[str, Any], opinions: Set[str]) -> Metadata | None:
         """The payload of an alert without what these opinions, which are theirs, say; None if it has nothing of it."""
-        said = payload.get("feedback")
-        if isinstance(said, dict) and (said.get("author") == self.name or said.get("id") in opinions):
-            left = {key: said.get(key) for key in _OF_AN_ALERT}
-            return {**payload, "feedback": {**left, "author": self.pseudonym, "comment": ""}}
+        feedback = payload.get("feedback")
+        if isinstance(feedback, dict) and (feedback.get("author") == self.name or feedback.get("id") in opinions):
+            retained = {key: feedback.get(key) for key in _OF_AN_ALERT}
+            return {**payload, "feedback": {**retained, "author": self.pseudonym, "comment": ""}}
         if payload.get("type") != "digest" or not mentions(payload, opinions):
             return None
-        themes = [each for each in payload["themes"] if opinions.isdisjoint(each["feedback_ids"])]
-        notes = [each for each in payload["notes"] if each["about"] != "theme"]
+        themes = [item for item in payload["themes"] if opinions.isdisjoint(item["feedback_ids"])]
+        notes = [item for item in payload["notes"] if item["about"] != "theme"]
         # Its sentences were made of the comments: there is no telling which words are whose.
         return {**payload, "themes": themes, "notes": notes, "headline": PLACEHOLDER, "text": PLACEHOLDER}
 
@@ -288,7 +290,7 @@ class Erased:
         if isinstance(value, dict):
             return self.in_metadata(value)
         if isinstance(value, list):
-            return [self._replaced(each) for each in value]
+            return [self._replaced(item) for item in value]
         return self.pseudonym if isinstance(value, str) and self.is_in(value) else value
 
 
@@ -307,5 +309,5 @@ def mentions(value: Any, names: Set[str]) -> bool:
     """Whether one of these texts stands alone somewhere in what JSON can say."""
     if isinstance(value, str):
         return value in names
-    inside = value.values() if isinstance(value, dict) else value if isinstance(value, list) else ()
-    return any(mentions(each, names) for each in inside)
+    items = value.values() if isinstance(value, dict) else value if isinstance(value, list) else ()
+    return any(mentions(item, names) for item in items)

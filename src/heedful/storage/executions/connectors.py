@@ -25,8 +25,8 @@ def add(
 def get(connection: Connection, project: int, id_or_name: str) -> AnyRow | None:
     """A connector by its id, or by its name."""
     statement = select(connectors).where(connectors.c.project_id == project)
-    found = connection.execute(statement.where(connectors.c.id == id_or_name)).first()
-    return found or connection.execute(statement.where(connectors.c.name == id_or_name)).first()
+    row = connection.execute(statement.where(connectors.c.id == id_or_name)).first()
+    return row or connection.execute(statement.where(connectors.c.name == id_or_name)).first()
 
 
 def list_connectors(connection: Connection, project: int) -> list[AnyRow]:
@@ -45,16 +45,16 @@ def change(connection: Connection, connector_id: str, **values: Any) -> None:
 
 def remove(connection: Connection, connector_id: str) -> int:
     """Removes a connector with its executions and golden examples; returns how many executions went."""
-    gone = connection.execute(delete(executions).where(executions.c.connector_id == connector_id)).rowcount
+    removed = connection.execute(delete(executions).where(executions.c.connector_id == connector_id)).rowcount
     connection.execute(delete(golden_examples).where(golden_examples.c.connector_id == connector_id))
     connection.execute(delete(connectors).where(connectors.c.id == connector_id))
-    return int(gone)
+    return int(removed)
 
 
 def revision(connection: Connection, connector: str) -> int:
     """A number that grows with each change of what is proven or wrong on a connector; -1 if it is gone."""
-    found = connection.execute(select(connectors.c.revision).where(connectors.c.id == connector)).scalar()
-    return -1 if found is None else int(found)
+    value = connection.execute(select(connectors.c.revision).where(connectors.c.id == connector)).scalar()
+    return -1 if value is None else int(value)
 
 
 def bump_revisions(connection: Connection, names: Collection[str]) -> None:
@@ -65,7 +65,7 @@ def bump_revisions(connection: Connection, names: Collection[str]) -> None:
         )
 
 
-def connectors_concerned(connection: Connection, target_type: str, target_id: str) -> set[str]:
+def connectors_of_target(connection: Connection, target_type: str, target_id: str) -> set[str]:
     """The connectors that an execution, or what was run for a message, belongs to."""
-    meant = executions.c.id if target_type == "execution" else executions.c.message_id
-    return set(connection.execute(select(executions.c.connector_id).where(meant == target_id).distinct()).scalars())
+    column = executions.c.id if target_type == "execution" else executions.c.message_id
+    return set(connection.execute(select(executions.c.connector_id).where(column == target_id).distinct()).scalars())

@@ -72,7 +72,7 @@ def list_examples(connection: Connection, project: int, connector: str | None, s
 
 def change(connection: Connection, example_id: str, **values: Any) -> None:
     connection.execute(update(golden_examples).where(golden_examples.c.id == example_id).values(**values))
-    connectors.bump_revisions(connection, _concerned(connection, example_id))
+    connectors.bump_revisions(connection, _connectors_of(connection, example_id))
 
 
 def set_vector(connection: Connection, example_id: str, model: int, vector: bytes) -> None:
@@ -83,14 +83,14 @@ def set_vector(connection: Connection, example_id: str, model: int, vector: byte
 
 
 def remove(connection: Connection, project: int, example_id: str) -> bool:
-    connectors.bump_revisions(connection, _concerned(connection, example_id))
-    gone = connection.execute(
+    connectors.bump_revisions(connection, _connectors_of(connection, example_id))
+    result = connection.execute(
         delete(golden_examples).where(golden_examples.c.project_id == project, golden_examples.c.id == example_id)
     )
-    return bool(gone.rowcount)
+    return bool(result.rowcount)
 
 
-def _concerned(connection: Connection, example_id: str) -> set[str]:
+def _connectors_of(connection: Connection, example_id: str) -> set[str]:
     return set(
         connection.execute(select(golden_examples.c.connector_id).where(golden_examples.c.id == example_id)).scalars()
     )

@@ -37,25 +37,25 @@ def blocked(connection: Connection, project: int, connector: str, authors: int) 
     What is said of a message is said of all that ran for it.
     """
     words = (feedbacks.c.seq, feedbacks.c.comment, feedbacks.c.author, feedbacks.c.author_trust)
-    said: list[tuple[bytes, AnyRow]] = []
-    for kind, meant in zip(TARGETS, (executions.c.id, executions.c.message_id), strict=True):
+    negatives: list[tuple[bytes, AnyRow]] = []
+    for kind, column in zip(TARGETS, (executions.c.id, executions.c.message_id), strict=True):
         wrong = rated(project, kind, "down")
         rows = connection.execute(
             select(executions.c.template, *words)
             .select_from(feedbacks)
-            .join(executions, meant == feedbacks.c.target_id)
+            .join(executions, column == feedbacks.c.target_id)
             .where(*wrong, executions.c.connector_id == connector)
         )
-        said += [(row.template, row) for row in rows]
+        negatives += [(row.template, row) for row in rows]
         retained = connection.execute(select(feedbacks.c.extra, *words).where(*wrong, feedbacks.c.extra.is_not(None)))
-        said += [
-            (bytes.fromhex(each["template"]), row)
+        negatives += [
+            (bytes.fromhex(item["template"]), row)
             for row in retained
-            for each in row.extra.get(RETAINED_SQL, ())
-            if each["connector_id"] == connector
+            for item in row.extra.get(RETAINED_SQL, ())
+            if item["connector_id"] == connector
         ]
     by_template: dict[bytes, list[AnyRow]] = {}
-    for template, row in sorted(said, key=lambda each: each[1].seq):
+    for template, row in sorted(negatives, key=lambda item: item[1].seq):
         by_template.setdefault(template, []).append(row)
     return {
         template: rows[-1].comment
@@ -66,7 +66,7 @@ def blocked(connection: Connection, project: int, connector: str, authors: int) 
 
 def retain_sql(connection: Connection, project: int, run: AnyRow) -> None:
     """Keeps with the negative opinions about an execution, which is about to go, what SQL they are about."""
-    about = {"connector_id": run.connector_id, "template": run.template.hex()}
+    sql_reference = {"connector_id": run.connector_id, "template": run.template.hex()}
     rows = connection.execute(
         select(feedbacks.c.seq, feedbacks.c.extra).where(
             of_project(connection, feedbacks.c.project_id, project),
@@ -77,8 +77,8 @@ def retain_sql(connection: Connection, project: int, run: AnyRow) -> None:
         )
     ).all()
     for row in rows:
-        kept = [*row.extra.get(RETAINED_SQL, ()), about]
-        connection.execute(update(feedbacks).where(feedbacks.c.seq == row.seq).values(extra={RETAINED_SQL: kept}))
+        retained = [*row.extra.get(RETAINED_SQL, ()), sql_reference]
+        connection.execute(update(feedbacks).where(feedbacks.c.seq == row.seq).values(extra={RETAINED_SQL: retained}))
 
 
 def proven(connection: Connection, project: int, connector: str) -> dict[str, bytes]:

@@ -54,13 +54,13 @@ class NewRun:
 
 def add(connection: Connection, new: NewRun) -> None:
     connection.execute(insert(executions), {name: getattr(new, name) for name in NewRun.__slots__})
-    if new.message_id is not None and _is_judged(connection, new.message_id):
+    if new.message_id is not None and _is_rated(connection, new.message_id):
         connectors.bump_revisions(connection, [new.connector_id])
 
 
 def get(connection: Connection, project: int, execution_id: str) -> AnyRow | None:
     return connection.execute(
-        _whole().where(executions.c.project_id == project, executions.c.id == execution_id)
+        _select_with_results().where(executions.c.project_id == project, executions.c.id == execution_id)
     ).first()
 
 
@@ -68,7 +68,9 @@ def list_runs(
     connection: Connection, project: int, connector: str | None, after: int | None, limit: int
 ) -> list[AnyRow]:
     """The newest first; `number` is the place in the list."""
-    statement = _whole().add_columns(executions.c.seq.label("number")).where(executions.c.project_id == project)
+    statement = (
+        _select_with_results().add_columns(executions.c.seq.label("number")).where(executions.c.project_id == project)
+    )
     if connector is not None:
         statement = statement.where(executions.c.connector_id == connector)
     if after is not None:
@@ -77,18 +79,18 @@ def list_runs(
 
 
 def of_message(connection: Connection, project: int, message_id: str) -> list[AnyRow]:
-    statement = _whole().where(executions.c.project_id == project, executions.c.message_id == message_id)
+    statement = _select_with_results().where(executions.c.project_id == project, executions.c.message_id == message_id)
     return list(connection.execute(statement.order_by(executions.c.seq)))
 
 
 def remove(connection: Connection, project: int, execution_id: str) -> bool:
     move_result(connection, execution_id)
-    connectors.bump_revisions(connection, connectors.connectors_concerned(connection, "execution", execution_id))
+    connectors.bump_revisions(connection, connectors.connectors_of_target(connection, "execution", execution_id))
     with tallies.changing(connection, project, targets=[execution_id]):
-        gone = connection.execute(
+        result = connection.execute(
             delete(executions).where(executions.c.project_id == project, executions.c.id == execution_id)
         )
-    return bool(gone.rowcount)
+    return bool(result.rowcount)
 
 
 def move_result(connection: Connection, execution_id: str, without: Sequence[str] = ()) -> None:
@@ -101,23 +103,23 @@ def move_result(connection: Connection, execution_id: str, without: Sequence[str
     ).scalar()
     if heir is None:
         return
-    gone = connection.execute(select(executions.c.result).where(executions.c.id == execution_id)).scalar()
-    connection.execute(update(executions).where(executions.c.id == heir).values(result=gone, result_id=None))
+    result = connection.execute(select(executions.c.result).where(executions.c.id == execution_id)).scalar()
+    connection.execute(update(executions).where(executions.c.id == heir).values(result=result, result_id=None))
     connection.execute(update(executions).where(executions.c.result_id == execution_id).values(result_id=heir))
 
 
-def _whole() -> Select[Any]:
+def _select_with_results() -> Select[Any]:
     """Executions with their results, whichever execution keeps them."""
-    kept = executions.alias("kept")
-    result = case((executions.c.result_id.is_(None), executions.c.result), else_=kept.c.result)
+    holder = executions.alias("kept")
+    result = case((executions.c.result_id.is_(None), executions.c.result), else_=holder.c.result)
     others = [column for column in executions.c if column.name != "result"]
-    same = (kept.c.id == executions.c.result_id) & (kept.c.project_id == executions.c.project_id)
-    return select(*others, result.label("result")).outerjoin(kept, same)
+    same = (holder.c.id == executions.c.result_id) & (holder.c.project_id == executions.c.project_id)
+    return select(*others, result.label("result")).outerjoin(holder, same)
 
 
-def _is_judged(connection: Connection, message_id: str) -> bool:
-    said = (feedbacks.c.target_id == message_id, feedbacks.c.target_type == "message", feedbacks.c.active == 1)
-    return connection.execute(select(feedbacks.c.id).where(*said).limit(1)).first() is not None
+def _is_rated(connection: Connection, message_id: str) -> bool:
+    conditions = (feedbacks.c.target_id == message_id, feedbacks.c.target_type == "message", feedbacks.c.active == 1)
+    return connection.execute(select(feedbacks.c.id).where(*conditions).limit(1)).first() is not None
 
 
 _ABOUT = (
@@ -180,9 +182,9 @@ def asked_after(connection: Connection, connector: str, seq: int) -> list[AnyRow
     return _select_runs(connection, connector, RUN, executions.c.seq > seq)
 
 
-def rated_hits(connection: Connection, connector: str, known: Collection[int]) -> list[AnyRow]:
+def rated_hits(connection: Connection, connector: str, known_seqs: Collection[int]) -> list[AnyRow]:
     """The same of hits that have become candidates, but for those that are known."""
-    new = [seq for seq in _numbers(connection, connector, RATED_HIT) if seq not in known]
+    new = [seq for seq in _numbers(connection, connector, RATED_HIT) if seq not in known_seqs]
     return [
         row for run in batches(new) for row in _select_runs(connection, connector, RATED_HIT, executions.c.seq.in_(run))
     ]
@@ -194,12 +196,12 @@ def candidates(connection: Connection, connector: str) -> list[int]:
 
 
 def _numbers(connection: Connection, connector: str, hit: int) -> Sequence[int]:
-    mine = executions.c.connector_id == connector, executions.c.hit == hit
-    return connection.execute(select(executions.c.seq).where(*mine)).scalars().all()
+    conditions = executions.c.connector_id == connector, executions.c.hit == hit
+    return connection.execute(select(executions.c.seq).where(*conditions)).scalars().all()
 
 
-def set_vectors(connection: Connection, model: int, made: Sequence[tuple[int, bytes]]) -> None:
-    for seq, vector in made:
+def set_vectors(connection: Connection, model: int, vectors: Sequence[tuple[int, bytes]]) -> None:
+    for seq, vector in vectors:
         values: dict[str, Any] = {"model_id": model, "vector": vector}
         connection.execute(update(executions).where(executions.c.seq == seq).values(values))
 
@@ -252,8 +254,8 @@ def counts_for(connection: Connection, target_type: str, target_id: str) -> str:
     """What an opinion about a target counts for."""
     if target_type != "execution":
         return target_id
-    found = connection.execute(select(executions.c.repeats_id).where(executions.c.id == target_id)).scalar()
-    return target_id if found is None else str(found)
+    repeated_id = connection.execute(select(executions.c.repeats_id).where(executions.c.id == target_id)).scalar()
+    return target_id if repeated_id is None else str(repeated_id)
 
 
 def follow_ratings(connection: Connection, execution_id: str) -> None:
@@ -266,11 +268,11 @@ def follow_ratings(connection: Connection, execution_id: str) -> None:
         feedbacks.c.active == 1,
         feedbacks.c.author_trust != "anonymous",
     )
-    found = connection.execute(select(is_right)).scalar()
+    rated_right = connection.execute(select(is_right)).scalar()
     connection.execute(
         update(executions)
         .where(executions.c.id == execution_id, executions.c.hit != RUN, executions.c.repeats_id.is_(None))
-        .values(hit=RATED_HIT if found else HIT)
+        .values(hit=RATED_HIT if rated_right else HIT)
     )
 
 
@@ -301,7 +303,7 @@ def prune_hits(connection: Connection, project: int, before: int, limit: int) ->
 
 def _repeated(connection: Connection, new: NewRun, source: str) -> AnyRow | None:
     """The candidate that a served run repeats: the one it was served from, or what ran for the same golden example."""
-    found = connection.execute(
+    rows = connection.execute(
         select(executions.c.id, executions.c.repeats_id, executions.c.parameters)
         .where(
             or_(
@@ -315,7 +317,7 @@ def _repeated(connection: Connection, new: NewRun, source: str) -> AnyRow | None
         )
         .order_by(executions.c.seq)
     )
-    return next((row for row in found if row.parameters == new.parameters), None)
+    return next((row for row in rows if row.parameters == new.parameters), None)
 
 
 def _used(connection: Connection, execution_id: str, **values: object) -> None:

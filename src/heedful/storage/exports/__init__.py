@@ -17,47 +17,47 @@ __all__ = ["ExportQuery", "Rows", "columns", "every", "misplaced", "number", "pa
 
 
 def page(
-    connection: Connection, project: int, table: str, wanted: ExportQuery, after: str | None, limit: int
+    connection: Connection, project: int, table: str, query: ExportQuery, after: str | None, limit: int
 ) -> tuple[Rows, str | None]:
     """The next rows of a table, and where to go on; None at the end."""
     if table == "recalls":
-        return recalls.page(connection, project, wanted, after, limit)
-    statement = _rows(connection, project, ORIGINS[table], wanted)
+        return recalls.page(connection, project, query, after, limit)
+    statement = _rows(connection, project, ORIGINS[table], query)
     if after is not None:
         statement = statement.where(ORIGINS[table].seq > number(after))
-    found = connection.execute(statement.limit(limit)).all()
-    return found, str(found[-1][-1]) if len(found) == limit else None
+    rows = connection.execute(statement.limit(limit)).all()
+    return rows, str(rows[-1][-1]) if len(rows) == limit else None
 
 
 def every(
-    connection: Connection, project: int, table: str, wanted: ExportQuery, together: int
+    connection: Connection, project: int, table: str, query: ExportQuery, batch_size: int
 ) -> Generator[Rows, None, None]:
     """All rows of a table, some at a time, from one statement: PostgreSQL checks row-level security once."""
     if table != "recalls":
-        statement = _rows(connection, project, ORIGINS[table], wanted)
-        with closing(connection.execute(statement, execution_options={"yield_per": together})) as found:
-            yield from found.partitions()
+        statement = _rows(connection, project, ORIGINS[table], query)
+        with closing(connection.execute(statement, execution_options={"yield_per": batch_size})) as result:
+            yield from result.partitions()
         return
     after: str | None = None
     while True:
-        rows, after = recalls.page(connection, project, wanted, after, together)
+        rows, after = recalls.page(connection, project, query, after, batch_size)
         yield rows
         if after is None:
             return
 
 
-def _rows(connection: Connection, project: int, origin: Origin, wanted: ExportQuery) -> Select[Any]:
+def _rows(connection: Connection, project: int, origin: Origin, query: ExportQuery) -> Select[Any]:
     """All rows of a table, in order, each with its number at the end."""
     statement = (
-        select(*(column.label(name) for name, column in origin.columns(wanted.now).items()), origin.seq)
+        select(*(column.label(name) for name, column in origin.columns(query.now).items()), origin.seq)
         .select_from(origin.rows)
-        .where(of_project(connection, origin.owner, project), *within(origin.at, wanted))
+        .where(of_project(connection, origin.owner, project), *within(origin.at, query))
     )
     if origin.condition is not None:
         statement = statement.where(origin.condition)
-    if wanted.dataset is not None:
+    if query.dataset is not None:
         assert origin.dataset is not None
-        statement = statement.where(origin.dataset == wanted.dataset)
+        statement = statement.where(origin.dataset == query.dataset)
     return statement.order_by(origin.seq)
 
 

@@ -44,24 +44,24 @@ class Origin:
 
 
 def _feedback(now: int) -> Mapping[str, ColumnElement[Any]]:
-    ours = feedbacks.c
+    columns = feedbacks.c
     return {
-        "feedback_id": ours.id,
+        "feedback_id": columns.id,
         "session_id": sessions.c.id,
-        "target_type": ours.target_type,
-        "target_id": ours.target_id,
+        "target_type": columns.target_type,
+        "target_id": columns.target_id,
         "dataset": entries.c.dataset,
-        "author": ours.author,
-        "author_trust": ours.author_trust,
-        "rating": ours.rating,
-        "score": ours.score,
-        "comment": ours.comment,
-        "extra": as_text(ours.extra),
-        "created_at": ours.at,
-        "updated_at": ours.updated_at,
-        "active": ours.active,
-        "event_id": ours.event_id,
-        "message_id": ours.message_id,
+        "author": columns.author,
+        "author_trust": columns.author_trust,
+        "rating": columns.rating,
+        "score": columns.score,
+        "comment": columns.comment,
+        "extra": as_text(columns.extra),
+        "created_at": columns.at,
+        "updated_at": columns.updated_at,
+        "active": columns.active,
+        "event_id": columns.event_id,
+        "message_id": columns.message_id,
     }
 
 
@@ -139,87 +139,87 @@ def _facts(now: int) -> Mapping[str, ColumnElement[Any]]:
 
 
 def _executions(now: int) -> Mapping[str, ColumnElement[Any]]:
-    ours = executions.c
+    columns = executions.c
     return {
-        "execution_id": ours.id,
-        "connector_id": ours.connector_id,
-        "question": ours.question,
-        "sql_query": ours.sql_query,
-        "parameters": as_text(ours.parameters),
-        "row_count": ours.row_count,
-        "truncated": ours.truncated,
-        "seconds": ours.seconds,
-        "origin": ours.origin,
-        "derived_from": ours.derived_from,
-        "message_id": ours.message_id,
-        "created_at": ours.at,
+        "execution_id": columns.id,
+        "connector_id": columns.connector_id,
+        "question": columns.question,
+        "sql_query": columns.sql_query,
+        "parameters": as_text(columns.parameters),
+        "row_count": columns.row_count,
+        "truncated": columns.truncated,
+        "seconds": columns.seconds,
+        "origin": columns.origin,
+        "derived_from": columns.derived_from,
+        "message_id": columns.message_id,
+        "created_at": columns.at,
     }
 
 
 def _golden_examples(now: int) -> Mapping[str, ColumnElement[Any]]:
-    ours = golden_examples.c
+    columns = golden_examples.c
     return {
-        "example_id": ours.id,
-        "connector_id": ours.connector_id,
-        "question": ours.question,
-        "sql_query": ours.sql_query,
-        "origin": ours.origin,
-        "execution_id": ours.execution_id,
-        "created_at": ours.created_at,
-        "updated_at": ours.updated_at,
+        "example_id": columns.id,
+        "connector_id": columns.connector_id,
+        "question": columns.question,
+        "sql_query": columns.sql_query,
+        "origin": columns.origin,
+        "execution_id": columns.execution_id,
+        "created_at": columns.created_at,
+        "updated_at": columns.updated_at,
     }
 
 
 def _decisions(now: int) -> Mapping[str, ColumnElement[Any]]:
-    ours = decisions.c
+    columns = decisions.c
     return {
-        "decision_id": ours.id,
-        "connector_id": ours.connector_id,
-        "question": ours.question,
-        "decision": ours.decision,
-        "gate": ours.gate,
-        "reason": ours.reason,
-        "similarity": ours.similarity,
-        "candidate_id": ours.candidate_id,
-        "execution_id": ours.execution_id,
-        "created_at": ours.at,
+        "decision_id": columns.id,
+        "connector_id": columns.connector_id,
+        "question": columns.question,
+        "decision": columns.decision,
+        "gate": columns.gate,
+        "reason": columns.reason,
+        "similarity": columns.similarity,
+        "candidate_id": columns.candidate_id,
+        "execution_id": columns.execution_id,
+        "created_at": columns.at,
     }
 
 
 def _review_items(now: int) -> Mapping[str, ColumnElement[Any]]:
-    ours = review_items.c
+    columns = review_items.c
     return {
-        "item_id": ours.id,
-        "target_type": ours.target_type,
-        "dataset": ours.dataset,
-        "status": ours.status,
-        "assignee": ours.assignee,
-        "opinions": ours.opinions,
-        "opened_at": ours.opened_at,
-        "last_at": ours.last_at,
-        "changed_at": ours.changed_at,
+        "item_id": columns.id,
+        "target_type": columns.target_type,
+        "dataset": columns.dataset,
+        "status": columns.status,
+        "assignee": columns.assignee,
+        "opinions": columns.opinions,
+        "opened_at": columns.opened_at,
+        "last_at": columns.last_at,
+        "changed_at": columns.changed_at,
     }
 
 
 def _events(now: int) -> Mapping[str, ColumnElement[Any]]:
-    ours = events.c
+    columns = events.c
     return {
-        "event_id": ours.id,
-        "kind": ours.kind,
-        "target_type": ours.target_type,
-        "target_id": ours.target_id,
+        "event_id": columns.id,
+        "kind": columns.kind,
+        "target_type": columns.target_type,
+        "target_id": columns.target_id,
         "dataset": datasets.c.name,
-        "author": ours.author,
-        "author_trust": ours.author_trust,
-        "source": ours.source,
-        "created_at": ours.at,
-        "recorded_at": ours.recorded_at,
+        "author": columns.author,
+        "author_trust": columns.author_trust,
+        "source": columns.source,
+        "created_at": columns.at,
+        "recorded_at": columns.recorded_at,
         "query": queries.c.text,
-        "value": ours.value,
-        "confidence": ours.confidence,
-        "recall_id": ours.receipt_id,
-        "rank": ours.rank,
-        "body": as_text(ours.body),
+        "value": columns.value,
+        "confidence": columns.confidence,
+        "recall_id": columns.receipt_id,
+        "rank": columns.rank,
+        "body": as_text(columns.body),
     }
 
 

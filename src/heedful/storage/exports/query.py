@@ -41,10 +41,10 @@ def misplaced(position: str) -> Invalid:
     )
 
 
-def within(at: ColumnElement[int], wanted: ExportQuery) -> list[ColumnElement[bool]]:
+def within(at: ColumnElement[int], query: ExportQuery) -> list[ColumnElement[bool]]:
     """The rows of that time."""
-    found = [] if wanted.since is None else [at >= wanted.since]
-    return found if wanted.until is None else [*found, at < wanted.until]
+    conditions = [] if query.since is None else [at >= query.since]
+    return conditions if query.until is None else [*conditions, at < query.until]
 
 
 def as_text(column: ColumnElement[Any]) -> ColumnElement[Any]:

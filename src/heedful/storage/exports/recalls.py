@@ -21,28 +21,28 @@ COLUMNS = (
 
 
 def page(
-    connection: Connection, project: int, wanted: ExportQuery, after: str | None, limit: int
+    connection: Connection, project: int, query: ExportQuery, after: str | None, limit: int
 ) -> tuple[Rows, str | None]:
     """One row for each fact that was shown."""
-    at, receipt, rank = (None, "", 0) if after is None else _place(after)
-    found: list[tuple[Any, ...]] = []
+    at, receipt, rank = (None, "", 0) if after is None else _parse_position(after)
+    rows: list[tuple[Any, ...]] = []
     while True:
-        kept = connection.execute(_receipts(connection, project, wanted, at, receipt, BATCH_SIZE)).all()
-        for row in kept:
+        batch = connection.execute(_receipts(connection, project, query, at, receipt, BATCH_SIZE)).all()
+        for row in batch:
             *head, shown = row
             lines = orjson.loads(shown)
             begin = rank if row.id == receipt else 0
-            for place in range(begin, len(lines)):
-                found.append((*head, place + 1, *lines[place][:6]))
-                if len(found) == limit:
-                    return found, f"{row.at}.{row.id}.{place + 1}"
+            for index in range(begin, len(lines)):
+                rows.append((*head, index + 1, *lines[index][:6]))
+                if len(rows) == limit:
+                    return rows, f"{row.at}.{row.id}.{index + 1}"
             at, receipt, rank = row.at, row.id, len(lines)
-        if len(kept) < BATCH_SIZE:
-            return found, None
+        if len(batch) < BATCH_SIZE:
+            return rows, None
 
 
 def _receipts(
-    connection: Connection, project: int, wanted: ExportQuery, at: int | None, receipt: str, limit: int
+    connection: Connection, project: int, query: ExportQuery, at: int | None, receipt: str, limit: int
 ) -> Select[Any]:
     """Receipts from this one on, with itself."""
     statement = (
@@ -58,17 +58,17 @@ def _receipts(
         )
         .join(datasets, datasets.c.id == receipts.c.dataset_id)
         .join(queries, queries.c.id == receipts.c.query_id)
-        .where(of_project(connection, datasets.c.project_id, project), *within(receipts.c.at, wanted))
+        .where(of_project(connection, datasets.c.project_id, project), *within(receipts.c.at, query))
     )
-    if wanted.dataset is not None:
-        statement = statement.where(datasets.c.name == wanted.dataset)
+    if query.dataset is not None:
+        statement = statement.where(datasets.c.name == query.dataset)
     if at is not None:
         later = or_(receipts.c.at > at, and_(receipts.c.at == at, receipts.c.id >= receipt))
         statement = statement.where(receipts.c.at >= at, later)
     return statement.order_by(receipts.c.at, receipts.c.id).limit(limit)
 
 
-def _place(position: str) -> tuple[int, str, int]:
+def _parse_position(position: str) -> tuple[int, str, int]:
     parts = position.split(".")
     if len(parts) != 3:
         raise misplaced(position)

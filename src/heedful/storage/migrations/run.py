@@ -11,10 +11,10 @@ from sqlalchemy import Connection
 
 def config(connection: Connection | None = None) -> Config:
     """Alembic's configuration, with no file of its own."""
-    made = Config()
-    made.set_main_option("script_location", str(Path(__file__).parent))
-    made.attributes["connection"] = connection
-    return made
+    settings = Config()
+    settings.set_main_option("script_location", str(Path(__file__).parent))
+    settings.attributes["connection"] = connection
+    return settings
 
 
 def upgrade(connection: Connection) -> None:

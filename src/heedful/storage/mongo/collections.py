@@ -86,49 +86,53 @@ class Part:
         self._collection: Collection[Document] = view.database[name]
         self.name = name
 
-    def find_one(self, wanted: Document, fields: Sequence[str] | None = None) -> Document | None:
-        return self._collection.find_one(self._ours(wanted), _shown(fields), session=self._session)
+    def find_one(self, query: Document, fields: Sequence[str] | None = None) -> Document | None:
+        return self._collection.find_one(self._in_project(query), _projection(fields), session=self._session)
 
     def find(
-        self, wanted: Document, sort: Sequence[tuple[str, int]], limit: int = 0, fields: Document | None = None
+        self, query: Document, sort: Sequence[tuple[str, int]], limit: int = 0, fields: Document | None = None
     ) -> Iterator[Document]:
         with self._collection.find(
-            self._ours(wanted), fields, sort=list(sort), limit=limit, session=self._session
-        ) as found:
-            yield from found
+            self._in_project(query), fields, sort=list(sort), limit=limit, session=self._session
+        ) as cursor:
+            yield from cursor
 
-    def aggregate(self, wanted: Document, *steps: Document) -> list[Document]:
+    def aggregate(self, query: Document, *steps: Document) -> list[Document]:
         with self._collection.aggregate(
-            [{"$match": self._ours(wanted)}, *steps], allowDiskUse=True, session=self._session
-        ) as found:
-            return list(found)
+            [{"$match": self._in_project(query)}, *steps], allowDiskUse=True, session=self._session
+        ) as cursor:
+            return list(cursor)
 
     def insert(self, new: Sequence[Document]) -> None:
-        self._view.wrote = True
+        self._view.has_written = True
         documents = [{**document, "project": self._view.project} for document in new]
         if len(documents) == 1:
             self._collection.insert_one(documents[0], session=self._session)
         elif documents:
             self._collection.insert_many(documents, session=self._session)
 
-    def update(self, wanted: Document, change: Document) -> int:
+    def update(self, query: Document, change: Document) -> int:
         """Changes all that are wanted; returns how many these were."""
-        self._view.wrote = True
-        return self._collection.update_many(self._ours(wanted), change, session=self._session).matched_count
+        self._view.has_written = True
+        return self._collection.update_many(self._in_project(query), change, session=self._session).matched_count
 
-    def change(self, wanted: Document, change: Document, fields: Sequence[str]) -> Document | None:
+    def change(self, query: Document, change: Document, fields: Sequence[str]) -> Document | None:
         """Changes one, and returns it as it was before."""
-        self._view.wrote = True
+        self._view.has_written = True
         return self._collection.find_one_and_update(
-            self._ours(wanted), change, _shown(fields), return_document=ReturnDocument.BEFORE, session=self._session
+            self._in_project(query),
+            change,
+            _projection(fields),
+            return_document=ReturnDocument.BEFORE,
+            session=self._session,
         )
 
-    def delete(self, wanted: Document) -> int:
-        self._view.wrote = True
-        return self._collection.delete_many(self._ours(wanted), session=self._session).deleted_count
+    def delete(self, query: Document) -> int:
+        self._view.has_written = True
+        return self._collection.delete_many(self._in_project(query), session=self._session).deleted_count
 
-    def _ours(self, wanted: Document) -> Document:
-        return {**wanted, "project": self._view.project}
+    def _in_project(self, query: Document) -> Document:
+        return {**query, "project": self._view.project}
 
 
 class View:
@@ -138,7 +142,7 @@ class View:
         self.database = database
         self.project = project
         self.session = session
-        self.wrote = False
+        self.has_written = False
         self.sessions = Part(self, "sessions")
         self.messages = Part(self, "messages")
         self.entries = Part(self, "entries")
@@ -153,15 +157,15 @@ class View:
             return session_id
         return {"project": self.project, "session_id": session_id}
 
-    def inside(self, session_ids: Sequence[str] | None) -> Iterator[Document]:
+    def in_sessions(self, session_ids: Sequence[str] | None) -> Iterator[Document]:
         """Conditions on what is in these sessions, or in all."""
         if session_ids is None:
             yield {}
             return
         for run in batches(session_ids):
-            keys = [self.session_key(each) for each in run]
-            found = self.sessions.find({"_id": {"$in": keys}}, [("_id", ASCENDING)], fields={"number": 1})
-            yield {"session": {"$in": [each["number"] for each in found]}}
+            keys = [self.session_key(session_id) for session_id in run]
+            documents = self.sessions.find({"_id": {"$in": keys}}, [("_id", ASCENDING)], fields={"number": 1})
+            yield {"session": {"$in": [session_id["number"] for session_id in documents]}}
 
     def next_numbers(self, name: str, count: int = 1) -> int:
         """The first of some numbers that nothing of this name in the project had before.
@@ -181,7 +185,7 @@ class View:
         if not count:
             return
         partition = session % PARTITIONS
-        self.wrote = True
+        self.has_written = True
         after = without_journal(self.database, self.partitions.name).find_one_and_update(
             {"project": self.project, "partition": partition},
             {"$inc": {"last": count}},
@@ -190,8 +194,8 @@ class View:
             session=self.session,
         )
         assert after is not None
-        for place in range(after["last"] - count + 1, after["last"] + 1):
-            yield {"partition": partition, "place": place}
+        for position in range(after["last"] - count + 1, after["last"] + 1):
+            yield {"partition": partition, "place": position}
 
 
 def updated(at: int) -> Document:
@@ -204,11 +208,11 @@ def without_journal(database: Database[Document], name: str) -> Collection[Docum
     return database.get_collection(name, write_concern=WriteConcern(1, j=False))
 
 
-def _shown(fields: Sequence[str] | None) -> Document | None:
+def _projection(fields: Sequence[str] | None) -> Document | None:
     return None if fields is None else dict.fromkeys(fields, 1)
 
 
-_SHOWN = dict.fromkeys(("place", "kind", "target_id"), 1)
+_CHANGE_FIELDS = dict.fromkeys(("place", "kind", "target_id"), 1)
 
 
 class MongoChanges:
@@ -218,23 +222,26 @@ class MongoChanges:
         self._view = view
 
     def newest(self) -> dict[int, int]:
-        return {each["partition"]: each["last"] for each in self._view.partitions.find({}, [("partition", ASCENDING)])}
+        return {
+            document["partition"]: document["last"]
+            for document in self._view.partitions.find({}, [("partition", ASCENDING)])
+        }
 
     def positions(self) -> dict[int, int]:
-        found = {}
+        result = {}
         for partition in self.newest():
-            for each in self._view.events.find({"partition": partition}, [("place", DESCENDING)], 1, {"place": 1}):
-                found[partition] = int(each["place"])
-        return found
+            for document in self._view.events.find({"partition": partition}, [("place", DESCENDING)], 1, {"place": 1}):
+                result[partition] = int(document["place"])
+        return result
 
-    def changes_after(self, partition: int, place: int, limit: int) -> list[Change]:
-        wanted = {"partition": partition, "place": {"$gt": place}}
+    def changes_after(self, partition: int, position: int, limit: int) -> list[Change]:
+        query = {"partition": partition, "place": {"$gt": position}}
         return [
-            Change(each["place"], each["_id"], True)
-            if each["kind"] != RETRACTION
+            Change(document["place"], document["_id"], True)
+            if document["kind"] != RETRACTION
             # An opinion falls with the event that says so, even if its own document is still to follow.
-            else Change(each["place"], each["target_id"], False)
-            for each in self._view.events.find(wanted, [("place", ASCENDING)], limit, _SHOWN)
+            else Change(document["place"], document["target_id"], False)
+            for document in self._view.events.find(query, [("place", ASCENDING)], limit, _CHANGE_FIELDS)
         ]
 
 

@@ -27,10 +27,10 @@ from heedful.errors import Conflict, Forbidden, HeedfulError, Invalid, Unavailab
 from heedful.storage.mongo.collections import Document
 
 
-def connect(url: str, **given: Any) -> MongoClient[Document]:
+def connect(url: str, **caller_options: Any) -> MongoClient[Document]:
     """A pool of connections to a server, with our defaults for what nobody spoke of; the first call connects."""
     try:
-        return MongoClient(url, connect=False, **options(url, given))
+        return MongoClient(url, connect=False, **options(url, caller_options))
     except (PyMongoError, ValueError, TypeError) as error:
         # The message may quote the URL, and with it the password.
         raise malformed(f"{type(error).__name__} when reading it or the options") from None
@@ -48,7 +48,7 @@ class Clients:
     def __init__(self) -> None:
         self._lock = threading.Lock()
         self._shared: dict[str, _Shared] = {}
-        self._left: list[_Shared] = []
+        self._inherited: list[_Shared] = []
 
     def borrow(self, url: str) -> MongoClient[Document]:
         """The client of a URL, to be given back."""
@@ -71,7 +71,7 @@ class Clients:
     def leave_parent(self) -> None:
         """Has a forked child start afresh; the parent's are kept: closing them would use its connections."""
         self._lock = threading.Lock()
-        self._left += self._shared.values()
+        self._inherited += self._shared.values()
         self._shared = {}
 
 
@@ -91,7 +91,7 @@ DEFAULTS: dict[str, Any] = {
 }
 """Used where neither the URL nor the caller says otherwise; an acknowledged write survives the loss of a server."""
 
-_SAID_BY = {"sockettimeoutms": {"timeoutms"}, "journal": {"w"}}
+_IMPLIED_BY = {"sockettimeoutms": {"timeoutms"}, "journal": {"w"}}
 """Options that leave no room for a default of another one."""
 
 
@@ -112,24 +112,24 @@ def address(url: str, database: str | None) -> Address:
     scheme, _, rest = url.partition("://")
     if scheme not in ("mongodb", "mongodb+srv"):
         raise malformed("it must start with mongodb:// or mongodb+srv://")
-    place, _, path = rest.partition("?")[0].partition("/")
-    hosts = place.rpartition("@")[2]
+    authority, _, path = rest.partition("?")[0].partition("/")
+    hosts = authority.rpartition("@")[2]
     # A slash inside a password would end up here, and the password in every message.
     if not hosts or "@" in path:
         raise malformed("it names no host, or has a user name or password with a bare / or @")
     return Address(hosts, database or unquote(path).partition(".")[0] or DEFAULT_DATABASE, scheme)
 
 
-def options(url: str, given: dict[str, Any]) -> dict[str, Any]:
+def options(url: str, caller_options: dict[str, Any]) -> dict[str, Any]:
     """The caller's options, and our defaults for what nobody spoke of."""
-    said = {name.lower() for name in given}
-    said |= {name.lower() for name, _ in parse_qsl(url.partition("?")[2], keep_blank_values=True)}
+    named_options = {name.lower() for name in caller_options}
+    named_options |= {name.lower() for name, _ in parse_qsl(url.partition("?")[2], keep_blank_values=True)}
     open_ = {
         name: value
         for name, value in DEFAULTS.items()
-        if name.lower() not in said and not _SAID_BY.get(name.lower(), set()) & said
+        if name.lower() not in named_options and not _IMPLIED_BY.get(name.lower(), set()) & named_options
     }
-    return {**open_, **given}
+    return {**open_, **caller_options}
 
 
 def malformed(reason: str) -> Invalid:
@@ -150,17 +150,17 @@ _SNAPSHOT_GONE = {239, 246}
 
 
 @contextmanager
-def translate_errors(place: object) -> Iterator[None]:
-    """Lets no error of pymongo through; `place` is the store's address without secrets."""
+def translate_errors(store: object) -> Iterator[None]:
+    """Lets no error of pymongo through; `store` is the store's address without secrets."""
     try:
         yield
     except HeedfulError:
         raise
     except (PyMongoError, BSONError, OverflowError) as error:
-        raise translate_error(error, place) from error
+        raise translate_error(error, store) from error
 
 
-def translate_error(error: Exception, place: object) -> HeedfulError:
+def translate_error(error: Exception, store: object) -> HeedfulError:
     """The error to raise instead of one from pymongo or bson."""
     code = code_of(error)
     if isinstance(error, DocumentTooLarge) or code in _TOO_LARGE:
@@ -181,33 +181,33 @@ def translate_error(error: Exception, place: object) -> HeedfulError:
             code="idempotency_key_reused",
             remedy="Use a new key",
         )
-    return _unusable(error, code, place)
+    return _unusable(error, code, store)
 
 
-def _unusable(error: Exception, code: int | None, place: object) -> HeedfulError:
+def _unusable(error: Exception, code: int | None, store: object) -> HeedfulError:
     if code in _LOGIN:
-        return Forbidden(f"{place} refused the login", code="store_login", remedy="Check user, password and authSource")
+        return Forbidden(f"{store} refused the login", code="store_login", remedy="Check user, password and authSource")
     if code in _RIGHTS:
         return Forbidden(
-            f"{place} does not let this user do that",
+            f"{store} does not let this user do that",
             code="store_forbidden",
             remedy="Grant the role readWrite on the database",
         )
     if isinstance(error, ConfigurationError):
-        return Invalid(f"{place} can't be used with these options", field="url", remedy="Check the options of the URL")
+        return Invalid(f"{store} can't be used with these options", field="url", remedy="Check the options of the URL")
     if isinstance(error, ConnectionFailure):
         return Unavailable(
-            f"{place} can't be reached ({type(error).__name__})",
+            f"{store} can't be reached ({type(error).__name__})",
             code="store_unreachable",
             remedy="Check that the server runs and has a primary; a retry with an idempotency key counts once",
         )
     if isinstance(error, ExecutionTimeout) or is_passing(error):
-        return Unavailable(f"{place} is too busy", code="store_busy", remedy="Try again")
+        return Unavailable(f"{store} is too busy", code="store_busy", remedy="Try again")
     if isinstance(error, InvalidOperation):
-        return Unavailable(f"{place} is closed", code="store_closed", remedy="Open it again")
-    name = getattr(error, "details", None) or {}
-    shown = name.get("codeName") or type(error).__name__
-    return Unavailable(f"{place} failed ({shown})", code="store_failed", remedy="See the log of the server")
+        return Unavailable(f"{store} is closed", code="store_closed", remedy="Open it again")
+    details = getattr(error, "details", None) or {}
+    reason = details.get("codeName") or type(error).__name__
+    return Unavailable(f"{store} failed ({reason})", code="store_failed", remedy="See the log of the server")
 
 
 def is_duplicate(error: Exception) -> bool:

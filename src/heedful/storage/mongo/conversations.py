@@ -26,8 +26,8 @@ class MongoConversations:
         self._view = view
 
     def session(self, session_id: str) -> SessionRow | None:
-        found = self._view.sessions.find_one(self._key(session_id), list(_HEAD))
-        return None if found is None else _session(found)
+        document = self._view.sessions.find_one(self._key(session_id), list(_HEAD))
+        return None if document is None else _session(document)
 
     def create(self, session_id: str, metadata: Metadata, at: int) -> bool:
         if self._number(session_id) is not None:
@@ -51,65 +51,65 @@ class MongoConversations:
         return self._view.sessions.update(self._key(session_id), {"$set": updated(at)}) == 1
 
     def sessions(self, after: int | None, limit: int, where: Metadata | None) -> list[SessionRow]:
-        wanted: Document = {} if after is None else {"number": {"$lt": after}}
+        query: Document = {} if after is None else {"number": {"$lt": after}}
         if where:
-            wanted["$and"] = matching(where)
-        found = self._view.sessions.find(wanted, [("number", DESCENDING)], limit, _HEAD)
-        return [_session(each) for each in found]
+            query["$and"] = matching(where)
+        documents = self._view.sessions.find(query, [("number", DESCENDING)], limit, _HEAD)
+        return [_session(document) for document in documents]
 
-    def set_metadata(self, seen: SessionRow, metadata: Metadata, at: int) -> bool:
-        wanted = {**self._key(seen.session_id), "number": seen.number, "revision": seen.revision}
+    def set_metadata(self, current: SessionRow, metadata: Metadata, at: int) -> bool:
+        query = {**self._key(current.session_id), "number": current.number, "revision": current.revision}
         change = {"$set": {**_described(metadata), **updated(at)}, "$inc": {"revision": 1}}
-        return self._view.sessions.update(wanted, change) == 1
+        return self._view.sessions.update(query, change) == 1
 
     def add_messages(self, session_id: str, new: Sequence[MessageRow]) -> None:
-        place = self._numbers(session_id, len(new), max(each.at for each in new))
-        if place is None:
+        numbers = self._numbers(session_id, len(new), max(message.at for message in new))
+        if numbers is None:
             raise NotFound(f"there is no session {session_id!r}", field="session_id", value=session_id)
-        session, first = place
+        session, first = numbers
         self._view.messages.insert(
             [
                 {
-                    "_id": each.id,
+                    "_id": message.id,
                     "session": session,
                     "number": number,
-                    "role": each.role,
-                    "content": each.content,
-                    "at": each.at,
+                    "role": message.role,
+                    "content": message.content,
+                    "at": message.at,
                 }
-                for number, each in enumerate(new, first)
+                for number, message in enumerate(new, first)
             ]
         )
 
     def messages(self, session_id: str, after: int | None, limit: int, newest_first: bool) -> list[MessageRow]:
-        found = self._page(self._view.messages, session_id, after, limit, newest_first)
-        return [_message(each) for each in found]
+        documents = self._page(self._view.messages, session_id, after, limit, newest_first)
+        return [_message(document) for document in documents]
 
     def message(self, message_id: str) -> MessageRow | None:
-        found = self._view.messages.find_one({"_id": message_id})
-        return None if found is None else _message(found)
+        document = self._view.messages.find_one({"_id": message_id})
+        return None if document is None else _message(document)
 
     def add_entry(self, new: EntryRow) -> bool:
-        place = self._numbers(new.session_id, 1, new.at)
-        if place is None:
+        numbers = self._numbers(new.session_id, 1, new.at)
+        if numbers is None:
             return False
         values = asdict(new)
-        self._view.entries.insert([{"_id": values.pop("id"), **values, "session": place[0], "number": place[1]}])
+        self._view.entries.insert([{"_id": values.pop("id"), **values, "session": numbers[0], "number": numbers[1]}])
         return True
 
     def has_entry(self, session_id: str, qa_id: str) -> bool:
         return self._view.entries.find_one({"_id": qa_id, "session_id": session_id}, ["_id"]) is not None
 
     def entry(self, session_id: str, qa_id: str) -> EntryRow | None:
-        found = self._view.entries.find_one({"_id": qa_id, "session_id": session_id})
-        return None if found is None else _entry(found)
+        document = self._view.entries.find_one({"_id": qa_id, "session_id": session_id})
+        return None if document is None else _entry(document)
 
     def entries(self, session_id: str, after: int | None, limit: int, newest_first: bool) -> list[EntryRow]:
-        return [_entry(each) for each in self._page(self._view.entries, session_id, after, limit, newest_first)]
+        return [_entry(document) for document in self._page(self._view.entries, session_id, after, limit, newest_first)]
 
     def entries_of(self, session_ids: Sequence[str] | None) -> Iterable[EntryRow]:
-        for wanted in self._view.inside(session_ids):
-            yield from map(_entry, self._view.entries.find(wanted, [("session", ASCENDING), ("number", ASCENDING)]))
+        for query in self._view.in_sessions(session_ids):
+            yield from map(_entry, self._view.entries.find(query, [("session", ASCENDING), ("number", ASCENDING)]))
 
     def set_used(self, qa_id: str, used: Uses) -> None:
         self._view.entries.update({"_id": qa_id}, {"$set": {"used": used}})
@@ -119,21 +119,21 @@ class MongoConversations:
         if session is None:
             return None
         opinions = MongoFeedbacks(self._view)
-        stood = list(opinions.of_sessions([session_id]))
-        opinions.withdraw(stood, None, at)
+        withdrawn = list(opinions.of_sessions([session_id]))
+        opinions.withdraw(withdrawn, None, at)
         # First of all the session itself: what is in it is found through its number, so all of it goes at once.
         self._view.sessions.delete(self._key(session_id))
-        inside = {"session": session}
-        self._view.feedbacks.delete(inside)
-        self._view.outbox.delete(inside)
-        return Removed(self._view.messages.delete(inside), self._view.entries.delete(inside), stood)
+        in_session = {"session": session}
+        self._view.feedbacks.delete(in_session)
+        self._view.outbox.delete(in_session)
+        return Removed(self._view.messages.delete(in_session), self._view.entries.delete(in_session), withdrawn)
 
     def _key(self, session_id: str) -> Document:
         return {"_id": self._view.session_key(session_id)}
 
     def _number(self, session_id: str) -> int | None:
-        found = self._view.sessions.find_one(self._key(session_id), ["number"])
-        return None if found is None else found["number"]
+        document = self._view.sessions.find_one(self._key(session_id), ["number"])
+        return None if document is None else document["number"]
 
     def _numbers(self, session_id: str, count: int, at: int) -> tuple[int, int] | None:
         """The number of a session, and the first of `count` numbers for what is written in it now."""
@@ -145,40 +145,45 @@ class MongoConversations:
     def _page(
         self, part: Part, session_id: str, after: int | None, limit: int, newest_first: bool
     ) -> Iterator[Document]:
-        wanted: Document = {"session": self._number(session_id)}
+        query: Document = {"session": self._number(session_id)}
         if after is not None:
-            wanted["number"] = {"$lt" if newest_first else "$gt": after}
-        return part.find(wanted, [("number", DESCENDING if newest_first else ASCENDING)], limit)
+            query["number"] = {"$lt" if newest_first else "$gt": after}
+        return part.find(query, [("number", DESCENDING if newest_first else ASCENDING)], limit)
 
 
 def _described(metadata: Metadata) -> Document:
     return {"metadata": metadata, "tags": flattened(metadata)}
 
 
-def _session(found: Document) -> SessionRow:
-    at: dict[str, Any] = found["at"]
+def _session(document: Document) -> SessionRow:
+    at: dict[str, Any] = document["at"]
     return SessionRow(
-        found["number"], found["session_id"], found["metadata"], at["created"], at["updated"], found["revision"]
+        document["number"],
+        document["session_id"],
+        document["metadata"],
+        at["created"],
+        at["updated"],
+        document["revision"],
     )
 
 
-def _message(found: Document) -> MessageRow:
-    return MessageRow(found["_id"], found["role"], found["content"], found["at"], found["number"])
+def _message(document: Document) -> MessageRow:
+    return MessageRow(document["_id"], document["role"], document["content"], document["at"], document["number"])
 
 
-def _entry(found: Document) -> EntryRow:
-    used = found["used"]
+def _entry(document: Document) -> EntryRow:
+    used = document["used"]
     return EntryRow(
-        id=found["_id"],
-        session_id=found["session_id"],
-        question=found["question"],
-        answer=found["answer"],
-        context=found["context"],
-        at=found["at"],
-        dataset=found["dataset"],
-        recall_id=found["recall_id"],
+        id=document["_id"],
+        session_id=document["session_id"],
+        question=document["question"],
+        answer=document["answer"],
+        context=document["context"],
+        at=document["at"],
+        dataset=document["dataset"],
+        recall_id=document["recall_id"],
         used=None if used is None else [(fact, share, links) for fact, share, links in used],
-        model=found["model"],
-        usage=found["usage"],
-        number=found["number"],
+        model=document["model"],
+        usage=document["usage"],
+        number=document["number"],
     )

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Sequence
+from operator import itemgetter
 from typing import Any
 
 import orjson
@@ -21,76 +22,80 @@ class MongoExports:
     def __init__(self, view: View) -> None:
         self._view = view
 
-    def page(self, table: str, wanted: ExportQuery, after: str | None, limit: int) -> tuple[Rows, str | None]:
+    def page(self, table: str, query: ExportQuery, after: str | None, limit: int) -> tuple[Rows, str | None]:
         view = self._view
         if table == "sessions":
-            where = _after("number", None if after is None else number(after)) | _within("at.created", wanted)
-            found = list(view.sessions.find(where, [("number", ASCENDING)], limit))
-            return [_session(each) for each in found], str(found[-1]["number"]) if len(found) == limit else None
+            where = _after("number", None if after is None else number(after)) | _within("at.created", query)
+            documents = list(view.sessions.find(where, [("number", ASCENDING)], limit))
+            last = str(documents[-1]["number"]) if len(documents) == limit else None
+            return [_session(document) for document in documents], last
         if table == "events":
-            where = _after("_id", after) | _within("at", wanted)
-            found = [] if wanted.dataset is not None else list(view.events.find(where, [("_id", ASCENDING)], limit))
-            return [_event(each) for each in found], found[-1]["_id"] if len(found) == limit else None
+            where = _after("_id", after) | _within("at", query)
+            documents = [] if query.dataset is not None else list(view.events.find(where, [("_id", ASCENDING)], limit))
+            last = documents[-1]["_id"] if len(documents) == limit else None
+            return [_event(document) for document in documents], last
         part, of = {
             "messages": (view.messages, self._messages),
             "entries": (view.entries, self._entries),
             "feedback": (view.feedbacks, self._feedback),
         }[table]
-        return self._inside(part, of, wanted, after, limit)
+        return self._session_page(part, of, query, after, limit)
 
-    def _inside(
+    def _session_page(
         self,
         part: Part,
         of: Callable[[Sequence[Document], ExportQuery], Rows],
-        wanted: ExportQuery,
+        query: ExportQuery,
         after: str | None,
         limit: int,
     ) -> tuple[Rows, str | None]:
         """What is in sessions, one session after the other."""
-        where = _within("at", wanted)
+        where = _within("at", query)
         if after is not None:
-            session, place = _place(after)
-            where["$or"] = [{"session": {"$gt": session}}, {"session": session, "number": {"$gt": place}}]
-        found = list(part.find(where, [("session", ASCENDING), ("number", ASCENDING)], limit))
-        last = f"{found[-1]['session']}.{found[-1]['number']}" if len(found) == limit else None
-        return of(found, wanted), last
+            session, last_number = _parse_position(after)
+            where["$or"] = [{"session": {"$gt": session}}, {"session": session, "number": {"$gt": last_number}}]
+        documents = list(part.find(where, [("session", ASCENDING), ("number", ASCENDING)], limit))
+        last = f"{documents[-1]['session']}.{documents[-1]['number']}" if len(documents) == limit else None
+        return of(documents, query), last
 
-    def _messages(self, found: Sequence[Document], wanted: ExportQuery) -> Rows:
+    def _messages(self, documents: Sequence[Document], query: ExportQuery) -> Rows:
         sessions = self._view.sessions.find(
-            {"number": {"$in": _distinct(each["session"] for each in found)}},
+            {"number": {"$in": _distinct(document["session"] for document in documents)}},
             [("number", ASCENDING)],
             fields={"number": 1, "session_id": 1},
         )
-        names = {each["number"]: each["session_id"] for each in sessions}
-        return [(each["_id"], names.get(each["session"]), each["role"], each["content"], each["at"]) for each in found]
+        names = {document["number"]: document["session_id"] for document in sessions}
+        return [
+            (document["_id"], names.get(document["session"]), document["role"], document["content"], document["at"])
+            for document in documents
+        ]
 
-    def _entries(self, found: Sequence[Document], wanted: ExportQuery) -> Rows:
-        return [_entry(each) for each in found if wanted.dataset in (None, each["dataset"])]
+    def _entries(self, documents: Sequence[Document], query: ExportQuery) -> Rows:
+        return [_entry(document) for document in documents if query.dataset in (None, document["dataset"])]
 
-    def _feedback(self, found: Sequence[Document], wanted: ExportQuery) -> Rows:
-        about = self._view.entries.find(
-            {"_id": {"$in": _distinct(each["target_id"] for each in found if each["target_type"] == "entry")}},
-            [("_id", ASCENDING)],
-            fields={"dataset": 1},
+    def _feedback(self, documents: Sequence[Document], query: ExportQuery) -> Rows:
+        entry_ids = [document["target_id"] for document in documents if document["target_type"] == "entry"]
+        entries = self._view.entries.find(
+            {"_id": {"$in": _distinct(entry_ids)}}, [("_id", ASCENDING)], fields={"dataset": 1}
         )
-        datasets = {each["_id"]: each["dataset"] for each in about}
-        rows = [_feedback(each, datasets.get(each["target_id"])) for each in found]
-        return [row for row in rows if wanted.dataset in (None, row[4])]
+        datasets = {document["_id"]: document["dataset"] for document in entries}
+        rows = [_feedback(document, datasets.get(document["target_id"])) for document in documents]
+        return [row for row in rows if query.dataset in (None, row[4])]
 
 
 def _after(field: str, position: Any) -> Document:
     return {} if position is None else {field: {"$gt": position}}
 
 
-def _within(field: str, wanted: ExportQuery) -> Document:
+def _within(field: str, query: ExportQuery) -> Document:
     limits = {
-        **({} if wanted.since is None else {"$gte": wanted.since}),
-        **({} if wanted.until is None else {"$lt": wanted.until}),
+        **({} if query.since is None else {"$gte": query.since}),
+        **({} if query.until is None else {"$lt": query.until}),
     }
     return {field: limits} if limits else {}
 
 
-def _place(position: str) -> tuple[int, int]:
+def _parse_position(position: str) -> tuple[int, int]:
     parts = position.split(".")
     if len(parts) != 2:
         raise misplaced(position)
@@ -105,37 +110,31 @@ def _json(value: Any) -> str | None:
     return None if value is None else orjson.dumps(value).decode()
 
 
-def _session(each: Document) -> Row:
-    return (each["session_id"], _json(each["metadata"]), each["at"]["created"], each["at"]["updated"])
+def _session(document: Document) -> Row:
+    return (document["session_id"], _json(document["metadata"]), document["at"]["created"], document["at"]["updated"])
 
 
-def _entry(each: Document) -> Row:
+_ENTRY = itemgetter("_id", "session_id", "question", "answer", "context", "dataset", "recall_id", "model")
+_OPINION = itemgetter("_id", "session_id", "target_type", "target_id")
+_EVENT = itemgetter("_id", "kind", "target_type", "target_id")
+_EVENT_VALUE = itemgetter("value", "confidence", "receipt_id", "rank")
+
+
+def _entry(document: Document) -> Row:
+    return (*_ENTRY(document), _json(document["used"]), _json(document["usage"]), document["at"])
+
+
+def _feedback(document: Document, dataset: str | None) -> Row:
+    at = document["at"]
     return (
-        *(each["_id"], each["session_id"], each["question"], each["answer"], each["context"], each["dataset"]),
-        *(each["recall_id"], each["model"], _json(each["used"]), _json(each["usage"]), each["at"]),
+        *(*_OPINION(document), dataset, document["author"], trust_in(document)),
+        *(document["rating"], document["score"], document["comment"], _json(document["extra"]), at, at),
+        *(document["active"], document["_id"], None),
     )
 
 
-def _feedback(each: Document, dataset: str | None) -> Row:
+def _event(document: Document) -> Row:
     return (
-        *(each["_id"], each["session_id"], each["target_type"], each["target_id"], dataset, each["author"]),
-        *(
-            trust_in(each),
-            each["rating"],
-            each["score"],
-            each["comment"],
-            _json(each["extra"]),
-            each["at"],
-            each["at"],
-        ),
-        *(each["active"], each["_id"], None),
-    )
-
-
-def _event(each: Document) -> Row:
-    return (
-        *(each["_id"], each["kind"], each["target_type"], each["target_id"], None, each["author"]),
-        *(trust_in(each), each["source"]),
-        *(each["at"], each["recorded_at"], None, each["value"], each["confidence"], each["receipt_id"]),
-        *(each["rank"], _json(each["body"])),
+        *(*_EVENT(document), None, document["author"], trust_in(document), document["source"]),
+        *(document["at"], document["recorded_at"], None, *_EVENT_VALUE(document), _json(document["body"])),
     )

@@ -39,7 +39,7 @@ class MongoFeedbacks:
                 field="idempotency_key",
                 remedy="Use a new key",
             )
-        said = {
+        document = {
             "_id": new.id,
             "session_id": new.session_id,
             "target_type": new.target_type,
@@ -58,58 +58,60 @@ class MongoFeedbacks:
         }
         change: Document = {"$inc": {"last": 1}, "$set": updated(new.at)}
         if new.target_type == "session":
-            change["$push"] = {"feedbacks": {"$each": [embedded_document(said)], "$slice": -MAX_EMBEDDED}}
+            change["$push"] = {"feedbacks": {"$each": [embedded_document(document)], "$slice": -MAX_EMBEDDED}}
         session = self._view.sessions.change(
             {"_id": self._view.session_key(new.session_id)}, change, ["number", "last"]
         )
         if session is None:
             return False
-        said |= {"session": session["number"], "number": session["last"] + 1}
-        for place in self._view.places(session["number"], int(new.rating == "down")):
-            said |= place
+        document |= {"session": session["number"], "number": session["last"] + 1}
+        for position in self._view.places(session["number"], int(new.rating == "down")):
+            document |= position
         # The words before their event: an event can be made from them, but not they from an event.
-        self._view.feedbacks.insert([said])
-        self._view.events.insert([event_of(said)])
+        self._view.feedbacks.insert([document])
+        self._view.events.insert([event_of(document)])
         return True
 
     def with_key(self, key: str) -> FeedbackRow | None:
-        found = self._view.events.find_one({"idempotency_key": key}, ["_id"])
-        if found is None:
+        event = self._view.events.find_one({"idempotency_key": key}, ["_id"])
+        if event is None:
             return None
-        said = self.get(found["_id"])
-        if said is None:
+        row = self.get(event["_id"])
+        if row is None:
             raise deleted_key_error(key)
-        return said
+        return row
 
     def get(self, feedback_id: str) -> FeedbackRow | None:
-        found = self._view.feedbacks.find_one({"_id": feedback_id})
-        return None if found is None else _feedback(found)
+        document = self._view.feedbacks.find_one({"_id": feedback_id})
+        return None if document is None else _feedback(document)
 
-    def named(self, event_ids: Sequence[str]) -> list[FeedbackRow]:
+    def by_event_ids(self, event_ids: Sequence[str]) -> list[FeedbackRow]:
         return [
-            _feedback(each)
+            _feedback(document)
             for run in batches(event_ids)
-            for each in self._view.feedbacks.find({"_id": {"$in": list(run)}}, [("_id", ASCENDING)])
+            for document in self._view.feedbacks.find({"_id": {"$in": list(run)}}, [("_id", ASCENDING)])
         ]
 
     def negatives(self, after: str | None, limit: int) -> list[str]:
-        wanted: Document = {"active": True, "rating": "down"}
+        query: Document = {"active": True, "rating": "down"}
         if after is not None:
-            wanted["_id"] = {"$gt": after}
-        return [each["_id"] for each in self._view.feedbacks.find(wanted, [("_id", ASCENDING)], limit, {"_id": 1})]
+            query["_id"] = {"$gt": after}
+        return [
+            document["_id"] for document in self._view.feedbacks.find(query, [("_id", ASCENDING)], limit, {"_id": 1})
+        ]
 
     def active(self, target_type: OpinionTarget, target_ids: Sequence[str]) -> list[FeedbackRow]:
         return [
-            _feedback(each)
+            _feedback(document)
             for run in batches(target_ids)
-            for each in self._view.feedbacks.find(
+            for document in self._view.feedbacks.find(
                 {"target_type": target_type, "target_id": {"$in": list(run)}, "active": True}, _IN_ORDER
             )
         ]
 
     def active_by(self, author: str | None, target_type: OpinionTarget, target_id: str) -> list[FeedbackRow]:
-        wanted = {"target_type": target_type, "target_id": target_id, "author": author, "active": True}
-        return [_feedback(each) for each in self._view.feedbacks.find(wanted, _IN_ORDER)]
+        query = {"target_type": target_type, "target_id": target_id, "author": author, "active": True}
+        return [_feedback(document) for document in self._view.feedbacks.find(query, _IN_ORDER)]
 
     def withdraw(self, rows: Sequence[FeedbackRow], author: str | None, at: int) -> list[str]:
         ids: dict[str, str] = {}
@@ -119,52 +121,52 @@ class MongoFeedbacks:
 
     def _withdraw(self, session_id: str, rows: Sequence[FeedbackRow], author: str | None, at: int) -> dict[str, str]:
         """Retracts opinions about one session and its entries; the retractions by what they retract."""
-        gone = [row.id for row in rows]
+        ids = [row.id for row in rows]
         key = {"_id": self._view.session_key(session_id)}
-        change = {"$inc": {"last": len(rows)}, "$pull": {"feedbacks": {"id": {"$in": gone}}}}
+        change = {"$inc": {"last": len(rows)}, "$pull": {"feedbacks": {"id": {"$in": ids}}}}
         session = self._view.sessions.change(key, change, ["number", "last", "feedbacks.id"])
         if session is None:
             raise NotFound(f"there is no session {session_id!r}", field="session_id", value=session_id)
         negative = [row.id for row in rows if row.rating == "down"]
-        places = dict(zip(negative, self._view.places(session["number"], len(negative)), strict=True))
+        positions = dict(zip(negative, self._view.places(session["number"], len(negative)), strict=True))
         retractions = [
             {
                 **_event(RETRACTION, new_id(), "event", row.id, "retract", author, at, at),
                 "idempotency_key": f"retract/{row.id}",
                 "session": session["number"],
                 "seq": number,
-                **places.get(row.id, {}),
+                **positions.get(row.id, {}),
             }
             for number, row in enumerate(rows, session["last"] + 1)
         ]
         self._view.events.insert(retractions)
-        self._view.feedbacks.update({"_id": {"$in": gone}}, {"$set": {"active": False}})
-        seen = [each["id"] for each in session["feedbacks"]]
-        if len(seen) == MAX_EMBEDDED and not set(gone).isdisjoint(seen):
+        self._view.feedbacks.update({"_id": {"$in": ids}}, {"$set": {"active": False}})
+        embedded = [document["id"] for document in session["feedbacks"]]
+        if len(embedded) == MAX_EMBEDDED and not set(ids).isdisjoint(embedded):
             update_embedded(self._view, session["number"])
-        return {each["target_id"]: each["_id"] for each in retractions}
+        return {document["target_id"]: document["_id"] for document in retractions}
 
     def retraction_of(self, event_id: str) -> str | None:
-        found = self._view.events.find_one({"target_id": event_id, "kind": RETRACTION}, ["_id"])
-        return None if found is None else found["_id"]
+        event = self._view.events.find_one({"target_id": event_id, "kind": RETRACTION}, ["_id"])
+        return None if event is None else event["_id"]
 
     def of_session(self, session_id: str, after: int | None, limit: int, newest_first: bool) -> list[FeedbackRow]:
-        wanted: Document = {"target_type": "session", "target_id": session_id, "active": True}
+        query: Document = {"target_type": "session", "target_id": session_id, "active": True}
         if after is not None:
-            wanted["number"] = {"$lt" if newest_first else "$gt": after}
+            query["number"] = {"$lt" if newest_first else "$gt": after}
         order = [("number", DESCENDING if newest_first else ASCENDING)]
-        return [_feedback(each) for each in self._view.feedbacks.find(wanted, order, limit)]
+        return [_feedback(document) for document in self._view.feedbacks.find(query, order, limit)]
 
     def of_sessions(self, session_ids: Sequence[str] | None) -> Iterable[FeedbackRow]:
-        for wanted in self._view.inside(session_ids):
-            yield from map(_feedback, self._view.feedbacks.find({**wanted, "active": True}, _IN_ORDER))
+        for query in self._view.in_sessions(session_ids):
+            yield from map(_feedback, self._view.feedbacks.find({**query, "active": True}, _IN_ORDER))
 
     def counts(self) -> Counts:
-        found = self._view.feedbacks.aggregate({"active": True}, {"$group": {"_id": None, **_COUNTED}})
-        return _counts(found[0]) if found else Counts(0, 0, 0, 0, 0, 0)
+        rows = self._view.feedbacks.aggregate({"active": True}, {"$group": {"_id": None, **_COUNT_FIELDS}})
+        return _counts(rows[0]) if rows else Counts(0, 0, 0, 0, 0, 0)
 
-    def tallies(self, asked: TallyQuery) -> list[TallyCounts]:
-        return tallies.counts(self._view, asked)
+    def tallies(self, query: TallyQuery) -> list[TallyCounts]:
+        return tallies.counts(self._view, query)
 
     def negative_comments(
         self, dataset: str | None, since: int | None, until: int | None, limit: int
@@ -181,10 +183,14 @@ class MongoFeedbacks:
         return tallies.variants(self._view, key, limit)
 
 
-def embedded_document(said: Document) -> Document:
+def embedded_document(document: Document) -> Document:
     """An opinion as its session's document shows it."""
-    ours = {name: said[name] for name in ("rating", "comment", "created_at")}
-    return {"id": said["_id"], **ours, **{k: v for k, v in said["extra"].items() if k not in ours and k != "id"}}
+    fields = {name: document[name] for name in ("rating", "comment", "created_at")}
+    return {
+        "id": document["_id"],
+        **fields,
+        **{k: v for k, v in document["extra"].items() if k not in fields and k != "id"},
+    }
 
 
 def update_embedded(view: View, session: int) -> None:
@@ -193,30 +199,30 @@ def update_embedded(view: View, session: int) -> None:
         {"session": session, "target_type": "session", "active": True}, [("number", DESCENDING)], MAX_EMBEDDED
     )
     view.sessions.update(
-        {"number": session}, {"$set": {"feedbacks": [embedded_document(each) for each in newest][::-1]}}
+        {"number": session}, {"$set": {"feedbacks": [embedded_document(document) for document in newest][::-1]}}
     )
 
 
-def event_of(said: Document) -> Document:
+def event_of(document: Document) -> Document:
     """The event of an opinion. It keeps no words."""
-    score = said["score"]
+    score = document["score"]
     return {
         **_event(
             FEEDBACK,
-            said["_id"],
-            said["target_type"],
-            said["target_id"],
+            document["_id"],
+            document["target_type"],
+            document["target_id"],
             "add_feedback",
-            said["author"],
-            said["at"],
-            said["recorded_at"],
+            document["author"],
+            document["at"],
+            document["recorded_at"],
         ),
-        "author_trust": trust_in(said),
-        "value": said["rating"] if score is None else str(score),
-        "idempotency_key": said["idempotency_key"],
-        "session": said["session"],
-        "seq": said["number"],
-        **{name: said[name] for name in ("partition", "place") if name in said},
+        "author_trust": trust_in(document),
+        "value": document["rating"] if score is None else str(score),
+        "idempotency_key": document["idempotency_key"],
+        "session": document["session"],
+        "seq": document["number"],
+        **{name: document[name] for name in ("partition", "place") if name in document},
     }
 
 
@@ -250,17 +256,17 @@ def _event(
     }
 
 
-def trust_in(found: Document) -> AuthorTrust:
+def trust_in(document: Document) -> AuthorTrust:
     """How far the author of an opinion or event is trusted; older documents say it by the name."""
-    said: AuthorTrust = found.get("author_trust") or trust_of(found["author"])
-    return said
+    trust: AuthorTrust = document.get("author_trust") or trust_of(document["author"])
+    return trust
 
 
 def _one_if(condition: Document) -> Document:
     return {"$sum": {"$cond": [condition, 1, 0]}}
 
 
-_COUNTED: Document = {
+_COUNT_FIELDS: Document = {
     "up": _one_if({"$eq": ["$rating", "up"]}),
     "down": _one_if({"$eq": ["$rating", "down"]}),
     "neutral": _one_if({"$eq": ["$rating", None]}),
@@ -270,25 +276,25 @@ _COUNTED: Document = {
 }
 
 
-def _counts(found: Document) -> Counts:
-    return Counts(*(int(found[name]) for name in Counts._fields))
+def _counts(document: Document) -> Counts:
+    return Counts(*(int(document[name]) for name in Counts._fields))
 
 
-def _feedback(found: Document) -> FeedbackRow:
+def _feedback(document: Document) -> FeedbackRow:
     return FeedbackRow(
-        id=found["_id"],
-        event_id=found["_id"],
-        session_id=found["session_id"],
-        target_type=found["target_type"],
-        target_id=found["target_id"],
-        author=found["author"],
-        rating=found["rating"],
-        score=found["score"],
-        comment=found["comment"],
-        extra=found["extra"],
-        at=found["at"],
-        updated_at=found["at"],
-        author_trust=trust_in(found),
-        active=found["active"],
-        number=found["number"],
+        id=document["_id"],
+        event_id=document["_id"],
+        session_id=document["session_id"],
+        target_type=document["target_type"],
+        target_id=document["target_id"],
+        author=document["author"],
+        rating=document["rating"],
+        score=document["score"],
+        comment=document["comment"],
+        extra=document["extra"],
+        at=document["at"],
+        updated_at=document["at"],
+        author_trust=trust_in(document),
+        active=document["active"],
+        number=document["number"],
     )

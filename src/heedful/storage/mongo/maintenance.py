@@ -28,17 +28,17 @@ class Inconsistencies:
     """Opinions without an event."""
     retracted: list[str] = field(default_factory=list)
     """Opinions that are active although they were retracted."""
-    misshown: list[int] = field(default_factory=list)
+    outdated: list[int] = field(default_factory=list)
     """Sessions whose document does not show the active opinions."""
 
     def __str__(self) -> str:
-        counted = [
+        counts = [
             (len(self.orphans), "leftovers of deleted sessions"),
             (len(self.unrecorded), "opinions without an event"),
             (len(self.retracted), "retracted opinions that stand"),
-            (len(self.misshown), "sessions that show other opinions than stand"),
+            (len(self.outdated), "sessions that show other opinions than stand"),
         ]
-        return ", ".join(f"{count} {what}" for count, what in counted if count)
+        return ", ".join(f"{count} {what}" for count, what in counts if count)
 
 
 def find_inconsistencies(view: View) -> Inconsistencies:
@@ -51,35 +51,37 @@ def find_inconsistencies(view: View) -> Inconsistencies:
         ],
         unrecorded=view.feedbacks.aggregate({}, *_joined("events", "_id", "event"), {"$match": {"event": []}}),
         retracted=[
-            each["target_id"]
-            for each in view.events.aggregate(
+            document["target_id"]
+            for document in view.events.aggregate(
                 {"kind": RETRACTION},
                 *_joined("feedbacks", "target_id", "said"),
                 {"$match": {"said.active": True}},
             )
         ],
-        misshown=[each["number"] for each in view.sessions.aggregate({}, *_compared(view))],
+        outdated=[document["number"] for document in view.sessions.aggregate({}, *_compared(view))],
     )
 
 
 def repair(view: View) -> str:
     """Puts right what `find_inconsistencies` finds; returns what that was."""
-    found: list[str] = []
+    repaired: list[str] = []
     # What is put right first can show more to put right: an opinion that is no longer active is still shown.
     while str(wrong := find_inconsistencies(view)):
-        found.append(str(wrong))
+        repaired.append(str(wrong))
         for name, session in wrong.orphans:
             Part(view, name).delete({"session": session})
-        gone = {session for name, session in wrong.orphans if name == "feedbacks"}
-        view.events.insert([event_of(said) for said in wrong.unrecorded if said["session"] not in gone])
+        deleted_sessions = {session for name, session in wrong.orphans if name == "feedbacks"}
+        view.events.insert(
+            [event_of(document) for document in wrong.unrecorded if document["session"] not in deleted_sessions]
+        )
         view.feedbacks.update({"_id": {"$in": wrong.retracted}}, {"$set": {"active": False}})
-        for session in wrong.misshown:
+        for session in wrong.outdated:
             update_embedded(view, session)
-    return ", ".join(found)
+    return ", ".join(repaired)
 
 
 def _orphans(view: View, part: Part) -> list[int]:
-    found = part.aggregate(
+    documents = part.aggregate(
         {"session": {"$ne": None}},
         {"$group": {"_id": "$session"}},
         {
@@ -93,7 +95,7 @@ def _orphans(view: View, part: Part) -> list[int]:
         },
         {"$match": {"there": []}},
     )
-    return [each["_id"] for each in found]
+    return [document["_id"] for document in documents]
 
 
 def _joined(name: str, key: str, under: str) -> list[Document]:
@@ -135,11 +137,11 @@ class MongoErasure:
     def is_known(self, name: str) -> bool:
         view = self._view
         return any(
-            part.find_one(wanted, ["_id"]) is not None
-            for part, wanted in (
+            part.find_one(query, ["_id"]) is not None
+            for part, query in (
                 (view.feedbacks, {"author": name}),
                 (view.events, {"author": name}),
-                (view.sessions, _named(name)),
+                (view.sessions, _sessions_naming(name)),
             )
         )
 
@@ -147,25 +149,27 @@ class MongoErasure:
         view = self._view
         by_name, by_pseudonym = {"author": erased.name}, {"author": erased.pseudonym}
         self._release_keys(erased)
-        said: Document = {"author": erased.pseudonym, "extra": {}}
-        view.feedbacks.update({**by_name, "target_type": "session"}, {"$set": {**said, "comment": ""}})
-        view.feedbacks.update(by_name, {"$set": {**said, "comment": None}})
+        replacement: Document = {"author": erased.pseudonym, "extra": {}}
+        view.feedbacks.update({**by_name, "target_type": "session"}, {"$set": {**replacement, "comment": ""}})
+        view.feedbacks.update(by_name, {"$set": {**replacement, "comment": None}})
         view.events.update(by_name, {"$set": by_pseudonym})
         rows = list(view.feedbacks.find(by_pseudonym, _ORDER))
         for session in sorted({row["session"] for row in rows if row["target_type"] == "session"}):
             update_embedded(view, session)
         self._clear_sessions(erased, at)
-        own = list(view.sessions.find(_named(erased.pseudonym), _ORDER, fields={"number": 1, "session_id": 1}))
-        inside = {"session": {"$in": [each["number"] for each in own]}}
-        entries = list(view.entries.find(inside, _ORDER, fields={"recall_id": 1}))
+        own_sessions = list(
+            view.sessions.find(_sessions_naming(erased.pseudonym), _ORDER, fields={"number": 1, "session_id": 1})
+        )
+        in_sessions = {"session": {"$in": [document["number"] for document in own_sessions]}}
+        entries = list(view.entries.find(in_sessions, _ORDER, fields={"recall_id": 1}))
         opinions = [row["_id"] for row in rows]
         return PersonRecords(
             opinions=opinions,
             rated=[(row["session_id"], row["target_id"]) for row in rows if row["target_type"] == "entry"],
-            sessions=[each["session_id"] for each in own],
-            entries=[each["_id"] for each in entries],
-            messages=[each["_id"] for each in view.messages.find(inside, _ORDER, fields={"_id": 1})],
-            recalls=[each["recall_id"] for each in entries if each["recall_id"] is not None],
+            sessions=[document["session_id"] for document in own_sessions],
+            entries=[document["_id"] for document in entries],
+            messages=[document["_id"] for document in view.messages.find(in_sessions, _ORDER, fields={"_id": 1})],
+            recalls=[document["recall_id"] for document in entries if document["recall_id"] is not None],
             alerts=self._clear_alerts(erased, frozenset(opinions)),
             events=len(list(view.events.find(by_pseudonym, _ORDER, fields={"_id": 1}))),
         )
@@ -173,31 +177,31 @@ class MongoErasure:
     def _release_keys(self, erased: Erased) -> None:
         """Idempotency keys that have the name in them; whoever sends one again is a new caller."""
         for part in (self._view.events, self._view.feedbacks):
-            for each in part.find({"author": erased.name}, _ORDER, fields={"idempotency_key": 1}):
-                if erased.is_in_key(each["idempotency_key"]):
-                    part.update({"_id": each["_id"]}, {"$set": {"idempotency_key": each["_id"]}})
+            for document in part.find({"author": erased.name}, _ORDER, fields={"idempotency_key": 1}):
+                if erased.is_in_key(document["idempotency_key"]):
+                    part.update({"_id": document["_id"]}, {"$set": {"idempotency_key": document["_id"]}})
 
     def _clear_sessions(self, erased: Erased, at: int) -> None:
         view = self._view
-        for found in view.sessions.find(_named(erased.name), _ORDER, fields={"number": 1, "metadata": 1}):
-            inside = {"session": found["number"]}
-            view.messages.update(inside, {"$set": {"content": ""}})
-            view.entries.update(inside, {"$set": {"question": PLACEHOLDER, "answer": "", "context": None}})
+        for document in view.sessions.find(_sessions_naming(erased.name), _ORDER, fields={"number": 1, "metadata": 1}):
+            in_session = {"session": document["number"]}
+            view.messages.update(in_session, {"$set": {"content": ""}})
+            view.entries.update(in_session, {"$set": {"question": PLACEHOLDER, "answer": "", "context": None}})
             # Last: as long as the session names them, another run finds it.
-            metadata = erased.in_metadata(found["metadata"])
+            metadata = erased.in_metadata(document["metadata"])
             described = {"metadata": metadata, "tags": facts.flattened(metadata), **updated(at)}
-            view.sessions.update({"_id": found["_id"]}, {"$set": described, "$inc": {"revision": 1}})
+            view.sessions.update({"_id": document["_id"]}, {"$set": described, "$inc": {"revision": 1}})
 
     def _clear_alerts(self, erased: Erased, opinions: frozenset[str]) -> int:
         cleared = 0
-        for each in list(self._view.outbox.find({}, _ORDER, fields={"payload": 1})):
-            left = erased.in_alert(each["payload"], opinions)
-            if left is not None:
-                self._view.outbox.update({"_id": each["_id"]}, {"$set": {"payload": left, "error": None}})
+        for document in list(self._view.outbox.find({}, _ORDER, fields={"payload": 1})):
+            payload = erased.in_alert(document["payload"], opinions)
+            if payload is not None:
+                self._view.outbox.update({"_id": document["_id"]}, {"$set": {"payload": payload, "error": None}})
                 cleared += 1
         return cleared
 
 
-def _named(name: str) -> Document:
+def _sessions_naming(name: str) -> Document:
     """Sessions whose metadata name somebody."""
     return {"tags": {"$elemMatch": {"key": {"$in": list(PERSON_KEYS)}, "value": facts.tag(name)}}}

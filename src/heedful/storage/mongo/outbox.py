@@ -26,14 +26,14 @@ class MongoOutbox:
     def add(self, session_id: str | None, new: Sequence[AlertRow]) -> None:
         if not new:
             return
-        found = None
+        session = None
         if session_id is not None:
-            found = self._view.sessions.find_one({"_id": self._view.session_key(session_id)}, ["number"])
+            session = self._view.sessions.find_one({"_id": self._view.session_key(session_id)}, ["number"])
         self._view.outbox.insert(
             [
                 {
                     "_id": alert.id,
-                    "session": None if found is None else found["number"],
+                    "session": None if session is None else session["number"],
                     "number": number,
                     "channel": alert.channel,
                     "payload": alert.payload,
@@ -49,8 +49,8 @@ class MongoOutbox:
 
     def claim(self, channels: Sequence[str], now: int, until: int, limit: int) -> list[AlertRow]:
         due = {"next_at": {"$lte": now}, "channel": {"$in": list(channels)}}
-        found = self._view.outbox.find(due, [("next_at", ASCENDING), ("number", ASCENDING)], limit)
-        claimed = [_alert(each) for each in found]
+        documents = self._view.outbox.find(due, [("next_at", ASCENDING), ("number", ASCENDING)], limit)
+        claimed = [_alert(document) for document in documents]
         if claimed:
             ids = [alert.id for alert in claimed]
             self._view.outbox.update({"_id": {"$in": ids}}, {"$set": {"next_at": until}})
@@ -63,33 +63,33 @@ class MongoOutbox:
         self._view.outbox.update({"_id": alert_id}, {"$set": outcome})
 
     def due_at(self, channels: Sequence[str]) -> int | None:
-        wanted = {"next_at": {"$ne": None}, "channel": {"$in": list(channels)}}
-        for first in self._view.outbox.find(wanted, [("next_at", ASCENDING)], 1):
+        query = {"next_at": {"$ne": None}, "channel": {"$in": list(channels)}}
+        for first in self._view.outbox.find(query, [("next_at", ASCENDING)], 1):
             return int(first["next_at"])
         return None
 
     def list(self, after: int | None, limit: int, pending: bool) -> list[AlertRow]:
-        wanted: Document = {"next_at": {"$ne": None}} if pending else {}
+        query: Document = {"next_at": {"$ne": None}} if pending else {}
         if after is not None:
-            wanted["number"] = {"$lt": after}
-        return [_alert(each) for each in self._view.outbox.find(wanted, [("number", DESCENDING)], limit)]
+            query["number"] = {"$lt": after}
+        return [_alert(document) for document in self._view.outbox.find(query, [("number", DESCENDING)], limit)]
 
     def get(self, alert_id: str) -> AlertRow | None:
-        found = self._view.outbox.find_one({"_id": alert_id})
-        return None if found is None else _alert(found)
+        document = self._view.outbox.find_one({"_id": alert_id})
+        return None if document is None else _alert(document)
 
 
-def _alert(found: Document) -> AlertRow:
+def _alert(document: Document) -> AlertRow:
     return AlertRow(
-        id=found["_id"],
-        channel=found["channel"],
-        payload=found["payload"],
-        created_at=found["created_at"],
-        attempts=found["attempts"],
-        next_at=found["next_at"],
-        delivered_at=found["delivered_at"],
-        error=found["error"],
-        number=found["number"],
+        id=document["_id"],
+        channel=document["channel"],
+        payload=document["payload"],
+        created_at=document["created_at"],
+        attempts=document["attempts"],
+        next_at=document["next_at"],
+        delivered_at=document["delivered_at"],
+        error=document["error"],
+        number=document["number"],
     )
 
 

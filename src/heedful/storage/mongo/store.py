@@ -181,7 +181,7 @@ class MongoSessionStore:
     def _after_fork(self) -> None:
         if self._owned and not self._closed:
             # Kept, because closing it would speak on the parent's connections.
-            self._left = self._client
+            self._inherited = self._client
             self._client = self._connected()
         self._reset()
 
@@ -250,16 +250,16 @@ class MongoSessionStore:
 
     def _with_lease(self, body: Callable[[MongoTransaction], Result], until: float) -> Result:
         database = self._database
-        orderly = self._leases.take(database, until)
+        is_clean = self._leases.take(database, until)
         view = self._view(None)
         try:
-            if not orderly:
+            if not is_clean:
                 maintenance.repair(view)
-                view.wrote = False
+                view.has_written = False
             result = body(MongoTransaction(view))
         except Exception as error:
             self._cut_off(view, error)
-            if view.wrote and isinstance(error, PyMongoError):
+            if view.has_written and isinstance(error, PyMongoError):
                 # Not to be tried again: some of it is stored.
                 raise translate_error(error, self.name) from error
             raise
@@ -275,7 +275,7 @@ class MongoSessionStore:
             self._leases.abandon()
             return
         try:
-            if view.wrote:
+            if view.has_written:
                 maintenance.repair(view)
         except PyMongoError:
             self._leases.abandon()

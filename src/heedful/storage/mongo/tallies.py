@@ -13,86 +13,86 @@ from heedful.storage.tallies import TallyCounts, TallyQuery
 _TARGETS = ("session", "entry")
 
 
-def counts(view: View, asked: TallyQuery) -> list[TallyCounts]:
+def counts(view: View, query: TallyQuery) -> list[TallyCounts]:
     """See `base.Feedbacks.tallies`."""
-    opinions: Document = {"active": True, "target_type": {"$in": list(asked.target_types or _TARGETS)}}
+    opinions: Document = {"active": True, "target_type": {"$in": list(query.target_types or _TARGETS)}}
     rated: Document = {"active": True, "target_type": "entry"}
-    if "add_feedback" in asked.without_sources:
+    if "add_feedback" in query.without_sources:
         return []
-    found = view.feedbacks.aggregate(
-        {**opinions, **_between("at", asked)}, *_about(asked), *_valued(asked), _grouped(asked, "$at", _OPINIONS)
+    rows = view.feedbacks.aggregate(
+        {**opinions, **_between("at", query)}, *_about(query), *_valued(query), _grouped(query, "$at", _OPINIONS)
     )
-    if not asked.target_types or "entry" in asked.target_types:
-        named = ("project", "session", "target_id")
-        once = {"$group": {"_id": "$target_id", **{name: {"$first": f"${name}"} for name in named}}}
-        found += view.feedbacks.aggregate(
+    if not query.target_types or "entry" in query.target_types:
+        fields = ("project", "session", "target_id")
+        first_per_target = {"$group": {"_id": "$target_id", **{name: {"$first": f"${name}"} for name in fields}}}
+        rows += view.feedbacks.aggregate(
             rated,
-            once,
+            first_per_target,
             *_entry(),
-            {"$match": {"entry": {"$exists": True}, **_between("entry.at", asked)}},
-            *_chosen(asked),
-            *_valued(asked),
-            _grouped(asked, "$entry.at", {**_NOTHING, "rated": {"$sum": 1}}, plain=True),
+            {"$match": {"entry": {"$exists": True}, **_between("entry.at", query)}},
+            *_chosen(query),
+            *_valued(query),
+            _grouped(query, "$entry.at", {**_NOTHING, "rated": {"$sum": 1}}, plain=True),
         )
-        found += view.entries.aggregate(
-            _between("at", asked),
+        rows += view.entries.aggregate(
+            _between("at", query),
             {"$set": {"entry": "$$ROOT"}},
-            *_chosen(asked),
-            *_valued(asked),
-            _grouped(asked, "$at", {**_NOTHING, "shown": {"$sum": 1}}, plain=True),
+            *_chosen(query),
+            *_valued(query),
+            _grouped(query, "$at", {**_NOTHING, "shown": {"$sum": 1}}, plain=True),
         )
-    return [_counted(each) for each in found]
+    return [_tally_counts(row) for row in rows]
 
 
 def negative_comments(
     view: View, dataset: str | None, since: int | None, until: int | None, limit: int
 ) -> list[tuple[str, str, int]]:
     """See `base.Feedbacks.negative_comments`."""
-    asked = TallyQuery(since=since, until=until, dataset=dataset)
-    found = view.feedbacks.aggregate(
-        {"active": True, "rating": "down", "comment": {"$ne": None}, **_between("at", asked)},
+    query = TallyQuery(since=since, until=until, dataset=dataset)
+    documents = view.feedbacks.aggregate(
+        {"active": True, "rating": "down", "comment": {"$ne": None}, **_between("at", query)},
         {"$sort": {"at": -1, "_id": 1}},
-        *_about(asked),
+        *_about(query),
         {"$limit": limit},
     )
-    return [(each["_id"], each["comment"], each["at"]) for each in found]
+    return [(document["_id"], document["comment"], document["at"]) for document in documents]
 
 
 def values(view: View, key: str) -> dict[str, int]:
     """See `base.Feedbacks.values`."""
-    found = view.sessions.aggregate(
+    documents = view.sessions.aggregate(
         {"tags.key": key},
         {"$unwind": "$tags"},
         {"$match": {"tags.key": key}},
         {"$group": {"_id": "$tags.value", "sessions": {"$sum": 1}}},
     )
-    return {each["_id"]: each["sessions"] for each in found}
+    return {document["_id"]: document["sessions"] for document in documents}
 
 
 def variants(view: View, key: str, limit: int) -> list[str]:
     """See `base.Feedbacks.variants`. From each value to another, by the index: there may be as many as sessions."""
-    found: list[str] = []
-    while len(found) < limit:
-        other = {"$elemMatch": {"key": key, "value": {"$nin": found}}}
+    values: list[str] = []
+    while len(values) < limit:
+        other = {"$elemMatch": {"key": key, "value": {"$nin": values}}}
         session = view.sessions.find_one({"tags": other}, ["tags"])
         if session is None:
             break
-        found += {tag["value"] for tag in session["tags"] if tag["key"] == key}.difference(found)
-    return sorted(found)[:limit]
+        values += {tag["value"] for tag in session["tags"] if tag["key"] == key}.difference(values)
+    return sorted(values)[:limit]
 
 
 def keys(view: View, limit: int) -> list[str]:
     """See `base.Feedbacks.keys`."""
-    found = view.sessions.aggregate(
+    documents = view.sessions.aggregate(
         {}, {"$unwind": "$tags"}, {"$group": {"_id": "$tags.key"}}, {"$sort": {"_id": 1}}, {"$limit": limit}
     )
-    return [each["_id"] for each in found]
+    return [document["_id"] for document in documents]
 
 
-def _between(field: str, asked: TallyQuery) -> Document:
+def _between(field: str, query: TallyQuery) -> Document:
     limits = {
-        **({} if asked.since is None else {"$gte": asked.since}),
-        **({} if asked.until is None else {"$lt": asked.until}),
+        **({} if query.since is None else {"$gte": query.since}),
+        **({} if query.until is None else {"$lt": query.until}),
     }
     return {field: limits} if limits else {}
 
@@ -105,19 +105,19 @@ def _entry() -> list[Document]:
     ]
 
 
-def _about(asked: TallyQuery) -> list[Document]:
-    return [*_entry(), *_chosen(asked)] if asked.dataset is not None or asked.by in ("dataset", "model") else []
+def _about(query: TallyQuery) -> list[Document]:
+    return [*_entry(), *_chosen(query)] if query.dataset is not None or query.by in ("dataset", "model") else []
 
 
-def _chosen(asked: TallyQuery) -> list[Document]:
-    return [] if asked.dataset is None else [{"$match": {"entry.dataset": asked.dataset}}]
+def _chosen(query: TallyQuery) -> list[Document]:
+    return [] if query.dataset is None else [{"$match": {"entry.dataset": query.dataset}}]
 
 
-def _valued(asked: TallyQuery) -> list[Document]:
+def _valued(query: TallyQuery) -> list[Document]:
     """With a document for each value that the session has under the key that is asked for."""
-    if asked.key is None:
+    if query.key is None:
         return []
-    of_key = {"$filter": {"input": "$tags", "cond": {"$eq": ["$$this.key", asked.key]}}}
+    of_key = {"$filter": {"input": "$tags", "cond": {"$eq": ["$$this.key", query.key]}}}
     return [
         {
             "$lookup": {
@@ -134,30 +134,30 @@ def _valued(asked: TallyQuery) -> list[Document]:
     ]
 
 
-def _grouped(asked: TallyQuery, at: str, measures: Document, *, plain: bool = False) -> Document:
+def _grouped(query: TallyQuery, at: str, measures: Document, *, plain: bool = False) -> Document:
     """`plain` rows have no author and no source."""
     day = {"$floor": {"$divide": [at, DAY]}}
     week = {"$subtract": [{"$multiply": [{"$floor": {"$divide": [{"$add": [day, 3]}, 7]}}, 7]}, 3]}
     by: Any = None
-    if asked.key is not None:
+    if query.key is not None:
         by = "$of.tags.value"
-    elif asked.by in ("dataset", "model"):
-        by = {"$ifNull": [f"$entry.{asked.by}", ""]}
-    elif asked.by == "target_type":
+    elif query.by in ("dataset", "model"):
+        by = {"$ifNull": [f"$entry.{query.by}", ""]}
+    elif query.by == "target_type":
         by = "entry" if plain else "$target_type"
-    elif asked.by is not None:
-        by = "" if plain else {"source": "add_feedback", "author_kind": _AUTHOR_KIND}[asked.by]
-    start = {None: None, "day": day, "week": week}[asked.over]
+    elif query.by is not None:
+        by = "" if plain else {"source": "add_feedback", "author_kind": _AUTHOR_KIND}[query.by]
+    start = {None: None, "day": day, "week": week}[query.over]
     return {"$group": {"_id": {"value": by, "start": start}, **measures}}
 
 
-def _counted(found: Document) -> TallyCounts:
-    group = found["_id"]
+def _tally_counts(row: Document) -> TallyCounts:
+    group = row["_id"]
     start = group.get("start")
     return TallyCounts(
         group.get("value"),
         None if start is None else int(start),
-        *(int(found[name]) for name in TallyCounts._fields[2:]),
+        *(int(row[name]) for name in TallyCounts._fields[2:]),
     )
 
 

@@ -69,7 +69,7 @@ class _Opening:
     project: str | None
     write: bool
     durable: bool
-    alone: bool
+    exclusive: bool
 
     @property
     def statement(self) -> tuple[str, tuple[Any, ...]]:
@@ -77,7 +77,7 @@ class _Opening:
         words, values = "SELECT set_config(%s, %s, true)", [setting, value]
         if self.write and not self.durable:
             words += ", set_config('synchronous_commit', 'off', true)"
-        if self.write and self.alone and self.project is not None:
+        if self.write and self.exclusive and self.project is not None:
             return f"{words}, pg_advisory_xact_lock(%s)", (*values, locks.number(locks.project(self.project)))
         return words, tuple(values)
 
@@ -107,18 +107,18 @@ class PostgreSql:
         """Nothing: a database is made by its administrator."""
 
     def prepare(self) -> None:
-        with self.begin(None, write=False, durable=True, alone=False) as connection:
-            there, unwalled, self.read_only = connection.exec_driver_sql(
+        with self.begin(None, write=False, durable=True, exclusive=False) as connection:
+            exists, bypasses_rls, self.read_only = connection.exec_driver_sql(
                 _SERVER_STATE, (f"{SCHEMA}.alembic_version",)
             ).one()
-        if unwalled:
+        if bypasses_rls:
             logger.warning(
                 "the user of %s bypasses row-level security between projects: use a role that is not a superuser",
                 self.name,
             )
-        if there:
+        if exists:
             return
-        with self.begin(None, write=True, durable=True, alone=True) as connection:
+        with self.begin(None, write=True, durable=True, exclusive=True) as connection:
             locks.lock_exclusive(connection, "prepare")
             # Who may not make a schema may be given one.
             if connection.exec_driver_sql("SELECT to_regnamespace(%s)", (SCHEMA,)).scalar() is None:
@@ -126,23 +126,23 @@ class PostgreSql:
             pgvector.ensure(connection, self.name)
 
     @contextmanager
-    def begin(self, project: str | None, *, write: bool, durable: bool, alone: bool) -> Iterator[Connection]:
-        with self._transaction(project, write=write, durable=durable, alone=alone) as borrowed:
+    def begin(self, project: str | None, *, write: bool, durable: bool, exclusive: bool) -> Iterator[Connection]:
+        with self._transaction(project, write=write, durable=durable, exclusive=exclusive) as borrowed:
             connection = Direct(self.engine, borrowed).connection
             # Only to say that it has begun: it is committed below the toolkit.
             connection.begin()
             yield connection
 
     @contextmanager
-    def direct(self, project: str, *, write: bool, durable: bool, alone: bool) -> Iterator[Direct]:
-        with self._transaction(project, write=write, durable=durable, alone=alone) as borrowed:
+    def direct(self, project: str, *, write: bool, durable: bool, exclusive: bool) -> Iterator[Direct]:
+        with self._transaction(project, write=write, durable=durable, exclusive=exclusive) as borrowed:
             yield Direct(self.engine, borrowed)
 
     @contextmanager
     def _transaction(
-        self, project: str | None, *, write: bool, durable: bool, alone: bool
+        self, project: str | None, *, write: bool, durable: bool, exclusive: bool
     ) -> Iterator[PoolProxiedConnection]:
-        borrowed = self._begun(_Opening(project, write=write, durable=durable, alone=alone))
+        borrowed = self._begun(_Opening(project, write=write, durable=durable, exclusive=exclusive))
         driver: Any = borrowed.dbapi_connection
         try:
             borrowed.info.pop(CHANGED, None)
@@ -278,15 +278,15 @@ class PostgreSql:
 
     def last_number(self, connection: Connection, column: Column[int]) -> int:
         sequence = _sequence(connection, column)
-        found = connection.exec_driver_sql(f"SELECT CASE WHEN is_called THEN last_value ELSE 0 END FROM {sequence}")
-        return int(found.scalar_one())
+        result = connection.exec_driver_sql(f"SELECT CASE WHEN is_called THEN last_value ELSE 0 END FROM {sequence}")
+        return int(result.scalar_one())
 
     def set_last_number(self, connection: Connection, column: Column[int], number: int) -> None:
         # A sequence can't stand at 0: before its first number it stands at 1, uncalled.
         values = (_sequence(connection, column), max(number, 1), number > 0)
         connection.exec_driver_sql("SELECT setval(%s::text::regclass, %s, %s)", values)
 
-    def left(self) -> None:
+    def after_fork(self) -> None:
         self.engine.dispose(close=False)
 
     def close(self) -> None:
@@ -295,8 +295,8 @@ class PostgreSql:
 
 def _name(url: URL) -> str:
     # A password may stand among the options, too.
-    shown = url.difference_update_query(["password"]).set(drivername="postgresql")
-    return shown.render_as_string(hide_password=True)
+    displayed = url.difference_update_query(["password"]).set(drivername="postgresql")
+    return displayed.render_as_string(hide_password=True)
 
 
 def _engine(url: URL) -> Engine:
@@ -345,9 +345,9 @@ def _translate(context: ExceptionContext) -> None:
         return
     error = context.original_exception
     name = "the store" if context.engine is None else _name(context.engine.url)
-    known = None if isinstance(error, HeedfulError) else translate_error(error, name)
-    if known is not None:
-        raise known from error
+    translated = None if isinstance(error, HeedfulError) else translate_error(error, name)
+    if translated is not None:
+        raise translated from error
 
 
 def translate_error(error: BaseException, name: str) -> Unavailable | None:
@@ -358,8 +358,8 @@ def translate_error(error: BaseException, name: str) -> Unavailable | None:
         return None
     state = error.sqlstate or ""
     # A row on its way into the rest while the partition for it was made; our own constraints have names.
-    moved = state == "23514" and error.diag.constraint_name is None
-    if moved or state in ("55P03", "40P01", "40001"):
+    repartitioned = state == "23514" and error.diag.constraint_name is None
+    if repartitioned or state in ("55P03", "40P01", "40001"):
         return Unavailable(
             f"store {name} was locked ({error})", code="store_busy", remedy="Try again; nothing was changed"
         )

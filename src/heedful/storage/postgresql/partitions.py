@@ -41,14 +41,14 @@ def ensure_next(connection: Connection, now: int) -> str | None:
 
     What was written before its part was there, or by a clock that was wrong, is in the rest, and moves.
     """
-    if connection.dialect.name != "postgresql" or _lacking(connection, now) is None:
+    if connection.dialect.name != "postgresql" or _missing(connection, now) is None:
         return None
     lock_exclusive(connection, "partitions")
-    lacking = _lacking(connection, now)
-    if lacking is None:
+    missing = _missing(connection, now)
+    if missing is None:
         return None
-    _make(connection, *lacking)
-    return lacking[1].name
+    _make(connection, *missing)
+    return missing[1].name
 
 
 def drop_receipts(connection: Connection, before: int) -> list[str]:
@@ -66,22 +66,22 @@ def drop_receipts(connection: Connection, before: int) -> list[str]:
     return old
 
 
-def _make(connection: Connection, each: _Divided, part: _Part) -> None:
-    span = f"{each.column} >= {part.start} AND {each.column} < {part.stop}"
+def _make(connection: Connection, divided: _Divided, part: _Part) -> None:
+    span = f"{divided.column} >= {part.start} AND {divided.column} < {part.stop}"
     # Before anything is moved: a row that somebody wrote into the rest after that would not fit any more.
-    connection.exec_driver_sql(f"LOCK TABLE {each.table}_rest IN ACCESS EXCLUSIVE MODE")
-    connection.exec_driver_sql(f"CREATE TABLE {part.name} (LIKE {each.table} INCLUDING DEFAULTS)")
-    moved = f"WITH moved AS (DELETE FROM {each.table}_rest WHERE {span} RETURNING *)"
-    connection.exec_driver_sql(f"{moved} INSERT INTO {part.name} SELECT * FROM moved")
+    connection.exec_driver_sql(f"LOCK TABLE {divided.table}_rest IN ACCESS EXCLUSIVE MODE")
+    connection.exec_driver_sql(f"CREATE TABLE {part.name} (LIKE {divided.table} INCLUDING DEFAULTS)")
+    move_rows = f"WITH moved AS (DELETE FROM {divided.table}_rest WHERE {span} RETURNING *)"
+    connection.exec_driver_sql(f"{move_rows} INSERT INTO {part.name} SELECT * FROM moved")
     connection.exec_driver_sql(
-        f"ALTER TABLE {each.table} ATTACH PARTITION {part.name} FOR VALUES FROM ({part.start}) TO ({part.stop})"
+        f"ALTER TABLE {divided.table} ATTACH PARTITION {part.name} FOR VALUES FROM ({part.start}) TO ({part.stop})"
     )
 
 
-def _lacking(connection: Connection, now: int) -> tuple[_Divided, _Part] | None:
-    there = _parts(connection)
-    lacking = ((each, part) for each in _TABLES for part in _coming(each, now) if part.name not in there)
-    return next(lacking, None)
+def _missing(connection: Connection, now: int) -> tuple[_Divided, _Part] | None:
+    existing = _parts(connection)
+    missing = ((divided, part) for divided in _TABLES for part in _coming(divided, now) if part.name not in existing)
+    return next(missing, None)
 
 
 def _parts(connection: Connection) -> set[str]:
@@ -95,20 +95,20 @@ def _parts(connection: Connection) -> set[str]:
     return set(rows.scalars())
 
 
-def _coming(each: _Divided, now: int) -> list[_Part]:
+def _coming(divided: _Divided, now: int) -> list[_Part]:
     today = from_stored(now)
-    parts = [_starting(each, today.year, (today.month - 1) // each.months * each.months + 1)]
+    parts = [_starting(divided, today.year, (today.month - 1) // divided.months * divided.months + 1)]
     while len(parts) <= AHEAD:
         following = from_stored(parts[-1].stop)
-        parts.append(_starting(each, following.year, following.month))
+        parts.append(_starting(divided, following.year, following.month))
     return parts
 
 
-def _starting(each: _Divided, year: int, month: int) -> _Part:
+def _starting(divided: _Divided, year: int, month: int) -> _Part:
     start = datetime(year, month, 1, tzinfo=UTC)
-    later = month - 1 + each.months
+    later = month - 1 + divided.months
     stop = datetime(year + later // 12, later % 12 + 1, 1, tzinfo=UTC)
-    return _Part(f"{each.table}_{year}_{month:02}", to_stored(start), to_stored(stop))
+    return _Part(f"{divided.table}_{year}_{month:02}", to_stored(start), to_stored(stop))
 
 
 def _numbers(name: str) -> tuple[int, int]:

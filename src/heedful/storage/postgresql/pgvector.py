@@ -63,7 +63,7 @@ def _add(connection: Connection, name: str) -> None:
 
 def _version(connection: Connection) -> str | None:
     """The version in this database; None if it is not there."""
-    found: str | None = connection.exec_driver_sql(
+    version: str | None = connection.exec_driver_sql(
         "SELECT extversion FROM pg_extension WHERE extname = 'vector'"
     ).scalar()
-    return found
+    return version

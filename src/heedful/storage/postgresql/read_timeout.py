@@ -25,9 +25,9 @@ def add_read_timeout(engine: Engine) -> None:
             return super().wait(gen if self.reach is None else _watched(self, self.reach, gen), *args, **options)
 
     def connect(dialect: Any, record: Any, arguments: Any, options: dict[str, Any]) -> Any:
-        made = Watched.connect(*arguments, **options)
-        made.reach = lambda: psycopg.connect(*arguments, **options).close()
-        return made
+        connection = Watched.connect(*arguments, **options)
+        connection.reach = lambda: psycopg.connect(*arguments, **options).close()
+        return connection
 
     event.listen(engine, "do_connect", connect)
 

@@ -52,8 +52,8 @@ def narrowed(connection: Connection, dataset: int, allowed: Allowed) -> Allowed:
     if allowed.everything or (not allowed.where and allowed.only is None):
         return allowed
     statement = select(facts.c.seq).where(facts.c.dataset_id == dataset, facts.c.superseded == 0)
-    found = list(connection.execute(_among(statement, facts.c.seq, allowed).limit(EXACT_LIMIT + 1)).scalars())
-    return allowed if len(found) > EXACT_LIMIT else Allowed(only=found)
+    seqs = list(connection.execute(_among(statement, facts.c.seq, allowed).limit(EXACT_LIMIT + 1)).scalars())
+    return allowed if len(seqs) > EXACT_LIMIT else Allowed(only=seqs)
 
 
 def permitted(connection: Connection, dataset: int, seqs: Sequence[int], allowed: Allowed) -> list[int]:
@@ -73,7 +73,7 @@ def nearest(
     recalled = exists().where(facts.c.seq == vectors.c.fact_seq, facts.c.superseded == 0)
     statement = select(vectors.c.fact_seq, -distance).where(literal_column(only_in(dataset, model.id)), recalled)
     statement = _among(statement, vectors.c.fact_seq, allowed).order_by(distance).limit(count)
-    return _pairs(connection, statement, asked=vector)
+    return _pairs(connection, statement, vector=vector)
 
 
 def cosines(connection: Connection, model: ModelRow, vector: bytes, seqs: Sequence[int]) -> dict[int, float]:
@@ -81,7 +81,7 @@ def cosines(connection: Connection, model: ModelRow, vector: bytes, seqs: Sequen
     statement = select(vectors.c.fact_seq, -_distance(model)).where(
         vectors.c.fact_seq == _any(seqs), vectors.c.model_id == model.id
     )
-    return _pairs(connection, statement, asked=vector) if seqs else {}
+    return _pairs(connection, statement, vector=vector) if seqs else {}
 
 
 def holders(connection: Connection, dataset: int, terms: Sequence[int]) -> dict[int, int]:
@@ -89,13 +89,13 @@ def holders(connection: Connection, dataset: int, terms: Sequence[int]) -> dict[
     statement = select(common_terms.c.term, common_terms.c.holders).where(
         common_terms.c.dataset_id == dataset, common_terms.c.term == _any(terms)
     )
-    found = _pairs(connection, statement) if terms else {}
-    rare = [term for term in terms if term not in found]
+    counts = _pairs(connection, statement) if terms else {}
+    rare = [term for term in terms if term not in counts]
     if rare:
-        each = func.unnest(literal(rare, _NUMBERS)).column_valued("term")
-        having = select(func.count()).where(_ours(dataset), words.c.terms.contains(array([each])))
-        found |= _pairs(connection, select(each, having.scalar_subquery()))
-    return found
+        term_column = func.unnest(literal(rare, _NUMBERS)).column_valued("term")
+        having = select(func.count()).where(_of_dataset(dataset), words.c.terms.contains(array([term_column])))
+        counts |= _pairs(connection, select(term_column, having.scalar_subquery()))
+    return counts
 
 
 class Counted(NamedTuple):
@@ -122,7 +122,7 @@ def with_terms(
     ]
     if single:
         conditions.append(words.c.terms.overlap(literal(single, _NUMBERS)))
-    statement = _counting(terms).where(_ours(dataset), or_(*conditions)).limit(limit)
+    statement = _counting(terms).where(_of_dataset(dataset), or_(*conditions)).limit(limit)
     return _counted(connection, _among(statement, words.c.fact_seq, allowed))
 
 
@@ -165,13 +165,13 @@ def _counted(connection: Connection, statement: Select[Any]) -> Counted:
     return Counted([row[0] for row in rows], [row[1] for row in rows], [tuple(row[2:]) for row in rows])
 
 
-def _ours(dataset: int) -> ColumnElement[bool]:
+def _of_dataset(dataset: int) -> ColumnElement[bool]:
     return literal_column(f"words.dataset_id = {int(dataset)}")
 
 
 def _distance(model: ModelRow) -> ColumnElement[float]:
-    asked = bindparam("asked", type_=HalfVector)
-    return literal_column(direction(model.dimensions)).op("<#>", return_type=Float())(asked)
+    query_vector = bindparam("vector", type_=HalfVector)
+    return literal_column(direction(model.dimensions)).op("<#>", return_type=Float())(query_vector)
 
 
 def _among(statement: Select[Any], column: ColumnElement[int], allowed: Allowed) -> Select[Any]:

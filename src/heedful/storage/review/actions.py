@@ -41,7 +41,7 @@ def append(
 
 def of_items(connection: Connection, project: int, item_ids: Sequence[str]) -> dict[str, list[AnyRow]]:
     """The events about items, in order, by item; `retracted` says whether they were retracted."""
-    found: dict[str, list[AnyRow]] = {item_id: [] for item_id in item_ids}
+    result: dict[str, list[AnyRow]] = {item_id: [] for item_id in item_ids}
     for run in batches(item_ids):
         rows = connection.execute(
             select(events, is_retracted().label("retracted"))
@@ -53,8 +53,8 @@ def of_items(connection: Connection, project: int, item_ids: Sequence[str]) -> d
             .order_by(events.c.seq)
         )
         for row in rows:
-            found[row.target_id].append(row)
-    return found
+            result[row.target_id].append(row)
+    return result
 
 
 def get(connection: Connection, project: int, event_id: str) -> AnyRow:

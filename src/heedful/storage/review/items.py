@@ -45,16 +45,16 @@ def get(connection: Connection, project: int, item_id: str) -> AnyRow | None:
 
 
 def list_items(
-    connection: Connection, project: int, wanted: ItemFilter, after: Place | None, limit: int
+    connection: Connection, project: int, filters: ItemFilter, after: Place | None, limit: int
 ) -> list[AnyRow]:
     """Those with the most opinions first, then the newest. An item is open only while an opinion of it is active."""
     order = (review_items.c.opinions, review_items.c.last_at, review_items.c.seq)
     conditions: list[ColumnElement[bool]] = [review_items.c.project_id == project]
     for name in ItemFilter.__slots__:
-        value = getattr(wanted, name)
+        value = getattr(filters, name)
         if value is not None:
             conditions.append(review_items.c[name] == value)
-    if wanted.status == "open":
+    if filters.status == "open":
         conditions.append(review_items.c.opinions > 0)
     if after is not None:
         conditions.append(tuple_(*order) < after)
@@ -107,25 +107,25 @@ def add(connection: Connection, project: int, new: Sequence[NewItem], model: int
     """Stores items that are open and have no opinions yet; returns their numbers, by digest."""
     rows = [
         {
-            "id": each.id,
+            "id": item.id,
             "project_id": project,
-            "target_type": each.target_type,
-            "dataset": each.dataset,
-            "digest": each.digest,
-            "model_id": None if each.vector is None else model,
-            "vector": each.vector,
+            "target_type": item.target_type,
+            "dataset": item.dataset,
+            "digest": item.digest,
+            "model_id": None if item.vector is None else model,
+            "vector": item.vector,
             "status": "open",
             "assignee": None,
             "opinions": 0,
-            "opened_at": each.at,
-            "last_at": each.at,
-            "changed_at": each.at,
+            "opened_at": item.at,
+            "last_at": item.at,
+            "changed_at": item.at,
         }
-        for each in new
+        for item in new
     ]
     if rows:
         connection.execute(insert(review_items), rows)
-    return with_digests(connection, project, [each.digest for each in new])
+    return with_digests(connection, project, [item.digest for item in new])
 
 
 class Fold(NamedTuple):
@@ -147,7 +147,7 @@ _FOLD = (
 
 def set_folds(connection: Connection, folds: Sequence[Fold]) -> None:
     if folds:
-        rows = [{"named" if name == "seq" else name: value for name, value in each._asdict().items()} for each in folds]
+        rows = [{"named" if name == "seq" else name: value for name, value in fold._asdict().items()} for fold in folds]
         connection.execute(_FOLD, rows)
 
 

@@ -51,7 +51,7 @@ def add(connection: Connection, project: int, new: Sequence[tuple[NewMember, int
     if new:
         connection.execute(
             insert(review_members),
-            [{**each._asdict(), "item_seq": seq, "project_id": project, "active": 1} for each, seq in new],
+            [{**member._asdict(), "item_seq": seq, "project_id": project, "active": 1} for member, seq in new],
         )
 
 
@@ -79,7 +79,7 @@ def remove(connection: Connection, event_ids: Sequence[str]) -> None:
 
 def active_counts(connection: Connection, seqs: Iterable[int]) -> dict[int, ActiveCounts]:
     """The active opinions of items, counted, by item."""
-    found = {
+    counts = {
         row.item_seq: ActiveCounts(int(row.members), int(row.opinions), row.last_at)
         for run in batches(sorted(set(seqs)))
         for row in connection.execute(
@@ -93,24 +93,26 @@ def active_counts(connection: Connection, seqs: Iterable[int]) -> dict[int, Acti
             .group_by(review_members.c.item_seq)
         )
     }
-    return {seq: found.get(seq, ActiveCounts(0, 0, None)) for seq in seqs}
+    return {seq: counts.get(seq, ActiveCounts(0, 0, None)) for seq in seqs}
 
 
-def newest(connection: Connection, seqs: Sequence[int], each: int) -> dict[int, list[AnyRow]]:
+def newest(connection: Connection, seqs: Sequence[int], limit: int) -> dict[int, list[AnyRow]]:
     """Some opinions of each item: those that are active first, then the newest."""
-    found: dict[int, list[AnyRow]] = {seq: [] for seq in seqs}
+    result: dict[int, list[AnyRow]] = {seq: [] for seq in seqs}
     for run in batches(seqs):
-        rows = connection.execute(_newest(*review_members.c, seqs=run, each=each))
+        rows = connection.execute(_newest(*review_members.c, seqs=run, limit=limit))
         for row in sorted(rows, key=lambda row: (row.active, row.at, row.event_id), reverse=True):
-            found[row.item_seq].append(row)
-    return found
+            result[row.item_seq].append(row)
+    return result
 
 
-def _newest(*columns: ColumnElement[Any], seqs: Sequence[int], each: int) -> Select[Any]:
+def _newest(*columns: ColumnElement[Any], seqs: Sequence[int], limit: int) -> Select[Any]:
     """The rows of `newest`, of which no more are read, however many an item has."""
-    ours = review_members.alias("ours")
-    order = (ours.c.active.desc(), ours.c.at.desc(), ours.c.event_id.desc())
-    chosen = select(ours.c.event_id).where(ours.c.item_seq == review_items.c.seq).order_by(*order).limit(each)
+    same_item = review_members.alias("ours")
+    order = (same_item.c.active.desc(), same_item.c.at.desc(), same_item.c.event_id.desc())
+    chosen = (
+        select(same_item.c.event_id).where(same_item.c.item_seq == review_items.c.seq).order_by(*order).limit(limit)
+    )
     return (
         select(*columns)
         .select_from(review_items)
@@ -128,11 +130,11 @@ def first_between(connection: Connection, seq: int, after: int, before: int | No
     return connection.execute(select(review_members).where(*conditions).order_by(*order).limit(1)).first()
 
 
-def targets(connection: Connection, seqs: Sequence[int], each: int) -> list[AnyRow]:
+def targets(connection: Connection, seqs: Sequence[int], limit: int) -> list[AnyRow]:
     """What the newest opinions of each item are about, as (item_seq, target_type, target_id)."""
     columns = (review_members.c.item_seq, review_members.c.target_type, review_members.c.target_id)
     return [
-        row for run in batches(seqs) for row in connection.execute(_newest(*columns, seqs=run, each=each).distinct())
+        row for run in batches(seqs) for row in connection.execute(_newest(*columns, seqs=run, limit=limit).distinct())
     ]
 
 
@@ -151,12 +153,12 @@ def of_sessions(connection: Connection, project: int, *, active: bool) -> list[s
 
 def has_facts(connection: Connection, project: int) -> bool:
     """Whether any opinion is about a fact."""
-    found = connection.execute(
+    rows = connection.execute(
         select(review_members.c.event_id)
         .where(review_members.c.project_id == project, review_members.c.target_type == "fact")
         .limit(1)
     )
-    return found.first() is not None
+    return rows.first() is not None
 
 
 def about_nothing(connection: Connection, project: int) -> list[str]:

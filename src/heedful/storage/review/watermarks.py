@@ -26,12 +26,12 @@ MAX_BACKLOG = 5_000
 
 
 def get_watermark(connection: Connection, project: int, name: str) -> int:
-    found = connection.execute(
+    seq = connection.execute(
         select(watermarks.c.seq).where(
             watermarks.c.project_id == project, watermarks.c.key == "", watermarks.c.name == name
         )
     ).scalar()
-    return int(found or 0)
+    return int(seq or 0)
 
 
 def set_watermark(connection: Connection, project: int, name: str, seq: int) -> None:
@@ -47,11 +47,11 @@ def get_partitions(connection: Connection, project: int) -> dict[int, int]:
     return {int(row.name.removeprefix(PARTITION_PREFIX)): int(row.seq) for row in rows}
 
 
-def set_partitions(connection: Connection, project: int, places: dict[int, int]) -> None:
+def set_partitions(connection: Connection, project: int, positions: dict[int, int]) -> None:
     """Puts these in the place of all that were there."""
     connection.execute(delete(watermarks).where(*_partition_rows(project)))
-    for partition, place in places.items():
-        set_watermark(connection, project, f"{PARTITION_PREFIX}{partition}", place)
+    for partition, position in positions.items():
+        set_watermark(connection, project, f"{PARTITION_PREFIX}{partition}", position)
 
 
 def _partition_rows(project: int) -> tuple[ColumnElement[bool], ...]:
@@ -64,16 +64,18 @@ def _partition_rows(project: int) -> tuple[ColumnElement[bool], ...]:
 
 def events_after(connection: Connection, project: int, seq: int, limit: int) -> list[AnyRow]:
     """Negative opinions of a project behind an event, and retractions of those that are known; in order."""
-    known = exists().where(review_members.c.event_id == events.c.target_id)
-    said = and_(events.c.kind == FEEDBACK, events.c.value.in_(NEGATIVE))
-    signalled = and_(
+    is_member = exists().where(review_members.c.event_id == events.c.target_id)
+    negative_feedback = and_(events.c.kind == FEEDBACK, events.c.value.in_(NEGATIVE))
+    negative_signal = and_(
         events.c.kind == SIGNAL, events.c.value == "not_helpful", events.c.source != DERIVED_SOURCE, ~is_retracted()
     )
-    taken_back = and_(events.c.kind == RETRACTION, known)
+    retraction = and_(events.c.kind == RETRACTION, is_member)
     statement = (
         select(events.c.seq, events.c.id, events.c.kind, events.c.target_type, events.c.target_id, events.c.at)
         .where(
-            of_project(connection, events.c.project_id, project), events.c.seq > seq, or_(said, signalled, taken_back)
+            of_project(connection, events.c.project_id, project),
+            events.c.seq > seq,
+            or_(negative_feedback, negative_signal, retraction),
         )
         .order_by(events.c.seq)
         .limit(limit)

@@ -16,7 +16,7 @@ from heedful.errors import Conflict
 from heedful.model import AuthorTrust, Metadata, OpinionTarget, Rating
 from heedful.storage.erasure import Erased
 from heedful.storage.exports import ExportQuery, Rows
-from heedful.storage.requests import given_key
+from heedful.storage.requests import idempotency_key_of
 from heedful.storage.tallies import TallyCounts, TallyQuery
 
 Result = TypeVar("Result")
@@ -148,8 +148,8 @@ class Conversations(Protocol):
         """The newest first; `where` compares metadata."""
         ...
 
-    def set_metadata(self, seen: SessionRow, metadata: Metadata, at: int) -> bool:
-        """Replaces the metadata; False if somebody else changed them since they were `seen` in this transaction."""
+    def set_metadata(self, current: SessionRow, metadata: Metadata, at: int) -> bool:
+        """Replaces the metadata; False if somebody else changed them since `current` was read in this transaction."""
         ...
 
     def add_messages(self, session_id: str, new: Sequence[MessageRow]) -> None: ...
@@ -197,7 +197,7 @@ class Feedbacks(Protocol):
         """The version of an opinion that is active, or else the last; by its id or by that of an event."""
         ...
 
-    def named(self, event_ids: Sequence[str]) -> list[FeedbackRow]:
+    def by_event_ids(self, event_ids: Sequence[str]) -> list[FeedbackRow]:
         """The versions that these events are, if their words are still there, whether they are active or not."""
         ...
 
@@ -231,7 +231,7 @@ class Feedbacks(Protocol):
 
     def counts(self) -> Counts: ...
 
-    def tallies(self, asked: TallyQuery) -> list[TallyCounts]:
+    def tallies(self, query: TallyQuery) -> list[TallyCounts]:
         """Active opinions, counted; a value and a bucket may come in several lines, to be added up.
 
         On SQL, this has the opinions about executions, messages and facts, too.
@@ -286,7 +286,7 @@ class Outbox(Protocol):
 class Exports(Protocol):
     """Rows as they leave the project."""
 
-    def page(self, table: str, wanted: ExportQuery, after: str | None, limit: int) -> tuple[Rows, str | None]:
+    def page(self, table: str, query: ExportQuery, after: str | None, limit: int) -> tuple[Rows, str | None]:
         """The next rows of `sessions`, `messages`, `entries`, `feedback` or `events`, and where to go on: None at the
         end. With a dataset, there may be fewer than `limit` before it."""
         ...
@@ -329,7 +329,7 @@ class Change(NamedTuple):
 
     place: int
     feedback_id: str
-    given: bool
+    added: bool
 
 
 class Changes(Protocol):
@@ -344,7 +344,7 @@ class Changes(Protocol):
         """The last place at which something is, by partition."""
         ...
 
-    def changes_after(self, partition: int, place: int, limit: int) -> list[Change]:
+    def changes_after(self, partition: int, position: int, limit: int) -> list[Change]:
         """What stands behind a place in a partition, in order."""
         ...
 
@@ -411,7 +411,7 @@ class SessionStore(Protocol):
 def deleted_key_error(key: str) -> Conflict:
     """The error for an idempotency key whose opinion went with its session."""
     return Conflict(
-        f"idempotency_key {given_key(key)!r} was used for feedback that was deleted with its session",
+        f"idempotency_key {idempotency_key_of(key)!r} was used for feedback that was deleted with its session",
         code="idempotency_key_reused",
         field="idempotency_key",
         value=key.partition("/")[2],

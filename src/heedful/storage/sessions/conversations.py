@@ -55,12 +55,12 @@ class SqlConversations:
     def create(self, session_id: str, metadata: Metadata, at: int) -> bool:
         if self._seq(session_id) is not None:
             return False
-        made = self._connection.execute(
+        inserted = self._connection.execute(
             insert(sessions)
             .values(project_id=self._project, id=session_id, metadata=metadata, created_at=at, updated_at=at)
             .returning(sessions.c.seq)
         )
-        self._tag(made.scalar_one(), metadata)
+        self._tag(inserted.scalar_one(), metadata)
         return True
 
     def touch(self, session_id: str, at: int) -> bool:
@@ -75,13 +75,13 @@ class SqlConversations:
         rows = self._connection.execute(statement.order_by(sessions.c.seq.desc()).limit(limit))
         return [_session(row) for row in rows]
 
-    def set_metadata(self, seen: SessionRow, metadata: Metadata, at: int) -> bool:
+    def set_metadata(self, current: SessionRow, metadata: Metadata, at: int) -> bool:
         self._connection.execute(
-            update(sessions).where(sessions.c.seq == seen.number).values(metadata=metadata, updated_at=at)
+            update(sessions).where(sessions.c.seq == current.number).values(metadata=metadata, updated_at=at)
         )
-        with tallies.changing(self._connection, self._project, sessions=[seen.number]):
-            self._connection.execute(delete(session_tags).where(session_tags.c.session_seq == seen.number))
-            self._tag(seen.number, metadata)
+        with tallies.changing(self._connection, self._project, sessions=[current.number]):
+            self._connection.execute(delete(session_tags).where(session_tags.c.session_seq == current.number))
+            self._tag(current.number, metadata)
         return True
 
     def add_messages(self, session_id: str, new: Sequence[MessageRow]) -> None:
@@ -91,8 +91,14 @@ class SqlConversations:
             messages,
             insert(messages),
             [
-                {"id": each.id, "session_seq": session, "role": each.role, "content": each.content, "at": each.at}
-                for each in new
+                {
+                    "id": message.id,
+                    "session_seq": session,
+                    "role": message.role,
+                    "content": message.content,
+                    "at": message.at,
+                }
+                for message in new
             ],
         )
 
@@ -150,14 +156,14 @@ class SqlConversations:
         if seq is None:
             return None
         opinions = SqlFeedbacks(self._direct, self._project)
-        stood = list(opinions.of_sessions([session_id]))
-        opinions.withdraw(stood, None, at)
-        counted = {table: self._count(table, seq) for table in (messages, entries)}
+        withdrawn = list(opinions.of_sessions([session_id]))
+        opinions.withdraw(withdrawn, None, at)
+        counts = {table: self._count(table, seq) for table in (messages, entries)}
         with tallies.changing(self._connection, self._project, sessions=[seq]):
             for table in (messages, entries, feedbacks, outbox, session_tags):
                 self._connection.execute(delete(table).where(table.c.session_seq == seq))
             self._connection.execute(delete(sessions).where(sessions.c.seq == seq))
-        return Removed(counted[messages], counted[entries], stood)
+        return Removed(counts[messages], counts[entries], withdrawn)
 
     def _seq(self, session_id: str) -> int | None:
         rows = self._direct.run(_SEQ, project=self._project, session=session_id)

@@ -24,67 +24,73 @@ class SqlErasure:
         return self._direct.connection
 
     def is_known(self, name: str) -> bool:
-        by = select(feedbacks.c.id).where(feedbacks.c.project_id == self._project, feedbacks.c.author == name).limit(1)
-        return bool(self._connection.execute(by).first() or self._connection.execute(self._sessions(name)).first())
+        by_author = (
+            select(feedbacks.c.id).where(feedbacks.c.project_id == self._project, feedbacks.c.author == name).limit(1)
+        )
+        return bool(
+            self._connection.execute(by_author).first() or self._connection.execute(self._sessions(name)).first()
+        )
 
     def erase(self, erased: Erased, at: int) -> PersonRecords:
         self._clear_feedback(erased)
-        sessions_of_theirs = self._clear_sessions(erased, at)
-        by = feedbacks.c.author == erased.pseudonym
+        session_ids = self._clear_sessions(erased, at)
+        by_author = feedbacks.c.author == erased.pseudonym
         rows = self._connection.execute(
             select(feedbacks.c.id, feedbacks.c.target_type, feedbacks.c.target_id, sessions.c.id.label("session"))
             .outerjoin(sessions, sessions.c.seq == feedbacks.c.session_seq)
-            .where(feedbacks.c.project_id == self._project, by)
+            .where(feedbacks.c.project_id == self._project, by_author)
         ).all()
-        inside = self._connection.execute(
+        entry_rows = self._connection.execute(
             select(entries.c.id, entries.c.recall_id)
             .join(sessions, sessions.c.seq == entries.c.session_seq)
-            .where(sessions.c.project_id == self._project, sessions.c.id.in_(sessions_of_theirs))
+            .where(sessions.c.project_id == self._project, sessions.c.id.in_(session_ids))
         ).all()
-        said = self._connection.execute(
+        message_ids = self._connection.execute(
             select(messages.c.id)
             .join(sessions, sessions.c.seq == messages.c.session_seq)
-            .where(sessions.c.project_id == self._project, sessions.c.id.in_(sessions_of_theirs))
+            .where(sessions.c.project_id == self._project, sessions.c.id.in_(session_ids))
         )
         opinions = list(dict.fromkeys(row.id for row in rows))
         return PersonRecords(
             opinions=opinions,
             rated=[(row.session, row.target_id) for row in rows if row.target_type == "entry"],
-            sessions=sessions_of_theirs,
-            entries=[row.id for row in inside],
-            messages=list(said.scalars()),
-            recalls=[row.recall_id for row in inside if row.recall_id is not None],
+            sessions=session_ids,
+            entries=[row.id for row in entry_rows],
+            messages=list(message_ids.scalars()),
+            recalls=[row.recall_id for row in entry_rows if row.recall_id is not None],
             alerts=self._clear_alerts(erased, frozenset(opinions)),
         )
 
     def _clear_feedback(self, erased: Erased) -> None:
-        by = (feedbacks.c.project_id == self._project, feedbacks.c.author == erased.name)
-        kept = [
-            (row.seq, left)
-            for row in self._connection.execute(select(feedbacks.c.seq, feedbacks.c.extra).where(*by))
-            if (left := retained_sql(row.extra))
+        conditions = (feedbacks.c.project_id == self._project, feedbacks.c.author == erased.name)
+        retained = [
+            (row.seq, extra)
+            for row in self._connection.execute(select(feedbacks.c.seq, feedbacks.c.extra).where(*conditions))
+            if (extra := retained_sql(row.extra))
         ]
         # What is said of a session is a text, if an empty one.
         blank = case((feedbacks.c.target_type == "session", ""), else_=None)
-        self._connection.execute(update(feedbacks).where(*by).values(author=erased.pseudonym, comment=blank, extra={}))
-        for seq, left in kept:
-            self._connection.execute(update(feedbacks).where(feedbacks.c.seq == seq).values(extra=left))
+        self._connection.execute(
+            update(feedbacks).where(*conditions).values(author=erased.pseudonym, comment=blank, extra={})
+        )
+        for seq, extra in retained:
+            self._connection.execute(update(feedbacks).where(feedbacks.c.seq == seq).values(extra=extra))
 
     def _clear_sessions(self, erased: Erased, at: int) -> list[str]:
         conversations = SqlConversations(self._direct, self._project)
-        named = list(self._connection.execute(self._sessions(erased.name)).scalars())
-        for session_id in named:
-            found = conversations.session(session_id)
-            assert found is not None
-            conversations.set_metadata(found, erased.in_metadata(found.metadata), at)
-            own = found.number
-            self._connection.execute(update(messages).where(messages.c.session_seq == own).values(content=""))
+        session_ids = list(self._connection.execute(self._sessions(erased.name)).scalars())
+        for session_id in session_ids:
+            session = conversations.session(session_id)
+            assert session is not None
+            conversations.set_metadata(session, erased.in_metadata(session.metadata), at)
+            seq = session.number
+            self._connection.execute(update(messages).where(messages.c.session_seq == seq).values(content=""))
             self._connection.execute(
                 update(entries)
-                .where(entries.c.session_seq == own)
+                .where(entries.c.session_seq == seq)
                 .values(question=PLACEHOLDER, answer="", context=None)
             )
-        return named
+        return session_ids
 
     def _clear_alerts(self, erased: Erased, opinions: frozenset[str]) -> int:
         rows = self._connection.execute(
@@ -92,9 +98,11 @@ class SqlErasure:
         ).all()
         cleared = 0
         for row in rows:
-            left = erased.in_alert(row.payload, opinions)
-            if left is not None:
-                self._connection.execute(update(outbox).where(outbox.c.seq == row.seq).values(payload=left, error=None))
+            payload = erased.in_alert(row.payload, opinions)
+            if payload is not None:
+                self._connection.execute(
+                    update(outbox).where(outbox.c.seq == row.seq).values(payload=payload, error=None)
+                )
                 cleared += 1
         return cleared
 

@@ -63,8 +63,8 @@ class SqlExports:
         self._direct = direct
         self._project = project
 
-    def page(self, table: str, wanted: ExportQuery, after: str | None, limit: int) -> tuple[Rows, str | None]:
-        return exports.page(self._direct.connection, self._project, table, wanted, after, limit)
+    def page(self, table: str, query: ExportQuery, after: str | None, limit: int) -> tuple[Rows, str | None]:
+        return exports.page(self._direct.connection, self._project, table, query, after, limit)
 
 
 class SqlSessionStore:
@@ -81,7 +81,7 @@ class SqlSessionStore:
 
     def read(self, body: Callable[[SqlTransaction], Result]) -> Result:
         with self._database.direct(self._project, write=False) as direct:
-            return body(SqlTransaction(direct, self._found(direct)))
+            return body(SqlTransaction(direct, self._project_number(direct)))
 
     def write(self, body: Callable[[SqlTransaction], Result]) -> Result:
         with self._database.direct(self._project, write=True) as direct:
@@ -101,7 +101,7 @@ class SqlSessionStore:
     def close(self) -> None:
         """Nothing is held open here."""
 
-    def _found(self, direct: Direct) -> int:
+    def _project_number(self, direct: Direct) -> int:
         if self._number is None:
             self._number = scopes.project_id(direct.connection, self._project)
         return NO_PROJECT if self._number is None else self._number
