@@ -15,6 +15,7 @@ from heedful.files import readable_by_others
 from heedful.model import Check
 from heedful.settings import FILE, Settings
 from heedful.storage import Database
+from heedful.storage.dialects import dialect_of
 from heedful.storage.schema import connectors, keys, projects
 
 ADMIN_KEY = "HEEDFUL_ADMIN_KEY"
@@ -132,14 +133,14 @@ def _encryption(connection: Connection, environment: Mapping[str, str]) -> Check
 
 
 def _store_role(connection: Connection) -> Check:
-    strong = False
-    if connection.dialect.name == "postgresql":
+    strong, has_roles = False, dialect_of(connection).has_row_level_security
+    if has_roles:
         found = connection.execute(text("SELECT rolsuper OR rolbypassrls FROM pg_roles WHERE rolname = current_user"))
         strong = bool(found.scalar())
     return _check(
         "store's user",
         strong,
-        "held by row-level security" if connection.dialect.name == "postgresql" else "the owner of the file",
+        "held by row-level security" if has_roles else "the owner of the file",
         "the user of the store is a superuser or bypasses row-level security; run: "
         "ALTER ROLE … NOSUPERUSER NOBYPASSRLS",
     )

@@ -8,8 +8,7 @@ from pathlib import Path
 from threading import Event
 from typing import Protocol
 
-from sqlalchemy import Column, Connection, Engine, Table
-from sqlalchemy.sql.dml import Insert
+from sqlalchemy import Column, Connection, Engine
 
 from heedful.storage.rows import Direct
 
@@ -41,17 +40,14 @@ class Backend(Protocol):
     def begin(
         self, project: str | None, *, write: bool, durable: bool, exclusive: bool
     ) -> AbstractContextManager[Connection]:
-        """A transaction, committed at the end, or rolled back on an error. `exclusive` keeps other writers of the project
-        away until it ends."""
+        """A transaction, committed at the end, or rolled back on an error. `exclusive` keeps other writers of the
+        project away until it ends."""
 
     def direct(self, project: str, *, write: bool, durable: bool, exclusive: bool) -> AbstractContextManager[Direct]:
         """The same, straight on the driver."""
 
     def migrating(self, connection: Connection) -> None:
         """Keeps others from migrating at the same time, until the transaction ends."""
-
-    def upsert(self, table: Table, keys: tuple[str, ...], changed: tuple[str, ...]) -> Insert:
-        """Insert, or overwrite `changed` where `keys` are there already."""
 
     def notices(self, stopped: Event) -> Iterator[str | None]:
         """Tells soon after others have changed facts, until `stopped`: the project, or None if it isn't known which.

@@ -25,6 +25,7 @@ from sqlalchemy.types import Text
 
 from heedful.clock import DAY
 from heedful.ranking.signals import VISITOR
+from heedful.storage.dialects import dialect_of
 from heedful.storage.ledger import RETRACTION, SIGNAL, is_retracted
 from heedful.storage.schema import datasets, entries, events, executions, feedbacks, session_tags, sessions
 
@@ -36,9 +37,6 @@ PROGRAM = "program:"
 
 MAX_VALUE_LENGTH = 200
 """Characters of a value that are told apart: an index has no room for more."""
-
-
-_LAST_NUMBER = "SELECT pg_sequence_last_value(pg_get_serial_sequence('{table}', 'seq')::regclass)"
 
 
 @dataclass(frozen=True, slots=True)
@@ -81,12 +79,7 @@ class Part:
 
     def newest(self, connection: Connection) -> int:
         """The greatest number that was given, in any project."""
-        if connection.dialect.name == "postgresql":
-            # Not the maximum: to find that under row-level security, PostgreSQL looks at all sessions there are.
-            result = connection.exec_driver_sql(_LAST_NUMBER.format(table=self.seq.table.name))
-        else:
-            result = connection.execute(select(func.max(self.seq)))
-        return int(result.scalar() or 0)
+        return dialect_of(connection).newest(connection, self.seq)
 
 
 @lru_cache(maxsize=100)

@@ -16,9 +16,10 @@ from sqlalchemy.exc import ArgumentError, NoSuchModuleError
 from heedful.clock import system_clock, to_stored
 from heedful.errors import Conflict, Invalid, NotFound, Unavailable
 from heedful.storage.backend import Backend
+from heedful.storage.dialects import SCHEMA, dialect_of, upsert
 from heedful.storage.migrations import HEAD, REVISIONS
 from heedful.storage.postgresql import partitions
-from heedful.storage.postgresql.backend import SCHEMA, PostgreSql
+from heedful.storage.postgresql.backend import PostgreSql
 from heedful.storage.rows import Direct, insert_many
 from heedful.storage.schema import events, facts
 from heedful.storage.sqlite import Sqlite
@@ -94,7 +95,7 @@ class Database:
         changed: list[str],
     ) -> None:
         """Inserts rows; where `keys` are there already, overwrites `changed` (or nothing)."""
-        statement = self._backend.upsert(table, tuple(keys), tuple(changed))
+        statement = upsert(dialect_of(connection), table, tuple(keys), tuple(changed))
         insert_many(connection, table, statement, rows, kind="upsert")
 
     def last_number(self, connection: Connection, column: Column[int]) -> int:
@@ -176,8 +177,7 @@ UNFINISHED = "unfinished_copy"
 
 
 def _check_finished(connection: Connection, name: str) -> None:
-    schema = SCHEMA if connection.dialect.name == "postgresql" else None
-    if inspect(connection).has_table(UNFINISHED, schema):
+    if inspect(connection).has_table(UNFINISHED, dialect_of(connection).schema):
         raise Conflict(
             f"store {name} is a copy that was not finished",
             code="store_unfinished",
@@ -202,7 +202,7 @@ if hasattr(os, "register_at_fork"):
 
 
 def _version(connection: Connection) -> str | None:
-    schema = SCHEMA if connection.dialect.name == "postgresql" else None
+    schema = dialect_of(connection).schema
     tables = set(inspect(connection).get_table_names(schema))
     if {"alembic_version", events.name, facts.name} <= tables:
         if schema is not None and not connection.execute(_HAS_SCHEMA_USAGE).scalar():

@@ -6,17 +6,17 @@ import hashlib
 
 from sqlalchemy import Connection
 
+from heedful.storage.dialects import dialect_of
+
 
 def lock_exclusive(connection: Connection, name: str) -> None:
     """Keeps others who name the same lock away until the transaction ends."""
-    if connection.dialect.name == "postgresql":
-        connection.exec_driver_sql("SELECT pg_advisory_xact_lock(%s)", (number(name),))
+    dialect_of(connection).lock(connection, number(name), shared=False)
 
 
 def lock_shared(connection: Connection, name: str) -> None:
     """Keeps those away who use `lock_exclusive`, but not those who share it."""
-    if connection.dialect.name == "postgresql":
-        connection.exec_driver_sql("SELECT pg_advisory_xact_lock_shared(%s)", (number(name),))
+    dialect_of(connection).lock(connection, number(name), shared=True)
 
 
 def project(name: str) -> str:

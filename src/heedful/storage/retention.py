@@ -5,13 +5,14 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 
-from sqlalchemy import ColumnElement, Connection, Table, and_, delete, exists, func, select, text, tuple_, update
+from sqlalchemy import ColumnElement, Connection, Table, and_, delete, exists, func, select, tuple_, update
 
 from heedful.clock import DAY
 from heedful.model import TableSize
 from heedful.settings import Retention
 from heedful.storage import receipts, tallies
 from heedful.storage.database import Database
+from heedful.storage.dialects import dialect_of
 from heedful.storage.executions import runs
 from heedful.storage.facts import MADE_FROM, remove, tagged
 from heedful.storage.postgresql import partitions
@@ -230,21 +231,9 @@ def _next_partition(database: Database, now: int) -> str | None:
         return partitions.ensure_next(connection, now)
 
 
-# An index counts as part of its table. Page counts come from a virtual table that most builds of SQLite have.
-_SQLITE = text(
-    "SELECT coalesce(m.tbl_name, s.name) AS name, SUM(s.pgsize) AS bytes FROM dbstat s "
-    "LEFT JOIN sqlite_master m ON m.name = s.name WHERE s.aggregate = 1 GROUP BY 1"
-)
-_POSTGRESQL = text(
-    "SELECT coalesce(p.relname, c.relname) AS name, SUM(pg_total_relation_size(c.oid))::bigint AS bytes "
-    "FROM pg_class c LEFT JOIN pg_inherits i ON i.inhrelid = c.oid LEFT JOIN pg_class p ON p.oid = i.inhparent "
-    "WHERE c.relkind = 'r' AND c.relnamespace = current_schema()::regnamespace GROUP BY 1"
-)
-
-
 def table_sizes(connection: Connection) -> list[TableSize]:
     """All tables, the largest first."""
-    result = connection.execute(_POSTGRESQL if connection.dialect.name == "postgresql" else _SQLITE)
+    result = connection.execute(dialect_of(connection).table_sizes)
     sizes = {row.name: int(row.bytes) for row in result}
     row_counts = {
         name: connection.execute(select(func.count()).select_from(metadata.tables[name])).scalar_one()

@@ -11,6 +11,8 @@ from sqlalchemy import ColumnElement, Connection, Engine, PoolProxiedConnection,
 from sqlalchemy.sql.dml import Insert
 from sqlalchemy.sql.expression import ClauseElement
 
+from heedful.storage.dialects import dialect_of
+
 AnyRow: TypeAlias = Row[*tuple[Any, ...]]
 """A row whose columns are read by name."""
 
@@ -27,12 +29,8 @@ def batches(items: Sequence[Item], size: int = SIZE) -> Iterator[Sequence[Item]]
 
 
 def of_project(connection: Connection, owner: ColumnElement[int], project: int) -> ColumnElement[bool]:
-    """The rows of a project, where they are found by something else: their numbers, or many ids.
-
-    SQLite would rather take the index of the project, and look at all it has; an expression keeps it from that.
-    PostgreSQL must see the column: it knows how many rows a project has, and takes an expression for a few.
-    """
-    return owner == project if connection.dialect.name == "postgresql" else owner + 0 == project
+    """The rows of a project, where another index finds them: by their numbers, or by many ids."""
+    return dialect_of(connection).of_project(owner, project)
 
 
 def unpacked(value: Any) -> Any:

@@ -1,4 +1,4 @@
-"""All that only SQLite understands: pragmas, locking, its error codes, its upsert."""
+"""All that only SQLite understands: pragmas, locking and its error codes."""
 
 from __future__ import annotations
 
@@ -6,17 +6,14 @@ import sqlite3
 import threading
 from collections.abc import Callable, Iterator, MutableMapping
 from contextlib import closing, contextmanager
-from functools import lru_cache
 from pathlib import Path
 from tempfile import TemporaryDirectory
 from typing import Any
 
 import orjson
-from sqlalchemy import Column, Connection, Engine, PoolProxiedConnection, Table, create_engine, event
-from sqlalchemy.dialects.sqlite import insert
+from sqlalchemy import Column, Connection, Engine, PoolProxiedConnection, create_engine, event
 from sqlalchemy.engine import URL, ExceptionContext
 from sqlalchemy.pool import QueuePool
-from sqlalchemy.sql.dml import Insert
 
 from heedful import files
 from heedful.errors import HeedfulError, Unavailable
@@ -109,9 +106,6 @@ class Sqlite:
     def migrating(self, connection: Connection) -> None:
         """The write lock of the file is enough."""
 
-    def upsert(self, table: Table, keys: tuple[str, ...], changed: tuple[str, ...]) -> Insert:
-        return _upsert(table, keys, changed)
-
     def notices(self, stopped: threading.Event) -> Iterator[str | None]:
         with closing(self.engine.raw_connection()) as borrowed:
             driver: Any = borrowed.dbapi_connection
@@ -187,17 +181,6 @@ def _file_of(url: URL) -> tuple[Path, Callable[[], object]]:
         return Path(url.database), lambda: None
     folder = TemporaryDirectory(prefix="heedful-")
     return Path(folder.name) / "heedful.db", folder.cleanup
-
-
-@lru_cache
-def _upsert(table: Table, keys: tuple[str, ...], changed: tuple[str, ...]) -> Insert:
-    """Insert, or overwrite `changed` where `keys` are there already."""
-    statement = insert(table)
-    if not changed:
-        return statement.on_conflict_do_nothing(index_elements=keys)
-    return statement.on_conflict_do_update(
-        index_elements=keys, set_={name: statement.excluded[name] for name in changed}
-    )
 
 
 def _prepare(connection: sqlite3.Connection, record: Any) -> None:

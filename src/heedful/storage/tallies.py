@@ -27,12 +27,12 @@ from sqlalchemy import (
     union_all,
 )
 from sqlalchemy import cast as sql_cast
-from sqlalchemy.dialects import postgresql, sqlite
 from sqlalchemy.types import BigInteger, Text
 
 from heedful.clock import DAY
 from heedful.model import Facet, OpinionTarget, Over
 from heedful.storage.contributions import DIMENSIONS, MEASURES, parts
+from heedful.storage.dialects import Dialect, dialect_of
 from heedful.storage.schema import feedbacks, projects
 from heedful.storage.schema_insight import tallies, watermarks
 
@@ -128,7 +128,7 @@ def fold(connection: Connection, project: int, key: str) -> None:
     ends = _ends(connection, key)
     for part in parts(key):
         new_rows = part.seq > watermarks_by_part.get(part.name, 0), part.seq <= ends[part.name]
-        adding = _adding(connection.dialect.name, key, part.rows(project).where(*new_rows))
+        adding = _adding(dialect_of(connection), key, part.rows(project).where(*new_rows))
         connection.execute(adding, {"owned": project, "sign": 1})
     connection.execute(
         delete(watermarks).where(
@@ -198,7 +198,7 @@ def changing(
             for index, part in enumerate(parts(key)):
                 for scope, ids in scopes.items():
                     if ids and scope in part.scopes and part.name in ends:
-                        statement = _adding_named(connection.dialect.name, key, index, scope)
+                        statement = _adding_named(dialect_of(connection), key, index, scope)
                         parameters = {"named": list(ids), "last": ends[part.name]}
                         connection.execute(statement, {"owned": project, "sign": sign, **parameters})
 
@@ -212,7 +212,7 @@ def changing(
 
 
 @lru_cache(maxsize=500)
-def _adding_named(dialect: str, key: str, index: int, scope: str) -> Insert:
+def _adding_named(dialect: Dialect, key: str, index: int, scope: str) -> Insert:
     """Adds the rows of a part that a change names, up to its mark."""
     # Kept, because to put it together takes longer than to run it.
     part = parts(key)[index]
@@ -222,10 +222,10 @@ def _adding_named(dialect: str, key: str, index: int, scope: str) -> Insert:
     return _adding(dialect, key, rows.where(condition, part.seq + 0 <= bindparam("last", type_=BigInteger)))
 
 
-def _adding(dialect: str, key: str, rows: Select[Any]) -> Insert:
+def _adding(dialect: Dialect, key: str, rows: Select[Any]) -> Insert:
     """Adds rows to the counts of the project `owned`, `sign` times."""
     source = rows.subquery()
-    adding: Any = (postgresql if dialect == "postgresql" else sqlite).insert(tallies)
+    adding: Any = dialect.insert(tallies)
     sign = bindparam("sign", type_=BigInteger)
     adding = adding.from_select(
         ["project_id", "key", *DIMENSIONS, *MEASURES],

@@ -11,6 +11,7 @@ from dataclasses import dataclass
 from sqlalchemy import BigInteger, Column, Connection, Float, MetaData, Table, delete, func, select, text, update
 from sqlalchemy.dialects.postgresql import ARRAY, insert
 
+from heedful.storage.dialects import dialect_of
 from heedful.storage.schema import facts
 from heedful.text.words import terms
 
@@ -78,7 +79,7 @@ def searched_dataset(connection: Connection, dataset: int, model: int) -> Search
 
 def are_stored(connection: Connection, dataset: int) -> bool:
     """Whether a dataset has words here."""
-    if connection.dialect.name != "postgresql":
+    if not dialect_of(connection).searches:
         return False
     return connection.execute(select(searched.c.dataset_id).where(searched.c.dataset_id == dataset)).first() is not None
 

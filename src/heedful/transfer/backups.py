@@ -22,7 +22,8 @@ from heedful.files import write_error
 from heedful.protocols.engine import Progress
 from heedful.storage import Database
 from heedful.storage.database import UNFINISHED
-from heedful.storage.postgresql.backend import EVERYTHING, SCHEMA
+from heedful.storage.dialects import SCHEMA
+from heedful.storage.postgresql.backend import EVERYTHING
 from heedful.storage.schema import events, facts, logins, signing
 from heedful.storage.sqlite import BUSY_SECONDS, translate_error
 from heedful.transfer import checksum, stores, table_rows, targets

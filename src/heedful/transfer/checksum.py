@@ -7,9 +7,10 @@ from collections.abc import Iterator
 from typing import Any
 
 import orjson
-from sqlalchemy import JSON, Column, ColumnElement, Connection, LargeBinary, Table, Text, cast, select
+from sqlalchemy import JSON, Column, ColumnElement, Connection, Table, select
 
 from heedful.ranking.signals import WEIGHTS
+from heedful.storage.dialects import dialect_of
 from heedful.storage.ledger import LINK_SIGNAL, SIGNAL
 from heedful.storage.schema import events, metadata, projects
 from heedful.transfer.lines import KINDS, Line, broken, in_project, lines
@@ -63,7 +64,7 @@ def of_store(connection: Connection) -> list[ProjectChecksum]:
 
 def raw_json(connection: Connection, column: Column[Any]) -> ColumnElement[Any]:
     """JSON as it is in a column, whatever that is; SQLite lets anything in."""
-    return cast(column, Text if connection.dialect.name == "postgresql" else LargeBinary).label(column.name)
+    return dialect_of(connection).raw_json(column).label(column.name)
 
 
 def damaged(connection: Connection, project: int | None) -> Iterator[tuple[str, str, list[str]]]:

@@ -9,7 +9,7 @@ from sqlalchemy import Column, Connection, MetaData, String, Table, Text, insert
 from heedful.errors import Conflict
 from heedful.storage import Database
 from heedful.storage.database import UNFINISHED
-from heedful.storage.postgresql.backend import SCHEMA
+from heedful.storage.dialects import dialect_of
 from heedful.transfer import table_rows
 
 _MARKER = Table(
@@ -28,8 +28,7 @@ class Marker:
         self._run = str(uuid.uuid4())
         self._name = target.name
         with target.write() as connection:
-            schema = SCHEMA if connection.dialect.name == "postgresql" else None
-            self.resumed = inspect(connection).has_table(UNFINISHED, schema)
+            self.resumed = inspect(connection).has_table(UNFINISHED, dialect_of(connection).schema)
             if self.resumed:
                 self._take_over(connection, source)
             else:

@@ -10,7 +10,6 @@ from sqlalchemy import (
     Column,
     ColumnElement,
     Connection,
-    String,
     Table,
     Text,
     bindparam,
@@ -24,6 +23,7 @@ from sqlalchemy import insert as inserting
 from sqlalchemy import update as updating
 
 from heedful.storage import schema
+from heedful.storage.dialects import dialect_of
 from heedful.storage.rows import AnyRow, batches
 
 BATCH_SIZE = 2000
@@ -46,7 +46,7 @@ def streamed(connection: Connection, table: Table) -> Iterator[dict[str, Any]]:
     verbatim = [
         cast(column, Text).label(column.name) if isinstance(column.type, JSON) else column for column in columns(table)
     ]
-    order = [_ordered(connection, column) for column in table.primary_key]
+    order = [dialect_of(connection).in_byte_order(column) for column in table.primary_key]
     found = connection.execution_options(yield_per=BATCH_SIZE).execute(select(*verbatim).order_by(*order))
     names = [str(column.name) for column in columns(table)]
     for row in found:
@@ -89,15 +89,7 @@ def is_empty(connection: Connection, table: Table) -> bool:
     return found is None
 
 
-def _ordered(connection: Connection, column: Column[Any]) -> ColumnElement[Any]:
-    if isinstance(column.type, String) and connection.dialect.name == "postgresql":
-        # By bytes, as SQLite does, and not as the language of the server sorts words.
-        return column.collate("C")
-    return column
-
-
 def _raw_column(connection: Connection, column: Column[Any], name: str) -> ColumnElement[Any]:
     if not isinstance(column.type, JSON):
         return bindparam(name, type_=column.type)
-    verbatim = bindparam(name, type_=Text())
-    return cast(verbatim, column.type) if connection.dialect.name == "postgresql" else verbatim
+    return dialect_of(connection).from_raw_json(bindparam(name, type_=Text()), column)

@@ -14,58 +14,56 @@ from heedful.sql.guard import is_denied, reaches_out
 _SHOWN = 3
 
 # The login, and all roles that it could become: `SET ROLE` goes both ways.
-_MEMBERSHIPS = (
-    "WITH login AS (SELECT * FROM pg_catalog.pg_roles WHERE pg_catalog.pg_has_role(session_user, oid, 'MEMBER'))"
-)
+_ROLES = "WITH roles AS (SELECT * FROM pg_catalog.pg_roles WHERE pg_catalog.pg_has_role(session_user, oid, 'MEMBER'))"
 
 _ATTRIBUTES = f"""
-{_MEMBERSHIPS} SELECT rolname, rolsuper, rolbypassrls, rolreplication, rolcreaterole, rolcreatedb FROM login ORDER BY rolname
+{_ROLES} SELECT rolname, rolsuper, rolbypassrls, rolreplication, rolcreaterole, rolcreatedb FROM roles ORDER BY rolname
 """
 
 _TABLES = f"""
-{_MEMBERSHIPS} SELECT c.oid::pg_catalog.regclass::text FROM pg_catalog.pg_class c
+{_ROLES} SELECT c.oid::pg_catalog.regclass::text FROM pg_catalog.pg_class c
 JOIN pg_catalog.pg_namespace n ON n.oid = c.relnamespace
 WHERE c.relkind IN ('r', 'p', 'v', 'm', 'f') AND n.nspname !~ '^pg_' AND n.nspname <> 'information_schema'
-AND EXISTS (SELECT FROM login WHERE pg_catalog.has_table_privilege(login.oid, c.oid, 'INSERT, UPDATE, DELETE, TRUNCATE')
-    OR pg_catalog.has_any_column_privilege(login.oid, c.oid, 'INSERT, UPDATE'))
+AND EXISTS (SELECT FROM roles WHERE pg_catalog.has_table_privilege(roles.oid, c.oid, 'INSERT, UPDATE, DELETE, TRUNCATE')
+    OR pg_catalog.has_any_column_privilege(roles.oid, c.oid, 'INSERT, UPDATE'))
 ORDER BY 1
 """
 
 _SCHEMAS = f"""
-{_MEMBERSHIPS} SELECT pg_catalog.quote_ident(n.nspname), pg_catalog.has_schema_privilege('public', n.oid, 'CREATE')
+{_ROLES} SELECT pg_catalog.quote_ident(n.nspname), pg_catalog.has_schema_privilege('public', n.oid, 'CREATE')
 FROM pg_catalog.pg_namespace n
 WHERE n.nspname !~ '^pg_' AND n.nspname <> 'information_schema'
-AND EXISTS (SELECT FROM login WHERE pg_catalog.has_schema_privilege(login.oid, n.oid, 'CREATE'))
+AND EXISTS (SELECT FROM roles WHERE pg_catalog.has_schema_privilege(roles.oid, n.oid, 'CREATE'))
 ORDER BY 1
 """
 
 _DATABASE = f"""
-{_MEMBERSHIPS} SELECT pg_catalog.quote_ident(pg_catalog.current_database()),
+{_ROLES} SELECT pg_catalog.quote_ident(pg_catalog.current_database()),
     pg_catalog.has_database_privilege('public', pg_catalog.current_database(), 'CREATE')
-WHERE EXISTS (SELECT FROM login WHERE pg_catalog.has_database_privilege(oid, pg_catalog.current_database(), 'CREATE'))
+WHERE EXISTS (SELECT FROM roles WHERE pg_catalog.has_database_privilege(oid, pg_catalog.current_database(), 'CREATE'))
 """
 
 _SERVERS = f"""
-{_MEMBERSHIPS} SELECT 'SERVER', pg_catalog.quote_ident(s.srvname), pg_catalog.has_server_privilege('public', s.oid, 'USAGE')
+{_ROLES} SELECT 'SERVER', pg_catalog.quote_ident(s.srvname), pg_catalog.has_server_privilege('public', s.oid, 'USAGE')
 FROM pg_catalog.pg_foreign_server s
-WHERE EXISTS (SELECT FROM login WHERE pg_catalog.has_server_privilege(login.oid, s.oid, 'USAGE'))
+WHERE EXISTS (SELECT FROM roles WHERE pg_catalog.has_server_privilege(roles.oid, s.oid, 'USAGE'))
 UNION ALL
 SELECT 'DATA WRAPPER', pg_catalog.quote_ident(w.fdwname),
     pg_catalog.has_foreign_data_wrapper_privilege('public', w.oid, 'USAGE')
 FROM pg_catalog.pg_foreign_data_wrapper w
-WHERE EXISTS (SELECT FROM login WHERE pg_catalog.has_foreign_data_wrapper_privilege(login.oid, w.oid, 'USAGE'))
+WHERE EXISTS (SELECT FROM roles WHERE pg_catalog.has_foreign_data_wrapper_privilege(roles.oid, w.oid, 'USAGE'))
 ORDER BY 1, 2
 """
 
 # Objects below this number come with PostgreSQL.
 _FUNCTIONS = f"""
-{_MEMBERSHIPS} SELECT n.nspname, p.proname, p.oid::pg_catalog.regprocedure::text, l.lanispl AND NOT l.lanpltrusted,
+{_ROLES} SELECT n.nspname, p.proname, p.oid::pg_catalog.regprocedure::text, l.lanispl AND NOT l.lanpltrusted,
     pg_catalog.has_function_privilege('public', p.oid, 'EXECUTE')
 FROM pg_catalog.pg_proc p JOIN pg_catalog.pg_namespace n ON n.oid = p.pronamespace
 JOIN pg_catalog.pg_language l ON l.oid = p.prolang
 WHERE p.oid >= 16384
-AND EXISTS (SELECT FROM login WHERE pg_catalog.has_function_privilege(login.oid, p.oid, 'EXECUTE')
-    AND pg_catalog.has_schema_privilege(login.oid, n.oid, 'USAGE'))
+AND EXISTS (SELECT FROM roles WHERE pg_catalog.has_function_privilege(roles.oid, p.oid, 'EXECUTE')
+    AND pg_catalog.has_schema_privilege(roles.oid, n.oid, 'USAGE'))
 ORDER BY 3
 """
 

@@ -1,4 +1,4 @@
-"""All that only PostgreSQL understands: its schema, its locks, its error codes, its upsert."""
+"""All that only PostgreSQL understands: its schema, its locks and its error codes."""
 
 from __future__ import annotations
 
@@ -9,27 +9,22 @@ import time
 from collections.abc import Iterator
 from contextlib import closing, contextmanager, suppress
 from dataclasses import dataclass
-from functools import lru_cache
 from pathlib import Path
 from typing import Any
 
 import orjson
-from sqlalchemy import Column, Connection, Engine, PoolProxiedConnection, Table, create_engine, event
-from sqlalchemy.dialects.postgresql import insert
+from sqlalchemy import Column, Connection, Engine, PoolProxiedConnection, create_engine, event
 from sqlalchemy.engine import URL, ExceptionContext
 from sqlalchemy.exc import TimeoutError
-from sqlalchemy.sql.dml import Insert
 
 from heedful.errors import HeedfulError, Unavailable
 from heedful.storage import locks
 from heedful.storage.backend import CHANGED
+from heedful.storage.dialects import SCHEMA
 from heedful.storage.postgresql import pgvector, read_timeout
 from heedful.storage.rows import Direct
 
 logger = logging.getLogger("heedful")
-
-SCHEMA = "heedful"
-"""Where the tables are, so that a database can be shared with other programs."""
 
 BUSY_SECONDS = 60
 """How long a writer waits for the others before it gives up."""
@@ -265,9 +260,6 @@ class PostgreSql:
     def migrating(self, connection: Connection) -> None:
         locks.lock_exclusive(connection, "migrate")
 
-    def upsert(self, table: Table, keys: tuple[str, ...], changed: tuple[str, ...]) -> Insert:
-        return _upsert(table, keys, changed)
-
     def integrity(self, connection: Connection) -> str:
         connection.exec_driver_sql("SELECT 1")
         return "ok"
@@ -327,16 +319,6 @@ def connecting(url: URL) -> tuple[str, dict[str, Any]]:
     driver."""
     options = _ARGUMENTS | {"options": f"{_OPTIONS} -c {EVERYTHING}=on"}
     return url.set(drivername="postgresql").render_as_string(hide_password=False), options
-
-
-@lru_cache
-def _upsert(table: Table, keys: tuple[str, ...], changed: tuple[str, ...]) -> Insert:
-    statement = insert(table)
-    if not changed:
-        return statement.on_conflict_do_nothing(index_elements=keys)
-    return statement.on_conflict_do_update(
-        index_elements=keys, set_={name: statement.excluded[name] for name in changed}
-    )
 
 
 def _translate(context: ExceptionContext) -> None:
